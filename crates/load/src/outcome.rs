@@ -1,0 +1,123 @@
+//! What came back: the output of the load generator.
+
+use serde::{Deserialize, Serialize};
+
+/// One line of the generator's standard output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The first connection stands; the load starts at `start_at_ns`.
+    Ready,
+    /// A second has passed (live display); the window's numbers follow in [`Outcome`].
+    Second(Second),
+    /// The load has ended.
+    Done(Box<Outcome>),
+}
+
+/// The numbers of one load. "Window" means requests that were due in it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Requests answered well in the window.
+    pub requests: u64,
+    /// Requests in the window that failed, in any way.
+    pub errors: u64,
+    /// Errors of the window by class: `connect`, `timeout`, `reset`, `protocol`, `status`, `length`.
+    pub error_classes: std::collections::BTreeMap<String, u64>,
+    /// Well answered requests whose answer *arrived* within the window: the divisor of CPU per request.
+    pub completed_in_window: u64,
+    /// Requests sent over the whole load, warm-up included: trace indices run from 0 to this.
+    pub sent_total: u64,
+    /// Requests answered over the whole load (any status), warm-up included.
+    pub answered_total: u64,
+    /// Of those, requests that carried the sampled flag.
+    pub sampled_total: u64,
+    /// Wanted rate, requests per second (open loop).
+    pub target_rate: Option<f64>,
+    /// Achieved rate in the window, answered requests per second.
+    pub rate: f64,
+    /// Length of the window in seconds.
+    pub duration_s: f64,
+    /// Start and end of the window, `CLOCK_MONOTONIC` nanoseconds.
+    pub window_start_ns: u64,
+    /// See `window_start_ns`.
+    pub window_end_ns: u64,
+    /// Response time from the instant the request was *due* (open loop) or sent (closed loop), µs.
+    pub latency_us: Quantiles,
+    /// Response time from the instant the request was sent, µs.
+    pub service_time_us: Quantiles,
+    /// How late requests were sent after they were due, µs.
+    pub send_lag_us: Quantiles,
+    /// Bytes sent and received in the window, on the wire above TCP.
+    pub bytes_sent: u64,
+    /// See `bytes_sent`.
+    pub bytes_received: u64,
+    /// Status codes of the window.
+    pub statuses: std::collections::BTreeMap<u16, u64>,
+    /// Classes of response bodies in the window, most frequent first; at most 16, the rest summed in `other_bodies`.
+    pub bodies: Vec<BodyClass>,
+    /// Responses whose body class is not among `bodies`.
+    pub other_bodies: u64,
+    /// Connections opened after the first ones.
+    pub reconnects: u64,
+    /// CPU time of the generator over the window, µs per request.
+    pub cpu_us_per_request: f64,
+    /// Whether the window's end found requests unanswered that a working service would have answered.
+    pub unanswered: u64,
+    /// Every second of the whole load.
+    pub seconds: Vec<Second>,
+}
+
+/// Quantiles of a histogram, in the unit that the field's name says.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// Samples.
+    pub count: u64,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Median.
+    pub p50: f64,
+    /// 75th percentile.
+    pub p75: f64,
+    /// 90th percentile.
+    pub p90: f64,
+    /// 95th percentile.
+    pub p95: f64,
+    /// 99th percentile.
+    pub p99: f64,
+    /// 99.9th percentile.
+    pub p999: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// Responses that look the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BodyClass {
+    /// Length in bytes.
+    pub length: u64,
+    /// FNV-1a hash of the body, 16 hex digits.
+    pub hash: String,
+    /// How many.
+    pub count: u64,
+}
+
+/// One second of the load, by the instant requests were due.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Second {
+    /// Seconds since the start of the warm-up.
+    pub second: u32,
+    /// Index of the first request due in it.
+    pub first_index: u64,
+    /// Requests sent.
+    pub sent: u64,
+    /// Requests answered (any status).
+    pub answered: u64,
+    /// Of those, requests that carried the sampled flag.
+    pub sampled: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Median and 99th percentile of the latency, µs.
+    pub p50_us: f64,
+    /// See `p50_us`.
+    pub p99_us: f64,
+}

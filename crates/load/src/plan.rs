@@ -1,0 +1,82 @@
+//! What to send, how often and for how long: the input of the load generator.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// One load: read as JSON by the generator process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// Where requests go, `http://host:port/path`.
+    pub url: String,
+    /// HTTP method.
+    pub method: String,
+    /// Request headers besides `Host`.
+    pub headers: Vec<(String, String)>,
+    /// Request body.
+    pub body: Option<String>,
+    /// When requests are due.
+    pub pacing: Pacing,
+    /// Connections to use.
+    pub connections: u32,
+    /// Instant at which the warm-up starts, `CLOCK_MONOTONIC` nanoseconds; `None`: as soon as connected.
+    pub start_at_ns: Option<u64>,
+    /// Seconds of load before the window.
+    pub warmup_s: f64,
+    /// Seconds that are measured. A request belongs to the window if it was *due* in it.
+    pub window_s: f64,
+    /// Seconds after which a request without an answer is an error.
+    pub timeout_s: f64,
+    /// Trace headers to set, if any.
+    pub trace: Option<Trace>,
+    /// What a good answer looks like.
+    pub check: Check,
+    /// Folder for `latency.hdr`; `None`: nothing is written.
+    pub out: Option<PathBuf>,
+}
+
+/// When requests are due.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Pacing {
+    /// Open loop: evenly spaced, sent when due whatever the service does.
+    Constant {
+        /// Requests per second.
+        rate: f64,
+    },
+    /// Closed loop: every connection sends its next request when the last is answered.
+    Closed,
+}
+
+/// The trace header of every request; ids are made so that request and run are recognised from them (see [`crate::trace`]).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Trace {
+    /// Which header.
+    pub header: TraceHeader,
+    /// High 64 bits of every trace id of the run.
+    pub tag: u64,
+    /// Key that scrambles the request's index into the low 64 bits.
+    pub key: u64,
+    /// Share of requests that carry the sampled flag, 0 to 1.
+    pub sampled: f64,
+}
+
+/// Kinds of trace headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceHeader {
+    /// W3C Trace Context `traceparent`, <https://www.w3.org/TR/trace-context/>.
+    W3c,
+}
+
+/// What a good answer looks like.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Check {
+    /// Status wanted; `None`: any below 400.
+    pub status: Option<u16>,
+    /// Exact body length in bytes, if it matters.
+    pub length: Option<u64>,
+}

@@ -1,0 +1,74 @@
+//! What the sink has seen: its output, live and at the end.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// One line of the sink process's standard output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// All listeners are bound.
+    Ready {
+        /// Bound addresses by protocol: `otlp_grpc`, `otlp_http`, ….
+        addresses: BTreeMap<String, SocketAddr>,
+    },
+    /// Every 100 ms.
+    Tick {
+        /// Spans received so far.
+        received: u64,
+        /// Spans in the store so far.
+        saved: u64,
+        /// Milliseconds since the last span arrived (since start, if none has).
+        quiet_ms: u64,
+    },
+    /// The sink has written everything and stops.
+    Done(Box<Summary>),
+}
+
+/// Everything the sink counted. Also `DIR/summary.json`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Summary {
+    /// Spans received and understood.
+    pub received: u64,
+    /// Distinct spans in the store.
+    pub saved: u64,
+    /// Spans received more than once (same trace id and span id).
+    pub duplicates: u64,
+    /// Spans refused because they can never be stored (broken ids, …).
+    pub rejected: u64,
+    /// Requests that could not be decoded.
+    pub undecodable: u64,
+    /// Spans whose trace id is not of this load (the service's own start-up, health checks, other traffic).
+    pub foreign: u64,
+    /// Bytes of telemetry received, before decompression.
+    pub bytes: u64,
+    /// Bytes of the span files.
+    pub stored_bytes: u64,
+    /// Spans by protocol.
+    pub by_protocol: BTreeMap<String, u64>,
+    /// Spans by service name.
+    pub by_service: BTreeMap<String, u64>,
+    /// Spans by service and operation: `service` → `operation` → spans and durations.
+    pub operations: Vec<Operation>,
+    /// Spans by request index, run-length encoded: `(spans, how many requests in a row)`, from index 0.
+    pub spans_by_request: Vec<(u32, u64)>,
+}
+
+/// Spans of one operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Operation {
+    /// Service name.
+    pub service: String,
+    /// Span name.
+    pub operation: String,
+    /// Distinct spans.
+    pub spans: u64,
+    /// Quantiles of their durations, µs.
+    pub p50_us: f64,
+    /// See `p50_us`.
+    pub p90_us: f64,
+    /// See `p50_us`.
+    pub p99_us: f64,
+}

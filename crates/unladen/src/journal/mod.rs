@@ -1,0 +1,3 @@
+//! The journal: the append-only record of the runs. Measuring ends here, judging begins here.
+
+pub mod record;

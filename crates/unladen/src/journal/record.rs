@@ -1,0 +1,176 @@
+//! One line of `journal.jsonl`: everything that one run measured. No statistic is computed here; `judge` reads it.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use unladen_load::outcome::Outcome;
+use unladen_sink::summary::Summary;
+
+use crate::notices::Notice;
+use crate::study::plan::ArmKind;
+use crate::study::spec::Role;
+
+/// Version of the line format.
+pub const SCHEMA: u32 = 1;
+
+/// One finished run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunRecord {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Number of the run in the study, from 1; with the variant it names the run's folder.
+    pub run: u32,
+    /// Round, from 1.
+    pub round: u32,
+    /// Position within the round, from 1.
+    pub slot: u32,
+    /// Name of the variant.
+    pub variant: String,
+    /// What the variant is for.
+    pub kind: ArmKind,
+    /// Folder of the run, relative to the run folder of the study: `runs/07-otel`.
+    pub dir: String,
+    /// When the run started, UTC, RFC 3339.
+    pub started: String,
+    /// Why the run does not count; `None`: it counts.
+    pub void: Option<Notice>,
+    /// Everything worth knowing that does not void the run.
+    pub notices: Vec<Notice>,
+    /// How long the phases took.
+    pub phases: Phases,
+    /// The load generator's account.
+    pub load: Option<Outcome>,
+    /// The sink's account; `None` if the sink was not asked for.
+    pub sink: Option<Summary>,
+    /// The account of every span.
+    pub ledger: Option<Ledger>,
+    /// Every process of the study over the window.
+    pub processes: Vec<ProcessRecord>,
+    /// The instrument itself over the window: `load`, `sink`.
+    pub instrument: Vec<ProcessRecord>,
+    /// The machine over the window.
+    pub host: HostWindow,
+}
+
+/// Seconds that the phases of a run took.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Phases {
+    /// From the first process's exec to the last one's readiness.
+    pub start_s: f64,
+    /// Warm-up.
+    pub warmup_s: f64,
+    /// Window.
+    pub window_s: f64,
+    /// Waiting for late spans.
+    pub drain_s: f64,
+    /// Stopping.
+    pub stop_s: f64,
+}
+
+/// What one process (with its children) did over the window.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ProcessRecord {
+    /// Name of its service, or of the instrument's part.
+    pub service: String,
+    /// 0, 1, … within the service.
+    pub replica: u32,
+    /// What the service is in the study; `None` for the instrument.
+    pub role: Option<Role>,
+    /// Process id.
+    pub pid: u32,
+    /// Seconds from exec to readiness.
+    pub start_up_s: Option<f64>,
+    /// Where the CPU figures come from.
+    pub cpu_source: CpuSource,
+    /// CPU time over the window, ns.
+    pub cpu_ns: Option<u64>,
+    /// Of it in user mode and in the kernel, ns, where the source tells them apart.
+    pub cpu_user_ns: Option<u64>,
+    /// See `cpu_user_ns`.
+    pub cpu_system_ns: Option<u64>,
+    /// Resident memory, sampled once a second in the window, bytes: the median of the samples.
+    pub rss: Option<u64>,
+    /// Largest resident memory since start (`VmHWM`, summed over the processes of the tree), bytes.
+    pub rss_peak: Option<u64>,
+    /// Proportional set size at the end of the window, bytes.
+    pub pss: Option<u64>,
+    /// Threads at the end of the window.
+    pub threads: Option<u64>,
+    /// Voluntary and involuntary context switches over the window.
+    pub voluntary_switches: Option<u64>,
+    /// See `voluntary_switches`.
+    pub involuntary_switches: Option<u64>,
+    /// Bytes received and sent over TCP in the window, where they can be had.
+    pub network_received: Option<u64>,
+    /// See `network_received`.
+    pub network_sent: Option<u64>,
+    /// Time for which the cgroup's quota held it back in the window, ns.
+    pub throttled_ns: Option<u64>,
+    /// How it ended: `running` at the end of the window, then `exit 0`, `signal 15`, `killed after 10 s`, ….
+    pub ended: String,
+    /// Anything else that a probe delivers, by metric name (`heap`, `gc_time`, …), one number per run.
+    pub extra: BTreeMap<String, f64>,
+}
+
+/// Where CPU figures come from, best first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CpuSource {
+    /// cgroup v2 `cpu.stat`.
+    CgroupV2,
+    /// cgroup v1 `cpuacct.usage`.
+    CgroupV1,
+    /// Sum of `/proc/PID/task/*/schedstat` over the process tree.
+    #[default]
+    Schedstat,
+}
+
+/// The machine over the window.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct HostWindow {
+    /// Cores.
+    pub cores: u32,
+    /// CPU time of the whole machine in the window, in seconds (user, system, irq; no idle, no steal).
+    pub busy_s: f64,
+    /// Of it by processes that are neither the study's nor the instrument's.
+    pub others_s: f64,
+    /// Time that the hypervisor took, seconds.
+    pub steal_s: f64,
+    /// Share of the window in which something waited for a CPU (PSI `some`), 0 to 1.
+    pub cpu_pressure: Option<f64>,
+    /// Available memory at the end of the window, bytes.
+    pub memory_available: u64,
+}
+
+/// The account of every span of a run, warm-up included: `expected = sampled_out + saved + lost + unexplained`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Answered requests times spans per request.
+    pub expected: u64,
+    /// Spans per sampled request that the account uses.
+    pub spans_per_request: f64,
+    /// Whether `spans_per_request` was declared in the study (else learned from the traces that arrived).
+    pub declared: bool,
+    /// Spans of requests that were not to be sampled.
+    pub sampled_out: u64,
+    /// Distinct spans of this load in the store, up to the expected number per request.
+    pub saved: u64,
+    /// Spans that never arrived.
+    pub lost: u64,
+    /// Lost spans by stage, where known.
+    pub by_stage: BTreeMap<String, u64>,
+    /// What the books do not explain: spans beyond the expected number (negative), or missing from the account.
+    pub unexplained: i64,
+    /// Spans received more than once.
+    pub duplicates: u64,
+    /// Spans whose trace id is not of this load.
+    pub foreign: u64,
+    /// Traces with all, some and none of their spans.
+    pub complete: u64,
+    /// See `complete`.
+    pub partial: u64,
+    /// See `complete`.
+    pub missing: u64,
+    /// Lost spans by second of the load.
+    pub lost_by_second: Vec<u64>,
+}

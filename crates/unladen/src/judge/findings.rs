@@ -1,0 +1,220 @@
+//! What the judge says: `findings.json`. Everything that a report prints stands here; a report only formats.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Version of the format.
+pub const SCHEMA: u32 = 1;
+
+/// The answer to a study.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Findings {
+    /// Version of the format.
+    pub schema: u32,
+    /// Name of the study.
+    pub study: String,
+    /// Its question.
+    pub question: String,
+    /// Rounds in which every variant has a valid run.
+    pub rounds: u32,
+    /// Why the study as a whole says nothing; `null`: it speaks.
+    pub void: Option<String>,
+    /// The answer in words, one sentence per variant, in the order of `variants`.
+    pub conclusions: Vec<Conclusion>,
+    /// One entry per variant; the placebo is first, the baseline is not among them.
+    pub variants: Vec<VariantFindings>,
+    /// Everything a reader should know before believing: warnings, refusals, re-runs.
+    pub notices: Vec<NoticeLine>,
+    /// How many comparisons were made, and how many of them would look real by chance.
+    pub comparisons: Comparisons,
+    /// The load as it was, for the head of the report.
+    pub load: LoadFindings,
+    /// What the instrument itself took.
+    pub instrument: InstrumentFindings,
+    /// Environment: the content of `host.json`.
+    pub host: serde_json::Value,
+}
+
+/// A sentence for people.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Conclusion {
+    /// Variant that it speaks of.
+    pub variant: String,
+    /// The sentence.
+    pub words: String,
+}
+
+/// All findings of one variant against the baseline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VariantFindings {
+    /// Key of the variant.
+    pub name: String,
+    /// Name for people.
+    pub label: String,
+    /// `placebo` or `variant`.
+    pub kind: String,
+    /// Runs that count.
+    pub valid_runs: u32,
+    /// Runs that were started.
+    pub runs: u32,
+    /// One finding per metric (and service, where a metric is kept per service).
+    pub metrics: Vec<Finding>,
+    /// The account of the spans, summed over the valid runs; `null` without spans.
+    pub ledger: Option<LedgerFindings>,
+}
+
+/// One metric of one variant against the baseline.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Finding {
+    /// Name of the metric.
+    pub metric: String,
+    /// Unit of `baseline`, `value` and `difference`.
+    pub unit: String,
+    /// Service that it belongs to; `null`: the subject as a whole, or the load.
+    pub service: Option<String>,
+    /// Operation that it belongs to (span latencies).
+    pub operation: Option<String>,
+    /// Median over the rounds, baseline and variant.
+    pub baseline: f64,
+    /// See `baseline`.
+    pub value: f64,
+    /// Difference, Hodges-Lehmann estimate and interval; `null` when fewer than 6 rounds have both sides.
+    pub difference: Option<f64>,
+    /// See `difference`.
+    pub difference_low: Option<f64>,
+    /// See `difference`.
+    pub difference_high: Option<f64>,
+    /// Relative difference (0.18 = +18 %), estimate and interval.
+    pub ratio: Option<f64>,
+    /// See `ratio`.
+    pub ratio_low: Option<f64>,
+    /// See `ratio`.
+    pub ratio_high: Option<f64>,
+    /// Mean of the ratios less 1, beside the Hodges-Lehmann estimate: they part when a few rounds were hit hard.
+    pub mean_ratio: Option<f64>,
+    /// Level that the exact interval achieves, 0.958 for 12 rounds.
+    pub level: Option<f64>,
+    /// `costs`, `saves`, `no_difference` or `cannot_tell`.
+    pub verdict: String,
+    /// The verdict in words.
+    pub words: String,
+    /// Smallest effect that this many rounds could have shown with 80 % power, as a ratio or in the unit.
+    pub detectable: Option<f64>,
+    /// Whether `ratio` (true) or `difference` (false) decided the verdict.
+    pub relative: bool,
+    /// The user's limit and how it came out.
+    pub budget: Option<BudgetFinding>,
+    /// Every round: the dots.
+    pub rounds: Vec<RoundValue>,
+    /// Warnings that concern this finding alone.
+    pub notices: Vec<NoticeLine>,
+}
+
+/// One round of one metric.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RoundValue {
+    /// Round, from 1.
+    pub round: u32,
+    /// Mean of the baseline runs of the round (baseline and placebo pooled, except in the placebo's own finding).
+    pub baseline: f64,
+    /// The variant's run.
+    pub value: f64,
+}
+
+/// A budget and its outcome.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BudgetFinding {
+    /// As the user wrote it: `10%`, `50MiB`.
+    pub limit: String,
+    /// The limit as a number: a ratio if `relative`, else in the metric's unit.
+    pub value: f64,
+    /// Whether the limit is relative.
+    pub relative: bool,
+    /// `pass`, `fail` or `undecided`.
+    pub outcome: String,
+}
+
+/// The account of the spans of one variant over all its valid runs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LedgerFindings {
+    /// Spans that the answered requests should have made.
+    pub expected: u64,
+    /// Distinct spans in the store.
+    pub saved: u64,
+    /// Spans that never arrived.
+    pub lost: u64,
+    /// Spans of requests that were not to be sampled.
+    pub sampled_out: u64,
+    /// Spans received more than once.
+    pub duplicates: u64,
+    /// What the books do not explain.
+    pub unexplained: i64,
+    /// Lost over (expected − sampled out), 0 to 1.
+    pub loss_ratio: f64,
+    /// Loss ratio of the worst run.
+    pub worst_loss_ratio: f64,
+    /// Lost spans by stage.
+    pub by_stage: BTreeMap<String, u64>,
+    /// Spans per sampled request.
+    pub spans_per_request: f64,
+    /// Whether `spans_per_request` was declared (else learned).
+    pub declared: bool,
+    /// CPU cost of the subject over the spans that arrived, µs per span, estimate and interval; `null` without a cost or spans.
+    pub cpu_us_per_delivered_span: Option<f64>,
+    /// See `cpu_us_per_delivered_span`.
+    pub cpu_us_per_delivered_span_low: Option<f64>,
+    /// See `cpu_us_per_delivered_span`.
+    pub cpu_us_per_delivered_span_high: Option<f64>,
+}
+
+/// A notice as it is printed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NoticeLine {
+    /// Stable name of the notice, snake case.
+    pub code: String,
+    /// `refusal` (takes the verdict away), `warning` or `note`.
+    pub severity: String,
+    /// What happened and what to do.
+    pub text: String,
+}
+
+/// How many comparisons were made.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Comparisons {
+    /// Number of findings with an interval, the placebo's apart.
+    pub made: u32,
+    /// How many of them would look real by chance if nothing were.
+    pub expected_by_chance: f64,
+}
+
+/// The load as it was.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadFindings {
+    /// Where requests went.
+    pub url: String,
+    /// Wanted rate, requests per second; `null`: closed loop.
+    pub rate: Option<f64>,
+    /// Connections.
+    pub connections: u32,
+    /// Requests answered in all windows of valid runs.
+    pub requests: u64,
+    /// Requests that failed in them.
+    pub errors: u64,
+    /// Length of the window, seconds.
+    pub window_s: f64,
+}
+
+/// What the instrument itself took.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct InstrumentFindings {
+    /// CPU of the load generator, µs per request, median over the valid runs.
+    pub load_cpu_us_per_request: Option<f64>,
+    /// CPU of the sink, µs per received span, median over the runs that received any.
+    pub sink_cpu_us_per_span: Option<f64>,
+    /// 99th percentile of the send lag, µs, worst run.
+    pub send_lag_p99_us: Option<f64>,
+    /// Whether subject and instrument ran on cores of their own.
+    pub cores_apart: bool,
+}

@@ -1,0 +1,9 @@
+//! unladen: what does instrumentation cost a service, and do its spans arrive?
+//!
+//! One direction, no back and forth: `study` → `run` → `journal` → `judge` → `report`. `run` drives `subject` and
+//! `probe` and, as processes of their own, the load generator and the sink. See `ARCHITECTURE.md`.
+
+pub mod journal;
+pub mod judge;
+pub mod notices;
+pub mod study;

@@ -1,0 +1,345 @@
+//! What a `study.yaml` says: the types that are read from it, written back out with every default filled in
+//! (the resolved copy in the run folder) and turned into a JSON Schema (`unladen schema`).
+//!
+//! Nothing here touches a file, a clock or a process. What the words *mean* together (which processes a variant
+//! starts, with which merged environment) is worked out in [`super::plan`].
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::units::{Bytes, Ratio, Time};
+
+/// One question, asked of one service: its variants, the load, the rounds and the budgets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Study {
+    /// Name of the study; it starts the name of the run folder. Letters, digits, `-` and `_`.
+    pub study: String,
+    /// The question in one sentence. It stands at the top of every report.
+    #[serde(default)]
+    pub question: String,
+    /// How many rounds to run. Every variant runs once in every round. 6 is the least that gives an interval.
+    #[serde(default = "defaults::rounds")]
+    pub rounds: u32,
+    /// Load before the window, per run; not measured.
+    #[serde(default = "defaults::warmup")]
+    pub warmup: Time,
+    /// The seconds of every run that are measured.
+    #[serde(default = "defaults::window")]
+    pub window: Time,
+    /// How long to wait for spans that are still on their way when the load has ended.
+    #[serde(default)]
+    pub drain: Drain,
+    /// Seed of the order of the variants, the trace ids and the sampling. Drawn and recorded if absent.
+    #[serde(default)]
+    pub seed: Option<u64>,
+    /// Run the baseline once more in every round, so that the noise floor is known.
+    #[serde(default = "defaults::yes")]
+    pub placebo: bool,
+    /// Relative difference that matters: an interval inside it is called "no difference".
+    #[serde(default = "defaults::margin")]
+    pub margin: Ratio,
+    /// Names of your own for `${var.NAME}`; each can be set on the command line with `--set NAME=VALUE`.
+    #[serde(default)]
+    pub variables: IndexMap<String, String>,
+    /// The processes of the study, by name.
+    pub services: IndexMap<String, Service>,
+    /// The ways to run the subject, by name. `baseline` is the bare one and must be there.
+    pub variants: IndexMap<String, Variant>,
+    /// What is asked of the service, and how often.
+    pub load: Load,
+    /// The span sink that the study offers to the services.
+    #[serde(default)]
+    pub sink: Sink,
+    /// Limits on the cost, by metric: `cpu_per_request: 10%`, `rss: 50MiB`.
+    #[serde(default)]
+    pub budgets: IndexMap<String, String>,
+}
+
+/// What a service is in the study; costs are summed by role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// The service whose cost is asked for.
+    #[default]
+    Subject,
+    /// Something that the subject needs: a database, another service. Not instrumented.
+    Dependency,
+    /// A process that takes telemetry on its way: an agent daemon, a collector.
+    Collector,
+    /// Where telemetry is kept: a tracing backend or its database.
+    Storage,
+}
+
+/// How long a service lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifetime {
+    /// Started afresh for every run.
+    #[default]
+    Run,
+    /// Started once and shared by all runs (a database, say).
+    Study,
+}
+
+/// A process (or several replicas of it) that unladen starts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Service {
+    /// What the service is in the study.
+    #[serde(default)]
+    pub role: Role,
+    /// Program and arguments. A list is run as it is; a string is split into words like a shell would, but no shell runs.
+    pub command: Command,
+    /// Arguments appended to the command.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Environment, on top of unladen's own.
+    #[serde(default)]
+    pub env: IndexMap<String, String>,
+    /// Working directory; relative to the study file.
+    #[serde(default)]
+    pub cwd: Option<String>,
+    /// Command that builds the service, run once before the first run, in `cwd`.
+    #[serde(default)]
+    pub build: Option<Command>,
+    /// When the service counts as ready.
+    #[serde(default)]
+    pub ready: Ready,
+    /// Services that must be ready before this one starts.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// How many processes to start; `${replica}` is 0, 1, ….
+    #[serde(default = "defaults::one")]
+    pub replicas: u32,
+    /// Fresh for every run, or one for the study.
+    #[serde(default)]
+    pub lifetime: Lifetime,
+    /// Limits on each process's cgroup.
+    #[serde(default)]
+    pub limits: Limits,
+    /// How the service is stopped.
+    #[serde(default)]
+    pub stop: Stop,
+}
+
+/// A program with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Command {
+    /// One line, split into words by the rules of POSIX shells (quotes, backslashes); no shell runs it.
+    Line(String),
+    /// Program first, then one string per argument.
+    Words(Vec<String>),
+}
+
+/// When a service counts as ready. All conditions that are given must hold; with none, when it has been alive for 100 ms.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ready {
+    /// A URL that must answer with a status below 400.
+    pub http: Option<String>,
+    /// A `host:port` that must accept a connection.
+    pub tcp: Option<String>,
+    /// A text that must appear in a line of its output.
+    pub log: Option<String>,
+    /// How long to wait at most.
+    pub timeout: Time,
+}
+
+/// Limits on a process's cgroup. They need root (or a delegated cgroup) and are refused without.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// CPU time per second, in cores: `1.5`.
+    pub cpus: Option<f64>,
+    /// Cores to run on, as a Linux list: `0-1,3`. Default: the cores that the instrument leaves free.
+    pub cpuset: Option<String>,
+    /// Most memory: `512MiB`.
+    pub memory: Option<Bytes>,
+}
+
+/// How a service is stopped: SIGTERM, and SIGKILL after the grace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stop {
+    /// Time between SIGTERM and SIGKILL.
+    pub grace: Time,
+}
+
+/// Waiting for late spans at the end of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Drain {
+    /// The run ends when no span has arrived for this long (at once when all that are expected are there).
+    pub quiet: Time,
+    /// The run ends after this long in any case.
+    pub limit: Time,
+}
+
+/// One way to run the subject: what differs from the services as declared.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Variant {
+    /// Name for people: `OpenTelemetry`. Default: the variant's key.
+    pub label: Option<String>,
+    /// What changes, by service.
+    pub services: IndexMap<String, Override>,
+    /// Whether and how many spans a sampled request makes. Absent: learned from the spans that arrive.
+    pub spans_per_request: Option<f64>,
+    /// Share of the requests whose spans are wanted: the load generator sets the sampled flag on exactly these.
+    pub sampled: Option<Ratio>,
+}
+
+/// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args` are appended.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Override {
+    /// Replaces the command.
+    pub command: Option<Command>,
+    /// Appended to the service's arguments.
+    pub args: Vec<String>,
+    /// Merged over the service's environment.
+    pub env: IndexMap<String, String>,
+    /// Replaces the build step.
+    pub build: Option<Command>,
+    /// Replaces the working directory.
+    pub cwd: Option<String>,
+    /// Replaces the readiness conditions.
+    pub ready: Option<Ready>,
+    /// Replaces the limits.
+    pub limits: Option<Limits>,
+}
+
+/// What is asked of the service, and how often. Exactly one of `rate` (open loop) and `connections` alone (closed loop) decides the pacing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Load {
+    /// Where requests go: `http://127.0.0.1:${port.app}/vets`.
+    pub url: String,
+    /// Requests per second, open loop: sent when due, whatever the service does. Absent: closed loop, every connection
+    /// sends its next request when the last is answered.
+    #[serde(default)]
+    pub rate: Option<f64>,
+    /// Connections to use.
+    #[serde(default = "defaults::connections")]
+    pub connections: u32,
+    /// HTTP method.
+    #[serde(default = "defaults::method")]
+    pub method: String,
+    /// Request headers.
+    #[serde(default)]
+    pub headers: IndexMap<String, String>,
+    /// Request body.
+    #[serde(default)]
+    pub body: Option<String>,
+    /// A request without an answer after this long is an error.
+    #[serde(default = "defaults::request_timeout")]
+    pub timeout: Time,
+    /// Which trace header every request carries.
+    #[serde(default)]
+    pub trace: TraceHeader,
+    /// What a good answer looks like.
+    #[serde(default)]
+    pub check: Check,
+}
+
+/// Which trace header the load generator sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TraceHeader {
+    /// W3C Trace Context `traceparent`.
+    #[default]
+    W3c,
+    /// None: spans cannot be tied to their requests.
+    None,
+}
+
+/// What a good answer looks like. Bodies are compared between the variants in any case.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Check {
+    /// Status code wanted. Absent: any below 400.
+    pub status: Option<u16>,
+    /// Exact length of the body in bytes.
+    pub length: Option<u64>,
+}
+
+/// The span sink of the study.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sink {
+    /// Which attributes are stored with each span.
+    pub attributes: Attributes,
+}
+
+/// Which attributes of a span are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Attributes {
+    /// None.
+    None,
+    /// A handful that name the operation.
+    #[default]
+    Few,
+    /// All of them.
+    All,
+}
+
+impl Default for Ready {
+    fn default() -> Self {
+        Self { http: None, tcp: None, log: None, timeout: Time::seconds(30.0) }
+    }
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { grace: Time::seconds(10.0) }
+    }
+}
+
+impl Default for Drain {
+    fn default() -> Self {
+        Self { quiet: Time::seconds(6.0), limit: Time::seconds(15.0) }
+    }
+}
+
+impl Default for Sink {
+    fn default() -> Self {
+        Self { attributes: Attributes::Few }
+    }
+}
+
+/// Defaults that `serde` asks for by path.
+mod defaults {
+    use super::{Ratio, Time};
+
+    pub(super) fn rounds() -> u32 {
+        12
+    }
+    pub(super) fn warmup() -> Time {
+        Time::seconds(2.0)
+    }
+    pub(super) fn window() -> Time {
+        Time::seconds(5.0)
+    }
+    pub(super) fn yes() -> bool {
+        true
+    }
+    pub(super) fn margin() -> Ratio {
+        Ratio(0.01)
+    }
+    pub(super) fn one() -> u32 {
+        1
+    }
+    pub(super) fn connections() -> u32 {
+        16
+    }
+    pub(super) fn method() -> String {
+        "GET".to_owned()
+    }
+    pub(super) fn request_timeout() -> Time {
+        Time::seconds(10.0)
+    }
+}
