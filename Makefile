@@ -1,0 +1,46 @@
+# Two commands matter: `make demo` (needs Rust only) and `make test` (sets up everything that it needs).
+# Long measurements live in `make bench` and `make calibrate`, never in `make test`.
+
+CARGO ?= cargo
+UNLADEN := target/release/unladen
+
+.PHONY: help demo test build fmt lint check-fmt rust-test calibrate deps clean
+
+help:            ## List the targets.
+	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
+
+build:           ## Build the executable.
+	$(CARGO) build --release --locked -p unladen
+
+demo: build      ## Weigh the embedded service bare and under OpenTelemetry: about 2 minutes.
+	$(UNLADEN) demo
+
+test: deps check-fmt lint rust-test   ## Everything that CI runs.
+	@echo "make test: all green"
+
+check-fmt:
+	$(CARGO) fmt --all --check
+
+lint:            ## Clippy with warnings denied.
+	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
+
+rust-test:       ## Unit, property, golden and end-to-end tests.
+	$(CARGO) test --release --locked --workspace
+
+calibrate:       ## Simulate the statistics: false alarms and coverage against their nominal values.
+	$(CARGO) test --release --locked -p unladen-stats --test calibration -- --ignored --nocapture
+
+fmt:             ## Format the sources.
+	$(CARGO) fmt --all
+
+# Debian packages that the end-to-end tests use; installed only if they are missing.
+DEBIAN := nginx-light
+deps:
+	@missing=""; for package in $(DEBIAN); do \
+	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$package"; done; \
+	if [ -n "$$missing" ]; then echo "installing:$$missing"; \
+	  export DEBIAN_FRONTEND=noninteractive; apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
+
+clean:           ## Remove build output and run folders.
+	$(CARGO) clean
+	rm -rf runs

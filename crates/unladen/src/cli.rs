@@ -1,0 +1,260 @@
+//! The command line: what may be typed. What it means is decided in [`crate::commands`].
+
+use std::path::PathBuf;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::study::units::{Ratio, Time};
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// What does instrumentation cost a service, and do its spans arrive?
+///
+/// unladen runs the same service bare and instrumented under the same load, in interleaved rounds on fresh processes, and
+/// prints the cost with an interval on every difference, or says that it cannot tell.
+#[derive(Debug, Parser)]
+#[command(version, styles = STYLES, max_term_width = 100, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 done (gate: pass), 1 over budget (gate), 2 could not run, 3 undecided (gate), 130 interrupted.")]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The subcommands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Weigh the embedded service bare and under OpenTelemetry: nothing to install, about 2 minutes.
+    Demo(Demo),
+    /// Run a study.
+    Run(Run),
+    /// Weigh your own service by its command lines, without a study file.
+    Compare(Compare),
+    /// Judge and print a run folder again, from its journal alone.
+    Report(Report),
+    /// Judge a run folder against its budgets: exit code 0 pass, 1 fail, 3 undecided, 2 could not run.
+    Gate(Gate),
+    /// The load generator alone.
+    Load(Load),
+    /// The span sink alone: counts and stores what instrumentation sends.
+    Sink(Sink),
+    /// Can this machine measure?
+    Doctor,
+    /// Print the JSON Schema of study.yaml.
+    Schema,
+    /// Print completions for a shell.
+    Completions {
+        /// Shell to complete for.
+        shell: clap_complete::Shell,
+    },
+    /// The embedded subject of the demo.
+    #[command(name = "__demo", hide = true, subcommand)]
+    DemoSubject(crate::demo::Options),
+    /// The load generator's process: a plan on standard input, events on standard output.
+    #[command(name = "__load", hide = true)]
+    LoadProcess,
+    /// The sink's process: a configuration on standard input, events on standard output.
+    #[command(name = "__sink", hide = true)]
+    SinkProcess,
+    /// The watcher that cleans up after an unladen that was killed.
+    #[command(name = "__guard", hide = true)]
+    GuardProcess,
+}
+
+/// Options of every command that measures.
+#[derive(Debug, Args, Default)]
+pub struct Measure {
+    /// Run folder to write [default: runs/STUDY-UTCTIME]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Rounds; every variant runs once in each. 6 is the least that gives an interval.
+    #[arg(long, value_name = "N")]
+    pub rounds: Option<u32>,
+    /// Load before each window, not measured: 2s, 500ms, 1m.
+    #[arg(long, value_name = "TIME")]
+    pub warmup: Option<Time>,
+    /// What is measured of each run: 5s, 1m.
+    #[arg(long, value_name = "TIME")]
+    pub window: Option<Time>,
+    /// Seed of the order, the trace ids and the sampling.
+    #[arg(long, value_name = "S")]
+    pub seed: Option<u64>,
+    /// Plain lines instead of moving bars.
+    #[arg(long)]
+    pub plain: bool,
+    /// Only the result, no progress.
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// `unladen demo`
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// How to measure.
+    #[command(flatten)]
+    pub measure: Measure,
+    /// Print the study instead of running it, as a start for your own.
+    #[arg(long)]
+    pub print_study: bool,
+}
+
+/// `unladen run`
+#[derive(Debug, Args)]
+pub struct Run {
+    /// Study file, or a folder with a study.yaml. May be left out with --resume.
+    #[arg(required_unless_present = "resume")]
+    pub study: Option<PathBuf>,
+    /// Change a value of the study: --set window=10s, --set variants.otel.sampled=10%, or one of its variables.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
+    /// Only these variants, besides the baseline and the placebo.
+    #[arg(long, value_name = "A,B", value_delimiter = ',')]
+    pub only: Vec<String>,
+    /// Go on with an interrupted study in this run folder.
+    #[arg(long, value_name = "DIR", conflicts_with = "out")]
+    pub resume: Option<PathBuf>,
+    /// How to measure.
+    #[command(flatten)]
+    pub measure: Measure,
+}
+
+/// `unladen compare`
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  unladen compare --url http://127.0.0.1:8080/vets --rate 500 \\\n    --baseline 'java -jar app.jar' --variant 'otel=java -javaagent:otel.jar -jar app.jar'\n\n${sink.otlp_grpc} and ${sink.otlp_http} in a command stand for the addresses of the span sink, ${port.NAME} for a free port.")]
+pub struct Compare {
+    /// Where requests go.
+    #[arg(long, value_name = "URL")]
+    pub url: String,
+    /// Command line of the bare service. No shell runs it.
+    #[arg(long, value_name = "COMMAND")]
+    pub baseline: String,
+    /// A name and the command line of the service with something added; may be given several times.
+    #[arg(long = "variant", value_name = "NAME=COMMAND", required = true)]
+    pub variants: Vec<String>,
+    /// Requests per second, open loop. Without it a closed loop over the connections.
+    #[arg(long, value_name = "R")]
+    pub rate: Option<f64>,
+    /// Connections [default: 16]
+    #[arg(long, short, value_name = "N")]
+    pub connections: Option<u32>,
+    /// Limit on the cost, METRIC=LIMIT: cpu_per_request=10%; may be given several times.
+    #[arg(long = "budget", value_name = "METRIC=LIMIT")]
+    pub budgets: Vec<String>,
+    /// Environment for all variants, NAME=VALUE; may be given several times.
+    #[arg(long = "env", value_name = "NAME=VALUE")]
+    pub env: Vec<String>,
+    /// How to measure.
+    #[command(flatten)]
+    pub measure: Measure,
+    /// Print the study instead of running it.
+    #[arg(long)]
+    pub print_study: bool,
+}
+
+/// `unladen report`
+#[derive(Debug, Args)]
+pub struct Report {
+    /// Run folder.
+    pub dir: PathBuf,
+    /// What to print.
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    pub format: Format,
+}
+
+/// Forms of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For a terminal.
+    Text,
+    /// For a pull request.
+    Markdown,
+    /// findings.json.
+    Json,
+    /// One line per finding.
+    Csv,
+    /// One self-contained page.
+    Html,
+}
+
+/// `unladen gate`
+#[derive(Debug, Args)]
+pub struct Gate {
+    /// Run folder.
+    pub dir: PathBuf,
+    /// Limit on the cost besides those of the study, METRIC=LIMIT: cpu_per_request=10%; may be given several times.
+    #[arg(long = "budget", value_name = "METRIC=LIMIT")]
+    pub budgets: Vec<String>,
+}
+
+/// `unladen load`
+#[derive(Debug, Args)]
+pub struct Load {
+    /// Where requests go.
+    pub url: String,
+    /// Connections.
+    #[arg(long, short, value_name = "N", default_value_t = 16)]
+    pub connections: u32,
+    /// Requests per second, open loop. Without it a closed loop over the connections.
+    #[arg(long, short, value_name = "R")]
+    pub rate: Option<f64>,
+    /// How long.
+    #[arg(long, short, value_name = "TIME", default_value = "10s")]
+    pub duration: Time,
+    /// Load before that, not measured.
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    pub warmup: Time,
+    /// HTTP method.
+    #[arg(long, short = 'X', value_name = "METHOD", default_value = "GET")]
+    pub method: String,
+    /// Request header, 'Name: value'; may be given several times.
+    #[arg(long = "header", short = 'H', value_name = "HEADER")]
+    pub headers: Vec<String>,
+    /// Request body.
+    #[arg(long, value_name = "TEXT")]
+    pub body: Option<String>,
+    /// A request without an answer after this long is an error.
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub timeout: Time,
+    /// Set a W3C traceparent header on every request; the sampled flag on this share of them.
+    #[arg(long, value_name = "SHARE")]
+    pub trace: Option<Ratio>,
+    /// Write the result as JSON to a file, or to standard output with '-'.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Folder for latency.hdr.
+    #[arg(long, value_name = "DIR")]
+    pub hdr: Option<PathBuf>,
+}
+
+/// `unladen sink`
+#[derive(Debug, Args)]
+pub struct Sink {
+    /// Folder for summary.json and spans/*.parquet.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Address for OTLP over gRPC.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4317")]
+    pub otlp_grpc: std::net::SocketAddr,
+    /// Address for OTLP over HTTP.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4318")]
+    pub otlp_http: std::net::SocketAddr,
+    /// Which attributes are stored with each span.
+    #[arg(long, value_enum, default_value_t = Attributes::Few)]
+    pub attributes: Attributes,
+}
+
+/// Which attributes of a span are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Attributes {
+    /// None.
+    None,
+    /// A handful that name the operation.
+    Few,
+    /// All of them.
+    All,
+}

@@ -1,0 +1,70 @@
+//! What a study under way tells whoever watches it. Measuring does not depend on anybody watching.
+
+use unladen_load::outcome::Second;
+
+use super::schedule::Slot;
+use crate::journal::record::RunRecord;
+use crate::study::plan::Arm;
+
+/// Something has happened.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// A build command starts.
+    Building {
+        /// Service.
+        service: &'a str,
+        /// Command, as one line.
+        command: &'a str,
+    },
+    /// The runs begin: this many are to do, each about this long.
+    Begin {
+        /// Runs to do.
+        runs: usize,
+        /// Of so many in the whole study.
+        of: usize,
+        /// Seconds of load in each.
+        load_s: f64,
+    },
+    /// A run begins.
+    Run {
+        /// Which.
+        slot: Slot,
+        /// Of which variant.
+        arm: &'a Arm,
+    },
+    /// A run enters a phase.
+    Phase(Phase),
+    /// A second of the load has passed.
+    Second(&'a Second),
+    /// A run is in the journal.
+    Done(&'a RunRecord),
+}
+
+/// Phases of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Processes start and get ready.
+    Start,
+    /// Load that is not measured.
+    WarmUp,
+    /// Load that is measured.
+    Window,
+    /// Waiting for late spans.
+    Drain,
+    /// Processes end.
+    Stop,
+}
+
+/// Somebody who watches.
+pub trait Watcher {
+    /// Sees a step.
+    fn see(&mut self, step: Step<'_>);
+}
+
+/// Nobody.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nobody;
+
+impl Watcher for Nobody {
+    fn see(&mut self, _: Step<'_>) {}
+}
