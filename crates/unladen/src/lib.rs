@@ -3,7 +3,15 @@
 //! One direction, no back and forth: `study` → `run` → `journal` → `judge` → `report`. `run` drives `subject` and
 //! `probe` and, as processes of their own, the load generator and the sink. See `ARCHITECTURE.md`.
 
+pub mod cli;
+pub mod commands;
+pub mod demo;
 pub mod journal;
 pub mod judge;
 pub mod notices;
+pub mod probe;
+pub mod progress;
+pub mod report;
+pub mod run;
 pub mod study;
+pub mod subject;

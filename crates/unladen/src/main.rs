@@ -1,1 +1,30 @@
-fn main() {}
+//! The executable: parse, dispatch, exit code.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use unladen::cli::{Cli, Command};
+use unladen::{commands, demo, subject};
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Demo(options) => commands::measure::demo(&options),
+        Command::Run(options) => commands::measure::run(&options),
+        Command::Compare(options) => commands::measure::compare(&options),
+        Command::Report(options) => commands::judge::report(&options),
+        Command::Gate(options) => commands::judge::gate(&options),
+        Command::Load(options) => commands::alone::load(&options),
+        Command::Sink(options) => commands::alone::sink(&options),
+        Command::Doctor => commands::doctor::doctor(),
+        Command::Schema => commands::print(&unladen::study::schema::json()),
+        Command::Completions { shell } => commands::completions(shell),
+        Command::DemoSubject(options) => demo::main(options).map(|()| ExitCode::SUCCESS),
+        Command::LoadProcess => return unladen_load::child::main(),
+        Command::SinkProcess => return unladen_sink::child::main(),
+        Command::GuardProcess => return subject::guard::main(),
+    };
+    outcome.unwrap_or_else(|error| {
+        anstream::eprintln!("{}error:{} {error:#}", commands::RED.render(), commands::RED.render_reset());
+        commands::exit_code(&error)
+    })
+}

@@ -111,6 +111,14 @@ pub enum Notice {
         /// Limit, seconds.
         limit_s: f64,
     },
+    /// A file of the run could not be written.
+    #[error("{file} of the run could not be written: {error}")]
+    Unwritten {
+        /// File.
+        file: String,
+        /// Why.
+        error: String,
+    },
     /// A process had to be killed.
     #[error(
         "{service} did not end within {grace_s:.0} s of SIGTERM and was killed: spans that it still held are lost. Raise `stop.grace`"
@@ -138,6 +146,7 @@ impl Notice {
             | Self::Steal { .. }
             | Self::OthersBusy { .. }
             | Self::DrainLimit { .. }
+            | Self::Unwritten { .. }
             | Self::Killed { .. } => Severity::Warning,
             Self::NoCgroup { .. } => Severity::Note,
         }

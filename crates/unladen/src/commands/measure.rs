@@ -1,0 +1,168 @@
+//! `demo`, `run` and `compare`: make a plan, run it, judge it, print the answer.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+use indexmap::IndexMap;
+
+use super::{interrupt_flag, print};
+use crate::cli::{Compare, Demo, Measure, Run};
+use crate::progress::{self, Show};
+use crate::run::folder::RunFolder;
+use crate::run::host::Host;
+use crate::run::{self, RunError};
+use crate::study::compare::{self, Sides};
+use crate::study::plan::Plan;
+use crate::study::read;
+use crate::study::set::Set;
+use crate::study::write::resolved_yaml;
+use crate::{judge, report};
+
+/// `unladen demo`
+///
+/// # Errors
+/// When the study cannot be run.
+pub fn demo(options: &Demo) -> anyhow::Result<ExitCode> {
+    if options.print_study {
+        return print(crate::demo::STUDY);
+    }
+    let here = std::env::current_dir()?;
+    let plan = read::parse(crate::demo::STUDY, Path::new("the embedded study"), &here, &sets(&options.measure), &[])?;
+    measure(&plan, &options.measure)
+}
+
+/// `unladen run`
+///
+/// # Errors
+/// When the study cannot be read or run.
+pub fn run(options: &Run) -> anyhow::Result<ExitCode> {
+    let mut sets = options.sets.iter().map(|text| text.parse()).collect::<Result<Vec<Set>, _>>()?;
+    sets.extend(self::sets(&options.measure));
+    let Some(resume) = &options.resume else {
+        let path = options.study.as_deref().context("name a study")?;
+        return measure(&read::study(path, &sets, &options.only)?, &options.measure);
+    };
+    let folder = RunFolder::open(resume)?;
+    let host: Host = serde_json::from_str(&std::fs::read_to_string(folder.path().join(run::HOST_FILE))?)
+        .with_context(|| format!("{} cannot be read", folder.path().join(run::HOST_FILE).display()))?;
+    let plan = match &options.study {
+        Some(path) => read::study(path, &sets, &options.only)?,
+        None => read::resolved(&folder.path().join(run::STUDY_FILE), Path::new(&host.study_dir), &sets)?,
+    };
+    go(&plan, &folder, host.seed, &options.measure)
+}
+
+/// `unladen compare`
+///
+/// # Errors
+/// When the sides cannot be read or run.
+pub fn compare(options: &Compare) -> anyhow::Result<ExitCode> {
+    let study = compare::study(&Sides {
+        url: &options.url,
+        rate: options.rate,
+        connections: options.connections,
+        baseline: &options.baseline,
+        variants: &options.variants,
+        budgets: &options.budgets,
+        env: &options.env,
+    })?;
+    let yaml = resolved_yaml(&study);
+    let here = std::env::current_dir()?;
+    let plan = read::parse(&yaml, Path::new("the study made of the command line"), &here, &sets(&options.measure), &[])?;
+    let yaml = resolved_yaml(&plan.study);
+    if options.print_study {
+        return print(&yaml);
+    }
+    if !options.measure.quiet {
+        eprintln!("# The study; save it as study.yaml to edit it and run it again with `unladen run`:\n{yaml}");
+    }
+    measure(&plan, &options.measure)
+}
+
+/// The common options as changes to the study.
+fn sets(options: &Measure) -> Vec<Set> {
+    let set = |key: &str, value: Option<String>| value.map(|value| Set::new(key, &value));
+    [
+        set("rounds", options.rounds.map(|rounds| rounds.to_string())),
+        set("warmup", options.warmup.map(|time| time.to_string())),
+        set("window", options.window.map(|time| time.to_string())),
+        set("seed", options.seed.map(|seed| seed.to_string())),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// Runs a plan in a new run folder.
+fn measure(plan: &Plan, options: &Measure) -> anyhow::Result<ExitCode> {
+    let path = options.out.clone().unwrap_or_else(|| {
+        let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+        PathBuf::from("runs").join(format!("{}-{now}", plan.study.study))
+    });
+    let seed = plan.study.seed.unwrap_or_else(draw_seed);
+    go(plan, &RunFolder::create(&path)?, seed, options)
+}
+
+/// A seed from the operating system's randomness, by way of the one that the standard library takes its hash keys from.
+/// 53 bits, so that every JSON reader keeps it exactly.
+fn draw_seed() -> u64 {
+    RandomState::new().build_hasher().finish() >> 11
+}
+
+/// Runs what is missing in the folder, judges and prints.
+fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::Result<ExitCode> {
+    let show = match (options.quiet, options.plain) {
+        (true, _) => Show::Quiet,
+        (_, true) => Show::Plain,
+        _ => Show::Auto,
+    };
+    if show != Show::Quiet {
+        eprintln!("{}", head(plan, folder));
+    }
+    let labels: IndexMap<String, String> =
+        plan.arms.iter().map(|arm| (arm.name.clone(), arm.label.clone())).collect();
+    let interrupted = interrupt_flag()?;
+    let result = run::study(plan, folder, seed, &interrupted, &mut *progress::watcher(show, labels));
+    if let Err(error) = result {
+        return Err(stopped(error, folder));
+    }
+    let findings = judge::judge(folder.path())?;
+    report::write_all(folder.path(), &findings)?;
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{}", report::render(&findings, report::Format::Text))?;
+    writeln!(out, "{}", folder.path().join("report.html").display())?;
+    Ok(if findings.void.is_some() { ExitCode::from(super::COULD_NOT_RUN) } else { ExitCode::SUCCESS })
+}
+
+/// One line on what is about to happen.
+fn head(plan: &Plan, folder: &RunFolder) -> String {
+    let study = &plan.study;
+    let names: Vec<&str> = plan.arms.iter().map(|arm| arm.name.as_str()).collect();
+    let seconds = (study.warmup.as_seconds() + study.window.as_seconds() + 0.8)
+        * f64::from(study.rounds)
+        * plan.arms.len() as f64;
+    format!(
+        "{}: {} rounds of {} ({}); at least {}\nrun folder: {}",
+        study.study,
+        study.rounds,
+        plan.arms.len(),
+        names.join(", "),
+        indicatif::HumanDuration(std::time::Duration::from_secs_f64(seconds)),
+        folder.path().display()
+    )
+}
+
+/// A study that stopped early: judge what there is, so that the folder is whole, and say how to go on.
+fn stopped(error: RunError, folder: &RunFolder) -> anyhow::Error {
+    if let Ok(findings) = judge::judge(folder.path()) {
+        // The error below matters more than one about the report.
+        let _ = report::write_all(folder.path(), &findings);
+    }
+    if matches!(error, RunError::Interrupted) {
+        eprintln!("The runs so far are kept. Go on with: unladen run --resume {}", folder.path().display());
+    }
+    error.into()
+}

@@ -1,0 +1,65 @@
+//! What the subcommands do: thin glue between `cli` and the modules that do the work. Exit codes are decided here.
+
+pub mod alone;
+pub mod doctor;
+pub mod judge;
+pub mod measure;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use anstyle::{AnsiColor, Style};
+use clap::CommandFactory;
+
+use crate::run::RunError;
+
+/// Style of the word "error".
+pub const RED: Style = AnsiColor::Red.on_default().bold();
+
+/// Could not run.
+const COULD_NOT_RUN: u8 = 2;
+/// Interrupted by the user: 128 + SIGINT, as shells have it.
+const INTERRUPTED: u8 = 130;
+
+/// Exit code for an error: 130 when the user interrupted, else 2.
+#[must_use]
+pub fn exit_code(error: &anyhow::Error) -> ExitCode {
+    match error.downcast_ref::<RunError>() {
+        Some(RunError::Interrupted) => ExitCode::from(INTERRUPTED),
+        _ => ExitCode::from(COULD_NOT_RUN),
+    }
+}
+
+/// Prints to standard output. A reader that has gone (`| head`) is no error.
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn print(text: &str) -> anyhow::Result<ExitCode> {
+    let mut out = anstream::stdout().lock();
+    match writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// `unladen completions`
+///
+/// # Errors
+/// When standard output cannot be written.
+pub fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut crate::cli::Cli::command(), "unladen", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// A flag that Ctrl-C and SIGTERM set. A second Ctrl-C ends unladen at once; the guard then cleans up.
+fn interrupt_flag() -> io::Result<Arc<AtomicBool>> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, i32::from(INTERRUPTED), Arc::clone(&flag))?;
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    Ok(flag)
+}

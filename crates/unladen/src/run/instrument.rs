@@ -1,0 +1,195 @@
+//! The instrument's own processes: the load generator and the sink, started from the same executable, spoken to in JSON
+//! lines over pipes.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use unladen_sink::summary::{Event as SinkEvent, Summary};
+
+use crate::subject::{Launch, Launcher, Running, SubjectError, log_tail};
+
+/// A part of the instrument failed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstrumentError {
+    /// It could not be started.
+    #[error("cannot start unladen's own {part} process: {source}")]
+    Start {
+        /// Which part.
+        part: &'static str,
+        /// Why.
+        source: SubjectError,
+    },
+    /// It ended, or said something that was not expected.
+    #[error("unladen's own {part} process failed: {message}")]
+    Failed {
+        /// Which part.
+        part: &'static str,
+        /// What it said.
+        message: String,
+    },
+}
+
+/// A process of the instrument that speaks events of type `E`.
+#[derive(Debug)]
+pub(super) struct Part<E> {
+    name: &'static str,
+    running: Running,
+    events: Receiver<E>,
+    log: PathBuf,
+    // Held open: the sink takes the end of its input for the end of unladen.
+    _input: Option<Box<dyn Write + Send>>,
+}
+
+/// Why no event came.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Silence {
+    /// None within the time.
+    Timeout,
+    /// The process has ended or closed its output.
+    Ended,
+}
+
+impl<E: DeserializeOwned + Send + 'static> Part<E> {
+    /// Starts the hidden subcommand `command` and hands it `config` on standard input.
+    pub(super) fn start(
+        launcher: &Launcher,
+        name: &'static str,
+        command: &str,
+        config: &impl Serialize,
+        cpus: Option<crate::subject::CpuSet>,
+        logs: &Path,
+    ) -> Result<Self, InstrumentError> {
+        let log = logs.join(format!("{name}.log"));
+        let failed = |message: String| InstrumentError::Failed { part: name, message };
+        let executable = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+        let mut launch = Launch::new(name, vec![executable.to_string_lossy().into_owned(), command.to_owned()], &log);
+        launch.cpus = cpus;
+        let (running, mut input, output) =
+            launcher.launch_piped(&launch).map_err(|source| InstrumentError::Start { part: name, source })?;
+        let mut line = serde_json::to_vec(config).map_err(|error| failed(error.to_string()))?;
+        line.push(b'\n');
+        input.write_all(&line).and_then(|()| input.flush()).map_err(|error| failed(error.to_string()))?;
+        let (send, events) = mpsc::channel();
+        thread::spawn(move || read_events(output, &send));
+        Ok(Self { name, running, events, log, _input: Some(Box::new(input)) })
+    }
+
+    /// The next event, waited for at most `time`.
+    pub(super) fn next(&self, time: Duration) -> Result<E, Silence> {
+        self.events.recv_timeout(time).map_err(|error| match error {
+            RecvTimeoutError::Timeout => Silence::Timeout,
+            RecvTimeoutError::Disconnected => Silence::Ended,
+        })
+    }
+
+    /// Its process.
+    pub(super) fn running(&self) -> &Running {
+        &self.running
+    }
+
+    /// Asks it to end (SIGTERM); its last events still arrive.
+    pub(super) fn end(&self) {
+        self.running.terminate();
+    }
+
+    /// Makes sure that it has ended.
+    pub(super) fn stop(mut self, grace: Duration) {
+        self.running.stop(grace);
+    }
+
+    /// The error for an end that was not expected, with what it last said.
+    pub(super) fn failure(&self) -> InstrumentError {
+        let tail = log_tail(&self.log, 6);
+        let message = if tail.is_empty() { "it ended without a word".to_owned() } else { tail };
+        InstrumentError::Failed { part: self.name, message }
+    }
+}
+
+fn read_events<E: DeserializeOwned>(output: impl Read, send: &mpsc::Sender<E>) {
+    for line in BufReader::new(output).lines() {
+        let Ok(line) = line else { break };
+        // A line that is no event ends the conversation; the reader sees `Ended` and looks into the log.
+        let Ok(event) = serde_json::from_str(&line) else { break };
+        if send.send(event).is_err() {
+            break;
+        }
+    }
+}
+
+/// The sink of one run.
+#[derive(Debug)]
+pub(super) struct SinkPart {
+    part: Part<SinkEvent>,
+    received: u64,
+    quiet_since: Instant,
+}
+
+impl SinkPart {
+    /// Starts a sink and waits until it listens.
+    pub(super) fn start(
+        launcher: &Launcher,
+        config: &unladen_sink::config::Config,
+        cpus: Option<crate::subject::CpuSet>,
+        logs: &Path,
+    ) -> Result<Self, InstrumentError> {
+        let part = Part::start(launcher, "sink", "__sink", config, cpus, logs)?;
+        match part.next(Duration::from_secs(10)) {
+            Ok(SinkEvent::Ready { .. }) => Ok(Self { part, received: 0, quiet_since: Instant::now() }),
+            _ => Err(part.failure()),
+        }
+    }
+
+    /// Its process.
+    pub(super) fn running(&self) -> &Running {
+        self.part.running()
+    }
+
+    /// Takes in what the sink has said; fails if it has ended.
+    pub(super) fn look(&mut self, time: Duration) -> Result<(), InstrumentError> {
+        let mut wait = time;
+        loop {
+            match self.part.next(wait) {
+                Ok(SinkEvent::Tick { received, quiet_ms, .. }) => {
+                    self.received = received;
+                    self.quiet_since =
+                        Instant::now().checked_sub(Duration::from_millis(quiet_ms)).unwrap_or_else(Instant::now);
+                }
+                Ok(_) => {}
+                Err(Silence::Timeout) => return Ok(()),
+                Err(Silence::Ended) => return Err(self.part.failure()),
+            }
+            wait = Duration::ZERO;
+        }
+    }
+
+    /// Spans received so far.
+    pub(super) fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// How long no span has arrived.
+    pub(super) fn quiet(&self) -> Duration {
+        self.quiet_since.elapsed()
+    }
+
+    /// Ends it and returns its account.
+    pub(super) fn finish(self) -> Result<Summary, InstrumentError> {
+        self.part.end();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        loop {
+            match self.part.next(deadline.saturating_duration_since(Instant::now())) {
+                Ok(SinkEvent::Done(summary)) => {
+                    self.part.stop(Duration::from_secs(5));
+                    return Ok(*summary);
+                }
+                Ok(_) => {}
+                Err(_) => return Err(self.part.failure()),
+            }
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Measuring: drives services, load generator, sink and probe through every run of a study and writes the journal.
+//!
+//! Clock and randomness enter here only. No statistic is computed here.
+
+pub mod books;
+mod builds;
+pub mod checks;
+pub mod folder;
+pub mod host;
+mod instrument;
+mod one;
+pub mod ports;
+pub mod schedule;
+mod setup;
+pub mod watch;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use self::folder::{FolderError, RunFolder};
+use self::host::{Host, Setting};
+use self::one::{Run, Up, stop_all};
+use self::setup::Setup;
+use self::watch::{Step, Watcher};
+use crate::journal::read::{self, ReadError};
+use crate::journal::record::RunRecord;
+use crate::journal::write::{Journal, WriteError};
+use crate::notices::{Notice, Severity};
+use crate::study::plan::Plan;
+use crate::study::spec::Lifetime;
+use crate::study::variables::VariableError;
+use crate::study::write::masked_yaml;
+use crate::subject::SubjectError;
+
+/// The resolved study in a run folder.
+pub const STUDY_FILE: &str = "study.yaml";
+/// The machine in a run folder.
+pub const HOST_FILE: &str = "host.json";
+
+/// Why a study could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The user interrupted it.
+    #[error("interrupted")]
+    Interrupted,
+    /// The run folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The journal could not be written.
+    #[error(transparent)]
+    Journal(#[from] WriteError),
+    /// The journal could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A build step failed.
+    #[error(transparent)]
+    Build(#[from] builds::BuildError),
+    /// A variable of the study has no value.
+    #[error(transparent)]
+    Variable(#[from] VariableError),
+    /// No port is free.
+    #[error(transparent)]
+    Port(#[from] ports::NoPort),
+    /// Something else listens where a service is to.
+    #[error("{address} is already in use, so {service} cannot listen there and unladen would measure a stranger. Stop what listens there (`ss -ltnp` shows it), or use ${{port.NAME}} for a free port")]
+    PortTaken {
+        /// Service.
+        service: String,
+        /// Address.
+        address: String,
+    },
+    /// A process could not be started.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    /// A service did not get ready.
+    #[error("{source}\nThe end of its log, {}:\n{tail}", log.display())]
+    NotReady {
+        /// Why.
+        source: SubjectError,
+        /// Its output.
+        log: PathBuf,
+        /// Last lines of it.
+        tail: String,
+    },
+    /// A part of the instrument failed.
+    #[error(transparent)]
+    Instrument(#[from] instrument::InstrumentError),
+    /// The probe could not be started.
+    #[error("cannot read the counters of the processes: {0}")]
+    Probe(std::io::Error),
+    /// A service ended while it was needed.
+    #[error("{notice}\nThe run is in the journal as void. Mend the service and go on with `unladen run --resume {}`", folder.display())]
+    Died {
+        /// Which, how and its last words.
+        notice: Notice,
+        /// Run folder.
+        folder: PathBuf,
+    },
+}
+
+/// Runs what the journal in `folder` does not hold yet. The folder holds a valid study at every moment.
+///
+/// # Errors
+/// When the study cannot go on. What was measured until then is in the journal.
+pub fn study(
+    plan: &Plan,
+    folder: &RunFolder,
+    seed: u64,
+    interrupted: &AtomicBool,
+    watcher: &mut dyn Watcher,
+) -> Result<(), RunError> {
+    let setup = Setup::new(plan, folder, seed)?;
+    let done = open(plan, folder, seed, &setup)?;
+    let mut journal = Journal::open(folder.path())?;
+    let slots = schedule::slots(plan, seed, &done);
+    build(&setup, interrupted, watcher)?;
+
+    let load_s = plan.study.warmup.as_seconds() + plan.study.window.as_seconds();
+    watcher.see(Step::Begin { runs: slots.len(), of: plan.arms.len() * plan.study.rounds as usize, load_s });
+    let mut shared = start_shared(&setup, interrupted)?;
+    let first = done.iter().map(|run| run.run).max().unwrap_or(0) + 1;
+    let mut runs = || -> Result<(), RunError> {
+        for (slot, number) in slots.into_iter().zip(first..) {
+            if interrupted.load(Ordering::Relaxed) {
+                return Err(RunError::Interrupted);
+            }
+            let record = Run { setup: &setup, shared: &shared, slot, number, interrupted }.perform(watcher)?;
+            journal.append(&record)?;
+            watcher.see(Step::Done(&record));
+            stop_on_death(&record, folder)?;
+        }
+        Ok(())
+    };
+    let result = runs();
+    stop_all(&mut shared);
+    result
+}
+
+/// Writes `study.yaml` and `host.json` of a new study, or reads the journal of one that goes on.
+fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result<Vec<RunRecord>, RunError> {
+    if folder.path().join(STUDY_FILE).exists() {
+        return Ok(read::records(folder.path())?.records);
+    }
+    let host = Host::describe(Setting {
+        seed,
+        study_dir: plan.dir.display().to_string(),
+        started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        cores: (
+            setup.partition.subject.to_string(),
+            setup.partition.instrument.to_string(),
+            setup.partition.apart,
+        ),
+        cgroup: setup.launcher.describe_cgroup(),
+    });
+    // The study last: a folder with a study.yaml is a folder that can be gone on with.
+    folder.write(HOST_FILE, &serde_json::to_string_pretty(&host).unwrap_or_default())?;
+    folder.write(STUDY_FILE, &masked_yaml(&plan.study))?;
+    Ok(Vec::new())
+}
+
+/// Builds what the arms need.
+fn build(setup: &Setup<'_>, interrupted: &AtomicBool, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+    let mut processes = Vec::new();
+    for process in setup.plan.arms.iter().flat_map(|arm| &arm.processes) {
+        if process.build.is_some() {
+            processes.push(setup.resolve(process)?);
+        }
+    }
+    Ok(builds::run(&processes, setup.folder.path(), interrupted, watcher)?)
+}
+
+/// Starts the services that live through the study. They are the same in every arm.
+fn start_shared(setup: &Setup<'_>, interrupted: &AtomicBool) -> Result<Vec<Up>, RunError> {
+    let logs = setup.folder.run("shared")?.join("logs");
+    let mut ups = Vec::new();
+    let Some(arm) = setup.plan.arms.first() else { return Ok(ups) };
+    for process in arm.processes.iter().filter(|process| process.lifetime == Lifetime::Study) {
+        match setup.start(process, &logs, 0, interrupted) {
+            Ok(up) => ups.push(up),
+            Err(error) => {
+                stop_all(&mut ups);
+                return Err(error);
+            }
+        }
+    }
+    Ok(ups)
+}
+
+/// A service that ends while it is needed will do so again: the study stops, the user looks, `--resume` goes on.
+fn stop_on_death(record: &RunRecord, folder: &RunFolder) -> Result<(), RunError> {
+    match &record.void {
+        Some(notice @ (Notice::ServiceDied { .. } | Notice::LoadFailed { .. })) => {
+            debug_assert_eq!(notice.severity(), Severity::Refusal);
+            Err(RunError::Died { notice: notice.clone(), folder: folder.path().to_owned() })
+        }
+        _ => Ok(()),
+    }
+}
