@@ -2,7 +2,8 @@
 //! lines over pipes.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::process::ChildStdin;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +12,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use unladen_sink::summary::{Event as SinkEvent, Summary};
 
-use crate::subject::{Launch, Launcher, Running, SubjectError, log_tail};
+use crate::linux::CpuSet;
+use crate::subject::{Launch, Launcher, Limits, Piped, Running, SubjectError};
 
 /// A part of the instrument failed.
 #[derive(Debug, thiserror::Error)]
@@ -40,9 +42,8 @@ pub(super) struct Part<E> {
     name: &'static str,
     running: Running,
     events: Receiver<E>,
-    log: PathBuf,
     // Held open: the sink takes the end of its input for the end of unladen.
-    _input: Option<Box<dyn Write + Send>>,
+    _input: ChildStdin,
 }
 
 /// Why no event came.
@@ -61,22 +62,28 @@ impl<E: DeserializeOwned + Send + 'static> Part<E> {
         name: &'static str,
         command: &str,
         config: &impl Serialize,
-        cpus: Option<crate::subject::CpuSet>,
+        cpus: &CpuSet,
         logs: &Path,
     ) -> Result<Self, InstrumentError> {
-        let log = logs.join(format!("{name}.log"));
         let failed = |message: String| InstrumentError::Failed { part: name, message };
-        let executable = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-        let mut launch = Launch::new(name, vec![executable.to_string_lossy().into_owned(), command.to_owned()], &log);
-        launch.cpus = cpus;
-        let (running, mut input, output) =
+        let launch = Launch {
+            service: name.to_owned(),
+            // Not the path it was started by: that file may have been replaced by a newer build meanwhile.
+            command: vec!["/proc/self/exe".to_owned(), command.to_owned()],
+            cwd: logs.to_owned(),
+            log: logs.join(format!("{name}.log")),
+            cpus: Some(cpus.clone()),
+            limits: Limits::default(),
+            ..Launch::default()
+        };
+        let Piped { running, stdin: mut input, stdout: output } =
             launcher.launch_piped(&launch).map_err(|source| InstrumentError::Start { part: name, source })?;
         let mut line = serde_json::to_vec(config).map_err(|error| failed(error.to_string()))?;
         line.push(b'\n');
         input.write_all(&line).and_then(|()| input.flush()).map_err(|error| failed(error.to_string()))?;
         let (send, events) = mpsc::channel();
         thread::spawn(move || read_events(output, &send));
-        Ok(Self { name, running, events, log, _input: Some(Box::new(input)) })
+        Ok(Self { name, running, events, _input: input })
     }
 
     /// The next event, waited for at most `time`.
@@ -93,18 +100,19 @@ impl<E: DeserializeOwned + Send + 'static> Part<E> {
     }
 
     /// Asks it to end (SIGTERM); its last events still arrive.
-    pub(super) fn end(&self) {
-        self.running.terminate();
+    pub(super) fn end(&mut self) {
+        self.running.ask_to_stop();
     }
 
     /// Makes sure that it has ended.
     pub(super) fn stop(mut self, grace: Duration) {
-        self.running.stop(grace);
+        // What survives even SIGKILL here is met again, and reported, when the launcher is closed.
+        let _ = self.running.stop(grace);
     }
 
     /// The error for an end that was not expected, with what it last said.
     pub(super) fn failure(&self) -> InstrumentError {
-        let tail = log_tail(&self.log, 6);
+        let tail = self.running.log_tail(6);
         let message = if tail.is_empty() { "it ended without a word".to_owned() } else { tail };
         InstrumentError::Failed { part: self.name, message }
     }
@@ -134,7 +142,7 @@ impl SinkPart {
     pub(super) fn start(
         launcher: &Launcher,
         config: &unladen_sink::config::Config,
-        cpus: Option<crate::subject::CpuSet>,
+        cpus: &CpuSet,
         logs: &Path,
     ) -> Result<Self, InstrumentError> {
         let part = Part::start(launcher, "sink", "__sink", config, cpus, logs)?;
@@ -178,7 +186,7 @@ impl SinkPart {
     }
 
     /// Ends it and returns its account.
-    pub(super) fn finish(self) -> Result<Summary, InstrumentError> {
+    pub(super) fn finish(mut self) -> Result<Summary, InstrumentError> {
         self.part.end();
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {

@@ -72,22 +72,15 @@ pub enum RunError {
     /// A process could not be started.
     #[error(transparent)]
     Subject(#[from] SubjectError),
-    /// A service did not get ready.
-    #[error("{source}\nThe end of its log, {}:\n{tail}", log.display())]
-    NotReady {
-        /// Why.
-        source: SubjectError,
-        /// Its output.
-        log: PathBuf,
-        /// Last lines of it.
-        tail: String,
-    },
     /// A part of the instrument failed.
     #[error(transparent)]
     Instrument(#[from] instrument::InstrumentError),
-    /// The probe could not be started.
-    #[error("cannot read the counters of the processes: {0}")]
-    Probe(std::io::Error),
+    /// Something could not be removed at the end.
+    #[error("something of the study is left over: {0}")]
+    LeftOver(std::io::Error),
+    /// The machine's CPUs cannot be read.
+    #[error("cannot tell which CPUs may be used: {0}")]
+    Cpus(std::io::Error),
     /// A service ended while it was needed.
     #[error("{notice}\nThe run is in the journal as void. Mend the service and go on with `unladen run --resume {}`", folder.display())]
     Died {
@@ -119,21 +112,22 @@ pub fn study(
     watcher.see(Step::Begin { runs: slots.len(), of: plan.arms.len() * plan.study.rounds as usize, load_s });
     let mut shared = start_shared(&setup, interrupted)?;
     let first = done.iter().map(|run| run.run).max().unwrap_or(0) + 1;
-    let mut runs = || -> Result<(), RunError> {
-        for (slot, number) in slots.into_iter().zip(first..) {
-            if interrupted.load(Ordering::Relaxed) {
-                return Err(RunError::Interrupted);
-            }
-            let record = Run { setup: &setup, shared: &shared, slot, number, interrupted }.perform(watcher)?;
-            journal.append(&record)?;
-            watcher.see(Step::Done(&record));
-            stop_on_death(&record, folder)?;
+    let result = slots.into_iter().zip(first..).try_for_each(|(slot, number)| {
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(RunError::Interrupted);
         }
-        Ok(())
-    };
-    let result = runs();
-    stop_all(&mut shared);
-    result
+        let record = Run { setup: &setup, shared: &mut shared, slot, number, interrupted }.perform(watcher)?;
+        journal.append(&record)?;
+        watcher.see(Step::Done(&record));
+        stop_on_death(&record, folder)
+    });
+    let stopped = stop_all(&mut shared);
+    drop(shared);
+    let closed = setup.launcher.close().map_err(RunError::LeftOver);
+    // The first error is the one to tell.
+    result?;
+    stopped?;
+    closed
 }
 
 /// Writes `study.yaml` and `host.json` of a new study, or reads the journal of one that goes on.
@@ -150,7 +144,7 @@ fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result
             setup.partition.instrument.to_string(),
             setup.partition.apart,
         ),
-        cgroup: setup.launcher.describe_cgroup(),
+        cgroup: setup.launcher.describe_cgroups(),
     });
     // The study last: a folder with a study.yaml is a folder that can be gone on with.
     folder.write(HOST_FILE, &serde_json::to_string_pretty(&host).unwrap_or_default())?;
@@ -163,7 +157,7 @@ fn build(setup: &Setup<'_>, interrupted: &AtomicBool, watcher: &mut dyn Watcher)
     let mut processes = Vec::new();
     for process in setup.plan.arms.iter().flat_map(|arm| &arm.processes) {
         if process.build.is_some() {
-            processes.push(setup.resolve(process)?);
+            processes.push(setup.resolve(process, None)?);
         }
     }
     Ok(builds::run(&processes, setup.folder.path(), interrupted, watcher)?)
@@ -171,14 +165,14 @@ fn build(setup: &Setup<'_>, interrupted: &AtomicBool, watcher: &mut dyn Watcher)
 
 /// Starts the services that live through the study. They are the same in every arm.
 fn start_shared(setup: &Setup<'_>, interrupted: &AtomicBool) -> Result<Vec<Up>, RunError> {
-    let logs = setup.folder.run("shared")?.join("logs");
+    let shared = setup.folder.run("shared")?;
     let mut ups = Vec::new();
     let Some(arm) = setup.plan.arms.first() else { return Ok(ups) };
     for process in arm.processes.iter().filter(|process| process.lifetime == Lifetime::Study) {
-        match setup.start(process, &logs, 0, interrupted) {
+        match setup.start(process, &shared, 0, interrupted) {
             Ok(up) => ups.push(up),
             Err(error) => {
-                stop_all(&mut ups);
+                let _ = stop_all(&mut ups);
                 return Err(error);
             }
         }

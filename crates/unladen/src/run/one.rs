@@ -10,15 +10,16 @@ use super::books;
 use super::checks;
 use super::instrument::{Part, Silence, SinkPart};
 use super::schedule::Slot;
-use super::setup::{Setup, clock_ns};
+use super::setup::Setup;
 use super::watch::{Phase, Step, Watcher};
 use super::RunError;
+use crate::linux::monotonic_ns;
 use crate::journal::record::{Phases, ProcessRecord, RunRecord, SCHEMA};
 use crate::notices::Notice;
-use crate::probe::{Observation, Sampler, Schedule, Target};
+use crate::probe::{Observation, Sampler, Schedule, Target, timeline};
 use crate::study::plan::{Arm, Process};
 use crate::study::spec::Lifetime;
-use crate::subject::{Ended, Running, log_tail};
+use crate::subject::{Ended, Running, SubjectError};
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
 const HEAD_START: Duration = Duration::from_millis(150);
@@ -32,8 +33,6 @@ pub(super) struct Up {
     pub(super) process: Process,
     /// The process.
     pub(super) running: Running,
-    /// Where its output goes.
-    pub(super) log: std::path::PathBuf,
     /// Seconds from exec to readiness.
     pub(super) start_up_s: f64,
 }
@@ -41,19 +40,19 @@ pub(super) struct Up {
 /// What a run needs besides the study's setup.
 pub(super) struct Run<'a> {
     pub(super) setup: &'a Setup<'a>,
-    pub(super) shared: &'a [Up],
+    pub(super) shared: &'a mut [Up],
     pub(super) slot: Slot,
     pub(super) number: u32,
     pub(super) interrupted: &'a AtomicBool,
 }
 
-impl Run<'_> {
-    fn arm(&self) -> &Arm {
+impl<'a> Run<'a> {
+    fn arm(&self) -> &'a Arm {
         &self.setup.plan.arms[self.slot.arm]
     }
 
     /// Does the run. The record is complete even when the run is void; an error means that the study cannot go on.
-    pub(super) fn perform(&self, watcher: &mut dyn Watcher) -> Result<RunRecord, RunError> {
+    pub(super) fn perform(mut self, watcher: &mut dyn Watcher) -> Result<RunRecord, RunError> {
         let arm = self.arm();
         watcher.see(Step::Run { slot: self.slot, arm });
         let dir = format!("runs/{:02}-{}", self.number, arm.name);
@@ -84,20 +83,22 @@ impl Run<'_> {
         let mut sink = SinkPart::start(
             &self.setup.launcher,
             &self.setup.sink_config(&folder, ids),
-            self.setup.partition.instrument_cpus(),
+            &self.setup.partition.instrument,
             &logs,
         )?;
         let started = Instant::now();
-        let mut ups = self.start_services(arm, &logs)?;
+        let mut ups = self.start_services(arm, &folder)?;
         record.phases.start_s = started.elapsed().as_secs_f64();
 
-        let (outcome, observation) = match self.load(&mut sink, &ups, &folder, &logs, ids, watcher, &mut record) {
-            Ok(measured) => measured,
-            Err(error) => {
-                stop_all(&mut ups);
-                return Err(error);
-            }
-        };
+        let (outcome, observation) =
+            match self.load(&mut sink, &mut ups, &folder, &logs, ids, watcher, &mut record) {
+                Ok(measured) => measured,
+                Err(error) => {
+                    // The first error is the one to tell.
+                    let _ = stop_all(&mut ups);
+                    return Err(error);
+                }
+            };
 
         if let Some(outcome) = &outcome {
             watcher.see(Step::Phase(Phase::Drain));
@@ -108,7 +109,7 @@ impl Run<'_> {
 
         watcher.see(Step::Phase(Phase::Stop));
         let stopping = Instant::now();
-        let ends = stop_all(&mut ups);
+        let ends = stop_all(&mut ups)?;
         while sink.quiet().min(stopping.elapsed()) < LAST_QUIET {
             sink.look(Duration::from_millis(20))?;
         }
@@ -120,13 +121,13 @@ impl Run<'_> {
     }
 
     /// Starts the services of the run in order and waits until each is ready.
-    fn start_services(&self, arm: &Arm, logs: &Path) -> Result<Vec<Up>, RunError> {
+    fn start_services(&self, arm: &Arm, folder: &Path) -> Result<Vec<Up>, RunError> {
         let mut ups: Vec<Up> = Vec::new();
         for process in arm.processes.iter().filter(|process| process.lifetime == Lifetime::Run) {
-            match self.setup.start(process, logs, self.number, self.interrupted) {
+            match self.setup.start(process, folder, self.number, self.interrupted) {
                 Ok(up) => ups.push(up),
                 Err(error) => {
-                    stop_all(&mut ups);
+                    let _ = stop_all(&mut ups);
                     return Err(error);
                 }
             }
@@ -137,9 +138,9 @@ impl Run<'_> {
     /// Warm-up and window. `None` for the outcome: a service or the generator ended; the record says which.
     #[expect(clippy::too_many_arguments, reason = "the parts of one run, each used once")]
     fn load(
-        &self,
+        &mut self,
         sink: &mut SinkPart,
-        ups: &[Up],
+        ups: &mut [Up],
         folder: &Path,
         logs: &Path,
         ids: super::setup::TraceIds,
@@ -147,7 +148,7 @@ impl Run<'_> {
         record: &mut RunRecord,
     ) -> Result<(Option<Outcome>, Option<Observation>), RunError> {
         let study = &self.setup.plan.study;
-        let start_ns = clock_ns() + HEAD_START.as_nanos() as u64;
+        let start_ns = monotonic_ns() + HEAD_START.as_nanos() as u64;
         let window_start_ns = start_ns + study.warmup.0.as_nanos() as u64;
         let window_end_ns = window_start_ns + study.window.0.as_nanos() as u64;
         let plan = self.setup.load_plan(self.arm(), folder, ids, start_ns)?;
@@ -156,15 +157,20 @@ impl Run<'_> {
             "load",
             "__load",
             &plan,
-            self.setup.partition.instrument_cpus(),
+            &self.setup.partition.instrument,
             logs,
         )?;
-        let everyone = || self.shared.iter().chain(ups);
+        let services = self.shared.iter().chain(ups.iter()).map(target);
+        let parts = [("load", load.running()), ("sink", sink.running())].map(instrument);
         let sampler = Sampler::start(
-            everyone().map(target).chain([("load", load.running()), ("sink", sink.running())].map(instrument)).collect(),
-            Schedule { window_start_ns, window_end_ns, interval: Duration::from_secs(1) },
-        )
-        .map_err(RunError::Probe)?;
+            services.chain(parts).collect(),
+            Schedule {
+                window_start_ns,
+                window_end_ns,
+                interval: Duration::from_secs(1),
+                cpus: Some(self.setup.partition.instrument.clone()),
+            },
+        );
 
         watcher.see(Step::Phase(Phase::WarmUp));
         let mut in_window = false;
@@ -180,7 +186,7 @@ impl Run<'_> {
                 load.stop(Duration::from_secs(1));
                 return Err(RunError::Interrupted);
             }
-            if !in_window && clock_ns() >= window_start_ns {
+            if !in_window && monotonic_ns() >= window_start_ns {
                 in_window = true;
                 watcher.see(Step::Phase(Phase::Window));
             }
@@ -193,7 +199,7 @@ impl Run<'_> {
                     break None;
                 }
             }
-            if let Some(died) = died(everyone()) {
+            if let Some(died) = died(self.shared).or_else(|| died(ups)) {
                 record.void = Some(died);
                 break None;
             }
@@ -246,7 +252,7 @@ impl Run<'_> {
         folder: &Path,
     ) {
         if let Some(observation) = observation {
-            if let Err(error) = observation.write_timeline(&folder.join("timeline.parquet")) {
+            if let Err(error) = timeline::write(&folder.join("timeline.parquet"), &observation.timeline) {
                 record.notices.push(Notice::Unwritten { file: "timeline.parquet".to_owned(), error: error.to_string() });
             }
             let (instrument, mut processes): (Vec<_>, Vec<_>) =
@@ -260,8 +266,8 @@ impl Run<'_> {
             record.host = observation.host;
         }
         for (service, _, ended) in ends {
-            if let Some(grace_s) = ended.killed_after() {
-                record.notices.push(Notice::Killed { service: service.clone(), grace_s });
+            if let Ended::Killed(grace) = ended {
+                record.notices.push(Notice::Killed { service: service.clone(), grace_s: grace.as_secs_f64() });
             }
         }
         if let Some(outcome) = outcome {
@@ -288,34 +294,39 @@ fn target(up: &Up) -> Target {
         service: up.process.service.clone(),
         replica: up.process.replica,
         role: Some(up.process.role),
-        pid: up.running.pid(),
+        family: up.running.family().clone(),
         cgroup: up.running.cgroup().cloned(),
     }
 }
 
 fn instrument((name, running): (&str, &Running)) -> Target {
-    Target { service: name.to_owned(), replica: 0, role: None, pid: running.pid(), cgroup: running.cgroup().cloned() }
+    Target {
+        service: name.to_owned(),
+        replica: 0,
+        role: None,
+        family: running.family().clone(),
+        cgroup: running.cgroup().cloned(),
+    }
 }
 
 /// The first service that has ended.
-fn died<'a>(ups: impl Iterator<Item = &'a Up>) -> Option<Notice> {
-    ups.into_iter().find_map(|up| {
-        let ended = up.running.ended()?;
+fn died(ups: &mut [Up]) -> Option<Notice> {
+    ups.iter_mut().find_map(|up| {
+        let ended = up.running.alive()?;
         Some(Notice::ServiceDied {
             service: up.process.service.clone(),
             how: ended.to_string(),
-            log_tail: log_tail(&up.log, 5),
+            log_tail: up.running.log_tail(5),
         })
     })
 }
 
-/// Stops the processes, the last started first.
-pub(super) fn stop_all(ups: &mut [Up]) -> Vec<(String, u32, Ended)> {
-    ups.iter_mut()
+/// Stops the processes, the last started first. All are asked, also when one cannot be stopped.
+pub(super) fn stop_all(ups: &mut [Up]) -> Result<Vec<(String, u32, Ended)>, SubjectError> {
+    let ends: Vec<_> = ups
+        .iter_mut()
         .rev()
-        .map(|up| {
-            let ended = up.running.stop(up.process.grace.0);
-            (up.process.service.clone(), up.process.replica, ended)
-        })
-        .collect()
+        .map(|up| Ok((up.process.service.clone(), up.process.replica, up.running.stop(up.process.grace.0)?)))
+        .collect();
+    ends.into_iter().collect()
 }

@@ -1,10 +1,9 @@
 //! What stays the same over all runs of a study: cores, ports, addresses, cgroups; and how a process is made from it.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::time::Instant;
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -12,14 +11,13 @@ use rand_chacha::ChaCha8Rng;
 use super::folder::RunFolder;
 use super::one::Up;
 use super::{RunError, ports};
+use crate::linux::CpuSet;
 use crate::notices::Notice;
 use crate::study::plan::{Arm, Plan, Process};
 use crate::study::spec::{Attributes, TraceHeader};
-use crate::study::variables::{self, Variables};
-use crate::subject::{Launch, Launcher, Limits, Partition, Readiness, log_tail};
-
-/// Port names that `${sink.NAME}` stands for.
-const SINK_PORTS: [&str; 2] = ["sink.otlp_grpc", "sink.otlp_http"];
+use crate::study::variables::{PortName, SINKS, Variables};
+use crate::subject::launch::LONGEST_PAD;
+use crate::subject::{Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, SubjectError, Topology, partition};
 
 /// Ids of one run's traces: see `unladen_load::trace`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,32 +34,44 @@ pub(super) struct Setup<'a> {
     pub(super) launcher: Launcher,
     pub(super) partition: Partition,
     seed: u64,
-    ports: HashMap<String, u16>,
-}
-
-/// Now on `CLOCK_MONOTONIC`, ns: the clock that all processes of a machine share.
-pub(super) fn clock_ns() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    sinks: BTreeMap<&'static str, SocketAddr>,
+    variables: Variables,
 }
 
 impl<'a> Setup<'a> {
     pub(super) fn new(plan: &'a Plan, folder: &'a RunFolder, seed: u64) -> Result<Self, RunError> {
-        let mut names = variables::ports(plan);
-        names.extend(SINK_PORTS.map(str::to_owned));
+        let names = plan.ports();
+        let mut free = ports::allocate(names.len() + SINKS.len(), seed)?.into_iter();
+        let sinks: BTreeMap<_, _> =
+            SINKS.into_iter().zip(free.by_ref().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))).collect();
+        let ports: BTreeMap<PortName, u16> = names.into_iter().zip(free).collect();
+        let addresses = sinks.iter().map(|(name, address)| ((*name).to_owned(), address.to_string())).collect();
+        let variables = Variables {
+            ports,
+            sinks: addresses,
+            unladen: std::env::current_exe().unwrap_or_default(),
+            environment: std::env::vars().collect(),
+            ..plan.variables()
+        };
+        let limits = plan.arms.iter().flat_map(|arm| &arm.processes).any(|process| {
+            process.limits.cpus.is_some() || process.limits.memory.is_some() || process.limits.cpuset.is_some()
+        });
+        let available = CpuSet::allowed().map_err(RunError::Cpus)?;
+        let topology = Topology::read(Path::new("/sys"), &available);
         Ok(Self {
             plan,
             folder,
-            launcher: Launcher::new()?,
-            partition: Partition::of_this_machine()?,
+            launcher: Launcher::new(&LauncherOptions::new(seed, limits))?,
+            partition: partition(&available, &topology, 1),
             seed,
-            ports: ports::allocate(&names, seed)?,
+            sinks,
+            variables,
         })
     }
 
     /// Notices that every run carries.
     pub(super) fn notices(&self) -> Vec<Notice> {
-        self.launcher.no_cgroup().map(|reason| Notice::NoCgroup { reason: reason.to_owned() }).into_iter().collect()
+        self.launcher.no_cgroups().map(|reason| Notice::NoCgroup { reason: reason.to_owned() }).into_iter().collect()
     }
 
     /// Whether requests carry trace ids.
@@ -82,39 +92,25 @@ impl<'a> Setup<'a> {
         random
     }
 
-    fn address(&self, port: &str) -> SocketAddr {
-        // Every name was allocated in `new`.
-        SocketAddr::from((Ipv4Addr::LOCALHOST, self.ports.get(port).copied().unwrap_or(0)))
+    fn variables(&self, run_dir: Option<&Path>) -> Variables {
+        Variables { run_dir: run_dir.map(Path::to_owned), ..self.variables.clone() }
     }
 
-    fn variables(&self, service: Option<(&str, u32)>) -> Variables {
-        Variables {
-            ports: self.ports.clone(),
-            sink_otlp_grpc: self.address(SINK_PORTS[0]).to_string(),
-            sink_otlp_http: self.address(SINK_PORTS[1]).to_string(),
-            study_dir: self.plan.dir.clone(),
-            run_dir: self.folder.path().to_owned(),
-            executable: std::env::current_exe().unwrap_or_default(),
-            user: self.plan.study.variables.clone(),
-            service: service.map(|(name, replica)| (name.to_owned(), replica)),
-        }
+    /// A process with its run-time variables filled in.
+    pub(super) fn resolve(&self, process: &Process, run_dir: Option<&Path>) -> Result<Process, RunError> {
+        Ok(process.resolve(&self.variables(run_dir))?)
     }
 
-    /// Processes with their run-time variables filled in.
-    pub(super) fn resolve(&self, process: &Process) -> Result<Process, RunError> {
-        Ok(process.resolve(&self.variables(Some((&process.service, process.replica))))?)
-    }
-
-    /// Starts a process and waits until it is ready.
+    /// Starts a process and waits until it is ready. `folder` is that of the run, with `logs/` in it.
     pub(super) fn start(
         &self,
         process: &Process,
-        logs: &Path,
+        folder: &Path,
         run: u32,
         interrupted: &AtomicBool,
     ) -> Result<Up, RunError> {
-        let process = self.resolve(process)?;
-        let log = logs.join(match process.replica {
+        let process = self.resolve(process, Some(folder))?;
+        let log = folder.join("logs").join(match process.replica {
             0 => format!("{}.log", process.service),
             replica => format!("{}-{replica}.log", process.service),
         });
@@ -124,28 +120,35 @@ impl<'a> Setup<'a> {
             log: process.ready.log.clone(),
             timeout: process.ready.timeout.0,
         };
-        if let Some(address) = readiness.address().filter(|address| ports::taken(address)) {
+        if let Some(address) = readiness.addresses().into_iter().find(|address| ports::taken(address)) {
             return Err(RunError::PortTaken { service: process.service, address });
         }
-        let mut launch = Launch::new(&process.service, process.command.clone(), &log);
-        launch.replica = process.replica;
-        launch.env = process.env.clone();
-        launch.cwd = Some(process.cwd.clone());
-        launch.cpus = self.partition.subject_cpus();
-        launch.limits = Limits {
-            cpus: process.limits.cpus,
-            memory: process.limits.memory.map(|bytes| bytes.0),
-            cpuset: process.limits.cpuset.clone(),
+        let cpuset = process.limits.cpuset.as_deref().map(str::parse).transpose();
+        let launch = Launch {
+            service: process.service.clone(),
+            replica: process.replica,
+            command: process.command.clone(),
+            env: process.env.clone(),
+            cwd: process.cwd.clone(),
+            log,
+            cpus: Some(self.partition.subject.clone()),
+            limits: Limits {
+                cpus: process.limits.cpus,
+                memory: process.limits.memory.map(|bytes| bytes.0),
+                // The study's check has refused what is no list of CPUs.
+                cpuset: cpuset.unwrap_or_default(),
+            },
+            pad: self.random(run, 1).random_range(0..=LONGEST_PAD),
         };
-        launch.padding = self.random(run, 1).random_range(0..4096);
-        let started = Instant::now();
         let mut running = self.launcher.launch(&launch)?;
         match running.wait_ready(&readiness, interrupted) {
-            Ok(_) => Ok(Up { process, running, log, start_up_s: started.elapsed().as_secs_f64() }),
+            Ok(start_up) => Ok(Up { process, running, start_up_s: start_up.as_secs_f64() }),
             Err(error) => {
-                running.stop(process.grace.0);
-                let tail = log_tail(&log, 8);
-                Err(RunError::NotReady { source: error, log, tail })
+                let _ = running.stop(process.grace.0);
+                match error {
+                    SubjectError::Interrupted { .. } => Err(RunError::Interrupted),
+                    error => Err(error.into()),
+                }
             }
         }
     }
@@ -154,8 +157,8 @@ impl<'a> Setup<'a> {
     pub(super) fn sink_config(&self, folder: &Path, ids: TraceIds) -> unladen_sink::config::Config {
         use unladen_sink::config::{Attributes as Stored, Config, Requests};
         Config {
-            otlp_grpc: Some(self.address(SINK_PORTS[0])),
-            otlp_http: Some(self.address(SINK_PORTS[1])),
+            otlp_grpc: self.sinks.get("otlp_grpc").copied(),
+            otlp_http: self.sinks.get("otlp_http").copied(),
             out: folder.to_owned(),
             requests: self.traced().then_some(Requests { tag: ids.tag, key: ids.key }),
             attributes: match self.plan.study.sink.attributes {
@@ -177,7 +180,7 @@ impl<'a> Setup<'a> {
     ) -> Result<unladen_load::plan::Plan, RunError> {
         use unladen_load::plan::{Check, Pacing, Plan, Trace, TraceHeader as Header};
         let study = &self.plan.study;
-        let load = study.load.resolve(&self.variables(None))?;
+        let load = study.load.resolve(&self.variables(Some(folder)))?;
         Ok(Plan {
             url: load.url,
             method: load.method,

@@ -1,0 +1,200 @@
+//! What the end-to-end tests share: a scratch folder, studies of the embedded service, looking for leftovers.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use unladen::judge::findings::{Finding, Findings};
+
+/// Path of the executable under test.
+pub(crate) const UNLADEN: &str = env!("CARGO_BIN_EXE_unladen");
+
+/// Held by a test while it measures: two at once would measure each other.
+pub(crate) fn measuring() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A scratch folder with a study in it.
+pub(crate) struct Scratch {
+    folder: tempfile::TempDir,
+}
+
+impl Scratch {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().expect("a temporary folder") }
+    }
+
+    pub(crate) fn with(study: &str) -> Self {
+        let scratch = Self::new();
+        scratch.write("study.yaml", study);
+        scratch
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        fs::write(self.path(name), text).expect("a file in the scratch folder");
+    }
+
+    /// `unladen` with these arguments, in the scratch folder.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(UNLADEN);
+        command.args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1");
+        command
+    }
+
+    /// Runs `unladen` to its end.
+    pub(crate) fn unladen(&self, arguments: &[&str]) -> Said {
+        let output = self.command(arguments).output().expect("unladen starts");
+        Said::new(&output)
+    }
+
+    /// Runs the study of the scratch folder into `out`.
+    pub(crate) fn run(&self, more: &[&str]) -> Said {
+        self.unladen(&[&["run", ".", "--out", "out", "--plain"], more].concat())
+    }
+
+    /// What the judge says of the study in `out`.
+    pub(crate) fn findings(&self) -> Findings {
+        let text = fs::read_to_string(self.path("out/findings.json")).expect("findings.json");
+        serde_json::from_str(&text).expect("findings of the documented form")
+    }
+}
+
+/// What a command said and how it ended.
+#[derive(Debug)]
+pub(crate) struct Said {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl Said {
+    pub(crate) fn new(output: &Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Fails the test unless the exit code is `code`; returns itself for more questions.
+    #[track_caller]
+    pub(crate) fn ends_with(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "standard error:\n{}\nstandard output:\n{}", self.err, self.out);
+        self
+    }
+
+    /// Fails the test unless standard error holds every one of `words`.
+    #[track_caller]
+    pub(crate) fn complains(self, words: &[&str]) -> Self {
+        for word in words {
+            assert!(self.err.contains(word), "no `{word}` in:\n{}", self.err);
+        }
+        assert!(!self.err.contains("panicked"), "a panic reached the user:\n{}", self.err);
+        self
+    }
+}
+
+/// The finding of a variant for a metric of the subject as a whole.
+#[track_caller]
+pub(crate) fn finding<'a>(findings: &'a Findings, variant: &str, metric: &str) -> &'a Finding {
+    findings
+        .variants
+        .iter()
+        .find(|one| one.name == variant)
+        .unwrap_or_else(|| panic!("no variant {variant}"))
+        .metrics
+        .iter()
+        .find(|one| one.metric == metric && one.service.is_none() && one.operation.is_none())
+        .unwrap_or_else(|| panic!("no {metric} of {variant}"))
+}
+
+/// Processes whose command line mentions `word`, as `pid command line`.
+pub(crate) fn processes_with(word: &str) -> Vec<String> {
+    let own = std::process::id();
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").expect("/proc").flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        if pid != own && line.contains(word) {
+            found.push(format!("{pid} {line}"));
+        }
+    }
+    found
+}
+
+/// Fails the test if a process that mentions `word` is there, or a cgroup of unladen without a living owner.
+#[track_caller]
+pub(crate) fn assert_nothing_left(word: &str) {
+    let processes = processes_with(word);
+    assert!(processes.is_empty(), "left running: {processes:#?}");
+    let cgroups = orphaned_cgroups();
+    assert!(cgroups.is_empty(), "left over: {cgroups:#?}");
+}
+
+/// cgroups named `unladen-PID-…` whose unladen is gone.
+fn orphaned_cgroups() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    look_for_cgroups(Path::new("/sys/fs/cgroup"), 4, &mut found);
+    found
+}
+
+fn look_for_cgroups(dir: &Path, depth: u32, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            continue;
+        }
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match name.strip_prefix("unladen-").and_then(|rest| rest.split('-').next()?.parse::<u32>().ok()) {
+            Some(pid) if !Path::new(&format!("/proc/{pid}")).exists() => found.push(entry.path()),
+            Some(_) => {}
+            None if depth > 0 => look_for_cgroups(&entry.path(), depth - 1, found),
+            None => {}
+        }
+    }
+}
+
+/// A study of the embedded service. `mark` is an argument that its processes carry, so that a test finds its own.
+/// `variants` is YAML, indented by two spaces.
+pub(crate) fn demo_study(mark: &str, variants: &str) -> String {
+    format!(
+        r#"
+study: {mark}
+warmup: 500ms
+window: 2s
+rounds: 6
+drain: {{quiet: 300ms, limit: 2s}}
+services:
+  provider:
+    role: dependency
+    command: ["${{unladen}}", __demo, provider, --port, "${{port.provider}}"]
+    env: {{UNLADEN_TEST: {mark}}}
+    ready: {{tcp: "127.0.0.1:${{port.provider}}"}}
+  consumer:
+    needs: [provider]
+    command:
+      - "${{unladen}}"
+      - __demo
+      - consumer
+      - --port
+      - "${{port.consumer}}"
+      - --provider
+      - "127.0.0.1:${{port.provider}}"
+    ready: {{http: "http://127.0.0.1:${{port.consumer}}/ready", timeout: 10s}}
+    stop: {{grace: 3s}}
+load:
+  url: "http://127.0.0.1:${{port.consumer}}/work"
+  rate: 300
+  connections: 8
+variants:
+  baseline: {{}}
+{variants}
+"#
+    )
+}

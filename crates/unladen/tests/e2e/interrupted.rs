@@ -1,0 +1,89 @@
+//! Ctrl-C and kill -9: a valid run folder, no stray process, no left-over cgroup; `--resume` goes on.
+
+use std::fs;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::harness::{Said, Scratch, assert_nothing_left, demo_study, measuring, processes_with};
+
+/// Starts the study and waits until its first run is in the journal and the next one is under way.
+fn started(scratch: &Scratch) -> Child {
+    let child = scratch
+        .command(&["run", ".", "--out", "out", "--plain"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("unladen starts");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while Instant::now() < deadline {
+        let journal = fs::read_to_string(scratch.path("out/journal.jsonl")).unwrap_or_default();
+        if journal.lines().count() >= 1 && consumers(scratch) >= 1 {
+            return child;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("no run was finished in 30 s");
+}
+
+/// Consumers of this scratch folder's study that run: their logs are there, so their command lines need not be unique.
+fn consumers(scratch: &Scratch) -> usize {
+    let newest = fs::read_dir(scratch.path("out/runs")).map_or(0, Iterator::count);
+    if newest < 2 { 0 } else { processes_with("__demo consumer").len() }
+}
+
+fn signal(child: &Child, signal: rustix::process::Signal) {
+    let pid = rustix::process::Pid::from_child(child);
+    rustix::process::kill_process(pid, signal).expect("a signal to a child");
+}
+
+/// Waits until nothing of the demo runs; the guard needs a moment.
+#[track_caller]
+fn wait_until_clean() {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while Instant::now() < deadline && !processes_with("__demo ").is_empty() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    std::thread::sleep(Duration::from_millis(300));
+    for word in ["__demo ", "unladen __load", "unladen __sink", "unladen __guard"] {
+        assert_nothing_left(word);
+    }
+}
+
+fn whole_lines(scratch: &Scratch) -> usize {
+    let journal = fs::read_to_string(scratch.path("out/journal.jsonl")).expect("a journal");
+    journal.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("a whole line")).count()
+}
+
+#[test]
+fn ctrl_c_keeps_what_was_measured_and_resume_goes_on() {
+    let _turn = measuring();
+    let scratch = Scratch::with(&demo_study("ctrl-c", "  same: {}\n"));
+    let child = started(&scratch);
+    signal(&child, rustix::process::Signal::INT);
+    let said = Said::new(&child.wait_with_output().expect("it ends")).ends_with(130);
+    said.complains(&["interrupted", "--resume"]);
+    wait_until_clean();
+    let before = whole_lines(&scratch);
+    assert!(before >= 1);
+    scratch.unladen(&["report", "out"]).ends_with(0);
+
+    // Two rounds of three arms; the run that was interrupted is done again, the finished ones are not.
+    let said = scratch.unladen(&["run", "--resume", "out", "--plain", "--rounds", "2"]).ends_with(0);
+    assert!(said.err.contains(&format!("{} runs of", 6 - before)), "{}", said.err);
+    assert_eq!(whole_lines(&scratch), 6);
+    assert_eq!(scratch.findings().rounds, 2);
+}
+
+#[test]
+fn kill_minus_nine_leaves_nothing_running_and_a_folder_that_goes_on() {
+    let _turn = measuring();
+    let scratch = Scratch::with(&demo_study("kill-9", "  same: {}\n"));
+    let mut child = started(&scratch);
+    signal(&child, rustix::process::Signal::KILL);
+    child.wait().expect("it ends");
+    wait_until_clean();
+    let before = whole_lines(&scratch);
+    scratch.unladen(&["report", "out"]).ends_with(0);
+    scratch.unladen(&["run", "--resume", "out", "--plain", "--rounds", "1"]).ends_with(0);
+    assert_eq!(whole_lines(&scratch), before.max(3));
+}

@@ -1,0 +1,9 @@
+//! End to end: the real executable, real processes, real load, the way a user runs it.
+//!
+//! Tests that measure take turns ([`harness::measuring`]); everything listens on loopback and on free ports.
+
+mod failures;
+mod harness;
+mod interrupted;
+mod real_services;
+mod truth;

@@ -1,0 +1,86 @@
+//! Known cost comes back: what is put into a variant must be found, and nothing must be found where nothing was put.
+//!
+//! Bounds. A 95 % interval misses the truth in 1 of 20 studies by construction, so a test that asked for it would fail
+//! that often. Asked here is the range of the round differences: with 12 rounds and no bias it misses the truth with
+//! probability 2 · 2⁻¹² < 1/2,000 (the exact sign test), whatever the distribution. `docs/method.md` prints the 95 %
+//! intervals of such studies.
+
+use crate::harness::{Scratch, demo_study, finding, measuring};
+use unladen::judge::findings::Finding;
+
+/// CPU that the `heavy` variant burns per request, µs.
+const BURN_US: f64 = 100.0;
+/// Memory that it holds, MiB.
+const HOLD_MIB: f64 = 50.0;
+
+/// Differences of the rounds, smallest and largest.
+fn range(finding: &Finding) -> (f64, f64) {
+    finding.rounds.iter().map(|round| round.value - round.baseline).fold(
+        (f64::INFINITY, f64::NEG_INFINITY),
+        |(low, high), difference| (low.min(difference), high.max(difference)),
+    )
+}
+
+#[test]
+fn known_cost_comes_back() {
+    let _turn = measuring();
+    let scratch = Scratch::with(&demo_study(
+        "known-cost",
+        "  heavy:\n    services: {consumer: {args: [--burn-us, '100', --hold-mib, '50']}}\n  same: {}\n",
+    ));
+    let said = scratch.run(&["--rounds", "12"]).ends_with(0);
+    println!("{}", said.out);
+    let findings = scratch.findings();
+    assert_eq!(findings.rounds, 12);
+    assert_eq!(findings.void, None);
+
+    for (metric, truth) in [("cpu_per_request", BURN_US), ("rss", HOLD_MIB)] {
+        let heavy = finding(&findings, "heavy", metric);
+        let (low, high) = range(heavy);
+        println!("{metric}: {truth} was put in, found {:?} [{:?}, {:?}], range of the rounds {low} to {high}", heavy.difference, heavy.difference_low, heavy.difference_high);
+        assert!(low <= truth && truth <= high, "{metric}: {truth} is outside of {low} to {high}");
+        assert_eq!(heavy.verdict, "costs", "{metric}");
+    }
+    // "costs" where nothing was put in happens in 2.5 % of the findings by construction; a range that excludes zero
+    // happens in less than 1 of 2,000.
+    for variant in ["same", "placebo"] {
+        for metric in ["cpu_per_request", "rss"] {
+            let (low, high) = range(finding(&findings, variant, metric));
+            assert!(low <= 0.0 && 0.0 <= high, "{variant}: {metric} differs by {low} to {high}");
+        }
+    }
+}
+
+#[test]
+fn every_span_is_accounted_for() {
+    let _turn = measuring();
+    let scratch = Scratch::with(&demo_study(
+        "all-spans",
+        r#"  otel:
+    spans_per_request: 4
+    services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: "http://${sink.otlp_grpc}"}, args: [--trace, otlp]}}
+  tenth:
+    spans_per_request: 4
+    sampled: 10%
+    services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: "http://${sink.otlp_grpc}"}, args: [--trace, otlp]}}
+"#,
+    ));
+    scratch.run(&["--rounds", "2"]).ends_with(0);
+    let findings = scratch.findings();
+    for (variant, share) in [("otel", 1.0), ("tenth", 0.1)] {
+        let ledger = findings
+            .variants
+            .iter()
+            .find(|one| one.name == variant)
+            .and_then(|one| one.ledger.as_ref())
+            .expect("a ledger");
+        println!("{variant}: {ledger:?}");
+        assert_eq!((ledger.lost, ledger.duplicates, ledger.unexplained), (0, 0, 0), "{variant}");
+        assert_eq!(ledger.expected, ledger.saved + ledger.sampled_out, "{variant}");
+        // 2 runs of 2.5 s at 300/s with 4 spans are 6,000 spans. A tenth of 1,500 requests is 150 ± 12 (one sigma);
+        // ±58 is five sigma.
+        assert_eq!(ledger.expected, 6_000, "{variant}");
+        let sampled = ledger.saved as f64 / 4.0;
+        assert!((sampled - 1_500.0 * share).abs() <= 58.0, "{variant}: {sampled} requests");
+    }
+}
