@@ -146,6 +146,7 @@ pub(crate) fn outcome(
         reconnects: sum(|record| record.reconnects),
         cpu_us_per_request: ratio(sum(|record| record.cpu_ns), completed_in_window as f64 * 1e3),
         unanswered: sum(|record| record.unanswered),
+        queued: sum(|record| record.queued),
         interrupted: window_end < planned.window_end,
         seconds: seconds.finish(&span),
     };

@@ -16,7 +16,7 @@ pub enum Event {
 }
 
 /// The numbers of one load. "Window" means requests that were due in it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// Requests answered well in the window.
     pub requests: u64,
@@ -70,6 +70,10 @@ pub struct Outcome {
     /// Requests due in the window that had no answer when the generator gave up waiting for stragglers. They are errors too
     /// (`timeout`, `unsent`), unless the load was interrupted.
     pub unanswered: u64,
+    /// Requests due in the window while every connection was busy: they waited for the service, not for the generator, and
+    /// that wait is in `latency_us` and `send_lag_us`. 0 in a closed loop.
+    #[serde(default)]
+    pub queued: u64,
     /// Whether the load was ended early; the window then ends at that instant.
     #[serde(default)]
     pub interrupted: bool,

@@ -117,6 +117,7 @@ pub(crate) struct Recorder {
     pub(crate) bytes_received: u64,
     pub(crate) reconnects: u64,
     pub(crate) unanswered: u64,
+    pub(crate) queued: u64,
     /// CPU time of the thread over the window, nanoseconds.
     pub(crate) cpu_ns: u64,
     /// Seconds that may still change, in order.
@@ -144,6 +145,7 @@ impl Recorder {
             bytes_received: 0,
             reconnects: 0,
             unanswered: 0,
+            queued: 0,
             cpu_ns: 0,
             open: VecDeque::new(),
             first_open: 0,
@@ -175,6 +177,14 @@ impl Recorder {
         if let Some(second) = self.second(due) {
             second.row.sent += 1;
             second.row.first_index = second.row.first_index.min(index);
+        }
+    }
+
+    /// A request was due while every connection was busy.
+    #[inline]
+    pub(crate) fn queued(&mut self, due: u64) {
+        if self.span.in_window(due) {
+            self.queued += 1;
         }
     }
 

@@ -88,7 +88,7 @@ impl TraceHeader {
         }
     }
 
-    /// A value of the header's exact length, to be overwritten by [`TraceHeader::write`].
+    /// A value of the header's exact length, whose ids are overwritten for every request.
     #[must_use]
     pub fn placeholder(self) -> &'static str {
         match self {

@@ -246,7 +246,13 @@ impl Engine<'_> {
         connection.state = State::Idle;
         self.active -= 1;
         match self.take_due(now) {
-            Some((index, due)) => self.assign(at, index, due),
+            Some((index, due)) => {
+                // Due before this connection was free, and no other was. (Due after, it waited for us, not for a connection.)
+                if due < answer.arrived && self.is_open() {
+                    self.recorder.queued(due);
+                }
+                self.assign(at, index, due);
+            }
             None => self.idle.push_back(at),
         }
     }

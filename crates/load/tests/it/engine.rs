@@ -273,6 +273,7 @@ fn requests_queue_for_a_connection_and_their_latency_counts_from_the_due_time() 
     assert_eq!((outcome.requests, outcome.errors, server.requests()), (50, 0, 50));
     assert!(outcome.latency_us.max >= 500e3, "{}", outcome.latency_us.max);
     assert!(outcome.send_lag_us.max >= 480e3, "{}", outcome.send_lag_us.max);
+    assert!(outcome.queued >= 45, "all but the first ones found the connection busy: {}", outcome.queued);
     assert!(outcome.service_time_us.p50 >= 20e3 && outcome.service_time_us.p50 < 200e3);
     assert!(outcome.completed_in_window <= 25, "only 25 fit into the window: {}", outcome.completed_in_window);
 }
@@ -289,6 +290,8 @@ fn a_stall_of_the_server_is_not_omitted() {
     let (p90, p99) = (outcome.latency_us.p90 / 1e3, outcome.latency_us.p99 / 1e3);
     assert!((90.0..180.0).contains(&p90), "p90 {p90} ms");
     assert!((180.0..300.0).contains(&p99), "p99 {p99} ms");
+    // 1000 a second on 8 connections: nearly all of the 200 requests due in a freeze find no connection free.
+    assert!(outcome.queued >= 500, "{}", outcome.queued);
     // The omission that others report: eight requests per freeze waited after they were sent.
     assert!(outcome.service_time_us.p90 < outcome.latency_us.p90);
 }
