@@ -6,26 +6,30 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// The first connection stands; the load starts at `start_at_ns`.
+    /// The connections stand; the load starts at `start_at_ns`, or now if the plan has none.
     Ready,
-    /// A second has passed (live display); the window's numbers follow in [`Outcome`].
+    /// A second has passed (live display): what is known of the requests due in it. Requests that are still on their way
+    /// are not in it yet; [`Outcome::seconds`] has the complete rows.
     Second(Second),
     /// The load has ended.
     Done(Box<Outcome>),
 }
 
 /// The numbers of one load. "Window" means requests that were due in it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Outcome {
     /// Requests answered well in the window.
     pub requests: u64,
     /// Requests in the window that failed, in any way.
     pub errors: u64,
-    /// Errors of the window by class: `connect`, `timeout`, `reset`, `protocol`, `status`, `length`.
+    /// Errors of the window by class. `connect`: no connection could be made; `timeout`: no answer in time; `reset`: the
+    /// connection ended before the answer did; `protocol`: what came is not HTTP/1.1; `status` and `length`: the answer is
+    /// not what [`crate::plan::Check`] wants; `unsent`: still waiting for a free connection when the load was given up.
     pub error_classes: std::collections::BTreeMap<String, u64>,
     /// Well answered requests whose answer *arrived* within the window: the divisor of CPU per request.
     pub completed_in_window: u64,
-    /// Requests sent over the whole load, warm-up included: trace indices run from 0 to this.
+    /// Requests taken on over the whole load, warm-up included (those whose connection could not be made too): the
+    /// indices in the trace ids run from 0 up to this.
     pub sent_total: u64,
     /// Requests answered over the whole load (any status), warm-up included.
     pub answered_total: u64,
@@ -33,7 +37,7 @@ pub struct Outcome {
     pub sampled_total: u64,
     /// Wanted rate, requests per second (open loop).
     pub target_rate: Option<f64>,
-    /// Achieved rate in the window, answered requests per second.
+    /// Achieved rate in the window: answers (any status) that arrived in it, per second.
     pub rate: f64,
     /// Length of the window in seconds.
     pub duration_s: f64,
@@ -41,30 +45,49 @@ pub struct Outcome {
     pub window_start_ns: u64,
     /// See `window_start_ns`.
     pub window_end_ns: u64,
-    /// Response time from the instant the request was *due* (open loop) or sent (closed loop), µs.
+    /// Response time of well answered requests from the instant the request was *due*, µs. In a closed loop a request is
+    /// due when its connection is free for it.
     pub latency_us: Quantiles,
-    /// Response time from the instant the request was sent, µs.
+    /// Response time of well answered requests from the instant the request was sent, µs.
     pub service_time_us: Quantiles,
-    /// How late requests were sent after they were due, µs.
+    /// How late requests were sent after they were due, µs: the generator's own lateness and the wait for a free connection.
     pub send_lag_us: Quantiles,
-    /// Bytes sent and received in the window, on the wire above TCP.
+    /// Bytes sent and received while the window lasted, above TCP.
     pub bytes_sent: u64,
     /// See `bytes_sent`.
     pub bytes_received: u64,
     /// Status codes of the window.
+    #[serde(deserialize_with = "text_keys")]
     pub statuses: std::collections::BTreeMap<u16, u64>,
     /// Classes of response bodies in the window, most frequent first; at most 16, the rest summed in `other_bodies`.
     pub bodies: Vec<BodyClass>,
     /// Responses whose body class is not among `bodies`.
     pub other_bodies: u64,
-    /// Connections opened after the first ones.
+    /// Connections opened after the first ones, over the whole load.
     pub reconnects: u64,
-    /// CPU time of the generator over the window, µs per request.
+    /// CPU time of the generator's threads over the window, µs per request in `completed_in_window`.
     pub cpu_us_per_request: f64,
-    /// Whether the window's end found requests unanswered that a working service would have answered.
+    /// Requests due in the window that had no answer when the generator gave up waiting for stragglers. They are errors too
+    /// (`timeout`, `unsent`), unless the load was interrupted.
     pub unanswered: u64,
+    /// Requests due in the window while every connection was busy: they waited for the service, not for the generator, and
+    /// that wait is in `latency_us` and `send_lag_us`. 0 in a closed loop.
+    #[serde(default)]
+    pub queued: u64,
+    /// Whether the load was ended early; the window then ends at that instant.
+    #[serde(default)]
+    pub interrupted: bool,
     /// Every second of the whole load.
     pub seconds: Vec<Second>,
+}
+
+/// Reads a map whose keys are numbers. Keys of JSON are text, and serde forgets how to read numbers from them inside a tagged
+/// enum such as [`Event`].
+fn text_keys<'de, D: serde::Deserializer<'de>>(from: D) -> Result<std::collections::BTreeMap<u16, u64>, D::Error> {
+    std::collections::BTreeMap::<String, u64>::deserialize(from)?
+        .into_iter()
+        .map(|(key, value)| key.parse().map(|key| (key, value)).map_err(serde::de::Error::custom))
+        .collect()
 }
 
 /// Quantiles of a histogram, in the unit that the field's name says.
@@ -95,7 +118,7 @@ pub struct Quantiles {
 pub struct BodyClass {
     /// Length in bytes.
     pub length: u64,
-    /// FNV-1a hash of the body, 16 hex digits.
+    /// Hash of the body (FNV-1a over 64-bit words, see [`crate::bodies`]), 16 hex digits.
     pub hash: String,
     /// How many.
     pub count: u64,
@@ -108,7 +131,7 @@ pub struct Second {
     pub second: u32,
     /// Index of the first request due in it.
     pub first_index: u64,
-    /// Requests sent.
+    /// Requests sent (or given up before they could be).
     pub sent: u64,
     /// Requests answered (any status).
     pub answered: u64,

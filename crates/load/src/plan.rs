@@ -12,7 +12,7 @@ pub struct Plan {
     pub url: String,
     /// HTTP method.
     pub method: String,
-    /// Request headers besides `Host`.
+    /// Request headers. `Host`, `Content-Length` and the trace header are added unless given.
     pub headers: Vec<(String, String)>,
     /// Request body.
     pub body: Option<String>,
@@ -26,14 +26,47 @@ pub struct Plan {
     pub warmup_s: f64,
     /// Seconds that are measured. A request belongs to the window if it was *due* in it.
     pub window_s: f64,
-    /// Seconds after which a request without an answer is an error.
+    /// Seconds after which a request without an answer is an error, from the instant it was sent. Also how long the
+    /// generator waits for stragglers after the window.
     pub timeout_s: f64,
     /// Trace headers to set, if any.
     pub trace: Option<Trace>,
     /// What a good answer looks like.
     pub check: Check,
-    /// Folder for `latency.hdr`; `None`: nothing is written.
+    /// Folder for `latency.hdr` (see [`crate::histogram`]); `None`: nothing is written.
     pub out: Option<PathBuf>,
+    /// Cores to run on, one thread pinned to each; empty: one thread wherever the system puts it.
+    #[serde(default)]
+    pub cores: Vec<u32>,
+    /// Open loop: least microseconds between two wake-ups of a thread; requests that fall due in between are sent together.
+    /// 0 sends each at its instant; `None` chooses by rate (0 up to 5,000 a second, 100 µs from 20,000).
+    #[serde(default)]
+    pub slot_us: Option<f64>,
+}
+
+impl Plan {
+    /// A plan with defaults: `GET url`, no headers, a closed loop over 16 connections, 2 s of warm-up, a window of 5 s,
+    /// 10 s of patience, no trace headers, nothing written. For callers that set only what they mean.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            body: None,
+            pacing: Pacing::Closed,
+            connections: 16,
+            start_at_ns: None,
+            warmup_s: 2.0,
+            window_s: 5.0,
+            timeout_s: 10.0,
+            trace: None,
+            check: Check::default(),
+            out: None,
+            cores: Vec::new(),
+            slot_us: None,
+        }
+    }
 }
 
 /// When requests are due.

@@ -1,0 +1,59 @@
+//! The generator as a process of its own: a plan as JSON on standard input, events as JSON lines on standard output.
+//!
+//! A process of its own keeps the generator's CPU apart from the service's. SIGTERM and SIGINT end the load early; the outcome
+//! is still delivered.
+
+use std::io::{Read, Write};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use crate::outcome::Event;
+use crate::plan::Plan;
+
+/// Exit code if the load could not run.
+const COULD_NOT_RUN: u8 = 2;
+
+/// Reads one plan up to the end of the input, runs it, and writes every [`Event`] as a line of JSON: `ready`, `second`s, `done`.
+/// Returns 0, or 2 after one line on standard error that says why the load could not run. If the output is closed, the load ends.
+pub fn main(mut input: impl Read, mut output: impl Write) -> ExitCode {
+    let stop = Arc::new(AtomicBool::new(false));
+    match serve(&mut input, &mut output, &stop) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::from(COULD_NOT_RUN)
+        }
+    }
+}
+
+/// [`main`] with the flag that ends the load, and with words for errors.
+fn serve(input: &mut dyn Read, output: &mut dyn Write, stop: &Arc<AtomicBool>) -> Result<(), String> {
+    for signal in [SIGTERM, SIGINT] {
+        signal_hook::flag::register(signal, Arc::clone(stop))
+            .map_err(|error| format!("cannot listen for signal {signal}: {error}"))?;
+    }
+    let mut text = String::new();
+    input.read_to_string(&mut text).map_err(|error| format!("cannot read the plan: {error}"))?;
+    let plan: Plan = serde_json::from_str(&text).map_err(|error| format!("the plan is not valid: {error}"))?;
+    let mut failed = None;
+    let mut write = |event: Event| {
+        if let Err(error) = line(output, &event) {
+            failed = Some(error);
+            stop.store(true, Ordering::Relaxed);
+        }
+    };
+    let outcome = crate::run(&plan, &mut write, stop).map_err(|error| error.to_string())?;
+    write(Event::Done(Box::new(outcome)));
+    failed.map_or(Ok(()), |error| Err(format!("cannot write to standard output: {error}")))
+}
+
+/// Writes an event as one line, at once.
+fn line(output: &mut dyn Write, event: &Event) -> std::io::Result<()> {
+    let mut text = serde_json::to_vec(event)?;
+    text.push(b'\n');
+    output.write_all(&text)?;
+    output.flush()
+}

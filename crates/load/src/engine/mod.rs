@@ -1,0 +1,254 @@
+//! The engine: one thread, its connections, one event loop. Threads share nothing on the way of a request but, in a closed
+//! loop, the counter that numbers requests.
+//!
+//! An open loop does not wake up for a response: it sleeps until the next request is due, reads what has come by then and takes
+//! the time of arrival from the kernel's receive stamps. That halves the wake-ups, and the generator's own wake-up is in no
+//! latency. It does wait for responses when requests queue for a connection, when the next request is far off, or when
+//! responses are too large to be left in the socket.
+
+mod connection;
+mod exchange;
+mod tick;
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Sender;
+
+use crate::error::LoadError;
+use crate::http1::head::HeadReader;
+use crate::http1::request::Template;
+use crate::pace::{Schedule, Span};
+use crate::plan::Check;
+use crate::record::{Recorder, SecondPart};
+use crate::sys::{self, ClockBridge, Poller};
+use connection::Connection;
+
+/// Bytes that one read takes at most.
+const BUFFER: usize = 64 << 10;
+/// Responses larger than this are read as they come: the socket's buffer may not hold them.
+const LARGE_RESPONSE: u64 = 32 << 10;
+/// A sleep that ignores responses lasts at most this long, nanoseconds.
+const LONGEST_BLIND_SLEEP: u64 = 2_000_000;
+/// How often timeouts, the stop flag and the seconds are looked after, nanoseconds.
+const TICK: u64 = 10_000_000;
+/// How long to wait before a failed connection is tried again, nanoseconds.
+const RETRY: u64 = 10_000_000;
+
+/// What all threads of a load share, read-only but for the atomics.
+pub(crate) struct Shared<'a> {
+    /// Where to connect.
+    pub(crate) address: SocketAddr,
+    /// What a good answer looks like.
+    pub(crate) check: Check,
+    /// Method, for the framing of responses.
+    pub(crate) method: String,
+    /// Patience with one request, nanoseconds.
+    pub(crate) timeout: u64,
+    /// Open loop: when requests are due. `None`: closed loop.
+    pub(crate) schedule: Option<Schedule>,
+    /// Least nanoseconds between two wake-ups.
+    pub(crate) slot: u64,
+    /// Set from outside to end the load early.
+    pub(crate) stop: &'a AtomicBool,
+    /// End of the window; lowered by the first thread that sees the stop flag.
+    pub(crate) end: AtomicU64,
+    /// Closed loop: number of the next request.
+    pub(crate) counter: AtomicU64,
+}
+
+/// What a thread tells while it runs.
+pub(crate) enum Message {
+    /// Its connections stand, or cannot be made.
+    Connected(Result<(), LoadError>),
+    /// What it knows of a second that has just passed.
+    Passed(SecondPart),
+    /// A second in which nothing can change any more.
+    Closed(SecondPart),
+}
+
+/// One thread's engine.
+pub(crate) struct Engine<'a> {
+    shared: &'a Shared<'a>,
+    messages: Sender<Message>,
+    template: Template,
+    heads: HeadReader,
+    poller: Poller,
+    connections: Vec<Connection>,
+    /// Connections free for a request, longest free first. Some may have been closed since.
+    idle: VecDeque<usize>,
+    /// Connections that do not stand.
+    closed: VecDeque<usize>,
+    /// Connections that are connecting or wait for an answer.
+    active: usize,
+    /// Of these, the ones in the middle of connecting, sending or receiving: they must not be left alone.
+    delicate: usize,
+    /// Open loop: index of the next request, and how far apart this thread's are.
+    next_index: u64,
+    stride: u64,
+    /// Size of the largest response so far.
+    largest: u64,
+    buffer: Box<[u8]>,
+    bridge: ClockBridge,
+    /// Open loop: keeps receive stamps on.
+    _stamping: Option<OwnedFd>,
+    recorder: Recorder,
+    /// The load's parts, as far as known before the start.
+    span: Span,
+    next_tick: u64,
+    /// Until when the thread last meant to rest, and when it last woke up to send.
+    wake_at: u64,
+    last_wake: u64,
+    /// Seconds whose passing has been told.
+    passed: u32,
+    cpu_at_window_start: Option<u64>,
+    cpu_at_window_end: Option<u64>,
+    /// When to give up waiting for answers.
+    give_up: u64,
+    interrupted: bool,
+}
+
+impl<'a> Engine<'a> {
+    /// The engine of thread `number` of `threads`, with its share of the connections. Nothing is connected yet.
+    pub(crate) fn new(
+        shared: &'a Shared<'a>,
+        template: Template,
+        (number, threads): (u64, u64),
+        connections: usize,
+        messages: Sender<Message>,
+    ) -> Result<Self, LoadError> {
+        let span = Span { start: 0, window_start: 0, window_end: 0 };
+        Ok(Self {
+            heads: HeadReader::new(&shared.method),
+            poller: Poller::new(connections).map_err(LoadError::system("make an epoll instance"))?,
+            connections: (0..connections).map(|_| Connection::new()).collect(),
+            idle: VecDeque::with_capacity(connections + 1),
+            closed: (0..connections).collect(),
+            active: 0,
+            delicate: 0,
+            next_index: number,
+            stride: threads,
+            largest: 0,
+            buffer: vec![0; BUFFER].into_boxed_slice(),
+            bridge: ClockBridge::measure(),
+            _stamping: match shared.schedule {
+                Some(_) => Some(sys::keep_stamping().map_err(LoadError::system("switch receive timestamps on"))?),
+                None => None,
+            },
+            recorder: Recorder::new(span)?,
+            span,
+            next_tick: 0,
+            wake_at: 0,
+            last_wake: 0,
+            passed: 0,
+            cpu_at_window_start: None,
+            cpu_at_window_end: None,
+            give_up: u64::MAX,
+            interrupted: false,
+            shared,
+            messages,
+            template,
+        })
+    }
+
+    /// Runs the load from its start to the last answer and returns the record.
+    pub(crate) fn run(mut self, span: Span) -> Result<Recorder, LoadError> {
+        self.begin(span);
+        while sys::monotonic_ns() < span.start && !self.shared.stop.load(Ordering::Relaxed) {
+            sys::sleep_until(span.start.min(sys::monotonic_ns() + TICK));
+        }
+        loop {
+            let now = sys::monotonic_ns();
+            if now >= self.next_tick && !self.tick(now)? {
+                return Ok(self.end());
+            }
+            self.dispatch(now);
+            let ready = self.rest(now).map_err(LoadError::system("wait for the sockets"))?;
+            for at in 0..ready {
+                self.attend(self.poller.get(at));
+            }
+        }
+    }
+
+    /// Whether the load is open.
+    fn is_open(&self) -> bool {
+        self.shared.schedule.is_some()
+    }
+
+    /// The instant at which the next request is due: in a closed loop, now. `None`: there are no more.
+    #[inline]
+    fn next_due(&self, now: u64) -> Option<u64> {
+        let due = match &self.shared.schedule {
+            Some(schedule) => self.span.start + schedule.due_ns(self.next_index)?,
+            None => now,
+        };
+        (due < self.span.window_end).then_some(due)
+    }
+
+    /// Takes the next request on, if it is due: its index and due time.
+    #[inline]
+    fn take_due(&mut self, now: u64) -> Option<(u64, u64)> {
+        let due = self.next_due(now).filter(|&due| due <= now)?;
+        let index = if self.is_open() {
+            self.next_index += self.stride;
+            self.next_index - self.stride
+        } else {
+            self.shared.counter.fetch_add(1, Ordering::Relaxed)
+        };
+        self.recorder.taken(index, due);
+        Some((index, due))
+    }
+
+    /// Hands requests that are due to free connections.
+    fn dispatch(&mut self, now: u64) {
+        while self.next_due(now).is_some_and(|due| due <= now) {
+            let Some(at) = self.take_free(now) else { return };
+            // The instant meant, not the one reached: oversleeping must not add up.
+            self.last_wake = self.wake_at.min(now);
+            if let Some((index, due)) = self.take_due(now) {
+                self.assign(at, index, due);
+            }
+        }
+    }
+
+    /// A connection for a request: one that stands, or else one that may be tried (again).
+    fn take_free(&mut self, now: u64) -> Option<usize> {
+        while let Some(at) = self.idle.pop_front() {
+            if self.connections[at].is_idle() {
+                return Some(at);
+            }
+        }
+        let place = self.closed.iter().position(|&at| self.connections[at].may_connect(now))?;
+        self.closed.remove(place)
+    }
+
+    /// Waits for the next thing to do; returns how many sockets are ready.
+    fn rest(&mut self, now: u64) -> std::io::Result<usize> {
+        if !self.is_open() {
+            let pending = self.closed.iter().any(|&at| self.connections[at].may_connect(now + TICK));
+            return self.poller.wait_ms(if pending { 1 } else { TICK / 1_000_000 });
+        }
+        let due = self.next_due(now).unwrap_or(u64::MAX);
+        let backlog = due <= now;
+        let wake = if backlog { now + self.retry_in(now) } else { due.max(self.last_wake + self.shared.slot) };
+        let wake = wake.min(self.next_tick).max(now);
+        self.wake_at = wake;
+        let blind = !backlog
+            && self.delicate == 0
+            && self.largest <= LARGE_RESPONSE
+            && (self.active == 0 || wake - now <= LONGEST_BLIND_SLEEP);
+        if !blind {
+            return self.poller.wait(wake - now);
+        }
+        sys::sleep_until(wake);
+        // What is due goes first; the responses already carry their time of arrival.
+        self.dispatch(sys::monotonic_ns());
+        self.poller.wait(0)
+    }
+
+    /// Nanoseconds until a connection may be tried again for requests that wait.
+    fn retry_in(&self, now: u64) -> u64 {
+        self.closed.iter().map(|&at| self.connections[at].retry_in(now)).fold(TICK, u64::min)
+    }
+}

@@ -1,0 +1,134 @@
+//! What is done once in a while, off the way of requests: boundaries, seconds, timeouts, the end.
+
+use std::sync::atomic::Ordering;
+
+use super::connection::State;
+use super::{Engine, Message, TICK};
+use crate::error::LoadError;
+use crate::pace::{SECOND, Span};
+use crate::record::{Failure, Recorder};
+use crate::sys::{self, ClockBridge};
+
+/// How long an interrupted load waits for answers, nanoseconds.
+const GRACE: u64 = SECOND;
+
+impl Engine<'_> {
+    /// Takes over the load's times.
+    pub(super) fn begin(&mut self, span: Span) {
+        self.span = span;
+        self.recorder.span = span;
+        self.next_tick = span.start;
+        self.give_up = span.window_end + self.shared.timeout + TICK;
+    }
+
+    /// The work of a tick. `false`: the load is over.
+    pub(super) fn tick(&mut self, now: u64) -> Result<bool, LoadError> {
+        self.bridge = ClockBridge::measure();
+        self.heed_stop(now);
+        if self.cpu_at_window_start.is_none() && now >= self.span.window_start {
+            self.cpu_at_window_start = Some(sys::thread_cpu_ns());
+        }
+        if self.cpu_at_window_end.is_none() && now >= self.span.window_end {
+            self.cpu_at_window_end = Some(sys::thread_cpu_ns());
+        }
+        self.recorder.open_second_of(now.min(self.span.window_end.saturating_sub(1)))?;
+        self.time_out(now);
+        self.tell_seconds(now)?;
+        if self.next_due(now).is_none() && self.active == 0 && now >= self.span.window_end {
+            return Ok(false);
+        }
+        if now >= self.give_up {
+            self.give_up_waiting();
+            return Ok(false);
+        }
+        // Boundaries are met exactly; everything else can wait for the next tick.
+        self.next_tick = now + TICK;
+        for boundary in [self.span.window_start, self.span.window_end] {
+            if now < boundary {
+                self.next_tick = self.next_tick.min(boundary);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Ends the window now if the load is to be stopped, or where another thread has ended it.
+    fn heed_stop(&mut self, now: u64) {
+        if self.interrupted || now >= self.span.window_end {
+            return;
+        }
+        if self.shared.stop.load(Ordering::Relaxed) {
+            self.shared.end.fetch_min(now, Ordering::Relaxed);
+        }
+        let end = self.shared.end.load(Ordering::Relaxed);
+        if end < self.span.window_end {
+            self.interrupted = true;
+            self.span.window_end = end;
+            self.recorder.span.window_end = end;
+            self.give_up = now + self.shared.timeout.min(GRACE);
+        }
+    }
+
+    /// Fails requests whose answer is overdue.
+    fn time_out(&mut self, now: u64) {
+        for at in 0..self.connections.len() {
+            let connection = &self.connections[at];
+            if connection.waiting_since().is_some_and(|since| now.saturating_sub(since) > self.shared.timeout) {
+                let connecting = matches!(connection.state, State::Connecting { .. });
+                self.fail(at, if connecting { Failure::Connect } else { Failure::Timeout });
+            }
+        }
+    }
+
+    /// Due time of the oldest request that is not accounted for.
+    fn oldest_outstanding(&self, now: u64) -> u64 {
+        let queued = self.next_due(now).unwrap_or(u64::MAX);
+        self.connections.iter().filter_map(|connection| connection.outstanding_due()).fold(queued, u64::min)
+    }
+
+    /// Tells which seconds have passed, and which can no longer change.
+    fn tell_seconds(&mut self, now: u64) -> Result<(), LoadError> {
+        while self.span.start + u64::from(self.passed + 1) * SECOND <= now.min(self.span.window_end) {
+            self.recorder.open_second_of(self.span.start + u64::from(self.passed) * SECOND)?;
+            if let Some(part) = self.recorder.peek(self.passed) {
+                // The receiver lives as long as the threads do.
+                let _ = self.messages.send(Message::Passed(part.clone()));
+            }
+            self.passed += 1;
+        }
+        let before = self.oldest_outstanding(now).min(now);
+        while let Some(part) = self.recorder.close_second(before) {
+            let _ = self.messages.send(Message::Closed(part));
+        }
+        Ok(())
+    }
+
+    /// Accounts for everything that has no answer at the end.
+    fn give_up_waiting(&mut self) {
+        for at in 0..self.connections.len() {
+            if let Some(due) = self.connections[at].outstanding_due() {
+                self.recorder.unanswered(due);
+                if self.interrupted {
+                    self.close(at, 0);
+                } else {
+                    self.fail(at, Failure::Timeout);
+                }
+            }
+        }
+        while let Some((_, due)) = self.take_due(u64::MAX - 1) {
+            self.recorder.unanswered(due);
+            if !self.interrupted {
+                self.recorder.failed(due, Failure::Unsent);
+            }
+        }
+    }
+
+    /// Closes what is open and hands the record over.
+    pub(super) fn end(mut self) -> Recorder {
+        while let Some(part) = self.recorder.close_second(u64::MAX) {
+            let _ = self.messages.send(Message::Closed(part));
+        }
+        let end = self.cpu_at_window_end.unwrap_or_else(sys::thread_cpu_ns);
+        self.recorder.cpu_ns = end.saturating_sub(self.cpu_at_window_start.unwrap_or(end));
+        self.recorder
+    }
+}

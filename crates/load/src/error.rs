@@ -1,0 +1,83 @@
+//! Why a load could not run at all. What goes wrong with single requests is counted, not returned: see [`crate::outcome`].
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a load could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The URL cannot be used.
+    #[error("cannot use the url {url:?}: {reason}. Write it as http://host:port/path")]
+    Url {
+        /// As given.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A number of the plan makes no sense.
+    #[error("{field} is {value}: {remedy}")]
+    Plan {
+        /// Name of the field.
+        field: &'static str,
+        /// As given.
+        value: String,
+        /// What to write instead.
+        remedy: &'static str,
+    },
+    /// A header cannot be sent.
+    #[error("the header {name:?} cannot be sent: {reason}")]
+    Header {
+        /// Name, as given.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The host's name has no address.
+    #[error("cannot find an address for {host:?}: {source}. Check the url")]
+    Resolve {
+        /// Host and port.
+        host: String,
+        /// What the resolver said.
+        source: io::Error,
+    },
+    /// Nothing accepts connections at the address.
+    #[error("cannot connect to {address}: {source}. Is the service running and listening there?")]
+    Connect {
+        /// Address and port.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The instant of the start has passed.
+    #[error("the load was to start {late_ms} ms ago. Plan the start later: connecting takes time")]
+    StartPassed {
+        /// Milliseconds.
+        late_ms: u64,
+    },
+    /// The system refused something that the generator needs.
+    #[error("cannot {what}: {source}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The histograms could not be written.
+    #[error("cannot write {path}: {message}. Check that the folder exists and has room", path = .path.display())]
+    Write {
+        /// File.
+        path: PathBuf,
+        /// What went wrong.
+        message: String,
+    },
+    /// A thread of the generator ended by itself.
+    #[error("a thread of the load generator failed unexpectedly; please report this with the plan that was run")]
+    Thread,
+}
+
+impl LoadError {
+    /// Shorthand for `map_err`: what was tried when the system refused.
+    pub(crate) fn system<E: Into<io::Error>>(what: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::System { what, source: source.into() }
+    }
+}

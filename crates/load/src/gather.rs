@@ -1,0 +1,179 @@
+//! Adds up what the threads of a load wrote down: live seconds while it runs, the outcome at its end.
+
+use std::collections::BTreeMap;
+
+use crate::bodies;
+use crate::error::LoadError;
+use crate::histogram::{Histograms, quantiles};
+use crate::outcome::{Outcome, Second};
+use crate::pace::{SECOND, Span};
+use crate::record::{Failure, Recorder, SecondPart};
+
+/// Seconds of which some threads' parts are in.
+#[derive(Debug, Default)]
+struct Parts(BTreeMap<u32, (usize, SecondPart)>);
+
+impl Parts {
+    /// Adds one thread's part; returns the whole second if it was the last of `threads`.
+    fn add(&mut self, part: SecondPart, threads: usize) -> Option<SecondPart> {
+        let number = part.row.second;
+        match self.0.get_mut(&number) {
+            Some((count, sum)) => {
+                *count += 1;
+                sum.add(&part);
+            }
+            None => {
+                self.0.insert(number, (1, part));
+            }
+        }
+        let (count, _) = self.0.get(&number)?;
+        if *count < threads { None } else { self.0.remove(&number).map(|(_, whole)| whole) }
+    }
+}
+
+/// Collects the seconds of all threads.
+#[derive(Debug)]
+pub(crate) struct Seconds {
+    threads: usize,
+    passed: Parts,
+    closed: Parts,
+    rows: BTreeMap<u32, Second>,
+}
+
+/// The row of a second, with its quantiles.
+fn row(part: SecondPart) -> Second {
+    let found = quantiles(&part.latency);
+    Second { p50_us: found.p50, p99_us: found.p99, ..part.row }
+}
+
+impl Seconds {
+    /// For a load of so many threads.
+    pub(crate) fn new(threads: usize) -> Self {
+        Self { threads, passed: Parts::default(), closed: Parts::default(), rows: BTreeMap::new() }
+    }
+
+    /// A thread's view of a second that has just passed; the row once all threads have told theirs.
+    pub(crate) fn passed(&mut self, part: SecondPart) -> Option<Second> {
+        let mut row = row(self.passed.add(part, self.threads)?);
+        if row.first_index == u64::MAX {
+            row.first_index = 0;
+        }
+        Some(row)
+    }
+
+    /// A thread's part of a second that can no longer change.
+    pub(crate) fn closed(&mut self, part: SecondPart) {
+        if let Some(whole) = self.closed.add(part, self.threads) {
+            self.rows.insert(whole.row.second, row(whole));
+        }
+    }
+
+    /// Every second of the load; those without requests too.
+    fn finish(mut self, span: &Span) -> Vec<Second> {
+        // Threads that were interrupted need not have opened the same last second.
+        for (number, (_, part)) in std::mem::take(&mut self.closed.0) {
+            self.rows.insert(number, row(part));
+        }
+        let length = span.window_end.saturating_sub(span.start).div_ceil(SECOND) as u32;
+        let mut next_index = 0;
+        (0..length)
+            .map(|second| {
+                let mut row = self.rows.remove(&second).unwrap_or(Second { second, ..Second::default() });
+                if row.sent == 0 {
+                    row.first_index = next_index;
+                }
+                next_index = row.first_index + row.sent;
+                row
+            })
+            .collect()
+    }
+}
+
+/// The outcome of a load, and its histograms.
+pub(crate) fn outcome(
+    records: &[Recorder],
+    seconds: Seconds,
+    planned: &Span,
+    target_rate: Option<f64>,
+) -> Result<(Outcome, Histograms), LoadError> {
+    let mut histograms = Histograms::new()?;
+    for record in records {
+        histograms.add(&record.histograms);
+    }
+    // An interrupted load ends where the first thread noticed.
+    let window_end = records.iter().map(|record| record.span.window_end).fold(planned.window_end, u64::min);
+    let span = Span { window_end, ..*planned };
+    let sum = |field: fn(&Recorder) -> u64| records.iter().map(field).sum::<u64>();
+    let duration_s = window_end.saturating_sub(span.window_start) as f64 / SECOND as f64;
+    let ratio = |a: u64, b: f64| if b > 0.0 { a as f64 / b } else { 0.0 };
+    let completed_in_window = sum(|record| record.completed_in_window);
+    let mut error_classes = BTreeMap::new();
+    for (class, name) in Failure::NAMES.into_iter().enumerate() {
+        let count: u64 = records.iter().map(|record| record.failures[class]).sum();
+        if count > 0 {
+            error_classes.insert(name.to_owned(), count);
+        }
+    }
+    let mut statuses = BTreeMap::new();
+    for status in 0..1000 {
+        let count: u64 = records.iter().map(|record| record.statuses[status]).sum();
+        if count > 0 {
+            statuses.insert(status as u16, count);
+        }
+    }
+    let (bodies, other_bodies) = bodies::merge(records.iter().map(|record| &record.bodies));
+    let outcome = Outcome {
+        requests: sum(|record| record.requests),
+        errors: error_classes.values().sum(),
+        error_classes,
+        completed_in_window,
+        sent_total: sum(|record| record.sent_total),
+        answered_total: sum(|record| record.answered_total),
+        sampled_total: sum(|record| record.sampled_total),
+        target_rate,
+        rate: ratio(sum(|record| record.answered_in_window), duration_s),
+        duration_s,
+        window_start_ns: span.window_start,
+        window_end_ns: window_end,
+        latency_us: quantiles(&histograms.latency),
+        service_time_us: quantiles(&histograms.service_time),
+        send_lag_us: quantiles(&histograms.send_lag),
+        bytes_sent: sum(|record| record.bytes_sent),
+        bytes_received: sum(|record| record.bytes_received),
+        statuses,
+        bodies,
+        other_bodies,
+        reconnects: sum(|record| record.reconnects),
+        cpu_us_per_request: ratio(sum(|record| record.cpu_ns), completed_in_window as f64 * 1e3),
+        unanswered: sum(|record| record.unanswered),
+        queued: sum(|record| record.queued),
+        interrupted: window_end < planned.window_end,
+        seconds: seconds.finish(&span),
+    };
+    Ok((outcome, histograms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(second: u32, first_index: u64, sent: u64) -> SecondPart {
+        let mut part = SecondPart::new(second).expect("bounds are good");
+        (part.row.first_index, part.row.sent) = (first_index, sent);
+        part
+    }
+
+    #[test]
+    fn seconds_wait_for_all_threads_and_gaps_are_filled() {
+        let mut seconds = Seconds::new(2);
+        assert!(seconds.passed(part(0, 1, 5)).is_none());
+        let row = seconds.passed(part(0, 0, 5)).expect("both threads");
+        assert_eq!((row.first_index, row.sent), (0, 10));
+        for (second, first_index, sent) in [(0, 1, 5), (0, 0, 5), (2, u64::MAX, 0), (2, 10, 1), (1, u64::MAX, 0)] {
+            seconds.closed(part(second, first_index, sent));
+        }
+        let span = Span { start: 0, window_start: 0, window_end: 3 * SECOND + 1 };
+        let rows: Vec<_> = seconds.finish(&span).iter().map(|row| (row.second, row.first_index, row.sent)).collect();
+        assert_eq!(rows, [(0, 0, 10), (1, 10, 0), (2, 10, 1), (3, 11, 0)]);
+    }
+}

@@ -1,0 +1,165 @@
+//! The three histograms of a load, and their file.
+//!
+//! Values are nanoseconds with three significant digits, in HdrHistograms of fixed size: memory does not grow with the
+//! number of requests. `latency.hdr` is a histogram log (the text format that HdrHistogram's own tools and plotters read,
+//! version 1.3) with one line per histogram, tagged `latency`, `service_time` and `send_lag`; each holds the histogram in the
+//! V2 compressed encoding, in base64. The column of maxima is in milliseconds.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
+
+use hdrhistogram::Histogram;
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag};
+use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
+
+use crate::error::LoadError;
+use crate::outcome::Quantiles;
+
+/// Name of the file in the plan's folder.
+pub const FILE_NAME: &str = "latency.hdr";
+/// Largest value that is told apart, nanoseconds (more than an hour); larger ones are counted there.
+const LARGEST_NS: u64 = 1 << 42;
+
+/// Response time, service time and send lag of one thread or of all, nanoseconds.
+#[derive(Debug, Clone)]
+pub struct Histograms {
+    /// From due to answered.
+    pub latency: Histogram<u64>,
+    /// From sent to answered.
+    pub service_time: Histogram<u64>,
+    /// From due to sent.
+    pub send_lag: Histogram<u64>,
+}
+
+impl Histograms {
+    /// Empty ones.
+    ///
+    /// # Errors
+    /// Never with the bounds compiled in; the crate's constructor checks them.
+    pub(crate) fn new() -> Result<Self, LoadError> {
+        let empty = || {
+            Histogram::new_with_bounds(1, LARGEST_NS, 3)
+                .map_err(|error| LoadError::System { what: "make a histogram", source: std::io::Error::other(error) })
+        };
+        Ok(Self { latency: empty()?, service_time: empty()?, send_lag: empty()? })
+    }
+
+    /// Adds another thread's.
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (sum, part) in [
+            (&mut self.latency, &other.latency),
+            (&mut self.service_time, &other.service_time),
+            (&mut self.send_lag, &other.send_lag),
+        ] {
+            // Both have the same bounds, so nothing can fall outside.
+            let added = sum.add(part);
+            debug_assert!(added.is_ok(), "histograms of one kind have the same bounds");
+        }
+    }
+
+    /// With their tags, in the order of the file.
+    fn tagged(&self) -> [(&'static str, &Histogram<u64>); 3] {
+        [("latency", &self.latency), ("service_time", &self.service_time), ("send_lag", &self.send_lag)]
+    }
+}
+
+/// Quantiles of a histogram of nanoseconds, in microseconds.
+pub(crate) fn quantiles<T: hdrhistogram::Counter>(histogram: &Histogram<T>) -> Quantiles {
+    let at = |quantile| histogram.value_at_quantile(quantile) as f64 / 1e3;
+    Quantiles {
+        count: histogram.len(),
+        mean: histogram.mean() / 1e3,
+        p50: at(0.5),
+        p75: at(0.75),
+        p90: at(0.9),
+        p95: at(0.95),
+        p99: at(0.99),
+        p999: at(0.999),
+        max: histogram.max() as f64 / 1e3,
+    }
+}
+
+/// Writes `latency.hdr` into a folder, making the folder if need be. `started` is the window's start since the Unix epoch.
+pub(crate) fn write(folder: &Path, all: &Histograms, started: Duration, window: Duration) -> Result<(), LoadError> {
+    let path = folder.join(FILE_NAME);
+    let failed = |message: String| LoadError::Write { path: path.clone(), message };
+    fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
+    let mut text = Vec::new();
+    let mut serializer = V2DeflateSerializer::new();
+    let mut log = IntervalLogWriterBuilder::new()
+        .add_comment("[Histogram log format version 1.3]")
+        .with_start_time(UNIX_EPOCH + started)
+        .with_base_time(UNIX_EPOCH + started)
+        .with_max_value_divisor(1e6)
+        .begin_log_with(&mut text, &mut serializer)
+        .map_err(|error| failed(error.to_string()))?;
+    for (tag, histogram) in all.tagged() {
+        log.write_histogram(histogram, Duration::ZERO, window, Tag::new(tag))
+            .map_err(|error| failed(format!("{error:?}")))?;
+    }
+    fs::write(&path, text).map_err(|error| failed(error.to_string()))
+}
+
+/// Reads a `latency.hdr` back: tag and histogram (nanoseconds) of every line.
+///
+/// # Errors
+/// A text that says what is wrong with the file.
+pub fn read(path: &Path) -> Result<Vec<(String, Histogram<u64>)>, String> {
+    let text = fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let broken = |what: &str| format!("{} is not a histogram log: {what}", path.display());
+    let mut found = Vec::new();
+    for entry in IntervalLogIterator::new(&text) {
+        let LogEntry::Interval(line) = entry.map_err(|error| broken(&format!("{error:?}")))? else { continue };
+        let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, line.encoded_histogram())
+            .map_err(|error| broken(&error.to_string()))?;
+        let histogram = Deserializer::new().deserialize(&mut &bytes[..]).map_err(|error| broken(&error.to_string()))?;
+        found.push((line.tag().map(|tag| tag.as_str().to_owned()).unwrap_or_default(), histogram));
+    }
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mut all = Histograms::new().expect("bounds are good");
+        for value in [1u64, 999, 1_234_567, 190_000_000, 1 << 41] {
+            all.latency.saturating_record(value);
+        }
+        all.send_lag.saturating_record(u64::MAX);
+        let folder = tempfile::tempdir().expect("a folder");
+        let inner = folder.path().join("runs/01");
+        write(&inner, &all, Duration::from_secs(1_700_000_000), Duration::from_secs(5)).expect("written");
+        let read = read(&inner.join(FILE_NAME)).expect("read");
+        assert_eq!(read.len(), 3);
+        for ((tag, histogram), (expected_tag, expected)) in read.iter().zip(all.tagged()) {
+            assert_eq!(tag, expected_tag);
+            assert_eq!(histogram, expected);
+        }
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_made_is_reported_with_its_path() {
+        let all = Histograms::new().expect("bounds are good");
+        let error =
+            write(Path::new("/proc/none"), &all, Duration::ZERO, Duration::ZERO).expect_err("no folder in /proc");
+        assert!(error.to_string().contains("/proc/none/latency.hdr"), "{error}");
+    }
+
+    #[test]
+    fn quantiles_are_in_microseconds() {
+        let mut all = Histograms::new().expect("bounds are good");
+        for value in 1..=1000u64 {
+            all.latency.saturating_record(value * 1_000_000);
+        }
+        let found = quantiles(&all.latency);
+        assert_eq!(found.count, 1000);
+        // Three significant digits.
+        for (value, expected) in [(found.p50, 500e3), (found.p99, 990e3), (found.max, 1000e3), (found.mean, 500.5e3)] {
+            assert!((value / expected - 1.0f64).abs() < 1e-3, "{value} {expected}");
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! What one thread writes down while it sends: counts, histograms, seconds. Memory does not grow with the number of requests.
+//!
+//! A request belongs to the window, and to a second, by the instant it was *due*, so what is in flight at a boundary is
+//! counted once and a stall shows in the seconds that it hit.
+
+use std::collections::VecDeque;
+
+use hdrhistogram::Histogram;
+
+use crate::bodies::{Bodies, Class};
+use crate::error::LoadError;
+use crate::histogram::Histograms;
+use crate::outcome::Second;
+use crate::pace::{SECOND, Span};
+
+/// Why a request failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// No connection could be made.
+    Connect,
+    /// No answer in time.
+    Timeout,
+    /// The connection ended before the answer did.
+    Reset,
+    /// What came is not HTTP/1.1.
+    Protocol,
+    /// Not the wanted status.
+    Status,
+    /// Not the wanted length.
+    Length,
+    /// Still waiting for a free connection when the load was given up.
+    Unsent,
+}
+
+impl Failure {
+    /// All classes with their names, in the order of [`Failure`].
+    pub(crate) const NAMES: [&'static str; 7] =
+        ["connect", "timeout", "reset", "protocol", "status", "length", "unsent"];
+}
+
+/// A request on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// Number in due order.
+    pub(crate) index: u64,
+    /// When it was due, monotonic nanoseconds.
+    pub(crate) due: u64,
+    /// When it was sent.
+    pub(crate) sent: u64,
+    /// Whether it carries the sampled flag.
+    pub(crate) sampled: bool,
+}
+
+/// A complete answer.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Answer {
+    /// When its last byte arrived, monotonic nanoseconds.
+    pub(crate) arrived: u64,
+    /// Status code.
+    pub(crate) status: u16,
+    /// Class of the body; `None`: there are too many.
+    pub(crate) class: Option<Class>,
+    /// Why it is not a good one.
+    pub(crate) failure: Option<Failure>,
+}
+
+/// One thread's part of a second.
+#[derive(Debug, Clone)]
+pub(crate) struct SecondPart {
+    /// The counts; `first_index` is `u64::MAX` if nothing was due.
+    pub(crate) row: Second,
+    /// Latencies of the well answered requests, nanoseconds.
+    pub(crate) latency: Histogram<u32>,
+}
+
+impl SecondPart {
+    /// A second in which nothing has happened yet.
+    pub(crate) fn new(second: u32) -> Result<Self, LoadError> {
+        let latency = Histogram::new_with_bounds(1 << 7, 1 << 42, 2)
+            .map_err(|error| LoadError::System { what: "make a histogram", source: std::io::Error::other(error) })?;
+        Ok(Self { row: Second { second, first_index: u64::MAX, ..Second::default() }, latency })
+    }
+
+    /// Adds another thread's part of the same second.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.row.first_index = self.row.first_index.min(other.row.first_index);
+        self.row.sent += other.row.sent;
+        self.row.answered += other.row.answered;
+        self.row.sampled += other.row.sampled;
+        self.row.errors += other.row.errors;
+        let added = self.latency.add(&other.latency);
+        debug_assert!(added.is_ok(), "histograms of seconds have the same bounds");
+    }
+}
+
+/// Everything that one thread writes down.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    /// The parts of the load.
+    pub(crate) span: Span,
+    pub(crate) histograms: Histograms,
+    pub(crate) bodies: Bodies,
+    /// Answers of the window by status code.
+    pub(crate) statuses: Box<[u64; 1000]>,
+    /// Errors of the window by [`Failure`].
+    pub(crate) failures: [u64; Failure::NAMES.len()],
+    /// Requests of the window answered well.
+    pub(crate) requests: u64,
+    /// Answers that arrived within the window, well or not.
+    pub(crate) answered_in_window: u64,
+    /// Of these, the good ones.
+    pub(crate) completed_in_window: u64,
+    pub(crate) sent_total: u64,
+    pub(crate) answered_total: u64,
+    pub(crate) sampled_total: u64,
+    pub(crate) bytes_sent: u64,
+    pub(crate) bytes_received: u64,
+    pub(crate) reconnects: u64,
+    pub(crate) unanswered: u64,
+    pub(crate) queued: u64,
+    /// CPU time of the thread over the window, nanoseconds.
+    pub(crate) cpu_ns: u64,
+    /// Seconds that may still change, in order.
+    open: VecDeque<SecondPart>,
+    /// Number of the first open second.
+    first_open: u32,
+}
+
+impl Recorder {
+    /// An empty record.
+    pub(crate) fn new(span: Span) -> Result<Self, LoadError> {
+        Ok(Self {
+            span,
+            histograms: Histograms::new()?,
+            bodies: Bodies::default(),
+            statuses: Box::new([0; 1000]),
+            failures: [0; Failure::NAMES.len()],
+            requests: 0,
+            answered_in_window: 0,
+            completed_in_window: 0,
+            sent_total: 0,
+            answered_total: 0,
+            sampled_total: 0,
+            bytes_sent: 0,
+            bytes_received: 0,
+            reconnects: 0,
+            unanswered: 0,
+            queued: 0,
+            cpu_ns: 0,
+            open: VecDeque::new(),
+            first_open: 0,
+        })
+    }
+
+    /// Makes sure that the second of an instant is open. Called once a second, off the hot path.
+    pub(crate) fn open_second_of(&mut self, at: u64) -> Result<(), LoadError> {
+        while self.first_open + self.open.len() as u32 <= self.span.second_of(at) {
+            self.open.push_back(SecondPart::new(self.first_open + self.open.len() as u32)?);
+        }
+        Ok(())
+    }
+
+    /// The open second of an instant. Requests are due in order and end before their second is closed, so it is there.
+    fn second(&mut self, due: u64) -> Option<&mut SecondPart> {
+        let at = self.span.second_of(due).checked_sub(self.first_open)?;
+        // A request may be due in the next second before the once-a-second work has opened it.
+        if at as usize >= self.open.len() {
+            self.open_second_of(due).ok()?;
+        }
+        self.open.get_mut(at as usize)
+    }
+
+    /// A request has been taken on: from now on it is either answered or failed.
+    #[inline]
+    pub(crate) fn taken(&mut self, index: u64, due: u64) {
+        self.sent_total += 1;
+        if let Some(second) = self.second(due) {
+            second.row.sent += 1;
+            second.row.first_index = second.row.first_index.min(index);
+        }
+    }
+
+    /// A request was due while every connection was busy.
+    #[inline]
+    pub(crate) fn queued(&mut self, due: u64) {
+        if self.span.in_window(due) {
+            self.queued += 1;
+        }
+    }
+
+    /// A request has been sent.
+    #[inline]
+    pub(crate) fn sent(&mut self, request: &Request) {
+        if self.span.in_window(request.due) {
+            self.histograms.send_lag.saturating_record(request.sent.saturating_sub(request.due));
+        }
+    }
+
+    /// A request has been answered.
+    #[inline]
+    pub(crate) fn answered(&mut self, request: &Request, answer: &Answer) {
+        let latency = answer.arrived.saturating_sub(request.due);
+        let good = answer.failure.is_none();
+        self.answered_total += 1;
+        self.sampled_total += u64::from(request.sampled);
+        if let Some(second) = self.second(request.due) {
+            second.row.answered += 1;
+            second.row.sampled += u64::from(request.sampled);
+            second.row.errors += u64::from(!good);
+            if good {
+                second.latency.saturating_record(latency);
+            }
+        }
+        if self.span.in_window(answer.arrived) {
+            self.answered_in_window += 1;
+            self.completed_in_window += u64::from(good);
+        }
+        if self.span.in_window(request.due) {
+            self.statuses[usize::from(answer.status) % 1000] += 1;
+            self.bodies.count(answer.class);
+            match answer.failure {
+                None => {
+                    self.requests += 1;
+                    self.histograms.latency.saturating_record(latency);
+                    self.histograms.service_time.saturating_record(answer.arrived.saturating_sub(request.sent));
+                }
+                Some(failure) => self.failures[failure as usize] += 1,
+            }
+        }
+    }
+
+    /// A request has failed without a complete answer.
+    #[cold]
+    pub(crate) fn failed(&mut self, due: u64, failure: Failure) {
+        if let Some(second) = self.second(due) {
+            second.row.errors += 1;
+        }
+        if self.span.in_window(due) {
+            self.failures[failure as usize] += 1;
+        }
+    }
+
+    /// A request was given up on at the end of the load.
+    #[cold]
+    pub(crate) fn unanswered(&mut self, due: u64) {
+        if self.span.in_window(due) {
+            self.unanswered += 1;
+        }
+    }
+
+    /// What is known of a second so far; `None` if it is closed.
+    pub(crate) fn peek(&self, second: u32) -> Option<&SecondPart> {
+        self.open.get(second.checked_sub(self.first_open)? as usize)
+    }
+
+    /// Closes and returns the first open second if it ended by `before`: nothing that was due in it is outstanding.
+    pub(crate) fn close_second(&mut self, before: u64) -> Option<SecondPart> {
+        let end = self.span.start + u64::from(self.first_open + 1) * SECOND;
+        if end > before {
+            return None;
+        }
+        let closed = self.open.pop_front();
+        self.first_open += u32::from(closed.is_some());
+        closed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A load from 1 s on the clock: warm-up of 1 s, window of 2 s.
+    fn recorder() -> Recorder {
+        let span = Span { start: SECOND, window_start: 2 * SECOND, window_end: 4 * SECOND };
+        Recorder::new(span).expect("bounds are good")
+    }
+
+    fn request(index: u64, due: u64) -> Request {
+        Request { index, due, sent: due + 10, sampled: true }
+    }
+
+    fn good(arrived: u64) -> Answer {
+        Answer { arrived, status: 200, class: None, failure: None }
+    }
+
+    #[test]
+    fn a_request_belongs_to_the_window_by_its_due_time_and_completes_in_it_by_its_arrival() {
+        let mut recorder = recorder();
+        // Due in the warm-up, answered in the window; due and answered in it; due in it and answered after.
+        for (index, due, arrived) in [
+            (0, 2 * SECOND - 5, 2 * SECOND + 100),
+            (1, 2 * SECOND, 2 * SECOND + 100),
+            (2, 4 * SECOND - 1, 4 * SECOND + 100),
+        ] {
+            recorder.taken(index, due);
+            recorder.sent(&request(index, due));
+            recorder.answered(&request(index, due), &good(arrived));
+        }
+        assert_eq!(recorder.requests, 2);
+        assert_eq!(recorder.completed_in_window, 2);
+        assert_eq!((recorder.sent_total, recorder.answered_total, recorder.sampled_total), (3, 3, 3));
+        assert_eq!(recorder.histograms.latency.len(), 2);
+        assert_eq!(recorder.histograms.send_lag.len(), 2);
+        assert_eq!((recorder.histograms.latency.min(), recorder.histograms.service_time.min()), (100, 90));
+    }
+
+    #[test]
+    fn failures_are_counted_by_class_and_not_timed() {
+        let mut recorder = recorder();
+        for (index, due) in [(0, SECOND), (1, 3 * SECOND), (2, 3 * SECOND)] {
+            recorder.taken(index, due);
+        }
+        recorder.failed(SECOND, Failure::Reset);
+        recorder.failed(3 * SECOND, Failure::Timeout);
+        let bad = Answer { status: 500, failure: Some(Failure::Status), ..good(3 * SECOND + 5) };
+        recorder.answered(&request(2, 3 * SECOND), &bad);
+        assert_eq!(recorder.failures, [0, 1, 0, 0, 1, 0, 0]);
+        assert_eq!((recorder.requests, recorder.histograms.latency.len(), recorder.statuses[500]), (0, 0, 1));
+        assert_eq!((recorder.answered_in_window, recorder.completed_in_window), (1, 0));
+    }
+
+    #[test]
+    fn seconds_close_in_order_when_nothing_is_outstanding() {
+        let mut recorder = recorder();
+        recorder.taken(0, SECOND + 1);
+        recorder.taken(1, 2 * SECOND + 1);
+        recorder.answered(&request(1, 2 * SECOND + 1), &good(2 * SECOND + 501));
+        assert!(recorder.close_second(SECOND + 1).is_none(), "request 0 is outstanding");
+        recorder.failed(SECOND + 1, Failure::Timeout);
+        let first = recorder.close_second(3 * SECOND).expect("over");
+        let second = recorder.close_second(3 * SECOND).expect("over");
+        assert!(recorder.close_second(3 * SECOND).is_none());
+        assert_eq!((first.row.second, first.row.first_index, first.row.sent, first.row.errors), (0, 0, 1, 1));
+        assert_eq!((second.row.second, second.row.first_index, second.row.answered), (1, 1, 1));
+        assert_eq!(second.latency.len(), 1);
+    }
+}

@@ -1,0 +1,215 @@
+//! Runs a load: checks the plan, starts a thread per core, lets them connect, gives the start, adds up.
+
+use std::net::{SocketAddr, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::process::{Resource, Rlimit};
+
+use crate::engine::{Engine, Message, Shared};
+use crate::error::LoadError;
+use crate::gather::{self, Seconds};
+use crate::histogram;
+use crate::http1::request::Template;
+use crate::outcome::{Event, Outcome};
+use crate::pace::{Span, nanoseconds};
+use crate::plan::{Pacing, Plan};
+use crate::record::Recorder;
+use crate::sys;
+use crate::target::Target;
+
+/// From the last connection to the start, if the plan has no start: time for the threads to hear of it.
+const HEAD_START_NS: u64 = 1_000_000;
+/// Descriptors that the process needs besides its connections.
+const OTHER_DESCRIPTORS: u64 = 64;
+
+/// Runs a load to its end and returns what came back. Blocks; `events` is called on this thread with [`Event::Ready`] and, as
+/// they pass, [`Event::Second`]s. Setting `stop` ends the load early: nothing is sent any more, answers are waited for up to
+/// a second, and the outcome covers the window up to that instant.
+///
+/// # Errors
+/// [`LoadError`] if the load could not run at all, or its histograms could not be written. Failing requests are no error.
+pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<Outcome, LoadError> {
+    check(plan)?;
+    let target = Target::parse(&plan.url)?;
+    let template = Template::new(plan, &target)?;
+    allow_descriptors(u64::from(plan.connections) + OTHER_DESCRIPTORS);
+    let address = choose(&target)?;
+    let length = nanoseconds(plan.warmup_s) + nanoseconds(plan.window_s);
+    let schedule = plan.pacing.schedule(length);
+    let slot = match plan.slot_us {
+        Some(slot) => (slot * 1e3) as u64,
+        None => schedule.map_or(0, |schedule| schedule.slot_ns()),
+    };
+    let shared = Shared {
+        address,
+        check: plan.check.clone(),
+        method: plan.method.clone(),
+        timeout: nanoseconds(plan.timeout_s),
+        schedule,
+        slot,
+        stop,
+        end: AtomicU64::new(u64::MAX),
+        counter: AtomicU64::new(0),
+    };
+    let threads = plan.cores.len().clamp(1, plan.connections as usize);
+    let (records, seconds, span) = thread::scope(|scope| {
+        let (messages, told) = mpsc::channel();
+        let mut starts = Vec::new();
+        let mut handles = Vec::new();
+        for number in 0..threads {
+            let (start, started) = mpsc::channel();
+            starts.push(start);
+            let (shared, template, messages) = (&shared, template.clone(), messages.clone());
+            let connections =
+                plan.connections as usize / threads + usize::from(number < plan.connections as usize % threads);
+            let core = plan.cores.get(number).copied();
+            handles.push(
+                scope.spawn(move || thread(shared, template, (number, threads), connections, core, messages, &started)),
+            );
+        }
+        drop(messages);
+        // An error drops the start channels, which ends the threads; the scope waits for them.
+        let span = start(plan, &starts, &told)?;
+        events(Event::Ready);
+        let mut seconds = Seconds::new(threads);
+        for message in &told {
+            match message {
+                Message::Passed(part) => {
+                    if let Some(second) = seconds.passed(part) {
+                        events(Event::Second(second));
+                    }
+                }
+                Message::Closed(part) => seconds.closed(part),
+                Message::Connected(_) => {}
+            }
+        }
+        let mut records = Vec::new();
+        for handle in handles {
+            if let Some(record) = handle.join().map_err(|_| LoadError::Thread)?? {
+                records.push(record);
+            }
+        }
+        Ok::<_, LoadError>((records, seconds, span))
+    })?;
+    let target_rate = match plan.pacing {
+        Pacing::Constant { rate } => Some(rate),
+        Pacing::Closed => None,
+    };
+    let (outcome, histograms) = gather::outcome(&records, seconds, &span, target_rate)?;
+    if let Some(folder) = &plan.out {
+        let since = sys::monotonic_ns().saturating_sub(span.window_start);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let started = now.saturating_sub(Duration::from_nanos(since));
+        histogram::write(folder, &histograms, started, Duration::from_secs_f64(outcome.duration_s))?;
+    }
+    Ok(outcome)
+}
+
+/// One thread: connects, waits for the start, runs. `None`: the start was called off.
+fn thread(
+    shared: &Shared<'_>,
+    template: Template,
+    (number, threads): (usize, usize),
+    connections: usize,
+    core: Option<u32>,
+    messages: Sender<Message>,
+    started: &Receiver<Span>,
+) -> Result<Option<Recorder>, LoadError> {
+    let ready = sys::prepare_thread(core)
+        .map_err(LoadError::system("pin a thread to its core"))
+        .and_then(|()| Engine::new(shared, template, (number as u64, threads as u64), connections, messages.clone()))
+        .and_then(|mut engine| engine.connect_all().map(|()| engine));
+    match ready {
+        Ok(engine) => {
+            // If nobody listens any more, no start will come either.
+            let _ = messages.send(Message::Connected(Ok(())));
+            drop(messages);
+            let Ok(span) = started.recv() else { return Ok(None) };
+            engine.run(span).map(Some)
+        }
+        Err(error) => {
+            let _ = messages.send(Message::Connected(Err(error)));
+            Ok(None)
+        }
+    }
+}
+
+/// Waits until all threads are connected, then gives the start.
+fn start(plan: &Plan, starts: &[Sender<Span>], told: &Receiver<Message>) -> Result<Span, LoadError> {
+    for _ in starts {
+        match told.recv() {
+            Ok(Message::Connected(result)) => result?,
+            Ok(_) | Err(_) => return Err(LoadError::Thread),
+        }
+    }
+    let now = sys::monotonic_ns();
+    let at = plan.start_at_ns.unwrap_or(now + HEAD_START_NS);
+    let span = Span::of(plan, at);
+    // A start that has just passed costs the warm-up a little; one after the warm-up would falsify the window.
+    if now >= span.window_start && now > at {
+        return Err(LoadError::StartPassed { late_ms: (now - at) / 1_000_000 });
+    }
+    for start in starts {
+        start.send(span).map_err(|_| LoadError::Thread)?;
+    }
+    Ok(span)
+}
+
+/// An address that accepts connections, if the name has several (`localhost` is often `::1` first, where nobody listens).
+fn choose(target: &Target) -> Result<SocketAddr, LoadError> {
+    let addresses = target.resolve()?;
+    if let [only] = addresses[..] {
+        return Ok(only);
+    }
+    let mut last = None;
+    for address in addresses {
+        match TcpStream::connect_timeout(&address, Duration::from_secs(5)) {
+            Ok(_) => return Ok(address),
+            Err(source) => last = Some(LoadError::Connect { address: address.to_string(), source }),
+        }
+    }
+    Err(last.unwrap_or(LoadError::Thread))
+}
+
+/// Raises the process's own limit on open files, if it is too low and may be raised. If not, connecting says so.
+fn allow_descriptors(wanted: u64) {
+    let limit = rustix::process::getrlimit(Resource::Nofile);
+    if limit.current.is_some_and(|current| current < wanted) {
+        let current = Some(limit.maximum.map_or(wanted, |maximum| maximum.min(wanted)));
+        let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
+    }
+}
+
+/// Refuses numbers that make no sense.
+fn check(plan: &Plan) -> Result<(), LoadError> {
+    let refuse = |field, value: String, remedy| Err(LoadError::Plan { field, value, remedy });
+    if let Pacing::Constant { rate } = plan.pacing
+        && !(rate > 0.0 && rate <= 1e8)
+    {
+        return refuse("rate", rate.to_string(), "write requests per second, more than 0");
+    }
+    if plan.connections == 0 || plan.connections > 1_000_000 {
+        return refuse("connections", plan.connections.to_string(), "write 1 to 1,000,000");
+    }
+    for (field, value, least) in
+        [("warmup_s", plan.warmup_s, 0.0), ("window_s", plan.window_s, 1e-3), ("timeout_s", plan.timeout_s, 1e-3)]
+    {
+        if !(value >= least && value <= 1e7) {
+            return refuse(field, value.to_string(), "write seconds, at least a millisecond (the warm-up may be 0)");
+        }
+    }
+    if let Some(slot) = plan.slot_us
+        && !(0.0..=1e6).contains(&slot)
+    {
+        return refuse("slot_us", slot.to_string(), "write microseconds, 0 to 1,000,000");
+    }
+    if let Some(trace) = &plan.trace
+        && !(0.0..=1.0).contains(&trace.sampled)
+    {
+        return refuse("sampled", trace.sampled.to_string(), "write a share, 0 to 1");
+    }
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! The system calls that the generator needs: clocks, sleeping, sockets, kernel receive timestamps. Linux only.
+//!
+//! The only module with unsafe code: `recvmsg` with control messages, which no safe crate reads for timestamps.
+
+use std::io;
+use std::net::SocketAddr;
+use std::num::NonZeroU64;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags, epoll};
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::thread::{ClockId, CpuSet};
+use rustix::time::Timespec;
+
+use crate::pace::SECOND;
+
+/// Nanoseconds of a clock.
+fn clock(id: rustix::time::ClockId) -> u64 {
+    let now = rustix::time::clock_gettime(id);
+    now.tv_sec as u64 * SECOND + now.tv_nsec as u64
+}
+
+/// `CLOCK_MONOTONIC`, nanoseconds.
+pub(crate) fn monotonic_ns() -> u64 {
+    clock(rustix::time::ClockId::Monotonic)
+}
+
+/// CPU time of the calling thread, nanoseconds.
+pub(crate) fn thread_cpu_ns() -> u64 {
+    clock(rustix::time::ClockId::ThreadCPUTime)
+}
+
+/// A time as the kernel takes it.
+fn timespec(ns: u64) -> Timespec {
+    Timespec { tv_sec: (ns / SECOND) as i64, tv_nsec: (ns % SECOND) as _ }
+}
+
+/// Sleeps until an instant of `CLOCK_MONOTONIC`, or a signal.
+pub(crate) fn sleep_until(at_ns: u64) {
+    // A signal ends the sleep early; every caller looks at the clock again anyway.
+    let _ = rustix::thread::clock_nanosleep_absolute(ClockId::Monotonic, &timespec(at_ns));
+}
+
+/// Makes the calling thread's timers fire on time (the default lets them slip by 50 µs) and pins it, if wanted.
+pub(crate) fn prepare_thread(core: Option<u32>) -> io::Result<()> {
+    rustix::thread::set_current_timer_slack(NonZeroU64::new(1))?;
+    if let Some(core) = core {
+        let mut set = CpuSet::new();
+        set.set(core as usize);
+        rustix::thread::sched_setaffinity(None, &set)?;
+    }
+    Ok(())
+}
+
+/// From `CLOCK_REALTIME`, in which the kernel stamps packets, to `CLOCK_MONOTONIC`, in which everything else counts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ClockBridge {
+    /// Realtime minus monotonic, nanoseconds.
+    offset: i128,
+}
+
+impl ClockBridge {
+    /// Reads both clocks, until the two readings of one frame the other within a microsecond (three tries).
+    pub(crate) fn measure() -> Self {
+        let mut best = (u64::MAX, 0);
+        for _ in 0..3 {
+            let before = monotonic_ns();
+            let real = clock(rustix::time::ClockId::Realtime);
+            let frame = monotonic_ns() - before;
+            if frame < best.0 {
+                best = (frame, i128::from(real) - i128::from(before + frame / 2));
+            }
+            if frame < 1_000 {
+                break;
+            }
+        }
+        Self { offset: best.1 }
+    }
+
+    /// A stamp on the monotonic clock, held between the send and now: the realtime clock may be set at any time.
+    pub(crate) fn to_monotonic(self, stamp: u64, sent: u64, now: u64) -> u64 {
+        let at = i128::from(stamp) - self.offset;
+        at.clamp(i128::from(sent), i128::from(now.max(sent))) as u64
+    }
+}
+
+/// Which sockets are readable.
+pub(crate) struct Poller {
+    /// The epoll instance.
+    epoll: OwnedFd,
+    /// Filled by [`Poller::wait`].
+    events: Vec<epoll::Event>,
+}
+
+/// A socket that wants attention.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Ready {
+    /// The number under which it was added.
+    pub(crate) token: usize,
+    /// It can be written to (asked for only while connecting or with unsent bytes).
+    pub(crate) writable: bool,
+    /// There is something to read: bytes, the end, or an error.
+    pub(crate) readable: bool,
+}
+
+impl Poller {
+    /// A poller that reports up to `batch` sockets at a time.
+    pub(crate) fn new(batch: usize) -> io::Result<Self> {
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        Ok(Self { epoll, events: Vec::with_capacity(batch.clamp(1, 1024)) })
+    }
+
+    /// What to wait for: reading always, writing if asked.
+    fn interest(writing: bool) -> epoll::EventFlags {
+        if writing { epoll::EventFlags::IN | epoll::EventFlags::OUT } else { epoll::EventFlags::IN }
+    }
+
+    /// Starts to watch a socket; closing it ends that. Level-triggered, so once is enough.
+    pub(crate) fn add(&self, socket: impl AsFd, token: usize, writing: bool) -> io::Result<()> {
+        Ok(epoll::add(&self.epoll, socket, epoll::EventData::new_u64(token as u64), Self::interest(writing))?)
+    }
+
+    /// Changes whether writability is watched.
+    pub(crate) fn set_writing(&self, socket: impl AsFd, token: usize, writing: bool) -> io::Result<()> {
+        Ok(epoll::modify(&self.epoll, socket, epoll::EventData::new_u64(token as u64), Self::interest(writing))?)
+    }
+
+    /// Waits until a socket is ready or the time has passed; 0 only looks. Fills [`Poller::get`].
+    pub(crate) fn wait(&mut self, timeout_ns: u64) -> io::Result<usize> {
+        self.events.clear();
+        if timeout_ns > 0 {
+            // epoll_wait knows milliseconds only, and epoll_pwait2 needs Linux 5.11; ppoll on the instance does without.
+            let mut wanted = [PollFd::new(&self.epoll, PollFlags::IN)];
+            match rustix::event::poll(&mut wanted, Some(&timespec(timeout_ns))) {
+                Ok(0) | Err(Errno::INTR) => return Ok(0),
+                Ok(_) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        self.look()
+    }
+
+    /// Waits until a socket is ready or about the time has passed, to the millisecond: one system call instead of two.
+    pub(crate) fn wait_ms(&mut self, timeout_ms: u64) -> io::Result<usize> {
+        self.events.clear();
+        let timeout = timespec(timeout_ms * 1_000_000);
+        self.collect(Some(&timeout))
+    }
+
+    /// Looks without waiting.
+    fn look(&mut self) -> io::Result<usize> {
+        self.collect(Some(&timespec(0)))
+    }
+
+    /// `epoll_wait`.
+    fn collect(&mut self, timeout: Option<&Timespec>) -> io::Result<usize> {
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut self.events), timeout) {
+            Ok(count) => Ok(count),
+            Err(Errno::INTR) => Ok(0),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
+    /// One of the sockets that [`Poller::wait`] found.
+    pub(crate) fn get(&self, at: usize) -> Ready {
+        let event = self.events[at];
+        let (flags, data) = (event.flags, event.data);
+        Ready {
+            token: data.u64() as usize,
+            writable: flags.intersects(epoll::EventFlags::OUT | epoll::EventFlags::ERR | epoll::EventFlags::HUP),
+            readable: flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::ERR | epoll::EventFlags::HUP),
+        }
+    }
+}
+
+/// Starts to connect without waiting. The socket is writable once it stands or has failed; [`connected`] tells which.
+pub(crate) fn connect(address: SocketAddr, stamps: bool) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
+    sockopt::set_tcp_nodelay(&socket, true)?;
+    if stamps {
+        stamp_packets(socket.as_fd())?;
+    }
+    match rustix::net::connect(&socket, &address) {
+        Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
+        Err(errno) => Err(errno.into()),
+    }
+}
+
+/// Keeps the kernel stamping for as long as it is held. The kernel stamps while any socket wants it, and switches that on
+/// and off a moment late: without this, packets on a fresh connection could come without a stamp.
+pub(crate) fn keep_stamping() -> io::Result<OwnedFd> {
+    let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?;
+    stamp_packets(socket.as_fd())?;
+    Ok(socket)
+}
+
+/// Whether a connection attempt has succeeded.
+pub(crate) fn connected(socket: impl AsFd) -> io::Result<()> {
+    sockopt::socket_error(socket)?.map_err(io::Error::from)
+}
+
+/// Asks for a kernel receive timestamp with everything that is read.
+fn stamp_packets(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let on: libc::c_int = 1;
+    // SAFETY: the pointer and the length describe `on`, which outlives the call.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_TIMESTAMPNS,
+            (&raw const on).cast(),
+            size_of_val(&on) as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Sends what the socket takes at once. [`io::ErrorKind::WouldBlock`] if that is nothing.
+#[inline]
+pub(crate) fn send(socket: impl AsFd, bytes: &[u8]) -> Result<usize, Errno> {
+    rustix::net::send(socket, bytes, SendFlags::NOSIGNAL | SendFlags::DONTWAIT)
+}
+
+/// Receives what is there; 0 bytes are the end.
+#[inline]
+pub(crate) fn receive(socket: impl AsFd, into: &mut [u8]) -> Result<usize, Errno> {
+    rustix::net::recv(socket, into, rustix::net::RecvFlags::DONTWAIT).map(|(taken, _)| taken)
+}
+
+/// Room for control messages, aligned as the kernel wants it. A timestamp takes 32 bytes.
+#[repr(align(8))]
+struct Control([u8; 64]);
+
+/// Receives what is there and when its last packet reached the machine (`CLOCK_REALTIME` nanoseconds, if stamped).
+pub(crate) fn receive_stamped(socket: impl AsFd, into: &mut [u8]) -> Result<(usize, Option<u64>), Errno> {
+    let mut control = Control([0; 64]);
+    let mut part = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+    // SAFETY: a message header of zeros is valid: no name, no parts, no control.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut part;
+    message.msg_iovlen = 1;
+    message.msg_control = (&raw mut control.0).cast();
+    message.msg_controllen = size_of::<Control>() as _;
+    // SAFETY: the header points to `part` (which describes `into`) and to `control`; both outlive the call.
+    let taken = unsafe { libc::recvmsg(socket.as_fd().as_raw_fd(), &raw mut message, libc::MSG_DONTWAIT) };
+    if taken < 0 {
+        return Err(Errno::from_io_error(&io::Error::last_os_error()).unwrap_or(Errno::IO));
+    }
+    let mut stamp = None;
+    // SAFETY: the kernel filled the header in; the CMSG functions stay within the control buffer that it describes, and
+    // a message of this type and length carries a timespec.
+    unsafe {
+        let mut at = libc::CMSG_FIRSTHDR(&raw const message);
+        while !at.is_null() {
+            if (*at).cmsg_level == libc::SOL_SOCKET && (*at).cmsg_type == libc::SCM_TIMESTAMPNS {
+                let time = std::ptr::read_unaligned(libc::CMSG_DATA(at).cast::<libc::timespec>());
+                stamp = Some(time.tv_sec as u64 * SECOND + time.tv_nsec as u64);
+            }
+            at = libc::CMSG_NXTHDR(&raw const message, at);
+        }
+    }
+    Ok((taken as usize, stamp))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_are_held_between_send_and_now() {
+        let bridge = ClockBridge { offset: 1_000_000 };
+        for (stamp, expected) in [(1_000_150, 150), (1_000_050, 100), (1_000_500, 200), (0, 100)] {
+            assert_eq!(bridge.to_monotonic(stamp, 100, 200), expected, "stamp {stamp}");
+        }
+    }
+
+    #[test]
+    fn received_packets_carry_a_stamp_between_send_and_receive() {
+        use std::io::Write;
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let socket = connect(listener.local_addr().expect("bound"), true).expect("loopback connects");
+        let (mut peer, _) = listener.accept().expect("a connection");
+        let mut poller = Poller::new(4).expect("epoll");
+        poller.add(&socket, 7, false).expect("watched");
+        // Switching the stamps on takes the kernel a moment; until then packets come without.
+        for _ in 0..1000 {
+            let before = monotonic_ns();
+            peer.write_all(b"hello").expect("sent");
+            assert_eq!(poller.wait(5 * SECOND).expect("waits"), 1);
+            assert_eq!(poller.get(0).token, 7);
+            let mut bytes = [0; 16];
+            let (taken, stamp) = receive_stamped(&socket, &mut bytes).expect("bytes");
+            let now = monotonic_ns();
+            assert_eq!(&bytes[..taken], b"hello");
+            let Some(stamp) = stamp else {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+                continue;
+            };
+            let at = i128::from(stamp) - ClockBridge::measure().offset;
+            // The two clocks are read a few instructions apart; a preempted reading is rejected, so 1 ms is ample.
+            assert!(
+                (i128::from(before) - 1_000_000..=i128::from(now) + 1_000_000).contains(&at),
+                "{before} {at} {now}"
+            );
+            return;
+        }
+        panic!("5 seconds without a stamp");
+    }
+}

@@ -1,0 +1,5 @@
+//! The load generator against real sockets: one binary, so that it links once.
+
+mod child;
+mod engine;
+mod server;
