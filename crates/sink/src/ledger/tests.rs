@@ -8,6 +8,9 @@ fn second(first_index: u64, sent: u64, answered: u64, sampled: u64) -> SecondOfR
     SecondOfRequests { first_index, sent, answered, sampled }
 }
 
+/// Spans of requests, run-length encoded as in [`Summary::spans_by_request`].
+type Runs = &'static [(u32, u64)];
+
 /// A load that has nothing beyond its seconds.
 fn load(seconds: &[SecondOfRequests]) -> Load<'_> {
     let sum = |of: fn(&SecondOfRequests) -> u64| seconds.iter().map(of).sum();
@@ -37,7 +40,7 @@ fn traces(ledger: &Ledger) -> (u64, u64, u64, u64) {
 
 #[test]
 fn by_the_flag_with_a_whole_number() {
-    type Row = (&'static str, SecondOfRequests, &'static [(u32, u64)], (u64, u64, u64, u64, i64), (u64, u64, u64, u64));
+    type Row = (&'static str, SecondOfRequests, Runs, (u64, u64, u64, u64, i64), (u64, u64, u64, u64));
     let rows: [Row; 10] = [
         ("everything arrived", second(0, 10, 10, 10), &[(4, 10)], (40, 0, 40, 0, 0), (10, 0, 0, 0)),
         ("a whole trace is missing", second(0, 10, 10, 10), &[(4, 9)], (40, 0, 36, 4, 0), (9, 0, 1, 0)),
@@ -95,7 +98,7 @@ fn requests_without_a_second_count_too() {
 
 #[test]
 fn spans_per_request_are_learned() {
-    let rows: [(&[(u32, u64)], f64, f64); 4] = [
+    let rows: [(Runs, f64, f64); 4] = [
         (&[(4, 90), (3, 10)], 4.0, 0.9),
         (&[(0, 50), (1, 5)], 1.0, 1.0),
         (&[(2, 5), (6, 5)], 6.0, 0.5),

@@ -57,7 +57,7 @@ pub(crate) type Room = mpsc::OwnedPermit<Job>;
 #[derive(Debug)]
 pub(crate) enum Job {
     /// Write these.
-    Write(Rows),
+    Write(Box<Rows>),
     /// Nothing follows. Said aloud, because connections that are being torn down still hold the queue.
     End,
 }
@@ -109,7 +109,7 @@ impl Store {
     pub(crate) fn flush_if_full(&mut self, room: Room) {
         if self.rows.len() >= GROUP_ROWS {
             self.since = None;
-            room.send(Job::Write(std::mem::take(&mut self.rows)));
+            room.send(Job::Write(Box::new(std::mem::take(&mut self.rows))));
         }
     }
 
@@ -119,7 +119,7 @@ impl Store {
             && let Ok(room) = self.queue.try_reserve()
         {
             self.since = None;
-            room.send(Job::Write(std::mem::take(&mut self.rows)));
+            room.send(Job::Write(Box::new(std::mem::take(&mut self.rows))));
         }
     }
 
@@ -136,7 +136,7 @@ impl Store {
     /// Writes what is left, ends the last file and returns the bytes of all.
     pub(crate) async fn finish(self) -> Result<u64, SinkError> {
         // If the queue is closed, the writer has failed and says below why.
-        let _ = self.queue.send(Job::Write(self.rows)).await;
+        let _ = self.queue.send(Job::Write(Box::new(self.rows))).await;
         let _ = self.queue.send(Job::End).await;
         let joined = tokio::task::spawn_blocking(|| self.writer.join()).await;
         joined.map_err(|_| SinkError::StoreDied)?.map_err(|_| SinkError::StoreDied)??;

@@ -124,7 +124,9 @@ fn broken_calls_get_the_right_status_and_book_nothing() {
     let cut = &sound[..sound.len() - 1];
     let large = request((0..200).map(|number| span(1, number)).collect()).encode_to_vec();
     assert!(large.len() > 10_000 && gzip(&large).len() < 10_000);
-    let cases: [(&str, &str, Option<&str>, Vec<u8>, &str); 13] = [
+    // What is wrong, path, compression named, body, gRPC status.
+    type Case = (&'static str, &'static str, Option<&'static str>, Vec<u8>, &'static str);
+    let cases: [Case; 13] = [
         ("wrong method", "/opentelemetry.proto.collector.trace.v1.TraceService/Exports", None, framed(0, &sound), "12"),
         ("wrong service", "/grpc.health.v1.Health/Check", None, framed(0, &[]), "12"),
         ("cut off protobuf", EXPORT, None, framed(0, cut), "3"),
