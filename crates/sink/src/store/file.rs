@@ -44,7 +44,7 @@ message spans {
 }";
 
 /// Columns of which many rows are equal.
-const REPETITIVE: [&str; 7] = ["kind", "service", "instance", "operation", "status", "protocol", "attributes"];
+const REPETITIVE: [&str; 6] = ["kind", "service", "instance", "operation", "status", "protocol"];
 /// Columns that grow slowly from row to row.
 const STEADY: [&str; 4] = ["start_ns", "duration_ns", "arrival_ns", "request"];
 /// Columns by which a reader may want to skip row groups.

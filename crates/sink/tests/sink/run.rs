@@ -141,6 +141,19 @@ fn a_folder_that_cannot_be_written_is_named() {
 }
 
 #[test]
+fn a_store_that_fails_ends_the_sink_with_its_reason() {
+    let sink = Sink::start();
+    std::fs::remove_dir(sink.folder.path().join("spans")).expect("it is empty so far");
+    block_on(async {
+        let mut client = TraceServiceClient::connect(format!("http://{}", sink.grpc)).await.expect("the sink listens");
+        client.export(request(vec![span(1, 0)])).await.expect("accepted");
+    });
+    let error = sink.ends_by_itself().expect_err("nowhere to write");
+    assert!(matches!(error, SinkError::Store { .. }), "{error:?}");
+    assert!(error.to_string().contains("00001.parquet"), "{error}");
+}
+
+#[test]
 fn two_runs_are_not_mixed() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     std::fs::create_dir_all(folder.path().join("spans")).expect("a folder");

@@ -60,6 +60,13 @@ impl Sink {
         Self { folder, grpc, http, events, stop, thread }
     }
 
+    /// Waits until the sink ends without being told to.
+    pub(crate) fn ends_by_itself(self) -> Result<Summary, SinkError> {
+        let end = self.thread.join().expect("the sink does not panic");
+        drop(self.stop);
+        end
+    }
+
     /// Stops the sink; the summary, and the rows on disk by column.
     pub(crate) fn stop(self) -> (Summary, Vec<Row>) {
         drop(self.stop);
