@@ -13,7 +13,7 @@ pub struct Config {
     pub otlp_grpc: Option<SocketAddr>,
     /// OTLP over HTTP with protobuf.
     pub otlp_http: Option<SocketAddr>,
-    /// Folder for `summary.json`, `requests.json` and `spans/*.parquet`.
+    /// Folder for `summary.json` and `spans/*.parquet`; made if it does not exist.
     pub out: PathBuf,
     /// How the load generator made its trace ids; `None`: spans are counted but not tied to requests.
     pub requests: Option<Requests>,
@@ -39,7 +39,7 @@ pub struct Requests {
 pub enum Attributes {
     /// None.
     None,
-    /// A handful that name the operation.
+    /// Those that name the operation and its outcome: HTTP method, route and status, RPC service and method, ….
     #[default]
     Few,
     /// All of them.

@@ -1,4 +1,24 @@
 //! unladen's span sink: receives what instrumentation sends, counts and stores every span. Usable alone.
+//!
+//! [`run`] is all of it: [`config::Config`] in, [`summary::Event`]s while it lives, a [`summary::Summary`] at the end.
+//! [`child::main`] is the same as a process of its own. [`ledger`] compares the summary with what the load generator
+//! sent. Spans flow in one direction: a receiver decodes (`otlp`), the hub books (`account`) and stores (`store`).
 
+mod account;
+mod body;
+pub mod child;
 pub mod config;
+mod error;
+mod hub;
+pub mod ledger;
+mod listen;
+mod otlp;
+pub mod requests;
+mod server;
+mod span;
+mod store;
 pub mod summary;
+mod wire;
+
+pub use error::SinkError;
+pub use server::run;

@@ -40,19 +40,25 @@ pub struct Summary {
     pub rejected: u64,
     /// Requests that could not be decoded.
     pub undecodable: u64,
-    /// Spans whose trace id is not of this load (the service's own start-up, health checks, other traffic).
+    /// Distinct spans whose trace id is not of this load (the service's own start-up, health checks, other traffic); 0 if
+    /// the sink was not told how the load makes its ids.
     pub foreign: u64,
     /// Bytes of telemetry received, before decompression.
     pub bytes: u64,
     /// Bytes of the span files.
     pub stored_bytes: u64,
-    /// Spans by protocol.
+    /// Distinct traces, of the load and others.
+    #[serde(default)]
+    pub traces: u64,
+    /// Spans received by protocol, duplicates included.
     pub by_protocol: BTreeMap<String, u64>,
-    /// Spans by service name.
+    /// Distinct spans by service name.
     pub by_service: BTreeMap<String, u64>,
-    /// Spans by service and operation: `service` → `operation` → spans and durations.
+    /// Distinct spans by service and operation, in the order of their names; what comes after the first few hundred names
+    /// is in `(other)`.
     pub operations: Vec<Operation>,
-    /// Spans by request index, run-length encoded: `(spans, how many requests in a row)`, from index 0.
+    /// Distinct spans by request index, run-length encoded: `(spans, how many requests in a row)`, from index 0 to the last
+    /// request that has any.
     pub spans_by_request: Vec<(u32, u64)>,
 }
 

@@ -1,0 +1,144 @@
+//! Spans by service and operation, with the distribution of their durations.
+//!
+//! Names come from outside, so their number is bounded: what comes after the first few hundred is booked under
+//! [`OTHER`]. The store keeps every name as it came.
+
+use std::collections::{BTreeMap, HashMap};
+
+use hdrhistogram::Histogram;
+
+use crate::summary;
+
+/// Name under which services and operations beyond the limits are booked.
+pub(crate) const OTHER: &str = "(other)";
+/// Name of a service that gives none, as OpenTelemetry's resource conventions have it.
+pub(crate) const UNKNOWN_SERVICE: &str = "unknown_service";
+/// Services told apart.
+const MAX_SERVICES: usize = 256;
+/// Operations told apart, over all services: each has a histogram of up to 300 KiB.
+const MAX_OPERATIONS: usize = 512;
+/// Durations are exact to three digits.
+const DIGITS: u8 = 3;
+
+/// Spans by service and operation.
+#[derive(Debug, Default)]
+pub(crate) struct Operations {
+    services: HashMap<Box<[u8]>, Service>,
+    operations: usize,
+}
+
+#[derive(Debug, Default)]
+struct Service {
+    spans: u64,
+    operations: HashMap<Box<[u8]>, Operation>,
+}
+
+#[derive(Debug)]
+struct Operation {
+    spans: u64,
+    durations: Option<Histogram<u32>>,
+}
+
+impl Operations {
+    /// Books one span.
+    pub(crate) fn book(&mut self, service: &[u8], operation: &[u8], duration_ns: i64) {
+        let service = if service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { service };
+        let key = if self.services.len() < MAX_SERVICES || self.services.contains_key(service) {
+            service
+        } else {
+            OTHER.as_bytes()
+        };
+        // Looked up first: an owned key is made once per service, not once per span.
+        if !self.services.contains_key(key) {
+            self.services.insert(key.into(), Service::default());
+        }
+        let Some(service) = self.services.get_mut(key) else { return };
+        service.spans += 1;
+        let key = if self.operations < MAX_OPERATIONS || service.operations.contains_key(operation) {
+            operation
+        } else {
+            OTHER.as_bytes()
+        };
+        if !service.operations.contains_key(key) {
+            self.operations += 1;
+            service.operations.insert(key.into(), Operation { spans: 0, durations: Histogram::new(DIGITS).ok() });
+        }
+        let Some(operation) = service.operations.get_mut(key) else { return };
+        operation.spans += 1;
+        if let Some(durations) = &mut operation.durations {
+            // A clock that ran backwards says nothing about the duration; the span still counts.
+            let duration = u64::try_from(duration_ns).unwrap_or(0);
+            // It grows as needed, so no duration is out of range.
+            let _ = durations.record(duration);
+        }
+    }
+
+    /// Distinct spans by service.
+    pub(crate) fn by_service(&self) -> BTreeMap<String, u64> {
+        self.services.iter().map(|(name, service)| (text(name), service.spans)).collect()
+    }
+
+    /// Every operation, ordered by service and name.
+    pub(crate) fn list(&self) -> Vec<summary::Operation> {
+        let mut list: Vec<summary::Operation> = self
+            .services
+            .iter()
+            .flat_map(|(name, service)| service.operations.iter().map(|operation| (text(name), operation)))
+            .map(|(service, (name, operation))| {
+                let quantile = |q| operation.durations.as_ref().map_or(0, |all| all.value_at_quantile(q)) as f64 / 1e3;
+                summary::Operation {
+                    service,
+                    operation: text(name),
+                    spans: operation.spans,
+                    p50_us: quantile(0.5),
+                    p90_us: quantile(0.9),
+                    p99_us: quantile(0.99),
+                }
+            })
+            .collect();
+        list.sort_by(|a, b| (&a.service, &a.operation).cmp(&(&b.service, &b.operation)));
+        list
+    }
+}
+
+fn text(name: &[u8]) -> String {
+    String::from_utf8_lossy(name).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_by_operation() {
+        let mut operations = Operations::default();
+        for duration in 1..=1000 {
+            operations.book(b"shop", b"buy", duration * 1_000);
+        }
+        operations.book(b"shop", b"look", -5);
+        operations.book(b"", b"look", i64::MAX);
+        let by_service = BTreeMap::from([("shop".into(), 1_001), (UNKNOWN_SERVICE.into(), 1)]);
+        assert_eq!(operations.by_service(), by_service);
+        let list = operations.list();
+        assert_eq!(list.len(), 3);
+        assert_eq!((list[0].operation.as_str(), list[0].spans), ("buy", 1_000));
+        assert!((list[0].p50_us / 500.0 - 1.0).abs() < 1e-3, "{}", list[0].p50_us);
+        assert!((list[0].p99_us / 990.0 - 1.0).abs() < 1e-3, "{}", list[0].p99_us);
+        assert_eq!((list[1].operation.as_str(), list[1].p50_us), ("look", 0.0));
+    }
+
+    #[test]
+    fn names_without_end_are_bounded() {
+        let mut operations = Operations::default();
+        for number in 0..2_000 {
+            operations.book(b"shop", format!("GET /order/{number}").as_bytes(), 1);
+            operations.book(format!("service-{number}").as_bytes(), b"op", 1);
+        }
+        let list = operations.list();
+        // Each service may add its own `(other)` to the limit.
+        assert!(list.len() <= MAX_OPERATIONS + MAX_SERVICES + 1, "{}", list.len());
+        assert_eq!(list.iter().map(|operation| operation.spans).sum::<u64>(), 4_000, "all spans are booked somewhere");
+        assert_eq!(operations.by_service().values().sum::<u64>(), 4_000);
+        assert_eq!(operations.by_service()[OTHER], 2_000 - (MAX_SERVICES as u64 - 1));
+    }
+}

@@ -1,0 +1,199 @@
+//! Request bodies in and replies out, with bounds: no body, compressed or not, may outgrow the configured message size,
+//! and all bodies at once may not outgrow a fixed budget, however many connections send them.
+
+use std::cell::Cell;
+use std::convert::Infallible;
+use std::io::Read;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use flate2::read::MultiGzDecoder;
+use http::HeaderMap;
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame, Incoming};
+
+/// Step in which a body is decompressed, so that a bomb is noticed early.
+const STEP: u64 = 256 << 10;
+
+/// Why a body was not read.
+#[derive(Debug)]
+pub(crate) enum BodyError {
+    /// Larger than the configured limit, as sent or decompressed.
+    TooLarge,
+    /// All bodies together would take too much memory: it may pass later.
+    Busy,
+    /// The connection broke off.
+    Connection,
+    /// Not what its compression says.
+    Compression,
+}
+
+/// Memory for bodies, shared by all connections of the sink's one thread.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    used: Cell<usize>,
+    limit: usize,
+}
+
+impl Budget {
+    /// At most `limit` bytes at once.
+    pub(crate) fn new(limit: usize) -> Rc<Self> {
+        Rc::new(Self { used: Cell::new(0), limit })
+    }
+}
+
+/// A message in memory; gives its part of the budget back when dropped.
+#[derive(Debug)]
+pub(crate) struct Payload {
+    bytes: Vec<u8>,
+    reserved: usize,
+    budget: Rc<Budget>,
+}
+
+impl Payload {
+    fn new(budget: &Rc<Budget>) -> Self {
+        Self { bytes: Vec::new(), reserved: 0, budget: Rc::clone(budget) }
+    }
+
+    /// The message.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn reserve(&mut self, more: usize) -> Result<(), BodyError> {
+        let used = self.budget.used.get() + more;
+        if used > self.budget.limit {
+            return Err(BodyError::Busy);
+        }
+        self.budget.used.set(used);
+        self.reserved += more;
+        Ok(())
+    }
+
+    fn push(&mut self, chunk: &[u8], limit: usize) -> Result<(), BodyError> {
+        if self.bytes.len() + chunk.len() > limit {
+            return Err(BodyError::TooLarge);
+        }
+        self.reserve(chunk.len())?;
+        self.bytes.extend_from_slice(chunk);
+        Ok(())
+    }
+}
+
+impl Drop for Payload {
+    fn drop(&mut self) {
+        self.budget.used.set(self.budget.used.get() - self.reserved);
+    }
+}
+
+/// Reads a body of at most `limit` bytes.
+pub(crate) async fn read(mut body: Incoming, limit: usize, budget: &Rc<Budget>) -> Result<Payload, BodyError> {
+    if body.size_hint().lower() > limit as u64 {
+        return Err(BodyError::TooLarge);
+    }
+    let mut payload = Payload::new(budget);
+    payload.bytes.reserve(body.size_hint().lower() as usize);
+    while let Some(frame) = body.frame().await {
+        if let Ok(chunk) = frame.map_err(|_| BodyError::Connection)?.into_data() {
+            payload.push(&chunk, limit)?;
+        }
+    }
+    Ok(payload)
+}
+
+/// Decompresses gzip (RFC 1952), one member or several, to at most `limit` bytes.
+pub(crate) fn gunzip(compressed: &[u8], limit: usize, budget: &Rc<Budget>) -> Result<Payload, BodyError> {
+    let mut payload = Payload::new(budget);
+    let mut decoder = MultiGzDecoder::new(compressed);
+    loop {
+        let before = payload.bytes.len();
+        decoder.by_ref().take(STEP).read_to_end(&mut payload.bytes).map_err(|_| BodyError::Compression)?;
+        let read = payload.bytes.len() - before;
+        if payload.bytes.len() > limit {
+            return Err(BodyError::TooLarge);
+        }
+        payload.reserve(read)?;
+        if read == 0 {
+            return Ok(payload);
+        }
+    }
+}
+
+/// A reply's body: one piece of data, then perhaps trailers.
+#[derive(Debug, Default)]
+pub(crate) struct Reply {
+    data: Option<Bytes>,
+    trailers: Option<HeaderMap>,
+}
+
+impl Reply {
+    /// Data, then trailers if given.
+    pub(crate) fn new(data: impl Into<Bytes>, trailers: Option<HeaderMap>) -> Self {
+        Self { data: Some(data.into()).filter(|data: &Bytes| !data.is_empty()), trailers }
+    }
+}
+
+impl Body for Reply {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        let frame = match self.data.take() {
+            Some(data) => Some(Frame::data(data)),
+            None => self.trailers.take().map(Frame::trailers),
+        };
+        Poll::Ready(frame.map(Ok))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.data.is_none() && self.trailers.is_none()
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        hyper::body::SizeHint::with_exact(self.data.as_ref().map_or(0, |data| data.len() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).expect("writing to memory");
+        encoder.finish().expect("writing to memory")
+    }
+
+    #[test]
+    fn gzip_comes_back_whole() {
+        let budget = Budget::new(1 << 20);
+        let two_members = [gzip(b"one "), gzip(b"two")].concat();
+        assert_eq!(gunzip(&two_members, 100, &budget).expect("sound").bytes(), b"one two");
+        assert_eq!(budget.used.get(), 0, "everything is given back");
+    }
+
+    #[test]
+    fn bombs_and_scrap_are_refused() {
+        let budget = Budget::new(1 << 20);
+        let bomb = gzip(&vec![0; 8 << 20]);
+        assert!(bomb.len() < 10_000);
+        assert!(matches!(gunzip(&bomb, 100_000, &budget), Err(BodyError::TooLarge)));
+        assert!(matches!(gunzip(&bomb, 16 << 20, &budget), Err(BodyError::Busy)));
+        assert!(matches!(gunzip(b"no gzip at all", 100, &budget), Err(BodyError::Compression)));
+        assert!(matches!(
+            gunzip(&bomb[..bomb.len() / 2], 16 << 20, &Budget::new(1 << 30)),
+            Err(BodyError::Compression)
+        ));
+        assert_eq!(budget.used.get(), 0, "everything is given back");
+    }
+}

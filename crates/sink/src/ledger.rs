@@ -1,0 +1,312 @@
+//! The account of every span of a load: `expected = sampled_out + saved + lost + unexplained`, always, to the span. Pure.
+//!
+//! The sink knows how many distinct spans each request has; the load generator, second by second, how many requests it
+//! sent, were answered, and of those carried the sampled flag; not which ones. Hence the rules:
+//!
+//! - **Expected** are `spans_per_request` for every *answered* request; of those, **sampled out** are the requests that
+//!   were not to be recorded. The rest are *due*. **Saved** is every distinct span of the load in the store.
+//! - In each second, the traces that arrived are taken for the due ones, fullest first. What these lack up to
+//!   `spans_per_request`, and whole traces that are missing, is **lost**. So loss is never overstated; it is understated by
+//!   no more than the traces of unanswered requests in the same second.
+//! - Everything else that arrived was not expected: spans beyond `spans_per_request`, traces of unanswered requests, traces
+//!   of requests that were not to be recorded ([`Ledger::unasked`] counts those that can be nothing else). It makes
+//!   **unexplained** negative and is never set off against a loss.
+//! - If `spans_per_request` is no whole number, a request may rightly have more or fewer, so a trace that arrived is not
+//!   judged: only missing traces are lost, at the average each, and the difference is unexplained, of either sign.
+//! - If it is not declared, it is learned: the most frequent number of spans among the traces that arrived, the larger if
+//!   two are equally frequent. [`Ledger::agreement`] says how many traces have it: heavy loss makes it wrong, and low.
+//! - A service that samples by itself ([`Sampling::Own`]) keeps a random number of traces. As long as that number is within
+//!   four standard deviations (binomial) of the declared share, no whole trace is called lost.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::summary::Summary;
+
+mod sampling;
+#[cfg(test)]
+mod tests;
+
+/// What the load generator did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Load<'a> {
+    /// Every second of the load, in order, warm-up included.
+    pub seconds: &'a [SecondOfRequests],
+    /// Requests sent in all. What exceeds the sum over the seconds is accounted for without a second.
+    pub sent: u64,
+    /// Requests answered in all, with any status.
+    pub answered: u64,
+    /// Of those, requests that carried the sampled flag.
+    pub sampled: u64,
+}
+
+/// One second of the load, by the instant requests were due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SecondOfRequests {
+    /// Index of the first request due in it.
+    pub first_index: u64,
+    /// Requests sent.
+    pub sent: u64,
+    /// Requests answered, with any status.
+    pub answered: u64,
+    /// Of those, requests that carried the sampled flag.
+    pub sampled: u64,
+}
+
+/// Who decides which requests are recorded.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Sampling {
+    /// The load generator, by the sampled flag (parent-based sampling in the service).
+    Flag,
+    /// The service: it keeps this share of all requests at random, whatever the flag says; 1 for all.
+    Own(f64),
+}
+
+/// The account of every span of a load.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Ledger {
+    /// Answered requests times spans per request.
+    pub expected: u64,
+    /// Spans of one recorded request.
+    pub spans_per_request: f64,
+    /// Whether that was declared; else it was learned from the traces that arrived.
+    pub declared: bool,
+    /// Share of the arrived traces that have exactly that many spans, 0 to 1; 0 if none arrived.
+    pub agreement: f64,
+    /// Spans of requests that were not to be recorded.
+    pub sampled_out: u64,
+    /// Distinct spans of the load in the store.
+    pub saved: u64,
+    /// Spans that were due and never arrived.
+    pub lost: u64,
+    /// Lost spans by stage, as far as the sink knows it: `rejected`.
+    pub by_stage: BTreeMap<String, u64>,
+    /// What the books do not explain: more spans than expected (negative) or fewer.
+    pub unexplained: i64,
+    /// Spans received more than once.
+    pub duplicates: u64,
+    /// Distinct spans whose trace id is not of the load.
+    pub foreign: u64,
+    /// Due traces with all of their spans. If spans per request is no whole number: with any.
+    pub complete: u64,
+    /// Due traces with some of their spans.
+    pub partial: u64,
+    /// Due traces with none.
+    pub missing: u64,
+    /// Traces that must be of answered requests that were not to be recorded: a sampler that does not do as declared.
+    pub unasked: u64,
+    /// Lost spans by second of the load.
+    pub lost_by_second: Vec<u64>,
+}
+
+/// Why there is no account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub enum LedgerError {
+    /// Not declared, and no trace from which to learn.
+    #[error("no span of the load arrived, so spans per request cannot be learned; declare it in the study")]
+    NothingToLearnFrom,
+    /// The sink was not told how trace ids are made.
+    #[error("the sink was not told the load's tag and key, so its spans cannot be tied to requests; set `requests`")]
+    NotTied,
+    /// Negative, infinite or no number.
+    #[error("spans per request must be 0 or more; correct it in the study")]
+    SpansPerRequest,
+    /// Not within 0 and 1.
+    #[error("the share of requests that a service records must lie between 0 and 1; correct it in the study")]
+    Share,
+}
+
+/// Closes the account of a load. `spans_per_request` is what the study declares; `None` to learn it.
+pub fn close(
+    summary: &Summary,
+    load: &Load<'_>,
+    spans_per_request: Option<f64>,
+    sampling: Sampling,
+) -> Result<Ledger, LedgerError> {
+    if spans_per_request.is_some_and(|spans| !(spans.is_finite() && spans >= 0.0)) {
+        return Err(LedgerError::SpansPerRequest);
+    }
+    if summary.spans_by_request.is_empty() && summary.saved > summary.foreign {
+        return Err(LedgerError::NotTied);
+    }
+    let mut parts = parts(load);
+    let (arrived, traces) = distribute(&summary.spans_by_request, &mut parts);
+    let per_request = match spans_per_request {
+        Some(declared) => declared,
+        None => f64::from(most_frequent(&traces).ok_or(LedgerError::NothingToLearnFrom)?),
+    };
+    sampling::decide(&mut parts, sampling, per_request)?;
+
+    let mut account = Account::new(per_request);
+    let losses: Vec<f64> = parts.iter().map(|part| account.settle(part)).collect();
+    let (lost, mut lost_by_second) = rounded(&losses);
+    lost_by_second.truncate(load.seconds.len());
+
+    let answered: u64 = parts.iter().map(|part| part.answered).sum();
+    let due: u64 = parts.iter().map(|part| part.due).sum();
+    let expected = spans(answered, per_request);
+    // From the difference of two rounded numbers, so that the rounding cannot unbalance the books.
+    let sampled_out = expected - spans(due.min(answered), per_request).min(expected);
+    let saved = arrived;
+    let unexplained = i128::from(expected) - i128::from(sampled_out) - i128::from(saved) - i128::from(lost);
+    let rejected = summary.rejected.min(lost);
+    let exact = account.whole.and_then(|whole| traces.get(&whole)).copied().unwrap_or(0);
+    Ok(Ledger {
+        expected,
+        spans_per_request: per_request,
+        declared: spans_per_request.is_some(),
+        agreement: exact as f64 / traces.values().sum::<u64>().max(1) as f64,
+        sampled_out,
+        saved,
+        lost,
+        by_stage: (rejected > 0).then(|| ("rejected".to_string(), rejected)).into_iter().collect(),
+        unexplained: unexplained.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
+        duplicates: summary.duplicates,
+        foreign: summary.foreign,
+        complete: account.complete,
+        partial: account.partial,
+        missing: account.missing,
+        unasked: account.unasked,
+        lost_by_second,
+    })
+}
+
+/// A second of the load, or the rest that has no second, with the traces of its requests.
+#[derive(Debug, Clone, Default)]
+struct Part {
+    /// Indices of its requests.
+    range: std::ops::Range<u64>,
+    sent: u64,
+    answered: u64,
+    sampled: u64,
+    /// Traces that should be here: see [`sampling::decide`].
+    due: u64,
+    /// Traces that are here, by their number of spans.
+    traces: BTreeMap<u32, u64>,
+}
+
+impl Part {
+    fn arrived(&self) -> u64 {
+        self.traces.values().sum()
+    }
+}
+
+/// The seconds as ranges of indices without gap or overlap, and a last part for everything that has no second.
+fn parts(load: &Load<'_>) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::with_capacity(load.seconds.len() + 1);
+    let mut start = 0;
+    for (position, second) in load.seconds.iter().enumerate() {
+        let end = match load.seconds.get(position + 1) {
+            Some(next) => next.first_index,
+            None => second.first_index.saturating_add(second.sent),
+        };
+        let end = end.max(start);
+        let SecondOfRequests { sent, answered, sampled, .. } = *second;
+        parts.push(Part { range: start..end, sent, answered, sampled, ..Part::default() });
+        start = end;
+    }
+    let sum = |of: fn(&Part) -> u64| parts.iter().map(of).sum::<u64>();
+    let rest = Part {
+        range: start..u64::MAX,
+        sent: load.sent.saturating_sub(sum(|part| part.sent)),
+        answered: load.answered.saturating_sub(sum(|part| part.answered)),
+        sampled: load.sampled.saturating_sub(sum(|part| part.sampled)),
+        ..Part::default()
+    };
+    parts.push(rest);
+    parts
+}
+
+/// Spreads the traces over the parts; returns the spans in all and the traces by their number of spans.
+fn distribute(runs: &[(u32, u64)], parts: &mut [Part]) -> (u64, BTreeMap<u32, u64>) {
+    let (mut arrived, mut traces) = (0, BTreeMap::new());
+    let mut index = 0;
+    let mut at = 0;
+    for (spans, requests) in runs {
+        let end = index + requests;
+        if *spans > 0 {
+            arrived += u64::from(*spans) * requests;
+            *traces.entry(*spans).or_insert(0) += requests;
+        }
+        while index < end && at < parts.len() {
+            let until = end.min(parts[at].range.end);
+            if *spans > 0 && until > index {
+                *parts[at].traces.entry(*spans).or_insert(0) += until - index;
+            }
+            index = index.max(until);
+            if index == parts[at].range.end {
+                at += 1;
+            }
+        }
+    }
+    (arrived, traces)
+}
+
+fn most_frequent(traces: &BTreeMap<u32, u64>) -> Option<u32> {
+    traces.iter().max_by_key(|(spans, traces)| (**traces, **spans)).map(|(spans, _)| *spans)
+}
+
+fn spans(requests: u64, per_request: f64) -> u64 {
+    if per_request.fract() == 0.0 {
+        requests.saturating_mul(per_request as u64)
+    } else {
+        (requests as f64 * per_request).round() as u64
+    }
+}
+
+/// Sum of the losses, and each of them, in whole spans that add up to the sum.
+fn rounded(losses: &[f64]) -> (u64, Vec<u64>) {
+    let (mut sum, mut given) = (0.0, 0);
+    let each = losses
+        .iter()
+        .map(|loss| {
+            sum += loss;
+            let share = (sum.round() as u64).saturating_sub(given);
+            given += share;
+            share
+        })
+        .collect();
+    (given, each)
+}
+
+/// Settles part by part.
+#[derive(Debug)]
+struct Account {
+    per_request: f64,
+    /// The same, if it is a whole number.
+    whole: Option<u32>,
+    complete: u64,
+    partial: u64,
+    missing: u64,
+    unasked: u64,
+}
+
+impl Account {
+    fn new(per_request: f64) -> Self {
+        let whole = (per_request.fract() == 0.0 && per_request <= f64::from(u32::MAX)).then_some(per_request as u32);
+        Self { per_request, whole, complete: 0, partial: 0, missing: 0, unasked: 0 }
+    }
+
+    /// Spans lost in a part.
+    fn settle(&mut self, part: &Part) -> f64 {
+        let mut open = part.due;
+        let mut lost = 0.0;
+        for (spans, traces) in part.traces.iter().rev() {
+            let taken = open.min(*traces);
+            open -= taken;
+            match self.whole.map(|whole| whole.saturating_sub(*spans)) {
+                Some(lacking) if lacking > 0 => {
+                    self.partial += taken;
+                    lost += f64::from(lacking) * taken as f64;
+                }
+                _ => self.complete += taken,
+            }
+        }
+        self.missing += open;
+        let unanswered = part.sent.saturating_sub(part.answered);
+        self.unasked += part.arrived().saturating_sub(part.due).saturating_sub(unanswered);
+        lost + open as f64 * self.per_request
+    }
+}

@@ -1,0 +1,230 @@
+//! Every rule of the account, in tables small enough to check by hand, and its balance under arbitrary input.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn second(first_index: u64, sent: u64, answered: u64, sampled: u64) -> SecondOfRequests {
+    SecondOfRequests { first_index, sent, answered, sampled }
+}
+
+/// Spans of requests, run-length encoded as in [`Summary::spans_by_request`].
+type Runs = &'static [(u32, u64)];
+
+/// A load that has nothing beyond its seconds.
+fn load(seconds: &[SecondOfRequests]) -> Load<'_> {
+    let sum = |of: fn(&SecondOfRequests) -> u64| seconds.iter().map(of).sum();
+    Load { seconds, sent: sum(|s| s.sent), answered: sum(|s| s.answered), sampled: sum(|s| s.sampled) }
+}
+
+fn summary(spans_by_request: &[(u32, u64)]) -> Summary {
+    let saved = spans_by_request.iter().map(|(spans, requests)| u64::from(*spans) * requests).sum();
+    Summary { saved, received: saved, spans_by_request: spans_by_request.to_vec(), ..Summary::default() }
+}
+
+fn balanced(ledger: Ledger) -> Ledger {
+    let booked = i128::from(ledger.sampled_out + ledger.saved + ledger.lost) + i128::from(ledger.unexplained);
+    assert_eq!(i128::from(ledger.expected), booked, "{ledger:?}");
+    ledger
+}
+
+/// The numbers of an account that a table gives: expected, sampled out, saved, lost, unexplained.
+fn books(ledger: &Ledger) -> (u64, u64, u64, u64, i64) {
+    (ledger.expected, ledger.sampled_out, ledger.saved, ledger.lost, ledger.unexplained)
+}
+
+/// complete, partial, missing, unasked.
+fn traces(ledger: &Ledger) -> (u64, u64, u64, u64) {
+    (ledger.complete, ledger.partial, ledger.missing, ledger.unasked)
+}
+
+#[test]
+fn by_the_flag_with_a_whole_number() {
+    type Row = (&'static str, SecondOfRequests, Runs, (u64, u64, u64, u64, i64), (u64, u64, u64, u64));
+    let rows: [Row; 10] = [
+        ("everything arrived", second(0, 10, 10, 10), &[(4, 10)], (40, 0, 40, 0, 0), (10, 0, 0, 0)),
+        ("a whole trace is missing", second(0, 10, 10, 10), &[(4, 9)], (40, 0, 36, 4, 0), (9, 0, 1, 0)),
+        ("a trace is partial", second(0, 10, 10, 10), &[(4, 9), (1, 1)], (40, 0, 37, 3, 0), (9, 1, 0, 0)),
+        ("everything is missing", second(0, 10, 10, 10), &[], (40, 0, 0, 40, 0), (0, 0, 10, 0)),
+        ("six of ten are not sampled", second(0, 10, 10, 4), &[(0, 2), (4, 4)], (40, 24, 16, 0, 0), (4, 0, 0, 0)),
+        ("an excess is never set off", second(0, 2, 2, 2), &[(7, 1), (1, 1)], (8, 0, 8, 3, -3), (1, 1, 0, 0)),
+        ("an unanswered request has spans", second(0, 10, 9, 9), &[(4, 9), (2, 1)], (36, 0, 38, 0, -2), (9, 0, 0, 0)),
+        ("an unanswered request has none", second(0, 10, 9, 9), &[(4, 9)], (36, 0, 36, 0, 0), (9, 0, 0, 0)),
+        ("the sampler ignores the flag", second(0, 10, 10, 4), &[(4, 10)], (40, 24, 40, 0, -24), (4, 0, 0, 6)),
+        (
+            "spans beyond the last request",
+            second(0, 1, 1, 1),
+            &[(4, 1), (0, 7), (4, 1)],
+            (4, 0, 8, 0, -4),
+            (1, 0, 0, 1),
+        ),
+    ];
+    for (name, second, runs, expected_books, expected_traces) in rows {
+        let ledger = close(&summary(runs), &load(&[second]), Some(4.0), Sampling::Flag).expect(name);
+        assert_eq!(books(&ledger), expected_books, "{name}");
+        assert_eq!(traces(&ledger), expected_traces, "{name}");
+        assert_eq!(ledger.lost_by_second, [ledger.lost], "{name}");
+        balanced(ledger);
+    }
+}
+
+#[test]
+fn losses_fall_into_their_seconds() {
+    let seconds = [second(0, 10, 10, 10), second(10, 10, 10, 5), second(20, 0, 0, 0), second(20, 10, 10, 10)];
+    // Second 0 loses two traces, second 1 one span, second 3 everything.
+    let runs = [(3, 8), (0, 2), (3, 4), (2, 1)];
+    let ledger = balanced(close(&summary(&runs), &load(&seconds), Some(3.0), Sampling::Flag).expect("sound"));
+    assert_eq!(ledger.lost_by_second, [6, 1, 0, 30]);
+    assert_eq!(books(&ledger), (90, 15, 38, 37, 0));
+    assert_eq!(traces(&ledger), (12, 1, 12, 0));
+}
+
+#[test]
+fn a_lack_in_one_second_is_not_made_up_by_another() {
+    let seconds = [second(0, 10, 10, 5), second(10, 10, 10, 5)];
+    let ledger = balanced(close(&summary(&[(2, 10)]), &load(&seconds), Some(2.0), Sampling::Flag).expect("sound"));
+    assert_eq!(ledger.lost_by_second, [0, 10]);
+    assert_eq!((ledger.lost, ledger.unasked, ledger.unexplained), (10, 5, -10));
+}
+
+#[test]
+fn requests_without_a_second_count_too() {
+    let seconds = [second(0, 10, 10, 10)];
+    let load = Load { seconds: &seconds, sent: 14, answered: 13, sampled: 13 };
+    let ledger = balanced(close(&summary(&[(2, 11)]), &load, Some(2.0), Sampling::Flag).expect("sound"));
+    assert_eq!(books(&ledger), (26, 0, 22, 4, 0));
+    assert_eq!(ledger.lost_by_second, [0], "the rest has no second");
+}
+
+#[test]
+fn spans_per_request_are_learned() {
+    let rows: [(Runs, f64, f64); 4] = [
+        (&[(4, 90), (3, 10)], 4.0, 0.9),
+        (&[(0, 50), (1, 5)], 1.0, 1.0),
+        (&[(2, 5), (6, 5)], 6.0, 0.5),
+        (&[(1, 30), (2, 30), (3, 39)], 3.0, 39.0 / 99.0),
+    ];
+    for (runs, per_request, agreement) in rows {
+        let ledger =
+            close(&summary(runs), &load(&[second(0, 100, 100, 100)]), None, Sampling::Flag).expect("some arrived");
+        assert!(!ledger.declared);
+        assert_eq!((ledger.spans_per_request, ledger.agreement), (per_request, agreement), "{runs:?}");
+        balanced(ledger);
+    }
+}
+
+#[test]
+fn a_fractional_number_judges_only_missing_traces() {
+    // 100 requests with 2 or 5 spans, 3.5 on average; 10 traces never arrived.
+    let runs = [(2, 45), (5, 45)];
+    let seconds = [second(0, 50, 50, 50), second(50, 50, 50, 50)];
+    let load = &load(&seconds);
+    let ledger = balanced(close(&summary(&runs), load, Some(3.5), Sampling::Flag).expect("sound"));
+    assert_eq!(books(&ledger), (350, 0, 315, 35, 0));
+    assert_eq!(traces(&ledger), (90, 0, 10, 0));
+    assert_eq!(ledger.lost_by_second, [0, 35]);
+    // The same with another mix: it is not called lost.
+    let ledger = balanced(close(&summary(&[(2, 100)]), load, Some(3.5), Sampling::Flag).expect("sound"));
+    assert_eq!(books(&ledger), (350, 0, 200, 0, 150));
+}
+
+#[test]
+fn instrumentation_that_is_off_owes_nothing() {
+    let ledger = close(&summary(&[]), &load(&[second(0, 9, 9, 9)]), Some(0.0), Sampling::Flag).expect("sound");
+    assert_eq!((books(&ledger), traces(&ledger)), ((0, 0, 0, 0, 0), (0, 0, 0, 0)));
+    let ledger =
+        close(&summary(&[(2, 1)]), &load(&[second(0, 9, 9, 9)]), Some(0.0), Sampling::Own(1.0)).expect("sound");
+    assert_eq!((books(&balanced(ledger.clone())), ledger.unasked), ((0, 0, 2, 0, -2), 1));
+}
+
+#[test]
+fn a_service_that_samples_by_itself() {
+    let seconds = [second(0, 5_000, 5_000, 0), second(5_000, 5_000, 5_000, 0)];
+    let load = &load(&seconds);
+    // 10 % of 10,000: 1,000 with a standard deviation of 30. Half of the traces in each second.
+    let arrived = |first: u64, then: u64| summary(&[(3, first), (0, 5_000 - first), (3, then)]);
+    let close =
+        |summary: &Summary, share| balanced(close(summary, load, Some(3.0), Sampling::Own(share)).expect("sound"));
+
+    let by_chance = close(&arrived(480, 430), 0.1);
+    assert_eq!(books(&by_chance), (30_000, 30_000 - 3 * 910, 3 * 910, 0, 0));
+    assert_eq!(traces(&by_chance), (910, 0, 0, 0));
+
+    let too_few = close(&arrived(500, 300), 0.1);
+    assert_eq!(too_few.missing, 80, "up to 1,000 less four standard deviations");
+    assert_eq!((too_few.lost, too_few.unexplained), (240, 0));
+    assert_eq!(too_few.lost_by_second, [0, 240], "only the second second lacks traces");
+
+    let too_many = close(&arrived(500, 700), 0.1);
+    assert_eq!((too_many.lost, too_many.unasked, too_many.unexplained), (0, 80, -240));
+
+    let partial = close(&summary(&[(3, 500), (1, 500)]), 0.1);
+    assert_eq!((partial.partial, partial.missing, partial.lost), (500, 0, 1_000), "a partial trace was recorded");
+
+    let all = close(&arrived(5_000, 4_999), 1.0);
+    assert_eq!(
+        (all.sampled_out, all.missing, all.lost, all.unexplained),
+        (0, 1, 3, 0),
+        "no chance: every trace is due"
+    );
+    let none = close(&arrived(0, 0), 0.0);
+    assert_eq!(books(&none), (30_000, 30_000, 0, 0, 0));
+}
+
+#[test]
+fn what_the_sink_refused_is_a_stage() {
+    let refused = Summary { rejected: 3, duplicates: 5, foreign: 7, ..summary(&[(2, 9)]) };
+    let ledger = close(&refused, &load(&[second(0, 10, 10, 10)]), Some(2.0), Sampling::Flag).expect("sound");
+    assert_eq!(ledger.by_stage, BTreeMap::from([("rejected".to_string(), 2)]), "no more than was lost");
+    assert_eq!((ledger.duplicates, ledger.foreign), (5, 7));
+}
+
+#[test]
+fn no_account_without_a_ground() {
+    let seconds = [second(0, 10, 10, 10)];
+    let load = &load(&seconds);
+    let close = |summary: &Summary, spans, sampling| close(summary, load, spans, sampling).expect_err("no ground");
+    assert_eq!(close(&summary(&[]), None, Sampling::Flag), LedgerError::NothingToLearnFrom);
+    let untied = Summary { saved: 5, ..Summary::default() };
+    assert_eq!(close(&untied, Some(2.0), Sampling::Flag), LedgerError::NotTied);
+    for wrong in [-1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(close(&summary(&[]), Some(wrong), Sampling::Flag), LedgerError::SpansPerRequest);
+        assert_eq!(close(&summary(&[]), Some(1.0), Sampling::Own(wrong)), LedgerError::Share);
+    }
+}
+
+proptest! {
+    /// Whatever the numbers, consistent or not: the books balance and nothing panics.
+    #[test]
+    fn the_books_always_balance(
+        seconds in prop::collection::vec((0_u64..60, 0_u64..20, 0_u64..20, 0_u64..20), 0..6),
+        runs in prop::collection::vec((0_u32..8, 0_u64..12), 0..20),
+        totals in (0_u64..100, 0_u64..100, 0_u64..100),
+        per_request in prop::option::of(prop_oneof![Just(0.0), Just(3.0), 0.0..6.0]),
+        share in prop::option::of(0.0..=1.0),
+    ) {
+        let seconds: Vec<_> = seconds.into_iter().map(|(first, sent, answered, sampled)| second(first, sent, answered, sampled)).collect();
+        let (sent, answered, sampled) = totals;
+        let load = Load { seconds: &seconds, sent, answered, sampled };
+        let sampling = share.map_or(Sampling::Flag, Sampling::Own);
+        if let Ok(ledger) = close(&summary(&runs), &load, per_request, sampling) {
+            let ledger = balanced(ledger);
+            prop_assert_eq!(ledger.lost_by_second.len(), seconds.len());
+            prop_assert!(ledger.lost_by_second.iter().sum::<u64>() <= ledger.lost);
+            prop_assert!(ledger.sampled_out <= ledger.expected);
+        }
+    }
+
+    /// The truth comes back: drop spans at random from a load that is sound, and exactly those are lost.
+    #[test]
+    fn dropped_spans_are_lost_spans(kept in prop::collection::vec(0_u32..=3, 1..200)) {
+        let runs = crate::requests::run_lengths((0..).zip(kept.iter().copied()));
+        let requests = kept.len() as u64;
+        let seconds = [second(0, requests / 2, requests / 2, requests / 2),
+            second(requests / 2, requests - requests / 2, requests - requests / 2, requests - requests / 2)];
+        let ledger = close(&summary(&runs), &load(&seconds), Some(3.0), Sampling::Flag).expect("sound");
+        let dropped: u64 = kept.iter().map(|kept| u64::from(3 - kept)).sum();
+        prop_assert_eq!((ledger.lost, ledger.unexplained), (dropped, 0));
+        prop_assert_eq!(ledger.lost_by_second.iter().sum::<u64>(), dropped);
+    }
+}

@@ -1,0 +1,184 @@
+//! Walks an `ExportTraceServiceRequest` (opentelemetry-proto, `trace_service.proto` and `trace.proto`) without copying:
+//! spans are slices of the body. A broken message gives an error and no span at all, so that what the sender is told
+//! (refused) is what is counted. Attributes, events and links are not looked into here.
+
+use crate::span::{Batch, Kind, RawAttributes, Source, Span, Status};
+use crate::wire::{Fields, Value, WireError};
+
+/// Why a span can never be stored.
+const TRACE_ID: &str = "a span's trace id is not 16 bytes, or all zeros";
+const SPAN_ID: &str = "a span's id is not 8 bytes, or all zeros";
+const PARENT_ID: &str = "a span's parent id is neither empty nor 8 bytes";
+
+/// All spans of a request.
+pub(crate) fn decode(body: &[u8]) -> Result<Batch<'_>, WireError> {
+    let mut batch = Batch::default();
+    let mut request = Fields::of(body);
+    while let Some((field, value)) = request.next()? {
+        if field == 1 {
+            resource_spans(value.bytes()?, &mut batch)?;
+        }
+    }
+    Ok(batch)
+}
+
+fn resource_spans<'a>(message: &'a [u8], batch: &mut Batch<'a>) -> Result<(), WireError> {
+    // The resource may follow its spans on the wire, and parts of it may come apart: so it is read in a pass of its own.
+    let mut source = Source::default();
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next()? {
+        if field == 1 {
+            resource(value.bytes()?, &mut source)?;
+        }
+    }
+    let known = batch.sources.len();
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next()? {
+        if field != 2 {
+            continue;
+        }
+        let mut scope = Fields::of(value.bytes()?);
+        while let Some((field, value)) = scope.next()? {
+            if field != 2 {
+                continue;
+            }
+            match span(value.bytes()?, known as u32)? {
+                Ok(span) => {
+                    // Only a source with spans is kept: a body of empty ones must not grow into gigabytes.
+                    if batch.sources.len() == known {
+                        batch.sources.push(source);
+                    }
+                    batch.spans.push(span);
+                }
+                Err(reason) => {
+                    batch.rejected += 1;
+                    batch.reason.get_or_insert(reason);
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn resource<'a>(message: &'a [u8], source: &mut Source<'a>) -> Result<(), WireError> {
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next()? {
+        if field != 1 {
+            continue;
+        }
+        let (key, value) = key_value(value.bytes()?)?;
+        match key {
+            b"service.name" => source.service = string(value)?.unwrap_or_default(),
+            b"service.instance.id" => source.instance = string(value)?,
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Key and encoded `AnyValue` of a `KeyValue`.
+#[inline]
+pub(crate) fn key_value(message: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
+    let (mut key, mut content) = (&[][..], &[][..]);
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            1 => key = value.bytes()?,
+            2 => content = value.bytes()?,
+            _ => {}
+        }
+    }
+    Ok((key, content))
+}
+
+/// The string in an `AnyValue`, if it is one.
+fn string(message: &[u8]) -> Result<Option<&[u8]>, WireError> {
+    let mut found = None;
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next()? {
+        match (field, value) {
+            (1, Value::Bytes(bytes)) => found = Some(bytes),
+            (1, _) => return Err(WireError::Type),
+            (2..=7, _) => found = None,
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+/// A span, or why it cannot be stored.
+#[inline]
+fn span(message: &[u8], source: u32) -> Result<Result<Span<'_>, &'static str>, WireError> {
+    let (mut trace_id, mut span_id, mut parent_id, mut operation) = (&[][..], &[][..], &[][..], &[][..]);
+    let (mut start, mut end, mut kind, mut status) = (0, 0, Kind::default(), Status::default());
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            1 => trace_id = value.bytes()?,
+            2 => span_id = value.bytes()?,
+            4 => parent_id = value.bytes()?,
+            5 => operation = value.bytes()?,
+            6 => kind = kind_of(value.varint()?),
+            7 => start = value.fixed64()?,
+            8 => end = value.fixed64()?,
+            9 => {
+                value.bytes()?;
+            }
+            15 => status_of(value.bytes()?, &mut status)?,
+            _ => {}
+        }
+    }
+    let Some(trace_id) = id::<16>(trace_id) else { return Ok(Err(TRACE_ID)) };
+    let Some(span_id) = id::<8>(span_id) else { return Ok(Err(SPAN_ID)) };
+    if !parent_id.is_empty() && parent_id.len() != 8 {
+        return Ok(Err(PARENT_ID));
+    }
+    let duration = i128::from(end) - i128::from(start);
+    Ok(Ok(Span {
+        source,
+        trace_id,
+        span_id,
+        parent_id: id::<8>(parent_id),
+        kind,
+        operation,
+        start_ns: start,
+        duration_ns: duration.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
+        status,
+        size: u32::try_from(message.len()).unwrap_or(u32::MAX),
+        attributes: RawAttributes::Otlp(message),
+    }))
+}
+
+/// An id of the right length that is not all zeros (W3C Trace Context calls zeros invalid).
+fn id<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    <[u8; N]>::try_from(bytes).ok().filter(|id| *id != [0; N])
+}
+
+fn kind_of(number: u64) -> Kind {
+    match number {
+        1 => Kind::Internal,
+        2 => Kind::Server,
+        3 => Kind::Client,
+        4 => Kind::Producer,
+        5 => Kind::Consumer,
+        _ => Kind::Unspecified,
+    }
+}
+
+fn status_of(message: &[u8], status: &mut Status) -> Result<(), WireError> {
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next()? {
+        if field == 3 {
+            *status = match value.varint()? {
+                1 => Status::Ok,
+                2 => Status::Error,
+                _ => Status::Unset,
+            };
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

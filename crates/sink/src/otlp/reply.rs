@@ -1,0 +1,41 @@
+//! What OTLP answers: `ExportTraceServiceResponse` and `google.rpc.Status`, encoded by hand (two fields each).
+
+use crate::wire::{put_bytes, put_number};
+
+/// Codes of `google.rpc.Code`, which are also the status codes of gRPC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Code {
+    /// The message cannot be decoded, ever.
+    InvalidArgument = 3,
+    /// Too large.
+    ResourceExhausted = 8,
+    /// No such service, method or compression.
+    Unimplemented = 12,
+    /// gRPC's own framing is broken.
+    Internal = 13,
+    /// May pass later.
+    Unavailable = 14,
+}
+
+/// An `ExportTraceServiceResponse`; all empty unless spans were rejected, as the specification wants it.
+pub(crate) fn export_response(rejected: u64, reason: Option<&str>) -> Vec<u8> {
+    let mut partial_success = Vec::new();
+    put_number(&mut partial_success, 1, rejected);
+    if let Some(reason) = reason {
+        put_bytes(&mut partial_success, 2, reason.as_bytes());
+    }
+    let mut response = Vec::new();
+    if !partial_success.is_empty() {
+        put_bytes(&mut response, 1, &partial_success);
+    }
+    response
+}
+
+/// A `google.rpc.Status`.
+pub(crate) fn status(code: Code, message: &str) -> Vec<u8> {
+    let mut status = Vec::new();
+    put_number(&mut status, 1, code as u64);
+    put_bytes(&mut status, 2, message.as_bytes());
+    status
+}

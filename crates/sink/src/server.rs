@@ -1,0 +1,116 @@
+//! The sink from its first listener to its summary. The one place with a clock and an event loop.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::LocalSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+
+use crate::config::Config;
+use crate::error::SinkError;
+use crate::hub::Hub;
+use crate::listen::{self, Connections};
+use crate::span::Protocol;
+use crate::store::Store;
+use crate::summary::{Event, Summary};
+
+/// Between two [`Event::Tick`]s.
+const TICK: Duration = Duration::from_millis(100);
+/// How long open connections may finish their requests after the stop.
+const GRACE: Duration = Duration::from_secs(1);
+/// Step in which that is looked at.
+const GRACE_STEP: Duration = Duration::from_millis(5);
+
+/// Receives spans until `stop` is ready, then writes the summary and returns it. Blocks the calling thread, on which
+/// everything but the writing of spans happens. `stop` may use tokio: it is polled within a runtime, for the first time
+/// before [`Event::Ready`], so that a signal handler it installs is in place by then.
+pub fn run(config: &Config, events: impl FnMut(Event), stop: impl Future<Output = ()>) -> Result<Summary, SinkError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SinkError::Runtime)?;
+    LocalSet::new().block_on(&runtime, serve(config, events, stop))
+}
+
+async fn serve(
+    config: &Config,
+    mut events: impl FnMut(Event),
+    stop: impl Future<Output = ()>,
+) -> Result<Summary, SinkError> {
+    let mut stop = std::pin::pin!(stop);
+    let wanted = [(Protocol::OtlpGrpc, config.otlp_grpc), (Protocol::OtlpHttp, config.otlp_http)];
+    let mut listeners = Vec::new();
+    let mut addresses = BTreeMap::new();
+    for (protocol, address) in wanted {
+        if let Some(address) = address {
+            let (listener, bound) = listen::bind(protocol, address).await?;
+            addresses.insert(protocol.name().to_string(), bound);
+            listeners.push((listener, protocol));
+        }
+    }
+    if listeners.is_empty() {
+        return Err(SinkError::NothingToListenOn);
+    }
+    let store = Store::start(&config.out, config.attributes)?;
+    let hub = Rc::new(Hub::new(config, store));
+    let (stopping, stopped) = watch::channel(false);
+    let connections = Connections::new(Rc::clone(&hub), stopped);
+    for (listener, protocol) in listeners {
+        tokio::task::spawn_local(connections.clone().accept(listener, protocol));
+    }
+    let stopped_already = tokio::select! {
+        biased;
+        () = stop.as_mut() => true,
+        () = std::future::ready(()) => false,
+    };
+    events(Event::Ready { addresses });
+    if !stopped_already {
+        watch_over(&hub, &mut events, stop).await;
+    }
+
+    stopping.send_replace(true);
+    let deadline = Instant::now() + GRACE;
+    while connections.open() > 0 && Instant::now() < deadline {
+        sleep(GRACE_STEP).await;
+    }
+    let (summary, store) = hub.close().ok_or(SinkError::StoreDied)?;
+    let summary = Summary { stored_bytes: store.finish().await?, ..summary };
+    write_summary(&config.out, &summary)?;
+    events(Event::Done(Box::new(summary.clone())));
+    Ok(summary)
+}
+
+/// Ticks until the stop, or until the store fails.
+async fn watch_over(hub: &Hub, events: &mut impl FnMut(Event), mut stop: Pin<&mut impl Future<Output = ()>>) {
+    let mut ticks = interval(TICK);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = stop.as_mut() => return,
+            _ = ticks.tick() => {
+                if !hub.flush() {
+                    return;
+                }
+                let (received, saved, quiet_ms) = hub.progress();
+                events(Event::Tick { received, saved, quiet_ms });
+            }
+        }
+    }
+}
+
+/// `DIR/summary.json`, whole or not at all.
+fn write_summary(out: &Path, summary: &Summary) -> Result<(), SinkError> {
+    let path = out.join("summary.json");
+    let partial = out.join("summary.json.partial");
+    let write = || {
+        let mut file = File::create(&partial)?;
+        serde_json::to_writer_pretty(&mut file, summary)?;
+        file.write_all(b"\n")?;
+        file.sync_data()?;
+        fs::rename(&partial, &path)
+    };
+    write().map_err(SinkError::folder(&path))
+}

@@ -1,0 +1,130 @@
+//! A span as every receiver hands it on, whatever the protocol: slices of the message that carried it.
+
+use crate::otlp;
+
+/// One request of a sender, decoded: nothing of it has been counted yet.
+#[derive(Debug, Default)]
+pub(crate) struct Batch<'a> {
+    /// What the spans come from; at least one, if there are spans.
+    pub(crate) sources: Vec<Source<'a>>,
+    /// Spans that can be stored.
+    pub(crate) spans: Vec<Span<'a>>,
+    /// Spans that can never be stored.
+    pub(crate) rejected: u64,
+    /// Why the first of them cannot.
+    pub(crate) reason: Option<&'static str>,
+}
+
+/// The process that made spans.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Source<'a> {
+    /// `service.name`; empty if the sender gave none.
+    pub(crate) service: &'a [u8],
+    /// `service.instance.id`.
+    pub(crate) instance: Option<&'a [u8]>,
+}
+
+/// One span. Strings are as they came: not necessarily UTF-8.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span<'a> {
+    /// Index in [`Batch::sources`].
+    pub(crate) source: u32,
+    /// Not all zeros.
+    pub(crate) trace_id: [u8; 16],
+    /// Not all zeros.
+    pub(crate) span_id: [u8; 8],
+    /// `None` for a root.
+    pub(crate) parent_id: Option<[u8; 8]>,
+    /// Side of the call.
+    pub(crate) kind: Kind,
+    /// Name of the span.
+    pub(crate) operation: &'a [u8],
+    /// Unix time.
+    pub(crate) start_ns: u64,
+    /// Negative if the sender's clock ran backwards.
+    pub(crate) duration_ns: i64,
+    /// How it went.
+    pub(crate) status: Status,
+    /// Bytes of the span in the message.
+    pub(crate) size: u32,
+    /// Still encoded.
+    pub(crate) attributes: RawAttributes<'a>,
+}
+
+/// Attributes as the protocol encodes them.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum RawAttributes<'a> {
+    /// The `Span` message of OTLP that has them.
+    Otlp(&'a [u8]),
+}
+
+impl RawAttributes<'_> {
+    /// Appends the wanted attributes as a JSON object; appends nothing and returns false if there are none.
+    pub(crate) fn write_json(&self, which: crate::config::Attributes, out: &mut Vec<u8>) -> bool {
+        match self {
+            RawAttributes::Otlp(span) => otlp::attributes::write_json(span, which, out),
+        }
+    }
+}
+
+/// Side of a call that a span describes, as in OTLP.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Not given.
+    #[default]
+    Unspecified,
+    /// Within a process.
+    Internal,
+    /// Answers a call.
+    Server,
+    /// Makes a call.
+    Client,
+    /// Sends a message.
+    Producer,
+    /// Receives a message.
+    Consumer,
+}
+
+impl Kind {
+    /// Names in the store, by discriminant.
+    pub(crate) const NAMES: [&str; 6] = ["unspecified", "internal", "server", "client", "producer", "consumer"];
+}
+
+/// Outcome of a span, as in OTLP.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Status {
+    /// Not given.
+    #[default]
+    Unset,
+    /// Declared good.
+    Ok,
+    /// Failed.
+    Error,
+}
+
+impl Status {
+    /// Names in the store, by discriminant.
+    pub(crate) const NAMES: [&str; 3] = ["unset", "ok", "error"];
+}
+
+/// How spans come in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Protocol {
+    /// OTLP over gRPC.
+    OtlpGrpc,
+    /// OTLP over HTTP.
+    OtlpHttp,
+}
+
+impl Protocol {
+    /// Names in the store, the summary and the configuration, by discriminant.
+    pub(crate) const NAMES: [&str; 2] = ["otlp_grpc", "otlp_http"];
+
+    /// Its name.
+    pub(crate) fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
+    }
+}

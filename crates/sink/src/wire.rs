@@ -1,0 +1,254 @@
+//! Protocol Buffers as slices of the message that came in: a cursor over fields that copies and allocates nothing.
+//!
+//! Follows <https://protobuf.dev/programming-guides/encoding/>. Knows no message: what a field means is decided where
+//! it is read. Unknown fields, groups included, are skipped.
+
+use thiserror::Error;
+
+/// Groups within groups that are followed before the message is called broken; `prost` stops at the same depth.
+const MAX_GROUP_DEPTH: u32 = 100;
+
+/// Why a message is not Protocol Buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub(crate) enum WireError {
+    /// The message ends within a field.
+    #[error("the message ends in the middle of a field")]
+    Truncated,
+    /// A varint of more than ten bytes or 64 bits.
+    #[error("a varint is longer than 64 bits")]
+    Varint,
+    /// Field number 0 or beyond 2²⁹ − 1, or a wire type that does not exist.
+    #[error("a field's tag is invalid")]
+    Tag,
+    /// A known field with the wire type of another.
+    #[error("a field has the wrong wire type")]
+    Type,
+    /// A group that ends without having begun, or is nested too deeply.
+    #[error("a group is not closed properly")]
+    Group,
+}
+
+/// The value of one field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Value<'a> {
+    /// `int32` … `uint64`, `bool`, enums.
+    Varint(u64),
+    /// `fixed64`, `double`.
+    Fixed64(u64),
+    /// `bytes`, `string`, messages, packed fields.
+    Bytes(&'a [u8]),
+    /// `fixed32`, `float`.
+    Fixed32(u32),
+    /// A group, skipped.
+    Group,
+}
+
+impl<'a> Value<'a> {
+    /// The bytes of a length-delimited field.
+    #[inline]
+    pub(crate) fn bytes(self) -> Result<&'a [u8], WireError> {
+        match self {
+            Value::Bytes(bytes) => Ok(bytes),
+            _ => Err(WireError::Type),
+        }
+    }
+
+    /// The number of a varint field.
+    #[inline]
+    pub(crate) fn varint(self) -> Result<u64, WireError> {
+        match self {
+            Value::Varint(number) => Ok(number),
+            _ => Err(WireError::Type),
+        }
+    }
+
+    /// The number of a `fixed64` field.
+    #[inline]
+    pub(crate) fn fixed64(self) -> Result<u64, WireError> {
+        match self {
+            Value::Fixed64(number) => Ok(number),
+            _ => Err(WireError::Type),
+        }
+    }
+}
+
+/// A cursor over the fields of one message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Fields<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of `message`, in the order of the wire.
+    pub(crate) fn of(message: &'a [u8]) -> Self {
+        Self { rest: message }
+    }
+
+    /// The next field's number and value; `None` at the end of the message.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<(u32, Value<'a>)>, WireError> {
+        if self.rest.is_empty() {
+            return Ok(None);
+        }
+        let (field, wire_type) = self.tag()?;
+        Ok(Some((field, self.value(field, wire_type, 0)?)))
+    }
+
+    #[inline]
+    fn tag(&mut self) -> Result<(u32, u8), WireError> {
+        let tag = u32::try_from(self.varint()?).map_err(|_| WireError::Tag)?;
+        if tag >> 3 == 0 { Err(WireError::Tag) } else { Ok((tag >> 3, (tag & 7) as u8)) }
+    }
+
+    #[inline]
+    fn value(&mut self, field: u32, wire_type: u8, depth: u32) -> Result<Value<'a>, WireError> {
+        match wire_type {
+            0 => self.varint().map(Value::Varint),
+            1 => self.take::<8>().map(|bytes| Value::Fixed64(u64::from_le_bytes(bytes))),
+            2 => {
+                let length = self.varint()?;
+                let length = usize::try_from(length).map_err(|_| WireError::Truncated)?;
+                let (bytes, rest) = self.rest.split_at_checked(length).ok_or(WireError::Truncated)?;
+                self.rest = rest;
+                Ok(Value::Bytes(bytes))
+            }
+            3 => self.skip_group(field, depth).map(|()| Value::Group),
+            4 => Err(WireError::Group),
+            5 => self.take::<4>().map(|bytes| Value::Fixed32(u32::from_le_bytes(bytes))),
+            _ => Err(WireError::Tag),
+        }
+    }
+
+    fn skip_group(&mut self, group: u32, depth: u32) -> Result<(), WireError> {
+        if depth >= MAX_GROUP_DEPTH {
+            return Err(WireError::Group);
+        }
+        loop {
+            match self.tag()? {
+                (field, 4) if field == group => return Ok(()),
+                (field, wire_type) => self.value(field, wire_type, depth + 1)?,
+            };
+        }
+    }
+
+    #[inline]
+    fn varint(&mut self) -> Result<u64, WireError> {
+        // One byte is by far the most frequent: tags, lengths of ids, enums.
+        if let [first, rest @ ..] = self.rest
+            && *first < 0x80
+        {
+            self.rest = rest;
+            return Ok(u64::from(*first));
+        }
+        self.long_varint()
+    }
+
+    fn long_varint(&mut self) -> Result<u64, WireError> {
+        let mut number = 0;
+        for (position, byte) in self.rest.iter().take(10).enumerate() {
+            if position == 9 && *byte > 1 {
+                return Err(WireError::Varint);
+            }
+            number |= u64::from(byte & 0x7f) << (7 * position);
+            if *byte < 0x80 {
+                self.rest = &self.rest[position + 1..];
+                return Ok(number);
+            }
+        }
+        Err(if self.rest.len() < 10 { WireError::Truncated } else { WireError::Varint })
+    }
+
+    #[inline]
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let (bytes, rest) = self.rest.split_first_chunk::<N>().ok_or(WireError::Truncated)?;
+        self.rest = rest;
+        Ok(*bytes)
+    }
+}
+
+/// Appends a varint.
+pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+    while number >= 0x80 {
+        out.push((number as u8) | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+/// Appends a varint field, unless it is 0, the default that proto3 leaves out.
+pub(crate) fn put_number(out: &mut Vec<u8>, field: u32, number: u64) {
+    if number != 0 {
+        put_varint(out, u64::from(field) << 3);
+        put_varint(out, number);
+    }
+}
+
+/// Appends a length-delimited field.
+pub(crate) fn put_bytes(out: &mut Vec<u8>, field: u32, bytes: &[u8]) {
+    put_varint(out, u64::from(field) << 3 | 2);
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(message: &[u8]) -> Result<Vec<(u32, Value<'_>)>, WireError> {
+        let mut fields = Fields::of(message);
+        let mut found = Vec::new();
+        while let Some(field) = fields.next()? {
+            found.push(field);
+        }
+        Ok(found)
+    }
+
+    #[test]
+    fn every_wire_type() {
+        let message = [
+            0x08, 0x96, 0x01, // 1: varint 150
+            0x11, 1, 0, 0, 0, 0, 0, 0, 0, // 2: fixed64 1
+            0x1a, 2, b'h', b'i', // 3: bytes
+            0x25, 2, 0, 0, 0, // 4: fixed32 2
+            0x2b, 0x08, 0x01, 0x33, 0x34, 0x2c, // 5: group with a varint and an inner group 6
+        ];
+        let expected = vec![
+            (1, Value::Varint(150)),
+            (2, Value::Fixed64(1)),
+            (3, Value::Bytes(b"hi")),
+            (4, Value::Fixed32(2)),
+            (5, Value::Group),
+        ];
+        assert_eq!(all(&message), Ok(expected));
+    }
+
+    #[test]
+    fn broken_messages() {
+        let cases: [(&[u8], WireError); 10] = [
+            (&[0x08], WireError::Truncated),
+            (&[0x08, 0x80], WireError::Truncated),
+            (&[0x08, 255, 255, 255, 255, 255, 255, 255, 255, 255, 2], WireError::Varint),
+            (&[0x11, 1, 2, 3], WireError::Truncated),
+            (&[0x1a, 3, b'h'], WireError::Truncated),
+            (&[0x1a, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1], WireError::Truncated),
+            (&[0x00, 0x00], WireError::Tag),
+            (&[0x0e], WireError::Tag),
+            (&[0x0c], WireError::Group),
+            (&[0x0b, 0x14], WireError::Group),
+        ];
+        for (message, error) in cases {
+            assert_eq!(all(message), Err(error), "{message:?}");
+        }
+        assert_eq!(all(&[0x0b; 200]), Err(WireError::Group), "nested too deeply");
+    }
+
+    #[test]
+    fn numbers_come_back() {
+        for number in [1, 127, 128, 300, u64::from(u32::MAX), u64::MAX] {
+            let mut out = Vec::new();
+            put_number(&mut out, 9, number);
+            put_bytes(&mut out, 2, b"abc");
+            assert_eq!(all(&out), Ok(vec![(9, Value::Varint(number)), (2, Value::Bytes(b"abc"))]));
+        }
+    }
+}
