@@ -14,9 +14,9 @@ pub struct LevelError(pub f64);
 impl Level {
     /// 95 %, for a study that is judged once.
     pub const P95: Self = Self(0.95);
-    /// 97 %, for each of two planned looks that together keep about 95 %.
+    /// 97 %, for each of two planned looks that together keep about 95 % (see [`TwoLooks`](crate::plan::TwoLooks)).
     pub const P97: Self = Self(0.97);
-    /// 99 %, for the check of the harness itself.
+    /// 99 %, for the check of the harness itself (see [`noise`](crate::noise)).
     pub const P99: Self = Self(0.99);
 
     /// A level from a number.

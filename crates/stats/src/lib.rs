@@ -26,8 +26,10 @@
 //! ```
 
 pub mod estimate;
+pub mod noise;
 pub mod order;
 pub mod pair;
+pub mod plan;
 pub mod rank;
 pub mod verdict;
 
