@@ -30,7 +30,10 @@ pub mod noise;
 pub mod order;
 pub mod pair;
 pub mod plan;
+pub mod quantile;
 pub mod rank;
+pub mod slope;
+pub mod steady;
 pub mod verdict;
 
 mod level;
