@@ -177,6 +177,23 @@ mod tests {
     }
 
     #[test]
+    fn disorder_is_that_of_r() {
+        let golden = include_str!("../tests/goldens/kendall.txt");
+        let mut compared = 0;
+        for line in golden.lines().filter(|line| !line.starts_with('#')) {
+            let mut words = line.split(' ');
+            let mut whole = || words.next().and_then(|word| word.parse::<usize>().ok()).expect("a whole number");
+            let (n, d) = (whole(), whole());
+            let theirs: f64 = words.next().and_then(|word| word.parse().ok()).expect("a number");
+            if let Some(ours) = disorder(n).get(d) {
+                assert!((ours / theirs - 1.0).abs() < 1e-9, "{line}: {ours}");
+                compared += 1;
+            }
+        }
+        assert!(compared >= 35, "{compared} values compared");
+    }
+
+    #[test]
     fn a_line_with_one_wild_point_keeps_its_slope() {
         let mut points: Vec<(f64, f64)> = (0..12).map(|t| (f64::from(t), 10.0 + 0.5 * f64::from(t))).collect();
         points[7].1 = 100.0;
