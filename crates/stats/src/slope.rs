@@ -67,8 +67,10 @@ pub fn minima(samples: &[(f64, f64)], per_stretch: usize) -> Vec<(f64, f64)> {
     }
     let minimum = |stretch: &[(f64, f64)]| {
         let middle = 0.5 * stretch[0].0 + 0.5 * stretch[stretch.len() - 1].0;
-        let least = stretch.iter().map(|&(_, value)| value).min_by(f64::total_cmp).unwrap_or(f64::NAN);
-        (middle, least)
+        let values = stretch.iter().map(|&(_, value)| value);
+        // A sample that is no number must not vanish behind the others.
+        let least = values.reduce(|least, value| if value.is_nan() || value < least { value } else { least });
+        (middle, least.unwrap_or(f64::NAN))
     };
     samples.chunks_exact(per_stretch).map(minimum).collect()
 }
@@ -161,6 +163,11 @@ mod tests {
         assert_eq!(minima(&samples, 3), [(1.0, 3.0), (4.0, 4.0)]);
         assert_eq!(minima(&samples, 8), []);
         assert_eq!(minima(&samples, 0), []);
+        for place in 0..3 {
+            let mut spoiled = samples.clone();
+            spoiled[place].1 = f64::NAN;
+            assert!(minima(&spoiled, 3)[0].1.is_nan(), "sample {place}");
+        }
     }
 
     #[test]
