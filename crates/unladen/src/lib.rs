@@ -3,6 +3,7 @@
 //! One direction, no back and forth: `study` → `run` → `journal` → `judge` → `report`. `run` drives `subject` and
 //! `probe` and, as processes of their own, the load generator and the sink. See `ARCHITECTURE.md`.
 
+pub mod demo;
 pub mod journal;
 pub mod judge;
 pub mod notices;
