@@ -26,8 +26,8 @@ pub struct ConsumerOptions {
     /// Port on 127.0.0.1; 0 takes a free one, which is printed.
     #[arg(long)]
     pub port: u16,
-    /// URL of the provider.
-    #[arg(long, value_name = "URL")]
+    /// URL of the provider, `http://host:port/path`.
+    #[arg(long, value_name = "URL", value_parser = http_url)]
     pub provider: Uri,
     /// Work before each of the three calls: how many natural logarithms to add up (about 3 ns each).
     #[arg(long, value_name = "N", default_value_t = 10_000)]
@@ -85,6 +85,14 @@ pub struct Knobs {
     /// Go on at SIGTERM and SIGINT as if nothing had happened.
     #[arg(long)]
     pub ignore_sigterm: bool,
+}
+
+fn http_url(text: &str) -> Result<Uri, String> {
+    let uri: Uri = text.parse().map_err(|error| format!("{error}"))?;
+    match (uri.scheme_str(), uri.authority()) {
+        (Some("http"), Some(_)) => Ok(uri),
+        _ => Err("give a URL such as http://127.0.0.1:8080/provider".to_owned()),
+    }
 }
 
 fn share(text: &str) -> Result<f64, String> {

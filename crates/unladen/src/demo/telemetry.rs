@@ -22,8 +22,8 @@ use opentelemetry_semantic_conventions::attribute;
 
 use super::provider_client::CallError;
 
-/// How long the last spans may take to leave when the service stops.
-const FLUSH: Duration = Duration::from_secs(5);
+/// How long the SDK may take to end once its last spans have left (for which it has 5 s, by its own limit).
+const SHUTDOWN: Duration = Duration::from_secs(1);
 
 /// Makes spans and sends them.
 #[derive(Clone)]
@@ -140,11 +140,15 @@ impl Telemetry {
         }
     }
 
-    /// Sends the spans that are still held, within [`FLUSH`].
+    /// Sends the spans that are still held, for some seconds at most, and stops.
     pub(super) async fn shut_down(self) {
         // The SDK blocks until the spans have left, over a connection that this thread has to go on driving.
-        let flushed = tokio::task::spawn_blocking(move || self.provider.shutdown_with_timeout(FLUSH)).await;
-        match flushed {
+        let flushed = tokio::task::spawn_blocking(move || {
+            // Flushed apart, because shutting down flushes too but does not tell whether that went well.
+            let flushed = self.provider.force_flush();
+            flushed.and(self.provider.shutdown_with_timeout(SHUTDOWN))
+        });
+        match flushed.await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => eprintln!("the last spans are lost: {error}"),
             Err(error) => eprintln!("the last spans are lost: {error}"),

@@ -1,5 +1,5 @@
 //! Waits exactly, without using the CPU. The runtime's own timers are whole milliseconds, too coarse for a delay that
-//! is to be found again; a `timerfd` is exact to some tens of µs and costs about 2 µs of CPU per pause.
+//! is to be found again; a `timerfd` is exact to some tens of µs, for a few µs of CPU per pause.
 
 use std::io;
 use std::os::fd::OwnedFd;

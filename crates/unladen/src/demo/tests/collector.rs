@@ -46,12 +46,13 @@ impl Collector {
         resources
             .flat_map(|group| {
                 let attributes = group.resource.iter().flat_map(|resource| &resource.attributes);
-                let name = attributes.filter(|attribute| attribute.key == "service.name").find_map(|attribute| {
-                    match attribute.value.as_ref()?.value.as_ref()? {
-                        Value::StringValue(name) => Some(name.clone()),
-                        _ => None,
-                    }
-                });
+                let name =
+                    attributes.filter(|attribute| attribute.key == "service.name").find_map(
+                        |attribute| match attribute.value.as_ref()?.value.as_ref()? {
+                            Value::StringValue(name) => Some(name.clone()),
+                            _ => None,
+                        },
+                    );
                 let spans = group.scope_spans.iter().flat_map(|scope| &scope.spans);
                 spans.map(move |span| (name.clone().unwrap_or_default(), span.clone()))
             })

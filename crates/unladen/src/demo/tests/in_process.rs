@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use clap::Parser as _;
@@ -11,6 +12,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use opentelemetry::trace::{SpanId, SpanKind, Status, TraceId};
 use opentelemetry_sdk::trace::{InMemorySpanExporter, Sampler, SdkTracerProvider, SpanData};
+use rustix::time::{ClockId, clock_gettime};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -232,4 +234,27 @@ async fn knobs_change_what_is_answered() {
     assert_eq!(failed, 3);
     assert_eq!(failing.calls().len(), 18, "a failed request does the same work");
     assert_eq!(failing.spans().len(), 24);
+}
+
+#[tokio::test]
+async fn burning_takes_cpu_and_delaying_takes_time() {
+    // Client, consumer and provider share this thread, so its clock counts them all.
+    async fn thread_cpu_ms(arguments: &[&str]) -> f64 {
+        let demo = Demo::start(false, arguments).await;
+        get(&demo.work, None).await;
+        let before = clock_gettime(ClockId::ThreadCPUTime);
+        for _ in 0..10 {
+            get(&demo.work, None).await;
+        }
+        let after = clock_gettime(ClockId::ThreadCPUTime);
+        (after.tv_sec - before.tv_sec) as f64 * 1e3 + (after.tv_nsec - before.tv_nsec) as f64 / 1e6
+    }
+    let plain = thread_cpu_ms(&[]).await;
+    let burnt = thread_cpu_ms(&["--burn-us", "10000"]).await - plain;
+    assert!((burnt - 100.0).abs() < 10.0, "10 requests burnt {burnt:.1} ms more, not 100");
+
+    let start = Instant::now();
+    let delayed = thread_cpu_ms(&["--delay-us", "10000"]).await - plain;
+    assert!(start.elapsed() >= Duration::from_millis(110));
+    assert!(delayed < 20.0, "10 delays of 10 ms took {delayed:.1} ms of CPU");
 }

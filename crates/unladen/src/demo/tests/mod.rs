@@ -3,7 +3,7 @@
 mod collector;
 mod in_process;
 mod processes;
-
+mod study;
 
 use bytes::Bytes;
 use http::{Request, StatusCode};

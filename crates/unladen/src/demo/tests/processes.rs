@@ -1,7 +1,7 @@
 //! The demo as processes: this very test binary, started again, is what `unladen __demo` is.
 
 use std::io::{BufRead as _, BufReader, Lines};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use clap::Parser as _;
@@ -43,6 +43,7 @@ impl Process {
             .env(WORDS, words)
             .envs(environment.iter().copied())
             .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
             .spawn()
             .expect("a process")
     }
@@ -74,11 +75,22 @@ impl Process {
         Pid::from_child(&self.child)
     }
 
-    /// Sends SIGTERM; how it ended and after how long.
-    fn stop(mut self) -> (ExitStatus, Duration) {
-        let start = Instant::now();
-        self.signal(Signal::TERM);
-        (self.child.wait().expect("a child"), start.elapsed())
+    /// Sends SIGTERM and waits.
+    async fn stop(self) -> Ended {
+        // In a thread of its own, so that a collector in this runtime can take the last spans.
+        let stop = move || {
+            let start = Instant::now();
+            self.signal(Signal::TERM);
+            self.wait(start)
+        };
+        tokio::task::spawn_blocking(stop).await.expect("no panic")
+    }
+
+    fn wait(mut self, start: Instant) -> Ended {
+        let code = self.child.wait().expect("a child").code();
+        let took = start.elapsed();
+        let complaints = std::io::read_to_string(self.child.stderr.take().expect("piped")).expect("text");
+        Ended { code, took, complaints }
     }
 
     /// A line of `/proc/PID/status` that counts something.
@@ -87,6 +99,14 @@ impl Process {
         let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).expect("a known line");
         line.split_whitespace().next().expect("a number").parse().expect("a number")
     }
+}
+
+/// How a process ended.
+struct Ended {
+    code: Option<i32>,
+    took: Duration,
+    /// What it wrote to standard error.
+    complaints: String,
 }
 
 impl Drop for Process {
@@ -116,9 +136,9 @@ async fn the_last_spans_leave_when_the_consumer_is_stopped() {
     }
     assert!(collector.spans().is_empty(), "12 spans fill no batch, and the timer has 5 s");
 
-    let (status, took) = tokio::task::spawn_blocking(|| consumer.stop()).await.expect("no panic");
-    assert_eq!(status.code(), Some(0));
-    assert!(took < Duration::from_secs(4), "{took:?}");
+    let ended = consumer.stop().await;
+    assert_eq!((ended.code, ended.complaints.as_str()), (Some(0), ""));
+    assert!(ended.took < Duration::from_secs(4), "{:?}", ended.took);
     let spans = collector.spans();
     assert_eq!(spans.len(), 12);
     assert!(spans.iter().all(|(service, _)| service == "demo"));
@@ -128,7 +148,21 @@ async fn the_last_spans_leave_when_the_consumer_is_stopped() {
         let children = spans.iter().filter(|(_, span)| span.parent_span_id == server.span_id);
         assert_eq!(children.count(), 3);
     }
-    assert_eq!(provider.stop().0.code(), Some(0));
+    assert_eq!(provider.stop().await.code, Some(0));
+}
+
+#[tokio::test]
+async fn a_request_under_way_is_answered_before_the_consumer_ends() {
+    let collector = Collector::start().await;
+    let environment = traced_to(&collector);
+    let provider = Process::provider();
+    let consumer = Process::consumer(&provider, "--trace otlp --delay-us 500000", &borrowed(&environment));
+    let work = format!("{}/work", consumer.url);
+    let request = tokio::spawn(async move { get(&work, Some(SAMPLED)).await });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let ended = consumer.stop().await;
+    assert_eq!(request.await.expect("no panic").0, 200);
+    assert_eq!((ended.code, collector.spans().len()), (Some(0), 4));
 }
 
 #[tokio::test]
@@ -149,7 +183,7 @@ async fn the_sampler_is_the_environments() {
         for flag in [SAMPLED, NOT_SAMPLED] {
             get(&format!("{}/work", consumer.url), Some(flag)).await;
         }
-        tokio::task::spawn_blocking(|| consumer.stop()).await.expect("no panic");
+        consumer.stop().await;
         assert_eq!(collector.spans().len(), spans, "{sampler} {argument}");
     }
 }
@@ -165,8 +199,8 @@ async fn untraced_there_is_no_sdk_whatever_the_environment_says() {
     get(&format!("{}/work", traced.url), Some(SAMPLED)).await;
     // The batch span processor has a thread of its own.
     assert_eq!(bare.status("Threads") + 1, traced.status("Threads"));
-    let (status, _) = tokio::task::spawn_blocking(|| bare.stop()).await.expect("no panic");
-    assert_eq!((status.code(), collector.spans().len()), (Some(0), 0));
+    assert_eq!(bare.stop().await.code, Some(0));
+    assert!(collector.spans().is_empty());
 }
 
 #[tokio::test]
@@ -175,9 +209,10 @@ async fn a_collector_that_is_not_there_neither_fails_requests_nor_holds_up_the_e
     let environment = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1")];
     let consumer = Process::consumer(&provider, "--trace otlp", &environment);
     assert_eq!(get(&format!("{}/work", consumer.url), Some(SAMPLED)).await.0, 200);
-    let (status, took) = tokio::task::spawn_blocking(|| consumer.stop()).await.expect("no panic");
-    assert_eq!(status.code(), Some(0));
-    assert!(took < Duration::from_secs(8), "{took:?}");
+    let ended = consumer.stop().await;
+    assert_eq!(ended.code, Some(0));
+    assert!(ended.took < Duration::from_secs(8), "{:?}", ended.took);
+    assert!(ended.complaints.contains("the last spans are lost"), "{}", ended.complaints);
 }
 
 #[tokio::test]
@@ -204,8 +239,12 @@ fn it_can_start_late_die_and_refuse_to_stop() {
     assert!(start.elapsed() >= Duration::from_millis(300));
     drop(late);
 
-    let mut dying = Process::consumer(&provider, "--die-after-s 0.2", &[]);
-    assert_eq!(dying.child.wait().expect("a child").code(), Some(1));
+    let nowhere = "consumer --port 0 --provider http://127.0.0.1:1";
+    let dying = Process::spawn(&format!("{nowhere} --die-after-s 0.2"), &[]);
+    let output = dying.wait_with_output().expect("a child");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(start.elapsed() >= Duration::from_millis(200));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("as told by --die-after-s"));
 
     let mut stubborn = Process::consumer(&provider, "--ignore-sigterm", &[]);
     stubborn.signal(Signal::TERM);
@@ -217,12 +256,8 @@ fn it_can_start_late_die_and_refuse_to_stop() {
 fn a_port_in_use_is_said_so() {
     let provider = Process::provider();
     let port = provider.url.rsplit(':').next().expect("a port");
-    let this = std::env::current_exe().expect("a running test");
-    let output = Command::new(this)
-        .args(["--exact", "demo::tests::processes::be_the_demo", "--ignored", "--nocapture"])
-        .env(WORDS, format!("provider --port {port}"))
-        .output()
-        .expect("a process");
+    let words = format!("provider --port {port}");
+    let output = Process::spawn(&words, &[]).wait_with_output().expect("a process");
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
     assert!(text.contains(&format!("cannot listen on port {port}: choose another")), "{text}");
