@@ -5,5 +5,8 @@
 
 pub mod journal;
 pub mod judge;
+pub mod linux;
 pub mod notices;
+pub mod probe;
 pub mod study;
+pub mod subject;
