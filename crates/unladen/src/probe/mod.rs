@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! Sampler::start(targets, schedule) ── a thread ──▶ one sample a second ──▶ finish() ──▶ Observation
-//!     └── live(): the newest sample, for the screen
+//!     └── viewer(): the newest sample, for the screen
 //! ```
 
 pub mod cpu;
@@ -17,9 +17,12 @@ pub mod observation;
 pub mod sampler;
 pub mod switches;
 pub mod target;
+pub mod throttle;
 pub mod timeline;
+pub mod tree;
+mod watch;
 
-pub use observation::{Live, LiveProcess, Observation};
-pub use sampler::{Sampler, Schedule};
+pub use observation::{Cost, Live, LiveProcess, Observation};
+pub use sampler::{Sampler, Schedule, Viewer};
 pub use target::Target;
 pub use timeline::Row;

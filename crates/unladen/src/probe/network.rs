@@ -1,1 +1,1 @@
-//! To come.
+//! Bytes that a service receives and sends over TCP.
