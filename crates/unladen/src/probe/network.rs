@@ -1,0 +1,1 @@
+//! Bytes that a service receives and sends over TCP.
