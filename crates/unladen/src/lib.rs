@@ -6,4 +6,5 @@
 pub mod journal;
 pub mod judge;
 pub mod notices;
+pub mod report;
 pub mod study;
