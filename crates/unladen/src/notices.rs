@@ -262,8 +262,8 @@ pub enum Notice {
     /// The baseline sends spans.
     #[error("the baseline sent {spans} spans: it is not bare, so what it costs to make them is on both sides")]
     BaselineNotBare {
-        /// Spans.
-        spans: u64,
+        /// How many.
+        spans: String,
     },
     /// Latency moved within the windows.
     #[error(
@@ -283,9 +283,9 @@ pub enum Notice {
         /// Titles of the metrics.
         metrics: String,
         /// Requests needed for the least demanding of them.
-        needed: u64,
+        needed: String,
         /// Requests per run.
-        requests: u64,
+        requests: String,
     },
     /// The two methods come to different verdicts.
     #[error("the cross-check disagrees: Hodges-Lehmann says {rank}, paired t says {t}. Look at the rounds one by one")]
@@ -313,7 +313,7 @@ pub enum Notice {
         /// Variant.
         variant: String,
         /// Unexplained spans, signed.
-        unexplained: i64,
+        unexplained: String,
     },
     /// The number of spans per request was learned from what arrived.
     #[error(

@@ -6,6 +6,7 @@ use unladen_stats::verdict::{Budgeted, Outcome, budgets};
 use super::compare::{Comparison, LEVEL};
 use super::findings::{BudgetFinding, BudgetLine};
 use super::metrics::METRICS;
+use super::words;
 
 /// Limits by metric, as the user wrote them.
 pub type Budgets = IndexMap<String, String>;
@@ -141,7 +142,13 @@ pub(super) fn hold(limits: &Budgets, variants: &mut [Judged<'_>]) -> Result<Vec<
         line.words = if values.is_empty() {
             format!("undecided: a relative limit needs a baseline above zero in {}", finding.title)
         } else {
-            format!("{}: {} {}, the limit is {}", name(outcome), finding.title, finding.words, line.limit)
+            format!(
+                "{}: {} {}, the limit is {}",
+                name(outcome),
+                finding.title,
+                words::estimate(finding, limit.relative),
+                line.limit
+            )
         };
         finding.budget = Some(BudgetFinding {
             limit: line.limit.clone(),

@@ -5,6 +5,7 @@
 //! generator was the bottleneck, and its weakness would be booked on the variant.
 
 use super::evidence::Evidence;
+use super::units;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
 use crate::study::spec::Study;
@@ -42,7 +43,8 @@ pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
 fn bare(evidence: &Evidence<'_>) -> Option<Notice> {
     let declared = evidence.folder.study.variants.get(&evidence.baseline.name).and_then(|it| it.spans_per_request);
     let saved: u64 = evidence.baseline.valid.values().filter_map(|run| run.ledger.as_ref()).map(|it| it.saved).sum();
-    (declared.is_none_or(|spans| spans == 0.0) && saved > 0).then_some(Notice::BaselineNotBare { spans: saved })
+    (declared.is_none_or(|spans| spans == 0.0) && saved > 0)
+        .then_some(Notice::BaselineNotBare { spans: units::count(saved) })
 }
 
 /// Requests that should have been and that were under way on average, in a closed loop.

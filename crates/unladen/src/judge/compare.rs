@@ -51,10 +51,10 @@ pub(super) fn compare(
 /// Mean of the baseline runs of a round, on the scale on which the metric is compared.
 fn mean(metric: &Metric, values: &[f64]) -> Option<f64> {
     let count = values.len() as f64;
-    if values.is_empty() {
-        None
-    } else if metric.compared == Compared::Ratio && values.iter().all(|value| *value > 0.0) {
-        Some((values.iter().map(|value| value.ln()).sum::<f64>() / count).exp())
+    let first = *values.first()?;
+    if metric.compared == Compared::Ratio && values.iter().all(|value| *value > 0.0) {
+        // Relative to the first, so that equal values have exactly themselves as their mean.
+        Some(first * (values.iter().map(|value| (value / first).ln()).sum::<f64>() / count).exp())
     } else {
         Some(values.iter().sum::<f64>() / count)
     }

@@ -81,7 +81,10 @@ pub(super) fn notices(variant: &str, ledger: &LedgerFindings) -> Vec<Notice> {
         notices.push(Notice::BoughtWithLoss { variant: variant.clone(), share: units::share(ledger.loss_ratio) });
     }
     if ratio(ledger.unexplained.unsigned_abs(), ledger.wanted.max(ledger.saved)) > NOTEWORTHY {
-        notices.push(Notice::LedgerUnbalanced { variant: variant.clone(), unexplained: ledger.unexplained });
+        notices.push(Notice::LedgerUnbalanced {
+            variant: variant.clone(),
+            unexplained: units::signed_count(ledger.unexplained),
+        });
     }
     if !ledger.declared && ledger.expected > 0 {
         notices.push(Notice::SpansLearned { variant, spans: ledger.spans_per_request });

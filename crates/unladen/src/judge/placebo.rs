@@ -2,8 +2,8 @@
 //!
 //! The study is void if the placebo surely differs (99 %, Holm over the metrics that decide) in CPU per request, or in what the load
 //! feels first: the median latency of an open loop, the throughput of a closed one. It must differ by more than what
-//! matters, too: a harness that is uneven by a tenth of the margin cannot make a verdict. Other metrics, and less than the
-//! margin, are warnings.
+//! matters, too: a harness that is uneven by a tenth of the margin cannot make a verdict. Less than that is a warning, and
+//! so are other metrics that differ by more.
 
 use unladen_stats::noise;
 use unladen_stats::rank::{Tail, p_value};
@@ -29,7 +29,7 @@ pub(super) fn judge(study: &Study, comparisons: &[Comparison]) -> (Option<Notice
             warnings.push(Notice::PlaceboUneven { metric, words });
         }
     }
-    for comparison in uneven(&others) {
+    for comparison in uneven(&others).into_iter().filter(|it| matters(it)) {
         let (metric, words) = told(comparison);
         warnings.push(Notice::PlaceboUneven { metric, words });
     }

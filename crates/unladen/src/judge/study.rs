@@ -12,7 +12,7 @@ use super::findings::{
     Comparisons, Conclusion, Findings, InstrumentFindings, LoadFindings, NoticeLine, SCHEMA, VariantFindings,
 };
 use super::metrics::{Metric, Of, delivered};
-use super::{checks, ledger, notices, placebo, steady, words, work};
+use super::{checks, ledger, notices, placebo, steady, units, words, work};
 use crate::journal::read::RunFolder;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
@@ -99,7 +99,11 @@ fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Cow<'static, 
     let (shown, hidden): (Vec<_>, Vec<_>) = delivered(evidence.valid()).into_iter().partition(enough);
     if let Some(needed) = hidden.iter().filter_map(|metric| metric.requests_needed()).min().filter(|_| typical > 0.0) {
         let titles = words::list(hidden.iter().map(|metric| metric.title.to_string()));
-        told.push(Notice::TooFewRequests { metrics: titles, needed, requests: typical as u64 });
+        told.push(Notice::TooFewRequests {
+            metrics: titles,
+            needed: units::count(needed),
+            requests: units::count(typical as u64),
+        });
     }
     let open = evidence.folder.study.load.rate.is_some();
     shown.into_iter().filter(|metric| !(open && metric.of == Of::ClosedLoad)).collect()

@@ -32,7 +32,7 @@ impl Scale {
     pub fn of_values(finding: &Finding) -> Self {
         let magnitude = finding.baseline.abs().max(finding.value.abs());
         let scale = Self::of(&finding.unit, magnitude, half_width(finding.difference_low, finding.difference_high));
-        scale.for_counts(finding)
+        scale.telling([finding.difference_low, finding.difference_high]).for_counts(finding)
     }
 
     /// For the difference of a finding alone, in the unit that suits its own size.
@@ -42,7 +42,9 @@ impl Scale {
         let magnitude = ends.into_iter().flatten().map(f64::abs).fold(0.0, f64::max);
         // A difference between two shares is not itself "per cent of the baseline".
         let unit = if finding.unit == "ratio" { "points" } else { &finding.unit };
-        Self::of(unit, magnitude, half_width(finding.difference_low, finding.difference_high)).for_counts(finding)
+        Self::of(unit, magnitude, half_width(finding.difference_low, finding.difference_high))
+            .telling([finding.difference_low, finding.difference_high])
+            .for_counts(finding)
     }
 
     /// For the relative difference of a finding.
@@ -51,6 +53,19 @@ impl Scale {
         let ends = [finding.ratio, finding.ratio_low, finding.ratio_high];
         let magnitude = ends.into_iter().flatten().map(f64::abs).fold(0.0, f64::max);
         percent(magnitude, half_width(finding.ratio_low, finding.ratio_high))
+            .telling([finding.ratio_low, finding.ratio_high])
+    }
+
+    /// An end of an interval that is not 0 is not written as 0 if one or two decimals more can help it: `[0.0, 2.0]` with the
+    /// verdict "costs" would be a riddle.
+    fn telling(self, ends: [Option<f64>; 2]) -> Self {
+        let riddle = |scale: &Self| {
+            let zero =
+                |end: f64| end != 0.0 && (end * scale.factor).abs() < 0.5 * 10_f64.powi(-(scale.decimals as i32));
+            ends.into_iter().flatten().any(zero)
+        };
+        let more = (self.decimals..=3).map(|decimals| Self { decimals, ..self });
+        more.take(3).find(|scale| !riddle(scale)).unwrap_or(self)
     }
 
     /// Things that are counted and came out whole are written whole.
@@ -114,6 +129,14 @@ pub fn share(value: f64) -> String {
     join(&write_number(value * 100.0, decimals, false), "%")
 }
 
+/// A limit that someone chose, as short as it is: `1 %`, `0.5 MiB`.
+#[must_use]
+pub fn chosen(unit: &str, value: f64) -> String {
+    let scale = if unit == "%" { percent(value, None) } else { Scale::of(unit, value, None) };
+    let number = format!("{:.4}", value * scale.factor);
+    join(&group(number.trim_end_matches('0').trim_end_matches('.')), scale.unit)
+}
+
 /// `240,000`.
 #[must_use]
 pub fn count(value: u64) -> String {
@@ -159,11 +182,12 @@ fn prefix(unit: &str, magnitude: f64) -> (f64, &'static str) {
     }
 }
 
-/// Decimals that show two digits of the resolution, or `digits` digits of the magnitude without one; never more than three
-/// nor so many that more than six digits of the magnitude are shown.
+/// Decimals that show two digits of the resolution if it begins with 1, 2 or 3, else one (the rule of the Particle Data Group, about), or
+/// `digits` digits of the magnitude without one; never more than three, nor so many that more than six digits of the
+/// magnitude are shown.
 fn decimals(magnitude: f64, resolution: Option<f64>, digits: i32) -> usize {
     let wanted = match resolution.filter(|step| step.is_finite() && *step > 0.0) {
-        Some(step) => 1 - exponent(step),
+        Some(step) => i32::from(step / 10_f64.powi(exponent(step)) < 3.55) - exponent(step),
         None if magnitude != 0.0 && magnitude.is_finite() => digits - 1 - exponent(magnitude.abs()),
         None => 0,
     };
@@ -233,7 +257,8 @@ mod tests {
     #[test]
     fn the_resolution_decides_the_decimals() {
         let scale = Scale::of("us", 337.0, Some(5.1));
-        assert_eq!((scale.number(337.04), scale.signed(62.15)), ("337.0".to_owned(), "+62.1".to_owned()));
+        assert_eq!((scale.number(337.04), scale.signed(62.15)), ("337".to_owned(), "+62".to_owned()));
+        assert_eq!(Scale::of("us", 337.0, Some(3.2)).signed(-62.15), "−62.1");
         assert_eq!(Scale::of("us", 337.0, Some(51.0)).signed(-62.15), "−62");
         assert_eq!(Scale::of("us", 399_000.0, Some(0.001)).number(399_000.123), "399.000");
         assert_eq!(percent(0.184, Some(0.0145)).signed_with_unit(0.184), "+18.4 %");

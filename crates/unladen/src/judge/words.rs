@@ -4,6 +4,7 @@
 //! "cannot tell" with the range in which the truth lies and what would settle it.
 
 use unladen_stats::estimate::{Estimate, Interval};
+use unladen_stats::plan::MOST_ROUNDS;
 use unladen_stats::verdict::{Verdict, less_than_margin};
 
 use super::findings::{Finding, LedgerFindings, VariantFindings};
@@ -53,10 +54,25 @@ pub(super) fn finding(
         Verdict::CannotTell => {
             let more = match more {
                 Some(rounds) => format!("about {rounds} rounds would settle ±{margin}"),
-                None => format!("more rounds alone will not settle ±{margin}"),
+                None => format!("more than {MOST_ROUNDS} rounds would be needed to settle ±{margin}"),
             };
             format!("cannot tell: {}; {more}", between(interval.low, interval.high, scale))
         }
+    }
+}
+
+/// The estimate with its interval, relative or not: `+18.4 % [16.9, 19.8]`.
+pub(super) fn estimate(finding: &Finding, relative: bool) -> String {
+    let (scale, ends) = if relative {
+        (Scale::of_ratio(finding), (finding.ratio, finding.ratio_low, finding.ratio_high))
+    } else {
+        (Scale::of_difference(finding), (finding.difference, finding.difference_low, finding.difference_high))
+    };
+    match ends {
+        (Some(value), Some(low), Some(high)) => {
+            format!("{} [{}, {}]", scale.signed_with_unit(value), scale.number(low), scale.number(high))
+        }
+        _ => finding.words.clone(),
     }
 }
 
@@ -67,10 +83,10 @@ fn deciding_scale(finding: &Finding) -> Scale {
 
 fn margin(finding: &Finding) -> String {
     if finding.relative {
-        units::share(finding.margin)
+        units::chosen("%", finding.margin)
     } else {
         let unit = if finding.unit == "ratio" { "points" } else { &finding.unit };
-        Scale::of(unit, finding.margin, Some(finding.margin)).with_unit(finding.margin)
+        Scale::of(unit, finding.margin, None).with_unit(finding.margin)
     }
 }
 
@@ -142,17 +158,9 @@ fn amount(finding: &Finding) -> String {
     let difference = finding.difference.unwrap_or_default().abs();
     let what = Scale::of_difference(finding).with_unit(difference);
     let phrase = phrase(finding);
-    match (finding.ratio, finding.ratio_low, finding.ratio_high) {
-        (Some(ratio), Some(low), Some(high)) => {
-            let scale = Scale::of_ratio(finding);
-            format!(
-                "{what} {phrase} ({} [{}, {}])",
-                scale.signed_with_unit(ratio),
-                scale.number(low),
-                scale.number(high)
-            )
-        }
-        _ => format!("{what} {phrase}"),
+    match finding.ratio {
+        Some(_) => format!("{what} {phrase} ({})", estimate(finding, true)),
+        None => format!("{what} {phrase}"),
     }
 }
 

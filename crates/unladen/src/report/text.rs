@@ -9,6 +9,8 @@ use super::view::{self, Row};
 use crate::judge::findings::{Findings, VariantFindings};
 
 const WIDTH: usize = 100;
+/// Longest name in a table; longer ones are cut.
+const NAME: usize = 26;
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
@@ -61,10 +63,10 @@ fn tables(out: &mut Page, findings: &Findings) {
     // One set of column widths, so that the tables line up beneath each other.
     let lines = aligned(&tables);
     let mut lines = lines.iter();
+    out.line("");
+    out.line(&paint(lines.next().map_or("", String::as_str), DIM));
     for (variant, rows) in &tables {
-        let Some(header) = lines.next() else { return };
-        out.line("");
-        out.line(&paint(header, BOLD));
+        out.line(&paint(&view::heading(variant), BOLD));
         for row in rows {
             let Some(line) = lines.next() else { return };
             out.line(&match line.strip_suffix(row.verdict) {
@@ -73,11 +75,11 @@ fn tables(out: &mut Page, findings: &Findings) {
             });
         }
         runs(out, variant);
+        out.line("");
     }
     let detail = findings.variants.iter().flat_map(|variant| &variant.metrics).filter(|it| it.place == "detail");
     let hidden = detail.map(|finding| finding.metric.as_str()).collect::<std::collections::BTreeSet<_>>().len();
     if hidden > 0 {
-        out.line("");
         out.wrapped("", "", &format!("{hidden} more metrics are in report.md, report.html and findings.json."), DIM);
     }
 }
@@ -85,14 +87,14 @@ fn tables(out: &mut Page, findings: &Findings) {
 /// What stands under a table: the ledger, and runs that do not count.
 fn runs(out: &mut Page, variant: &VariantFindings) {
     if let Some(ledger) = &variant.ledger {
-        out.wrapped("spans: ", "       ", &format!("{}.", view::ledger(ledger).join(", ")), Style::new());
+        out.wrapped("  spans: ", "         ", &format!("{}.", view::ledger(ledger).join(", ")), Style::new());
     }
     if variant.valid_runs < variant.runs {
-        let line = format!("runs: {} of {} count.", variant.valid_runs, variant.runs);
-        out.wrapped("", "", &line, AnsiColor::Yellow.on_default());
+        let line = format!("{} of {} runs count.", variant.valid_runs, variant.runs);
+        out.wrapped("  ", "  ", &line, AnsiColor::Yellow.on_default());
     }
     if variant.metrics.is_empty() {
-        out.line("nothing to compare");
+        out.line("  nothing to compare");
     }
 }
 
@@ -100,14 +102,10 @@ fn runs(out: &mut Page, variant: &VariantFindings) {
 fn aligned(tables: &[(&VariantFindings, Vec<Row>)]) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    for (variant, rows) in tables {
-        let heading = shortened(&view::heading(variant), 32);
-        let value = if variant.kind == "placebo" { "placebo" } else { "variant" };
-        table.add_row([heading.as_str(), "baseline", value, "difference", "relative", "verdict"]);
-        for row in rows {
-            let name = shortened(&row.name, 32);
-            table.add_row([name.as_str(), &row.baseline, &row.value, &row.difference, &row.ratio, row.verdict]);
-        }
+    table.add_row(["", "baseline", "variant", "difference", "relative", "verdict"]);
+    for row in tables.iter().flat_map(|(_, rows)| rows) {
+        let name = format!("  {}", shortened(&row.short, NAME));
+        table.add_row([name.as_str(), &row.baseline, &row.value, &row.difference, &row.ratio, row.verdict]);
     }
     for (index, column) in table.column_iter_mut().enumerate() {
         let right = matches!(index, 1 | 2);
@@ -213,13 +211,13 @@ impl Page {
         self.text.push('\n');
     }
 
-    /// Wraps at spaces; `first` stands before the first line, `rest` before the others.
+    /// Wraps at spaces, but not between a number and its unit; `first` stands before the first line, `rest` before the others.
     fn wrapped(&mut self, first: &str, rest: &str, text: &str, style: Style) {
         let mut start = first;
         let mut line = String::new();
         let width = WIDTH - rest.chars().count();
-        for word in text.split_whitespace() {
-            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
+        for piece in pieces(text) {
+            if !line.is_empty() && line.chars().count() + 1 + piece.chars().count() > width {
                 self.line(&format!("{start}{}", paint(&line, style)));
                 line.clear();
                 start = rest;
@@ -227,8 +225,25 @@ impl Page {
             if !line.is_empty() {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(&piece);
         }
         self.line(&format!("{start}{}", paint(&line, style)));
     }
+}
+
+/// Words, units joined to their numbers.
+fn pieces(text: &str) -> Vec<String> {
+    const UNITS: [&str; 9] = ["%", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "/s"];
+    let mut pieces: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        let unit = UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
+        match pieces.last_mut() {
+            Some(last) if unit && last.ends_with(|c: char| c.is_ascii_digit()) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => pieces.push(word.to_owned()),
+        }
+    }
+    pieces
 }

@@ -8,6 +8,8 @@ use crate::judge::units::{self, Scale};
 pub(super) struct Row {
     /// `CPU per request, µs`, with the service if it is one service's.
     pub(super) name: String,
+    /// The name where the row of the whole subject stands above: `· vets, µs`.
+    pub(super) short: String,
     pub(super) baseline: String,
     pub(super) value: String,
     /// `+62.2 [57.1, 67.3]`.
@@ -27,6 +29,10 @@ pub(super) fn row(variant: &VariantFindings, finding: &Finding) -> Row {
     let unit = if scale.unit().is_empty() { String::new() } else { format!(", {}", scale.unit()) };
     Row {
         name: format!("{}{}{}{unit}", finding.title, of(&finding.service), of(&finding.operation)),
+        short: match &finding.service {
+            Some(service) => format!("  · {}{}{unit}", clean(service), of(&finding.operation)),
+            None => format!("{}{unit}", finding.title),
+        },
         baseline: scale.number(finding.baseline),
         value: scale.number(finding.value),
         difference: interval(scale, finding.difference, finding.difference_low, finding.difference_high, ""),
@@ -149,12 +155,13 @@ pub(super) fn delivered(ledger: &LedgerFindings) -> Option<String> {
 /// What the instrument took, in one line.
 pub(super) fn instrument(findings: &Findings) -> Option<String> {
     let instrument = &findings.instrument;
-    let cost =
-        |value: Option<f64>, what: &str| value.map(|it| format!("{} {what}", Scale::of("us", it, None).with_unit(it)));
+    let cost = |before: &str, value: Option<f64>, after: &str| {
+        value.map(|it| format!("{before}{}{after}", Scale::of("us", it, Some(it / 10.0)).with_unit(it)))
+    };
     let mut parts: Vec<String> = [
-        cost(instrument.load_cpu_us_per_request, "of CPU per request for the load generator"),
-        cost(instrument.sink_cpu_us_per_span, "per span for the sink"),
-        cost(instrument.send_lag_p99_us, "late at p99 in the worst run"),
+        cost("load generator ", instrument.load_cpu_us_per_request, " of CPU per request"),
+        cost("sink ", instrument.sink_cpu_us_per_span, " per span"),
+        cost("requests sent ", instrument.send_lag_p99_us, " late at p99 in the worst run"),
     ]
     .into_iter()
     .flatten()
@@ -165,7 +172,7 @@ pub(super) fn instrument(findings: &Findings) -> Option<String> {
     parts.push(
         if instrument.cores_apart { "on cores of its own" } else { "on the same cores as the subject" }.to_owned(),
     );
-    Some(format!("The instrument took {}.", parts.join(", ")))
+    Some(format!("The instrument: {}.", parts.join(", ")))
 }
 
 /// How to read the tables.
@@ -192,8 +199,7 @@ pub(super) fn reading(findings: &Findings) -> Vec<String> {
 
 /// A number as it was given.
 fn plain(number: f64) -> String {
-    let text = format!("{number:.3}");
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    units::chosen("", number)
 }
 
 /// Without control characters: a label must not move the cursor or end the line.
