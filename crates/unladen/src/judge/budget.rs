@@ -113,7 +113,7 @@ pub(super) fn hold(limits: &Budgets, variants: &mut [Judged<'_>]) -> Result<Vec<
             let whole = |it: &Comparison| it.finding.metric == *metric && it.finding.service.is_none();
             let found = judged.comparisons.iter().position(whole);
             let words = match (&judged.refused, found) {
-                (Some(reason), _) => format!("undecided: {reason}"),
+                (Some(reason), _) => reason.clone(),
                 (None, None) => unavailable(metric, judged.comparisons),
                 (None, Some(comparison)) => {
                     decidable.push((lines.len(), index, comparison, limit));
@@ -140,15 +140,9 @@ pub(super) fn hold(limits: &Budgets, variants: &mut [Judged<'_>]) -> Result<Vec<
         let line = &mut lines[line];
         line.outcome = name(outcome).to_owned();
         line.words = if values.is_empty() {
-            format!("undecided: a relative limit needs a baseline above zero in {}", finding.title)
+            format!("a relative limit needs a baseline above zero in {}", finding.title)
         } else {
-            format!(
-                "{}: {} {}, the limit is {}",
-                name(outcome),
-                finding.title,
-                words::estimate(finding, limit.relative),
-                line.limit
-            )
+            format!("{} {}, the limit is {}", finding.title, words::estimate(finding, limit.relative), line.limit)
         };
         finding.budget = Some(BudgetFinding {
             limit: line.limit.clone(),
@@ -175,8 +169,8 @@ fn unavailable(metric: &str, comparisons: &[Comparison]) -> String {
     let measured = comparisons.iter().map(|it| it.finding.metric.as_str());
     let nearest = measured.max_by(|a, b| strsim::jaro_winkler(metric, a).total_cmp(&strsim::jaro_winkler(metric, b)));
     match nearest.filter(|nearest| strsim::jaro_winkler(metric, nearest) > 0.85) {
-        Some(nearest) => format!("undecided: {metric} was not measured; did you mean {nearest}?"),
-        None => format!("undecided: {metric} was not measured in this study"),
+        Some(nearest) => format!("{metric} was not measured; did you mean {nearest}?"),
+        None => format!("{metric} was not measured in this study"),
     }
 }
 

@@ -99,6 +99,13 @@ impl Scale {
         write_number(value * self.factor, self.decimals, true)
     }
 
+    /// A round number on an axis: `+2.5`, `0`.
+    #[must_use]
+    pub fn tick(self, value: f64) -> String {
+        let number = write_number(value * self.factor, 4, true);
+        number.trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+
     /// `62.2 µs`.
     #[must_use]
     pub fn with_unit(self, value: f64) -> String {

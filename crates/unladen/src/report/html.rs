@@ -16,9 +16,9 @@ struct Page<'a> {
     study: &'a str,
     question: &'a str,
     void: Option<&'a str>,
-    answers: Vec<&'a str>,
+    answers: Vec<String>,
     /// The sentence on the noise floor.
-    floor: Vec<&'a str>,
+    floor: Vec<String>,
     setting: String,
     panels: Vec<plot::Panel>,
     variants: Vec<Variant<'a>>,
@@ -84,8 +84,8 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
     environment.render_str(TEMPLATE, Serde(page))
 }
 
-fn words<'a>(conclusions: &[&'a Conclusion]) -> Vec<&'a str> {
-    conclusions.iter().map(|conclusion| conclusion.words.as_str()).collect()
+fn words(conclusions: &[&Conclusion]) -> Vec<String> {
+    conclusions.iter().map(|conclusion| view::glued(&conclusion.words)).collect()
 }
 
 fn variant(variant: &VariantFindings) -> Variant<'_> {

@@ -3,12 +3,12 @@
 use serde::Serialize;
 
 use super::view;
-use crate::judge::findings::{Finding, Findings, VariantFindings};
+use crate::judge::findings::{Finding, Findings, RoundValue, VariantFindings};
 use crate::judge::units::{self, Scale};
 
-/// Width of the axis in the units of the drawing.
-const WIDTH: f64 = 360.0;
-/// Height of a row.
+/// Width of the axis: places are per cent of it.
+const WIDTH: f64 = 100.0;
+/// Height of a row, pixels.
 const ROW: f64 = 26.0;
 
 /// One metric, all variants, one axis.
@@ -17,7 +17,6 @@ pub(super) struct Panel {
     title: String,
     /// What the axis shows: `relative to the baseline`, or the unit.
     axis: String,
-    width: f64,
     height: f64,
     zero: f64,
     /// The noise floor: where the placebo's interval reaches, to both sides.
@@ -45,7 +44,7 @@ struct Mark {
     low: f64,
     middle: f64,
     high: f64,
-    /// One per round.
+    /// One per round; those far out stand at the edge.
     dots: Vec<f64>,
     budget: Option<f64>,
     budget_text: String,
@@ -86,20 +85,22 @@ fn panel(findings: &Findings, metric: &str) -> Option<Panel> {
     if most <= least {
         return None;
     }
-    let axis = Axis::of(least, most);
+    let dots = |finding: &Finding| -> Vec<f64> {
+        let offset = |it: &RoundValue| if relative { it.value / it.baseline - 1.0 } else { it.value - it.baseline };
+        finding.rounds.iter().map(offset).filter(|it| it.is_finite()).collect()
+    };
+    let axis = Axis::of(least, most, all.iter().flat_map(|(_, finding)| dots(finding)));
     let rows = all.iter().zip(0_u8..).filter_map(|((variant, finding), index)| {
         let [low, middle, high] = interval(finding)?;
         let row = view::row(variant, finding);
-        let offset = |round: &crate::judge::findings::RoundValue| {
-            if relative { round.value / round.baseline - 1.0 } else { round.value - round.baseline }
-        };
+        let label = if variant.kind == "placebo" { "noise floor".to_owned() } else { view::clean(&variant.label) };
         Some(Mark {
-            label: if variant.kind == "placebo" { "noise floor".to_owned() } else { view::clean(&variant.label) },
+            label,
             y: ROW * (f64::from(index) + 0.5),
             low: axis.at(low),
             middle: axis.at(middle),
             high: axis.at(high),
-            dots: finding.rounds.iter().map(offset).filter(|it| axis.holds(*it)).map(|it| axis.at(it)).collect(),
+            dots: dots(finding).into_iter().map(|it| axis.at(it)).collect(),
             budget: limit(finding).map(|it| axis.at(it)),
             budget_text: finding.budget.as_ref().map(|it| it.limit.clone()).unwrap_or_default(),
             verdict: row.verdict,
@@ -116,8 +117,11 @@ fn panel(findings: &Findings, metric: &str) -> Option<Panel> {
     });
     Some(Panel {
         title: first.title.clone(),
-        axis: if relative { "relative to the baseline".to_owned() } else { "difference from the baseline".to_owned() },
-        width: WIDTH,
+        axis: match axis.scale(relative, &first.unit).unit() {
+            unit if relative => format!("relative to the baseline, {unit}"),
+            "" => "difference from the baseline".to_owned(),
+            unit => format!("difference from the baseline, {unit}"),
+        },
         height: ROW * rows.len() as f64,
         zero: axis.at(0.0),
         band,
@@ -133,39 +137,37 @@ struct Axis {
 }
 
 impl Axis {
-    /// With some air to both sides.
-    fn of(least: f64, most: f64) -> Self {
-        let air = (most - least) * 0.06;
+    /// Holds everything from `least` to `most` and those of the `dots` that are not far out, with some air.
+    fn of(least: f64, most: f64, dots: impl Iterator<Item = f64>) -> Self {
+        let far = (most - least) * 0.6;
+        let near = dots.filter(|dot| *dot >= least - far && *dot <= most + far);
+        let (least, most) = near.fold((least, most), |(least, most), dot| (least.min(dot), most.max(dot)));
+        let air = (most - least) * 0.05;
         Self { least: least - air, most: most + air }
     }
 
     /// Where a number stands; what lies outside is drawn at the edge.
     fn at(&self, number: f64) -> f64 {
         let place = (number - self.least) / (self.most - self.least) * WIDTH;
-        (place.clamp(0.0, WIDTH) * 10.0).round() / 10.0
+        (place.clamp(0.0, WIDTH) * 100.0).round() / 100.0
     }
 
-    fn holds(&self, number: f64) -> bool {
-        number >= self.least && number <= self.most
+    fn scale(&self, relative: bool, unit: &str) -> Scale {
+        let magnitude = self.least.abs().max(self.most.abs());
+        if relative { units::percent(magnitude, None) } else { Scale::of(unit, magnitude, None) }
     }
 
-    /// Three to six round numbers.
+    /// Two to four round numbers, without their unit, which the title has.
     fn ticks(&self, relative: bool, unit: &str) -> Vec<Tick> {
         let rough = (self.most - self.least) / 4.0;
         let power = 10_f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 5.0, 10.0].into_iter().map(|it| it * power).find(|it| *it >= rough).unwrap_or(rough);
-        let magnitude = self.least.abs().max(self.most.abs());
-        // Ticks are exact: ten times the step as resolution keeps them from getting digits of their own.
-        let scale = if relative {
-            units::percent(magnitude, Some(step * 10.0))
-        } else {
-            Scale::of(unit, magnitude, Some(step * 10.0))
-        };
+        let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|it| it * power).find(|it| *it >= rough).unwrap_or(rough);
+        let scale = self.scale(relative, unit);
         let first = (self.least / step).ceil();
         let count = ((self.most / step).floor() - first) as i32;
         let number = |index: i32| (first + f64::from(index)) * step;
         (0..=count.clamp(0, 12))
-            .map(|index| Tick { x: self.at(number(index)), label: scale.signed_with_unit(number(index)) })
+            .map(|index| Tick { x: self.at(number(index)), label: scale.tick(number(index)) })
             .collect()
     }
 }
@@ -177,24 +179,20 @@ mod tests {
     #[test]
     fn ticks_are_round_and_few() {
         for (least, most, labels) in [
-            (0.0, 0.2, vec!["0 %", "+10 %", "+20 %"]),
-            (-0.012, 0.03, vec!["−1 %", "0 %", "+1 %", "+2 %", "+3 %"]),
-            (-0.9, 0.0, vec!["−75 %", "−50 %", "−25 %", "0 %"]),
+            (0.0, 0.2, &["0", "+10", "+20"][..]),
+            (-0.012, 0.03, &["0", "+2"]),
+            (-0.9, 0.0, &["−75", "−50", "−25", "0"]),
+            (-0.0004, 0.0003, &["−0.04", "−0.02", "0", "+0.02"]),
         ] {
-            let ticks = Axis::of(least, most).ticks(true, "us");
-            assert!((3..=6).contains(&ticks.len()), "{ticks:?}");
-            assert!(ticks.iter().any(|tick| tick.label.starts_with('0')), "{ticks:?}");
-            if labels.len() != 4 {
-                assert_eq!(ticks.iter().map(|tick| tick.label.as_str()).collect::<Vec<_>>(), labels);
-            }
+            let ticks = Axis::of(least, most, std::iter::empty()).ticks(true, "us");
+            assert_eq!(ticks.iter().map(|tick| tick.label.as_str()).collect::<Vec<_>>(), labels);
         }
     }
 
     #[test]
     fn places_stay_on_the_axis() {
-        let axis = Axis::of(-1.0, 1.0);
-        assert!((axis.at(0.0) - WIDTH / 2.0).abs() < 0.1);
+        let axis = Axis::of(-1.0, 1.0, [1.5, 40.0].into_iter());
+        assert!(axis.at(1.5) < WIDTH && axis.at(1.5) > axis.at(1.0));
         assert!(axis.at(99.0) <= WIDTH && axis.at(-99.0) >= 0.0);
-        assert!(!axis.holds(99.0));
     }
 }

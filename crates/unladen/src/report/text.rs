@@ -104,7 +104,7 @@ fn aligned(tables: &[(&VariantFindings, Vec<Row>)]) -> Vec<String> {
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.add_row(["", "baseline", "variant", "difference", "relative", "verdict"]);
     for row in tables.iter().flat_map(|(_, rows)| rows) {
-        let name = format!("  {}", shortened(&row.short, NAME));
+        let name = format!("  {}", view::shortened(&row.short, NAME));
         table.add_row([name.as_str(), &row.baseline, &row.value, &row.difference, &row.ratio, row.verdict]);
     }
     for (index, column) in table.column_iter_mut().enumerate() {
@@ -129,11 +129,10 @@ fn budgets(out: &mut Page, findings: &Findings) {
             "fail" => red(),
             _ => AnsiColor::Yellow.on_default(),
         };
-        let words = line.words.split_once(": ").map_or(line.words.as_str(), |(_, words)| words);
         out.wrapped(
             &paint(&format!("{:<11}", line.outcome), style),
             "           ",
-            &format!("{label}: {}", view::clean(words)),
+            &format!("{label}: {}", view::clean(&line.words)),
             Style::new(),
         );
     }
@@ -190,15 +189,6 @@ fn paint(text: &str, style: Style) -> String {
     format!("{}{text}{}", style.render(), style.render_reset())
 }
 
-/// At most `width` characters, the end cut off.
-fn shortened(text: &str, width: usize) -> String {
-    if text.chars().count() <= width {
-        return text.to_owned();
-    }
-    let start: String = text.chars().take(width - 1).collect();
-    format!("{}…", start.trim_end())
-}
-
 /// Lines of at most [`WIDTH`] columns.
 #[derive(Default)]
 struct Page {
@@ -216,34 +206,17 @@ impl Page {
         let mut start = first;
         let mut line = String::new();
         let width = WIDTH - rest.chars().count();
-        for piece in pieces(text) {
+        for piece in view::glued(text).split(' ') {
             if !line.is_empty() && line.chars().count() + 1 + piece.chars().count() > width {
-                self.line(&format!("{start}{}", paint(&line, style)));
+                self.line(&format!("{start}{}", paint(&line.replace(view::NO_BREAK, " "), style)));
                 line.clear();
                 start = rest;
             }
             if !line.is_empty() {
                 line.push(' ');
             }
-            line.push_str(&piece);
+            line.push_str(piece);
         }
-        self.line(&format!("{start}{}", paint(&line, style)));
+        self.line(&format!("{start}{}", paint(&line.replace(view::NO_BREAK, " "), style)));
     }
-}
-
-/// Words, units joined to their numbers.
-fn pieces(text: &str) -> Vec<String> {
-    const UNITS: [&str; 9] = ["%", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "/s"];
-    let mut pieces: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        let unit = UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
-        match pieces.last_mut() {
-            Some(last) if unit && last.ends_with(|c: char| c.is_ascii_digit()) => {
-                last.push(' ');
-                last.push_str(word);
-            }
-            _ => pieces.push(word.to_owned()),
-        }
-    }
-    pieces
 }

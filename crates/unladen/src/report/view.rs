@@ -202,7 +202,35 @@ fn plain(number: f64) -> String {
     units::chosen("", number)
 }
 
+/// A space at which no line ends.
+pub(super) const NO_BREAK: &str = "\u{a0}";
+
+/// With units held to their numbers, and single spaces.
+pub(super) fn glued(text: &str) -> String {
+    const UNITS: [&str; 9] = ["%", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "/s"];
+    let mut glued = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        let unit = UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
+        if unit && glued.ends_with(|c: char| c.is_ascii_digit()) {
+            glued.push_str(NO_BREAK);
+        } else if !glued.is_empty() {
+            glued.push(' ');
+        }
+        glued.push_str(word);
+    }
+    glued
+}
+
 /// Without control characters: a label must not move the cursor or end the line.
 pub(super) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// At most `width` characters, the end cut off.
+pub(super) fn shortened(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(width - 1).collect();
+    format!("{}…", start.trim_end())
 }

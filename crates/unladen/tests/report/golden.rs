@@ -48,5 +48,9 @@ fn an_effect() {
         budgets: vec![("cpu_per_request", "10%"), ("rss", "50MiB"), ("latency_p99", "20%"), ("heap", "1MiB")],
         ..ladder()
     };
-    check("effect", &findings(&sketch), &[(Format::Text, "txt"), (Format::Markdown, "md"), (Format::Csv, "csv")]);
+    check(
+        "effect",
+        &findings(&sketch),
+        &[(Format::Text, "txt"), (Format::Markdown, "md"), (Format::Csv, "csv"), (Format::Html, "html")],
+    );
 }
