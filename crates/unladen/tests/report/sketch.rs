@@ -7,6 +7,8 @@ use std::path::Path;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use unladen::journal::record::{CpuSource, HostWindow, Ledger, Phases, ProcessRecord, RunRecord, SCHEMA};
+use unladen::judge::findings::Findings;
+use unladen::judge::judge;
 use unladen::notices::Notice;
 use unladen::study::plan::ArmKind;
 use unladen::study::spec::Role;
@@ -246,11 +248,6 @@ impl Sketch {
         }
         yaml
     }
-
-    /// Writes the run folder.
-    pub(crate) fn write(&self, dir: &Path) {
-        write(dir, &self.study(), &self.runs());
-    }
 }
 
 /// Writes a run folder of these runs.
@@ -291,4 +288,11 @@ pub(crate) fn ladder() -> Sketch {
 /// The run does not count.
 pub(crate) fn late(run: &mut RunRecord) {
     run.void = Some(Notice::GeneratorLate { lag_p99_us: 5200.0, limit_us: 1000.0 });
+}
+
+/// The findings of a sketch, by way of a run folder.
+pub(crate) fn findings(sketch: &Sketch) -> Findings {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    write(dir.path(), &sketch.study(), &sketch.runs());
+    judge(dir.path()).expect("a whole run folder")
 }
