@@ -1,3 +1,4 @@
 //! The journal: the append-only record of the runs. Measuring ends here, judging begins here.
 
+pub mod read;
 pub mod record;
