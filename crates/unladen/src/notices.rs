@@ -362,11 +362,7 @@ impl Notice {
             | Self::Steal { .. }
             | Self::OthersBusy { .. }
             | Self::DrainLimit { .. }
-<<<<<<< HEAD
             | Self::Unwritten { .. }
-            | Self::Killed { .. } => Severity::Warning,
-            Self::NoCgroup { .. } => Severity::Note,
-=======
             | Self::Killed { .. }
             | Self::JournalUnreadable { .. }
             | Self::RunNumberTwice { .. }
@@ -388,7 +384,6 @@ impl Notice {
             | Self::NoPlacebo
             | Self::TooFewRequests { .. }
             | Self::SpansLearned { .. } => Severity::Note,
->>>>>>> judge
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod budget;
 pub mod findings;
 pub mod metrics;
 pub mod relabel;
+pub mod so_far;
 pub mod units;
 
 mod checks;
@@ -25,6 +26,7 @@ mod words;
 mod work;
 
 pub use budget::{BudgetError, Budgets};
+pub use so_far::{cpu_us_per_request, so_far};
 use findings::Findings;
 
 /// A study that cannot be judged.

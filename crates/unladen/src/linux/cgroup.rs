@@ -18,6 +18,15 @@ pub enum Version {
     V1,
 }
 
+impl std::fmt::Display for Version {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::V2 => "cgroup v2",
+            Self::V1 => "cgroup v1",
+        })
+    }
+}
+
 /// A control group: its directories. v2 has only `accounting`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgroup {
