@@ -2,7 +2,7 @@
 //!
 //! If there is no effect, a random order within rounds gives every difference either sign with equal chance; then the
 //! ranks of the positive ones sum up as a random subset of 1..=n does, whatever the noise looks like. That is all the
-//! intervals of this crate rest on.
+//! intervals of this crate rest on ([`order`](crate::order) says what the balance of the order takes from it).
 //!
 //! **Ties and zeros.** The statistic is counted on Walsh averages (dᵢ+dⱼ)/2, i ≤ j, strictly beyond the hypothesised
 //! value: an average on the spot counts for neither side. Breaking ties by lot could only raise the count, and the count
