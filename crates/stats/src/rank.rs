@@ -2,7 +2,7 @@
 //!
 //! If there is no effect, a random order within rounds gives every difference either sign with equal chance; then the
 //! ranks of the positive ones sum up as a random subset of 1..=n does, whatever the noise looks like. That is all the
-//! intervals of this crate rest on.
+//! intervals of this crate rest on ([`order`](crate::order) says what the balance of the order takes from it).
 //!
 //! **Ties and zeros.** The statistic is counted on Walsh averages (dᵢ+dⱼ)/2, i ≤ j, strictly beyond the hypothesised
 //! value: an average on the spot counts for neither side. Breaking ties by lot could only raise the count, and the count
@@ -12,7 +12,10 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::level::Level;
+use crate::{
+    arithmetic::{count, middle},
+    level::Level,
+};
 
 /// Largest number of rounds for which the distribution is computed exactly; beyond it the normal approximation with
 /// continuity correction is used, whose ranks are smaller there by less than one in a thousand, to the safe side.
@@ -152,7 +155,7 @@ pub fn p_value(values: &[f64], center: f64, tail: Tail) -> f64 {
     let (mut above, mut below) = (0, 0);
     for (i, &a) in values.iter().enumerate() {
         for &b in &values[i..] {
-            let average = walsh(a, b);
+            let average = middle(a, b);
             above += usize::from(average > center);
             below += usize::from(average < center);
         }
@@ -165,18 +168,12 @@ pub fn p_value(values: &[f64], center: f64, tail: Tail) -> f64 {
     }
 }
 
-/// The mean of two values without overflow. Tests and intervals share it, so that they agree to the last bit.
-pub(crate) fn walsh(a: f64, b: f64) -> f64 {
-    0.5 * a + 0.5 * b
-}
-
 /// Normal approximation of P(T ≤ sum) with continuity correction, for an `n` beyond the exact table.
-#[expect(clippy::cast_precision_loss, reason = "numbers of rounds and of their pairs are far below 2^52")]
 fn normal_at_most(n: usize, sum: usize) -> f64 {
-    let n = n as f64;
+    let n = count(n);
     let mean = n * (n + 1.0) / 4.0;
     let sd = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
-    Normal::standard().cdf((sum as f64 + 0.5 - mean) / sd)
+    Normal::standard().cdf((count(sum) + 0.5 - mean) / sd)
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@
 //! matters. Whatever is not a number ends in [`Verdict::CannotTell`] or [`Outcome::Undecided`], never in a claim.
 
 use crate::{
-    estimate::{Estimate, Interval, Level, count, hodges_lehmann},
+    arithmetic::count,
+    estimate::{Estimate, Interval, Level, hodges_lehmann},
     rank::{self, Tail},
 };
 
@@ -56,6 +57,18 @@ pub enum CrossCheck {
     },
     /// One of them has no interval.
     TooFew,
+}
+
+impl CrossCheck {
+    /// Whether they disagree on there being a difference at all: one claims a cost or a saving and the other does not.
+    ///
+    /// The rest is one of them finding the margin a little nearer than the other, which on quiet noise and 12 rounds
+    /// happens in up to one of ten comparisons.
+    #[must_use]
+    pub fn on_the_effect(self) -> bool {
+        let claims = |verdict| matches!(verdict, Verdict::Costs | Verdict::Saves);
+        matches!(self, Self::Disagree { rank, t } if claims(rank) || claims(t))
+    }
 }
 
 /// Compare the verdict of [`hodges_lehmann`] with that of
@@ -223,7 +236,10 @@ mod tests {
         assert_eq!(check(&rounds), CrossCheck::Agree);
         rounds[3] = 40.0;
         assert_eq!(check(&rounds), CrossCheck::Disagree { rank: Verdict::Costs, t: Verdict::CannotTell });
+        assert!(check(&rounds).on_the_effect());
         assert_eq!(check(&rounds[..5]), CrossCheck::TooFew);
+        let on_the_margin = CrossCheck::Disagree { rank: Verdict::NoDifference, t: Verdict::CannotTell };
+        assert!(!on_the_margin.on_the_effect() && !CrossCheck::Agree.on_the_effect());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use unladen_stats::{
 use crate::{
     alarm, exact_alarms, ranks,
     sheet::{Expected, Sheet},
-    simulation::{Model, Random, Turns, count, differences, rounds_of},
+    simulation::{MODELS, Model, Random, Turns, count, differences, rounds_of},
     times,
 };
 
@@ -81,6 +81,29 @@ pub(crate) fn planning(sheet: &mut Sheet, random: &mut Random, runs: usize) {
         let mean = widths.iter().sum::<f64>() / count(runs);
         let sd = standard_deviation(&widths).expect("many");
         sheet.mean(&format!("{what}, half-width"), Expected::rebuilt(width, 0.0, 0.03 * width), (mean, sd), runs);
+    }
+}
+
+/// What a study of 12 rounds says afterwards that it could have found, from the width of its interval.
+pub(crate) fn hindsight(sheet: &mut Sheet, random: &mut Random, runs: usize) {
+    sheet
+        .title("Effect that a study of 12 rounds says it would have found in 80 %, on average; expected: simulated, %");
+    let found = |sd: f64| plan::smallest_detectable(sd, 12, Level::P95).expect("enough rounds");
+    for model in MODELS {
+        let (mut short_by, mut by_width, mut by_sd) = (Vec::with_capacity(2 * runs), Vec::with_capacity(runs), 0.0);
+        for _ in 0..runs {
+            let values = differences(&Turns::Balanced.rounds(&model.slots(24, random), random));
+            let interval = ranks(&values, Level::P95);
+            short_by.extend([-interval.low, interval.high]);
+            by_width.push(found(plan::implied_sd(&interval, 12, Level::P95).expect("enough rounds")));
+            by_sd += found(standard_deviation(&values).expect("12 values")) / count(runs);
+        }
+        short_by.sort_by(f64::total_cmp);
+        let truth = short_by[short_by.len() * 4 / 5];
+        let mean = by_width.iter().sum::<f64>() / count(runs);
+        let sd = standard_deviation(&by_width).expect("many");
+        sheet.mean(&format!("{model:?}"), Expected::rebuilt(truth, 0.0, truth / 7.0), (mean, sd), runs);
+        println!("{:<58} {:>11} {by_sd:>8.2}", format!("NOT done: {model:?}, from the standard deviation"), "");
     }
 }
 
