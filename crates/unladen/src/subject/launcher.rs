@@ -68,6 +68,9 @@ pub(super) struct Shared {
     closed: AtomicBool,
 }
 
+/// Ends of a process's standard input and output, where they are pipes.
+type Pipes = (Option<ChildStdin>, Option<ChildStdout>);
+
 /// A process whose standard input and output are pipes: a part of the instrument.
 #[derive(Debug)]
 pub struct Piped {
@@ -170,7 +173,7 @@ impl Launcher {
         stdin: Stdio,
         stdout: Stdio,
         stderr: Stdio,
-    ) -> Result<(Running, (Option<ChildStdin>, Option<ChildStdout>)), SubjectError> {
+    ) -> Result<(Running, Pipes), SubjectError> {
         let service = || launch.service.clone();
         if !launch.cwd.is_dir() {
             return Err(SubjectError::WorkingDirectory { service: service(), cwd: launch.cwd.clone() });

@@ -44,6 +44,7 @@ fn child() {
         "hold" => hold(number(0)),
         "serve" => serve(Duration::from_millis(number(0)), Duration::from_millis(number(1))),
         "talk" => talk(number(0)),
+        "talk-and-close" => talk_and_close(number(0), number(1)),
         "launcher" => launcher(arguments[0], arguments[1] == "groups"),
         _ => panic!("no role {role}"),
     }
@@ -188,6 +189,26 @@ fn talk(bytes: u64) {
         left -= now;
     }
     let _peer = reader.join().expect("the reader ends well");
+    say("sent");
+    wait_for_ever();
+}
+
+/// Sends so many bytes to itself over so many connections, each closed before the next is opened.
+fn talk_and_close(bytes: u64, connections: u64) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::io::copy(&mut stream.expect("a connection"), &mut std::io::sink()).expect("bytes come");
+        }
+    });
+    say("ready");
+    std::thread::sleep(PAUSE);
+    let block = vec![7_u8; (bytes / connections) as usize];
+    for _ in 0..connections {
+        let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+        stream.write_all(&block).expect("bytes go");
+    }
     say("sent");
     wait_for_ever();
 }
