@@ -45,6 +45,7 @@ fn child() {
         "serve" => serve(Duration::from_millis(number(0)), Duration::from_millis(number(1))),
         "talk" => talk(number(0)),
         "talk-and-close" => talk_and_close(number(0), number(1)),
+        "nobody" => nobody(arguments[0]),
         "launcher" => launcher(arguments[0], arguments[1] == "groups"),
         _ => panic!("no role {role}"),
     }
@@ -211,6 +212,33 @@ fn talk_and_close(bytes: u64, connections: u64) {
     }
     say("sent");
     wait_for_ever();
+}
+
+/// Starts and stops a service without the right to make control groups.
+fn nobody(folder: &str) {
+    use unladen::subject::cgroups::Mounts;
+    use unladen::subject::{Launch, Launcher, LauncherOptions, Limits};
+    let options = LauncherOptions {
+        random: crate::scratch::random(),
+        limits: true,
+        guard: command("guard", &[]),
+        mounts: Some(Mounts::of_this_process()),
+    };
+    let launcher = Launcher::new(&options).expect("the guard starts");
+    say(&format!("none: {}", launcher.no_cgroups().unwrap_or("there are groups")));
+    let launch = Launch {
+        service: "app".to_owned(),
+        command: ["sleep", "100"].map(str::to_owned).to_vec(),
+        cwd: folder.into(),
+        log: format!("{folder}/app.log").into(),
+        ..Launch::default()
+    };
+    let limits = Limits { memory: Some(1 << 30), ..Limits::default() };
+    let refused = launcher.launch(&Launch { limits, ..launch.clone() }).expect_err("no control groups");
+    say(&format!("limit: {refused}"));
+    let mut running = launcher.launch(&launch).expect("it starts");
+    say(&format!("ended: {}", running.stop(Duration::from_secs(10)).expect("it stops")));
+    launcher.close().expect("nothing is left");
 }
 
 /// A stand-in for unladen that starts services of every kind and then waits to be killed.

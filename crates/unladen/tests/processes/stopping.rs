@@ -67,6 +67,24 @@ fn what_a_service_leaves_running_is_stopped_too() {
 }
 
 #[test]
+fn a_daemon_without_any_trace_is_found_when_the_study_closes() {
+    let script =
+        "setsid sh -c 'setsid env -i sh -c \"echo bare=\\$\\$; exec sleep 306\" & exit 0'; echo ready; exec sleep 307";
+    for groups in [Groups::With, Groups::Without] {
+        let scratch = Scratch::new(groups);
+        let mut running = scratch.launcher.launch(&scratch.shell("parent", script)).expect("it starts");
+        wait_for_log(&mut running, "bare=");
+        let bare = number_in_log(running.log(), "bare").expect("a pid") as u32;
+        running.stop(GRACE).expect("it stops");
+        if running.cgroup().is_some() {
+            assert!(is_gone(bare), "a control group holds everything");
+        }
+        scratch.launcher.close().expect("it closes");
+        assert!(eventually(GRACE, || is_gone(bare)), "{groups:?}: {bare} is left");
+    }
+}
+
+#[test]
 fn dropping_kills_and_the_groups_are_removed() {
     let scratch = Scratch::new(Groups::With);
     let Some(_) = scratch.launcher.cgroup_version() else {
