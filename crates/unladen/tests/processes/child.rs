@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 const ROLE: &str = "--unladen-child=";
 
 /// Between "ready" and the work: time for a first sample.
-const PAUSE: Duration = Duration::from_millis(400);
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// The command that starts this binary in a role.
 pub(crate) fn command(role: &str, arguments: &[&str]) -> Vec<OsString> {

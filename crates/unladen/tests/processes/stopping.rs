@@ -137,10 +137,10 @@ fn limits_hold_and_are_refused_where_they_cannot() {
     assert!(eventually(GRACE, || hungry.alive().is_some()), "200 MiB fit into 40 MiB");
     assert_eq!(hungry.alive(), Some(Ended::OutOfMemory));
 
-    // A tenth of a core for half a second of work: at least 3 seconds even if the first period is free.
+    // A tenth of a core, 10 ms in every 100 ms, for 150 ms of work.
     let limits = Limits { cpus: Some(0.1), ..Limits::default() };
     let mut slow =
-        scratch.launcher.launch(&Launch { limits, ..scratch.child("slow", "burn", &["300"]) }).expect("it starts");
+        scratch.launcher.launch(&Launch { limits, ..scratch.child("slow", "burn", &["150"]) }).expect("it starts");
     wait_for_log(&mut slow, "burned=");
-    assert!(slow.started().elapsed() > Duration::from_secs(2), "{:?}", slow.started().elapsed());
+    assert!(slow.started().elapsed() > Duration::from_secs(1), "{:?}", slow.started().elapsed());
 }
