@@ -62,3 +62,65 @@ impl Family {
         all.iter().filter(|stat| stat.is_alive() && belongs.get(&stat.pid) == Some(&true)).copied().collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stat(pid: u32, parent: u32, session: u32, start_ticks: u64) -> Stat {
+        Stat {
+            pid,
+            state: b'S',
+            parent,
+            group: session,
+            session,
+            user_ticks: 0,
+            system_ticks: 0,
+            waited_user_ticks: 0,
+            waited_system_ticks: 0,
+            threads: 1,
+            start_ticks,
+        }
+    }
+
+    fn pids(family: &Family, all: &[Stat], marked: &[u32]) -> Vec<u32> {
+        let mut pids: Vec<u32> =
+            family.members_among(all, |pid| marked.contains(&pid)).iter().map(|stat| stat.pid).collect();
+        pids.sort_unstable();
+        pids
+    }
+
+    #[test]
+    fn descendants_the_session_and_the_mark_make_a_family() {
+        let family = Family { root: Identity { pid: 10, start_ticks: 100 }, mark: String::new() };
+        let mut all = vec![
+            stat(1, 0, 1, 1),
+            stat(5, 1, 5, 50),
+            // The service, a child, a grandchild in a session of its own, its child.
+            stat(10, 5, 10, 100),
+            stat(11, 10, 10, 101),
+            stat(12, 11, 12, 102),
+            stat(13, 12, 12, 103),
+            // Orphans: one of the session, one with the mark, its child, and a stranger.
+            stat(20, 1, 10, 104),
+            stat(21, 1, 21, 105),
+            stat(22, 21, 22, 106),
+            stat(23, 1, 23, 107),
+        ];
+        assert_eq!(pids(&family, &all, &[21]), vec![10, 11, 12, 13, 20, 21, 22]);
+        // A zombie is nothing to stop, but its children are.
+        all[3].state = b'Z';
+        assert_eq!(pids(&family, &all, &[]), vec![10, 12, 13, 20]);
+        // The first process has ended: its session and what descends from it there is left.
+        all.retain(|stat| stat.pid != 10);
+        all[2].parent = 1;
+        assert_eq!(pids(&family, &all, &[]), vec![12, 13, 20]);
+    }
+
+    #[test]
+    fn a_later_process_with_the_same_pid_is_a_stranger() {
+        let family = Family { root: Identity { pid: 10, start_ticks: 100 }, mark: String::new() };
+        let all = [stat(1, 0, 1, 1), stat(10, 1, 10, 999), stat(11, 10, 10, 1000)];
+        assert_eq!(pids(&family, &all, &[]), Vec::<u32>::new());
+    }
+}

@@ -15,22 +15,21 @@ use crate::linux::{Cgroup, Version};
 pub struct Cpu {
     /// All of it, ns.
     pub total_ns: u64,
-    /// In user mode and in the kernel, ns, where they are told apart. Most kernels share the total out by sampled
-    /// ticks, so the sum is exact and the two are estimates.
-    pub split: Option<(u64, u64)>,
+    /// In user mode and in the kernel, in any unit, where they are told apart. Most kernels sample them by ticks and
+    /// count the total exactly: only their proportion is of use.
+    pub parts: Option<(u64, u64)>,
 }
 
 impl Cpu {
-    /// Shares out an exact total as two less exact parts say.
+    /// The total shared out to user mode and the kernel, ns, by what the parts did since an earlier reading. `None` when
+    /// neither was ever sampled in between.
     #[must_use]
-    pub fn shared(total_ns: u64, user: u64, system: u64) -> Self {
-        let sum = u128::from(user) + u128::from(system);
-        let split = (sum > 0).then(|| {
-            // No overflow: the share is at most the total.
-            let user_ns = (u128::from(total_ns) * u128::from(user) / sum) as u64;
-            (user_ns, total_ns - user_ns)
-        });
-        Self { total_ns, split }
+    pub fn split_since(&self, earlier: &Self, total_ns: u64) -> Option<(u64, u64)> {
+        let (now, before) = (self.parts?, earlier.parts?);
+        let (user, system) = (u128::from(now.0.saturating_sub(before.0)), u128::from(now.1.saturating_sub(before.1)));
+        // No overflow: the share is at most the total.
+        let user_ns = (u128::from(total_ns) * user).checked_div(user + system)? as u64;
+        Some((user_ns, total_ns - user_ns))
     }
 }
 
@@ -80,8 +79,8 @@ impl CpuReader {
             Self::V2(file) => parse_v2(&text(file, &mut [0; 2048])?),
             Self::V1 { usage, parts } => {
                 let total_ns = number(usage)?;
-                let split = parts.as_ref().and_then(|(user, system)| Some((number(user)?, number(system)?)));
-                Some(split.map_or(Cpu { total_ns, split: None }, |(user, system)| Cpu::shared(total_ns, user, system)))
+                let parts = parts.as_ref().and_then(|(user, system)| Some((number(user)?, number(system)?)));
+                Some(Cpu { total_ns, parts })
             }
             Self::Tree => tree.cpu(),
         }
@@ -94,10 +93,7 @@ fn parse_v2(text: &str) -> Option<Cpu> {
         text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
     };
     let total_ns = field("usage_usec")?.checked_mul(1_000)?;
-    Some(match field("user_usec").zip(field("system_usec")) {
-        Some((user, system)) => Cpu::shared(total_ns, user, system),
-        None => Cpu { total_ns, split: None },
-    })
+    Some(Cpu { total_ns, parts: field("user_usec").zip(field("system_usec")) })
 }
 
 /// The whole of a small file that stays open: the kernel makes its text anew for every read from its start.
@@ -115,18 +111,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn v2_is_in_microseconds_and_the_parts_add_up() {
+    fn v2_is_in_microseconds() {
         let text = "usage_usec 1000\nuser_usec 600\nsystem_usec 399\nnr_periods 0\nnr_throttled 0\nthrottled_usec 0\n";
-        let cpu = parse_v2(text).expect("a usage");
-        assert_eq!(cpu.total_ns, 1_000_000);
-        let (user, system) = cpu.split.expect("both parts");
-        assert_eq!((user + system, user), (1_000_000, 1_000_000 * 600 / 999));
+        assert_eq!(parse_v2(text), Some(Cpu { total_ns: 1_000_000, parts: Some((600, 399)) }));
         assert_eq!(parse_v2("user_usec 1\n"), None);
     }
 
     #[test]
-    fn parts_that_were_never_sampled_are_unknown_not_zero() {
-        assert_eq!(Cpu::shared(500, 0, 0), Cpu { total_ns: 500, split: None });
-        assert_eq!(Cpu::shared(u64::MAX, u64::MAX, u64::MAX).split.map(|(user, _)| user), Some(u64::MAX / 2));
+    fn the_parts_add_up_to_the_total_and_are_unknown_when_never_sampled() {
+        let cpu = |parts| Cpu { total_ns: 0, parts };
+        for (before, now, total_ns, expected) in [
+            (Some((0, 0)), Some((600, 399)), 1_000_000, Some((600_600, 399_400))),
+            (Some((600, 399)), Some((601, 400)), 7, Some((3, 4))),
+            (Some((1, 1)), Some((1, 1)), 500, None),
+            (None, Some((1, 1)), 500, None),
+            (Some((0, 0)), Some((u64::MAX, u64::MAX)), u64::MAX, Some((u64::MAX / 2, u64::MAX / 2 + 1))),
+        ] {
+            assert_eq!(cpu(now).split_since(&cpu(before), total_ns), expected, "{before:?} → {now:?}");
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::host::{Host, HostReader};
+use super::network::{Bytes, Network};
 use super::observation::{Cost, Live, Observation};
 use super::target::Target;
 use super::timeline::Row;
@@ -114,6 +115,8 @@ struct Observer {
     schedule: Schedule,
     watches: Vec<Watch>,
     reader: HostReader,
+    /// Since the window's start.
+    network: Option<Network>,
     last_host: Option<(u64, Host)>,
     start_host: Option<HostEdge>,
     end_host: Option<HostEdge>,
@@ -129,6 +132,7 @@ impl Observer {
             schedule,
             watches: targets.into_iter().map(Watch::new).collect(),
             reader: HostReader::new(),
+            network: None,
             last_host: None,
             start_host: None,
             end_host: None,
@@ -176,15 +180,27 @@ impl Observer {
             }
             self.last_host = Some((at_ns, host));
         }
-        for (watch, step) in self.watches.iter_mut().zip(steps) {
-            let pids = watch.pids();
-            let (process, newly_gone) = watch.read_rest(place, step, &pids, t_s, &mut self.rows);
+        let pids: Vec<Vec<u32>> = self.watches.iter().map(Watch::pids).collect();
+        let bytes = self.network_bytes(place, &pids);
+        for (((watch, step), pids), bytes) in self.watches.iter_mut().zip(steps).zip(&pids).zip(bytes) {
+            watch.network = bytes;
+            let (process, newly_gone) = watch.read_rest(place, step, pids, t_s, &mut self.rows);
             if newly_gone {
                 self.vanished.push((process.service.clone(), process.replica, t_s));
             }
             live.processes.push(process);
         }
         *self.viewer.lock() = Some(live);
+    }
+
+    /// Bytes of every target since the window's start; `None` before it.
+    fn network_bytes(&mut self, place: Place, pids: &[Vec<u32>]) -> Vec<Option<Bytes>> {
+        if place == Place::Start {
+            self.network = Some(Network::new(pids.len()));
+        }
+        let Some(network) = &mut self.network else { return vec![None; pids.len()] };
+        network.sample(pids, place == Place::Start);
+        network.bytes()
     }
 
     fn host_rows(&mut self, at_ns: u64, t_s: f64, host: &Host, live: &mut Live) {

@@ -88,7 +88,7 @@ impl Tree {
         let total_ns = self.unclaimed_ns + self.seen.values().map(|one| one.own_ns + one.waited_ns).sum::<u64>();
         let user = self.seen.values().map(|one| one.user_ticks).sum();
         let system = self.seen.values().map(|one| one.system_ticks).sum();
-        ever.then(|| Cpu::shared(total_ns, user, system))
+        ever.then_some(Cpu { total_ns, parts: Some((user, system)) })
     }
 
     /// The processes that the last [`Self::cpu`] saw.

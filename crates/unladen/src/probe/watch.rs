@@ -2,6 +2,7 @@
 
 use super::cpu::{Cpu, CpuReader};
 use super::memory::{Memory, pss};
+use super::network::Bytes;
 use super::observation::LiveProcess;
 use super::switches::Switches;
 use super::target::Target;
@@ -30,6 +31,8 @@ pub(super) struct Watch {
     peak: Option<u64>,
     pss: Option<u64>,
     threads: Option<u64>,
+    /// Since the window's start.
+    pub(super) network: Option<Bytes>,
     vanished: bool,
 }
 
@@ -86,6 +89,7 @@ impl Watch {
             peak: None,
             pss: None,
             threads: None,
+            network: None,
             vanished: false,
         }
     }
@@ -155,6 +159,8 @@ impl Watch {
             ("cpu_cores", cores),
             ("rss", live.rss.map(|bytes| bytes as f64)),
             ("threads", live.threads.map(|threads| threads as f64)),
+            ("network_received", self.network.map(|bytes| bytes.received as f64)),
+            ("network_sent", self.network.map(|bytes| bytes.sent as f64)),
         ];
         rows.extend(values.into_iter().filter_map(|(metric, value)| Some(self.row(t_s, metric, value?))));
         (live, newly_gone)
@@ -189,33 +195,29 @@ impl Watch {
     }
 
     /// CPU time over the window, ns.
-    pub(super) fn cpu_ns(&self, window: (u64, u64)) -> Option<u64> {
-        self.cpu_over(window).map(|cpu| cpu.total_ns)
+    pub(super) fn cpu_ns(&self, (start_ns, end_ns): (u64, u64)) -> Option<u64> {
+        let (start, end) = self.edges()?;
+        let used = end.cpu.total_ns.saturating_sub(start.cpu.total_ns);
+        Some(to_window(used, end.at_ns.saturating_sub(start.at_ns), end_ns.saturating_sub(start_ns)))
     }
 
-    fn cpu_over(&self, (start_ns, end_ns): (u64, u64)) -> Option<Cpu> {
-        let (start, end) = (self.start.as_ref()?.reading?, self.end.as_ref()?.reading?);
-        let used = end.cpu.total_ns.saturating_sub(start.cpu.total_ns);
-        let total_ns = to_window(used, end.at_ns.saturating_sub(start.at_ns), end_ns.saturating_sub(start_ns));
-        let parts = start.cpu.split.zip(end.cpu.split);
-        Some(parts.map_or(Cpu { total_ns, split: None }, |(start, end)| {
-            Cpu::shared(total_ns, end.0.saturating_sub(start.0), end.1.saturating_sub(start.1))
-        }))
+    fn edges(&self) -> Option<(Reading, Reading)> {
+        self.start.as_ref()?.reading.zip(self.end.as_ref()?.reading)
     }
 
     /// The record of the window.
     pub(super) fn record(&self, window: (u64, u64)) -> ProcessRecord {
-        let cpu = self.cpu_over(window);
+        let cpu_ns = self.cpu_ns(window);
         let edges = self.start.as_ref().zip(self.end.as_ref());
         let switches = edges.and_then(|(start, end)| end.switches.since(&start.switches));
-        let split = cpu.and_then(|cpu| cpu.split);
+        let split = self.edges().zip(cpu_ns).and_then(|((start, end), ns)| end.cpu.split_since(&start.cpu, ns));
         ProcessRecord {
             service: self.target.service.clone(),
             replica: self.target.replica,
             role: self.target.role,
             pid: self.target.family.root.pid,
             cpu_source: self.cpu.source(),
-            cpu_ns: cpu.map(|cpu| cpu.total_ns),
+            cpu_ns,
             cpu_user_ns: split.map(|(user, _)| user),
             cpu_system_ns: split.map(|(_, system)| system),
             rss: median(&self.rss),
@@ -224,6 +226,8 @@ impl Watch {
             threads: self.threads,
             voluntary_switches: switches.map(|(voluntary, _)| voluntary),
             involuntary_switches: switches.map(|(_, involuntary)| involuntary),
+            network_received: self.network.map(|bytes| bytes.received),
+            network_sent: self.network.map(|bytes| bytes.sent),
             throttled_ns: edges.and_then(|(start, end)| Throttle::between(&start.throttled, &end.throttled)),
             ended: if self.vanished { "ended in the window" } else { "running" }.to_owned(),
             ..ProcessRecord::default()

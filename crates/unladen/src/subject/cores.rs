@@ -87,20 +87,20 @@ mod tests {
 
     #[test]
     fn cores_are_divided_whole_and_the_subject_never_gets_the_smaller_part() {
+        struct Row(&'static str, &'static [&'static str], usize, &'static str, &'static str, bool, bool);
         // available, cores, wanted → instrument, subject, apart, shares a core
-        let table: [(&str, &[&str], usize, &str, &str, bool, bool); 9] = [
-            ("0", &["0"], 1, "0", "0", false, true),
-            ("0-1", &["0", "1"], 1, "0", "1", true, false),
-            ("0-1", &["0-1"], 1, "0", "1", true, true),
-            ("0-3", &["0,2", "1,3"], 1, "0,2", "1,3", true, false),
-            ("0-3", &["0", "1", "2", "3"], 1, "0", "1-3", true, false),
-            ("0-3", &["0", "1", "2", "3"], 9, "0-1", "2-3", true, false),
+        for Row(available, cores, wanted, instrument, subject, apart, shares_core) in [
+            Row("0", &["0"], 1, "0", "0", false, true),
+            Row("0-1", &["0", "1"], 1, "0", "1", true, false),
+            Row("0-1", &["0-1"], 1, "0", "1", true, true),
+            Row("0-3", &["0,2", "1,3"], 1, "0,2", "1,3", true, false),
+            Row("0-3", &["0", "1", "2", "3"], 1, "0", "1-3", true, false),
+            Row("0-3", &["0", "1", "2", "3"], 9, "0-1", "2-3", true, false),
             // A mask that leaves one thread of each core.
-            ("2-3", &["0,2", "1,3"], 1, "2", "3", true, false),
-            ("4,6-7", &[], 1, "4", "6-7", true, false),
-            ("0-7", &["0,4", "1,5", "2,6", "3,7"], 2, "0-1,4-5", "2-3,6-7", true, false),
-        ];
-        for (available, cores, wanted, instrument, subject, apart, shares_core) in table {
+            Row("2-3", &["0,2", "1,3"], 1, "2", "3", true, false),
+            Row("4,6-7", &[], 1, "4", "6-7", true, false),
+            Row("0-7", &["0,4", "1,5", "2,6", "3,7"], 2, "0-1,4-5", "2-3,6-7", true, false),
+        ] {
             let topology = Topology { cores: cores.iter().map(|core| set(core)).collect() };
             let expected = Partition { subject: set(subject), instrument: set(instrument), apart, shares_core };
             assert_eq!(partition(&set(available), &topology, wanted), expected, "{available} of {cores:?}");

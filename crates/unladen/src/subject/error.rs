@@ -83,8 +83,8 @@ pub enum SubjectError {
         /// Why.
         reason: String,
     },
-    /// The control group of the service cannot be made although there is a usable hierarchy.
-    #[error("cannot make a control group for {service} at {} ({source}). Is another tool changing the hierarchy?", path.display())]
+    /// The control group of the service cannot be made or removed although there is a usable hierarchy.
+    #[error("the control group of {service} cannot be changed: {} ({source}). Is another tool working on the hierarchy?", path.display())]
     Cgroup {
         /// Service.
         service: String,

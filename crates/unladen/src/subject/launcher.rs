@@ -68,6 +68,9 @@ pub(super) struct Shared {
     closed: AtomicBool,
 }
 
+/// Ends of a process's standard input and output, where they are pipes.
+type Pipes = (Option<ChildStdin>, Option<ChildStdout>);
+
 /// A process whose standard input and output are pipes: a part of the instrument.
 #[derive(Debug)]
 pub struct Piped {
@@ -170,7 +173,7 @@ impl Launcher {
         stdin: Stdio,
         stdout: Stdio,
         stderr: Stdio,
-    ) -> Result<(Running, (Option<ChildStdin>, Option<ChildStdout>)), SubjectError> {
+    ) -> Result<(Running, Pipes), SubjectError> {
         let service = || launch.service.clone();
         if !launch.cwd.is_dir() {
             return Err(SubjectError::WorkingDirectory { service: service(), cwd: launch.cwd.clone() });
@@ -180,10 +183,11 @@ impl Launcher {
         let program = program::find(launch, word)?;
         let cpus = wanted_cpus(launch)?;
         let cgroup = self.make_cgroup(launch)?;
-        let entrance = match &cgroup {
-            None => None,
-            Some(cgroup) => Some(Cgroups::open(cgroup).map_err(|refused| refusal(launch, refused))?),
-        };
+        let withdraw = || cgroup.as_ref().map(crate::linux::Cgroup::remove);
+        let entrance = cgroup.as_ref().map(Cgroups::open).transpose().map_err(|refused| {
+            withdraw();
+            refusal(launch, refused)
+        })?;
 
         let number = self.shared.started.fetch_add(1, Ordering::Relaxed);
         let mark = format!("{}/{number}-{}-{}", self.shared.id, launch.service, launch.replica);
@@ -214,10 +218,12 @@ impl Launcher {
         let spawned = reaper::spawn(&mut command);
         drop(entrance);
         let mut child = spawned.map_err(|source| {
-            if let Some(cgroup) = &cgroup {
-                let _ = cgroup.remove();
+            withdraw();
+            match (source.raw_os_error(), &cpus) {
+                // The one call between fork and exec that can find its argument invalid: setting the affinity.
+                (Some(libc::EINVAL), Some(wanted)) => cpus_error(launch, wanted, "those of its cpuset"),
+                _ => program::start_error(launch, &program, source),
             }
-            program::start_error(launch, &program, source)
         })?;
         let pipes = (child.stdin.take(), child.stdout.take());
         let pid = child.id();
@@ -260,8 +266,11 @@ impl Shared {
         let prefix = format!("{}/", self.id);
         for stat in process::all() {
             if stat.is_alive() && process::environment_starts(stat.pid, MARK, &prefix) {
-                stat.identity().signal(rustix::process::Signal::KILL)?;
+                let _ = stat.identity().signal(rustix::process::Signal::KILL);
             }
+        }
+        if self.cgroups.is_none() {
+            reaper::kill_unmarked_orphans();
         }
         reaper::reap_orphans();
         outcome?;
@@ -280,11 +289,11 @@ fn wanted_cpus(launch: &Launch) -> Result<Option<CpuSet>, SubjectError> {
     if wanted.intersection(&possible).len() == wanted.len() && !wanted.is_empty() {
         return Ok(Some(wanted.clone()));
     }
-    Err(SubjectError::Cpus {
-        service: launch.service.clone(),
-        wanted: wanted.to_string(),
-        allowed: possible.to_string(),
-    })
+    Err(cpus_error(launch, wanted, &possible.to_string()))
+}
+
+fn cpus_error(launch: &Launch, wanted: &CpuSet, allowed: &str) -> SubjectError {
+    SubjectError::Cpus { service: launch.service.clone(), wanted: wanted.to_string(), allowed: allowed.to_owned() }
 }
 
 fn open_log(launch: &Launch) -> Result<File, SubjectError> {

@@ -1,7 +1,7 @@
 //! When a process counts as ready: it answers over HTTP, accepts a connection, or has said so in its log.
 
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -46,6 +46,7 @@ pub(super) fn wait(
 ) -> Result<Duration, SubjectError> {
     let mut open = conditions(running.service(), readiness)?;
     let deadline = running.started() + readiness.timeout;
+    let mut last = running.started();
     loop {
         if let Some(ended) = running.alive() {
             return Err(SubjectError::DiedAtStart {
@@ -58,11 +59,17 @@ pub(super) fn wait(
         if interrupted.load(Ordering::Relaxed) {
             return Err(SubjectError::Interrupted { service: running.service().to_owned() });
         }
-        open.retain_mut(|condition| !condition.holds(running));
+        open.retain_mut(|condition| match condition.holds(running) {
+            Some(since) => {
+                last = last.max(since);
+                false
+            }
+            None => true,
+        });
         if open.is_empty() {
             // A process that has died in the meantime would otherwise pass for ready: another one answers on its port.
             if running.alive().is_none() {
-                return Ok(running.started().elapsed());
+                return Ok(last - running.started());
             }
             continue;
         }
@@ -118,27 +125,10 @@ fn conditions(service: &str, readiness: &Readiness) -> Result<Vec<Condition>, Su
 }
 
 impl Condition {
-    fn holds(&mut self, running: &mut Running) -> bool {
-        match self {
-            Self::Alive => running.started().elapsed() >= ALIVE,
-            Self::Tcp { address, seen } => match connect(address) {
-                Ok(_) => true,
-                Err(error) => {
-                    *seen = error.to_string();
-                    false
-                }
-            },
-            Self::Http { host, path, address, seen, .. } => match get(address, host, path) {
-                Ok(status) if status < 400 => true,
-                Ok(status) => {
-                    *seen = format!("it answers {status}");
-                    false
-                }
-                Err(error) => {
-                    *seen = error.to_string();
-                    false
-                }
-            },
+    /// When it was seen to hold; `None` if it does not.
+    fn holds(&mut self, running: &Running) -> Option<Instant> {
+        let (outcome, seen) = match self {
+            Self::Alive => return (running.started().elapsed() >= ALIVE).then(Instant::now),
             Self::Log { text, offset, line } => {
                 // A log that cannot be read holds nothing yet; it is there, the launch has made it.
                 let new = running.log_since(*offset).unwrap_or_default();
@@ -149,9 +139,18 @@ impl Condition {
                 if let Some(end) = line.iter().rposition(|&byte| byte == b'\n') {
                     line.drain(..=end);
                 }
-                found
+                return found.then(Instant::now);
             }
-        }
+            Self::Tcp { address, seen } => (connect(address).map(|_| Instant::now()), seen),
+            Self::Http { host, path, address, seen, .. } => {
+                let answer = get(address, host, path).and_then(|(status, at)| match status {
+                    400.. => Err(io::Error::other(format!("it answers {status}"))),
+                    _ => Ok(at),
+                });
+                (answer, seen)
+            }
+        };
+        outcome.inspect_err(|error| *seen = error.to_string()).ok()
     }
 
     fn missing(&self) -> String {
@@ -167,8 +166,8 @@ impl Condition {
 /// Connects to the first address of a name that accepts.
 fn connect(address: &str) -> io::Result<TcpStream> {
     let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
-    for address in address.to_socket_addrs()?.collect::<Vec<SocketAddr>>() {
-        match TcpStream::connect_timeout(&address, ANSWER) {
+    for address in address.to_socket_addrs()? {
+        match connect_to(address) {
             Ok(stream) => return Ok(stream),
             Err(error) => last = error,
         }
@@ -176,9 +175,42 @@ fn connect(address: &str) -> io::Result<TcpStream> {
     Err(last)
 }
 
-/// Asks once and returns the status. The answer's body is read as far as it comes at once, so that the server does not
-/// log a reset connection.
-fn get(address: &str, host: &str, path: &str) -> io::Result<u16> {
+/// Connects from a port that is not the one connected to. The kernel may pick that very port as long as nobody listens:
+/// the connection would then be to itself, pass for a service that accepts, and keep the port from the service.
+fn connect_to(address: SocketAddr) -> io::Result<TcpStream> {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, getsockname, socket_with, sockopt};
+    let (family, any): (_, SocketAddr) = match address {
+        SocketAddr::V4(_) => (AddressFamily::INET, (Ipv4Addr::UNSPECIFIED, 0).into()),
+        SocketAddr::V6(_) => (AddressFamily::INET6, (Ipv6Addr::UNSPECIFIED, 0).into()),
+    };
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = loop {
+        let socket = socket_with(family, SocketType::STREAM, flags, None)?;
+        bind(&socket, &any)?;
+        let own = SocketAddr::try_from(getsockname(&socket)?)?;
+        if own.port() != address.port() {
+            break socket;
+        }
+    };
+    match connect(&socket, &address) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::INPROGRESS) => {
+            let limit = Timespec { tv_sec: ANSWER.as_secs().cast_signed(), tv_nsec: 0 };
+            if poll(&mut [PollFd::new(&socket, PollFlags::OUT)], Some(&limit))? == 0 {
+                return Err(io::Error::new(io::ErrorKind::TimedOut, "no answer to the connection request"));
+            }
+            sockopt::socket_error(&socket)??;
+        }
+        Err(error) => return Err(error.into()),
+    }
+    let stream = TcpStream::from(socket);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
+}
+
+/// Asks once; returns the status and the instant at which it was there.
+fn get(address: &str, host: &str, path: &str) -> io::Result<(u16, Instant)> {
     let mut stream = connect(address)?;
     stream.set_read_timeout(Some(ANSWER))?;
     stream.set_write_timeout(Some(ANSWER))?;
@@ -194,15 +226,68 @@ fn get(address: &str, host: &str, path: &str) -> io::Result<u16> {
             read => answer.extend_from_slice(&buffer[..read]),
         }
     }
+    let at = Instant::now();
     let line = String::from_utf8_lossy(&answer);
-    let not_http = || io::Error::new(io::ErrorKind::InvalidData, "what it answers is not HTTP");
     let status = line.strip_prefix("HTTP/").and_then(|rest| rest.split(' ').nth(1)).and_then(|code| code.get(..3));
-    let status = status.and_then(|code| code.parse().ok()).ok_or_else(not_http)?;
+    let status = status
+        .and_then(|code| code.parse().ok())
+        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "what it answers is not HTTP"))?;
+    // The rest is read as far as it comes soon, so that the server does not see a reset connection.
     stream.set_read_timeout(Some(Duration::from_millis(20)))?;
     for _ in 0..16 {
         if !matches!(stream.read(&mut buffer), Ok(read) if read > 0) {
             break;
         }
     }
-    Ok(status)
+    Ok((status, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Answers one connection with a text and returns what was asked.
+    fn answer(text: &'static str) -> (String, std::thread::JoinHandle<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address").to_string();
+        let server = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a connection");
+            let mut buffer = [0_u8; 1024];
+            let read = stream.read(&mut buffer).expect("a request");
+            stream.write_all(text.as_bytes()).expect("it is read");
+            String::from_utf8_lossy(&buffer[..read]).into_owned()
+        });
+        (address, server)
+    }
+
+    #[test]
+    fn the_status_is_read_from_any_version_of_http() {
+        for (text, expected) in [
+            ("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", Some(200)),
+            ("HTTP/1.0 301 Moved\r\n\r\n", Some(301)),
+            ("HTTP/1.1 503\r\n\r\n", Some(503)),
+            ("SSH-2.0-OpenSSH_9.2\r\n", None),
+            ("", None),
+            ("HTTP/1.1 9\r\n", None),
+        ] {
+            let (address, server) = answer(text);
+            let status = get(&address, "a.test", "/x?y=1").ok().map(|(status, _)| status);
+            assert_eq!(status, expected, "{text:?}");
+            let request = server.join().expect("the server ends well");
+            assert!(request.starts_with("GET /x?y=1 HTTP/1.1\r\nHost: a.test\r\n"), "{request}");
+        }
+    }
+
+    #[test]
+    fn nobody_there_is_refused_however_often_it_is_tried() {
+        let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
+        // Without care, one in some 28,000 attempts connects to itself.
+        for _ in 0..2_000 {
+            let error = connect(&format!("127.0.0.1:{port}")).expect_err("nobody listens");
+            assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        }
+        assert_eq!(connect("localhost:0").expect_err("no such port").kind(), io::ErrorKind::ConnectionRefused);
+    }
 }

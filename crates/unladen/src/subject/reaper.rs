@@ -8,9 +8,10 @@ use std::io;
 use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Pid, WaitOptions, waitpid};
+use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
 use crate::linux::process::{self, Stat};
+use crate::linux::tree::MARK;
 
 /// Children that are waited for by whoever started them.
 static AWAITED: Mutex<Option<HashSet<u32>>> = Mutex::new(None);
@@ -31,18 +32,32 @@ pub(super) fn forget(pid: u32) {
 /// Reaps all orphans that have ended.
 pub(super) fn reap_orphans() {
     let awaited = awaited();
-    let me = std::process::id();
-    let Some(own_session) = Stat::read(me).map(|stat| stat.session) else { return };
-    for stat in process::all() {
-        let orphan = stat.parent == me && !stat.is_alive() && stat.session != own_session;
-        let waited_for = awaited.as_ref().is_some_and(|pids| pids.contains(&stat.pid));
-        if orphan
-            && !waited_for
-            && let Some(pid) = i32::try_from(stat.pid).ok().and_then(Pid::from_raw)
-        {
+    for orphan in orphans(awaited.as_ref()).iter().filter(|stat| !stat.is_alive()) {
+        if let Some(pid) = i32::try_from(orphan.pid).ok().and_then(Pid::from_raw) {
             let _ = waitpid(Some(pid), WaitOptions::NOHANG);
         }
     }
+}
+
+/// Kills living orphans that carry no mark of any study: a daemon that has left its session, forked away and cleared its
+/// environment. Only that unladen is its parent now gives it away.
+pub(super) fn kill_unmarked_orphans() {
+    let awaited = awaited();
+    for orphan in orphans(awaited.as_ref()).iter().filter(|stat| stat.is_alive()) {
+        if !process::environment_starts(orphan.pid, MARK, "") {
+            let _ = orphan.identity().signal(Signal::KILL);
+        }
+    }
+}
+
+/// Children of this process in sessions of their own that nobody waits for.
+fn orphans(awaited: Option<&HashSet<u32>>) -> Vec<Stat> {
+    let me = std::process::id();
+    let Some(own_session) = Stat::read(me).map(|stat| stat.session) else { return Vec::new() };
+    let is_orphan = |stat: &Stat| {
+        stat.parent == me && stat.session != own_session && awaited.is_none_or(|pids| !pids.contains(&stat.pid))
+    };
+    process::all().into_iter().filter(is_orphan).collect()
 }
 
 fn awaited() -> MutexGuard<'static, Option<HashSet<u32>>> {

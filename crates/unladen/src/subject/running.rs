@@ -17,7 +17,7 @@ use super::launcher::Shared;
 use super::ready::{self, Readiness};
 use super::reaper;
 use crate::linux::Cgroup;
-use crate::linux::process::Identity;
+use crate::linux::process::{Identity, Stat};
 use crate::linux::tree::Family;
 
 /// How long SIGKILL may take to take effect before a process counts as unstoppable.
@@ -191,7 +191,7 @@ impl Running {
             Some(cgroup) => {
                 cgroup.processes().into_iter().filter_map(Identity::of).filter(Identity::is_alive).collect()
             }
-            None => self.family.members().iter().map(super::super::linux::process::Stat::identity).collect(),
+            None => self.family.members().iter().map(Stat::identity).collect(),
         }
     }
 

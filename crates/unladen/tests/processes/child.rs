@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 const ROLE: &str = "--unladen-child=";
 
 /// Between "ready" and the work: time for a first sample.
-const PAUSE: Duration = Duration::from_millis(400);
+const PAUSE: Duration = Duration::from_millis(200);
 
 /// The command that starts this binary in a role.
 pub(crate) fn command(role: &str, arguments: &[&str]) -> Vec<OsString> {
@@ -44,6 +44,8 @@ fn child() {
         "hold" => hold(number(0)),
         "serve" => serve(Duration::from_millis(number(0)), Duration::from_millis(number(1))),
         "talk" => talk(number(0)),
+        "talk-and-close" => talk_and_close(number(0), number(1)),
+        "nobody" => nobody(arguments[0]),
         "launcher" => launcher(arguments[0], arguments[1] == "groups"),
         _ => panic!("no role {role}"),
     }
@@ -190,6 +192,53 @@ fn talk(bytes: u64) {
     let _peer = reader.join().expect("the reader ends well");
     say("sent");
     wait_for_ever();
+}
+
+/// Sends so many bytes to itself over so many connections, each closed before the next is opened.
+fn talk_and_close(bytes: u64, connections: u64) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::io::copy(&mut stream.expect("a connection"), &mut std::io::sink()).expect("bytes come");
+        }
+    });
+    say("ready");
+    std::thread::sleep(PAUSE);
+    let block = vec![7_u8; (bytes / connections) as usize];
+    for _ in 0..connections {
+        let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+        stream.write_all(&block).expect("bytes go");
+    }
+    say("sent");
+    wait_for_ever();
+}
+
+/// Starts and stops a service without the right to make control groups.
+fn nobody(folder: &str) {
+    use unladen::subject::cgroups::Mounts;
+    use unladen::subject::{Launch, Launcher, LauncherOptions, Limits};
+    let options = LauncherOptions {
+        random: crate::scratch::random(),
+        limits: true,
+        guard: command("guard", &[]),
+        mounts: Some(Mounts::of_this_process()),
+    };
+    let launcher = Launcher::new(&options).expect("the guard starts");
+    say(&format!("none: {}", launcher.no_cgroups().unwrap_or("there are groups")));
+    let launch = Launch {
+        service: "app".to_owned(),
+        command: ["sleep", "100"].map(str::to_owned).to_vec(),
+        cwd: folder.into(),
+        log: format!("{folder}/app.log").into(),
+        ..Launch::default()
+    };
+    let limits = Limits { memory: Some(1 << 30), ..Limits::default() };
+    let refused = launcher.launch(&Launch { limits, ..launch.clone() }).expect_err("no control groups");
+    say(&format!("limit: {refused}"));
+    let mut running = launcher.launch(&launch).expect("it starts");
+    say(&format!("ended: {}", running.stop(Duration::from_secs(10)).expect("it stops")));
+    launcher.close().expect("nothing is left");
 }
 
 /// A stand-in for unladen that starts services of every kind and then waits to be killed.

@@ -4,6 +4,7 @@
 
 mod child;
 mod guarding;
+mod probing;
 mod scratch;
 mod starting;
 mod stopping;

@@ -172,3 +172,139 @@ fn may_make(parent: &Path) -> Result<(), String> {
 fn words(path: &Path) -> Vec<String> {
     fs::read_to_string(path).unwrap_or_default().split_ascii_whitespace().map(str::to_owned).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine in a temporary folder: groups with their files, and what the kernel would say about them.
+    struct Machine {
+        folder: tempfile::TempDir,
+        mounts: Mounts,
+    }
+
+    impl Machine {
+        fn new() -> Self {
+            Self { folder: tempfile::tempdir().expect("a temporary folder"), mounts: Mounts::default() }
+        }
+
+        fn path(&self, group: &str) -> PathBuf {
+            self.folder.path().join(group)
+        }
+
+        /// A mount point at `group` that shows the hierarchy from `root` on.
+        fn mount(mut self, group: &str, root: &str, kind: &str, options: &str) -> Self {
+            let point = self.path(group);
+            self.mounts.mountinfo +=
+                &format!("35 24 0:30 {root} {} rw,nosuid - {kind} {kind} rw,{options}\n", point.display());
+            self.group(group, &[])
+        }
+
+        /// A group with files; all have a `cgroup.procs`.
+        fn group(self, group: &str, files: &[(&str, &str)]) -> Self {
+            let path = self.path(group);
+            fs::create_dir_all(&path).expect("a folder");
+            for (name, text) in [("cgroup.procs", "")].iter().chain(files) {
+                fs::write(path.join(name), text).expect("a file");
+            }
+            self
+        }
+
+        fn own(mut self, lines: &str) -> Self {
+            self.mounts.own = lines.to_owned();
+            self
+        }
+
+        fn detect(&self, limits: bool) -> Result<Hierarchy, String> {
+            Hierarchy::detect(&self.mounts, limits)
+        }
+    }
+
+    const ALL: &str = "cpuset cpu io memory pids\n";
+
+    #[test]
+    fn a_delegated_v2_group_is_used_where_unladen_is() {
+        let machine = Machine::new()
+            .mount("cg", "/", "cgroup2", "nsdelegate")
+            .group("cg/user.slice/run", &[("cgroup.controllers", ALL), ("cgroup.procs", "12\n")])
+            .own("0::/user.slice/run\n");
+        let Ok(Hierarchy::V2 { parent, controllers }) = machine.detect(false) else { panic!("v2 is there") };
+        assert_eq!(parent, machine.path("cg/user.slice/run"));
+        assert!(controllers.contains(&"memory".to_owned()));
+    }
+
+    #[test]
+    fn for_limits_the_nearest_group_that_can_give_controllers_is_taken() {
+        let build = |slice_procs: &str, given: &str| {
+            Machine::new()
+                .mount("cg", "/", "cgroup2", "rw")
+                .group("cg", &[("cgroup.controllers", ALL), ("cgroup.type", "domain")])
+                .group("cg", &[("cgroup.procs", "1\n"), ("cgroup.subtree_control", "cpu pids\n")])
+                .group("cg/slice", &[("cgroup.controllers", ALL), ("cgroup.procs", slice_procs)])
+                .group("cg/slice", &[("cgroup.subtree_control", given), ("cgroup.procs", slice_procs)])
+                .group("cg/slice/run", &[("cgroup.controllers", ALL), ("cgroup.procs", "12\n")])
+                .own("0::/slice/run\n")
+        };
+        let parent = |machine: &Machine, limits| match machine.detect(limits) {
+            Ok(Hierarchy::V2 { parent, .. }) => parent.strip_prefix(machine.folder.path()).expect("inside").to_owned(),
+            other => panic!("{other:?}"),
+        };
+        // unladen's own group holds unladen itself, so it cannot give controllers to groups below it.
+        assert_eq!(parent(&build("", ""), true), Path::new("cg/slice"), "empty: it may be asked to give them");
+        assert_eq!(parent(&build("7\n", "cpu memory cpuset\n"), true), Path::new("cg/slice"), "it gives them already");
+        assert_eq!(parent(&build("7\n", "memory\n"), true), Path::new("cg/slice/run"), "nobody can: counting only");
+        assert_eq!(parent(&build("", ""), false), Path::new("cg/slice/run"), "without limits nothing is moved");
+    }
+
+    #[test]
+    fn v1_is_used_beside_a_v2_that_has_no_controllers() {
+        let machine = Machine::new()
+            .mount("cg/cpu,cpuacct", "/", "cgroup", "cpu,cpuacct")
+            .mount("cg/memory", "/", "cgroup", "memory")
+            .mount("cg/unified", "/", "cgroup2", "rw")
+            .group("cg/unified", &[("cgroup.controllers", "hugetlb\n")])
+            .group("cg/memory/app", &[])
+            .own("4:memory:/app\n2:cpu,cpuacct:/\n0::/\n");
+        let together = machine.path("cg/cpu,cpuacct");
+        let expected = Hierarchy::V1 {
+            cpuacct: together.clone(),
+            cpu: Some(together.clone()),
+            memory: Some(machine.path("cg/memory/app")),
+            cpuset: None,
+        };
+        assert_eq!(machine.detect(true), Ok(expected.clone()));
+        assert_eq!(expected.parents(), vec![together.as_path(), machine.path("cg/memory/app").as_path()]);
+    }
+
+    #[test]
+    fn a_v2_without_controllers_serves_for_counting() {
+        let machine =
+            Machine::new().mount("cg", "/", "cgroup2", "rw").group("cg", &[("cgroup.controllers", "\n")]).own("0::/\n");
+        let expected = Hierarchy::V2 { parent: machine.path("cg"), controllers: Vec::new() };
+        assert_eq!(machine.detect(false), Ok(expected));
+    }
+
+    #[test]
+    fn a_container_sees_a_part_of_the_hierarchy_only() {
+        // Mounted from the container's own group: its path is cut off. Outside of the namespace: the top is used.
+        for own in ["0::/docker/abc\n", "0::/../../elsewhere\n", "0::/not/here\n"] {
+            let machine = Machine::new()
+                .mount("cg", "/docker/abc", "cgroup2", "rw")
+                .group("cg", &[("cgroup.controllers", ALL)])
+                .own(own);
+            match machine.detect(false) {
+                Ok(Hierarchy::V2 { parent, .. }) => assert_eq!(parent, machine.path("cg"), "{own}"),
+                other => panic!("{own}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_why() {
+        assert_eq!(Machine::new().detect(false), Err("no cgroup hierarchy is mounted".to_owned()));
+        let machine = Machine::new().mount("cg", "/", "cgroup2", "rw").own("0::/\n");
+        fs::remove_file(machine.path("cg/cgroup.procs")).expect("it was there");
+        let reason = machine.detect(false).expect_err("nothing can be moved in");
+        assert!(reason.contains("cgroup.procs may not be written"), "{reason}");
+    }
+}

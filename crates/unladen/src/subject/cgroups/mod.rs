@@ -4,6 +4,8 @@
 //! `launcher`), so that none of its CPU time is missed.
 
 pub mod detect;
+#[cfg(test)]
+mod tests;
 
 use std::fs;
 use std::io;

@@ -1,1 +1,0 @@
-//! Bytes that a service receives and sends over TCP.
