@@ -156,6 +156,7 @@ impl<'a> Run<'a> {
             "load",
             "__load",
             &plan,
+            false,
             &self.setup.partition.instrument,
             logs,
         )?;
