@@ -26,7 +26,7 @@ use super::guess::{Guess, guess};
 pub const SINKS: [&str; 2] = ["otlp_grpc", "otlp_http"];
 
 /// Bounds on what variables within variables may grow to: replacements made, and bytes of the result.
-const MAX_REPLACEMENTS: usize = 10_000;
+const MAX_REPLACEMENTS: usize = 1_000;
 const MAX_LENGTH: usize = 1 << 20;
 
 /// One `${…}`.

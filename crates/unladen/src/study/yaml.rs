@@ -12,7 +12,7 @@ use super::problem::{Problem, ProblemKind};
 use super::tree::{Entry, Kind, Node, Origin, Place, Scalar};
 
 /// Values in all, those that aliases stand for among them.
-const MAX_EVENTS: usize = 50_000;
+const MAX_EVENTS: usize = 20_000;
 /// Bytes of text in all, likewise.
 const MAX_SCALAR_BYTES: usize = 4 << 20;
 /// Levels of nesting.

@@ -130,7 +130,7 @@ fn read(text: &str) -> Study {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(150))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn a_resolved_study_is_the_study(study in any_study()) {
