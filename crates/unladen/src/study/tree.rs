@@ -4,7 +4,7 @@
 //! it was written as beside its value, because `PORT: 0080` or `VERSION: 1.10` must reach a service as written.
 
 use std::fmt;
-use std::sync::Arc;
+use std::rc::Rc;
 
 use super::key::{KeyPath, Step};
 
@@ -25,9 +25,9 @@ pub(super) enum Origin {
     /// The study file.
     File,
     /// A profile of the study, by name.
-    Profile(Arc<str>),
+    Profile(Rc<str>),
     /// `--set`, with its text.
-    Set(Arc<str>),
+    Set(Rc<str>),
 }
 
 /// A scalar, a list or keys with values.
@@ -142,25 +142,6 @@ impl Node {
             // An absent value has the place of the character before it, which is no help: its key is.
             Kind::Scalar { value, .. } if value != Scalar::Null => node.place.clone(),
             _ => place.clone(),
-        }
-    }
-
-    /// The same as JSON, scalars by their YAML type: what a JSON Schema validator sees of the file.
-    pub(super) fn to_json(&self) -> serde_json::Value {
-        match &self.kind {
-            Kind::Scalar { text, value } => match value {
-                Scalar::Null => serde_json::Value::Null,
-                Scalar::Bool(value) => (*value).into(),
-                Scalar::Whole(value) => match (i64::try_from(*value), u64::try_from(*value)) {
-                    (Ok(number), _) => number.into(),
-                    (_, Ok(number)) => number.into(),
-                    _ => text.clone().into(),
-                },
-                Scalar::Float(value) => (*value).into(),
-                Scalar::Text => text.clone().into(),
-            },
-            Kind::List(items) => items.iter().map(Node::to_json).collect(),
-            Kind::Keys(entries) => entries.iter().map(|entry| (entry.key.clone(), entry.node.to_json())).collect(),
         }
     }
 }

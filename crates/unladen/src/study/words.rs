@@ -22,13 +22,17 @@ pub enum WordsError {
     #[error("the command ends in a backslash; remove it, or write `\\\\` for the character itself")]
     EndsInBackslash,
     /// Something that only a shell does.
-    #[error("`{text}` needs a shell, and none runs; put it in quotes if the program is to get it as it is, else write `sh -c '…'`")]
+    #[error(
+        "`{text}` needs a shell, and none runs; put it in quotes if the program is to get it as it is, else write `sh -c '…'`"
+    )]
     NeedsShell {
         /// The character or word.
         text: String,
     },
     /// `$NAME`.
-    #[error("`${name}` isn't filled in, as no shell runs; write `${{env.{name}}}`, or '${name}' in quotes for the text itself")]
+    #[error(
+        "`${name}` isn't filled in, as no shell runs; write `${{env.{name}}}`, or '${name}' in quotes for the text itself"
+    )]
     ShellVariable {
         /// Name of the variable.
         name: String,
@@ -151,7 +155,10 @@ impl Scanner {
                 '|' | '&' | ';' | '<' | '>' | '(' | ')' | '`' => {
                     return Err(WordsError::NeedsShell { text: character.to_string() });
                 }
-                '~' if word.text.is_empty() && all_bare && self.peek(1).is_none_or(|c| c == '/' || c.is_whitespace()) => {
+                '~' if word.text.is_empty()
+                    && all_bare
+                    && self.peek(1).is_none_or(|c| c == '/' || c.is_whitespace()) =>
+                {
                     return Err(WordsError::Tilde);
                 }
                 _ => {
