@@ -113,7 +113,7 @@ pub(super) fn hold(limits: &Budgets, variants: &mut [Judged<'_>]) -> Result<Vec<
             let whole = |it: &Comparison| it.finding.metric == *metric && it.finding.service.is_none();
             let found = judged.comparisons.iter().position(whole);
             let words = match (&judged.refused, found) {
-                (Some(reason), _) => reason.clone(),
+                (Some(reason), _) => format!("no verdict on {metric}: {reason}"),
                 (None, None) => unavailable(metric, judged.comparisons),
                 (None, Some(comparison)) => {
                     decidable.push((lines.len(), index, comparison, limit));

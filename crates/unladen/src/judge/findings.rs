@@ -19,6 +19,8 @@ pub struct Findings {
     pub question: String,
     /// Rounds in which every variant has a valid run.
     pub rounds: u32,
+    /// Rounds that were begun.
+    pub rounds_begun: u32,
     /// Why the study as a whole says nothing; `null`: it speaks.
     pub void: Option<String>,
     /// The answer in words, one sentence per variant, in the order of `variants`.
@@ -132,6 +134,10 @@ pub struct RoundValue {
     pub baseline: f64,
     /// The variant's run.
     pub value: f64,
+    /// Value less baseline.
+    pub difference: f64,
+    /// Value over baseline, less 1; `null` if one of them is not above 0.
+    pub ratio: Option<f64>,
 }
 
 /// A budget and its outcome.

@@ -179,7 +179,7 @@ pub static METRICS: [Metric; 28] = [
     })
     .difference()
     .place(Place::Sentence),
-    Metric::new("rss_peak", "memory, peak", "of peak memory", "MiB", Of::Subject, |_, run, service| {
+    Metric::new("rss_peak", "peak memory", "of peak memory", "MiB", Of::Subject, |_, run, service| {
         sum(run, Role::Subject, service, |process| process.rss_peak).map(|bytes| bytes / MIB)
     })
     .difference(),
@@ -214,10 +214,10 @@ pub static METRICS: [Metric; 28] = [
         .place(Place::Table),
     Metric::new("latency_p999", "latency p99.9", "at p99.9", "us", Of::Load, |_, run, _| latency(run, |q| q.p999))
         .quantile(0.999),
-    Metric::new("latency_mean", "latency, mean", "of mean latency", "us", Of::Load, |_, run, _| {
+    Metric::new("latency_mean", "mean latency", "of mean latency", "us", Of::Load, |_, run, _| {
         latency(run, |q| q.mean)
     }),
-    Metric::new("latency_max", "latency, largest", "at the slowest request", "us", Of::Load, |_, run, _| {
+    Metric::new("latency_max", "largest latency", "at the slowest request", "us", Of::Load, |_, run, _| {
         latency(run, |q| q.max)
     }),
     Metric::new("throughput", "throughput", "of throughput", "1/s", Of::ClosedLoad, |_, run, _| {

@@ -36,6 +36,12 @@ pub enum JudgeError {
     /// A budget cannot be read.
     #[error(transparent)]
     Budget(#[from] BudgetError),
+    /// There are no identical runs to re-label.
+    #[error("no round has valid runs of at least two of the variants {variants}: nothing can be re-labelled")]
+    NothingToRelabel {
+        /// Variants asked for.
+        variants: String,
+    },
     /// There is nothing to judge.
     #[error("the journal in {folder} has no runs. `unladen run --resume {folder}` goes on with the study")]
     NoRuns {

@@ -56,7 +56,7 @@ impl Scale {
             .telling([finding.ratio_low, finding.ratio_high])
     }
 
-    /// An end of an interval that is not 0 is not written as 0 if one or two decimals more can help it: `[0.0, 2.0]` with the
+    /// An end of an interval without 0 is not written as 0 if one or two decimals more can help it: `[0.0, 2.0]` with the
     /// verdict "costs" would be a riddle.
     fn telling(self, ends: [Option<f64>; 2]) -> Self {
         let riddle = |scale: &Self| {
@@ -64,6 +64,9 @@ impl Scale {
                 |end: f64| end != 0.0 && (end * scale.factor).abs() < 0.5 * 10_f64.powi(-(scale.decimals as i32));
             ends.into_iter().flatten().any(zero)
         };
+        if !matches!(ends, [Some(low), Some(high)] if low > 0.0 || high < 0.0) {
+            return self;
+        }
         let more = (self.decimals..=3).map(|decimals| Self { decimals, ..self });
         more.take(3).find(|scale| !riddle(scale)).unwrap_or(self)
     }
@@ -182,7 +185,7 @@ fn prefix(unit: &str, magnitude: f64) -> (f64, &'static str) {
         "B" if magnitude >= 10.0 * 1024.0 => (1.0 / 1024.0, "KiB"),
         "B" => (1.0, "B"),
         "MiB/min" => (1.0, "MiB/min"),
-        "1/s" => (1.0, "/s"),
+        "1/s" => (1.0, "requests/s"),
         "ratio" => (100.0, "%"),
         "points" => (100.0, "percentage points"),
         _ => (1.0, ""),
@@ -252,7 +255,7 @@ mod tests {
             ("MiB", 2048.0, "2.00 GiB"),
             ("MiB", 0.5, "512 KiB"),
             ("B", 512.0, "512 B"),
-            ("1/s", 29018.83, "29,019 /s"),
+            ("1/s", 29018.83, "29,019 requests/s"),
             ("ratio", 0.0125, "1.25 %"),
             ("count", 7.0, "7.00"),
             ("", 3.5, "3.50"),

@@ -53,6 +53,10 @@ pub(super) fn finding(
         Verdict::NoDifference => format!("no difference beyond ±{}", scale.with_unit(interval.farther_end())),
         Verdict::CannotTell => {
             let more = match more {
+                // Without a margin nothing can be settled: what the baseline has none of has no share of it.
+                _ if finding.margin == 0.0 => {
+                    return format!("cannot tell: {}", between(interval.low, interval.high, scale));
+                }
                 Some(rounds) => format!("about {rounds} rounds would settle ±{margin}"),
                 None => format!("more than {MOST_ROUNDS} rounds would be needed to settle ±{margin}"),
             };

@@ -1,4 +1,8 @@
 //! From journals to reports: run folders with known effects and mishaps in, findings and printed reports out.
 
 mod golden;
+mod relabel;
+mod safety;
+mod schema;
 mod sketch;
+mod verdicts;
