@@ -4,7 +4,10 @@
 //! Hodges-Lehmann is the one that decides: it keeps its level for any noise that the random order makes symmetric, and
 //! a wild round moves it little. Nothing here knows whether the values are log-ratios or differences.
 
-use statrs::distribution::{ContinuousCDF, StudentsT};
+use statrs::{
+    distribution::{Continuous, ContinuousCDF, StudentsT},
+    function::beta::beta_reg,
+};
 use thiserror::Error;
 
 pub use crate::level::{Level, LevelError};
@@ -161,14 +164,26 @@ pub fn median(values: &[f64]) -> Option<f64> {
     Some(median_of_sorted(&sorted))
 }
 
-/// Quantile of Student's t distribution; `None` without degrees of freedom or for a probability outside of (0, 1).
+/// Quantile of Student's t distribution, to ten digits or more; `None` without degrees of freedom or for a probability
+/// outside of (0, 1).
 #[must_use]
 pub fn student_t_quantile(probability: f64, degrees_of_freedom: usize) -> Option<f64> {
     if !(probability > 0.0 && probability < 1.0) {
         return None;
     }
-    let distribution = StudentsT::new(0.0, 1.0, count(degrees_of_freedom)).ok()?;
-    Some(distribution.inverse_cdf(probability))
+    let freedom = count(degrees_of_freedom);
+    let distribution = StudentsT::new(0.0, 1.0, freedom).ok()?;
+    let mut t = distribution.inverse_cdf(probability).abs();
+    // What statrs inverts keeps too few digits for many degrees of freedom. Newton steps restore them, on the mass
+    // between −t and t, which does not cancel near the median as the distribution function does. (Far out it would.)
+    let between = (2.0 * probability - 1.0).abs();
+    if between < 0.999_999 {
+        for _ in 0..2 {
+            let mass = beta_reg(0.5, 0.5 * freedom, t * t / (freedom + t * t));
+            t -= (mass - between) / (2.0 * distribution.pdf(t));
+        }
+    }
+    Some(t.copysign(probability - 0.5))
 }
 
 fn check(values: &[f64]) -> Result<(), EstimateError> {

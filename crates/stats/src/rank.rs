@@ -2,7 +2,7 @@
 //!
 //! If there is no effect, a random order within rounds gives every difference either sign with equal chance; then the
 //! ranks of the positive ones sum up as a random subset of 1..=n does, whatever the noise looks like. That is all the
-//! intervals of this crate rest on.
+//! intervals of this crate rest on ([`order`](crate::order) says what the balance of the order takes from it).
 //!
 //! **Ties and zeros.** The statistic is counted on Walsh averages (dᵢ+dⱼ)/2, i ≤ j, strictly beyond the hypothesised
 //! value: an average on the spot counts for neither side. Breaking ties by lot could only raise the count, and the count
@@ -15,7 +15,7 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use crate::level::Level;
 
 /// Largest number of rounds for which the distribution is computed exactly; beyond it the normal approximation with
-/// continuity correction is used, whose ranks agree with the exact ones to within one in ten thousand there.
+/// continuity correction is used, whose ranks are smaller there by less than one in a thousand, to the safe side.
 pub const EXACT_UP_TO: usize = 200;
 
 /// Which alternative a p-value is for.
@@ -177,4 +177,47 @@ fn normal_at_most(n: usize, sum: usize) -> f64 {
     let mean = n * (n + 1.0) / 4.0;
     let sd = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
     Normal::standard().cdf((sum as f64 + 0.5 - mean) / sd)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_ranks_by_hand() {
+        // Of the 8 subsets of {1, 2, 3} the sums 0 … 6 come from 1, 1, 1, 2, 1, 1, 1.
+        let distribution = SignedRank::new(3);
+        for (sum, ways) in [1.0, 2.0, 3.0, 5.0, 6.0, 7.0, 8.0].into_iter().enumerate() {
+            assert!((distribution.at_most(sum) - ways / 8.0).abs() < 1e-15, "{sum}");
+        }
+        assert!((distribution.at_least(6) - 0.125).abs() < 1e-15);
+        assert!(distribution.at_least(7) <= 0.0 && distribution.at_most(70) >= 1.0 && distribution.at_least(0) >= 1.0);
+    }
+
+    #[test]
+    fn nothing_at_all_has_no_rank() {
+        assert_eq!(critical_rank(0, Level::P95), None);
+        assert!(SignedRank::new(0).at_most(0) >= 1.0);
+        assert!(p_value(&[], 0.0, Tail::Both) >= 1.0);
+    }
+
+    #[test]
+    fn p_values_of_all_ties() {
+        assert!((p_value(&[1.0; 6], 0.0, Tail::Above) - 1.0 / 64.0).abs() < 1e-15);
+        assert!((p_value(&[1.0; 6], 0.0, Tail::Both) - 1.0 / 32.0).abs() < 1e-15);
+        assert!(p_value(&[1.0; 6], 0.0, Tail::Below) >= 1.0);
+        assert!(p_value(&[0.0; 6], 0.0, Tail::Both) >= 1.0);
+        assert!(p_value(&[f64::NAN; 6], 0.0, Tail::Both) >= 1.0);
+        assert!(p_value(&[1.0; 6], f64::NAN, Tail::Both) >= 1.0);
+    }
+
+    #[test]
+    fn the_approximation_takes_over_smoothly() {
+        let exact = SignedRank::new(EXACT_UP_TO);
+        for level in [Level::P95, Level::P97, Level::P99] {
+            let rank = exact.critical(level).expect("large n").rank;
+            let approximate = (1..).find(|&sum| normal_at_most(EXACT_UP_TO, sum) > level.tail()).expect("in range");
+            assert!((rank - 8..=rank).contains(&approximate), "{level:?}: {rank} exactly, {approximate} approximately");
+        }
+    }
 }

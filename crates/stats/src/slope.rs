@@ -67,8 +67,10 @@ pub fn minima(samples: &[(f64, f64)], per_stretch: usize) -> Vec<(f64, f64)> {
     }
     let minimum = |stretch: &[(f64, f64)]| {
         let middle = 0.5 * stretch[0].0 + 0.5 * stretch[stretch.len() - 1].0;
-        let least = stretch.iter().map(|&(_, value)| value).min_by(f64::total_cmp).unwrap_or(f64::NAN);
-        (middle, least)
+        let values = stretch.iter().map(|&(_, value)| value);
+        // A sample that is no number must not vanish behind the others.
+        let least = values.reduce(|least, value| if value.is_nan() || value < least { value } else { least });
+        (middle, least.unwrap_or(f64::NAN))
     };
     samples.chunks_exact(per_stretch).map(minimum).collect()
 }
@@ -161,6 +163,11 @@ mod tests {
         assert_eq!(minima(&samples, 3), [(1.0, 3.0), (4.0, 4.0)]);
         assert_eq!(minima(&samples, 8), []);
         assert_eq!(minima(&samples, 0), []);
+        for place in 0..3 {
+            let mut spoiled = samples.clone();
+            spoiled[place].1 = f64::NAN;
+            assert!(minima(&spoiled, 3)[0].1.is_nan(), "sample {place}");
+        }
     }
 
     #[test]
@@ -174,6 +181,23 @@ mod tests {
         // P(S = 1) = 1/5! on each side, the first that fits into 2.5 %.
         assert_eq!(critical(4, Level::P95), None);
         assert_eq!(critical(5, Level::P95).map(|(rank, _)| rank), Some(1));
+    }
+
+    #[test]
+    fn disorder_is_that_of_r() {
+        let golden = include_str!("../tests/goldens/kendall.txt");
+        let mut compared = 0;
+        for line in golden.lines().filter(|line| !line.starts_with('#')) {
+            let mut words = line.split(' ');
+            let mut whole = || words.next().and_then(|word| word.parse::<usize>().ok()).expect("a whole number");
+            let (n, d) = (whole(), whole());
+            let theirs: f64 = words.next().and_then(|word| word.parse().ok()).expect("a number");
+            if let Some(ours) = disorder(n).get(d) {
+                assert!((ours / theirs - 1.0).abs() < 1e-9, "{line}: {ours}");
+                compared += 1;
+            }
+        }
+        assert!(compared >= 35, "{compared} values compared");
     }
 
     #[test]
