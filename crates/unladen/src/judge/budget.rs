@@ -46,7 +46,7 @@ pub(super) fn parse(metric: &str, limit: &str) -> Result<Limit, BudgetError> {
     let number: f64 = number.parse().map_err(|_| error())?;
     let limit = match (unit, suffix.trim()) {
         // Of a share, per cent are points: a baseline without errors has no relative limit.
-        ("ratio", "%") => Limit { value: number / 100.0, relative: false },
+        ("share", "%") => Limit { value: number / 100.0, relative: false },
         (_, "%") => Limit { value: number / 100.0, relative: true },
         (unit, suffix) => Limit { value: number * factor(unit, suffix).ok_or_else(error)?, relative: false },
     };
@@ -63,8 +63,8 @@ fn factor(unit: &str, suffix: &str) -> Option<f64> {
         "s" => Some(1e6),
         _ => None,
     };
-    let bytes = match suffix {
-        "B" => Some(1.0),
+    let bytes = |suffix| match suffix {
+        "" | "B" => Some(1.0),
         "KiB" | "Ki" => Some(1024.0),
         "MiB" | "Mi" => Some(MIB),
         "GiB" | "Gi" => Some(1024.0 * MIB),
@@ -76,10 +76,9 @@ fn factor(unit: &str, suffix: &str) -> Option<f64> {
     match unit {
         "us" => microseconds,
         "ms" => microseconds.map(|it| it / 1e3),
-        "MiB" => bytes.map(|it| it / MIB),
-        "B" => bytes.or_else(|| suffix.is_empty().then_some(1.0)),
+        "B" => bytes(suffix),
+        "B/min" => bytes(suffix.strip_suffix("/min")?),
         "1/s" => matches!(suffix, "" | "/s").then_some(1.0),
-        "MiB/min" => matches!(suffix, "MiB/min").then_some(1.0),
         _ => suffix.is_empty().then_some(1.0),
     }
 }
@@ -87,10 +86,10 @@ fn factor(unit: &str, suffix: &str) -> Option<f64> {
 fn example(unit: &str) -> &'static str {
     match unit {
         "us" | "ms" => "`100us` or `5ms`",
-        "MiB" | "B" => "`50MiB`",
+        "B" => "`50MiB`",
         "1/s" => "`100/s`",
-        "MiB/min" => "`1MiB/min`",
-        "ratio" => "`0.001`",
+        "B/min" => "`1MiB/min`",
+        "share" => "`0.1%`",
         _ => "`5`",
     }
 }

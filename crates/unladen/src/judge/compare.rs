@@ -164,7 +164,9 @@ impl Comparison {
         self.finding.detectable = detectable;
         self.finding.words = words::finding(&self.finding, verdict, &estimate, &interval, more);
         if let Some(t) = self.estimate(paired_t)
-            && let CrossCheck::Disagree { rank, t } = cross_check(&estimate, &t, margin)
+            && let check = cross_check(&estimate, &t, margin)
+            && check.on_the_effect()
+            && let CrossCheck::Disagree { rank, t } = check
         {
             let (rank, t) = (words::verdict(rank).to_owned(), words::verdict(t).to_owned());
             self.finding.notices.push(NoticeLine::from(&Notice::MethodsDisagree { rank, t }));

@@ -4,6 +4,7 @@
 //! *first* that counts is taken: a void run may be repeated under a new number, a valid one cannot be repeated until it
 //! pleases. Everything left out is told in a notice.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::checks;
@@ -151,10 +152,11 @@ impl<'a> Arm<'a> {
         self.all.push(run);
         if let Some(reason) = run.void.clone().or_else(|| checks::refusal(&folder.study, run)) {
             self.void.push((run, reason));
-        } else if self.valid.contains_key(&run.round) {
-            self.surplus += 1;
         } else {
-            self.valid.insert(run.round, run);
+            match self.valid.entry(run.round) {
+                Entry::Vacant(place) => drop(place.insert(run)),
+                Entry::Occupied(_) => self.surplus += 1,
+            }
         }
     }
 

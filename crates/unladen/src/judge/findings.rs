@@ -80,7 +80,7 @@ pub struct Finding {
     pub title: String,
     /// How prominent it is: `sentence` (in the conclusion and everywhere), `table` (in every table) or `detail` (in the long ones).
     pub place: String,
-    /// Unit of `baseline`, `value` and `difference`: `us`, `ms`, `MiB`, `B`, `1/s`, `ratio` (a share), `count`, `MiB/min`, or empty.
+    /// Unit of `baseline`, `value` and `difference`: `us`, `ms`, `B`, `B/min`, `1/s`, `share` (0 to 1), `count`, or empty.
     pub unit: String,
     /// Service that it belongs to; `null`: the subject as a whole, or the load.
     pub service: Option<String>,

@@ -20,7 +20,7 @@ pub struct Metric {
     pub title: Cow<'static, str>,
     /// How a cost in it is said: "62 µs *of CPU per request*".
     pub phrase: Cow<'static, str>,
-    /// Unit of its values: `us`, `ms`, `MiB`, `B`, `1/s`, `ratio`, `count`, `MiB/min`, or empty.
+    /// Unit of its values: `us`, `ms`, `B`, `B/min`, `1/s`, `share`, `count`, or empty.
     pub unit: &'static str,
     /// Whose number it is.
     pub of: Of,
@@ -88,8 +88,6 @@ pub enum Place {
     Detail,
 }
 
-const MIB: f64 = 1024.0 * 1024.0;
-
 impl Metric {
     /// The metric's number in one run: of one service, or as a whole. `None`: it was not measured.
     #[must_use]
@@ -117,7 +115,7 @@ impl Metric {
             margin: Margin::OfStudy,
             place: Place::Detail,
             quantile: None,
-            value: extra_count,
+            value: extra_plain,
         }
     }
 
@@ -174,21 +172,21 @@ impl Metric {
 pub static METRICS: [Metric; 28] = [
     Metric::new("cpu_per_request", "CPU per request", "of CPU per request", "us", Of::Subject, cpu_per_request)
         .place(Place::Sentence),
-    Metric::new("rss", "memory (RSS)", "of memory", "MiB", Of::Subject, |_, run, service| {
-        sum(run, Role::Subject, service, |process| process.rss).map(|bytes| bytes / MIB)
+    Metric::new("rss", "memory (RSS)", "of memory", "B", Of::Subject, |_, run, service| {
+        sum(run, Role::Subject, service, |process| process.rss)
     })
     .difference()
     .place(Place::Sentence),
-    Metric::new("rss_peak", "peak memory", "of peak memory", "MiB", Of::Subject, |_, run, service| {
-        sum(run, Role::Subject, service, |process| process.rss_peak).map(|bytes| bytes / MIB)
+    Metric::new("rss_peak", "peak memory", "of peak memory", "B", Of::Subject, |_, run, service| {
+        sum(run, Role::Subject, service, |process| process.rss_peak)
     })
     .difference(),
-    Metric::new("heap", "heap", "of heap", "MiB", Of::Subject, extra_mebibytes).difference(),
-    Metric::new("heap_after_gc", "heap after GC", "of live heap", "MiB", Of::Subject, extra_mebibytes)
+    Metric::new("heap", "heap", "of heap", "B", Of::Subject, extra_plain).difference(),
+    Metric::new("heap_after_gc", "heap after GC", "of live heap", "B", Of::Subject, extra_plain)
         .difference()
         .place(Place::Table),
-    Metric::new("metaspace", "metaspace", "of metaspace", "MiB", Of::Subject, extra_mebibytes).difference(),
-    Metric::new("classes", "classes loaded", "in loaded classes", "count", Of::Subject, extra_count).difference(),
+    Metric::new("metaspace", "metaspace", "of metaspace", "B", Of::Subject, extra_plain).difference(),
+    Metric::new("classes", "classes loaded", "in loaded classes", "count", Of::Subject, extra_plain).difference(),
     Metric::new("threads", "threads", "in threads", "count", Of::Subject, |_, run, service| {
         sum(run, Role::Subject, service, |process| process.threads)
     })
@@ -196,7 +194,7 @@ pub static METRICS: [Metric; 28] = [
     .margin(0.5),
     Metric::new("gc_time", "GC time in the window", "of garbage collection", "ms", Of::Subject, extra_milliseconds)
         .difference(),
-    Metric::new("memory_slope", "memory growth", "of memory growth", "MiB/min", Of::Subject, memory_slope)
+    Metric::new("memory_slope", "memory growth", "of memory growth", "B/min", Of::Subject, extra_plain)
         .difference()
         .margin(0.5),
     Metric::new("latency_p50", "latency p50", "at the median", "us", Of::Load, |_, run, _| latency(run, |q| q.p50))
@@ -225,7 +223,7 @@ pub static METRICS: [Metric; 28] = [
     })
     .higher()
     .place(Place::Sentence),
-    Metric::new("error_rate", "error rate", "in failed requests", "ratio", Of::Load, |_, run, _| {
+    Metric::new("error_rate", "error rate", "in failed requests", "share", Of::Load, |_, run, _| {
         let load = run.load.as_ref()?;
         let all = load.requests + load.errors;
         (all > 0).then(|| load.errors as f64 / all as f64)
@@ -301,8 +299,8 @@ pub static METRICS: [Metric; 28] = [
             Some(instructions / completed(run)?)
         },
     ),
-    Metric::new("pss", "memory (PSS)", "of proportional memory", "MiB", Of::Subject, |_, run, service| {
-        sum(run, Role::Subject, service, |process| process.pss).map(|bytes| bytes / MIB)
+    Metric::new("pss", "memory (PSS)", "of proportional memory", "B", Of::Subject, |_, run, service| {
+        sum(run, Role::Subject, service, |process| process.pss)
     })
     .difference(),
 ];
@@ -373,19 +371,12 @@ fn summed_extra(run: &RunRecord, service: Option<&str>, name: &str) -> Option<f6
     of_role(run, Role::Subject, service).filter_map(|process| process.extra.get(name).copied()).reduce(|a, b| a + b)
 }
 
-fn extra_count(metric: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+/// A number that is delivered in the metric's own unit.
+fn extra_plain(metric: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
     summed_extra(run, service, &metric.name)
 }
 
-fn extra_mebibytes(metric: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
-    summed_extra(run, service, &metric.name).map(|bytes| bytes / MIB)
-}
-
+/// Nanoseconds into milliseconds.
 fn extra_milliseconds(metric: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
     summed_extra(run, service, &metric.name).map(|nanoseconds| nanoseconds / 1e6)
-}
-
-/// Bytes per second into mebibytes per minute.
-fn memory_slope(metric: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
-    summed_extra(run, service, &metric.name).map(|bytes| bytes / MIB * 60.0)
 }

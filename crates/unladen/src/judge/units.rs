@@ -5,6 +5,9 @@
 
 use super::findings::Finding;
 
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1024.0 * KIB;
+const GIB: f64 = 1024.0 * MIB;
 /// Minus sign (U+2212): as wide as the plus sign and never mistaken for a range.
 const MINUS: char = '−';
 
@@ -41,7 +44,7 @@ impl Scale {
         let ends = [finding.difference, finding.difference_low, finding.difference_high];
         let magnitude = ends.into_iter().flatten().map(f64::abs).fold(0.0, f64::max);
         // A difference between two shares is not itself "per cent of the baseline".
-        let unit = if finding.unit == "ratio" { "points" } else { &finding.unit };
+        let unit = if finding.unit == "share" { "points" } else { &finding.unit };
         Self::of(unit, magnitude, half_width(finding.difference_low, finding.difference_high))
             .telling([finding.difference_low, finding.difference_high])
             .for_counts(finding)
@@ -178,15 +181,14 @@ fn prefix(unit: &str, magnitude: f64) -> (f64, &'static str) {
         "ms" if magnitude >= 1e3 => (1e-3, "s"),
         "ms" if magnitude > 0.0 && magnitude < 1.0 => (1e3, "µs"),
         "ms" => (1.0, "ms"),
-        "MiB" if magnitude >= 1024.0 => (1.0 / 1024.0, "GiB"),
-        "MiB" if magnitude > 0.0 && magnitude < 1.0 => (1024.0, "KiB"),
-        "MiB" => (1.0, "MiB"),
-        "B" if magnitude >= 1024.0 * 1024.0 => (1.0 / (1024.0 * 1024.0), "MiB"),
-        "B" if magnitude >= 10.0 * 1024.0 => (1.0 / 1024.0, "KiB"),
+        "B" if magnitude >= GIB => (1.0 / GIB, "GiB"),
+        "B" if magnitude >= MIB => (1.0 / MIB, "MiB"),
+        "B" if magnitude >= 10.0 * KIB => (1.0 / KIB, "KiB"),
         "B" => (1.0, "B"),
-        "MiB/min" => (1.0, "MiB/min"),
+        "B/min" if magnitude >= MIB => (1.0 / MIB, "MiB/min"),
+        "B/min" => (1.0 / KIB, "KiB/min"),
         "1/s" => (1.0, "requests/s"),
-        "ratio" => (100.0, "%"),
+        "share" => (100.0, "%"),
         "points" => (100.0, "percentage points"),
         _ => (1.0, ""),
     }
@@ -232,7 +234,7 @@ fn group(digits: &str) -> String {
     let whole = digits.find('.').unwrap_or(digits.len());
     let mut grouped = String::with_capacity(digits.len() + whole / 3);
     for (index, digit) in digits.char_indices() {
-        if index > 0 && index < whole && (whole - index) % 3 == 0 {
+        if index > 0 && index < whole && (whole - index).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -251,12 +253,13 @@ mod tests {
             ("us", 1234.0, "1.23 ms"),
             ("us", 2_500_000.0, "2.50 s"),
             ("ms", 0.25, "250 µs"),
-            ("MiB", 9.1, "9.10 MiB"),
-            ("MiB", 2048.0, "2.00 GiB"),
-            ("MiB", 0.5, "512 KiB"),
-            ("B", 512.0, "512 B"),
+            ("B", 9.1 * MIB, "9.10 MiB"),
+            ("B", 2048.0 * MIB, "2.00 GiB"),
+            ("B", 512.0 * KIB, "512 KiB"),
+            ("B", 1520.0, "1,520 B"),
+            ("B/min", 2.5 * MIB, "2.50 MiB/min"),
             ("1/s", 29018.83, "29,019 requests/s"),
-            ("ratio", 0.0125, "1.25 %"),
+            ("share", 0.0125, "1.25 %"),
             ("count", 7.0, "7.00"),
             ("", 3.5, "3.50"),
         ] {

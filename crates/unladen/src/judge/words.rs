@@ -89,7 +89,7 @@ fn margin(finding: &Finding) -> String {
     if finding.relative {
         units::chosen("%", finding.margin)
     } else {
-        let unit = if finding.unit == "ratio" { "points" } else { &finding.unit };
+        let unit = if finding.unit == "share" { "points" } else { &finding.unit };
         Scale::of(unit, finding.margin, None).with_unit(finding.margin)
     }
 }
@@ -153,7 +153,7 @@ pub(super) fn noise_floor(placebo: &VariantFindings) -> String {
 /// The findings that a sentence speaks of: the most telling ones and the largest latency quantile of the tables.
 fn said(variant: &VariantFindings) -> Vec<&Finding> {
     let whole = || variant.metrics.iter().filter(|it| it.service.is_none());
-    let latency = whole().filter(|it| it.place == "table" && it.metric.starts_with("latency_p")).next_back();
+    let latency = whole().rfind(|it| it.place == "table" && it.metric.starts_with("latency_p"));
     whole().filter(|it| it.place == "sentence").chain(latency).collect()
 }
 

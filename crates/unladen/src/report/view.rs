@@ -201,7 +201,7 @@ pub(super) fn reading(findings: &Findings) -> Vec<String> {
         lines.push(format!(
             "Baseline and variant are medians over the rounds; differences are Hodges-Lehmann estimates from the \
              differences within each round, with their exact signed-rank interval ({}).",
-            Scale::of("ratio", level, Some(0.01)).with_unit(level)
+            Scale::of("share", level, Some(0.01)).with_unit(level)
         ));
     }
     if findings.comparisons.made > 0 {
