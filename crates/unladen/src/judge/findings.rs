@@ -259,6 +259,6 @@ pub struct InstrumentFindings {
     pub sink_cpu_us_per_span: Option<f64>,
     /// 99th percentile of the send lag, µs, worst run.
     pub send_lag_p99_us: Option<f64>,
-    /// Whether subject and instrument ran on cores of their own.
-    pub cores_apart: bool,
+    /// Whether subject and instrument ran on cores of their own; `null`: not recorded.
+    pub cores_apart: Option<bool>,
 }

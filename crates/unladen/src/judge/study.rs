@@ -235,7 +235,7 @@ fn instrument(evidence: &Evidence<'_>) -> InstrumentFindings {
         load_cpu_us_per_request: median(&load),
         sink_cpu_us_per_span: median(&sink),
         send_lag_p99_us: lags.reduce(f64::max),
-        cores_apart: apart.unwrap_or(false),
+        cores_apart: apart,
     }
 }
 

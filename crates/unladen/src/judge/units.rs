@@ -105,6 +105,15 @@ impl Scale {
         write_number(value * self.factor, self.decimals, true)
     }
 
+    /// The next number above `rough` that is 1, 2, 2.5 or 5 times a power of ten as it is printed.
+    #[must_use]
+    pub fn round_step(self, rough: f64) -> f64 {
+        let printed = rough * self.factor;
+        let power = 10_f64.powi(exponent(printed));
+        let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|it| it * power).find(|it| *it >= printed);
+        step.unwrap_or(printed) / self.factor
+    }
+
     /// A round number on an axis: `+2.5`, `0`.
     #[must_use]
     pub fn tick(self, value: f64) -> String {

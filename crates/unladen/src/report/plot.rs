@@ -179,10 +179,8 @@ impl Axis {
 
     /// Two to four round numbers, without their unit, which the title has.
     fn ticks(&self, relative: bool, unit: &str) -> Vec<Tick> {
-        let rough = (self.most - self.least) / 4.0;
-        let power = 10_f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|it| it * power).find(|it| *it >= rough).unwrap_or(rough);
         let scale = self.scale(relative, unit);
+        let step = scale.round_step((self.most - self.least) / 4.0);
         let first = (self.least / step).ceil();
         let count = ((self.most / step).floor() - first) as i32;
         let number = |index: i32| (first + f64::from(index)) * step;
@@ -207,6 +205,13 @@ mod tests {
             let ticks = Axis::of(least, most, std::iter::empty()).ticks(true, "us");
             assert_eq!(ticks.iter().map(|tick| tick.label.as_str()).collect::<Vec<_>>(), labels);
         }
+    }
+
+    /// Round as they are printed: 5 MiB, not 5,000,000 bytes.
+    #[test]
+    fn ticks_are_round_in_the_printed_unit() {
+        let ticks = Axis::of(0.0, 9.3e6, std::iter::empty()).ticks(false, "B");
+        assert_eq!(ticks.iter().map(|tick| tick.label.as_str()).collect::<Vec<_>>(), ["0", "+2.5", "+5", "+7.5"]);
     }
 
     #[test]

@@ -41,17 +41,13 @@ fn head(out: &mut Page, findings: &Findings) {
     out.line("");
 }
 
-/// What a user came for. The noise floor last: it says how much of the rest to believe.
+/// What a user came for.
 fn answer(out: &mut Page, findings: &Findings) {
     if let Some(reason) = &findings.void {
         out.wrapped("  ", "  ", &format!("No verdict: the study is void, because {}.", view::clean(reason)), red());
     }
-    let placebo = findings.placebo().map(|it| it.name.as_str());
-    let (floor, sentences): (Vec<_>, Vec<_>) =
-        findings.conclusions.iter().partition(|conclusion| Some(conclusion.variant.as_str()) == placebo);
-    // A void study says so once.
-    let sentences = if findings.void.is_some() { Vec::new() } else { sentences };
-    for conclusion in sentences.iter().chain(&floor) {
+    let (answers, floor) = view::answers(findings);
+    for conclusion in answers.iter().chain(&floor) {
         out.wrapped("  ", "  ", &view::clean(&conclusion.words), Style::new());
     }
 }

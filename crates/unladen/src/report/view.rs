@@ -1,6 +1,6 @@
 //! Findings as cells and lines of text, shared by the reports for people.
 
-use crate::judge::findings::{Finding, Findings, LedgerFindings, VariantFindings};
+use crate::judge::findings::{Conclusion, Finding, Findings, LedgerFindings, VariantFindings};
 use crate::judge::units::{self, Scale};
 
 /// One line of a table.
@@ -96,6 +96,15 @@ pub(super) fn heading(variant: &VariantFindings) -> String {
     }
 }
 
+/// The sentences in the order in which they are read: the variants', then the noise floor, which says how much of the rest to
+/// believe. A void study has only the latter.
+pub(super) fn answers(findings: &Findings) -> (Vec<&Conclusion>, Vec<&Conclusion>) {
+    let placebo = findings.placebo().map(|it| it.name.as_str());
+    let (floor, answers): (Vec<_>, Vec<_>) =
+        findings.conclusions.iter().partition(|it| Some(it.variant.as_str()) == placebo);
+    if findings.void.is_some() { (Vec::new(), floor) } else { (answers, floor) }
+}
+
 /// What was measured, in one line.
 pub(super) fn setting(findings: &Findings) -> String {
     let load = &findings.load;
@@ -187,9 +196,9 @@ pub(super) fn instrument(findings: &Findings) -> Option<String> {
     if parts.is_empty() {
         return None;
     }
-    parts.push(
-        if instrument.cores_apart { "on cores of its own" } else { "on the same cores as the subject" }.to_owned(),
-    );
+    if let Some(apart) = instrument.cores_apart {
+        parts.push(if apart { "on cores of its own" } else { "on the same cores as the subject" }.to_owned());
+    }
     Some(format!("The instrument: {}.", parts.join(", ")))
 }
 

@@ -1,5 +1,6 @@
 //! From journals to reports: run folders with known effects and mishaps in, findings and printed reports out.
 
+mod docs;
 mod golden;
 mod relabel;
 mod safety;
