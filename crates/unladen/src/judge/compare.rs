@@ -9,9 +9,10 @@ use unladen_stats::{pair, plan, rank};
 
 use super::evidence::Arm;
 use super::findings::{Finding, NoticeLine, RoundValue};
-use super::metrics::{Better, Compared, Margin, Metric, Place};
+use super::metrics::{Margin, Metric, Place};
 use super::words;
 use crate::notices::Notice;
+use crate::study::metrics::{Compared, Worse};
 use crate::study::spec::Study;
 
 /// The level of every interval in the findings.
@@ -81,7 +82,7 @@ impl Comparison {
             Margin::OfStudy if relative => study.margin.0,
             Margin::OfStudy => study.margin.0 * baseline.abs(),
         };
-        let sign = if metric.better == Better::Higher { -1.0 } else { 1.0 };
+        let sign = if metric.worse == Worse::Less { -1.0 } else { 1.0 };
         let ratio = ratio.as_ref().map(Estimate::relative);
         let finding = Finding {
             metric: metric.name.to_string(),
@@ -120,6 +121,11 @@ impl Comparison {
     pub(super) fn verdict(&self) -> Verdict {
         let interval = self.estimate(hodges_lehmann).and_then(|estimate| estimate.interval);
         interval.map_or(Verdict::CannotTell, |interval| verdict(&interval, self.finding.margin))
+    }
+
+    /// Whether the metric is 0 on both sides in every round.
+    pub(super) fn is_zero(&self) -> bool {
+        self.finding.rounds.iter().all(|round| round.baseline == 0.0 && round.value == 0.0)
     }
 
     /// The values that decide, on the scale on which they are averaged.

@@ -119,7 +119,7 @@ pub(super) fn comparisons(
     let study = &evidence.folder.study;
     let mut all = Vec::new();
     for metric in metrics {
-        all.extend(compare(study, metric, None, bare, arm));
+        all.extend(compare(study, metric, None, bare, arm).filter(|it| !(metric.absent_when_zero() && it.is_zero())));
         if metric.of == Of::Subject {
             all.extend(subjects.iter().filter_map(|service| compare(study, metric, Some(service), bare, arm)));
         }

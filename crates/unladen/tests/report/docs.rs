@@ -14,7 +14,7 @@ fn page(name: &str) -> String {
 #[test]
 fn every_metric_is_described() {
     let page = page("metrics.md");
-    for metric in &METRICS {
+    for metric in METRICS.iter() {
         assert!(page.contains(&format!("`{}`", metric.name)), "docs/metrics.md says nothing of {}", metric.name);
     }
 }

@@ -1,10 +1,13 @@
 //! What the judge concludes: known effects come back, unequal work and a broken harness take the verdict away, budgets
 //! come out as they must.
 
+use unladen::journal::read::read;
 use unladen::journal::record::RunRecord;
 use unladen::judge::findings::{Finding, Findings, VariantFindings};
 use unladen::judge::{Budgets, GateOutcome, JudgeError, judge, judge_with_budgets, outcome};
 use unladen::study::plan::ArmKind;
+use unladen::study::spec::Role;
+use unladen::study::write::resolved_yaml;
 use unladen_load::outcome::BodyClass;
 
 use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};
@@ -419,4 +422,36 @@ fn extra_numbers_become_findings() {
     assert_eq!((heap.unit.as_str(), heap.verdict.as_str()), ("B", "costs"));
     assert!(heap.difference.is_some_and(|it| (it / MIB - 4.0).abs() < 0.1));
     assert_eq!(finding(&findings, "otel", "goroutines").words, "the same in every round");
+}
+
+/// A collector that only one variant starts costs what it takes; where none is started nothing is said about collectors.
+#[test]
+fn a_collector_of_one_variant_is_weighed_against_none() {
+    let findings = changed(&ladder(), "otel", |run| {
+        let mut collector = run.processes[0].clone();
+        collector.service = "collector".to_owned();
+        collector.role = Some(Role::Collector);
+        collector.cpu_ns =
+            Some(run.load.as_ref().expect("measured").completed_in_window * (20_000 + u64::from(run.run)));
+        run.processes.push(collector);
+    });
+    let collector = finding(&findings, "otel", "collector_cpu");
+    assert_eq!((collector.baseline, collector.verdict.as_str()), (0.0, "costs"));
+    assert!(collector.difference.is_some_and(|it| (it - 20.0).abs() < 0.1), "{:?}", collector.difference);
+    let of = |name| variant(&findings, name).metrics.iter().any(|it| it.metric == "collector_cpu");
+    assert!(!of("otel-10pct") && !of("placebo"));
+    let cpu = finding(&findings, "otel", "cpu_per_request");
+    assert!(cpu.ratio_high.is_some_and(|it| it < 0.25), "the collector is not the subject");
+}
+
+/// The resolved copy that a run leaves is the study that is judged.
+#[test]
+fn a_resolved_study_is_read_back() {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let sketch = Sketch { budgets: vec![("rss", "50MiB")], ..ladder() };
+    write(dir.path(), &sketch.study(), &sketch.runs());
+    let study = read(dir.path()).expect("a whole run folder").study;
+    std::fs::write(dir.path().join("study.yaml"), resolved_yaml(&study)).expect("a temporary folder");
+    let again = read(dir.path()).expect("a whole run folder").study;
+    assert_eq!(again, study);
 }
