@@ -7,7 +7,7 @@ use unladen_stats::estimate::{Estimate, Interval, Level, hodges_lehmann, median,
 use unladen_stats::verdict::{CrossCheck, Verdict, cross_check, verdict};
 use unladen_stats::{pair, plan, rank};
 
-use super::evidence::Arm;
+use super::evidence::{Arm, number};
 use super::findings::{Finding, NoticeLine, RoundValue};
 use super::metrics::{Margin, Metric, Place};
 use super::words;
@@ -104,6 +104,7 @@ impl Comparison {
             verdict: String::new(),
             words: String::new(),
             detectable: None,
+            rounds_needed: None,
             margin,
             relative,
             budget: None,
@@ -168,7 +169,8 @@ impl Comparison {
         let undecided = sd.filter(|_| verdict == Verdict::CannotTell);
         let more = undecided.and_then(|sd| plan::rounds_for_half_width(sd, wanted, LEVEL));
         self.finding.detectable = detectable;
-        self.finding.words = words::finding(&self.finding, verdict, &estimate, &interval, more);
+        self.finding.rounds_needed = more.map(number);
+        self.finding.words = words::finding(&self.finding, verdict, &estimate, &interval);
         if let Some(t) = self.estimate(paired_t)
             && let check = cross_check(&estimate, &t, margin)
             && check.on_the_effect()

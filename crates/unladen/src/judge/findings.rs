@@ -112,6 +112,8 @@ pub struct Finding {
     pub words: String,
     /// Smallest effect that this many rounds could have shown with 80 % power, as a ratio or in the unit.
     pub detectable: Option<f64>,
+    /// If the verdict is `cannot_tell`: about how many rounds would settle it. `null`: more than 200, or no telling.
+    pub rounds_needed: Option<u32>,
     /// Smallest effect that matters, on the scale that decides: an interval inside of ± this is "no difference".
     pub margin: f64,
     /// Whether `ratio` (true) or `difference` (false) decided the verdict.

@@ -162,3 +162,13 @@ fn a_study_that_was_killed() {
     assert_eq!(findings.rounds, 11, "the last round lacks a run");
     check("killed", &findings, &[Format::Text]);
 }
+
+/// What `compare` on a busy laptop gives: no placebo, wide intervals, a label that is a whole command.
+#[test]
+fn a_noisy_host() {
+    let label = "java -javaagent:opentelemetry-javaagent.jar -Dotel.traces.exporter=otlp -jar petclinic.jar";
+    let mut sketch = Sketch { noise: 0.12, rounds: 8, rate: Some(400.0), ..Sketch::new("compare", "") };
+    sketch.arms.pop();
+    let sketch = sketch.with(Arm { name: "with", label, ..costly() });
+    check("noisy", &findings(&sketch), &[Format::Text, Format::Html]);
+}
