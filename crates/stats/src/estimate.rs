@@ -11,7 +11,10 @@ use statrs::{
 use thiserror::Error;
 
 pub use crate::level::{Level, LevelError};
-use crate::rank;
+use crate::{
+    arithmetic::{count, mean, median_of_sorted, middle},
+    rank,
+};
 
 /// Most values that an estimate takes: its work and memory grow with the square of their number.
 pub const MOST_VALUES: usize = 4096;
@@ -116,7 +119,7 @@ pub fn hodges_lehmann(values: &[f64], level: Level) -> Result<Estimate, Estimate
     let n = values.len();
     let mut averages = Vec::with_capacity(n * (n + 1) / 2);
     for (i, &a) in values.iter().enumerate() {
-        averages.extend(values[i..].iter().map(|&b| rank::walsh(a, b)));
+        averages.extend(values[i..].iter().map(|&b| middle(a, b)));
     }
     averages.sort_unstable_by(f64::total_cmp);
     let interval = rank::critical_rank(n, level).map(|critical| Interval {
@@ -197,19 +200,4 @@ fn check(values: &[f64]) -> Result<(), EstimateError> {
         Some(index) => Err(EstimateError::NotFinite { index, value: values[index] }),
         None => Ok(()),
     }
-}
-
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / count(values.len())
-}
-
-/// Median of a slice that is sorted and not empty.
-pub(crate) fn median_of_sorted(sorted: &[f64]) -> f64 {
-    let (lower, upper) = ((sorted.len() - 1) / 2, sorted.len() / 2);
-    rank::walsh(sorted[lower], sorted[upper])
-}
-
-#[expect(clippy::cast_precision_loss, reason = "numbers of values are far below 2^52")]
-pub(crate) fn count(n: usize) -> f64 {
-    n as f64
 }

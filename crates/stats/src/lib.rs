@@ -25,6 +25,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#![forbid(unsafe_code)]
+
 pub mod estimate;
 pub mod noise;
 pub mod order;
@@ -36,4 +38,5 @@ pub mod slope;
 pub mod steady;
 pub mod verdict;
 
+mod arithmetic;
 mod level;

@@ -59,6 +59,9 @@ pub fn placebo(values: &[f64], level: Level) -> Result<Placebo, EstimateError> {
 
 /// For which of several metrics the harness is broken, such that a sound harness is condemned for any of them in at most
 /// 1 % of studies (Holm). Judging each of ten metrics by its own 99 % interval would condemn it in up to 10 %.
+///
+/// With fewer rounds than [`rounds_for_budgets`](crate::plan::rounds_for_budgets) says for so many metrics at [`LEVEL`]
+/// (11 for nine) no p-value is small enough to condemn any.
 #[must_use]
 pub fn broken(p_values: &[f64]) -> Vec<bool> {
     holm(p_values, 1.0 - LEVEL.get())
@@ -67,6 +70,7 @@ pub fn broken(p_values: &[f64]) -> Vec<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plan::rounds_for_budgets;
 
     #[test]
     fn an_even_harness_is_sound_and_has_a_floor() {
@@ -96,5 +100,12 @@ mod tests {
         assert_eq!(broken(&[0.009, 0.5, 0.3]), [false, false, false]);
         assert_eq!(broken(&[0.009, 0.5, 0.003]), [false, false, true]);
         assert_eq!(broken(&[f64::NAN, 0.001]), [false, true]);
+        // Eleven rounds that all point one way condemn among nine metrics, ten do not.
+        for (rounds, condemned) in [(10, false), (11, true)] {
+            let mut p_values = vec![1.0; 9];
+            p_values[4] = p_value(&vec![1.0; rounds], 0.0, Tail::Both);
+            assert_eq!(broken(&p_values).contains(&true), condemned, "{rounds} rounds");
+            assert_eq!(rounds >= rounds_for_budgets(9, LEVEL), condemned, "{rounds} rounds");
+        }
     }
 }

@@ -11,7 +11,7 @@
 use rand::{RngExt, SeedableRng, seq::SliceRandom};
 use rand_chacha::ChaCha8Rng;
 
-use crate::estimate::count;
+use crate::arithmetic::count;
 
 /// Up to so many arms a round is drawn from all orders that keep the balance. Beyond it (the work doubles with every
 /// arm) rounds come in blocks that run each arm once in each slot.

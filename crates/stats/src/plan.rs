@@ -8,7 +8,8 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use thiserror::Error;
 
 use crate::{
-    estimate::{Estimate, Interval, count, student_t_quantile},
+    arithmetic::count,
+    estimate::{Estimate, Interval, student_t_quantile},
     level::Level,
     rank::{EXACT_UP_TO, critical_rank, fewest},
 };

@@ -12,7 +12,10 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-use crate::level::Level;
+use crate::{
+    arithmetic::{count, middle},
+    level::Level,
+};
 
 /// Largest number of rounds for which the distribution is computed exactly; beyond it the normal approximation with
 /// continuity correction is used, whose ranks are smaller there by less than one in a thousand, to the safe side.
@@ -152,7 +155,7 @@ pub fn p_value(values: &[f64], center: f64, tail: Tail) -> f64 {
     let (mut above, mut below) = (0, 0);
     for (i, &a) in values.iter().enumerate() {
         for &b in &values[i..] {
-            let average = walsh(a, b);
+            let average = middle(a, b);
             above += usize::from(average > center);
             below += usize::from(average < center);
         }
@@ -165,18 +168,12 @@ pub fn p_value(values: &[f64], center: f64, tail: Tail) -> f64 {
     }
 }
 
-/// The mean of two values without overflow. Tests and intervals share it, so that they agree to the last bit.
-pub(crate) fn walsh(a: f64, b: f64) -> f64 {
-    0.5 * a + 0.5 * b
-}
-
 /// Normal approximation of P(T ≤ sum) with continuity correction, for an `n` beyond the exact table.
-#[expect(clippy::cast_precision_loss, reason = "numbers of rounds and of their pairs are far below 2^52")]
 fn normal_at_most(n: usize, sum: usize) -> f64 {
-    let n = n as f64;
+    let n = count(n);
     let mean = n * (n + 1.0) / 4.0;
     let sd = (n * (n + 1.0) * (2.0 * n + 1.0) / 24.0).sqrt();
-    Normal::standard().cdf((sum as f64 + 0.5 - mean) / sd)
+    Normal::standard().cdf((count(sum) + 0.5 - mean) / sd)
 }
 
 #[cfg(test)]

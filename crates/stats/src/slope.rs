@@ -8,7 +8,8 @@ use statrs::distribution::{ContinuousCDF, Normal};
 use thiserror::Error;
 
 use crate::{
-    estimate::{Interval, MOST_VALUES, count, median_of_sorted},
+    arithmetic::{count, median_of_sorted, middle},
+    estimate::{Interval, MOST_VALUES},
     level::Level,
 };
 
@@ -66,11 +67,11 @@ pub fn minima(samples: &[(f64, f64)], per_stretch: usize) -> Vec<(f64, f64)> {
         return Vec::new();
     }
     let minimum = |stretch: &[(f64, f64)]| {
-        let middle = 0.5 * stretch[0].0 + 0.5 * stretch[stretch.len() - 1].0;
+        let time = middle(stretch[0].0, stretch[stretch.len() - 1].0);
         let values = stretch.iter().map(|&(_, value)| value);
         // A sample that is no number must not vanish behind the others.
         let least = values.reduce(|least, value| if value.is_nan() || value < least { value } else { least });
-        (middle, least.unwrap_or(f64::NAN))
+        (time, least.unwrap_or(f64::NAN))
     };
     samples.chunks_exact(per_stretch).map(minimum).collect()
 }

@@ -4,7 +4,8 @@
 //! of the slowest, and a flagged run stays in: leaving out runs for what they measured would bend the result.
 
 use crate::{
-    estimate::{Interval, count, median, median_of_sorted},
+    arithmetic::{count, median_of_sorted},
+    estimate::{Interval, median},
     level::Level,
     slope::theil_sen,
 };

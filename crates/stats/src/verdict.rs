@@ -4,7 +4,8 @@
 //! matters. Whatever is not a number ends in [`Verdict::CannotTell`] or [`Outcome::Undecided`], never in a claim.
 
 use crate::{
-    estimate::{Estimate, Interval, Level, count, hodges_lehmann},
+    arithmetic::count,
+    estimate::{Estimate, Interval, Level, hodges_lehmann},
     rank::{self, Tail},
 };
 

@@ -19,8 +19,12 @@ critical <- function(n, level) sum(psignrank(0:(n * (n + 1) / 4), n) <= (1 - lev
 exact <- function(x, center, y = NULL) {
   test <- function(mu, alternative, level, interval) {
     # As printed by R: y is the variant, x the baseline.
-    if (is.null(y)) wilcox.test(x, mu = mu, alternative = alternative, exact = TRUE, conf.int = interval, conf.level = level)
-    else wilcox.test(y, x, paired = TRUE, mu = mu, alternative = alternative, exact = TRUE, conf.int = interval, conf.level = level)
+    if (is.null(y)) {
+      wilcox.test(x, mu = mu, alternative = alternative, exact = TRUE, conf.int = interval, conf.level = level)
+    } else {
+      wilcox.test(y, x, paired = TRUE, mu = mu, alternative = alternative, exact = TRUE, conf.int = interval,
+                  conf.level = level)
+    }
   }
   list(
     p = sapply(c("greater", "less", "two.sided"), function(a) test(center, a, 0.95, FALSE)$p.value),
@@ -78,7 +82,8 @@ shapes <- list(
 for (n in 6:30) {
   for (shape in names(shapes)[c(1, 2 + n %% 4)]) {
     x <- shapes[[shape]](n)
-    write_case(paste(shape, n), x, quantile(x, 0.35, names = FALSE) + 1e-3 * sd(x), exact(x, quantile(x, 0.35, names = FALSE) + 1e-3 * sd(x)))
+    center <- quantile(x, 0.35, names = FALSE) + 1e-3 * sd(x)
+    write_case(paste(shape, n), x, center, exact(x, center))
   }
 }
 for (n in c(6, 9, 12, 24, 45, 70)) {
