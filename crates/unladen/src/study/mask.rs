@@ -103,6 +103,14 @@ fn command(command: &mut Command) {
     }
 }
 
+/// A command line, secrets masked.
+#[must_use]
+pub fn mask_arguments(arguments: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut words: Vec<String> = arguments.into_iter().collect();
+    list(&mut words);
+    words
+}
+
 /// Arguments, where a secret may follow its name as an argument of its own.
 fn list(words: &mut [String]) {
     let mut after_secret = false;

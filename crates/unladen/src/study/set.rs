@@ -4,7 +4,7 @@
 //! about in the same words as the file. Profiles are applied first, then the other changes, each in their order.
 
 use std::fmt;
-use std::rc::Rc;
+use std::sync::Arc;
 use std::str::FromStr;
 
 use super::guess::{Guess, guess};
@@ -83,7 +83,7 @@ pub(super) fn apply(tree: &mut Node, sets: &[Set]) -> Vec<Problem> {
 }
 
 /// The change as it is shown in errors; its value only if its key doesn't look like a secret's.
-fn shown(set: &Set) -> Rc<str> {
+fn shown(set: &Set) -> Arc<str> {
     let secret = super::mask::looks_secret(&set.key);
     if secret { format!("{}={}", set.key, super::mask::MASK).into() } else { set.to_string().into() }
 }

@@ -4,7 +4,7 @@
 //! it was written as beside its value, because `PORT: 0080` or `VERSION: 1.10` must reach a service as written.
 
 use std::fmt;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use super::key::{KeyPath, Step};
 
@@ -25,9 +25,9 @@ pub(super) enum Origin {
     /// The study file.
     File,
     /// A profile of the study, by name.
-    Profile(Rc<str>),
+    Profile(Arc<str>),
     /// `--set`, with its text.
-    Set(Rc<str>),
+    Set(Arc<str>),
 }
 
 /// A scalar, a list or keys with values.
