@@ -137,8 +137,7 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
     if show != Show::Quiet {
         eprintln!("{}", head(plan, folder));
     }
-    let labels: IndexMap<String, String> =
-        plan.arms.iter().map(|arm| (arm.name.clone(), arm.label.clone())).collect();
+    let labels: IndexMap<String, String> = plan.arms.iter().map(|arm| (arm.name.clone(), arm.label.clone())).collect();
     let interrupted = interrupt_flag()?;
     let result = run::study(plan, folder, seed, &interrupted, &mut *progress::watcher(show, labels));
     if let Err(error) = result {

@@ -93,11 +93,7 @@ impl<'a> Evidence<'a> {
 
     /// Rounds in which both an arm and the bare service have a run that counts.
     pub(super) fn paired_rounds(&self, arm: &Arm<'_>) -> u32 {
-        let bare = |round: &u32| {
-            let placebo = self.placebo.as_ref().filter(|placebo| placebo.name != arm.name);
-            self.baseline.valid.contains_key(round) || placebo.is_some_and(|it| it.valid.contains_key(round))
-        };
-        number(arm.valid.keys().filter(|round| bare(round)).count())
+        number(arm.valid.keys().filter(|round| self.baseline.valid.contains_key(round)).count())
     }
 
     /// Names of the subject's services, if there are several; a metric is then also kept for each.

@@ -131,8 +131,7 @@ pub struct Finding {
 pub struct RoundValue {
     /// Round, from 1.
     pub round: u32,
-    /// The baseline's run; where baseline and placebo both have one, their mean (geometric if `relative`), except in the
-    /// placebo's own finding.
+    /// The baseline's run.
     pub baseline: f64,
     /// The variant's run.
     pub value: f64,

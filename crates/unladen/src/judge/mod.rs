@@ -27,8 +27,8 @@ mod words;
 mod work;
 
 pub use budget::{BudgetError, Budgets};
-pub use so_far::{cpu_us_per_request, so_far};
 use findings::Findings;
+pub use so_far::{cpu_us_per_request, so_far};
 
 /// A study that cannot be judged.
 #[derive(Debug, thiserror::Error)]

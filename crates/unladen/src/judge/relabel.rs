@@ -73,7 +73,7 @@ pub fn false_alarms(folder: &RunFolder, arms: &[&str], draw: Draw) -> Result<BTr
         let evidence = Evidence::of(&study);
         let metrics = study::metrics(&evidence, &mut Vec::new());
         for arm in &evidence.variants {
-            for comparison in study::comparisons(&evidence, &metrics, &evidence.bare(), arm) {
+            for comparison in study::comparisons(&evidence, &metrics, &evidence.baseline, arm) {
                 let Comparison { finding, .. } = &comparison;
                 if finding.service.is_none() && finding.difference.is_some() {
                     let alarms = found.entry(finding.metric.clone()).or_default();

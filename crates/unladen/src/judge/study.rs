@@ -32,7 +32,7 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
     let mut void = evidence.baseline.valid.is_empty().then_some(Notice::NoBaseline);
 
     let against_itself = evidence.placebo.as_ref().map(|arm| {
-        let comparisons = said(comparisons(&evidence, &metrics, &[&evidence.baseline], arm));
+        let comparisons = said(comparisons(&evidence, &metrics, &evidence.baseline, arm));
         let (broken, warnings) = placebo::judge(&folder.study, &comparisons);
         void = void.take().or(broken);
         told.extend(warnings);
@@ -112,16 +112,18 @@ pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Co
 pub(super) fn comparisons(
     evidence: &Evidence<'_>,
     metrics: &[Cow<'static, Metric>],
-    bare: &[&Arm<'_>],
+    baseline: &Arm<'_>,
     arm: &Arm<'_>,
 ) -> Vec<Comparison> {
     let subjects = evidence.subjects();
     let study = &evidence.folder.study;
     let mut all = Vec::new();
     for metric in metrics {
-        all.extend(compare(study, metric, None, bare, arm).filter(|it| !(metric.absent_when_zero() && it.is_zero())));
+        all.extend(
+            compare(study, metric, None, baseline, arm).filter(|it| !(metric.absent_when_zero() && it.is_zero())),
+        );
         if metric.of == Of::Subject {
-            all.extend(subjects.iter().filter_map(|service| compare(study, metric, Some(service), bare, arm)));
+            all.extend(subjects.iter().filter_map(|service| compare(study, metric, Some(service), baseline, arm)));
         }
     }
     all
@@ -139,7 +141,7 @@ fn draft<'e, 'a>(
     void: Option<&Notice>,
     told: &mut Vec<Notice>,
 ) -> Draft<'e, 'a> {
-    let comparisons = said(comparisons(evidence, metrics, &evidence.bare(), arm));
+    let comparisons = said(comparisons(evidence, metrics, &evidence.baseline, arm));
     let reason = if arm.valid.is_empty() {
         Some(Notice::NothingCounts { variant: arm.name.clone() })
     } else {

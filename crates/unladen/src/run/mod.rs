@@ -26,8 +26,8 @@ use crate::journal::read::{self, ReadError};
 use crate::journal::record::RunRecord;
 use crate::journal::write::{Journal, WriteError};
 use crate::notices::{Notice, Severity};
-use crate::study::plan::Plan;
 use crate::study::mask::masked;
+use crate::study::plan::Plan;
 use crate::study::resolve::ResolveError;
 use crate::study::write::resolved_yaml;
 use crate::subject::SubjectError;
@@ -62,7 +62,9 @@ pub enum RunError {
     #[error(transparent)]
     Port(#[from] ports::NoPort),
     /// Something else listens where a service is to.
-    #[error("{address} is already in use, so {service} cannot listen there and unladen would measure a stranger. Stop what listens there (`ss -ltnp` shows it), or use ${{port.NAME}} for a free port")]
+    #[error(
+        "{address} is already in use, so {service} cannot listen there and unladen would measure a stranger. Stop what listens there (`ss -ltnp` shows it), or use ${{port.NAME}} for a free port"
+    )]
     PortTaken {
         /// Service.
         service: String,
@@ -142,11 +144,7 @@ fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result
         seed,
         study_dir: plan.dir.display().to_string(),
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        cores: (
-            setup.partition.subject.to_string(),
-            setup.partition.instrument.to_string(),
-            setup.partition.apart,
-        ),
+        cores: (setup.partition.subject.to_string(), setup.partition.instrument.to_string(), setup.partition.apart),
         cgroup: setup.cgroups(),
     });
     // The study last: a folder with a study.yaml is a folder that can be gone on with.

@@ -4,8 +4,8 @@
 //! about in the same words as the file. Profiles are applied first, then the other changes, each in their order.
 
 use std::fmt;
-use std::sync::Arc;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use super::guess::{Guess, guess};
 use super::key::{KeyPath, Step};

@@ -3,7 +3,7 @@
 
 use unladen::journal::read::read;
 use unladen::journal::record::RunRecord;
-use unladen::judge::findings::{Finding, Findings, VariantFindings};
+use unladen::judge::findings::{Finding, Findings, RoundValue, VariantFindings};
 use unladen::judge::{Budgets, GateOutcome, JudgeError, judge, judge_with_budgets, outcome};
 use unladen::study::plan::ArmKind;
 use unladen::study::spec::Role;
@@ -49,10 +49,18 @@ fn a_known_cost_comes_back() {
     let cpu = finding(&findings, "otel", "cpu_per_request");
     assert_eq!(cpu.verdict, "costs");
     assert!(cpu.relative);
-    let (low, high) = (cpu.ratio_low.expect("12 rounds"), cpu.ratio_high.expect("12 rounds"));
+    // A 95 % interval misses the truth in 1 of 20 studies; the range of 12 rounds in less than 1 of 2,000 (sign test).
+    let range = |of: fn(&RoundValue) -> f64, finding: &Finding| {
+        finding
+            .rounds
+            .iter()
+            .map(of)
+            .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), it| (low.min(it), high.max(it)))
+    };
+    let (low, high) = range(|round| round.ratio.unwrap_or(f64::NAN), cpu);
     assert!(low < 0.18 && 0.18 < high, "[{low}, {high}] holds the truth");
     let memory = finding(&findings, "otel", "rss");
-    let (low, high) = (memory.difference_low.expect("12 rounds"), memory.difference_high.expect("12 rounds"));
+    let (low, high) = range(|round| round.difference, memory);
     assert!(!memory.relative);
     assert!(low < 9.0 * MIB && 9.0 * MIB < high, "[{low}, {high}] holds the truth");
     assert_eq!(findings.rounds, 12);
@@ -72,8 +80,7 @@ fn the_rounds_hold_the_evidence() {
         nanoseconds / 1e3 / run.load.as_ref().expect("measured").completed_in_window as f64
     };
     for round in &cpu.rounds {
-        let pooled = (cost("baseline", round.round) * cost("placebo", round.round)).sqrt();
-        assert!((round.baseline / pooled - 1.0).abs() < 1e-12, "geometric mean of baseline and placebo");
+        assert!((round.baseline - cost("baseline", round.round)).abs() < 1e-9, "the placebo is not mixed in");
         assert!((round.value - cost("otel", round.round)).abs() < 1e-9);
     }
     let floor = finding(&findings, "placebo", "cpu_per_request");
