@@ -158,9 +158,9 @@ fn head(plan: &Plan, folder: &RunFolder) -> String {
         * f64::from(study.rounds)
         * plan.arms.len() as f64;
     format!(
-        "{}: {} rounds of {} ({}); at least {}\nrun folder: {}",
+        "{}: {} of {} variants ({}); at least {}\nrun folder: {}",
         study.study,
-        study.rounds,
+        if study.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", study.rounds) },
         plan.arms.len(),
         names.join(", "),
         indicatif::HumanDuration(std::time::Duration::from_secs_f64(seconds)),

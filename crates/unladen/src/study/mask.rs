@@ -26,7 +26,7 @@ const ANYWHERE: [&str; 11] = [
     "bearer",
 ];
 /// Words that do so only as a whole word: `key` but not `keyspace`, `auth` but not `author`.
-const WHOLE: [&str; 8] = ["key", "auth", "pwd", "pass", "cookie", "jwt", "pin", "session"];
+const WHOLE: [&str; 6] = ["key", "auth", "pwd", "pass", "cookie", "jwt"];
 
 /// Whether a name (of an environment variable, header, option or variable) looks like that of a secret.
 #[must_use]

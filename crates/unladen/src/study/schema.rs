@@ -2,7 +2,7 @@
 //! is made of.
 //!
 //! It accepts what the reader accepts (numbers where a text is wanted, nothing where keys are wanted). It cannot know
-//! what only [`super::check`] does, such as that a service of some name exists.
+//! what only the checks do, such as that a service of some name exists.
 
 use std::sync::OnceLock;
 

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::guess::{Guess, guess};
 use super::key::{KeyPath, Step};
+use super::mask;
 use super::problem::{Problem, ProblemKind};
 use super::schema;
 use super::tree::{Entry, Kind, Node, Origin, Place, Scalar};
@@ -82,10 +83,11 @@ pub(super) fn apply(tree: &mut Node, sets: &[Set]) -> Vec<Problem> {
     problems
 }
 
-/// The change as it is shown in errors; its value only if its key doesn't look like a secret's.
+/// The change as it is shown in errors, without secrets.
 fn shown(set: &Set) -> Arc<str> {
-    let secret = super::mask::looks_secret(&set.key);
-    if secret { format!("{}={}", set.key, super::mask::MASK).into() } else { set.to_string().into() }
+    let secret = mask::looks_secret(&set.key);
+    let text = set.to_string();
+    if secret { format!("{}={}", set.key, mask::MASK).into() } else { mask::mask_text(&text).into() }
 }
 
 fn apply_profile(tree: &mut Node, set: &Set) -> Vec<Problem> {

@@ -4,6 +4,8 @@
 //! a shell could do (pipes, redirections, `$HOME`, `~`) is refused with the way to say it here, instead of being handed
 //! to the program as text. `${…}` is one piece whatever stands in it: its value never splits a word.
 
+use super::mask;
+
 /// A command line that cannot be split.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WordsError {
@@ -64,7 +66,10 @@ pub struct CommandLine {
 pub fn split(line: &str) -> Result<Vec<String>, WordsError> {
     let parts = parse(line)?;
     match parts.assignments.first() {
-        Some((name, value)) => Err(WordsError::Assignment { assignment: format!("{name}={value}") }),
+        Some((name, value)) => {
+            let value = if mask::looks_secret(name) { mask::MASK } else { value };
+            Err(WordsError::Assignment { assignment: format!("{name}={value}") })
+        }
         None => Ok(parts.words),
     }
 }
@@ -280,6 +285,7 @@ mod tests {
             ("$HOME/bin/a", WordsError::ShellVariable { name: "HOME".to_owned() }),
             ("~/bin/a", WordsError::Tilde),
             ("A=1 b", WordsError::Assignment { assignment: "A=1".to_owned() }),
+            ("TOKEN=abc b", WordsError::Assignment { assignment: "TOKEN=***".to_owned() }),
         ] {
             assert_eq!(split(line), Err(error), "{line}");
         }

@@ -210,3 +210,44 @@ fn syntax(error: &Error, source: &str, location: &Location) -> ProblemKind {
     };
     ProblemKind::Syntax { message, hint }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, path: &[&str]) -> (String, Scalar, Option<u64>, Option<u64>) {
+        let tree = parse(text).unwrap_or_else(|problem| panic!("{problem:?}"));
+        let node = path.iter().try_fold(&tree, |node, key| node.get(key)).expect("a node");
+        match &node.kind {
+            Kind::Scalar { text, value } => (text.clone(), *value, node.place.line, node.place.column),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn scalars_keep_what_is_written() {
+        let text = "é: 1.10\nb: 0x1F\nc: [yes, 007, '5']\nd: |\n  two\n  lines\ne:\nf: 1e999\n";
+        assert_eq!(shown(text, &["é"]), ("1.10".to_owned(), Scalar::Float(1.1), Some(1), Some(4)));
+        assert_eq!(shown(text, &["b"]), ("0x1F".to_owned(), Scalar::Whole(31), Some(2), Some(4)));
+        assert_eq!(shown(text, &["d"]).0, "two\nlines\n");
+        assert_eq!(shown(text, &["e"]).1, Scalar::Null);
+        assert_eq!(shown(text, &["f"]).0, "1e999");
+        let tree = parse(text).expect("a tree");
+        let Kind::List(items) = &tree.get("c").expect("a list").kind else { panic!("no list") };
+        let items: Vec<String> = items.iter().map(ToString::to_string).collect();
+        assert_eq!(items, ["the text `yes`", "the number `007`", "the text `5`"]);
+    }
+
+    #[test]
+    fn aliases_and_merges_stand_where_they_are_used() {
+        let text = "a: &x 0080\nb: *x\nc: &m {k: 1, l: 2}\nd:\n  <<: *m\n  l: 3\n";
+        assert_eq!(shown(text, &["b"]), ("0080".to_owned(), Scalar::Float(80.0), Some(2), Some(4)));
+        assert_eq!(shown(text, &["d", "k"]), ("1".to_owned(), Scalar::Whole(1), Some(5), Some(7)));
+        assert_eq!(shown(text, &["d", "l"]).1, Scalar::Whole(3));
+    }
+
+    #[test]
+    fn line_ends_of_any_kind() {
+        assert_eq!(shown("a: 1\r\nb: 2\r\n", &["b"]), ("2".to_owned(), Scalar::Whole(2), Some(2), Some(4)));
+    }
+}
