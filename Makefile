@@ -4,7 +4,7 @@
 CARGO ?= cargo
 UNLADEN := target/release/unladen
 
-.PHONY: help demo test build fmt lint check-fmt rust-test calibrate deps clean
+.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa deps clean
 
 help:            ## List the targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -29,6 +29,9 @@ rust-test:       ## Unit, property, golden and end-to-end tests.
 
 calibrate:       ## Simulate the statistics: false alarms and coverage against their nominal values.
 	$(CARGO) test --release --locked -p unladen-stats --test calibration -- --ignored --nocapture
+
+aa:              ## Measure identical variants for seven minutes; count the false alarms of 2,000 re-labelled studies.
+	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture identical
 
 fmt:             ## Format the sources.
 	$(CARGO) fmt --all
