@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::report::Format;
+use crate::study::compare::NamedCommand;
 use crate::study::units::{Ratio, Time};
 
 const STYLES: Styles = Styles::styled()
@@ -130,12 +132,12 @@ pub struct Compare {
     /// Where requests go.
     #[arg(long, value_name = "URL")]
     pub url: String,
-    /// Command line of the bare service. No shell runs it.
+    /// Command line of the bare service. No shell runs it; NAME=VALUE words in front go to its environment.
     #[arg(long, value_name = "COMMAND")]
     pub baseline: String,
     /// A name and the command line of the service with something added; may be given several times.
     #[arg(long = "variant", value_name = "NAME=COMMAND", required = true)]
-    pub variants: Vec<String>,
+    pub variants: Vec<NamedCommand>,
     /// Requests per second, open loop. Without it a closed loop over the connections.
     #[arg(long, value_name = "R")]
     pub rate: Option<f64>,
@@ -145,9 +147,6 @@ pub struct Compare {
     /// Limit on the cost, METRIC=LIMIT: cpu_per_request=10%; may be given several times.
     #[arg(long = "budget", value_name = "METRIC=LIMIT")]
     pub budgets: Vec<String>,
-    /// Environment for all variants, NAME=VALUE; may be given several times.
-    #[arg(long = "env", value_name = "NAME=VALUE")]
-    pub env: Vec<String>,
     /// How to measure.
     #[command(flatten)]
     pub measure: Measure,
@@ -162,23 +161,8 @@ pub struct Report {
     /// Run folder.
     pub dir: PathBuf,
     /// What to print.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-}
-
-/// Forms of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For a terminal.
-    Text,
-    /// For a pull request.
-    Markdown,
-    /// findings.json.
-    Json,
-    /// One line per finding.
-    Csv,
-    /// One self-contained page.
-    Html,
 }
 
 /// `unladen gate`

@@ -27,9 +27,9 @@ use crate::journal::record::RunRecord;
 use crate::journal::write::{Journal, WriteError};
 use crate::notices::{Notice, Severity};
 use crate::study::plan::Plan;
-use crate::study::spec::Lifetime;
-use crate::study::variables::VariableError;
-use crate::study::write::masked_yaml;
+use crate::study::mask::masked;
+use crate::study::resolve::ResolveError;
+use crate::study::write::resolved_yaml;
 use crate::subject::SubjectError;
 
 /// The resolved study in a run folder.
@@ -57,7 +57,7 @@ pub enum RunError {
     Build(#[from] builds::BuildError),
     /// A variable of the study has no value.
     #[error(transparent)]
-    Variable(#[from] VariableError),
+    Variable(#[from] ResolveError),
     /// No port is free.
     #[error(transparent)]
     Port(#[from] ports::NoPort),
@@ -75,6 +75,9 @@ pub enum RunError {
     /// A part of the instrument failed.
     #[error(transparent)]
     Instrument(#[from] instrument::InstrumentError),
+    /// The probe could not be started.
+    #[error("cannot start the probe: {0}")]
+    Probe(std::io::Error),
     /// Something could not be removed at the end.
     #[error("something of the study is left over: {0}")]
     LeftOver(std::io::Error),
@@ -133,7 +136,7 @@ pub fn study(
 /// Writes `study.yaml` and `host.json` of a new study, or reads the journal of one that goes on.
 fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result<Vec<RunRecord>, RunError> {
     if folder.path().join(STUDY_FILE).exists() {
-        return Ok(read::records(folder.path())?.records);
+        return Ok(read::read(folder.path())?.runs);
     }
     let host = Host::describe(Setting {
         seed,
@@ -144,11 +147,11 @@ fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result
             setup.partition.instrument.to_string(),
             setup.partition.apart,
         ),
-        cgroup: setup.launcher.describe_cgroups(),
+        cgroup: setup.cgroups(),
     });
     // The study last: a folder with a study.yaml is a folder that can be gone on with.
     folder.write(HOST_FILE, &serde_json::to_string_pretty(&host).unwrap_or_default())?;
-    folder.write(STUDY_FILE, &masked_yaml(&plan.study))?;
+    folder.write(STUDY_FILE, &resolved_yaml(&masked(&plan.study)))?;
     Ok(Vec::new())
 }
 
@@ -163,12 +166,11 @@ fn build(setup: &Setup<'_>, interrupted: &AtomicBool, watcher: &mut dyn Watcher)
     Ok(builds::run(&processes, setup.folder.path(), interrupted, watcher)?)
 }
 
-/// Starts the services that live through the study. They are the same in every arm.
+/// Starts the services that live through the study.
 fn start_shared(setup: &Setup<'_>, interrupted: &AtomicBool) -> Result<Vec<Up>, RunError> {
     let shared = setup.folder.run("shared")?;
     let mut ups = Vec::new();
-    let Some(arm) = setup.plan.arms.first() else { return Ok(ups) };
-    for process in arm.processes.iter().filter(|process| process.lifetime == Lifetime::Study) {
+    for process in setup.plan.shared() {
         match setup.start(process, &shared, 0, interrupted) {
             Ok(up) => ups.push(up),
             Err(error) => {

@@ -18,7 +18,6 @@ use crate::journal::record::{Phases, ProcessRecord, RunRecord, SCHEMA};
 use crate::notices::Notice;
 use crate::probe::{Observation, Sampler, Schedule, Target, timeline};
 use crate::study::plan::{Arm, Process};
-use crate::study::spec::Lifetime;
 use crate::subject::{Ended, Running, SubjectError};
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
@@ -123,7 +122,7 @@ impl<'a> Run<'a> {
     /// Starts the services of the run in order and waits until each is ready.
     fn start_services(&self, arm: &Arm, folder: &Path) -> Result<Vec<Up>, RunError> {
         let mut ups: Vec<Up> = Vec::new();
-        for process in arm.processes.iter().filter(|process| process.lifetime == Lifetime::Run) {
+        for process in arm.fresh() {
             match self.setup.start(process, folder, self.number, self.interrupted) {
                 Ok(up) => ups.push(up),
                 Err(error) => {
@@ -170,7 +169,8 @@ impl<'a> Run<'a> {
                 interval: Duration::from_secs(1),
                 cpus: Some(self.setup.partition.instrument.clone()),
             },
-        );
+        )
+        .map_err(RunError::Probe)?;
 
         watcher.see(Step::Phase(Phase::WarmUp));
         let mut in_window = false;
@@ -216,7 +216,7 @@ impl<'a> Run<'a> {
         }
         record.phases.warmup_s = study.warmup.as_seconds();
         record.phases.window_s = study.window.as_seconds();
-        Ok((outcome, Some(sampler.finish())))
+        Ok((outcome, sampler.finish()))
     }
 
     /// Waits for the spans that are still on their way.
@@ -272,7 +272,9 @@ impl<'a> Run<'a> {
         }
         if let Some(outcome) = outcome {
             record.void = record.void.take().or_else(|| checks::load(&outcome));
-            record.ledger = books::close(self.arm(), &outcome, &summary, self.setup.traced());
+            // Without a ledger the report has no account of spans; why is plain from the study (no trace header) or
+            // from the summary (no spans).
+            record.ledger = self.setup.traced().then(|| books::close(self.arm(), &outcome, &summary).ok()).flatten();
             record.load = Some(outcome);
         }
         record.sink = Some(summary);
