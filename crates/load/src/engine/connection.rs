@@ -1,11 +1,10 @@
-//! One connection: what it is doing, and for which request.
+//! One connection: whether it stands, which protocol it speaks, and for which requests.
 
 use std::os::fd::OwnedFd;
 
-use crate::http1::response::ResponseReader;
-use crate::record::Request;
+use super::http1::Http1;
 
-/// What a connection is doing.
+/// Whether a connection stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// It does not stand, and is not to be tried before this instant.
@@ -20,10 +19,15 @@ pub(super) enum State {
         /// Index and due time.
         request: Option<(u64, u64)>,
     },
-    /// It stands and is free.
-    Idle,
-    /// It waits for the answer to a request.
-    Busy(Request),
+    /// It stands; its [`Protocol`] knows what for.
+    Open,
+}
+
+/// What a connection speaks, with what that needs to remember.
+#[derive(Debug)]
+pub(super) enum Protocol {
+    /// One request at a time.
+    Http1(Http1),
 }
 
 /// One connection.
@@ -31,8 +35,8 @@ pub(super) enum State {
 pub(super) struct Connection {
     pub(super) socket: Option<OwnedFd>,
     pub(super) state: State,
-    pub(super) reader: ResponseReader,
-    /// The end of a request that the socket did not take at once.
+    pub(super) protocol: Protocol,
+    /// Bytes that the socket did not take at once.
     pub(super) unsent: Vec<u8>,
     /// Whether the engine must attend to its socket as soon as it is ready.
     pub(super) delicate: bool,
@@ -46,16 +50,27 @@ impl Connection {
         Self {
             socket: None,
             state: State::Closed { not_before: 0 },
-            reader: ResponseReader::new(),
+            protocol: Protocol::Http1(Http1::new()),
             unsent: Vec::new(),
             delicate: false,
             stood: false,
         }
     }
 
-    /// Whether it is free for a request.
-    pub(super) fn is_idle(&self) -> bool {
-        self.state == State::Idle
+    /// Whether it stands and has room for a request.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        let Protocol::Http1(http1) = &self.protocol;
+        self.state == State::Open && http1.has_room()
+    }
+
+    /// Requests on it without an answer; one that is being connected for counts.
+    pub(super) fn in_flight(&self) -> usize {
+        let Protocol::Http1(http1) = &self.protocol;
+        match self.state {
+            State::Open => http1.in_flight(),
+            State::Connecting { .. } | State::Closed { .. } => 0,
+        }
     }
 
     /// Whether it does not stand and may be tried.
@@ -67,25 +82,17 @@ impl Connection {
     pub(super) fn retry_in(&self, now: u64) -> u64 {
         match self.state {
             State::Closed { not_before } => not_before.saturating_sub(now),
-            State::Connecting { .. } | State::Idle | State::Busy(_) => u64::MAX,
+            State::Connecting { .. } | State::Open => u64::MAX,
         }
     }
 
-    /// Due time of the request that it is busy with.
-    pub(super) fn outstanding_due(&self) -> Option<u64> {
-        match self.state {
-            State::Busy(request) => Some(request.due),
+    /// Due times of the requests on it.
+    pub(super) fn outstanding_dues(&self) -> impl Iterator<Item = u64> {
+        let Protocol::Http1(http1) = &self.protocol;
+        let connecting_for = match self.state {
             State::Connecting { request, .. } => request.map(|(_, due)| due),
-            State::Closed { .. } | State::Idle => None,
-        }
-    }
-
-    /// Since when it has been waiting for the server.
-    pub(super) fn waiting_since(&self) -> Option<u64> {
-        match self.state {
-            State::Busy(request) => Some(request.sent),
-            State::Connecting { since, .. } => Some(since),
-            State::Closed { .. } | State::Idle => None,
-        }
+            State::Closed { .. } | State::Open => None,
+        };
+        connecting_for.into_iter().chain(http1.outstanding().map(|request| request.due))
     }
 }

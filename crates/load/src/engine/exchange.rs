@@ -1,15 +1,15 @@
-//! The way of a request: connect, send, receive, judge, and again. Everything that goes wrong here is counted on the request
-//! it hit, and the connection is made anew for the next one.
+//! The way of a request, as far as all protocols share it: connect, send, receive, judge, and again. Everything that goes wrong
+//! is counted on the requests it hit, and the connection is made anew for the next one.
 
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use super::connection::State;
+use super::connection::{Protocol, State};
 use super::{Engine, RETRY};
 use crate::error::LoadError;
 use crate::http1::response::{Body, Response};
-use crate::record::{Answer, Failure, Request};
+use crate::record::{Answer, Failure};
 use crate::sys::{self, Ready};
 
 /// Connections that are being made at the same time at the start: a server's accept queue may be short.
@@ -55,7 +55,7 @@ impl Engine<'_> {
 
     /// Gives a request to a connection: sends it, or connects first.
     pub(super) fn assign(&mut self, at: usize, index: u64, due: u64) {
-        if self.connections[at].is_idle() {
+        if self.connections[at].has_room() {
             let sent = if self.is_open() { sys::monotonic_ns() } else { due };
             self.send(at, index, due, sent);
         } else {
@@ -79,7 +79,7 @@ impl Engine<'_> {
     }
 
     /// Whether a connection must be attended to as soon as its socket is ready.
-    fn set_delicate(&mut self, at: usize, delicate: bool) {
+    pub(super) fn set_delicate(&mut self, at: usize, delicate: bool) {
         let connection = &mut self.connections[at];
         if connection.delicate != delicate {
             connection.delicate = delicate;
@@ -87,49 +87,33 @@ impl Engine<'_> {
         }
     }
 
-    /// Sends a request on a connection that stands.
+    /// Sends a request on a connection that stands and has room.
     #[inline]
     fn send(&mut self, at: usize, index: u64, due: u64, sent: u64) {
-        let connection = &mut self.connections[at];
-        let Some(socket) = &connection.socket else { return };
-        let (bytes, sampled) = self.template.render(index);
-        let request = Request { index, due, sent, sampled };
-        if !matches!(connection.state, State::Connecting { .. }) {
-            self.active += 1;
-        }
-        connection.state = State::Busy(request);
-        let result = sys::send(socket, bytes);
-        self.recorder.sent(&request);
-        match result {
-            Ok(taken) if taken == bytes.len() => self.count_sent(taken, sent),
-            Ok(taken) => self.send_later(at, index, taken),
-            Err(Errno::AGAIN | Errno::INTR) => self.send_later(at, index, 0),
-            Err(_) => self.fail(at, Failure::Reset),
+        match self.connections[at].protocol {
+            Protocol::Http1(_) => self.send_http1(at, index, due, sent),
         }
     }
 
     /// Counts bytes sent in the window.
     #[inline]
-    fn count_sent(&mut self, bytes: usize, at: u64) {
+    pub(super) fn count_sent(&mut self, bytes: usize, at: u64) {
         if self.span.in_window(at) {
             self.recorder.bytes_sent += bytes as u64;
         }
     }
 
-    /// Keeps the end of a request until the socket takes it.
-    #[cold]
-    fn send_later(&mut self, at: usize, index: u64, taken: usize) {
-        let (bytes, _) = self.template.render(index);
-        let connection = &mut self.connections[at];
-        connection.unsent.clear();
-        connection.unsent.extend_from_slice(&bytes[taken..]);
-        self.count_sent(taken, sys::monotonic_ns());
-        self.set_delicate(at, true);
-        self.watch_writing(at, true);
+    /// A request is taken on by a connection that has just become free.
+    #[inline]
+    pub(super) fn note_queued(&mut self, due: u64, free_since: u64) {
+        // Due before this connection was free, and no other was. (Due after, it waited for us, not for a connection.)
+        if due < free_since && self.is_open() {
+            self.recorder.queued(due);
+        }
     }
 
     /// Watches for writability, or stops to.
-    fn watch_writing(&mut self, at: usize, writing: bool) {
+    pub(super) fn watch_writing(&mut self, at: usize, writing: bool) {
         let Some(socket) = &self.connections[at].socket else { return };
         if self.poller.set_writing(socket, at, writing).is_err() {
             self.fail(at, Failure::Reset);
@@ -143,12 +127,12 @@ impl Engine<'_> {
         if ready.writable && self.connections[at].delicate {
             self.attend_writing(at);
         }
-        if ready.readable && !matches!(self.connections[at].state, State::Connecting { .. } | State::Closed { .. }) {
+        if ready.readable && self.connections[at].state == State::Open {
             self.receive(at);
         }
     }
 
-    /// A socket can be written to: its connection stands or has failed, or it takes more of a request.
+    /// A socket can be written to: its connection stands or has failed, or it takes more of what is unsent.
     #[cold]
     fn attend_writing(&mut self, at: usize) {
         let Some(socket) = &self.connections[at].socket else { return };
@@ -159,19 +143,9 @@ impl Engine<'_> {
                 }
                 self.watch_writing(at, false);
                 self.set_delicate(at, false);
-                let connection = &mut self.connections[at];
-                self.recorder.reconnects += u64::from(connection.stood);
-                connection.stood = true;
-                match request {
-                    Some((index, due)) => self.send(at, index, due, sys::monotonic_ns()),
-                    None => {
-                        connection.state = State::Idle;
-                        self.active -= 1;
-                        self.idle.push_back(at);
-                    }
-                }
+                self.stands(at, request);
             }
-            State::Busy(_) if !self.connections[at].unsent.is_empty() => {
+            State::Open if !self.connections[at].unsent.is_empty() => {
                 match sys::send(socket, &self.connections[at].unsent) {
                     Ok(taken) => {
                         self.connections[at].unsent.drain(..taken);
@@ -185,7 +159,21 @@ impl Engine<'_> {
                     Err(_) => self.fail(at, Failure::Reset),
                 }
             }
-            State::Busy(_) | State::Idle | State::Closed { .. } => {}
+            State::Open | State::Closed { .. } => {}
+        }
+    }
+
+    /// A connection has come to stand, for a request or for later.
+    #[cold]
+    fn stands(&mut self, at: usize, request: Option<(u64, u64)>) {
+        let connection = &mut self.connections[at];
+        self.recorder.reconnects += u64::from(connection.stood);
+        connection.stood = true;
+        connection.state = State::Open;
+        self.active -= 1;
+        match request {
+            Some((index, due)) => self.send(at, index, due, sys::monotonic_ns()),
+            None => self.idle.push_back(at),
         }
     }
 
@@ -199,83 +187,25 @@ impl Engine<'_> {
             sys::receive(socket, &mut self.buffer).map(|taken| (taken, None))
         };
         match received {
-            Ok((0, _)) => self.ended(at),
-            Ok((taken, stamp)) => self.take_in(at, taken, stamp),
+            Ok((taken, stamp)) => {
+                let now = sys::monotonic_ns();
+                if self.span.in_window(now) {
+                    self.recorder.bytes_received += taken as u64;
+                }
+                match self.connections[at].protocol {
+                    Protocol::Http1(_) if taken == 0 => self.ended_http1(at, now),
+                    Protocol::Http1(_) => self.take_in_http1(at, taken, stamp, now),
+                }
+            }
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => self.fail(at, Failure::Reset),
         }
     }
 
-    /// Takes in the bytes at the start of the buffer.
-    #[inline]
-    fn take_in(&mut self, at: usize, taken: usize, stamp: Option<u64>) {
-        let now = sys::monotonic_ns();
-        if self.span.in_window(now) {
-            self.recorder.bytes_received += taken as u64;
-        }
-        let connection = &mut self.connections[at];
-        let State::Busy(request) = connection.state else {
-            // A server that talks unasked, or says why it closes (408): no request is hit.
-            return self.close(at, now);
-        };
-        let arrived = stamp.map_or(now, |stamp| self.bridge.to_monotonic(stamp, request.sent, now));
-        match connection.reader.push(&mut self.heads, &self.buffer[..taken]) {
-            Ok(Some(response)) => {
-                let (close, size) = (response.close, response.body.length());
-                let answer = judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived);
-                self.largest = self.largest.max(size);
-                self.complete(at, &request, &answer, close, now);
-            }
-            // The rest may not fit into the socket's buffer while we sleep.
-            Ok(None) => self.set_delicate(at, true),
-            Err(_) => self.fail(at, Failure::Protocol),
-        }
-    }
-
-    /// A request has its answer.
-    #[inline]
-    fn complete(&mut self, at: usize, request: &Request, answer: &Answer, close: bool, now: u64) {
-        self.recorder.answered(request, answer);
-        // A request that is still being sent when its answer comes cannot share the connection with the next one.
-        if close || !self.connections[at].unsent.is_empty() {
-            return self.close(at, now);
-        }
-        self.set_delicate(at, false);
-        let connection = &mut self.connections[at];
-        connection.reader.reset();
-        connection.state = State::Idle;
-        self.active -= 1;
-        match self.take_due(now) {
-            Some((index, due)) => {
-                // Due before this connection was free, and no other was. (Due after, it waited for us, not for a connection.)
-                if due < answer.arrived && self.is_open() {
-                    self.recorder.queued(due);
-                }
-                self.assign(at, index, due);
-            }
-            None => self.idle.push_back(at),
-        }
-    }
-
-    /// The server has ended the connection.
-    #[cold]
-    fn ended(&mut self, at: usize) {
-        let now = sys::monotonic_ns();
-        let connection = &mut self.connections[at];
-        let State::Busy(request) = connection.state else { return self.close(at, now) };
-        match connection.reader.end() {
-            Some(response) => {
-                let answer = judge(&self.shared.check, &mut self.recorder.bodies, &response, now);
-                self.complete(at, &request, &answer, true, now);
-            }
-            None => self.fail(at, Failure::Reset),
-        }
-    }
-
-    /// A connection is given up, and the request on it has failed.
+    /// A connection is given up, and the requests on it have failed.
     #[cold]
     pub(super) fn fail(&mut self, at: usize, failure: Failure) {
-        if let Some(due) = self.connections[at].outstanding_due() {
+        for due in self.connections[at].outstanding_dues() {
             self.recorder.failed(due, failure);
         }
         self.close(at, sys::monotonic_ns() + if failure == Failure::Connect { RETRY } else { 0 });
@@ -287,14 +217,19 @@ impl Engine<'_> {
         self.set_delicate(at, false);
         let connection = &mut self.connections[at];
         match connection.state {
-            State::Busy(_) | State::Connecting { .. } => self.active -= 1,
-            State::Idle => self.idle.retain(|&other| other != at),
+            State::Connecting { .. } => self.active -= 1,
+            State::Open => {
+                self.active -= connection.in_flight();
+                self.idle.retain(|&other| other != at);
+            }
             State::Closed { .. } => return,
         }
         // Closing the socket takes it out of the epoll set.
         drop::<Option<OwnedFd>>(connection.socket.take());
         connection.state = State::Closed { not_before };
-        connection.reader.reset();
+        match &mut connection.protocol {
+            Protocol::Http1(http1) => http1.reset(),
+        }
         connection.unsent.clear();
         self.closed.push_back(at);
     }
@@ -302,7 +237,7 @@ impl Engine<'_> {
 
 /// What an answer is worth.
 #[inline]
-fn judge(
+pub(super) fn judge(
     check: &crate::plan::Check,
     bodies: &mut crate::bodies::Bodies,
     response: &Response<'_>,

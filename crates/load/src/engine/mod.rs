@@ -8,6 +8,7 @@
 
 mod connection;
 mod exchange;
+mod http1;
 mod tick;
 
 use std::collections::VecDeque;
@@ -215,7 +216,7 @@ impl<'a> Engine<'a> {
     /// A connection for a request: one that stands, or else one that may be tried (again).
     fn take_free(&mut self, now: u64) -> Option<usize> {
         while let Some(at) = self.idle.pop_front() {
-            if self.connections[at].is_idle() {
+            if self.connections[at].has_room() {
                 return Some(at);
             }
         }

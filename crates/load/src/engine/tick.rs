@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::connection::State;
+use super::connection::{Connection, Protocol, State};
 use super::{Engine, Message, TICK};
 use crate::error::LoadError;
 use crate::pace::{SECOND, Span};
@@ -71,10 +71,16 @@ impl Engine<'_> {
     /// Fails requests whose answer is overdue.
     fn time_out(&mut self, now: u64) {
         for at in 0..self.connections.len() {
+            let overdue = |since: u64| now.saturating_sub(since) > self.shared.timeout;
             let connection = &self.connections[at];
-            if connection.waiting_since().is_some_and(|since| now.saturating_sub(since) > self.shared.timeout) {
-                let connecting = matches!(connection.state, State::Connecting { .. });
-                self.fail(at, if connecting { Failure::Connect } else { Failure::Timeout });
+            match (&connection.protocol, connection.state) {
+                (_, State::Connecting { since, .. }) if overdue(since) => self.fail(at, Failure::Connect),
+                (Protocol::Http1(http1), State::Open) => {
+                    if http1.outstanding().any(|request| overdue(request.sent)) {
+                        self.fail(at, Failure::Timeout);
+                    }
+                }
+                (_, State::Connecting { .. } | State::Closed { .. }) => {}
             }
         }
     }
@@ -82,7 +88,7 @@ impl Engine<'_> {
     /// Due time of the oldest request that is not accounted for.
     fn oldest_outstanding(&self, now: u64) -> u64 {
         let queued = self.next_due(now).unwrap_or(u64::MAX);
-        self.connections.iter().filter_map(|connection| connection.outstanding_due()).fold(queued, u64::min)
+        self.connections.iter().flat_map(Connection::outstanding_dues).fold(queued, u64::min)
     }
 
     /// Tells which seconds have passed, and which can no longer change.
@@ -105,13 +111,13 @@ impl Engine<'_> {
     /// Accounts for everything that has no answer at the end.
     fn give_up_waiting(&mut self) {
         for at in 0..self.connections.len() {
-            if let Some(due) = self.connections[at].outstanding_due() {
+            for due in self.connections[at].outstanding_dues() {
                 self.recorder.unanswered(due);
-                if self.interrupted {
-                    self.close(at, 0);
-                } else {
-                    self.fail(at, Failure::Timeout);
-                }
+            }
+            if self.interrupted {
+                self.close(at, 0);
+            } else {
+                self.fail(at, Failure::Timeout);
             }
         }
         while let Some((_, due)) = self.take_due(u64::MAX - 1) {

@@ -1,0 +1,141 @@
+//! HTTP/1.1 on a connection: one request at a time, one send for it and usually one receive for its answer.
+
+use rustix::io::Errno;
+
+use super::Engine;
+use super::connection::{Protocol, State};
+use super::exchange::judge;
+use crate::http1::response::ResponseReader;
+use crate::record::{Answer, Failure, Request};
+use crate::sys;
+
+/// What an HTTP/1.1 connection remembers.
+#[derive(Debug)]
+pub(super) struct Http1 {
+    reader: ResponseReader,
+    /// The request that it waits for the answer to.
+    request: Option<Request>,
+}
+
+impl Http1 {
+    /// Before the first request.
+    pub(super) fn new() -> Self {
+        Self { reader: ResponseReader::new(), request: None }
+    }
+
+    /// Whether it is free.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.request.is_none()
+    }
+
+    /// Requests without an answer.
+    pub(super) fn in_flight(&self) -> usize {
+        usize::from(self.request.is_some())
+    }
+
+    /// The request without an answer, if any.
+    pub(super) fn outstanding(&self) -> impl Iterator<Item = &Request> {
+        self.request.iter()
+    }
+
+    /// Forgets the request: it has been accounted for.
+    pub(super) fn reset(&mut self) {
+        self.reader.reset();
+        self.request = None;
+    }
+}
+
+impl Engine<'_> {
+    /// Sends a request on a connection that stands and is free.
+    #[inline]
+    pub(super) fn send_http1(&mut self, at: usize, index: u64, due: u64, sent: u64) {
+        let connection = &mut self.connections[at];
+        let Protocol::Http1(http1) = &mut connection.protocol;
+        let Some(socket) = &connection.socket else { return };
+        let (bytes, sampled) = self.template.render(index);
+        let request = Request { index, due, sent, sampled };
+        http1.request = Some(request);
+        self.active += 1;
+        let result = sys::send(socket, bytes);
+        self.recorder.sent(&request);
+        match result {
+            Ok(taken) if taken == bytes.len() => self.count_sent(taken, sent),
+            Ok(taken) => self.send_later_http1(at, index, taken),
+            Err(Errno::AGAIN | Errno::INTR) => self.send_later_http1(at, index, 0),
+            Err(_) => self.fail(at, Failure::Reset),
+        }
+    }
+
+    /// Keeps the end of a request until the socket takes it.
+    #[cold]
+    fn send_later_http1(&mut self, at: usize, index: u64, taken: usize) {
+        let (bytes, _) = self.template.render(index);
+        let connection = &mut self.connections[at];
+        connection.unsent.clear();
+        connection.unsent.extend_from_slice(&bytes[taken..]);
+        self.count_sent(taken, sys::monotonic_ns());
+        self.set_delicate(at, true);
+        self.watch_writing(at, true);
+    }
+
+    /// Takes in the bytes at the start of the buffer, which came at `now` or when the kernel stamped them.
+    #[inline]
+    pub(super) fn take_in_http1(&mut self, at: usize, taken: usize, stamp: Option<u64>, now: u64) {
+        let connection = &mut self.connections[at];
+        let Protocol::Http1(http1) = &mut connection.protocol;
+        let Some(request) = http1.request else {
+            // A server that talks unasked, or says why it closes (408): no request is hit.
+            return self.close(at, now);
+        };
+        let arrived = stamp.map_or(now, |stamp| self.bridge.to_monotonic(stamp, request.sent, now));
+        match http1.reader.push(&mut self.heads, &self.buffer[..taken]) {
+            Ok(Some(response)) => {
+                let (close, size) = (response.close, response.body.length());
+                let answer = judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived);
+                self.largest = self.largest.max(size);
+                self.complete_http1(at, &request, &answer, close, now);
+            }
+            // The rest may not fit into the socket's buffer while we sleep.
+            Ok(None) => self.set_delicate(at, true),
+            Err(_) => self.fail(at, Failure::Protocol),
+        }
+    }
+
+    /// A request has its answer.
+    #[inline]
+    fn complete_http1(&mut self, at: usize, request: &Request, answer: &Answer, close: bool, now: u64) {
+        self.recorder.answered(request, answer);
+        self.active -= 1;
+        let connection = &mut self.connections[at];
+        let Protocol::Http1(http1) = &mut connection.protocol;
+        http1.reset();
+        // A request that is still being sent when its answer comes cannot share the connection with the next one.
+        if close || !connection.unsent.is_empty() {
+            return self.close(at, now);
+        }
+        self.set_delicate(at, false);
+        match self.take_due(now) {
+            Some((index, due)) => {
+                self.note_queued(due, answer.arrived);
+                self.assign(at, index, due);
+            }
+            None => self.idle.push_back(at),
+        }
+    }
+
+    /// The server has ended the connection.
+    #[cold]
+    pub(super) fn ended_http1(&mut self, at: usize, now: u64) {
+        let connection = &mut self.connections[at];
+        let Protocol::Http1(http1) = &mut connection.protocol;
+        let (State::Open, Some(request)) = (connection.state, http1.request) else { return self.close(at, now) };
+        match http1.reader.end() {
+            Some(response) => {
+                let answer = judge(&self.shared.check, &mut self.recorder.bodies, &response, now);
+                self.complete_http1(at, &request, &answer, true, now);
+            }
+            None => self.fail(at, Failure::Reset),
+        }
+    }
+}
