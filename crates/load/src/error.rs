@@ -62,6 +62,14 @@ pub enum LoadError {
         /// What the system said.
         source: io::Error,
     },
+    /// A file of the plan cannot be read.
+    #[error("cannot read {path}: {message}", path = .path.display())]
+    Read {
+        /// File.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
+    },
     /// The histograms could not be written.
     #[error("cannot write {path}: {message}. Check that the folder exists and has room", path = .path.display())]
     Write {

@@ -17,6 +17,7 @@ pub mod pace;
 pub mod plan;
 mod record;
 mod run;
+mod script;
 mod sys;
 pub mod target;
 pub mod trace;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Shard;
+
 /// One line of the generator's standard output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -24,7 +26,8 @@ pub struct Outcome {
     pub errors: u64,
     /// Errors of the window by class. `connect`: no connection could be made; `timeout`: no answer in time; `reset`: the
     /// connection ended before the answer did; `protocol`: what came is not HTTP/1.1; `status` and `length`: the answer is
-    /// not what [`crate::plan::Check`] wants; `unsent`: still waiting for a free connection when the load was given up.
+    /// not what [`crate::plan::Check`] wants; `unsent`: still waiting for a free connection when the load was given up;
+    /// `check`: a test of [`crate::plan::Request::checks`] does not hold; `capture`: what a later step needs is not there.
     pub error_classes: std::collections::BTreeMap<String, u64>,
     /// Well answered requests whose answer *arrived* within the window: the divisor of CPU per request.
     pub completed_in_window: u64,
@@ -79,6 +82,58 @@ pub struct Outcome {
     pub interrupted: bool,
     /// Every second of the whole load.
     pub seconds: Vec<Second>,
+    /// By request, if the plan has several.
+    #[serde(default)]
+    pub named: Vec<Named>,
+    /// How the tests of the plan's requests went.
+    #[serde(default)]
+    pub tests: Vec<Tested>,
+    /// Little's law, as a check of the generator's own books.
+    #[serde(default)]
+    pub little: Little,
+    /// Which part of the load this is, if several processes share it.
+    #[serde(default)]
+    pub shard: Option<Shard>,
+}
+
+/// The requests of one name that were due in the window.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Named {
+    /// Name.
+    pub name: String,
+    /// Answered well.
+    pub requests: u64,
+    /// Failed, in any way.
+    pub errors: u64,
+    /// As in [`Outcome::latency_us`].
+    pub latency_us: Quantiles,
+    /// As in [`Outcome::service_time_us`].
+    pub service_time_us: Quantiles,
+}
+
+/// How a test went over the whole load.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Tested {
+    /// Name of the request.
+    pub request: String,
+    /// Name of the test.
+    pub name: String,
+    /// How often it held.
+    pub passed: u64,
+    /// How often it did not.
+    pub failed: u64,
+}
+
+/// Little's law: the mean number of requests in flight is the rate of answers times their mean service time (Little, "A proof
+/// for the queuing formula L = λW", Operations Research 9(3), 1961). Far apart, one of the three is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Little {
+    /// Requests in flight, the mean of samples taken every 10 ms of the window.
+    pub in_flight: f64,
+    /// Samples.
+    pub samples: u64,
+    /// Well answered requests per second of the window times their mean service time.
+    pub expected: f64,
 }
 
 /// Reads a map whose keys are numbers. Keys of JSON are text, and serde forgets how to read numbers from them inside a tagged

@@ -30,12 +30,16 @@ pub(crate) enum Failure {
     Length,
     /// Still waiting for a free connection when the load was given up.
     Unsent,
+    /// A test of the plan's does not hold.
+    Check,
+    /// What a later step needs is not there.
+    Capture,
 }
 
 impl Failure {
     /// All classes with their names, in the order of [`Failure`].
-    pub(crate) const NAMES: [&'static str; 7] =
-        ["connect", "timeout", "reset", "protocol", "status", "length", "unsent"];
+    pub(crate) const NAMES: [&'static str; 9] =
+        ["connect", "timeout", "reset", "protocol", "status", "length", "unsent", "check", "capture"];
 }
 
 /// A request on its way.
@@ -93,6 +97,19 @@ impl SecondPart {
     }
 }
 
+/// The requests of one name, due in the window.
+#[derive(Debug)]
+pub(crate) struct Named {
+    /// Answered well.
+    pub(crate) requests: u64,
+    /// Failed, in any way.
+    pub(crate) errors: u64,
+    /// Of the well answered ones, nanoseconds.
+    pub(crate) latency: Histogram<u64>,
+    /// See `latency`.
+    pub(crate) service_time: Histogram<u64>,
+}
+
 /// Everything that one thread writes down.
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -118,6 +135,16 @@ pub(crate) struct Recorder {
     pub(crate) reconnects: u64,
     pub(crate) unanswered: u64,
     pub(crate) queued: u64,
+    /// By request of the script; empty without one.
+    pub(crate) named: Vec<Named>,
+    /// How often each test of the script held, and how often not, over the whole load.
+    pub(crate) tests: Vec<(u64, u64)>,
+    /// Sum and number of samples of the requests in flight in the window.
+    pub(crate) in_flight: (u64, u64),
+    /// When the last answer came.
+    pub(crate) last_arrival: u64,
+    /// Whether the load ended because there was nothing left to send.
+    pub(crate) used_up: bool,
     /// CPU time of the thread over the window, nanoseconds.
     pub(crate) cpu_ns: u64,
     /// Seconds that may still change, in order.
@@ -146,10 +173,44 @@ impl Recorder {
             reconnects: 0,
             unanswered: 0,
             queued: 0,
+            named: Vec::new(),
+            tests: Vec::new(),
+            in_flight: (0, 0),
+            last_arrival: 0,
+            used_up: false,
             cpu_ns: 0,
             open: VecDeque::new(),
             first_open: 0,
         })
+    }
+
+    /// With room for the requests and tests of a script.
+    pub(crate) fn with_names(mut self, requests: usize, tests: usize) -> Result<Self, LoadError> {
+        for _ in 0..requests {
+            let Histograms { latency, service_time, .. } = Histograms::new()?;
+            self.named.push(Named { requests: 0, errors: 0, latency, service_time });
+        }
+        self.tests = vec![(0, 0); tests];
+        Ok(self)
+    }
+
+    /// A request of the script has been answered.
+    pub(crate) fn named_answered(&mut self, step: usize, request: &Request, answer: &Answer) {
+        if answer.failure.is_some() {
+            return self.named_failed(step, request.due);
+        }
+        if let (true, Some(named)) = (self.span.in_window(request.due), self.named.get_mut(step)) {
+            named.requests += 1;
+            named.latency.saturating_record(answer.arrived.saturating_sub(request.due));
+            named.service_time.saturating_record(answer.arrived.saturating_sub(request.sent));
+        }
+    }
+
+    /// A request of the script has failed.
+    pub(crate) fn named_failed(&mut self, step: usize, due: u64) {
+        if let (true, Some(named)) = (self.span.in_window(due), self.named.get_mut(step)) {
+            named.errors += 1;
+        }
     }
 
     /// Makes sure that the second of an instant is open. Called once a second, off the hot path.
@@ -201,6 +262,7 @@ impl Recorder {
     pub(crate) fn answered(&mut self, request: &Request, answer: &Answer) {
         let latency = answer.arrived.saturating_sub(request.due);
         let good = answer.failure.is_none();
+        self.last_arrival = self.last_arrival.max(answer.arrived);
         self.answered_total += 1;
         self.sampled_total += u64::from(request.sampled);
         if let Some(second) = self.second(request.due) {
@@ -314,7 +376,7 @@ mod tests {
         recorder.failed(3 * SECOND, Failure::Timeout);
         let bad = Answer { status: 500, failure: Some(Failure::Status), ..good(3 * SECOND + 5) };
         recorder.answered(&request(2, 3 * SECOND), &bad);
-        assert_eq!(recorder.failures, [0, 1, 0, 0, 1, 0, 0]);
+        assert_eq!(recorder.failures, [0, 1, 0, 0, 1, 0, 0, 0, 0]);
         assert_eq!((recorder.requests, recorder.histograms.latency.len(), recorder.statuses[500]), (0, 0, 1));
         assert_eq!((recorder.answered_in_window, recorder.completed_in_window), (1, 0));
     }

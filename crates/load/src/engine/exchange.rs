@@ -53,10 +53,20 @@ impl Engine<'_> {
         Err(LoadError::Connect { address: self.shared.address.to_string(), source })
     }
 
-    /// Gives a request to a connection: sends it, or connects first.
+    /// Gives an iteration to a connection: sends its first request, or connects first.
+    #[inline]
     pub(super) fn assign(&mut self, at: usize, index: u64, due: u64) {
+        if let Some(script) = &self.script {
+            script.begin(&mut self.progress[at], self.iteration);
+        }
+        self.go(at, index, due);
+    }
+
+    /// Gives a request to a connection: sends it, or connects first.
+    #[inline]
+    pub(super) fn go(&mut self, at: usize, index: u64, due: u64) {
         if self.connections[at].has_room() {
-            let sent = if self.is_open() { sys::monotonic_ns() } else { due };
+            let sent = if self.is_timed() { sys::monotonic_ns() } else { due };
             self.send(at, index, due, sent);
         } else {
             self.connect(at, Some((index, due)));
@@ -70,7 +80,7 @@ impl Engine<'_> {
         connection.state = State::Connecting { since, request };
         self.active += 1;
         self.set_delicate(at, true);
-        let begun = sys::connect(self.shared.address, self.is_open())
+        let begun = sys::connect(self.shared.address, self.is_timed())
             .and_then(|socket| self.poller.add(&socket, at, true).map(|()| socket));
         match begun {
             Ok(socket) => self.connections[at].socket = Some(socket),
@@ -107,7 +117,7 @@ impl Engine<'_> {
     #[inline]
     pub(super) fn note_queued(&mut self, due: u64, free_since: u64) {
         // Due before this connection was free, and no other was. (Due after, it waited for us, not for a connection.)
-        if due < free_since && self.is_open() {
+        if due < free_since && self.cursor.is_some() {
             self.recorder.queued(due);
         }
     }
@@ -181,7 +191,7 @@ impl Engine<'_> {
     #[inline]
     fn receive(&mut self, at: usize) {
         let Some(socket) = &self.connections[at].socket else { return };
-        let received = if self.is_open() {
+        let received = if self.is_timed() {
             sys::receive_stamped(socket, &mut self.buffer)
         } else {
             sys::receive(socket, &mut self.buffer).map(|taken| (taken, None))
@@ -205,10 +215,14 @@ impl Engine<'_> {
     /// A connection is given up, and the requests on it have failed.
     #[cold]
     pub(super) fn fail(&mut self, at: usize, failure: Failure) {
-        for due in self.connections[at].outstanding_dues() {
-            self.recorder.failed(due, failure);
+        let dues: Vec<u64> = self.connections[at].outstanding_dues().collect();
+        for &due in &dues {
+            self.abandon(at, due, failure);
         }
         self.close(at, sys::monotonic_ns() + if failure == Failure::Connect { RETRY } else { 0 });
+        if !dues.is_empty() {
+            self.go_on(at, None, sys::monotonic_ns());
+        }
     }
 
     /// Closes a connection; whatever was on it has been accounted for.

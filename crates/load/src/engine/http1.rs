@@ -5,8 +5,10 @@ use rustix::io::Errno;
 use super::Engine;
 use super::connection::{Protocol, State};
 use super::exchange::judge;
-use crate::http1::response::ResponseReader;
-use crate::record::{Answer, Failure, Request};
+use crate::http1::response::{Body, Response, ResponseReader};
+use crate::plan::Check;
+use crate::record::{Answer, Failure, Recorder, Request};
+use crate::script::{Progress, Script, Verdict, Whole};
 use crate::sys;
 
 /// What an HTTP/1.1 connection remembers.
@@ -53,7 +55,18 @@ impl Engine<'_> {
         let connection = &mut self.connections[at];
         let Protocol::Http1(http1) = &mut connection.protocol;
         let Some(socket) = &connection.socket else { return };
-        let (bytes, sampled) = self.template.render(index);
+        let mut sent = sent;
+        let (bytes, sampled) = match &mut self.script {
+            None => self.template.render(index),
+            Some(script) => {
+                let progress = &self.progress[at];
+                http1.reader.keep(script.steps().get(progress.step).is_some_and(|step| step.looks()));
+                let rendered = script.render(progress, index);
+                // The instant of sending begins when there is something to send.
+                sent = sys::monotonic_ns();
+                rendered
+            }
+        };
         let request = Request { index, due, sent, sampled };
         http1.request = Some(request);
         self.active += 1;
@@ -70,7 +83,10 @@ impl Engine<'_> {
     /// Keeps the end of a request until the socket takes it.
     #[cold]
     fn send_later_http1(&mut self, at: usize, index: u64, taken: usize) {
-        let (bytes, _) = self.template.render(index);
+        let (bytes, _) = match &mut self.script {
+            None => self.template.render(index),
+            Some(script) => script.render(&self.progress[at], index),
+        };
         let connection = &mut self.connections[at];
         connection.unsent.clear();
         connection.unsent.extend_from_slice(&bytes[taken..]);
@@ -89,10 +105,20 @@ impl Engine<'_> {
             return self.close(at, now);
         };
         let arrived = stamp.map_or(now, |stamp| self.bridge.to_monotonic(stamp, request.sent, now));
-        match http1.reader.push(&mut self.heads, &self.buffer[..taken]) {
+        let step = self.progress.get(at).map_or(0, |progress| progress.step);
+        match http1.reader.push(&mut self.heads[step], &self.buffer[..taken]) {
             Ok(Some(response)) => {
                 let (close, size) = (response.close, response.body.length());
-                let answer = judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived);
+                let answer = match &self.script {
+                    None => judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived),
+                    Some(script) => {
+                        let kept = http1.reader.kept();
+                        let (again, answer) =
+                            look(script, &mut self.progress[at], &mut self.recorder, &response, kept, arrived);
+                        self.again = again;
+                        answer
+                    }
+                };
                 self.largest = self.largest.max(size);
                 self.complete_http1(at, &request, &answer, close, now);
             }
@@ -106,22 +132,20 @@ impl Engine<'_> {
     #[inline]
     fn complete_http1(&mut self, at: usize, request: &Request, answer: &Answer, close: bool, now: u64) {
         self.recorder.answered(request, answer);
+        if let Some(progress) = self.progress.get(at) {
+            self.recorder.named_answered(progress.step, request, answer);
+        }
         self.active -= 1;
         let connection = &mut self.connections[at];
         let Protocol::Http1(http1) = &mut connection.protocol;
         http1.reset();
         // A request that is still being sent when its answer comes cannot share the connection with the next one.
         if close || !connection.unsent.is_empty() {
-            return self.close(at, now);
+            self.close(at, now);
+        } else {
+            self.set_delicate(at, false);
         }
-        self.set_delicate(at, false);
-        match self.take_due(now) {
-            Some((index, due)) => {
-                self.note_queued(due, answer.arrived);
-                self.assign(at, index, due);
-            }
-            None => self.idle.push_back(at),
-        }
+        self.go_on(at, Some(answer), now);
     }
 
     /// The server has ended the connection.
@@ -132,10 +156,49 @@ impl Engine<'_> {
         let (State::Open, Some(request)) = (connection.state, http1.request) else { return self.close(at, now) };
         match http1.reader.end() {
             Some(response) => {
-                let answer = judge(&self.shared.check, &mut self.recorder.bodies, &response, now);
+                let answer = match &self.script {
+                    None => judge(&self.shared.check, &mut self.recorder.bodies, &response, now),
+                    Some(script) => {
+                        let kept = http1.reader.kept();
+                        let (again, answer) =
+                            look(script, &mut self.progress[at], &mut self.recorder, &response, kept, now);
+                        self.again = again;
+                        answer
+                    }
+                };
                 self.complete_http1(at, &request, &answer, true, now);
             }
             None => self.fail(at, Failure::Reset),
         }
     }
+}
+
+/// What an answer to a step of a script is worth, and whether the step is to be sent again.
+fn look(
+    script: &Script,
+    progress: &mut Progress,
+    recorder: &mut Recorder,
+    response: &Response<'_>,
+    kept: (&[u8], &[u8]),
+    arrived: u64,
+) -> (bool, Answer) {
+    let Some(step) = script.steps().get(progress.step) else {
+        return (false, judge(&Check::default(), &mut recorder.bodies, response, arrived));
+    };
+    let mut answer = judge(&step.check, &mut recorder.bodies, response, arrived);
+    if !step.looks() {
+        return (false, answer);
+    }
+    let whole = match &response.body {
+        Body::Whole(body) => Whole::new(response.status, response.head, body),
+        Body::Pieces(_) => Whole::new(response.status, kept.0, kept.1),
+    };
+    let verdict = script.look(progress, &whole, &mut recorder.tests);
+    let failure = match verdict {
+        Verdict::Good | Verdict::NotYet => None,
+        Verdict::TestFailed => Some(Failure::Check),
+        Verdict::NothingToCapture => Some(Failure::Capture),
+    };
+    answer.failure = answer.failure.or(failure);
+    (verdict == Verdict::NotYet && answer.failure.is_none(), answer)
 }

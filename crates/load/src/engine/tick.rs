@@ -19,6 +19,7 @@ impl Engine<'_> {
         self.recorder.span = span;
         self.next_tick = span.start;
         self.give_up = span.window_end + self.shared.timeout + TICK;
+        self.begin_users();
     }
 
     /// The work of a tick. `false`: the load is over.
@@ -34,7 +35,13 @@ impl Engine<'_> {
         self.recorder.open_second_of(now.min(self.span.window_end.saturating_sub(1)))?;
         self.time_out(now);
         self.tell_seconds(now)?;
-        if self.next_due(now).is_none() && self.active == 0 && now >= self.span.window_end {
+        if self.span.in_window(now) {
+            self.recorder.in_flight.0 += self.active as u64;
+            self.recorder.in_flight.1 += 1;
+        }
+        let quiet = self.next_due(now).is_none() && self.active == 0 && !self.agenda.has_before(self.span.window_end);
+        if quiet && (now >= self.span.window_end || self.is_used_up()) {
+            self.recorder.used_up = now < self.span.window_end;
             return Ok(false);
         }
         if now >= self.give_up {
@@ -88,7 +95,8 @@ impl Engine<'_> {
     /// Due time of the oldest request that is not accounted for.
     fn oldest_outstanding(&self, now: u64) -> u64 {
         let queued = self.next_due(now).unwrap_or(u64::MAX);
-        self.connections.iter().flat_map(Connection::outstanding_dues).fold(queued, u64::min)
+        let waiting = self.agenda.dues().fold(queued, u64::min);
+        self.connections.iter().flat_map(Connection::outstanding_dues).fold(waiting, u64::min)
     }
 
     /// Tells which seconds have passed, and which can no longer change.
@@ -120,7 +128,7 @@ impl Engine<'_> {
                 self.fail(at, Failure::Timeout);
             }
         }
-        while let Some((_, due)) = self.take_due(u64::MAX - 1) {
+        while let Some(due) = self.take_due(u64::MAX - 1).map(|(_, due)| due).or_else(|| self.give_up_agenda()) {
             self.recorder.unanswered(due);
             if !self.interrupted {
                 self.recorder.failed(due, Failure::Unsent);

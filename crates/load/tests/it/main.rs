@@ -2,4 +2,6 @@
 
 mod child;
 mod engine;
+mod pacing;
+mod scripts;
 mod server;
