@@ -48,6 +48,14 @@ pub enum LoadError {
         /// What the system said.
         source: io::Error,
     },
+    /// What listens at the address does not speak the protocol.
+    #[error("cannot speak the planned protocol with {address}: {message}. Does the service speak it there?")]
+    Handshake {
+        /// Address and port.
+        address: String,
+        /// What it did instead.
+        message: String,
+    },
     /// The instant of the start has passed.
     #[error("the load was to start {late_ms} ms ago. Plan the start later: connecting takes time")]
     StartPassed {

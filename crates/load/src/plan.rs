@@ -42,6 +42,28 @@ pub struct Plan {
     /// 0 sends each at its instant; `None` chooses by rate (0 up to 5,000 a second, 100 µs from 20,000).
     #[serde(default)]
     pub slot_us: Option<f64>,
+    /// What to speak.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// HTTP/2: requests at once per connection. The server may allow fewer.
+    #[serde(default = "one")]
+    pub streams: u32,
+}
+
+/// For serde.
+fn one() -> u32 {
+    1
+}
+
+/// Versions of HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// HTTP/1.1 with connections that are kept.
+    #[default]
+    Http1,
+    /// HTTP/2, with prior knowledge where there is no TLS.
+    Http2,
 }
 
 impl Plan {
@@ -65,6 +87,8 @@ impl Plan {
             out: None,
             cores: Vec::new(),
             slot_us: None,
+            protocol: Protocol::Http1,
+            streams: 1,
         }
     }
 }

@@ -11,11 +11,12 @@ use rustix::process::{Resource, Rlimit};
 use crate::engine::{Engine, Message, Shared};
 use crate::error::LoadError;
 use crate::gather::{self, Seconds};
+use crate::h2::request::{Encoded, Fields};
 use crate::histogram;
 use crate::http1::request::Template;
 use crate::outcome::{Event, Outcome};
 use crate::pace::{Span, nanoseconds};
-use crate::plan::{Pacing, Plan};
+use crate::plan::{Pacing, Plan, Protocol};
 use crate::record::Recorder;
 use crate::sys;
 use crate::target::Target;
@@ -47,6 +48,15 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
         address,
         check: plan.check.clone(),
         method: plan.method.clone(),
+        http2: match plan.protocol {
+            Protocol::Http1 => None,
+            Protocol::Http2 => {
+                let trace = plan.trace.as_ref().map(|trace| trace.header.name());
+                let fields = Fields::of_http1(template.clone().render(0).0, "http", trace);
+                Some(Encoded::new(&fields, plan.trace.clone()))
+            }
+        },
+        streams: plan.streams as usize,
         timeout: nanoseconds(plan.timeout_s),
         schedule,
         slot,
@@ -193,6 +203,9 @@ fn check(plan: &Plan) -> Result<(), LoadError> {
     }
     if plan.connections == 0 || plan.connections > 1_000_000 {
         return refuse("connections", plan.connections.to_string(), "write 1 to 1,000,000");
+    }
+    if plan.streams == 0 || plan.streams > 10_000 {
+        return refuse("streams", plan.streams.to_string(), "write 1 to 10,000");
     }
     for (field, value, least) in
         [("warmup_s", plan.warmup_s, 0.0), ("window_s", plan.window_s, 1e-3), ("timeout_s", plan.timeout_s, 1e-3)]

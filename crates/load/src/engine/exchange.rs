@@ -5,11 +5,12 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use super::connection::{Protocol, State};
+use super::connection::{Phase, Protocol, State};
+use super::http2::Http2;
 use super::{Engine, RETRY};
 use crate::error::LoadError;
 use crate::http1::response::{Body, Response};
-use crate::record::{Answer, Failure};
+use crate::record::{Answer, Failure, Request};
 use crate::sys::{self, Ready};
 
 /// Connections that are being made at the same time at the start: a server's accept queue may be short.
@@ -44,6 +45,9 @@ impl Engine<'_> {
         if self.connections.iter().any(|connection| connection.stood) {
             return Ok(());
         }
+        if let Some(message) = self.reason.take() {
+            return Err(LoadError::Handshake { address: self.shared.address.to_string(), message });
+        }
         // Ask once more in the simple way, for the system's words.
         let patience = std::time::Duration::from_secs(1);
         let source = match std::net::TcpStream::connect_timeout(&self.shared.address, patience) {
@@ -64,10 +68,10 @@ impl Engine<'_> {
     }
 
     /// Starts to connect.
-    fn connect(&mut self, at: usize, request: Option<(u64, u64)>) {
+    pub(super) fn connect(&mut self, at: usize, request: Option<(u64, u64)>) {
         let since = sys::monotonic_ns();
         let connection = &mut self.connections[at];
-        connection.state = State::Connecting { since, request };
+        connection.state = State::Connecting { since, request, phase: Phase::Socket };
         self.active += 1;
         self.set_delicate(at, true);
         let begun = sys::connect(self.shared.address, self.is_open())
@@ -92,6 +96,7 @@ impl Engine<'_> {
     fn send(&mut self, at: usize, index: u64, due: u64, sent: u64) {
         match self.connections[at].protocol {
             Protocol::Http1(_) => self.send_http1(at, index, due, sent),
+            Protocol::Http2(_) => self.send_http2(at, Request { index, due, sent, sampled: false }, 0),
         }
     }
 
@@ -127,7 +132,12 @@ impl Engine<'_> {
         if ready.writable && self.connections[at].delicate {
             self.attend_writing(at);
         }
-        if ready.readable && self.connections[at].state == State::Open {
+        let listens = match self.connections[at].state {
+            State::Open => true,
+            State::Connecting { phase, .. } => phase != Phase::Socket,
+            State::Closed { .. } => false,
+        };
+        if ready.readable && listens {
             self.receive(at);
         }
     }
@@ -137,43 +147,52 @@ impl Engine<'_> {
     fn attend_writing(&mut self, at: usize) {
         let Some(socket) = &self.connections[at].socket else { return };
         match self.connections[at].state {
-            State::Connecting { request, .. } => {
+            State::Connecting { since, request, phase: Phase::Socket } => {
                 if sys::connected(socket).is_err() {
                     return self.fail(at, Failure::Connect);
                 }
                 self.watch_writing(at, false);
-                self.set_delicate(at, false);
-                self.stands(at, request);
+                match self.connections[at].protocol {
+                    Protocol::Http1(_) => self.stands(at),
+                    Protocol::Http2(_) => {
+                        self.connections[at].state = State::Connecting { since, request, phase: Phase::Settings };
+                        self.greet_http2(at, sys::monotonic_ns());
+                    }
+                }
             }
-            State::Open if !self.connections[at].unsent.is_empty() => {
+            State::Open | State::Connecting { .. } if !self.connections[at].unsent.is_empty() => {
                 match sys::send(socket, &self.connections[at].unsent) {
                     Ok(taken) => {
                         self.connections[at].unsent.drain(..taken);
                         self.count_sent(taken, sys::monotonic_ns());
                         if self.connections[at].unsent.is_empty() {
-                            self.set_delicate(at, false);
                             self.watch_writing(at, false);
+                            self.set_delicate(at, self.connections[at].state != State::Open);
+                            self.settle_http2(at, sys::monotonic_ns());
                         }
                     }
                     Err(Errno::AGAIN | Errno::INTR) => {}
                     Err(_) => self.fail(at, Failure::Reset),
                 }
             }
-            State::Open | State::Closed { .. } => {}
+            State::Open | State::Connecting { .. } | State::Closed { .. } => {}
         }
     }
 
-    /// A connection has come to stand, for a request or for later.
+    /// A connection has come to stand: it sends the request that it was made for.
     #[cold]
-    fn stands(&mut self, at: usize, request: Option<(u64, u64)>) {
+    pub(super) fn stands(&mut self, at: usize) {
+        self.set_delicate(at, false);
         let connection = &mut self.connections[at];
+        let State::Connecting { request, .. } = connection.state else { return };
         self.recorder.reconnects += u64::from(connection.stood);
         connection.stood = true;
         connection.state = State::Open;
         self.active -= 1;
-        match request {
-            Some((index, due)) => self.send(at, index, due, sys::monotonic_ns()),
-            None => self.idle.push_back(at),
+        match (request, &connection.protocol) {
+            (Some((index, due)), _) => self.send(at, index, due, sys::monotonic_ns()),
+            (None, Protocol::Http1(_)) => self.idle.push_back(at),
+            (None, Protocol::Http2(_)) => {}
         }
     }
 
@@ -181,10 +200,19 @@ impl Engine<'_> {
     #[inline]
     fn receive(&mut self, at: usize) {
         let Some(socket) = &self.connections[at].socket else { return };
-        let received = if self.is_open() {
-            sys::receive_stamped(socket, &mut self.buffer)
+        let carried = match &self.connections[at].protocol {
+            Protocol::Http1(_) => 0,
+            Protocol::Http2(http2) => {
+                self.buffer[..http2.carry.len()].copy_from_slice(&http2.carry);
+                http2.carry.len()
+            }
+        };
+        let stamped = self.is_open();
+        let free = &mut self.buffer[carried..];
+        let received = if stamped {
+            sys::receive_stamped(socket, free)
         } else {
-            sys::receive(socket, &mut self.buffer).map(|taken| (taken, None))
+            sys::receive(socket, free).map(|taken| (taken, None))
         };
         match received {
             Ok((taken, stamp)) => {
@@ -195,6 +223,8 @@ impl Engine<'_> {
                 match self.connections[at].protocol {
                     Protocol::Http1(_) if taken == 0 => self.ended_http1(at, now),
                     Protocol::Http1(_) => self.take_in_http1(at, taken, stamp, now),
+                    Protocol::Http2(_) if taken == 0 => self.ended_http2(at, now),
+                    Protocol::Http2(_) => self.take_in_http2(at, carried + taken, stamp, now),
                 }
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -205,10 +235,16 @@ impl Engine<'_> {
     /// A connection is given up, and the requests on it have failed.
     #[cold]
     pub(super) fn fail(&mut self, at: usize, failure: Failure) {
-        for due in self.connections[at].outstanding_dues() {
+        let connection = &self.connections[at];
+        for due in connection.outstanding_dues() {
             self.recorder.failed(due, failure);
         }
-        self.close(at, sys::monotonic_ns() + if failure == Failure::Connect { RETRY } else { 0 });
+        let pause = match &connection.protocol {
+            _ if failure == Failure::Connect || matches!(connection.state, State::Connecting { .. }) => RETRY,
+            Protocol::Http1(_) => 0,
+            Protocol::Http2(http2) => http2.pause(),
+        };
+        self.close(at, sys::monotonic_ns() + pause);
     }
 
     /// Closes a connection; whatever was on it has been accounted for.
@@ -229,6 +265,7 @@ impl Engine<'_> {
         connection.state = State::Closed { not_before };
         match &mut connection.protocol {
             Protocol::Http1(http1) => http1.reset(),
+            Protocol::Http2(http2) => **http2 = Http2::new(self.shared.streams, &self.shared.method),
         }
         connection.unsent.clear();
         self.closed.push_back(at);

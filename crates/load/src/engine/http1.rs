@@ -51,7 +51,7 @@ impl Engine<'_> {
     #[inline]
     pub(super) fn send_http1(&mut self, at: usize, index: u64, due: u64, sent: u64) {
         let connection = &mut self.connections[at];
-        let Protocol::Http1(http1) = &mut connection.protocol;
+        let Protocol::Http1(http1) = &mut connection.protocol else { return };
         let Some(socket) = &connection.socket else { return };
         let (bytes, sampled) = self.template.render(index);
         let request = Request { index, due, sent, sampled };
@@ -83,7 +83,7 @@ impl Engine<'_> {
     #[inline]
     pub(super) fn take_in_http1(&mut self, at: usize, taken: usize, stamp: Option<u64>, now: u64) {
         let connection = &mut self.connections[at];
-        let Protocol::Http1(http1) = &mut connection.protocol;
+        let Protocol::Http1(http1) = &mut connection.protocol else { return };
         let Some(request) = http1.request else {
             // A server that talks unasked, or says why it closes (408): no request is hit.
             return self.close(at, now);
@@ -108,7 +108,7 @@ impl Engine<'_> {
         self.recorder.answered(request, answer);
         self.active -= 1;
         let connection = &mut self.connections[at];
-        let Protocol::Http1(http1) = &mut connection.protocol;
+        let Protocol::Http1(http1) = &mut connection.protocol else { return };
         http1.reset();
         // A request that is still being sent when its answer comes cannot share the connection with the next one.
         if close || !connection.unsent.is_empty() {
@@ -128,7 +128,7 @@ impl Engine<'_> {
     #[cold]
     pub(super) fn ended_http1(&mut self, at: usize, now: u64) {
         let connection = &mut self.connections[at];
-        let Protocol::Http1(http1) = &mut connection.protocol;
+        let Protocol::Http1(http1) = &mut connection.protocol else { return };
         let (State::Open, Some(request)) = (connection.state, http1.request) else { return self.close(at, now) };
         match http1.reader.end() {
             Some(response) => {

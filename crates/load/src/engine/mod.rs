@@ -9,6 +9,7 @@
 mod connection;
 mod exchange;
 mod http1;
+mod http2;
 mod tick;
 
 use std::collections::VecDeque;
@@ -18,16 +19,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
 use crate::error::LoadError;
+use crate::h2::frame;
+use crate::h2::request::Encoded;
 use crate::http1::head::HeadReader;
 use crate::http1::request::Template;
 use crate::pace::{Schedule, Span};
 use crate::plan::Check;
-use crate::record::{Recorder, SecondPart};
+use crate::record::{Recorder, Request, SecondPart};
 use crate::sys::{self, ClockBridge, Poller};
-use connection::Connection;
+use connection::{Connection, Protocol};
+use http1::Http1;
+use http2::Http2;
 
-/// Bytes that one read takes at most.
-const BUFFER: usize = 64 << 10;
+/// Bytes that one read takes at most, with the beginning of a frame that was left of the last one.
+const BUFFER: usize = (64 << 10) + frame::HEAD + frame::MOST_PAYLOAD;
 /// Responses larger than this are read as they come: the socket's buffer may not hold them.
 const LARGE_RESPONSE: u64 = 32 << 10;
 /// A sleep that ignores responses lasts at most this long, nanoseconds.
@@ -45,6 +50,10 @@ pub(crate) struct Shared<'a> {
     pub(crate) check: Check,
     /// Method, for the framing of responses.
     pub(crate) method: String,
+    /// HTTP/2: the request; `None`: HTTP/1.1.
+    pub(crate) http2: Option<Encoded>,
+    /// HTTP/2: requests at once per connection.
+    pub(crate) streams: usize,
     /// Patience with one request, nanoseconds.
     pub(crate) timeout: u64,
     /// Open loop: when requests are due. `None`: closed loop.
@@ -77,13 +86,19 @@ pub(crate) struct Engine<'a> {
     heads: HeadReader,
     poller: Poller,
     connections: Vec<Connection>,
-    /// Connections free for a request, longest free first. Some may have been closed since.
+    /// Connections with room for a request, longest free first. Some may have been closed since.
     idle: VecDeque<usize>,
     /// Connections that do not stand.
     closed: VecDeque<usize>,
-    /// Connections that are connecting or wait for an answer.
+    /// HTTP/2: connections that have something to send.
+    dirty: Vec<usize>,
+    /// HTTP/2: requests that a server has not processed, with how often that has happened to them; they are sent again.
+    returned: VecDeque<(Request, u8)>,
+    /// Why the last handshake failed.
+    reason: Option<String>,
+    /// Connections that are being made, and requests that wait for an answer.
     active: usize,
-    /// Of these, the ones in the middle of connecting, sending or receiving: they must not be left alone.
+    /// Connections in the middle of connecting, sending or receiving: they must not be left alone.
     delicate: usize,
     /// Open loop: index of the next request, and how far apart this thread's are.
     next_index: u64,
@@ -120,12 +135,19 @@ impl<'a> Engine<'a> {
         messages: Sender<Message>,
     ) -> Result<Self, LoadError> {
         let span = Span { start: 0, window_start: 0, window_end: 0 };
+        let protocol = || match shared.http2 {
+            None => Protocol::Http1(Http1::new()),
+            Some(_) => Protocol::Http2(Box::new(Http2::new(shared.streams, &shared.method))),
+        };
         Ok(Self {
             heads: HeadReader::new(&shared.method),
             poller: Poller::new(connections).map_err(LoadError::system("make an epoll instance"))?,
-            connections: (0..connections).map(|_| Connection::new()).collect(),
+            connections: (0..connections).map(|_| Connection::new(protocol())).collect(),
             idle: VecDeque::with_capacity(connections + 1),
             closed: (0..connections).collect(),
+            dirty: Vec::new(),
+            returned: VecDeque::new(),
+            reason: None,
             active: 0,
             delicate: 0,
             next_index: number,
@@ -201,14 +223,29 @@ impl<'a> Engine<'a> {
         Some((index, due))
     }
 
-    /// Hands requests that are due to free connections.
+    /// Hands requests that are due to connections with room.
     fn dispatch(&mut self, now: u64) {
+        self.send_again(now);
         while self.next_due(now).is_some_and(|due| due <= now) {
-            let Some(at) = self.take_free(now) else { return };
+            let Some(at) = self.take_free(now) else { break };
             // The instant meant, not the one reached: oversleeping must not add up.
             self.last_wake = self.wake_at.min(now);
             if let Some((index, due)) = self.take_due(now) {
                 self.assign(at, index, due);
+            }
+        }
+        self.flush(now);
+    }
+
+    /// Hands requests that have come back to connections with room.
+    fn send_again(&mut self, now: u64) {
+        while !self.returned.is_empty() {
+            let Some(at) = self.take_free(now) else { return };
+            if !self.connections[at].has_room() {
+                self.connect(at, None);
+            } else if let Some((request, tries)) = self.returned.pop_front() {
+                self.recorder.resent += 1;
+                self.send_http2(at, request, tries);
             }
         }
     }
@@ -216,6 +253,9 @@ impl<'a> Engine<'a> {
     /// A connection for a request: one that stands, or else one that may be tried (again).
     fn take_free(&mut self, now: u64) -> Option<usize> {
         while let Some(at) = self.idle.pop_front() {
+            if let Protocol::Http2(http2) = &mut self.connections[at].protocol {
+                http2.listed = false;
+            }
             if self.connections[at].has_room() {
                 return Some(at);
             }
@@ -231,7 +271,7 @@ impl<'a> Engine<'a> {
             return self.poller.wait_ms(if pending { 1 } else { TICK / 1_000_000 });
         }
         let due = self.next_due(now).unwrap_or(u64::MAX);
-        let backlog = due <= now;
+        let backlog = due <= now || !self.returned.is_empty();
         let wake = if backlog { now + self.retry_in(now) } else { due.max(self.last_wake + self.shared.slot) };
         let wake = wake.min(self.next_tick).max(now);
         self.wake_at = wake;
