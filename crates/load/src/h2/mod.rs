@@ -1,12 +1,15 @@
 //! HTTP/2 as a client that sends the same requests over and over speaks it (RFC 9113): own framing, header blocks that are
 //! encoded once, real flow control. No sockets, no clock.
 
+mod control;
 pub(crate) mod frame;
 mod heads;
 pub(crate) mod hpack;
 mod huffman;
 pub(crate) mod request;
 pub(crate) mod session;
+#[cfg(test)]
+mod session_tests;
 mod streams;
 
 use frame::code;

@@ -22,7 +22,7 @@ const CONNECTION_WINDOW: i64 = 64 << 20;
 /// Both windows of the protocol before anything is said, and the largest they may get.
 const FIRST_WINDOW: i64 = 65_535;
 /// See [`FIRST_WINDOW`].
-const MOST_WINDOW: i64 = 0x7fff_ffff;
+pub(super) const MOST_WINDOW: i64 = 0x7fff_ffff;
 /// Largest header block, compressed.
 const MOST_BLOCK: usize = 64 << 10;
 /// Most frames in a row that bring no answer nearer.
@@ -33,8 +33,6 @@ const MOST_INTERIM: u8 = 100;
 const MOST_WAITING: usize = 256 << 10;
 /// The same for answers to PING and SETTINGS; a server that makes us say more without reading it is hostile.
 pub(crate) const MOST_UNREAD: usize = 1 << 20;
-/// How often a request that the server has not processed is sent again.
-const MOST_TRIES: u8 = 3;
 
 /// What has come of the connection or a request.
 #[derive(Debug)]
@@ -82,33 +80,33 @@ struct Partial {
 pub(crate) struct Session {
     /// Bytes to send.
     pub(crate) out: Vec<u8>,
-    streams: Streams,
+    pub(super) streams: Streams,
     heads: Heads,
     partial: Option<Partial>,
     /// Whether answers have no body whatever their head says.
     bodiless: bool,
     /// Streams that we want, and that the server allows.
     wanted: usize,
-    allowed: usize,
-    ready: bool,
+    pub(super) allowed: usize,
+    pub(super) ready: bool,
     /// No new requests: the server goes away, or its answers stay out.
-    draining: bool,
+    pub(super) draining: bool,
     /// Bytes that may still be sent and received on the connection.
-    send_window: i64,
+    pub(super) send_window: i64,
     receive_window: i64,
     /// The server's settings.
-    stream_window: i64,
-    most_payload: usize,
-    table: Table,
+    pub(super) stream_window: i64,
+    pub(super) most_payload: usize,
+    pub(super) table: Table,
     /// A change of the table's size is to be told in the next block.
-    tell_table: bool,
+    pub(super) tell_table: bool,
     /// Streams with an unsent part of their body.
-    sending: VecDeque<u32>,
+    pub(super) sending: VecDeque<u32>,
     /// Streams opened since the last call of [`Session::stamp`].
     fresh: Vec<u32>,
     /// Streams above this have not been processed.
-    last_processed: Option<u32>,
-    idle_frames: u32,
+    pub(super) last_processed: Option<u32>,
+    pub(super) idle_frames: u32,
 }
 
 impl Session {
@@ -201,7 +199,7 @@ impl Session {
             // What the windows let pass is not copied a second time.
             let sent = put_body(&mut self.out, stream, body, &mut self.send_window, self.most_payload);
             if sent < body.len() {
-                stream.unsent = body[sent..].to_vec();
+                (stream.unsent, stream.unsent_from) = (body[sent..].to_vec(), 0);
                 self.sending.push_back(id);
             }
         }
@@ -233,9 +231,11 @@ impl Session {
             let Some(id) = self.sending.pop_front() else { return };
             let Some(stream) = self.streams.get(id) else { continue };
             let body = std::mem::take(&mut stream.unsent);
-            let sent = put_body(&mut self.out, stream, &body, &mut self.send_window, self.most_payload);
-            if sent < body.len() {
-                stream.unsent = if sent == 0 { body } else { body[sent..].to_vec() };
+            let rest = &body[stream.unsent_from..];
+            let sent = put_body(&mut self.out, stream, rest, &mut self.send_window, self.most_payload);
+            if sent < rest.len() {
+                stream.unsent_from += sent;
+                stream.unsent = body;
                 self.sending.push_back(id);
             }
         }
@@ -320,7 +320,7 @@ impl Session {
 
     /// Refuses stream numbers that the server cannot mean.
     #[inline]
-    fn check_stream(&self, id: u32) -> Result<(), Violation> {
+    pub(super) fn check_stream(&self, id: u32) -> Result<(), Violation> {
         if id & 1 == 0 || self.streams.is_idle(id) {
             return Err(Violation::Rules("a frame on a stream that was never opened"));
         }
@@ -461,150 +461,10 @@ impl Session {
 
     /// A request has failed.
     #[cold]
-    fn fail<'a>(&mut self, id: u32, code: u32, failure: Failure) -> Option<Event<'a>> {
+    pub(super) fn fail<'a>(&mut self, id: u32, code: u32, failure: Failure) -> Option<Event<'a>> {
         let request = self.streams.get(id)?.request;
         self.reset(id, code);
         Some(Event::Failed { request, failure })
-    }
-
-    #[cold]
-    fn take_reset<'a>(&mut self, head: Head, payload: &[u8]) -> Result<Option<Event<'a>>, Violation> {
-        if payload.len() != 4 {
-            return Err(Violation::FrameSize);
-        }
-        self.check_stream(head.stream)?;
-        let Some(stream) = self.streams.get(head.stream) else { return Ok(None) };
-        let (request, tries) = (stream.request, stream.tries + 1);
-        self.streams.close(head.stream);
-        Ok(Some(match frame::word(payload) {
-            code::REFUSED_STREAM if tries <= MOST_TRIES => Event::Returned { request, tries },
-            _ => Event::Failed { request, failure: Failure::Reset },
-        }))
-    }
-
-    #[cold]
-    fn take_settings<'a>(&mut self, head: Head, payload: &[u8]) -> Result<Option<Event<'a>>, Violation> {
-        if head.stream != 0 {
-            return Err(Violation::Rules("SETTINGS on a stream"));
-        }
-        if head.has(flag::ACK) {
-            return if payload.is_empty() { Ok(None) } else { Err(Violation::FrameSize) };
-        }
-        let (settings, rest) = payload.as_chunks::<6>();
-        if !rest.is_empty() {
-            return Err(Violation::FrameSize);
-        }
-        for [id @ .., a, b, c, d] in settings {
-            self.set(u16::from_be_bytes(*id), u32::from_be_bytes([*a, *b, *c, *d]))?;
-        }
-        frame::put_head(&mut self.out, 0, kind::SETTINGS, flag::ACK, 0);
-        if std::mem::replace(&mut self.ready, true) { Ok(None) } else { Ok(Some(Event::Ready)) }
-    }
-
-    /// Heeds a setting of the server's.
-    fn set(&mut self, identifier: u16, value: u32) -> Result<(), Violation> {
-        match identifier {
-            setting::HEADER_TABLE_SIZE if (value as usize) < hpack::TABLE_SIZE => {
-                if self.table != Table::Unused {
-                    self.table = Table::Unused;
-                    self.tell_table = true;
-                }
-            }
-            setting::ENABLE_PUSH if value != 0 => return Err(Violation::Rules("a server cannot allow pushes")),
-            setting::MAX_CONCURRENT_STREAMS => self.allowed = value as usize,
-            setting::INITIAL_WINDOW_SIZE => {
-                let window = i64::from(value);
-                if window > MOST_WINDOW {
-                    return Err(Violation::FlowControl);
-                }
-                let change = window - std::mem::replace(&mut self.stream_window, window);
-                for stream in self.streams.iter_mut() {
-                    stream.send_window += change;
-                    if stream.send_window > MOST_WINDOW {
-                        return Err(Violation::FlowControl);
-                    }
-                }
-            }
-            setting::MAX_FRAME_SIZE => {
-                if !(MOST_PAYLOAD as u32..1 << 24).contains(&value) {
-                    return Err(Violation::Rules("an impossible frame size"));
-                }
-                self.most_payload = value as usize;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn take_window_update<'a>(&mut self, head: Head, payload: &[u8]) -> Result<Option<Event<'a>>, Violation> {
-        if payload.len() != 4 {
-            return Err(Violation::FrameSize);
-        }
-        let more = i64::from(frame::word(payload) & 0x7fff_ffff);
-        if head.stream == 0 {
-            self.send_window += more;
-            return match more {
-                0 => Err(Violation::Rules("a window that is not changed")),
-                _ if self.send_window > MOST_WINDOW => Err(Violation::FlowControl),
-                _ => Ok(None),
-            };
-        }
-        self.check_stream(head.stream)?;
-        let Some(stream) = self.streams.get(head.stream) else { return Ok(None) };
-        stream.send_window += more;
-        if more == 0 {
-            return Ok(self.fail(head.stream, code::PROTOCOL_ERROR, Failure::Protocol));
-        }
-        if stream.send_window > MOST_WINDOW {
-            return Ok(self.fail(head.stream, code::FLOW_CONTROL_ERROR, Failure::Protocol));
-        }
-        Ok(None)
-    }
-
-    #[cold]
-    fn take_ping(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
-        if head.stream != 0 {
-            return Err(Violation::Rules("PING on a stream"));
-        }
-        if payload.len() != 8 {
-            return Err(Violation::FrameSize);
-        }
-        if !head.has(flag::ACK) {
-            frame::put_head(&mut self.out, 8, kind::PING, flag::ACK, 0);
-            self.out.extend_from_slice(payload);
-        }
-        Ok(())
-    }
-
-    #[cold]
-    fn take_goaway(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
-        if head.stream != 0 {
-            return Err(Violation::Rules("GOAWAY on a stream"));
-        }
-        if payload.len() < 8 {
-            return Err(Violation::FrameSize);
-        }
-        let last = frame::word(payload) & 0x7fff_ffff;
-        self.last_processed = Some(self.last_processed.map_or(last, |before| before.min(last)));
-        self.draining = true;
-        Ok(())
-    }
-
-    /// After GOAWAY: the next request that the server says it has not processed.
-    #[cold]
-    fn give_back<'a>(&mut self, last: u32) -> Option<Event<'a>> {
-        let (id, request, tries) = self
-            .streams
-            .iter()
-            .find(|stream| stream.id > last)
-            .map(|stream| (stream.id, stream.request, stream.tries + 1))?;
-        self.streams.close(id);
-        Some(if tries <= MOST_TRIES {
-            Event::Returned { request, tries }
-        } else {
-            Event::Failed { request, failure: Failure::Reset }
-        })
     }
 }
 

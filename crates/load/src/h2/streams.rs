@@ -33,6 +33,8 @@ pub(super) struct Stream {
     pub(super) send_window: i64,
     /// The part of the request's body that has not been sent.
     pub(super) unsent: Vec<u8>,
+    /// Where in `unsent` that begins.
+    pub(super) unsent_from: usize,
 }
 
 /// All streams of a connection.
@@ -59,6 +61,7 @@ impl Streams {
             receive_window: 0,
             send_window: 0,
             unsent: Vec::new(),
+            unsent_from: 0,
         };
         // Twice the room: slow streams make us skip few numbers.
         Self { ring: vec![free; (2 * most).next_power_of_two()], next: 1, taken: 0 }

@@ -2,4 +2,6 @@
 
 mod child;
 mod engine;
+mod h2;
+mod h2_server;
 mod server;
