@@ -20,6 +20,7 @@ mod record;
 mod run;
 mod sys;
 pub mod target;
+mod tls;
 pub mod trace;
 
 pub use error::LoadError;

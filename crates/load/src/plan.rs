@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Where requests go, `http://host:port/path`.
+    /// Where requests go: `http://host:port/path`, `https://…`, or `unix:/path/of/socket:/path`.
     pub url: String,
     /// HTTP method.
     pub method: String,
@@ -48,6 +48,21 @@ pub struct Plan {
     /// HTTP/2: requests at once per connection. The server may allow fewer.
     #[serde(default = "one")]
     pub streams: u32,
+    /// For `https`.
+    #[serde(default)]
+    pub tls: Tls,
+}
+
+/// Whom to trust, for `https`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tls {
+    /// File with the certificates to trust, PEM; `None`: the system's.
+    pub ca: Option<PathBuf>,
+    /// Trust any certificate: for test servers that have signed their own.
+    pub insecure: bool,
+    /// Name to ask for (SNI) and to find in the certificate; `None`: the URL's host.
+    pub server_name: Option<String>,
 }
 
 /// For serde.
@@ -89,6 +104,7 @@ impl Plan {
             slot_us: None,
             protocol: Protocol::Http1,
             streams: 1,
+            tls: Tls::default(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Runs a load: checks the plan, starts a thread per core, lets them connect, gives the start, adds up.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -19,7 +19,8 @@ use crate::pace::{Span, nanoseconds};
 use crate::plan::{Pacing, Plan, Protocol};
 use crate::record::Recorder;
 use crate::sys;
-use crate::target::Target;
+use crate::target::{Address, Target};
+use crate::tls::Tls;
 
 /// From the last connection to the start, if the plan has no start: time for the threads to hear of it.
 const HEAD_START_NS: u64 = 1_000_000;
@@ -46,13 +47,16 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
     };
     let shared = Shared {
         address,
+        tls: if target.secure { Some(Tls::new(plan, &target)?) } else { None },
+        protocol: plan.protocol,
         check: plan.check.clone(),
         method: plan.method.clone(),
         http2: match plan.protocol {
             Protocol::Http1 => None,
             Protocol::Http2 => {
+                let scheme = if target.secure { "https" } else { "http" };
                 let trace = plan.trace.as_ref().map(|trace| trace.header.name());
-                let fields = Fields::of_http1(template.clone().render(0).0, "http", trace);
+                let fields = Fields::of_http1(template.clone().render(0).0, scheme, trace);
                 Some(Encoded::new(&fields, plan.trace.clone()))
             }
         },
@@ -169,15 +173,18 @@ fn start(plan: &Plan, starts: &[Sender<Span>], told: &Receiver<Message>) -> Resu
 }
 
 /// An address that accepts connections, if the name has several (`localhost` is often `::1` first, where nobody listens).
-fn choose(target: &Target) -> Result<SocketAddr, LoadError> {
+fn choose(target: &Target) -> Result<Address, LoadError> {
+    if let Some(path) = &target.unix {
+        return Ok(Address::Unix(path.clone()));
+    }
     let addresses = target.resolve()?;
     if let [only] = addresses[..] {
-        return Ok(only);
+        return Ok(Address::Tcp(only));
     }
     let mut last = None;
     for address in addresses {
         match TcpStream::connect_timeout(&address, Duration::from_secs(5)) {
-            Ok(_) => return Ok(address),
+            Ok(_) => return Ok(Address::Tcp(address)),
             Err(source) => last = Some(LoadError::Connect { address: address.to_string(), source }),
         }
     }

@@ -4,6 +4,7 @@ use std::os::fd::OwnedFd;
 
 use super::http1::Http1;
 use super::http2::Http2;
+use super::tls::Secure;
 use crate::record::Request;
 
 /// Whether a connection stands.
@@ -32,6 +33,8 @@ pub(super) enum State {
 pub(super) enum Phase {
     /// The system connects the socket.
     Socket,
+    /// TLS: the handshake is going on.
+    Tls,
     /// HTTP/2: the server's settings have not come.
     Settings,
 }
@@ -60,6 +63,8 @@ impl Protocol {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) socket: Option<OwnedFd>,
+    /// With TLS.
+    pub(super) secure: Option<Box<Secure>>,
     pub(super) state: State,
     pub(super) protocol: Protocol,
     /// Bytes that the socket did not take at once.
@@ -75,6 +80,7 @@ impl Connection {
     pub(super) fn new(protocol: Protocol) -> Self {
         Self {
             socket: None,
+            secure: None,
             state: State::Closed { not_before: 0 },
             protocol,
             unsent: Vec::new(),

@@ -12,6 +12,7 @@ use crate::error::LoadError;
 use crate::http1::response::{Body, Response};
 use crate::record::{Answer, Failure, Request};
 use crate::sys::{self, Ready};
+use crate::target::Address;
 
 /// Connections that are being made at the same time at the start: a server's accept queue may be short.
 const CONNECTING_AT_ONCE: usize = 4;
@@ -49,11 +50,13 @@ impl Engine<'_> {
             return Err(LoadError::Handshake { address: self.shared.address.to_string(), message });
         }
         // Ask once more in the simple way, for the system's words.
-        let patience = std::time::Duration::from_secs(1);
-        let source = match std::net::TcpStream::connect_timeout(&self.shared.address, patience) {
-            Err(error) => error,
-            Ok(_) => std::io::Error::from(std::io::ErrorKind::TimedOut),
+        let again = match &self.shared.address {
+            Address::Tcp(address) => {
+                std::net::TcpStream::connect_timeout(address, std::time::Duration::from_secs(1)).map(drop)
+            }
+            Address::Unix(path) => std::os::unix::net::UnixStream::connect(path).map(drop),
         };
+        let source = again.err().unwrap_or_else(|| std::io::Error::from(std::io::ErrorKind::TimedOut));
         Err(LoadError::Connect { address: self.shared.address.to_string(), source })
     }
 
@@ -74,7 +77,7 @@ impl Engine<'_> {
         connection.state = State::Connecting { since, request, phase: Phase::Socket };
         self.active += 1;
         self.set_delicate(at, true);
-        let begun = sys::connect(self.shared.address, self.is_open())
+        let begun = sys::connect(&self.shared.address, self.is_stamped())
             .and_then(|socket| self.poller.add(&socket, at, true).map(|()| socket));
         match begun {
             Ok(socket) => self.connections[at].socket = Some(socket),
@@ -117,6 +120,15 @@ impl Engine<'_> {
         }
     }
 
+    /// Sees to it that what the socket did not take is sent as soon as it does.
+    #[inline]
+    pub(super) fn watch_rest(&mut self, at: usize) {
+        if !self.connections[at].unsent.is_empty() {
+            self.set_delicate(at, true);
+            self.watch_writing(at, true);
+        }
+    }
+
     /// Watches for writability, or stops to.
     pub(super) fn watch_writing(&mut self, at: usize, writing: bool) {
         let Some(socket) = &self.connections[at].socket else { return };
@@ -152,12 +164,11 @@ impl Engine<'_> {
                     return self.fail(at, Failure::Connect);
                 }
                 self.watch_writing(at, false);
-                match self.connections[at].protocol {
-                    Protocol::Http1(_) => self.stands(at),
-                    Protocol::Http2(_) => {
-                        self.connections[at].state = State::Connecting { since, request, phase: Phase::Settings };
-                        self.greet_http2(at, sys::monotonic_ns());
-                    }
+                if self.shared.tls.is_some() {
+                    self.connections[at].state = State::Connecting { since, request, phase: Phase::Tls };
+                    self.greet_tls(at);
+                } else {
+                    self.socket_stands(at, since, request, sys::monotonic_ns());
                 }
             }
             State::Open | State::Connecting { .. } if !self.connections[at].unsent.is_empty() => {
@@ -176,6 +187,18 @@ impl Engine<'_> {
                 }
             }
             State::Open | State::Connecting { .. } | State::Closed { .. } => {}
+        }
+    }
+
+    /// Bytes can be exchanged (with TLS: after its handshake): HTTP/2 has settings to exchange first.
+    #[cold]
+    pub(super) fn socket_stands(&mut self, at: usize, since: u64, request: Option<(u64, u64)>, now: u64) {
+        match self.connections[at].protocol {
+            Protocol::Http1(_) => self.stands(at),
+            Protocol::Http2(_) => {
+                self.connections[at].state = State::Connecting { since, request, phase: Phase::Settings };
+                self.greet_http2(at, now);
+            }
         }
     }
 
@@ -199,16 +222,15 @@ impl Engine<'_> {
     /// Reads what has come.
     #[inline]
     fn receive(&mut self, at: usize) {
-        let Some(socket) = &self.connections[at].socket else { return };
-        let carried = match &self.connections[at].protocol {
-            Protocol::Http1(_) => 0,
-            Protocol::Http2(http2) => {
-                self.buffer[..http2.carry.len()].copy_from_slice(&http2.carry);
-                http2.carry.len()
-            }
+        let stamped = self.is_stamped();
+        let connection = &self.connections[at];
+        let Some(socket) = &connection.socket else { return };
+        let secure = connection.secure.is_some();
+        let carried = match &connection.protocol {
+            Protocol::Http2(http2) if !secure => http2.put_carry(&mut self.buffer),
+            Protocol::Http1(_) | Protocol::Http2(_) => 0,
         };
-        let stamped = self.is_open();
-        let free = &mut self.buffer[carried..];
+        let free = if secure { &mut self.sealed[..] } else { &mut self.buffer[carried..] };
         let received = if stamped {
             sys::receive_stamped(socket, free)
         } else {
@@ -220,15 +242,38 @@ impl Engine<'_> {
                 if self.span.in_window(now) {
                     self.recorder.bytes_received += taken as u64;
                 }
-                match self.connections[at].protocol {
-                    Protocol::Http1(_) if taken == 0 => self.ended_http1(at, now),
-                    Protocol::Http1(_) => self.take_in_http1(at, taken, stamp, now),
-                    Protocol::Http2(_) if taken == 0 => self.ended_http2(at, now),
-                    Protocol::Http2(_) => self.take_in_http2(at, carried + taken, stamp, now),
+                match taken {
+                    0 => self.ended(at, now),
+                    _ if secure => self.open_tls(at, taken, stamp, now),
+                    _ => self.take_in(at, carried, taken, stamp, now),
                 }
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => self.fail(at, Failure::Reset),
+        }
+    }
+
+    /// Takes in `taken` bytes of the buffer, after `carried` bytes that were left of the last ones. They came at `now` or when
+    /// the kernel stamped them.
+    #[inline]
+    pub(super) fn take_in(&mut self, at: usize, carried: usize, taken: usize, stamp: Option<u64>, now: u64) {
+        match self.connections[at].protocol {
+            Protocol::Http1(_) => self.take_in_http1(at, taken, stamp, now),
+            Protocol::Http2(_) => self.take_in_http2(at, carried + taken, stamp, now),
+        }
+    }
+
+    /// The server has ended the connection.
+    #[cold]
+    pub(super) fn ended(&mut self, at: usize, now: u64) {
+        let connection = &self.connections[at];
+        if matches!(connection.state, State::Connecting { .. }) {
+            self.reason = Some("it closed the connection before it said anything".to_owned());
+            return self.fail(at, Failure::Connect);
+        }
+        match connection.protocol {
+            Protocol::Http1(_) => self.ended_http1(at, now),
+            Protocol::Http2(_) => self.ended_http2(at, now),
         }
     }
 
@@ -262,6 +307,7 @@ impl Engine<'_> {
         }
         // Closing the socket takes it out of the epoll set.
         drop::<Option<OwnedFd>>(connection.socket.take());
+        connection.secure = None;
         connection.state = State::Closed { not_before };
         match &mut connection.protocol {
             Protocol::Http1(http1) => http1.reset(),

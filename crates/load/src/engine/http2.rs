@@ -4,8 +4,6 @@
 //! Kernel receive stamps say when the last byte of a read came. With several answers on one connection that is too late for the
 //! first of them, so a connection with more than one request in flight is read as soon as it is ready.
 
-use rustix::io::Errno;
-
 use super::connection::{Protocol, State};
 use super::exchange::judge;
 use super::{Engine, RETRY};
@@ -42,6 +40,13 @@ impl Http2 {
             useful: false,
             heard: 0,
         }
+    }
+
+    /// Puts the beginning of a frame that has come at the start of the buffer; returns its length.
+    #[inline]
+    pub(super) fn put_carry(&self, buffer: &mut [u8]) -> usize {
+        buffer[..self.carry.len()].copy_from_slice(&self.carry);
+        self.carry.len()
     }
 
     /// How long to wait before a replacement is made: a server that ends connections before it has answered anything is not to
@@ -101,7 +106,7 @@ impl Engine<'_> {
     fn flush_http2(&mut self, at: usize, now: u64) {
         let open = self.is_open();
         let connection = &mut self.connections[at];
-        let (Protocol::Http2(http2), Some(socket)) = (&mut connection.protocol, &connection.socket) else { return };
+        let Protocol::Http2(http2) = &mut connection.protocol else { return };
         http2.dirty = false;
         let session = &mut http2.session;
         if connection.unsent.is_empty() {
@@ -112,34 +117,20 @@ impl Engine<'_> {
         }
         let now = if open { sys::monotonic_ns() } else { now };
         session.stamp(now, |request| self.recorder.sent(request));
-        if !connection.unsent.is_empty() {
-            connection.unsent.append(&mut session.out);
-            if connection.unsent.len() > MOST_UNREAD {
-                self.break_off(at, Violation::Flood);
-            }
-            return;
+        let mut out = std::mem::take(&mut session.out);
+        let result = connection.transmit(&out);
+        out.clear();
+        if let Protocol::Http2(http2) = &mut connection.protocol {
+            http2.session.out = out;
         }
-        match sys::send(socket, &session.out) {
-            Ok(taken) if taken == session.out.len() => {
-                session.out.clear();
+        match result {
+            Ok(_) if connection.unsent.len() > MOST_UNREAD => self.break_off(at, Violation::Flood),
+            Ok(taken) => {
                 self.count_sent(taken, now);
+                self.watch_rest(at);
             }
-            Ok(taken) => self.send_later_http2(at, taken),
-            Err(Errno::AGAIN | Errno::INTR) => self.send_later_http2(at, 0),
             Err(_) => self.fail(at, Failure::Reset),
         }
-    }
-
-    /// Keeps what the socket did not take.
-    #[cold]
-    fn send_later_http2(&mut self, at: usize, taken: usize) {
-        let connection = &mut self.connections[at];
-        let Protocol::Http2(http2) = &mut connection.protocol else { return };
-        connection.unsent.extend_from_slice(&http2.session.out[taken..]);
-        http2.session.out.clear();
-        self.count_sent(taken, sys::monotonic_ns());
-        self.set_delicate(at, true);
-        self.watch_writing(at, true);
     }
 
     /// Takes in the first `end` bytes of the buffer, the last of which came at `now` or when the kernel stamped them.
@@ -252,12 +243,9 @@ impl Engine<'_> {
     pub(super) fn ended_http2(&mut self, at: usize, now: u64) {
         let connection = &self.connections[at];
         let Protocol::Http2(http2) = &connection.protocol else { return };
-        if connection.state == State::Open && http2.session.in_flight() == 0 {
+        if http2.session.in_flight() == 0 {
             let pause = http2.pause();
             return self.close(at, now + pause);
-        }
-        if connection.state != State::Open {
-            self.reason = Some("it closed the connection before it said anything".to_owned());
         }
         self.fail(at, Failure::Reset);
     }
@@ -267,12 +255,11 @@ impl Engine<'_> {
     fn break_off(&mut self, at: usize, violation: Violation) {
         self.reason = Some(violation.to_string());
         let connection = &mut self.connections[at];
-        if let (Protocol::Http2(http2), Some(socket)) = (&mut connection.protocol, &connection.socket) {
+        if let Protocol::Http2(http2) = &mut connection.protocol {
             http2.session.say_goodbye(Some(violation));
-            if connection.unsent.is_empty() {
-                // A courtesy; the connection ends either way.
-                let _ = sys::send(socket, &http2.session.out);
-            }
+            let out = std::mem::take(&mut http2.session.out);
+            // A courtesy; the connection ends either way.
+            let _ = connection.transmit(&out);
         }
         self.fail(at, Failure::Protocol);
     }

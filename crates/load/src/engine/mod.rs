@@ -11,9 +11,9 @@ mod exchange;
 mod http1;
 mod http2;
 mod tick;
+mod tls;
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
@@ -24,9 +24,11 @@ use crate::h2::request::Encoded;
 use crate::http1::head::HeadReader;
 use crate::http1::request::Template;
 use crate::pace::{Schedule, Span};
-use crate::plan::Check;
+use crate::plan::{self, Check};
 use crate::record::{Recorder, Request, SecondPart};
 use crate::sys::{self, ClockBridge, Poller};
+use crate::target::Address;
+use crate::tls::Tls;
 use connection::{Connection, Protocol};
 use http1::Http1;
 use http2::Http2;
@@ -45,7 +47,11 @@ const RETRY: u64 = 10_000_000;
 /// What all threads of a load share, read-only but for the atomics.
 pub(crate) struct Shared<'a> {
     /// Where to connect.
-    pub(crate) address: SocketAddr,
+    pub(crate) address: Address,
+    /// With TLS.
+    pub(crate) tls: Option<Tls>,
+    /// What to speak.
+    pub(crate) protocol: plan::Protocol,
     /// What a good answer looks like.
     pub(crate) check: Check,
     /// Method, for the framing of responses.
@@ -106,6 +112,8 @@ pub(crate) struct Engine<'a> {
     /// Size of the largest response so far.
     largest: u64,
     buffer: Box<[u8]>,
+    /// With TLS: what has been read and not been opened.
+    sealed: Box<[u8]>,
     bridge: ClockBridge,
     /// Open loop: keeps receive stamps on.
     _stamping: Option<OwnedFd>,
@@ -154,10 +162,13 @@ impl<'a> Engine<'a> {
             stride: threads,
             largest: 0,
             buffer: vec![0; BUFFER].into_boxed_slice(),
+            sealed: vec![0; if shared.tls.is_some() { BUFFER } else { 0 }].into_boxed_slice(),
             bridge: ClockBridge::measure(),
-            _stamping: match shared.schedule {
-                Some(_) => Some(sys::keep_stamping().map_err(LoadError::system("switch receive timestamps on"))?),
-                None => None,
+            _stamping: match (&shared.schedule, &shared.address) {
+                (Some(_), Address::Tcp(_)) => {
+                    Some(sys::keep_stamping().map_err(LoadError::system("switch receive timestamps on"))?)
+                }
+                _ => None,
             },
             recorder: Recorder::new(span)?,
             span,
@@ -197,6 +208,11 @@ impl<'a> Engine<'a> {
     /// Whether the load is open.
     fn is_open(&self) -> bool {
         self.shared.schedule.is_some()
+    }
+
+    /// Whether the kernel stamps what comes: it does so for TCP, and only an open loop needs it.
+    fn is_stamped(&self) -> bool {
+        self.is_open() && matches!(self.shared.address, Address::Tcp(_))
     }
 
     /// The instant at which the next request is due: in a closed loop, now. `None`: there are no more.
@@ -276,6 +292,7 @@ impl<'a> Engine<'a> {
         let wake = wake.min(self.next_tick).max(now);
         self.wake_at = wake;
         let blind = !backlog
+            && (self.active == 0 || self.is_stamped())
             && self.delicate == 0
             && self.largest <= LARGE_RESPONSE
             && (self.active == 0 || wake - now <= LONGEST_BLIND_SLEEP);
