@@ -46,10 +46,24 @@ impl Setup {
     }
 }
 
+/// How the correct server is reached.
+#[derive(Debug, Clone)]
+pub(crate) enum Way {
+    /// Over TCP.
+    Tcp,
+    /// Over TLS, with these protocols for ALPN.
+    Tls(&'static [&'static [u8]]),
+    /// Over a Unix socket.
+    Unix,
+}
+
 /// A running server; dropping it stops it.
 pub(crate) struct CorrectServer {
-    pub(crate) address: SocketAddr,
     pub(crate) seen: Arc<Seen>,
+    /// Where it listens, as the URL has it.
+    place: String,
+    /// Holds its certificate and its socket.
+    folder: tempfile::TempDir,
     stop: Option<tokio::sync::oneshot::Sender<()>>,
 }
 
@@ -65,9 +79,27 @@ pub(crate) struct Seen {
 impl CorrectServer {
     /// Starts a server on a free port.
     pub(crate) fn start(setup: Setup) -> Self {
+        Self::start_on(setup, Way::Tcp)
+    }
+
+    /// Starts a server that is reached in some way.
+    pub(crate) fn start_on(setup: Setup, way: Way) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let socket = folder.path().join("socket");
+        let acceptor = match way {
+            Way::Tls(protocols) => Some(acceptor(&folder.path().join("ca.pem"), protocols)),
+            Way::Tcp | Way::Unix => None,
+        };
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound");
         listener.set_nonblocking(true).expect("supported");
+        let unix =
+            matches!(way, Way::Unix).then(|| std::os::unix::net::UnixListener::bind(&socket).expect("a new path"));
+        let place = match way {
+            Way::Tcp => format!("http://{address}"),
+            Way::Tls(_) => format!("https://localhost:{}", address.port()),
+            Way::Unix => format!("unix:{}:", socket.display()),
+        };
         let seen = Arc::new(Seen::default());
         let (stop, mut stopped) = tokio::sync::oneshot::channel();
         let shared = Arc::clone(&seen);
@@ -75,25 +107,51 @@ impl CorrectServer {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async move {
                 let listener = tokio::net::TcpListener::from_std(listener).expect("registers");
+                let unix = unix.map(|unix| {
+                    unix.set_nonblocking(true).expect("supported");
+                    tokio::net::UnixListener::from_std(unix).expect("registers")
+                });
                 loop {
-                    tokio::select! {
-                        accepted = listener.accept() => {
-                            let (stream, _) = accepted.expect("accepts");
-                            shared.connections.fetch_add(1, Ordering::Relaxed);
-                            let shared = Arc::clone(&shared);
-                            // The client may leave at any time.
-                            tokio::spawn(async move { let _ = serve(stream, setup, shared).await; });
-                        }
-                        _ = &mut stopped => return,
+                    let (shared, acceptor) = (Arc::clone(&shared), acceptor.clone());
+                    // The client may leave at any time: what becomes of a connection does not matter here.
+                    match &unix {
+                        Some(unix) => tokio::select! {
+                            accepted = unix.accept() => {
+                                let (stream, _) = accepted.expect("accepts");
+                                tokio::spawn(async move { let _ = speak(stream, setup, shared, false).await; });
+                            }
+                            _ = &mut stopped => return,
+                        },
+                        None => tokio::select! {
+                            accepted = listener.accept() => {
+                                let (stream, _) = accepted.expect("accepts");
+                                tokio::spawn(async move {
+                                    match acceptor {
+                                        None => { let _ = speak(stream, setup, shared, false).await; }
+                                        Some(acceptor) => {
+                                            let Ok(stream) = acceptor.accept(stream).await else { return };
+                                            let http1 = stream.get_ref().1.alpn_protocol() != Some(b"h2");
+                                            let _ = speak(stream, setup, shared, http1).await;
+                                        }
+                                    }
+                                });
+                            }
+                            _ = &mut stopped => return,
+                        },
                     }
                 }
             });
         });
-        Self { address, seen, stop: Some(stop) }
+        Self { seen, place, folder, stop: Some(stop) }
     }
 
     pub(crate) fn url(&self) -> String {
-        format!("http://{}/resource?x=1", self.address)
+        format!("{}/resource?x=1", self.place)
+    }
+
+    /// Its certificate.
+    pub(crate) fn certificate(&self) -> std::path::PathBuf {
+        self.folder.path().join("ca.pem")
     }
 
     /// Requests whose head has arrived.
@@ -123,8 +181,57 @@ impl Drop for CorrectServer {
     }
 }
 
-/// Serves a connection to its end.
-async fn serve(stream: tokio::net::TcpStream, setup: Setup, seen: Arc<Seen>) -> Result<(), h2::Error> {
+/// Makes a certificate for `localhost`, writes it down and accepts TLS with it.
+fn acceptor(path: &std::path::Path, protocols: &[&[u8]]) -> tokio_rustls::TlsAcceptor {
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("makes a certificate");
+    std::fs::write(path, made.cert.pem()).expect("written");
+    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("supported")
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .expect("they fit");
+    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+    tokio_rustls::TlsAcceptor::from(Arc::new(config))
+}
+
+/// Serves a connection to its end: HTTP/2, or HTTP/1.1 if agreed or if the client's first words say so.
+async fn speak<S>(stream: S, setup: Setup, seen: Arc<Seen>, http1: bool) -> std::io::Result<()>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    seen.connections.fetch_add(1, Ordering::Relaxed);
+    if http1 {
+        return speak_http1(stream, &seen).await;
+    }
+    serve(stream, setup, seen).await.map_err(std::io::Error::other)
+}
+
+/// A good reply to every request without a body.
+async fn speak_http1<S>(mut stream: S, seen: &Seen) -> std::io::Result<()>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut held = Vec::new();
+    while stream.read_buf(&mut held).await? > 0 {
+        while let Some(end) = held.windows(4).position(|four| four == b"\r\n\r\n") {
+            held.drain(..end + 4);
+            seen.requests.fetch_add(1, Ordering::Relaxed);
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await?;
+            stream.flush().await?;
+        }
+    }
+    Ok(())
+}
+
+/// Serves HTTP/2.
+async fn serve<S>(stream: S, setup: Setup, seen: Arc<Seen>) -> Result<(), h2::Error>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
     let mut connection = h2::server::Builder::new()
         .max_concurrent_streams(setup.most_streams)
         .initial_window_size(setup.window)

@@ -5,3 +5,4 @@ mod engine;
 mod h2;
 mod h2_server;
 mod server;
+mod tls;
