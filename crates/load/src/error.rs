@@ -7,7 +7,9 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The URL cannot be used.
-    #[error("cannot use the url {url:?}: {reason}. Write it as http://host:port/path")]
+    #[error(
+        "cannot use the url {url:?}: {reason}. Write it as http://host:port/path, https://host:port/path or unix:/path/of/socket:/path"
+    )]
     Url {
         /// As given.
         url: String,
@@ -47,6 +49,20 @@ pub enum LoadError {
         address: String,
         /// What the system said.
         source: io::Error,
+    },
+    /// TLS cannot be set up.
+    #[error("cannot set TLS up: {message}")]
+    Tls {
+        /// What is wrong, and what to do.
+        message: String,
+    },
+    /// What listens at the address does not speak the protocol.
+    #[error("cannot speak the planned protocol with {address}: {message}. Does the service speak it there?")]
+    Handshake {
+        /// Address and port.
+        address: String,
+        /// What it did instead.
+        message: String,
     },
     /// The instant of the start has passed.
     #[error("the load was to start {late_ms} ms ago. Plan the start later: connecting takes time")]

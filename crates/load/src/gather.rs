@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 
 use crate::bodies;
 use crate::error::LoadError;
-use crate::histogram::{Histograms, quantiles};
+use crate::histogram::{Histograms, add, quantiles};
 use crate::outcome::{Little, Named, Outcome, Second, Tested};
 use crate::pace::{SECOND, Span};
 use crate::record::{Failure, Recorder, SecondPart};
@@ -152,6 +152,7 @@ pub(crate) fn outcome(
         bodies,
         other_bodies,
         reconnects: sum(|record| record.reconnects),
+        resent: sum(|record| record.resent),
         cpu_us_per_request: ratio(sum(|record| record.cpu_ns), completed_in_window as f64 * 1e3),
         unanswered: sum(|record| record.unanswered),
         queued: sum(|record| record.queued),
@@ -174,27 +175,29 @@ fn little(records: &[Recorder], rate: f64, mean_ns: f64) -> Little {
     Little { in_flight, samples, expected: rate * mean_ns / SECOND as f64 }
 }
 
-/// What became of the requests and tests of a script.
-pub(crate) fn script(records: &[Recorder], script: &Script) -> (Vec<Named>, Vec<Tested>) {
-    let named = script.steps().iter().enumerate().map(|(at, step)| {
+/// What became of the requests and tests of a script. Their histograms go with the load's.
+pub(crate) fn script(records: &[Recorder], script: &Script, all: &mut Histograms) -> (Vec<Named>, Vec<Tested>) {
+    let mut named = Vec::new();
+    for (at, step) in script.steps().iter().enumerate() {
         let mut found = Named { name: step.name.clone(), ..Named::default() };
-        let mut histograms: Option<(Histogram<u64>, Histogram<u64>)> = None;
+        let mut sums: Option<(Histogram<u64>, Histogram<u64>)> = None;
         for part in records.iter().filter_map(|record| record.named.get(at)) {
             found.requests += part.requests;
             found.errors += part.errors;
-            match &mut histograms {
-                None => histograms = Some((part.latency.clone(), part.service_time.clone())),
+            match &mut sums {
+                None => sums = Some((part.latency.clone(), part.service_time.clone())),
                 Some((latency, service_time)) => {
-                    let added = latency.add(&part.latency).and(service_time.add(&part.service_time));
-                    debug_assert!(added.is_ok(), "histograms of one kind have the same bounds");
+                    add(latency, &part.latency);
+                    add(service_time, &part.service_time);
                 }
             }
         }
-        if let Some((latency, service_time)) = &histograms {
-            (found.latency_us, found.service_time_us) = (quantiles(latency), quantiles(service_time));
+        if let Some(sums) = sums {
+            (found.latency_us, found.service_time_us) = (quantiles(&sums.0), quantiles(&sums.1));
+            all.named.push(sums);
         }
-        found
-    });
+        named.push(found);
+    }
     let tests = script.tests().iter().enumerate().map(|(at, (request, name))| {
         let counts = || records.iter().filter_map(|record| record.tests.get(at));
         Tested {
@@ -204,7 +207,7 @@ pub(crate) fn script(records: &[Recorder], script: &Script) -> (Vec<Named>, Vec<
             failed: counts().map(|count| count.1).sum(),
         }
     });
-    (named.collect(), tests.collect())
+    (named, tests.collect())
 }
 
 #[cfg(test)]

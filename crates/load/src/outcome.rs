@@ -25,9 +25,10 @@ pub struct Outcome {
     /// Requests in the window that failed, in any way.
     pub errors: u64,
     /// Errors of the window by class. `connect`: no connection could be made; `timeout`: no answer in time; `reset`: the
-    /// connection ended before the answer did; `protocol`: what came is not HTTP/1.1; `status` and `length`: the answer is
-    /// not what [`crate::plan::Check`] wants; `unsent`: still waiting for a free connection when the load was given up;
-    /// `check`: a test of [`crate::plan::Request::checks`] does not hold; `capture`: what a later step needs is not there.
+    /// connection (HTTP/2: or the stream) ended before the answer did; `protocol`: what came is not HTTP; `status` and
+    /// `length`: the answer is not what [`crate::plan::Check`] wants; `unsent`: still waiting for a free connection when the
+    /// load was given up; `check`: a test of [`crate::plan::Request::checks`] does not hold; `capture`: what a later step
+    /// needs is not there.
     pub error_classes: std::collections::BTreeMap<String, u64>,
     /// Well answered requests whose answer *arrived* within the window: the divisor of CPU per request.
     pub completed_in_window: u64,
@@ -68,6 +69,10 @@ pub struct Outcome {
     pub other_bodies: u64,
     /// Connections opened after the first ones, over the whole load.
     pub reconnects: u64,
+    /// HTTP/2: requests that were sent again because the server said that it had not processed them (GOAWAY, REFUSED_STREAM),
+    /// over the whole load. Their latency and service time count from the first time.
+    #[serde(default)]
+    pub resent: u64,
     /// CPU time of the generator's threads over the window, µs per request in `completed_in_window`.
     pub cpu_us_per_request: f64,
     /// Requests due in the window that had no answer when the generator gave up waiting for stragglers. They are errors too

@@ -11,7 +11,7 @@ use crate::pace::{Arrivals, Stage};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Where requests go, `http://host:port/path`.
+    /// Where requests go: `http://host:port/path`, `https://…`, or `unix:/path/of/socket:/path`.
     pub url: String,
     /// HTTP method.
     pub method: String,
@@ -36,7 +36,8 @@ pub struct Plan {
     pub trace: Option<Trace>,
     /// What a good answer looks like.
     pub check: Check,
-    /// Folder for `latency.hdr` (see [`crate::histogram`]); `None`: nothing is written.
+    /// Folder for `latency.hdr` (see [`crate::histogram`]) and, for a shard, `outcome.json` (see [`crate::merge`]); `None`:
+    /// nothing is written.
     pub out: Option<PathBuf>,
     /// Cores to run on, one thread pinned to each; empty: one thread wherever the system puts it.
     #[serde(default)]
@@ -66,6 +67,43 @@ pub struct Plan {
     /// This process's part, if several share the load.
     #[serde(default)]
     pub shard: Option<Shard>,
+    /// What to speak.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// HTTP/2: requests at once per connection. The server may allow fewer.
+    #[serde(default = "one")]
+    pub streams: u32,
+    /// For `https`.
+    #[serde(default)]
+    pub tls: Tls,
+}
+
+/// Whom to trust, for `https`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tls {
+    /// File with the certificates to trust, PEM; `None`: the system's.
+    pub ca: Option<PathBuf>,
+    /// Trust any certificate: for test servers that have signed their own.
+    pub insecure: bool,
+    /// Name to ask for (SNI) and to find in the certificate; `None`: the URL's host.
+    pub server_name: Option<String>,
+}
+
+/// For serde.
+fn one() -> u32 {
+    1
+}
+
+/// Versions of HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// HTTP/1.1 with connections that are kept.
+    #[default]
+    Http1,
+    /// HTTP/2, with prior knowledge where there is no TLS.
+    Http2,
 }
 
 impl Plan {
@@ -95,6 +133,9 @@ impl Plan {
             values: BTreeMap::new(),
             seed: 0,
             shard: None,
+            protocol: Protocol::Http1,
+            streams: 1,
+            tls: Tls::default(),
         }
     }
 }

@@ -20,9 +20,9 @@ pub(crate) enum Failure {
     Connect,
     /// No answer in time.
     Timeout,
-    /// The connection ended before the answer did.
+    /// The connection or the stream ended before the answer did.
     Reset,
-    /// What came is not HTTP/1.1.
+    /// What came is not the protocol that was asked for.
     Protocol,
     /// Not the wanted status.
     Status,
@@ -133,6 +133,7 @@ pub(crate) struct Recorder {
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
     pub(crate) reconnects: u64,
+    pub(crate) resent: u64,
     pub(crate) unanswered: u64,
     pub(crate) queued: u64,
     /// By request of the script; empty without one.
@@ -171,6 +172,7 @@ impl Recorder {
             bytes_sent: 0,
             bytes_received: 0,
             reconnects: 0,
+            resent: 0,
             unanswered: 0,
             queued: 0,
             named: Vec::new(),

@@ -1,6 +1,6 @@
 //! Runs a load: checks the plan, starts a thread per core, lets them connect, gives the start, adds up.
 
-use std::net::{SocketAddr, TcpStream};
+use std::net::TcpStream;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread;
@@ -11,15 +11,18 @@ use rustix::process::{Resource, Rlimit};
 use crate::engine::{Engine, Message, Shared};
 use crate::error::LoadError;
 use crate::gather::{self, Seconds};
+use crate::h2::request::{Encoded, Fields};
 use crate::histogram;
 use crate::http1::request::Template;
+use crate::merge;
 use crate::outcome::{Event, Outcome};
 use crate::pace::{Profile, Schedule, Span, Stage, nanoseconds};
-use crate::plan::{Pacing, Plan, Shard};
+use crate::plan::{Pacing, Plan, Protocol, Shard};
 use crate::record::Recorder;
 use crate::script::Script;
 use crate::sys;
-use crate::target::Target;
+use crate::target::{Address, Target};
+use crate::tls::Tls;
 
 /// From the last connection to the start, if the plan has no start: time for the threads to hear of it.
 const HEAD_START_NS: u64 = 1_000_000;
@@ -57,8 +60,20 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
     };
     let shared = Shared {
         address,
+        tls: if target.secure { Some(Tls::new(plan, &target)?) } else { None },
+        protocol: plan.protocol,
         check: plan.check.clone(),
         method: plan.method.clone(),
+        http2: match plan.protocol {
+            Protocol::Http1 => None,
+            Protocol::Http2 => {
+                let scheme = if target.secure { "https" } else { "http" };
+                let trace = plan.trace.as_ref().map(|trace| trace.header.name());
+                let fields = Fields::of_http1(template.clone().render(0).0, scheme, trace);
+                Some(Encoded::new(&fields, plan.trace.clone()))
+            }
+        },
+        streams: plan.streams as usize,
         timeout: nanoseconds(plan.timeout_s),
         schedule,
         users,
@@ -111,16 +126,19 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
         Ok::<_, LoadError>((records, seconds, span))
     })?;
     let target_rate = plan.pacing.mean_rate(nanoseconds(plan.warmup_s), length);
-    let (mut outcome, histograms) = gather::outcome(&records, seconds, &span, target_rate)?;
+    let (mut outcome, mut histograms) = gather::outcome(&records, seconds, &span, target_rate)?;
     outcome.shard = plan.shard;
     if let Some(script) = &script {
-        (outcome.named, outcome.tests) = gather::script(&records, script);
+        (outcome.named, outcome.tests) = gather::script(&records, script, &mut histograms);
     }
     if let Some(folder) = &plan.out {
         let since = sys::monotonic_ns().saturating_sub(span.window_start);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let started = now.saturating_sub(Duration::from_nanos(since));
         histogram::write(folder, &histograms, started, Duration::from_secs_f64(outcome.duration_s))?;
+        if plan.shard.is_some() {
+            merge::write(folder, &outcome)?;
+        }
     }
     Ok(outcome)
 }
@@ -178,15 +196,18 @@ fn start(plan: &Plan, starts: &[Sender<Span>], told: &Receiver<Message>) -> Resu
 }
 
 /// An address that accepts connections, if the name has several (`localhost` is often `::1` first, where nobody listens).
-fn choose(target: &Target) -> Result<SocketAddr, LoadError> {
+fn choose(target: &Target) -> Result<Address, LoadError> {
+    if let Some(path) = &target.unix {
+        return Ok(Address::Unix(path.clone()));
+    }
     let addresses = target.resolve()?;
     if let [only] = addresses[..] {
-        return Ok(only);
+        return Ok(Address::Tcp(only));
     }
     let mut last = None;
     for address in addresses {
         match TcpStream::connect_timeout(&address, Duration::from_secs(5)) {
-            Ok(_) => return Ok(address),
+            Ok(_) => return Ok(Address::Tcp(address)),
             Err(source) => last = Some(LoadError::Connect { address: address.to_string(), source }),
         }
     }
@@ -256,6 +277,16 @@ fn check_pacing(plan: &Plan) -> Result<(), LoadError> {
 fn check(plan: &Plan) -> Result<(), LoadError> {
     let refuse = |field, value: String, remedy| Err(LoadError::Plan { field, value, remedy });
     check_pacing(plan)?;
+    if plan.protocol == Protocol::Http2 && (!plan.requests.is_empty() || !plan.values.is_empty()) {
+        return refuse("requests", plan.requests.len().to_string(), "several requests and values need HTTP/1.1 as yet");
+    }
+    if plan.protocol == Protocol::Http2 && plan.pacing.users().is_some() {
+        return refuse(
+            "users",
+            "http2".to_owned(),
+            "users need HTTP/1.1 as yet; write connections and streams instead",
+        );
+    }
     if let Some(Shard { number, of }) = plan.shard
         && !(1..=of).contains(&number)
     {
@@ -270,6 +301,9 @@ fn check(plan: &Plan) -> Result<(), LoadError> {
     }
     if plan.connections == 0 || plan.connections > 1_000_000 {
         return refuse("connections", plan.connections.to_string(), "write 1 to 1,000,000");
+    }
+    if plan.streams == 0 || plan.streams > 10_000 {
+        return refuse("streams", plan.streams.to_string(), "write 1 to 10,000");
     }
     for (field, value, least) in
         [("warmup_s", plan.warmup_s, 0.0), ("window_s", plan.window_s, 1e-3), ("timeout_s", plan.timeout_s, 1e-3)]

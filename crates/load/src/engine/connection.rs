@@ -3,6 +3,9 @@
 use std::os::fd::OwnedFd;
 
 use super::http1::Http1;
+use super::http2::Http2;
+use super::tls::Secure;
+use crate::record::Request;
 
 /// Whether a connection stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,9 +21,22 @@ pub(super) enum State {
         since: u64,
         /// Index and due time.
         request: Option<(u64, u64)>,
+        /// How far that is.
+        phase: Phase,
     },
     /// It stands; its [`Protocol`] knows what for.
     Open,
+}
+
+/// How far a connection is that is being made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The system connects the socket.
+    Socket,
+    /// TLS: the handshake is going on.
+    Tls,
+    /// HTTP/2: the server's settings have not come.
+    Settings,
 }
 
 /// What a connection speaks, with what that needs to remember.
@@ -28,12 +44,27 @@ pub(super) enum State {
 pub(super) enum Protocol {
     /// One request at a time.
     Http1(Http1),
+    /// Several at once.
+    Http2(Box<Http2>),
+}
+
+impl Protocol {
+    /// The requests without an answer.
+    fn outstanding(&self) -> impl Iterator<Item = &Request> {
+        let (one, several) = match self {
+            Self::Http1(http1) => (Some(http1.outstanding()), None),
+            Self::Http2(http2) => (None, Some(http2.session.outstanding())),
+        };
+        one.into_iter().flatten().chain(several.into_iter().flatten())
+    }
 }
 
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) socket: Option<OwnedFd>,
+    /// With TLS.
+    pub(super) secure: Option<Box<Secure>>,
     pub(super) state: State,
     pub(super) protocol: Protocol,
     /// Bytes that the socket did not take at once.
@@ -46,11 +77,12 @@ pub(super) struct Connection {
 
 impl Connection {
     /// A connection that does not stand yet.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(protocol: Protocol) -> Self {
         Self {
             socket: None,
+            secure: None,
             state: State::Closed { not_before: 0 },
-            protocol: Protocol::Http1(Http1::new()),
+            protocol,
             unsent: Vec::new(),
             delicate: false,
             stood: false,
@@ -60,16 +92,18 @@ impl Connection {
     /// Whether it stands and has room for a request.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
-        let Protocol::Http1(http1) = &self.protocol;
-        self.state == State::Open && http1.has_room()
+        self.state == State::Open
+            && match &self.protocol {
+                Protocol::Http1(http1) => http1.has_room(),
+                Protocol::Http2(http2) => http2.session.has_room(),
+            }
     }
 
-    /// Requests on it without an answer; one that is being connected for counts.
+    /// Requests on it without an answer.
     pub(super) fn in_flight(&self) -> usize {
-        let Protocol::Http1(http1) = &self.protocol;
-        match self.state {
-            State::Open => http1.in_flight(),
-            State::Connecting { .. } | State::Closed { .. } => 0,
+        match &self.protocol {
+            Protocol::Http1(http1) => http1.in_flight(),
+            Protocol::Http2(http2) => http2.session.in_flight(),
         }
     }
 
@@ -88,11 +122,10 @@ impl Connection {
 
     /// Due times of the requests on it.
     pub(super) fn outstanding_dues(&self) -> impl Iterator<Item = u64> {
-        let Protocol::Http1(http1) = &self.protocol;
         let connecting_for = match self.state {
             State::Connecting { request, .. } => request.map(|(_, due)| due),
             State::Closed { .. } | State::Open => None,
         };
-        connecting_for.into_iter().chain(http1.outstanding().map(|request| request.due))
+        connecting_for.into_iter().chain(self.protocol.outstanding().map(|request| request.due))
     }
 }

@@ -5,12 +5,14 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use super::connection::{Protocol, State};
+use super::connection::{Phase, Protocol, State};
+use super::http2::Http2;
 use super::{Engine, RETRY};
 use crate::error::LoadError;
 use crate::http1::response::{Body, Response};
-use crate::record::{Answer, Failure};
+use crate::record::{Answer, Failure, Request};
 use crate::sys::{self, Ready};
+use crate::target::Address;
 
 /// Connections that are being made at the same time at the start: a server's accept queue may be short.
 const CONNECTING_AT_ONCE: usize = 4;
@@ -44,12 +46,17 @@ impl Engine<'_> {
         if self.connections.iter().any(|connection| connection.stood) {
             return Ok(());
         }
+        if let Some(message) = self.reason.take() {
+            return Err(LoadError::Handshake { address: self.shared.address.to_string(), message });
+        }
         // Ask once more in the simple way, for the system's words.
-        let patience = std::time::Duration::from_secs(1);
-        let source = match std::net::TcpStream::connect_timeout(&self.shared.address, patience) {
-            Err(error) => error,
-            Ok(_) => std::io::Error::from(std::io::ErrorKind::TimedOut),
+        let again = match &self.shared.address {
+            Address::Tcp(address) => {
+                std::net::TcpStream::connect_timeout(address, std::time::Duration::from_secs(1)).map(drop)
+            }
+            Address::Unix(path) => std::os::unix::net::UnixStream::connect(path).map(drop),
         };
+        let source = again.err().unwrap_or_else(|| std::io::Error::from(std::io::ErrorKind::TimedOut));
         Err(LoadError::Connect { address: self.shared.address.to_string(), source })
     }
 
@@ -74,13 +81,13 @@ impl Engine<'_> {
     }
 
     /// Starts to connect.
-    fn connect(&mut self, at: usize, request: Option<(u64, u64)>) {
+    pub(super) fn connect(&mut self, at: usize, request: Option<(u64, u64)>) {
         let since = sys::monotonic_ns();
         let connection = &mut self.connections[at];
-        connection.state = State::Connecting { since, request };
+        connection.state = State::Connecting { since, request, phase: Phase::Socket };
         self.active += 1;
         self.set_delicate(at, true);
-        let begun = sys::connect(self.shared.address, self.is_timed())
+        let begun = sys::connect(&self.shared.address, self.is_stamped())
             .and_then(|socket| self.poller.add(&socket, at, true).map(|()| socket));
         match begun {
             Ok(socket) => self.connections[at].socket = Some(socket),
@@ -102,6 +109,7 @@ impl Engine<'_> {
     fn send(&mut self, at: usize, index: u64, due: u64, sent: u64) {
         match self.connections[at].protocol {
             Protocol::Http1(_) => self.send_http1(at, index, due, sent),
+            Protocol::Http2(_) => self.send_http2(at, Request { index, due, sent, sampled: false }, 0),
         }
     }
 
@@ -122,6 +130,15 @@ impl Engine<'_> {
         }
     }
 
+    /// Sees to it that what the socket did not take is sent as soon as it does.
+    #[inline]
+    pub(super) fn watch_rest(&mut self, at: usize) {
+        if !self.connections[at].unsent.is_empty() {
+            self.set_delicate(at, true);
+            self.watch_writing(at, true);
+        }
+    }
+
     /// Watches for writability, or stops to.
     pub(super) fn watch_writing(&mut self, at: usize, writing: bool) {
         let Some(socket) = &self.connections[at].socket else { return };
@@ -137,7 +154,12 @@ impl Engine<'_> {
         if ready.writable && self.connections[at].delicate {
             self.attend_writing(at);
         }
-        if ready.readable && self.connections[at].state == State::Open {
+        let listens = match self.connections[at].state {
+            State::Open => true,
+            State::Connecting { phase, .. } => phase != Phase::Socket,
+            State::Closed { .. } => false,
+        };
+        if ready.readable && listens {
             self.receive(at);
         }
     }
@@ -147,54 +169,82 @@ impl Engine<'_> {
     fn attend_writing(&mut self, at: usize) {
         let Some(socket) = &self.connections[at].socket else { return };
         match self.connections[at].state {
-            State::Connecting { request, .. } => {
+            State::Connecting { since, request, phase: Phase::Socket } => {
                 if sys::connected(socket).is_err() {
                     return self.fail(at, Failure::Connect);
                 }
                 self.watch_writing(at, false);
-                self.set_delicate(at, false);
-                self.stands(at, request);
+                if self.shared.tls.is_some() {
+                    self.connections[at].state = State::Connecting { since, request, phase: Phase::Tls };
+                    self.greet_tls(at);
+                } else {
+                    self.socket_stands(at, since, request, sys::monotonic_ns());
+                }
             }
-            State::Open if !self.connections[at].unsent.is_empty() => {
+            State::Open | State::Connecting { .. } if !self.connections[at].unsent.is_empty() => {
                 match sys::send(socket, &self.connections[at].unsent) {
                     Ok(taken) => {
                         self.connections[at].unsent.drain(..taken);
                         self.count_sent(taken, sys::monotonic_ns());
                         if self.connections[at].unsent.is_empty() {
-                            self.set_delicate(at, false);
                             self.watch_writing(at, false);
+                            self.set_delicate(at, self.connections[at].state != State::Open);
+                            self.settle_http2(at, sys::monotonic_ns());
                         }
                     }
                     Err(Errno::AGAIN | Errno::INTR) => {}
                     Err(_) => self.fail(at, Failure::Reset),
                 }
             }
-            State::Open | State::Closed { .. } => {}
+            State::Open | State::Connecting { .. } | State::Closed { .. } => {}
         }
     }
 
-    /// A connection has come to stand, for a request or for later.
+    /// Bytes can be exchanged (with TLS: after its handshake): HTTP/2 has settings to exchange first.
     #[cold]
-    fn stands(&mut self, at: usize, request: Option<(u64, u64)>) {
+    pub(super) fn socket_stands(&mut self, at: usize, since: u64, request: Option<(u64, u64)>, now: u64) {
+        match self.connections[at].protocol {
+            Protocol::Http1(_) => self.stands(at),
+            Protocol::Http2(_) => {
+                self.connections[at].state = State::Connecting { since, request, phase: Phase::Settings };
+                self.greet_http2(at, now);
+            }
+        }
+    }
+
+    /// A connection has come to stand: it sends the request that it was made for.
+    #[cold]
+    pub(super) fn stands(&mut self, at: usize) {
+        self.set_delicate(at, false);
         let connection = &mut self.connections[at];
+        let State::Connecting { request, .. } = connection.state else { return };
         self.recorder.reconnects += u64::from(connection.stood);
         connection.stood = true;
         connection.state = State::Open;
         self.active -= 1;
-        match request {
-            Some((index, due)) => self.send(at, index, due, sys::monotonic_ns()),
-            None => self.idle.push_back(at),
+        match (request, &connection.protocol) {
+            (Some((index, due)), _) => self.send(at, index, due, sys::monotonic_ns()),
+            (None, Protocol::Http1(_)) => self.idle.push_back(at),
+            (None, Protocol::Http2(_)) => {}
         }
     }
 
     /// Reads what has come.
     #[inline]
     fn receive(&mut self, at: usize) {
-        let Some(socket) = &self.connections[at].socket else { return };
-        let received = if self.is_timed() {
-            sys::receive_stamped(socket, &mut self.buffer)
+        let stamped = self.is_stamped();
+        let connection = &self.connections[at];
+        let Some(socket) = &connection.socket else { return };
+        let secure = connection.secure.is_some();
+        let carried = match &connection.protocol {
+            Protocol::Http2(http2) if !secure => http2.put_carry(&mut self.buffer),
+            Protocol::Http1(_) | Protocol::Http2(_) => 0,
+        };
+        let free = if secure { &mut self.sealed[..] } else { &mut self.buffer[carried..] };
+        let received = if stamped {
+            sys::receive_stamped(socket, free)
         } else {
-            sys::receive(socket, &mut self.buffer).map(|taken| (taken, None))
+            sys::receive(socket, free).map(|taken| (taken, None))
         };
         match received {
             Ok((taken, stamp)) => {
@@ -202,13 +252,38 @@ impl Engine<'_> {
                 if self.span.in_window(now) {
                     self.recorder.bytes_received += taken as u64;
                 }
-                match self.connections[at].protocol {
-                    Protocol::Http1(_) if taken == 0 => self.ended_http1(at, now),
-                    Protocol::Http1(_) => self.take_in_http1(at, taken, stamp, now),
+                match taken {
+                    0 => self.ended(at, now),
+                    _ if secure => self.open_tls(at, taken, stamp, now),
+                    _ => self.take_in(at, carried, taken, stamp, now),
                 }
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => self.fail(at, Failure::Reset),
+        }
+    }
+
+    /// Takes in `taken` bytes of the buffer, after `carried` bytes that were left of the last ones. They came at `now` or when
+    /// the kernel stamped them.
+    #[inline]
+    pub(super) fn take_in(&mut self, at: usize, carried: usize, taken: usize, stamp: Option<u64>, now: u64) {
+        match self.connections[at].protocol {
+            Protocol::Http1(_) => self.take_in_http1(at, taken, stamp, now),
+            Protocol::Http2(_) => self.take_in_http2(at, carried + taken, stamp, now),
+        }
+    }
+
+    /// The server has ended the connection.
+    #[cold]
+    pub(super) fn ended(&mut self, at: usize, now: u64) {
+        let connection = &self.connections[at];
+        if matches!(connection.state, State::Connecting { .. }) {
+            self.reason = Some("it closed the connection before it said anything".to_owned());
+            return self.fail(at, Failure::Connect);
+        }
+        match connection.protocol {
+            Protocol::Http1(_) => self.ended_http1(at, now),
+            Protocol::Http2(_) => self.ended_http2(at, now),
         }
     }
 
@@ -219,7 +294,13 @@ impl Engine<'_> {
         for &due in &dues {
             self.abandon(at, due, failure);
         }
-        self.close(at, sys::monotonic_ns() + if failure == Failure::Connect { RETRY } else { 0 });
+        let connection = &self.connections[at];
+        let pause = match &connection.protocol {
+            _ if failure == Failure::Connect || matches!(connection.state, State::Connecting { .. }) => RETRY,
+            Protocol::Http1(_) => 0,
+            Protocol::Http2(http2) => http2.pause(),
+        };
+        self.close(at, sys::monotonic_ns() + pause);
         if !dues.is_empty() {
             self.go_on(at, None, sys::monotonic_ns());
         }
@@ -240,9 +321,11 @@ impl Engine<'_> {
         }
         // Closing the socket takes it out of the epoll set.
         drop::<Option<OwnedFd>>(connection.socket.take());
+        connection.secure = None;
         connection.state = State::Closed { not_before };
         match &mut connection.protocol {
             Protocol::Http1(http1) => http1.reset(),
+            Protocol::Http2(http2) => **http2 = Http2::new(self.shared.streams, &self.shared.method),
         }
         connection.unsent.clear();
         self.closed.push_back(at);

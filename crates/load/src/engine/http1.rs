@@ -1,9 +1,7 @@
 //! HTTP/1.1 on a connection: one request at a time, one send for it and usually one receive for its answer.
 
-use rustix::io::Errno;
-
 use super::Engine;
-use super::connection::{Protocol, State};
+use super::connection::Protocol;
 use super::exchange::judge;
 use crate::http1::response::{Body, Response, ResponseReader};
 use crate::plan::Check;
@@ -53,8 +51,7 @@ impl Engine<'_> {
     #[inline]
     pub(super) fn send_http1(&mut self, at: usize, index: u64, due: u64, sent: u64) {
         let connection = &mut self.connections[at];
-        let Protocol::Http1(http1) = &mut connection.protocol;
-        let Some(socket) = &connection.socket else { return };
+        let Protocol::Http1(http1) = &mut connection.protocol else { return };
         let mut sent = sent;
         let (bytes, sampled) = match &mut self.script {
             None => self.template.render(index),
@@ -70,36 +67,22 @@ impl Engine<'_> {
         let request = Request { index, due, sent, sampled };
         http1.request = Some(request);
         self.active += 1;
-        let result = sys::send(socket, bytes);
+        let result = connection.transmit(bytes);
         self.recorder.sent(&request);
         match result {
-            Ok(taken) if taken == bytes.len() => self.count_sent(taken, sent),
-            Ok(taken) => self.send_later_http1(at, index, taken),
-            Err(Errno::AGAIN | Errno::INTR) => self.send_later_http1(at, index, 0),
+            Ok(taken) => {
+                self.count_sent(taken, sent);
+                self.watch_rest(at);
+            }
             Err(_) => self.fail(at, Failure::Reset),
         }
-    }
-
-    /// Keeps the end of a request until the socket takes it.
-    #[cold]
-    fn send_later_http1(&mut self, at: usize, index: u64, taken: usize) {
-        let (bytes, _) = match &mut self.script {
-            None => self.template.render(index),
-            Some(script) => script.render(&self.progress[at], index),
-        };
-        let connection = &mut self.connections[at];
-        connection.unsent.clear();
-        connection.unsent.extend_from_slice(&bytes[taken..]);
-        self.count_sent(taken, sys::monotonic_ns());
-        self.set_delicate(at, true);
-        self.watch_writing(at, true);
     }
 
     /// Takes in the bytes at the start of the buffer, which came at `now` or when the kernel stamped them.
     #[inline]
     pub(super) fn take_in_http1(&mut self, at: usize, taken: usize, stamp: Option<u64>, now: u64) {
         let connection = &mut self.connections[at];
-        let Protocol::Http1(http1) = &mut connection.protocol;
+        let Protocol::Http1(http1) = &mut connection.protocol else { return };
         let Some(request) = http1.request else {
             // A server that talks unasked, or says why it closes (408): no request is hit.
             return self.close(at, now);
@@ -137,7 +120,7 @@ impl Engine<'_> {
         }
         self.active -= 1;
         let connection = &mut self.connections[at];
-        let Protocol::Http1(http1) = &mut connection.protocol;
+        let Protocol::Http1(http1) = &mut connection.protocol else { return };
         http1.reset();
         // A request that is still being sent when its answer comes cannot share the connection with the next one.
         if close || !connection.unsent.is_empty() {
@@ -152,8 +135,8 @@ impl Engine<'_> {
     #[cold]
     pub(super) fn ended_http1(&mut self, at: usize, now: u64) {
         let connection = &mut self.connections[at];
-        let Protocol::Http1(http1) = &mut connection.protocol;
-        let (State::Open, Some(request)) = (connection.state, http1.request) else { return self.close(at, now) };
+        let Protocol::Http1(http1) = &mut connection.protocol else { return };
+        let Some(request) = http1.request else { return self.close(at, now) };
         match http1.reader.end() {
             Some(response) => {
                 let answer = match &self.script {

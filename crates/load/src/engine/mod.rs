@@ -10,27 +10,34 @@ mod agenda;
 mod connection;
 mod exchange;
 mod http1;
+mod http2;
 mod tick;
+mod tls;
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
 use crate::error::LoadError;
+use crate::h2::frame;
+use crate::h2::request::Encoded;
 use crate::http1::head::HeadReader;
 use crate::http1::request::Template;
 use crate::pace::{Cursor, Profile, Schedule, Span};
-use crate::plan::Check;
-use crate::record::{Recorder, SecondPart};
+use crate::plan::{self, Check};
+use crate::record::{Recorder, Request, SecondPart};
 use crate::script::{Progress, Script};
 use crate::sys::{self, ClockBridge, Poller};
+use crate::target::Address;
+use crate::tls::Tls;
 use agenda::{Agenda, Users};
-use connection::Connection;
+use connection::{Connection, Protocol};
+use http1::Http1;
+use http2::Http2;
 
-/// Bytes that one read takes at most.
-const BUFFER: usize = 64 << 10;
+/// Bytes that one read takes at most, with the beginning of a frame that was left of the last one.
+const BUFFER: usize = (64 << 10) + frame::HEAD + frame::MOST_PAYLOAD;
 /// Responses larger than this are read as they come: the socket's buffer may not hold them.
 const LARGE_RESPONSE: u64 = 32 << 10;
 /// A sleep that ignores responses lasts at most this long, nanoseconds.
@@ -43,11 +50,19 @@ const RETRY: u64 = 10_000_000;
 /// What all threads of a load share, read-only but for the atomics.
 pub(crate) struct Shared<'a> {
     /// Where to connect.
-    pub(crate) address: SocketAddr,
+    pub(crate) address: Address,
+    /// With TLS.
+    pub(crate) tls: Option<Tls>,
+    /// What to speak.
+    pub(crate) protocol: plan::Protocol,
     /// What a good answer looks like.
     pub(crate) check: Check,
     /// Method, for the framing of responses.
     pub(crate) method: String,
+    /// HTTP/2: the request; `None`: HTTP/1.1.
+    pub(crate) http2: Option<Encoded>,
+    /// HTTP/2: requests at once per connection.
+    pub(crate) streams: usize,
     /// Patience with one request, nanoseconds.
     pub(crate) timeout: u64,
     /// Open loop: when iterations are due. `None`: closed loop.
@@ -97,13 +112,19 @@ pub(crate) struct Engine<'a> {
     heads: Vec<HeadReader>,
     poller: Poller,
     connections: Vec<Connection>,
-    /// Connections free for a request, longest free first. Some may have been closed since.
+    /// Connections with room for a request, longest free first. Some may have been closed since.
     idle: VecDeque<usize>,
     /// Connections that do not stand.
     closed: VecDeque<usize>,
-    /// Connections that are connecting or wait for an answer.
+    /// HTTP/2: connections that have something to send.
+    dirty: Vec<usize>,
+    /// HTTP/2: requests that a server has not processed, with how often that has happened to them; they are sent again.
+    returned: VecDeque<(Request, u8)>,
+    /// Why the last handshake failed.
+    reason: Option<String>,
+    /// Connections that are being made, and requests that wait for an answer.
     active: usize,
-    /// Of these, the ones in the middle of connecting, sending or receiving: they must not be left alone.
+    /// Connections in the middle of connecting, sending or receiving: they must not be left alone.
     delicate: usize,
     /// Open loop: this thread's part of the schedule.
     cursor: Option<Cursor>,
@@ -114,6 +135,8 @@ pub(crate) struct Engine<'a> {
     /// Size of the largest response so far.
     largest: u64,
     buffer: Box<[u8]>,
+    /// With TLS: what has been read and not been opened.
+    sealed: Box<[u8]>,
     bridge: ClockBridge,
     /// Open loop: keeps receive stamps on.
     _stamping: Option<OwnedFd>,
@@ -154,6 +177,10 @@ impl<'a> Engine<'a> {
             turns: turns.clone().map(|turns| Cursor::new(turns, first, stride)),
         });
         let timed = shared.schedule.is_some() || users.is_some();
+        let protocol = || match shared.http2 {
+            None => Protocol::Http1(Http1::new()),
+            Some(_) => Protocol::Http2(Box::new(Http2::new(shared.streams, &shared.method))),
+        };
         Ok(Self {
             heads: match &script {
                 Some(script) => script.steps().iter().map(|step| HeadReader::new(&step.method)).collect(),
@@ -166,15 +193,19 @@ impl<'a> Engine<'a> {
             users,
             agenda: Agenda::default(),
             poller: Poller::new(connections).map_err(LoadError::system("make an epoll instance"))?,
-            connections: (0..connections).map(|_| Connection::new()).collect(),
+            connections: (0..connections).map(|_| Connection::new(protocol())).collect(),
             idle: VecDeque::with_capacity(connections + 1),
             closed: (0..connections).collect(),
+            dirty: Vec::new(),
+            returned: VecDeque::new(),
+            reason: None,
             active: 0,
             delicate: 0,
             largest: 0,
             buffer: vec![0; BUFFER].into_boxed_slice(),
+            sealed: vec![0; if shared.tls.is_some() { BUFFER } else { 0 }].into_boxed_slice(),
             bridge: ClockBridge::measure(),
-            _stamping: if timed {
+            _stamping: if timed && matches!(shared.address, Address::Tcp(_)) {
                 Some(sys::keep_stamping().map_err(LoadError::system("switch receive timestamps on"))?)
             } else {
                 None
@@ -221,6 +252,11 @@ impl<'a> Engine<'a> {
     /// Whether requests are due at instants of their own, so that arrivals are stamped and sleeping is worth it.
     fn is_timed(&self) -> bool {
         self.cursor.is_some() || self.users.is_some()
+    }
+
+    /// Whether the kernel stamps what comes: it does so for TCP, and only a timed load needs it.
+    fn is_stamped(&self) -> bool {
+        self.is_timed() && matches!(self.shared.address, Address::Tcp(_))
     }
 
     /// The instant at which the next iteration is due: in a closed loop of connections, now. `None`: there are no more, or
@@ -274,11 +310,12 @@ impl<'a> Engine<'a> {
         self.shared.counter.fetch_add(1, Ordering::Relaxed) * self.shared.shard.1 + self.shared.shard.0
     }
 
-    /// Hands requests that are due to free connections.
+    /// Hands requests that are due to connections with room.
     fn dispatch(&mut self, now: u64) {
         self.dispatch_agenda(now);
+        self.send_again(now);
         while self.next_due(now).is_some_and(|due| due <= now) {
-            let Some(at) = self.take_free(now) else { return };
+            let Some(at) = self.take_free(now) else { break };
             // The instant meant, not the one reached: oversleeping must not add up.
             self.last_wake = self.wake_at.min(now);
             match self.take_due(now) {
@@ -287,11 +324,28 @@ impl<'a> Engine<'a> {
                 None => self.closed.push_front(at),
             }
         }
+        self.flush(now);
+    }
+
+    /// Hands requests that have come back to connections with room.
+    fn send_again(&mut self, now: u64) {
+        while !self.returned.is_empty() {
+            let Some(at) = self.take_free(now) else { return };
+            if !self.connections[at].has_room() {
+                self.connect(at, None);
+            } else if let Some((request, tries)) = self.returned.pop_front() {
+                self.recorder.resent += 1;
+                self.send_http2(at, request, tries);
+            }
+        }
     }
 
     /// A connection for a request: one that stands, or else one that may be tried (again).
     fn take_free(&mut self, now: u64) -> Option<usize> {
         while let Some(at) = self.idle.pop_front() {
+            if let Protocol::Http2(http2) = &mut self.connections[at].protocol {
+                http2.listed = false;
+            }
             if self.connections[at].has_room() {
                 return Some(at);
             }
@@ -311,11 +365,12 @@ impl<'a> Engine<'a> {
             return self.poller.wait_ms(if pending { 1 } else { TICK / 1_000_000 });
         }
         let due = self.next_due(now).unwrap_or(u64::MAX);
-        let backlog = due <= now;
+        let backlog = due <= now || !self.returned.is_empty();
         let wake = if backlog { now + self.retry_in(now) } else { due.max(self.last_wake + self.shared.slot) };
         let wake = wake.min(later).min(self.next_tick).max(now);
         self.wake_at = wake;
         let blind = !backlog
+            && (self.active == 0 || self.is_stamped())
             && self.delicate == 0
             && self.users.is_none()
             && self.script.as_ref().is_none_or(|script| !script.is_sequence())

@@ -34,12 +34,16 @@ impl Engine<'_> {
         }
         self.recorder.open_second_of(now.min(self.span.window_end.saturating_sub(1)))?;
         self.time_out(now);
+        self.time_out_returned(now);
         self.tell_seconds(now)?;
         if self.span.in_window(now) {
             self.recorder.in_flight.0 += self.active as u64;
             self.recorder.in_flight.1 += 1;
         }
-        let quiet = self.next_due(now).is_none() && self.active == 0 && !self.agenda.has_before(self.span.window_end);
+        let quiet = self.next_due(now).is_none()
+            && self.active == 0
+            && self.returned.is_empty()
+            && !self.agenda.has_before(self.span.window_end);
         if quiet && (now >= self.span.window_end || self.is_used_up()) {
             self.recorder.used_up = now < self.span.window_end;
             return Ok(false);
@@ -87,15 +91,29 @@ impl Engine<'_> {
                         self.fail(at, Failure::Timeout);
                     }
                 }
+                (Protocol::Http2(_), State::Open) => self.time_out_http2(at, now),
                 (_, State::Connecting { .. } | State::Closed { .. }) => {}
             }
         }
+    }
+
+    /// Fails requests that have come back and have been waiting too long to be sent again.
+    fn time_out_returned(&mut self, now: u64) {
+        let timeout = self.shared.timeout;
+        self.returned.retain(|(request, _)| {
+            let waits = now.saturating_sub(request.sent) <= timeout;
+            if !waits {
+                self.recorder.failed(request.due, Failure::Timeout);
+            }
+            waits
+        });
     }
 
     /// Due time of the oldest request that is not accounted for.
     fn oldest_outstanding(&self, now: u64) -> u64 {
         let queued = self.next_due(now).unwrap_or(u64::MAX);
         let waiting = self.agenda.dues().fold(queued, u64::min);
+        let waiting = self.returned.iter().map(|(request, _)| request.due).fold(waiting, u64::min);
         self.connections.iter().flat_map(Connection::outstanding_dues).fold(waiting, u64::min)
     }
 
@@ -126,6 +144,12 @@ impl Engine<'_> {
                 self.close(at, 0);
             } else {
                 self.fail(at, Failure::Timeout);
+            }
+        }
+        for (request, _) in std::mem::take(&mut self.returned) {
+            self.recorder.unanswered(request.due);
+            if !self.interrupted {
+                self.recorder.failed(request.due, Failure::Timeout);
             }
         }
         while let Some(due) = self.take_due(u64::MAX - 1).map(|(_, due)| due).or_else(|| self.give_up_agenda()) {

@@ -12,6 +12,36 @@ pub struct Stage {
     pub to: f64,
 }
 
+/// Why a text names no stages.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0:?} names no stages: write duration and value of each, as in 10s:100,30s:500,1m:0")]
+pub struct NoStages(String);
+
+impl Stage {
+    /// Stages from a text: `10s:100,30s:500` goes to 100 in 10 s, then to 500 in 30 s. `0s:50` jumps. Durations are in ms, s,
+    /// m or h.
+    ///
+    /// # Errors
+    /// [`NoStages`] if it is not that.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, NoStages> {
+        let one = |part: &str| {
+            let (duration, to) = part.trim().split_once(':')?;
+            let digits = duration.trim_end_matches(char::is_alphabetic);
+            let factor = match &duration[digits.len()..] {
+                "ms" => 1e-3,
+                "s" => 1.0,
+                "m" => 60.0,
+                "h" => 3600.0,
+                _ => return None,
+            };
+            let (seconds, to) = (digits.trim().parse::<f64>().ok()? * factor, to.trim().parse::<f64>().ok()?);
+            let good = |value: f64| value.is_finite() && value >= 0.0;
+            (good(seconds) && good(to)).then_some(Self { seconds, to })
+        };
+        text.split(',').map(one).collect::<Option<_>>().ok_or_else(|| NoStages(text.to_owned()))
+    }
+}
+
 /// A straight piece.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Piece {
@@ -138,6 +168,19 @@ mod tests {
     fn profile() -> Profile {
         let stage = |seconds, to| Stage { seconds, to };
         Profile::new(0.0, &[stage(10.0, 100.0), stage(5.0, 100.0), stage(10.0, 50.0), stage(0.0, 10.0)])
+    }
+
+    #[test]
+    fn stages_are_read_from_text() {
+        let stage = |seconds, to| Stage { seconds, to };
+        assert_eq!(
+            Stage::parse_list("10s:100, 1.5m:500,0s:0,250ms:7").expect("good"),
+            [stage(10.0, 100.0), stage(90.0, 500.0), stage(0.0, 0.0), stage(0.25, 7.0)]
+        );
+        for text in ["", "10s", "10:5", "10s:-5", "x:1", "10s:5,", "10d:5"] {
+            let error = Stage::parse_list(text).expect_err(text).to_string();
+            assert!(error.contains("10s:100,30s:500"), "{error}");
+        }
     }
 
     #[test]

@@ -48,7 +48,7 @@ pub(crate) fn run(plan: &Plan) -> Outcome {
 }
 
 /// Runs the cases side by side: they mostly wait.
-fn at_once<T: Send, const N: usize>(cases: [T; N], check: impl Fn(T) + Sync) {
+pub(crate) fn at_once<T: Send, const N: usize>(cases: [T; N], check: impl Fn(T) + Sync) {
     let check = &check;
     std::thread::scope(|scope| {
         for case in cases {

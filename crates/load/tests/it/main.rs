@@ -2,6 +2,9 @@
 
 mod child;
 mod engine;
+mod h2;
+mod h2_server;
 mod pacing;
 mod scripts;
 mod server;
+mod tls;

@@ -163,3 +163,36 @@ fn pacing_that_makes_no_sense_is_refused() {
         unladen_load::run(&plan, &mut |_| {}, &std::sync::atomic::AtomicBool::new(false)).expect_err("refused");
     }
 }
+
+#[test]
+fn merged_shards_are_the_whole_load_and_a_missing_one_is_noticed() {
+    use unladen_load::merge::{MergeError, folders};
+    let server = Server::start(Behaviour::Reply(GOOD));
+    let folder = tempfile::tempdir().expect("a folder");
+    let requests = ["a", "b"].map(unladen_load::plan::Request::new).to_vec();
+    let paths: Vec<_> = (1..=3).map(|number| folder.path().join(number.to_string())).collect();
+    let parts: Vec<_> = (1..=3)
+        .zip(&paths)
+        .map(|(number, path)| {
+            let (shard, out) = (Some(Shard { number, of: 3 }), Some(path.clone()));
+            run_shard(&Plan { shard, out, requests: requests.clone(), ..open(&server, 400.0, 6) })
+        })
+        .collect();
+    let (whole, histograms) = folders(&paths).expect("all three are there");
+    assert_eq!((whole.requests, whole.sent_total, server.requests()), (200, 200, 200));
+    assert_eq!(whole.shard, None);
+    assert_eq!(whole.statuses.into_iter().collect::<Vec<_>>(), [(200, 200)]);
+    assert_eq!(whole.seconds.iter().map(|second| second.sent).sum::<u64>(), 200);
+    assert_eq!((whole.latency_us.count, histograms.latency.len()), (200, 200));
+    let largest = parts.iter().map(|part| part.latency_us.max).fold(0.0, f64::max);
+    assert_eq!(whole.latency_us.max, largest);
+    for (named, at) in whole.named.iter().zip(0..) {
+        assert_eq!(named.requests, parts.iter().map(|part| part.named[at].requests).sum::<u64>());
+        assert_eq!(named.latency_us.count, named.requests);
+    }
+    assert!(matches!(folders(&paths[..2]), Err(MergeError::Missing { missing, of: 3 }) if missing == [3]));
+    let twice = [&paths[..], &paths[..1]].concat();
+    assert!(matches!(folders(&twice), Err(MergeError::Unfit { .. })));
+    assert!(matches!(folders(&[folder.path().join("none")]), Err(MergeError::Read { .. })));
+    assert!(matches!(folders(&[]), Err(MergeError::Missing { .. })));
+}
