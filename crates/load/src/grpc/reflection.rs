@@ -26,6 +26,8 @@ const BY_NAME: u8 = 3;
 const BY_SYMBOL: u8 = 4;
 const FILES: u64 = 4;
 const ERROR: u64 = 7;
+/// The status of a service that does not exist.
+const UNIMPLEMENTED: u16 = 12;
 /// Most bytes that an answer may have.
 const MOST_ANSWER: usize = 16 << 20;
 /// Most files that a service may consist of.
@@ -50,23 +52,18 @@ pub(super) fn ask(
         exchange(stream, version, target, &framed(&string_field(field, text)), patience).map_err(failed)
     };
     let mut version = SERVICES[0];
-    let mut files = match question(version, BY_SYMBOL, service)? {
-        Some(answer) => files(&answer)?,
-        None => {
-            version = SERVICES[1];
-            let answer = question(version, BY_SYMBOL, service)?.ok_or_else(|| {
-                refuse("the server does not know reflection; name .proto files or a descriptor set in the plan")
-            })?;
-            files(&answer)?
-        }
-    };
+    let mut answer = question(version, BY_SYMBOL, service)?;
+    if answer == Err(UNIMPLEMENTED) {
+        version = SERVICES[1];
+        answer = question(version, BY_SYMBOL, service)?;
+    }
+    let mut files = files(&answer.map_err(|status| failed(status, service))?)?;
     // Some servers send only the file that was asked for: ask for what it imports.
     let mut at = 0;
     while at < files.len() {
         for needed in files[at].dependency.clone() {
             if !files.iter().any(|file| file.name() == needed) {
-                let answer = question(version, BY_NAME, &needed)?
-                    .ok_or_else(|| refuse(&format!("the server does not send {needed}")))?;
+                let answer = question(version, BY_NAME, &needed)?.map_err(|status| failed(status, &needed))?;
                 files.extend(self::files(&answer)?);
             }
         }
@@ -78,6 +75,15 @@ pub(super) fn ask(
     let mut pool = DescriptorPool::new();
     pool.add_file_descriptor_protos(files).map_err(|error| refuse(&error.to_string()))?;
     Ok(pool)
+}
+
+/// Words for a status other than OK.
+fn failed(status: u16, what: &str) -> LoadError {
+    if status == UNIMPLEMENTED {
+        return refuse("the server does not know reflection; name .proto files or a descriptor set in the plan");
+    }
+    let name = super::STATUSES[super::place(Some(status))];
+    refuse(&format!("the server answers the question for {what} by reflection with the status {name}"))
 }
 
 /// Connects.
@@ -103,14 +109,14 @@ fn connect(address: &Address, tls: Option<&Tls>, patience: Duration) -> std::io:
     })
 }
 
-/// Asks one question; returns the first message of the answer. `None`: the service does not exist.
+/// Asks one question; returns the first message of the answer, or a status other than OK.
 fn exchange(
     mut stream: Box<dyn Stream>,
     service: &str,
     target: &Target,
     question: &[u8],
     patience: Duration,
-) -> std::io::Result<Option<Vec<u8>>> {
+) -> std::io::Result<Result<Vec<u8>, u16>> {
     let until = Instant::now() + patience;
     let head = format!("POST /{service}/ServerReflectionInfo HTTP/1.1\r\nHost: {}\r\n\r\n", target.authority);
     let scheme = if target.secure { "https" } else { "http" };
@@ -141,12 +147,10 @@ fn exchange(
         while let Some(event) = session.next(&held, &mut at).map_err(std::io::Error::other)? {
             match event {
                 Event::Ready => session.send(Request { index: 0, due: 0, sent: 0, sampled: false }, 0, &encoded),
-                Event::Answered { grpc_status: Some(12), .. } | Event::Answered { status: 404, .. } => return Ok(None),
-                Event::Answered { grpc_status: Some(0), .. } => return message(&answer).map(Some),
-                Event::Answered { status, grpc_status, .. } => {
-                    let text = format!("reflection failed with status {status}, grpc-status {grpc_status:?}");
-                    return Err(std::io::Error::other(text));
-                }
+                Event::Answered { grpc_status: Some(0), .. } => return message(&answer).map(Ok),
+                Event::Answered { grpc_status: Some(status), .. } => return Ok(Err(status)),
+                // Not gRPC at all.
+                Event::Answered { .. } => return Ok(Err(UNIMPLEMENTED)),
                 Event::Failed { .. } | Event::Returned { .. } => {
                     return Err(std::io::ErrorKind::ConnectionReset.into());
                 }
