@@ -50,6 +50,12 @@ pub enum LoadError {
         /// What the system said.
         source: io::Error,
     },
+    /// A gRPC call cannot be made ready.
+    #[error("cannot prepare the gRPC call: {message}")]
+    Grpc {
+        /// What is wrong, and what to do.
+        message: String,
+    },
     /// TLS cannot be set up.
     #[error("cannot set TLS up: {message}")]
     Tls {

@@ -129,6 +129,13 @@ pub(crate) fn outcome(
             statuses.insert(status as u16, count);
         }
     }
+    let mut grpc_statuses = BTreeMap::new();
+    for (place, name) in crate::grpc::STATUSES.into_iter().enumerate() {
+        let count: u64 = records.iter().map(|record| record.grpc_statuses[place]).sum();
+        if count > 0 {
+            grpc_statuses.insert(name.to_owned(), count);
+        }
+    }
     let (bodies, other_bodies) = bodies::merge(records.iter().map(|record| &record.bodies));
     let outcome = Outcome {
         requests: sum(|record| record.requests),
@@ -149,6 +156,7 @@ pub(crate) fn outcome(
         bytes_sent: sum(|record| record.bytes_sent),
         bytes_received: sum(|record| record.bytes_received),
         statuses,
+        grpc_statuses,
         bodies,
         other_bodies,
         reconnects: sum(|record| record.reconnects),

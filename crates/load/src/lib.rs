@@ -11,6 +11,7 @@ pub mod child;
 mod engine;
 pub mod error;
 mod gather;
+mod grpc;
 mod h2;
 pub mod histogram;
 mod http1;

@@ -158,6 +158,9 @@ fn add(sum: &mut Outcome, part: Outcome) {
     for (status, count) in part.statuses {
         *sum.statuses.entry(status).or_default() += count;
     }
+    for (status, count) in part.grpc_statuses {
+        *sum.grpc_statuses.entry(status).or_default() += count;
+    }
     let mut bodies: BTreeMap<(u64, String), u64> = BTreeMap::new();
     for class in std::mem::take(&mut sum.bodies).into_iter().chain(part.bodies) {
         *bodies.entry((class.length, class.hash)).or_default() += class.count;

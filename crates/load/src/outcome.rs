@@ -26,9 +26,9 @@ pub struct Outcome {
     pub errors: u64,
     /// Errors of the window by class. `connect`: no connection could be made; `timeout`: no answer in time; `reset`: the
     /// connection (HTTP/2: or the stream) ended before the answer did; `protocol`: what came is not HTTP; `status` and
-    /// `length`: the answer is not what [`crate::plan::Check`] wants; `unsent`: still waiting for a free connection when the
-    /// load was given up; `check`: a test of [`crate::plan::Request::checks`] does not hold; `capture`: what a later step
-    /// needs is not there.
+    /// `length`: the answer is not what [`crate::plan::Check`] wants; `grpc`: the call's status is not OK; `unsent`: still
+    /// waiting for a free connection when the load was given up; `check`: a test of [`crate::plan::Request::checks`] does
+    /// not hold; `capture`: what a later step needs is not there.
     pub error_classes: std::collections::BTreeMap<String, u64>,
     /// Well answered requests whose answer *arrived* within the window: the divisor of CPU per request.
     pub completed_in_window: u64,
@@ -63,6 +63,9 @@ pub struct Outcome {
     /// Status codes of the window.
     #[serde(deserialize_with = "text_keys")]
     pub statuses: std::collections::BTreeMap<u16, u64>,
+    /// gRPC: statuses of the window by name; `none` if the answer had none.
+    #[serde(default)]
+    pub grpc_statuses: std::collections::BTreeMap<String, u64>,
     /// Classes of response bodies in the window, most frequent first; at most 16, the rest summed in `other_bodies`.
     pub bodies: Vec<BodyClass>,
     /// Responses whose body class is not among `bodies`.

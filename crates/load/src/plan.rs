@@ -76,6 +76,29 @@ pub struct Plan {
     /// For `https`.
     #[serde(default)]
     pub tls: Tls,
+    /// A unary gRPC call instead of the request that the URL's path, `method` and `body` say. Implies HTTP/2.
+    #[serde(default)]
+    pub grpc: Option<Grpc>,
+}
+
+/// A unary gRPC call. Where the descriptor comes from: `.proto` files, a descriptor set, or else the server (reflection).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grpc {
+    /// `package.Service/Method`.
+    pub method: String,
+    /// The message, in protobuf's JSON form.
+    #[serde(default)]
+    pub message: serde_json::Value,
+    /// `.proto` files.
+    #[serde(default)]
+    pub protos: Vec<PathBuf>,
+    /// Folders in which imports are looked for; empty: those of the files.
+    #[serde(default)]
+    pub includes: Vec<PathBuf>,
+    /// File with a `FileDescriptorSet`, as `protoc --descriptor_set_out --include_imports` writes it.
+    #[serde(default)]
+    pub descriptors: Option<PathBuf>,
 }
 
 /// Whom to trust, for `https`.
@@ -136,6 +159,7 @@ impl Plan {
             protocol: Protocol::Http1,
             streams: 1,
             tls: Tls::default(),
+            grpc: None,
         }
     }
 }

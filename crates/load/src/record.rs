@@ -28,6 +28,8 @@ pub(crate) enum Failure {
     Status,
     /// Not the wanted length.
     Length,
+    /// gRPC: not the status OK.
+    Grpc,
     /// Still waiting for a free connection when the load was given up.
     Unsent,
     /// A test of the plan's does not hold.
@@ -38,8 +40,8 @@ pub(crate) enum Failure {
 
 impl Failure {
     /// All classes with their names, in the order of [`Failure`].
-    pub(crate) const NAMES: [&'static str; 9] =
-        ["connect", "timeout", "reset", "protocol", "status", "length", "unsent", "check", "capture"];
+    pub(crate) const NAMES: [&'static str; 10] =
+        ["connect", "timeout", "reset", "protocol", "status", "length", "grpc", "unsent", "check", "capture"];
 }
 
 /// A request on its way.
@@ -119,6 +121,8 @@ pub(crate) struct Recorder {
     pub(crate) bodies: Bodies,
     /// Answers of the window by status code.
     pub(crate) statuses: Box<[u64; 1000]>,
+    /// gRPC: answers of the window by status, see [`crate::grpc::STATUSES`].
+    pub(crate) grpc_statuses: [u64; crate::grpc::STATUSES.len()],
     /// Errors of the window by [`Failure`].
     pub(crate) failures: [u64; Failure::NAMES.len()],
     /// Requests of the window answered well.
@@ -162,6 +166,7 @@ impl Recorder {
             histograms: Histograms::new()?,
             bodies: Bodies::default(),
             statuses: Box::new([0; 1000]),
+            grpc_statuses: [0; crate::grpc::STATUSES.len()],
             failures: [0; Failure::NAMES.len()],
             requests: 0,
             answered_in_window: 0,
@@ -293,6 +298,14 @@ impl Recorder {
         }
     }
 
+    /// A gRPC call has ended with a status.
+    #[inline]
+    pub(crate) fn grpc_status(&mut self, due: u64, status: Option<u16>) {
+        if self.span.in_window(due) {
+            self.grpc_statuses[crate::grpc::place(status)] += 1;
+        }
+    }
+
     /// A request has failed without a complete answer.
     #[cold]
     pub(crate) fn failed(&mut self, due: u64, failure: Failure) {
@@ -378,7 +391,7 @@ mod tests {
         recorder.failed(3 * SECOND, Failure::Timeout);
         let bad = Answer { status: 500, failure: Some(Failure::Status), ..good(3 * SECOND + 5) };
         recorder.answered(&request(2, 3 * SECOND), &bad);
-        assert_eq!(recorder.failures, [0, 1, 0, 0, 1, 0, 0, 0, 0]);
+        assert_eq!(recorder.failures, [0, 1, 0, 0, 1, 0, 0, 0, 0, 0]);
         assert_eq!((recorder.requests, recorder.histograms.latency.len(), recorder.statuses[500]), (0, 0, 1));
         assert_eq!((recorder.answered_in_window, recorder.completed_in_window), (1, 0));
     }

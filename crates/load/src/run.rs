@@ -11,6 +11,7 @@ use rustix::process::{Resource, Rlimit};
 use crate::engine::{Engine, Message, Shared};
 use crate::error::LoadError;
 use crate::gather::{self, Seconds};
+use crate::grpc::Call;
 use crate::h2::request::{Encoded, Fields};
 use crate::histogram;
 use crate::http1::request::Template;
@@ -36,6 +37,11 @@ const OTHER_DESCRIPTORS: u64 = 64;
 /// # Errors
 /// [`LoadError`] if the load could not run at all, or its histograms could not be written. Failing requests are no error.
 pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Result<Outcome, LoadError> {
+    let mut plan = plan.clone();
+    if plan.grpc.is_some() {
+        (plan.protocol, plan.method) = (Protocol::Http2, "POST".to_owned());
+    }
+    let plan = &plan;
     check(plan)?;
     let target = Target::parse(&plan.url)?;
     let template = Template::new(plan, &target)?;
@@ -45,6 +51,11 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
     let connections = own(u64::from(plan.connections)) as usize;
     allow_descriptors(connections as u64 + OTHER_DESCRIPTORS);
     let address = choose(&target)?;
+    let tls = if target.secure { Some(Tls::new(plan, &target)?) } else { None };
+    let http2 = match plan.protocol {
+        Protocol::Http1 => None,
+        Protocol::Http2 => Some(encode(plan, &target, &mut template.clone(), &address, tls.as_ref())?),
+    };
     let length = nanoseconds(plan.warmup_s) + nanoseconds(plan.window_s);
     let schedule = plan.pacing.schedule(length, plan.limit);
     let users = match &plan.pacing {
@@ -60,19 +71,12 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
     };
     let shared = Shared {
         address,
-        tls: if target.secure { Some(Tls::new(plan, &target)?) } else { None },
+        tls,
         protocol: plan.protocol,
         check: plan.check.clone(),
         method: plan.method.clone(),
-        http2: match plan.protocol {
-            Protocol::Http1 => None,
-            Protocol::Http2 => {
-                let scheme = if target.secure { "https" } else { "http" };
-                let trace = plan.trace.as_ref().map(|trace| trace.header.name());
-                let fields = Fields::of_http1(template.clone().render(0).0, scheme, trace);
-                Some(Encoded::new(&fields, plan.trace.clone()))
-            }
-        },
+        http2,
+        grpc: plan.grpc.is_some(),
         streams: plan.streams as usize,
         timeout: nanoseconds(plan.timeout_s),
         schedule,
@@ -141,6 +145,25 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
         }
     }
     Ok(outcome)
+}
+
+/// The request for HTTP/2.
+fn encode(
+    plan: &Plan,
+    target: &Target,
+    template: &mut Template,
+    address: &Address,
+    tls: Option<&Tls>,
+) -> Result<Encoded, LoadError> {
+    let scheme = if target.secure { "https" } else { "http" };
+    let trace = plan.trace.as_ref().map(|trace| trace.header.name());
+    let mut fields = Fields::of_http1(template.render(0).0, scheme, trace);
+    if let Some(grpc) = &plan.grpc {
+        let call = Call::new(grpc, plan, target, address, tls)?;
+        fields.set_path(&call.path);
+        fields.for_grpc(call.body);
+    }
+    Ok(Encoded::new(&fields, plan.trace.clone()))
 }
 
 /// One thread: connects, waits for the start, runs. `None`: the start was called off.

@@ -142,11 +142,16 @@ impl Engine<'_> {
             let Protocol::Http2(http2) = &mut self.connections[at].protocol else { return };
             http2.heard = now;
             match http2.session.next(&self.buffer[..end], &mut place) {
-                Ok(Some(Event::Answered { request, status, body, grpc_status: _ })) => {
+                Ok(Some(Event::Answered { request, status, body, grpc_status })) => {
                     http2.useful = true;
                     let arrived = stamp.map_or(now, |stamp| self.bridge.to_monotonic(stamp, request.sent, now));
                     let response = Response { status, close: false, head: &[], body };
-                    let answer = judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived);
+                    let mut answer = judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived);
+                    if self.shared.grpc {
+                        self.recorder.grpc_status(request.due, grpc_status);
+                        let bad = (grpc_status != Some(0)).then_some(Failure::Grpc);
+                        answer.failure = answer.failure.or(bad);
+                    }
                     self.largest = self.largest.max(response.body.length());
                     self.recorder.answered(&request, &answer);
                     self.active -= 1;

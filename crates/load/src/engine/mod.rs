@@ -61,6 +61,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) method: String,
     /// HTTP/2: the request; `None`: HTTP/1.1.
     pub(crate) http2: Option<Encoded>,
+    /// Whether requests are gRPC calls.
+    pub(crate) grpc: bool,
     /// HTTP/2: requests at once per connection.
     pub(crate) streams: usize,
     /// Patience with one request, nanoseconds.

@@ -55,16 +55,24 @@ impl Fields {
     }
 
     /// Sets or adds a field.
-    pub(crate) fn set(&mut self, name: &str, value: &str) {
+    fn set(&mut self, name: &str, value: &str) {
         match self.fields.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => value.clone_into(old),
             None => self.fields.push((name.to_owned(), value.to_owned())),
         }
     }
 
-    /// Sets the body and says its length.
-    pub(crate) fn set_body(&mut self, body: Vec<u8>) {
-        self.set("content-length", &body.len().to_string());
+    /// Sets the path.
+    pub(crate) fn set_path(&mut self, path: &str) {
+        self.set(":path", path);
+    }
+
+    /// Makes it a gRPC call with this body (prefix and message).
+    pub(crate) fn for_grpc(&mut self, body: Vec<u8>) {
+        self.fields.retain(|(name, _)| name != "content-length");
+        self.set(":method", "POST");
+        self.set("content-type", "application/grpc");
+        self.set("te", "trailers");
         self.body = body;
     }
 }

@@ -2,6 +2,7 @@
 
 mod child;
 mod engine;
+mod grpc;
 mod h2;
 mod h2_server;
 mod pacing;
