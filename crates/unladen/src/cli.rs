@@ -21,7 +21,9 @@ const STYLES: Styles = Styles::styled()
 /// prints the cost with an interval on every difference, or says that it cannot tell.
 #[derive(Debug, Parser)]
 #[command(version, styles = STYLES, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 done (gate: pass), 1 over budget (gate), 2 could not run, 3 undecided (gate), 130 interrupted.")]
+#[command(
+    after_help = "Exit codes: 0 done (gate: pass), 1 over budget (gate), 2 could not run, 3 undecided (gate), 130 interrupted."
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -127,7 +129,9 @@ pub struct Run {
 
 /// `unladen compare`
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  unladen compare --url http://127.0.0.1:8080/vets --rate 500 \\\n    --baseline 'java -jar app.jar' --variant 'otel=java -javaagent:otel.jar -jar app.jar'\n\n${sink.otlp_grpc} and ${sink.otlp_http} in a command stand for the addresses of the span sink, ${port.NAME} for a free port.")]
+#[command(
+    after_help = "Example:\n  unladen compare --url http://127.0.0.1:8080/vets --rate 500 \\\n    --baseline 'java -jar app.jar' --variant 'otel=java -javaagent:otel.jar -jar app.jar'\n\n${sink.otlp_grpc} and ${sink.otlp_http} in a command stand for the addresses of the span sink, ${port.NAME} for a free port."
+)]
 pub struct Compare {
     /// Where requests go.
     #[arg(long, value_name = "URL")]

@@ -20,7 +20,9 @@ fn main() -> ExitCode {
         Command::Completions { shell } => commands::completions(shell),
         Command::DemoSubject(options) => demo::main(options).map(|()| ExitCode::SUCCESS),
         Command::LoadProcess => return unladen_load::child::main(std::io::stdin(), std::io::stdout()),
-        Command::SinkProcess => return unladen_sink::child::main(std::io::stdin(), std::io::stdout(), std::io::stderr()),
+        Command::SinkProcess => {
+            return unladen_sink::child::main(std::io::stdin(), std::io::stdout(), std::io::stderr());
+        }
         Command::GuardProcess => return subject::guard::main(),
     };
     outcome.unwrap_or_else(|error| {

@@ -167,7 +167,7 @@ pub enum Notice {
         variant: String,
     },
     /// Runs that do not count.
-    #[error("{void} of {runs} runs of {variant} do not count; the first, run {first}: {reason}")]
+    #[error("{variant}: {void} of {runs} runs do not count. The first, run {first}: {reason}")]
     RunsVoid {
         /// Variant.
         variant: String,
@@ -197,32 +197,34 @@ pub enum Notice {
     // The judge's: about the study.
     /// Too few rounds for any interval.
     #[error(
-        "{rounds} complete rounds are too few for an interval, {needed} are needed. `unladen run --resume` with more rounds adds them"
+        "{variants}: {rounds} rounds with both sides are too few for an interval, {needed} are needed. `unladen run --resume` with more rounds adds them"
     )]
     TooFewRounds {
-        /// Complete rounds.
+        /// Variants that it concerns.
+        variants: String,
+        /// Rounds in which they and the baseline have a run that counts.
         rounds: u32,
         /// Rounds needed.
         needed: u32,
     },
     /// The placebo differs from the baseline in a metric that decides.
     #[error(
-        "the baseline differs from itself in {metric} ({words}, at 99 %): the harness prefers one of them, so no other difference can be believed"
+        "the baseline differs from itself in {metric} ({words}, sure at 99 %): the harness prefers one of them, so no other difference can be believed"
     )]
     PlaceboDiffers {
         /// Title of the metric.
         metric: String,
-        /// The placebo's finding.
+        /// By how much.
         words: String,
     },
     /// The placebo differs from the baseline in another metric, or by less than what matters.
     #[error(
-        "the baseline differs from itself in {metric} ({words}, at 99 %): read the differences in this metric with care"
+        "the baseline differs from itself in {metric} ({words}, sure at 99 %): read the differences in this metric with care"
     )]
     PlaceboUneven {
         /// Title of the metric.
         metric: String,
-        /// The placebo's finding.
+        /// By how much.
         words: String,
     },
     /// There is no placebo.

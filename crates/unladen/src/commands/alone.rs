@@ -151,8 +151,7 @@ fn text_of(outcome: &Outcome, options: &Load) -> String {
         indicatif::HumanBytes(outcome.bytes_received)
     );
     let failed = outcome.errors + outcome.unanswered;
-    let classes: Vec<String> =
-        outcome.error_classes.iter().map(|(class, count)| format!("{class} {count}")).collect();
+    let classes: Vec<String> = outcome.error_classes.iter().map(|(class, count)| format!("{class} {count}")).collect();
     text += &format!("  errors     {failed:>12}    {}\n", classes.join(", "));
     let statuses: Vec<String> = outcome.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
     text += &format!("  statuses   {}\n", statuses.join(", "));
@@ -191,7 +190,9 @@ pub fn sink(options: &Sink) -> anyhow::Result<ExitCode> {
                 }
                 eprintln!("Ctrl-C ends and writes {}", options.out.join("summary.json").display());
             }
-            SinkEvent::Tick { received, saved, .. } if live => eprint!("\r{received:>12} spans received  {saved:>12} stored "),
+            SinkEvent::Tick { received, saved, .. } if live => {
+                eprint!("\r{received:>12} spans received  {saved:>12} stored ")
+            }
             SinkEvent::Tick { .. } | SinkEvent::Done(_) => {}
         },
         interrupted(),

@@ -137,8 +137,7 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
     if show != Show::Quiet {
         eprintln!("{}", head(plan, folder));
     }
-    let labels: IndexMap<String, String> =
-        plan.arms.iter().map(|arm| (arm.name.clone(), arm.label.clone())).collect();
+    let labels: IndexMap<String, String> = plan.arms.iter().map(|arm| (arm.name.clone(), arm.label.clone())).collect();
     let interrupted = interrupt_flag()?;
     let result = run::study(plan, folder, seed, &interrupted, &mut *progress::watcher(show, labels));
     if let Err(error) = result {
@@ -159,9 +158,9 @@ fn head(plan: &Plan, folder: &RunFolder) -> String {
         * f64::from(study.rounds)
         * plan.arms.len() as f64;
     format!(
-        "{}: {} rounds of {} ({}); at least {}\nrun folder: {}",
+        "{}: {} of {} variants ({}); at least {}\nrun folder: {}",
         study.study,
-        study.rounds,
+        if study.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", study.rounds) },
         plan.arms.len(),
         names.join(", "),
         indicatif::HumanDuration(std::time::Duration::from_secs_f64(seconds)),

@@ -146,15 +146,17 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, ReadError> {
 mod tests {
     use super::*;
 
+    /// A line as it is written: `schema` first.
     fn line(run: u32) -> String {
-        serde_json::json!({
+        let record = serde_json::json!({
             "schema": 1, "run": run, "round": 1, "slot": 1, "variant": "baseline", "kind": "baseline", "dir": "runs/01",
             "started": "2026-01-01T00:00:00Z", "void": null, "notices": [], "load": null, "sink": null, "ledger": null,
             "phases": {"start_s": 0.1, "warmup_s": 1.0, "window_s": 5.0, "drain_s": 0.0, "stop_s": 0.1},
             "processes": [], "instrument": [],
             "host": {"cores": 2, "busy_s": 1.0, "others_s": 0.0, "steal_s": 0.0, "cpu_pressure": null, "memory_available": 1},
-        })
-        .to_string()
+        });
+        let record: RunRecord = serde_json::from_value(record).expect("a record");
+        serde_json::to_string(&record).expect("a record is JSON")
     }
 
     fn numbers(journal: &str) -> (Vec<u32>, Vec<Notice>) {

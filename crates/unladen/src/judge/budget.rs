@@ -5,94 +5,32 @@ use unladen_stats::verdict::{Budgeted, Outcome, budgets};
 
 use super::compare::{Comparison, LEVEL};
 use super::findings::{BudgetFinding, BudgetLine};
-use super::metrics::METRICS;
 use super::words;
+use crate::study::metrics::{self, Compared, Limit, Metric, Unit, Worse};
 
 /// Limits by metric, as the user wrote them.
 pub type Budgets = IndexMap<String, String>;
 
 /// A limit that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BudgetError {
-    /// Not a number with a unit.
-    #[error(
-        "the budget `{limit}` of {metric} is not a limit: write a relative one such as `10%` or an absolute one such as {example}"
-    )]
-    Limit {
-        /// Metric.
-        metric: String,
-        /// What was written.
-        limit: String,
-        /// What would do.
-        example: &'static str,
-    },
+#[error("the budget `{limit}` of {metric} is not a limit: write {wanted}")]
+pub struct BudgetError {
+    metric: String,
+    limit: String,
+    wanted: String,
 }
 
-/// A limit as a number.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Limit {
-    /// A share of the baseline if `relative`, else in the metric's unit.
-    value: f64,
-    relative: bool,
-}
+/// A number that only a probe knows; its budget is a percentage or a plain number.
+const UNKNOWN: Metric =
+    Metric { name: "", unit: Unit::Count, compared: Compared::Difference, worse: Worse::More, meaning: "" };
 
-/// Reads `10%`, `50MiB`, `100us`, `5`.
-pub(super) fn parse(metric: &str, limit: &str) -> Result<Limit, BudgetError> {
-    let unit = METRICS.iter().find(|known| known.name == metric).map_or("", |known| known.unit);
-    let error = || BudgetError::Limit { metric: metric.to_owned(), limit: limit.to_owned(), example: example(unit) };
-    let text = limit.trim();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let (number, suffix) = text.split_at(end);
-    let number: f64 = number.parse().map_err(|_| error())?;
-    let limit = match (unit, suffix.trim()) {
-        // Of a share, per cent are points: a baseline without errors has no relative limit.
-        ("ratio", "%") => Limit { value: number / 100.0, relative: false },
-        (_, "%") => Limit { value: number / 100.0, relative: true },
-        (unit, suffix) => Limit { value: number * factor(unit, suffix).ok_or_else(error)?, relative: false },
-    };
-    if limit.value.is_finite() { Ok(limit) } else { Err(error()) }
-}
-
-/// What one `suffix` is in `unit`.
-fn factor(unit: &str, suffix: &str) -> Option<f64> {
-    const MIB: f64 = 1024.0 * 1024.0;
-    let microseconds = match suffix {
-        "ns" => Some(1e-3),
-        "us" | "µs" => Some(1.0),
-        "ms" => Some(1e3),
-        "s" => Some(1e6),
-        _ => None,
-    };
-    let bytes = match suffix {
-        "B" => Some(1.0),
-        "KiB" | "Ki" => Some(1024.0),
-        "MiB" | "Mi" => Some(MIB),
-        "GiB" | "Gi" => Some(1024.0 * MIB),
-        "kB" | "KB" => Some(1e3),
-        "MB" => Some(1e6),
-        "GB" => Some(1e9),
-        _ => None,
-    };
-    match unit {
-        "us" => microseconds,
-        "ms" => microseconds.map(|it| it / 1e3),
-        "MiB" => bytes.map(|it| it / MIB),
-        "B" => bytes.or_else(|| suffix.is_empty().then_some(1.0)),
-        "1/s" => matches!(suffix, "" | "/s").then_some(1.0),
-        "MiB/min" => matches!(suffix, "MiB/min").then_some(1.0),
-        _ => suffix.is_empty().then_some(1.0),
-    }
-}
-
-fn example(unit: &str) -> &'static str {
-    match unit {
-        "us" | "ms" => "`100us` or `5ms`",
-        "MiB" | "B" => "`50MiB`",
-        "1/s" => "`100/s`",
-        "MiB/min" => "`1MiB/min`",
-        "ratio" => "`0.001`",
-        _ => "`5`",
-    }
+fn read(metric: &str, limit: &str) -> Result<Limit, BudgetError> {
+    let known = metrics::find(metric).unwrap_or(&UNKNOWN);
+    known.limit(limit).ok_or_else(|| BudgetError {
+        metric: metric.to_owned(),
+        limit: limit.to_owned(),
+        wanted: known.limit_form(),
+    })
 }
 
 /// The comparisons of one variant, and why it is not judged, if so.
@@ -102,21 +40,27 @@ pub(super) struct Judged<'a> {
     pub(super) refused: Option<String>,
 }
 
+/// A budget that can be decided: its line, variant and comparison by position, and its limit.
+struct Decidable {
+    line: usize,
+    variant: usize,
+    comparison: usize,
+    limit: Limit,
+}
+
 /// Holds all budgets against all variants as one family, writes the outcomes into the findings and lists them.
 pub(super) fn hold(limits: &Budgets, variants: &mut [Judged<'_>]) -> Result<Vec<BudgetLine>, BudgetError> {
     let mut lines = Vec::new();
-    // Position in `lines`, variant, comparison, limit: those that can be decided.
-    let mut decidable: Vec<(usize, usize, usize, Limit)> = Vec::new();
+    let mut decidable = Vec::new();
     for (metric, text) in limits {
-        let limit = parse(metric, text)?;
-        for (index, judged) in variants.iter().enumerate() {
+        let limit = read(metric, text)?;
+        for (variant, judged) in variants.iter().enumerate() {
             let whole = |it: &Comparison| it.finding.metric == *metric && it.finding.service.is_none();
-            let found = judged.comparisons.iter().position(whole);
-            let words = match (&judged.refused, found) {
-                (Some(reason), _) => reason.clone(),
+            let words = match (&judged.refused, judged.comparisons.iter().position(whole)) {
+                (Some(reason), _) => format!("no verdict on {metric}: {reason}"),
                 (None, None) => unavailable(metric, judged.comparisons),
                 (None, Some(comparison)) => {
-                    decidable.push((lines.len(), index, comparison, limit));
+                    decidable.push(Decidable { line: lines.len(), variant, comparison, limit });
                     String::new()
                 }
             };
@@ -124,30 +68,27 @@ pub(super) fn hold(limits: &Budgets, variants: &mut [Judged<'_>]) -> Result<Vec<
                 variant: judged.variant.to_owned(),
                 metric: metric.clone(),
                 limit: text.clone(),
-                outcome: "undecided".to_owned(),
+                outcome: name(Outcome::Undecided).to_owned(),
                 words,
             });
         }
     }
-    let family: Vec<(Vec<f64>, f64)> = decidable
-        .iter()
-        .map(|&(_, variant, comparison, limit)| numbers(&variants[variant].comparisons[comparison], limit))
-        .collect();
+    let family: Vec<(Vec<f64>, f64)> =
+        decidable.iter().map(|it| numbers(&variants[it.variant].comparisons[it.comparison], it.limit)).collect();
     let budgeted: Vec<Budgeted<'_>> = family.iter().map(|(values, limit)| Budgeted { values, limit: *limit }).collect();
-    let outcomes = budgets(&budgeted, LEVEL);
-    for ((&(line, variant, comparison, limit), outcome), (values, _)) in decidable.iter().zip(outcomes).zip(&family) {
-        let finding = &mut variants[variant].comparisons[comparison].finding;
-        let line = &mut lines[line];
+    for ((it, outcome), (values, _)) in decidable.iter().zip(budgets(&budgeted, LEVEL)).zip(&family) {
+        let finding = &mut variants[it.variant].comparisons[it.comparison].finding;
+        let line = &mut lines[it.line];
         line.outcome = name(outcome).to_owned();
         line.words = if values.is_empty() {
             format!("a relative limit needs a baseline above zero in {}", finding.title)
         } else {
-            format!("{} {}, the limit is {}", finding.title, words::estimate(finding, limit.relative), line.limit)
+            format!("{} {}, the limit is {}", finding.title, words::estimate(finding, it.limit.relative), line.limit)
         };
         finding.budget = Some(BudgetFinding {
             limit: line.limit.clone(),
-            value: limit.value,
-            relative: limit.relative,
+            value: it.limit.value,
+            relative: it.limit.relative,
             outcome: line.outcome.clone(),
         });
     }
@@ -166,9 +107,10 @@ fn numbers(comparison: &Comparison, limit: Limit) -> (Vec<f64>, f64) {
 }
 
 fn unavailable(metric: &str, comparisons: &[Comparison]) -> String {
+    let likeness = |it: &&str| strsim::jaro_winkler(metric, it);
     let measured = comparisons.iter().map(|it| it.finding.metric.as_str());
-    let nearest = measured.max_by(|a, b| strsim::jaro_winkler(metric, a).total_cmp(&strsim::jaro_winkler(metric, b)));
-    match nearest.filter(|nearest| strsim::jaro_winkler(metric, nearest) > 0.85) {
+    let nearest = measured.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    match nearest.filter(|nearest| metrics::find(metric).is_none() && likeness(nearest) > 0.85) {
         Some(nearest) => format!("{metric} was not measured; did you mean {nearest}?"),
         None => format!("{metric} was not measured in this study"),
     }

@@ -4,6 +4,7 @@
 //! *first* that counts is taken: a void run may be repeated under a new number, a valid one cannot be repeated until it
 //! pleases. Everything left out is told in a notice.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::checks;
@@ -63,6 +64,11 @@ impl<'a> Evidence<'a> {
         evidence
     }
 
+    /// The arms that stand for the bare service: what a variant is held against.
+    pub(super) fn bare(&self) -> Vec<&Arm<'a>> {
+        std::iter::once(&self.baseline).chain(&self.placebo).collect()
+    }
+
     /// All arms: baseline, placebo, variants.
     pub(super) fn arms(&self) -> impl Iterator<Item = &Arm<'a>> {
         std::iter::once(&self.baseline).chain(&self.placebo).chain(&self.variants)
@@ -77,6 +83,17 @@ impl<'a> Evidence<'a> {
     pub(super) fn complete_rounds(&self) -> u32 {
         let rounds = self.baseline.valid.keys().filter(|round| self.arms().all(|arm| arm.valid.contains_key(round)));
         u32::try_from(rounds.count()).unwrap_or(u32::MAX)
+    }
+
+    /// Rounds that were begun.
+    pub(super) fn rounds_begun(&self) -> u32 {
+        let rounds: BTreeSet<u32> = self.folder.runs.iter().map(|run| run.round).collect();
+        number(rounds.len())
+    }
+
+    /// Rounds in which both an arm and the bare service have a run that counts.
+    pub(super) fn paired_rounds(&self, arm: &Arm<'_>) -> u32 {
+        number(arm.valid.keys().filter(|round| self.baseline.valid.contains_key(round)).count())
     }
 
     /// Names of the subject's services, if there are several; a metric is then also kept for each.
@@ -131,10 +148,11 @@ impl<'a> Arm<'a> {
         self.all.push(run);
         if let Some(reason) = run.void.clone().or_else(|| checks::refusal(&folder.study, run)) {
             self.void.push((run, reason));
-        } else if self.valid.contains_key(&run.round) {
-            self.surplus += 1;
         } else {
-            self.valid.insert(run.round, run);
+            match self.valid.entry(run.round) {
+                Entry::Vacant(place) => drop(place.insert(run)),
+                Entry::Occupied(_) => self.surplus += 1,
+            }
         }
     }
 

@@ -19,6 +19,8 @@ pub struct Findings {
     pub question: String,
     /// Rounds in which every variant has a valid run.
     pub rounds: u32,
+    /// Rounds that were begun.
+    pub rounds_begun: u32,
     /// Why the study as a whole says nothing; `null`: it speaks.
     pub void: Option<String>,
     /// The answer in words, one sentence per variant, in the order of `variants`.
@@ -78,7 +80,7 @@ pub struct Finding {
     pub title: String,
     /// How prominent it is: `sentence` (in the conclusion and everywhere), `table` (in every table) or `detail` (in the long ones).
     pub place: String,
-    /// Unit of `baseline`, `value` and `difference`: `us`, `ms`, `MiB`, `B`, `1/s`, `ratio` (a share), `count`, `MiB/min`, or empty.
+    /// Unit of `baseline`, `value` and `difference`: `us`, `ms`, `B`, `B/min`, `1/s`, `share` (0 to 1), `count`, or empty.
     pub unit: String,
     /// Service that it belongs to; `null`: the subject as a whole, or the load.
     pub service: Option<String>,
@@ -110,6 +112,8 @@ pub struct Finding {
     pub words: String,
     /// Smallest effect that this many rounds could have shown with 80 % power, as a ratio or in the unit.
     pub detectable: Option<f64>,
+    /// If the verdict is `cannot_tell`: about how many rounds would settle it. `null`: more than 200, or no telling.
+    pub rounds_needed: Option<u32>,
     /// Smallest effect that matters, on the scale that decides: an interval inside of ± this is "no difference".
     pub margin: f64,
     /// Whether `ratio` (true) or `difference` (false) decided the verdict.
@@ -127,11 +131,14 @@ pub struct Finding {
 pub struct RoundValue {
     /// Round, from 1.
     pub round: u32,
-    /// The baseline's run; where baseline and placebo both have one, their mean (geometric if `relative`), except in the
-    /// placebo's own finding.
+    /// The baseline's run.
     pub baseline: f64,
     /// The variant's run.
     pub value: f64,
+    /// Value less baseline.
+    pub difference: f64,
+    /// Value over baseline, less 1; `null` if one of them is not above 0.
+    pub ratio: Option<f64>,
 }
 
 /// A budget and its outcome.
@@ -253,6 +260,6 @@ pub struct InstrumentFindings {
     pub sink_cpu_us_per_span: Option<f64>,
     /// 99th percentile of the send lag, µs, worst run.
     pub send_lag_p99_us: Option<f64>,
-    /// Whether subject and instrument ran on cores of their own.
-    pub cores_apart: bool,
+    /// Whether subject and instrument ran on cores of their own; `null`: not recorded.
+    pub cores_apart: Option<bool>,
 }

@@ -1,7 +1,7 @@
 //! Journal in, findings out. Starts no process, reads no clock, prints nothing.
 //!
-//! [`evidence`] says which runs count, [`metrics`] which number a run has, [`compare`] what the rounds say about it;
-//! [`placebo`] and [`work`] say whether to believe it, [`budget`] and [`ledger`] what follows, [`words`] how to say it.
+//! `evidence` says which runs count, [`metrics`] and `values` which number a run has, `compare` what the rounds say about
+//! it; `placebo` and `work` say whether to believe it, [`budget`] and `ledger` what follows, `words` how to say it.
 
 use std::path::Path;
 
@@ -22,12 +22,13 @@ mod notices;
 mod placebo;
 mod steady;
 mod study;
+mod values;
 mod words;
 mod work;
 
 pub use budget::{BudgetError, Budgets};
-pub use so_far::{cpu_us_per_request, so_far};
 use findings::Findings;
+pub use so_far::{cpu_us_per_request, so_far};
 
 /// A study that cannot be judged.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +39,12 @@ pub enum JudgeError {
     /// A budget cannot be read.
     #[error(transparent)]
     Budget(#[from] BudgetError),
+    /// There are no identical runs to re-label.
+    #[error("no round has valid runs of at least two of the variants {variants}: nothing can be re-labelled")]
+    NothingToRelabel {
+        /// Variants asked for.
+        variants: String,
+    },
     /// There is nothing to judge.
     #[error("the journal in {folder} has no runs. `unladen run --resume {folder}` goes on with the study")]
     NoRuns {

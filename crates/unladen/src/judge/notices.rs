@@ -1,7 +1,7 @@
 //! From notices to the lines that are printed: the judge's own as they are, those of the runs gathered by kind, so that
 //! 36 runs with the same trouble make one line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::evidence::Evidence;
 use super::findings::NoticeLine;
@@ -24,28 +24,47 @@ pub(super) fn lines(evidence: &Evidence<'_>, own: &[Notice]) -> Vec<NoticeLine> 
 
 /// The notices of the runs that count, one line per kind (and service): how many runs, and the worst of them.
 fn gathered(evidence: &Evidence<'_>) -> Vec<(Severity, NoticeLine)> {
-    let mut kinds: BTreeMap<(String, Option<&str>), Vec<(&RunRecord, &Notice)>> = BTreeMap::new();
-    let mut runs = 0;
+    let mut kinds: BTreeMap<(String, Option<&str>), Kind<'_>> = BTreeMap::new();
     for run in evidence.valid() {
-        runs += 1;
         for notice in &run.notices {
-            kinds.entry((notice.code(), service(notice))).or_default().push((run, notice));
+            kinds.entry((notice.code(), service(notice))).or_default().add(run, notice);
         }
     }
-    let line = |((code, _), given): ((String, Option<&str>), Vec<(&RunRecord, &Notice)>)| {
-        let affected =
-            given.iter().map(|(run, _)| (&run.variant, run.round)).collect::<std::collections::BTreeSet<_>>().len();
-        let (run, worst) = given.into_iter().max_by(|a, b| weight(a.1).total_cmp(&weight(b.1)))?;
-        let text = match (affected, weight(worst)) {
-            (all, 0.0) if all == runs => format!("in every run: {worst}"),
-            (all, _) if all == runs => format!("in every run, at worst in run {}: {worst}", run.run),
-            (1, _) => format!("in run {} ({}, round {}): {worst}", run.run, run.variant, run.round),
-            (some, 0.0) => format!("in {some} of {runs} runs: {worst}"),
-            (some, _) => format!("in {some} of {runs} runs, at worst in run {}: {worst}", run.run),
+    let runs = evidence.valid().count();
+    kinds.into_values().filter_map(|kind| kind.line(runs)).collect()
+}
+
+/// One kind of notice.
+#[derive(Default)]
+struct Kind<'a> {
+    runs: BTreeSet<u32>,
+    worst: Option<(&'a RunRecord, &'a Notice)>,
+}
+
+impl<'a> Kind<'a> {
+    fn add(&mut self, run: &'a RunRecord, notice: &'a Notice) {
+        self.runs.insert(run.run);
+        if self.worst.is_none_or(|(_, worst)| weight(notice) > weight(worst)) {
+            self.worst = Some((run, notice));
+        }
+    }
+
+    fn line(&self, runs: usize) -> Option<(Severity, NoticeLine)> {
+        let (run, worst) = self.worst?;
+        let mut line = NoticeLine::from(worst);
+        let many = match self.runs.len() {
+            1 if runs > 1 => format!("in run {} ({}, round {})", run.run, run.variant, run.round),
+            all if all == runs => "in every run".to_owned(),
+            some => format!("in {some} of {runs} runs"),
         };
-        Some((worst.severity(), NoticeLine { code, severity: severity(worst.severity()).to_owned(), text }))
-    };
-    kinds.into_iter().filter_map(line).collect()
+        let worst_of = if self.runs.len() > 1 && weight(worst) > 0.0 {
+            format!(", at worst in run {}", run.run)
+        } else {
+            String::new()
+        };
+        line.text = format!("{many}{worst_of}: {}", line.text);
+        Some((worst.severity(), line))
+    }
 }
 
 /// How bad a notice is among its kind.

@@ -9,6 +9,7 @@ use unladen_stats::noise;
 use unladen_stats::rank::{Tail, p_value};
 
 use super::compare::Comparison;
+use super::words;
 use crate::notices::Notice;
 use crate::study::spec::Study;
 
@@ -56,7 +57,7 @@ fn matters(comparison: &Comparison) -> bool {
 
 fn told(comparison: &Comparison) -> (String, String) {
     let finding = &comparison.finding;
-    let words = finding.words.replace(": unexpected of instrumentation, look before believing", "");
+    let words = words::estimate(finding, finding.relative);
     let metric = match &finding.service {
         Some(service) => format!("{} of {service}", finding.title),
         None => finding.title.clone(),

@@ -9,7 +9,12 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use super::{Budgets, JudgeError, judge_folder};
+use unladen_stats::verdict::Verdict;
+
+use super::JudgeError;
+use super::compare::Comparison;
+use super::evidence::Evidence;
+use super::study;
 use crate::journal::read::RunFolder;
 use crate::journal::record::RunRecord;
 use crate::study::plan::ArmKind;
@@ -55,6 +60,9 @@ pub fn false_alarms(folder: &RunFolder, arms: &[&str], draw: Draw) -> Result<BTr
         rounds.entry(run.round).or_default().push(run);
     }
     rounds.retain(|_, runs| runs.len() >= 2);
+    if rounds.is_empty() {
+        return Err(JudgeError::NothingToRelabel { variants: arms.join(", ") });
+    }
     let mut random = ChaCha8Rng::seed_from_u64(draw.seed);
     let mut found: BTreeMap<String, Alarms> = BTreeMap::new();
     for _ in 0..draw.studies {
@@ -62,25 +70,20 @@ pub fn false_alarms(folder: &RunFolder, arms: &[&str], draw: Draw) -> Result<BTr
         let (drawn, _) = stored.partial_shuffle(&mut random, draw.rounds);
         let runs = drawn.iter().zip(1..).flat_map(|(runs, round)| relabel(runs, round, &mut random)).collect();
         let study = RunFolder { runs, notices: Vec::new(), ..folder.clone() };
-        let findings = judge_folder(&study, &Budgets::new())?;
-        let metrics = findings.real_variants().flat_map(|variant| &variant.metrics);
-        for finding in metrics.filter(|finding| finding.service.is_none() && finding.difference.is_some()) {
-            let alarms = found.entry(finding.metric.clone()).or_default();
-            alarms.comparisons += 1;
-            // Said by the interval, not by the verdict: a placebo that happens to differ, too, would take the verdict away.
-            alarms.alarms += u32::from(excludes_zero(finding));
+        let evidence = Evidence::of(&study);
+        let metrics = study::metrics(&evidence, &mut Vec::new());
+        for arm in &evidence.variants {
+            for comparison in study::comparisons(&evidence, &metrics, &evidence.baseline, arm) {
+                let Comparison { finding, .. } = &comparison;
+                if finding.service.is_none() && finding.difference.is_some() {
+                    let alarms = found.entry(finding.metric.clone()).or_default();
+                    alarms.comparisons += 1;
+                    alarms.alarms += u32::from(matches!(comparison.verdict(), Verdict::Costs | Verdict::Saves));
+                }
+            }
         }
     }
     Ok(found)
-}
-
-fn excludes_zero(finding: &super::findings::Finding) -> bool {
-    let ends = if finding.relative {
-        (finding.ratio_low, finding.ratio_high)
-    } else {
-        (finding.difference_low, finding.difference_high)
-    };
-    matches!(ends, (Some(low), Some(high)) if low > 0.0 || high < 0.0)
 }
 
 fn relabel(runs: &[&RunRecord], round: u32, random: &mut ChaCha8Rng) -> Vec<RunRecord> {

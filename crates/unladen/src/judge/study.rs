@@ -1,6 +1,7 @@
 //! A whole study: every variant compared, believed or refused, and said in words.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use unladen_stats::estimate::median;
 use unladen_stats::rank;
@@ -31,7 +32,7 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
     let mut void = evidence.baseline.valid.is_empty().then_some(Notice::NoBaseline);
 
     let against_itself = evidence.placebo.as_ref().map(|arm| {
-        let comparisons = comparisons(&evidence, &metrics, &[&evidence.baseline], arm);
+        let comparisons = said(comparisons(&evidence, &metrics, &evidence.baseline, arm));
         let (broken, warnings) = placebo::judge(&folder.study, &comparisons);
         void = void.take().or(broken);
         told.extend(warnings);
@@ -67,16 +68,14 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
     }
     told.extend(checks::notices(&evidence));
     told.extend(steady::notices(&evidence));
-    let rounds = evidence.complete_rounds();
-    if rounds < number(rank::fewest(LEVEL)) {
-        told.push(Notice::TooFewRounds { rounds, needed: number(rank::fewest(LEVEL)) });
-    }
+    told.extend(too_few_rounds(&evidence));
     told.extend(void.clone());
     Ok(Findings {
         schema: SCHEMA,
         study: folder.study.study.clone(),
         question: folder.study.question.clone(),
-        rounds,
+        rounds: evidence.complete_rounds(),
+        rounds_begun: evidence.rounds_begun(),
         void: void.map(|notice| notice.to_string()),
         conclusions,
         variants,
@@ -90,7 +89,7 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
 }
 
 /// The metrics that this study can speak of. Quantiles for which the runs have too few requests are left out, and told.
-fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Cow<'static, Metric>> {
+pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Cow<'static, Metric>> {
     let counts: Vec<f64> = loads(evidence).map(|load| load.latency_us.count as f64).collect();
     // A typical run, and one in a hundred may be missing: at the exact rate a window may hold one request less.
     let typical = median(&counts).unwrap_or(0.0);
@@ -110,22 +109,29 @@ fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Cow<'static, 
 }
 
 /// Every metric of one arm: as a whole and, where there are several subject services, for each of them.
-fn comparisons(
+pub(super) fn comparisons(
     evidence: &Evidence<'_>,
     metrics: &[Cow<'static, Metric>],
-    bare: &[&Arm<'_>],
+    baseline: &Arm<'_>,
     arm: &Arm<'_>,
 ) -> Vec<Comparison> {
     let subjects = evidence.subjects();
     let study = &evidence.folder.study;
     let mut all = Vec::new();
     for metric in metrics {
-        all.extend(compare(study, metric, None, bare, arm));
+        all.extend(
+            compare(study, metric, None, baseline, arm).filter(|it| !(metric.absent_when_zero() && it.is_zero())),
+        );
         if metric.of == Of::Subject {
-            all.extend(subjects.iter().filter_map(|service| compare(study, metric, Some(service), bare, arm)));
+            all.extend(subjects.iter().filter_map(|service| compare(study, metric, Some(service), baseline, arm)));
         }
     }
     all
+}
+
+fn said(mut comparisons: Vec<Comparison>) -> Vec<Comparison> {
+    comparisons.iter_mut().for_each(Comparison::say);
+    comparisons
 }
 
 fn draft<'e, 'a>(
@@ -135,8 +141,7 @@ fn draft<'e, 'a>(
     void: Option<&Notice>,
     told: &mut Vec<Notice>,
 ) -> Draft<'e, 'a> {
-    let bare: Vec<&Arm<'_>> = std::iter::once(&evidence.baseline).chain(&evidence.placebo).collect();
-    let comparisons = comparisons(evidence, metrics, &bare, arm);
+    let comparisons = said(comparisons(evidence, metrics, &evidence.baseline, arm));
     let reason = if arm.valid.is_empty() {
         Some(Notice::NothingCounts { variant: arm.name.clone() })
     } else {
@@ -180,6 +185,24 @@ fn finish(kind: &str, draft: Draft<'_, '_>, told: &mut Vec<Notice>) -> VariantFi
     }
 }
 
+/// One notice for all arms that lack the same number of rounds; those without any run have a notice of their own.
+fn too_few_rounds(evidence: &Evidence<'_>) -> Vec<Notice> {
+    let needed = number(rank::fewest(LEVEL));
+    let mut short: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for arm in evidence.placebo.iter().chain(&evidence.variants).filter(|arm| !arm.valid.is_empty()) {
+        let rounds = evidence.paired_rounds(arm);
+        if rounds < needed {
+            short.entry(rounds).or_default().push(arm.name.clone());
+        }
+    }
+    let notice = |(rounds, names): (u32, Vec<String>)| Notice::TooFewRounds {
+        variants: words::list(names.into_iter()),
+        rounds,
+        needed,
+    };
+    short.into_iter().map(notice).collect()
+}
+
 /// How many comparisons could have raised a false alarm: those with an interval whose numbers differ at all.
 fn made(drafts: &[Draft<'_, '_>]) -> Comparisons {
     let all = drafts.iter().filter(|draft| draft.refused.is_none()).flat_map(|draft| &draft.comparisons);
@@ -214,7 +237,7 @@ fn instrument(evidence: &Evidence<'_>) -> InstrumentFindings {
         load_cpu_us_per_request: median(&load),
         sink_cpu_us_per_span: median(&sink),
         send_lag_p99_us: lags.reduce(f64::max),
-        cores_apart: apart.unwrap_or(false),
+        cores_apart: apart,
     }
 }
 

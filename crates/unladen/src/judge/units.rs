@@ -5,6 +5,9 @@
 
 use super::findings::Finding;
 
+const KIB: f64 = 1024.0;
+const MIB: f64 = 1024.0 * KIB;
+const GIB: f64 = 1024.0 * MIB;
 /// Minus sign (U+2212): as wide as the plus sign and never mistaken for a range.
 const MINUS: char = '−';
 
@@ -41,7 +44,7 @@ impl Scale {
         let ends = [finding.difference, finding.difference_low, finding.difference_high];
         let magnitude = ends.into_iter().flatten().map(f64::abs).fold(0.0, f64::max);
         // A difference between two shares is not itself "per cent of the baseline".
-        let unit = if finding.unit == "ratio" { "points" } else { &finding.unit };
+        let unit = if finding.unit == "share" { "points" } else { &finding.unit };
         Self::of(unit, magnitude, half_width(finding.difference_low, finding.difference_high))
             .telling([finding.difference_low, finding.difference_high])
             .for_counts(finding)
@@ -56,7 +59,7 @@ impl Scale {
             .telling([finding.ratio_low, finding.ratio_high])
     }
 
-    /// An end of an interval that is not 0 is not written as 0 if one or two decimals more can help it: `[0.0, 2.0]` with the
+    /// An end of an interval without 0 is not written as 0 if one or two decimals more can help it: `[0.0, 2.0]` with the
     /// verdict "costs" would be a riddle.
     fn telling(self, ends: [Option<f64>; 2]) -> Self {
         let riddle = |scale: &Self| {
@@ -64,6 +67,9 @@ impl Scale {
                 |end: f64| end != 0.0 && (end * scale.factor).abs() < 0.5 * 10_f64.powi(-(scale.decimals as i32));
             ends.into_iter().flatten().any(zero)
         };
+        if !matches!(ends, [Some(low), Some(high)] if low > 0.0 || high < 0.0) {
+            return self;
+        }
         let more = (self.decimals..=3).map(|decimals| Self { decimals, ..self });
         more.take(3).find(|scale| !riddle(scale)).unwrap_or(self)
     }
@@ -97,6 +103,15 @@ impl Scale {
     #[must_use]
     pub fn signed(self, value: f64) -> String {
         write_number(value * self.factor, self.decimals, true)
+    }
+
+    /// The next number above `rough` that is 1, 2, 2.5 or 5 times a power of ten as it is printed.
+    #[must_use]
+    pub fn round_step(self, rough: f64) -> f64 {
+        let printed = rough * self.factor;
+        let power = 10_f64.powi(exponent(printed));
+        let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|it| it * power).find(|it| *it >= printed);
+        step.unwrap_or(printed) / self.factor
     }
 
     /// A round number on an axis: `+2.5`, `0`.
@@ -175,15 +190,14 @@ fn prefix(unit: &str, magnitude: f64) -> (f64, &'static str) {
         "ms" if magnitude >= 1e3 => (1e-3, "s"),
         "ms" if magnitude > 0.0 && magnitude < 1.0 => (1e3, "µs"),
         "ms" => (1.0, "ms"),
-        "MiB" if magnitude >= 1024.0 => (1.0 / 1024.0, "GiB"),
-        "MiB" if magnitude > 0.0 && magnitude < 1.0 => (1024.0, "KiB"),
-        "MiB" => (1.0, "MiB"),
-        "B" if magnitude >= 1024.0 * 1024.0 => (1.0 / (1024.0 * 1024.0), "MiB"),
-        "B" if magnitude >= 10.0 * 1024.0 => (1.0 / 1024.0, "KiB"),
+        "B" if magnitude >= GIB => (1.0 / GIB, "GiB"),
+        "B" if magnitude >= MIB => (1.0 / MIB, "MiB"),
+        "B" if magnitude >= 10.0 * KIB => (1.0 / KIB, "KiB"),
         "B" => (1.0, "B"),
-        "MiB/min" => (1.0, "MiB/min"),
-        "1/s" => (1.0, "/s"),
-        "ratio" => (100.0, "%"),
+        "B/min" if magnitude >= MIB => (1.0 / MIB, "MiB/min"),
+        "B/min" => (1.0 / KIB, "KiB/min"),
+        "1/s" => (1.0, "requests/s"),
+        "share" => (100.0, "%"),
         "points" => (100.0, "percentage points"),
         _ => (1.0, ""),
     }
@@ -229,7 +243,7 @@ fn group(digits: &str) -> String {
     let whole = digits.find('.').unwrap_or(digits.len());
     let mut grouped = String::with_capacity(digits.len() + whole / 3);
     for (index, digit) in digits.char_indices() {
-        if index > 0 && index < whole && (whole - index) % 3 == 0 {
+        if index > 0 && index < whole && (whole - index).is_multiple_of(3) {
             grouped.push(',');
         }
         grouped.push(digit);
@@ -248,12 +262,13 @@ mod tests {
             ("us", 1234.0, "1.23 ms"),
             ("us", 2_500_000.0, "2.50 s"),
             ("ms", 0.25, "250 µs"),
-            ("MiB", 9.1, "9.10 MiB"),
-            ("MiB", 2048.0, "2.00 GiB"),
-            ("MiB", 0.5, "512 KiB"),
-            ("B", 512.0, "512 B"),
-            ("1/s", 29018.83, "29,019 /s"),
-            ("ratio", 0.0125, "1.25 %"),
+            ("B", 9.1 * MIB, "9.10 MiB"),
+            ("B", 2048.0 * MIB, "2.00 GiB"),
+            ("B", 512.0 * KIB, "512 KiB"),
+            ("B", 1520.0, "1,520 B"),
+            ("B/min", 2.5 * MIB, "2.50 MiB/min"),
+            ("1/s", 29018.83, "29,019 requests/s"),
+            ("share", 0.0125, "1.25 %"),
             ("count", 7.0, "7.00"),
             ("", 3.5, "3.50"),
         ] {

@@ -25,15 +25,8 @@ pub(super) fn too_few(rounds: usize, needed: usize) -> String {
     format!("needs {needed} rounds, has {rounds}: no interval yet")
 }
 
-/// The phrase for one finding. `estimate` and `interval` are those that decide, turned so that more is a cost; `more` is the number of
-/// rounds that would settle the margin.
-pub(super) fn finding(
-    finding: &Finding,
-    verdict: Verdict,
-    estimate: &Estimate,
-    interval: &Interval,
-    more: Option<usize>,
-) -> String {
+/// The phrase for one finding. `estimate` and `interval` are those that decide, turned so that more is a cost.
+pub(super) fn finding(finding: &Finding, verdict: Verdict, estimate: &Estimate, interval: &Interval) -> String {
     let scale = deciding_scale(finding);
     let range = format!("[{}, {}]", scale.number(interval.low), scale.number(interval.high));
     let margin = margin(finding);
@@ -52,11 +45,15 @@ pub(super) fn finding(
         Verdict::NoDifference if interval.farther_end() == 0.0 => "the same in every round".to_owned(),
         Verdict::NoDifference => format!("no difference beyond ±{}", scale.with_unit(interval.farther_end())),
         Verdict::CannotTell => {
-            let more = match more {
-                Some(rounds) => format!("about {rounds} rounds would settle ±{margin}"),
-                None => format!("more than {MOST_ROUNDS} rounds would be needed to settle ±{margin}"),
-            };
-            format!("cannot tell: {}; {more}", between(interval.low, interval.high, scale))
+            let between = between(finding);
+            // Without a margin nothing can be settled: what the baseline has none of has no share of it.
+            match finding.rounds_needed {
+                _ if finding.margin == 0.0 => format!("cannot tell: {between}"),
+                Some(rounds) => format!("cannot tell: {between}; about {rounds} rounds would settle ±{margin}"),
+                None => format!(
+                    "cannot tell: {between}; more than {MOST_ROUNDS} rounds would be needed to settle ±{margin}"
+                ),
+            }
         }
     }
 }
@@ -85,13 +82,21 @@ fn margin(finding: &Finding) -> String {
     if finding.relative {
         units::chosen("%", finding.margin)
     } else {
-        let unit = if finding.unit == "ratio" { "points" } else { &finding.unit };
+        let unit = if finding.unit == "share" { "points" } else { &finding.unit };
         Scale::of(unit, finding.margin, None).with_unit(finding.margin)
     }
 }
 
-fn between(low: f64, high: f64, scale: Scale) -> String {
-    format!("between {} and {}", scale.signed_with_unit(low), scale.signed_with_unit(high))
+/// The ends of the interval that decides, as they are, not turned: a throughput between −5 % and +3 %.
+fn between(finding: &Finding) -> String {
+    let (low, high) = if finding.relative {
+        (finding.ratio_low, finding.ratio_high)
+    } else {
+        (finding.difference_low, finding.difference_high)
+    };
+    let scale = deciding_scale(finding);
+    let written = |end: Option<f64>| scale.signed_with_unit(end.unwrap_or_default());
+    format!("between {} and {}", written(low), written(high))
 }
 
 /// The sentence for a variant.
@@ -122,13 +127,10 @@ pub(super) fn sentence(variant: &VariantFindings) -> String {
         if !same.is_empty() {
             clauses.push(format!("no difference in {}", list(same.iter().map(|it| floor(it)))));
         }
-        clauses.extend(of("cannot_tell").into_iter().map(|it| {
-            format!(
-                "cannot tell for {}: {}",
-                it.title,
-                it.words.trim_start_matches("cannot tell: ").replace("; ", ", ")
-            )
-        }));
+        let unclear = of("cannot_tell");
+        if !unclear.is_empty() {
+            clauses.push(cannot_tell(&unclear));
+        }
     }
     clauses.extend(variant.ledger.as_ref().and_then(arrived));
     let colon =
@@ -149,7 +151,7 @@ pub(super) fn noise_floor(placebo: &VariantFindings) -> String {
 /// The findings that a sentence speaks of: the most telling ones and the largest latency quantile of the tables.
 fn said(variant: &VariantFindings) -> Vec<&Finding> {
     let whole = || variant.metrics.iter().filter(|it| it.service.is_none());
-    let latency = whole().filter(|it| it.place == "table" && it.metric.starts_with("latency_p")).next_back();
+    let latency = whole().rfind(|it| it.place == "table" && it.metric.starts_with("latency_p"));
     whole().filter(|it| it.place == "sentence").chain(latency).collect()
 }
 
@@ -169,7 +171,18 @@ fn phrase(finding: &Finding) -> &str {
     metric.map_or(finding.title.as_str(), |metric| metric.phrase.as_ref())
 }
 
-/// `CPU per request (beyond ±0.8 %)`.
+/// `cannot tell for latency p99 (between −0.7 % and +2.9 %): that would take about 30 rounds`.
+fn cannot_tell(unclear: &[&Finding]) -> String {
+    let ranges = unclear.iter().map(|finding| format!("{} ({})", finding.title, between(finding)));
+    let rounds = unclear.iter().map(|finding| finding.rounds_needed).reduce(|a, b| Some(a?.max(b?))).flatten();
+    let rounds = match rounds {
+        Some(rounds) => format!("about {rounds} rounds"),
+        None => format!("more than {MOST_ROUNDS} rounds"),
+    };
+    format!("cannot tell for {}: that would take {rounds}", list(ranges))
+}
+
+/// `CPU per request beyond ±0.8 %`.
 fn floor(finding: &Finding) -> String {
     match finding.words.strip_prefix("no difference beyond ") {
         Some(bound) => format!("{} beyond {bound}", finding.title),

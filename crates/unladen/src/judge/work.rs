@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use unladen_stats::estimate::median;
 
-use super::evidence::{Arm, Evidence, number};
+use super::evidence::{Arm, Evidence};
 use super::units;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
@@ -29,19 +29,26 @@ const SIZE_FLOOR: f64 = 256.0;
 
 /// Why the verdicts on a variant are refused, if its work is not the baseline's.
 pub(super) fn differs(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Option<Notice> {
-    let bare: Vec<&RunRecord> = [Some(&evidence.baseline), evidence.placebo.as_ref()]
-        .into_iter()
-        .flatten()
-        .flat_map(|arm| arm.valid.values().copied())
-        .collect();
+    let bare: Vec<&RunRecord> = evidence.bare().into_iter().flat_map(|arm| arm.valid.values().copied()).collect();
     let runs: Vec<&RunRecord> = variant.valid.values().copied().collect();
     if bare.is_empty() || runs.is_empty() {
         return None;
     }
-    let what = compare(&bare, &runs, errors, "failed requests")
+    let what = errors_differ(&bare, &runs)
         .or_else(|| compare(&bare, &runs, statuses, "status codes"))
         .or_else(|| bodies_differ(&bare, &runs))?;
     Some(Notice::WorkDiffers { variant: variant.name.clone(), what })
+}
+
+fn errors_differ(bare: &[&RunRecord], runs: &[&RunRecord]) -> Option<String> {
+    let beyond = beyond(bare, runs, errors)?;
+    let failed = |runs| shares(&pool(runs, errors)).get(FAILED).copied().unwrap_or(0.0);
+    let (here, there) = (units::share(failed(runs)), units::share(failed(bare)));
+    Some(format!(
+        "{here} of its requests failed ({there} in the baseline), in {} of its {} runs more than noise",
+        beyond.runs,
+        runs.len()
+    ))
 }
 
 fn bodies_differ(bare: &[&RunRecord], runs: &[&RunRecord]) -> Option<String> {
@@ -54,13 +61,16 @@ fn bodies_differ(bare: &[&RunRecord], runs: &[&RunRecord]) -> Option<String> {
     }
 }
 
+/// The class of failed requests.
+const FAILED: &str = "failed";
+
 /// Counts by class of one run.
 type Counts = BTreeMap<String, f64>;
 
 fn errors(run: &RunRecord) -> Counts {
     let load = run.load.as_ref();
     let count = |number: fn(&unladen_load::outcome::Outcome) -> u64| load.map_or(0.0, |load| number(load) as f64);
-    Counts::from([("good".to_owned(), count(|load| load.requests)), ("failed".to_owned(), count(|load| load.errors))])
+    Counts::from([("good".to_owned(), count(|load| load.requests)), (FAILED.to_owned(), count(|load| load.errors))])
 }
 
 fn statuses(run: &RunRecord) -> Counts {
@@ -97,20 +107,31 @@ fn stable(bare: &[&RunRecord], count: fn(&RunRecord) -> Counts) -> bool {
     pooled.get(OTHERS).is_none_or(|others| *others <= TOLERANCE) && scatter(bare, &pooled, count) <= STABLE
 }
 
-fn compare(bare: &[&RunRecord], runs: &[&RunRecord], count: fn(&RunRecord) -> Counts, what: &str) -> Option<String> {
+/// Runs that are farther from the baseline than the baseline's own.
+struct Beyond {
+    runs: usize,
+    /// Distance of the farthest.
+    worst: f64,
+}
+
+fn beyond(bare: &[&RunRecord], runs: &[&RunRecord], count: fn(&RunRecord) -> Counts) -> Option<Beyond> {
     let pooled = shares(&pool(bare, count));
     let limit = f64::max(TOLERANCE, SCATTER * scatter(bare, &pooled, count));
     let distances = runs.iter().map(|run| distance(&pooled, &shares(&count(run))));
     let beyond: Vec<f64> = distances.filter(|distance| *distance > limit).collect();
-    let worst = beyond.iter().copied().reduce(f64::max)?;
-    let theirs = shares(&pool(runs, count));
+    Some(Beyond { runs: beyond.len(), worst: beyond.into_iter().reduce(f64::max)? })
+}
+
+fn compare(bare: &[&RunRecord], runs: &[&RunRecord], count: fn(&RunRecord) -> Counts, what: &str) -> Option<String> {
+    let beyond = beyond(bare, runs, count)?;
+    let most = |runs| most_frequent(&shares(&pool(runs, count)));
     Some(format!(
-        "{what} differ in {} of its {} runs, for up to {} of the requests; mostly {} here, {} in the baseline",
-        number(beyond.len()),
-        number(runs.len()),
-        units::share(worst),
-        most_frequent(&theirs),
-        most_frequent(&pooled),
+        "other {what} in {} of its {} runs, for up to {} of the requests: mostly {}, in the baseline mostly {}",
+        beyond.runs,
+        runs.len(),
+        units::share(beyond.worst),
+        most(runs),
+        most(bare),
     ))
 }
 

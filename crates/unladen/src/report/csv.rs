@@ -82,7 +82,7 @@ fn of_ledger(ledger: &LedgerFindings) -> Vec<Cells> {
         line("spans_lost", "count", ledger.lost.to_string()),
         line("spans_duplicates", "count", ledger.duplicates.to_string()),
         line("spans_unexplained", "count", ledger.unexplained.to_string()),
-        line("spans_loss_ratio", "ratio", ledger.loss_ratio.to_string()),
+        line("spans_loss_ratio", "share", ledger.loss_ratio.to_string()),
     ];
     if let Some(cost) = ledger.cpu_us_per_delivered_span {
         lines.push(line("cpu_per_delivered_span", "us", cost.to_string()));

@@ -62,9 +62,7 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
-    let placebo = findings.placebo().map(|it| it.name.as_str());
-    let (floor, answers): (Vec<&Conclusion>, Vec<&Conclusion>) =
-        findings.conclusions.iter().partition(|it| Some(it.variant.as_str()) == placebo);
+    let (answers, floor) = view::answers(findings);
     let page = Page {
         study: &findings.study,
         question: &findings.question,

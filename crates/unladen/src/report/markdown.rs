@@ -15,7 +15,8 @@ pub(super) fn render(findings: &Findings) -> String {
     if let Some(reason) = &findings.void {
         push(&mut out, format_args!("> **No verdict: the study is void**, because {}.\n\n", text(reason)));
     }
-    for conclusion in &findings.conclusions {
+    let (answers, floor) = view::answers(findings);
+    for conclusion in answers.iter().chain(&floor) {
         push(&mut out, format_args!("- {}\n", text(&conclusion.words)));
     }
     push(&mut out, format_args!("\n{}.\n", text(&view::setting(findings))));

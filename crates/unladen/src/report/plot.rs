@@ -41,9 +41,8 @@ struct Tick {
 struct Mark {
     label: String,
     y: f64,
-    low: f64,
-    middle: f64,
-    high: f64,
+    /// Low end, estimate, high end; none with too few rounds.
+    interval: Option<[f64; 3]>,
     /// One per round; those far out stand at the edge.
     dots: Vec<f64>,
     budget: Option<f64>,
@@ -53,7 +52,7 @@ struct Mark {
     text: String,
 }
 
-/// The panels of a study: the prominent metrics of the whole subject that have an interval and any spread.
+/// The panels of a study: the prominent metrics of the whole subject that differ at all.
 pub(super) fn panels(findings: &Findings) -> Vec<Panel> {
     let mut metrics: Vec<&str> = Vec::new();
     for finding in findings.variants.iter().flat_map(view::prominent) {
@@ -64,68 +63,89 @@ pub(super) fn panels(findings: &Findings) -> Vec<Panel> {
     metrics.into_iter().filter_map(|metric| panel(findings, metric)).collect()
 }
 
-fn panel(findings: &Findings, metric: &str) -> Option<Panel> {
-    let of = |variant: &'_ VariantFindings| {
-        let finding = variant.metrics.iter().find(|it| it.metric == metric && it.service.is_none())?.clone();
-        finding.difference.is_some().then(|| (variant.clone(), finding))
-    };
-    let all: Vec<(VariantFindings, Finding)> = findings.variants.iter().filter_map(of).collect();
-    // One axis needs one scale: relative only if all of them are.
-    let relative = all.iter().all(|(_, finding)| finding.relative);
-    let interval = |finding: &Finding| -> Option<[f64; 3]> {
-        if relative {
+/// The findings on one metric, on one scale: relative only if all of them are.
+struct Shown<'a> {
+    findings: Vec<(&'a VariantFindings, &'a Finding)>,
+    relative: bool,
+}
+
+impl<'a> Shown<'a> {
+    fn of(findings: &'a Findings, metric: &str) -> Self {
+        let of = |variant: &'a VariantFindings| {
+            let whole = |it: &&Finding| it.metric == metric && it.service.is_none() && it.operation.is_none();
+            Some((variant, variant.metrics.iter().find(whole)?))
+        };
+        let findings: Vec<_> = findings.variants.iter().filter_map(of).collect();
+        let relative = findings.iter().all(|(_, finding)| finding.relative);
+        Self { findings, relative }
+    }
+
+    fn interval(&self, finding: &Finding) -> Option<[f64; 3]> {
+        if self.relative {
             Some([finding.ratio_low?, finding.ratio?, finding.ratio_high?])
         } else {
             Some([finding.difference_low?, finding.difference?, finding.difference_high?])
         }
-    };
-    let limit = |finding: &Finding| finding.budget.as_ref().filter(|it| it.relative == relative).map(|it| it.value);
-    let points = all.iter().flat_map(|(_, finding)| interval(finding).into_iter().flatten().chain(limit(finding)));
-    let (least, most) = points.fold((0.0_f64, 0.0_f64), |(least, most), it| (least.min(it), most.max(it)));
-    if most <= least {
-        return None;
     }
-    let dots = |finding: &Finding| -> Vec<f64> {
-        let offset = |it: &RoundValue| if relative { it.value / it.baseline - 1.0 } else { it.value - it.baseline };
-        finding.rounds.iter().map(offset).filter(|it| it.is_finite()).collect()
-    };
-    let axis = Axis::of(least, most, all.iter().flat_map(|(_, finding)| dots(finding)));
-    let rows = all.iter().zip(0_u8..).filter_map(|((variant, finding), index)| {
-        let [low, middle, high] = interval(finding)?;
+
+    fn dots(&self, finding: &Finding) -> Vec<f64> {
+        let dot = |round: &RoundValue| if self.relative { round.ratio } else { Some(round.difference) };
+        finding.rounds.iter().filter_map(dot).collect()
+    }
+
+    fn limit(&self, finding: &Finding) -> Option<f64> {
+        finding.budget.as_ref().filter(|budget| budget.relative == self.relative).map(|budget| budget.value)
+    }
+
+    /// What the axis must hold; dots only where there is nothing else.
+    fn axis(&self) -> Option<Axis> {
+        let fixed = |finding: &Finding| match self.interval(finding) {
+            Some(interval) => interval.into_iter().chain(self.limit(finding)).collect(),
+            None => self.dots(finding),
+        };
+        let points = self.findings.iter().flat_map(|(_, finding)| fixed(finding));
+        let (least, most) = points.fold((0.0_f64, 0.0_f64), |(least, most), it| (least.min(it), most.max(it)));
+        let dots = self.findings.iter().flat_map(|(_, finding)| self.dots(finding));
+        (most > least).then(|| Axis::of(least, most, dots))
+    }
+}
+
+fn panel(findings: &Findings, metric: &str) -> Option<Panel> {
+    let shown = Shown::of(findings, metric);
+    let axis = shown.axis()?;
+    let (_, first) = shown.findings.first()?;
+    let mark = |(index, (variant, finding)): (u8, &(&VariantFindings, &Finding))| {
         let row = view::row(variant, finding);
-        let label = if variant.kind == "placebo" { "noise floor".to_owned() } else { view::clean(&variant.label) };
-        Some(Mark {
-            label,
+        let unit = Scale::of_values(finding).unit();
+        Mark {
+            label: if variant.kind == "placebo" { "noise floor".to_owned() } else { view::clean(&variant.label) },
             y: ROW * (f64::from(index) + 0.5),
-            low: axis.at(low),
-            middle: axis.at(middle),
-            high: axis.at(high),
-            dots: dots(finding).into_iter().map(|it| axis.at(it)).collect(),
-            budget: limit(finding).map(|it| axis.at(it)),
+            interval: shown.interval(finding).map(|it| it.map(|number| axis.at(number))),
+            dots: shown.dots(finding).into_iter().map(|number| axis.at(number)).collect(),
+            budget: shown.limit(finding).map(|number| axis.at(number)),
             budget_text: finding.budget.as_ref().map(|it| it.limit.clone()).unwrap_or_default(),
             verdict: row.verdict,
             class: row.verdict.replace(' ', "-"),
-            text: if relative { row.ratio } else { format!("{} {}", row.difference, Scale::of_values(finding).unit()) },
-        })
-    });
-    let rows: Vec<Mark> = rows.collect();
-    let (_, first) = all.first()?;
-    let placebo = all.iter().find(|(variant, _)| variant.kind == "placebo").and_then(|(_, finding)| interval(finding));
-    let band = placebo.map(|[low, _, high]| {
+            text: if shown.relative { row.ratio } else { format!("{} {unit}", row.difference) },
+        }
+    };
+    let rows: Vec<Mark> = (0..).zip(&shown.findings).map(mark).collect();
+    let placebo = shown.findings.iter().find(|(variant, _)| variant.kind == "placebo");
+    let band = placebo.and_then(|(_, finding)| shown.interval(finding)).map(|[low, _, high]| {
         let reach = low.abs().max(high.abs());
         Band { x: axis.at(-reach), width: axis.at(reach) - axis.at(-reach) }
     });
     Some(Panel {
         title: first.title.clone(),
-        axis: match axis.scale(relative, &first.unit).unit() {
-            unit if relative => format!("relative to the baseline, {unit}"),
+        axis: match axis.scale(shown.relative, &first.unit).unit() {
+            unit if shown.relative => format!("relative to the baseline, {unit}"),
             "" => "difference from the baseline".to_owned(),
             unit => format!("difference from the baseline, {unit}"),
         },
         height: ROW * rows.len() as f64,
         zero: axis.at(0.0),
         band,
-        ticks: axis.ticks(relative, &first.unit),
+        ticks: axis.ticks(shown.relative, &first.unit),
         rows,
     })
 }
@@ -159,10 +179,8 @@ impl Axis {
 
     /// Two to four round numbers, without their unit, which the title has.
     fn ticks(&self, relative: bool, unit: &str) -> Vec<Tick> {
-        let rough = (self.most - self.least) / 4.0;
-        let power = 10_f64.powf(rough.log10().floor());
-        let step = [1.0, 2.0, 2.5, 5.0, 10.0].into_iter().map(|it| it * power).find(|it| *it >= rough).unwrap_or(rough);
         let scale = self.scale(relative, unit);
+        let step = scale.round_step((self.most - self.least) / 4.0);
         let first = (self.least / step).ceil();
         let count = ((self.most / step).floor() - first) as i32;
         let number = |index: i32| (first + f64::from(index)) * step;
@@ -187,6 +205,13 @@ mod tests {
             let ticks = Axis::of(least, most, std::iter::empty()).ticks(true, "us");
             assert_eq!(ticks.iter().map(|tick| tick.label.as_str()).collect::<Vec<_>>(), labels);
         }
+    }
+
+    /// Round as they are printed: 5 MiB, not 5,000,000 bytes.
+    #[test]
+    fn ticks_are_round_in_the_printed_unit() {
+        let ticks = Axis::of(0.0, 9.3e6, std::iter::empty()).ticks(false, "B");
+        assert_eq!(ticks.iter().map(|tick| tick.label.as_str()).collect::<Vec<_>>(), ["0", "+2.5", "+5", "+7.5"]);
     }
 
     #[test]

@@ -41,15 +41,13 @@ fn head(out: &mut Page, findings: &Findings) {
     out.line("");
 }
 
-/// What a user came for. The noise floor last: it says how much of the rest to believe.
+/// What a user came for.
 fn answer(out: &mut Page, findings: &Findings) {
     if let Some(reason) = &findings.void {
         out.wrapped("  ", "  ", &format!("No verdict: the study is void, because {}.", view::clean(reason)), red());
     }
-    let placebo = findings.variants.iter().find(|it| it.kind == "placebo").map(|it| it.name.as_str());
-    let (floor, sentences): (Vec<_>, Vec<_>) =
-        findings.conclusions.iter().partition(|conclusion| Some(conclusion.variant.as_str()) == placebo);
-    for conclusion in sentences.iter().chain(&floor) {
+    let (answers, floor) = view::answers(findings);
+    for conclusion in answers.iter().chain(&floor) {
         out.wrapped("  ", "  ", &view::clean(&conclusion.words), Style::new());
     }
 }
@@ -98,18 +96,32 @@ fn runs(out: &mut Page, variant: &VariantFindings) {
     }
 }
 
-/// Header and rows of all tables as lines of equal layout.
+/// Header and rows of all tables as lines of equal layout. What does not fit is first drawn closer together, then loses the
+/// ends of its names.
 fn aligned(tables: &[(&VariantFindings, Vec<Row>)]) -> Vec<String> {
+    let layouts = [(2, NAME), (1, NAME), (1, NAME - 6), (1, NAME - 12)];
+    let widest = |lines: &Vec<String>| lines.iter().map(|line| line.chars().count()).max().unwrap_or(0);
+    let mut lines = Vec::new();
+    for (gap, name) in layouts {
+        lines = laid_out(tables, gap, name);
+        if widest(&lines) <= WIDTH {
+            break;
+        }
+    }
+    lines
+}
+
+fn laid_out(tables: &[(&VariantFindings, Vec<Row>)], gap: u16, name: usize) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.add_row(["", "baseline", "variant", "difference", "relative", "verdict"]);
     for row in tables.iter().flat_map(|(_, rows)| rows) {
-        let name = format!("  {}", view::shortened(&row.short, NAME));
+        let name = format!("  {}", view::shortened(&row.short, name));
         table.add_row([name.as_str(), &row.baseline, &row.value, &row.difference, &row.ratio, row.verdict]);
     }
     for (index, column) in table.column_iter_mut().enumerate() {
         let right = matches!(index, 1 | 2);
-        column.set_padding((0, if index == 5 { 0 } else { 2 }));
+        column.set_padding((0, if index == 5 { 0 } else { gap }));
         column.set_cell_alignment(if right { CellAlignment::Right } else { CellAlignment::Left });
     }
     table.lines().map(|line| line.trim_end().to_owned()).collect()
@@ -141,7 +153,7 @@ fn budgets(out: &mut Page, findings: &Findings) {
 fn notices(out: &mut Page, findings: &Findings) {
     let mut own: Vec<(String, &crate::judge::findings::NoticeLine)> =
         findings.notices.iter().map(|notice| (String::new(), notice)).collect();
-    for variant in &findings.variants {
+    for variant in findings.real_variants() {
         for finding in view::prominent(variant) {
             let of = format!("{}, {}: ", view::clean(&variant.name), finding.title);
             own.extend(finding.notices.iter().map(|notice| (of.clone(), notice)));
@@ -149,6 +161,11 @@ fn notices(out: &mut Page, findings: &Findings) {
     }
     // A void study has said so at the top.
     own.retain(|(_, notice)| findings.void.as_deref() != Some(notice.text.as_str()));
+    own.sort_by_key(|(_, notice)| match notice.severity.as_str() {
+        "refusal" => 0,
+        "warning" => 1,
+        _ => 2,
+    });
     if own.is_empty() {
         return;
     }

@@ -1,6 +1,6 @@
 //! Findings as cells and lines of text, shared by the reports for people.
 
-use crate::judge::findings::{Finding, Findings, LedgerFindings, VariantFindings};
+use crate::judge::findings::{Conclusion, Finding, Findings, LedgerFindings, VariantFindings};
 use crate::judge::units::{self, Scale};
 
 /// One line of a table.
@@ -26,7 +26,24 @@ pub(super) const NONE: &str = "–";
 pub(super) fn row(variant: &VariantFindings, finding: &Finding) -> Row {
     let scale = Scale::of_values(finding);
     let of = |what: &Option<String>| what.as_ref().map_or_else(String::new, |name| format!(" · {}", clean(name)));
+    let unit_of_ratio = " %";
     let unit = if scale.unit().is_empty() { String::new() } else { format!(", {}", scale.unit()) };
+    let mut difference = interval(scale, finding.difference, finding.difference_low, finding.difference_high, "");
+    let mut ratio =
+        interval(Scale::of_ratio(finding), finding.ratio, finding.ratio_low, finding.ratio_high, unit_of_ratio);
+    if finding.difference.is_none() {
+        // Too few for an interval: then every round speaks for itself.
+        let written = |numbers: Vec<f64>, scale: Scale| {
+            numbers.into_iter().map(|number| scale.signed(number)).collect::<Vec<_>>().join(" ")
+        };
+        let ratios: Option<Vec<f64>> = finding.rounds.iter().map(|round| round.ratio).collect();
+        match ratios {
+            Some(ratios) if finding.relative => {
+                ratio = format!("{} %", written(ratios, units::percent(0.1, Some(0.01))))
+            }
+            _ => difference = written(finding.rounds.iter().map(|round| round.difference).collect(), scale),
+        }
+    }
     Row {
         name: format!("{}{}{}{unit}", finding.title, of(&finding.service), of(&finding.operation)),
         short: match &finding.service {
@@ -35,8 +52,8 @@ pub(super) fn row(variant: &VariantFindings, finding: &Finding) -> Row {
         },
         baseline: scale.number(finding.baseline),
         value: scale.number(finding.value),
-        difference: interval(scale, finding.difference, finding.difference_low, finding.difference_high, ""),
-        ratio: interval(Scale::of_ratio(finding), finding.ratio, finding.ratio_low, finding.ratio_high, " %"),
+        difference,
+        ratio,
         verdict: verdict(variant, finding),
     }
 }
@@ -79,6 +96,15 @@ pub(super) fn heading(variant: &VariantFindings) -> String {
     }
 }
 
+/// The sentences in the order in which they are read: the variants', then the noise floor, which says how much of the rest to
+/// believe. A void study has only the latter.
+pub(super) fn answers(findings: &Findings) -> (Vec<&Conclusion>, Vec<&Conclusion>) {
+    let placebo = findings.placebo().map(|it| it.name.as_str());
+    let (floor, answers): (Vec<_>, Vec<_>) =
+        findings.conclusions.iter().partition(|it| Some(it.variant.as_str()) == placebo);
+    if findings.void.is_some() { (Vec::new(), floor) } else { (answers, floor) }
+}
+
 /// What was measured, in one line.
 pub(super) fn setting(findings: &Findings) -> String {
     let load = &findings.load;
@@ -90,9 +116,10 @@ pub(super) fn setting(findings: &Findings) -> String {
         Some(rate) => format!("{} requests/s (open loop) over {connections}", plain(rate)),
         None => format!("closed loop over {connections}"),
     };
-    let rounds = match findings.rounds {
+    let rounds = match findings.rounds_begun {
         1 => "1 round".to_owned(),
-        more => format!("{more} rounds"),
+        begun if begun == findings.rounds => format!("{begun} rounds"),
+        begun => format!("{begun} rounds ({} of them with a run of every variant that counts)", findings.rounds),
     };
     format!(
         "{rounds}, windows of {} s, {pace} to {}; {} requests answered, {} failed",
@@ -113,9 +140,9 @@ pub(super) fn ledger(ledger: &LedgerFindings) -> Vec<String> {
             let stages: Vec<String> = ledger
                 .by_stage
                 .iter()
-                .map(|(stage, spans)| format!("{} {}", units::count(*spans), clean(stage)))
+                .map(|(stage, spans)| format!("{} {}", clean(stage), units::count(*spans)))
                 .collect();
-            let stages = if stages.is_empty() { String::new() } else { format!(": {}", stages.join(", ")) };
+            let stages = if stages.is_empty() { String::new() } else { format!("; {}", stages.join(", ")) };
             let (share, worst) = (units::share(ledger.loss_ratio), units::share(ledger.worst_loss_ratio));
             format!("{} lost ({share}, worst run {worst}{stages})", units::count(lost))
         }
@@ -169,9 +196,9 @@ pub(super) fn instrument(findings: &Findings) -> Option<String> {
     if parts.is_empty() {
         return None;
     }
-    parts.push(
-        if instrument.cores_apart { "on cores of its own" } else { "on the same cores as the subject" }.to_owned(),
-    );
+    if let Some(apart) = instrument.cores_apart {
+        parts.push(if apart { "on cores of its own" } else { "on the same cores as the subject" }.to_owned());
+    }
     Some(format!("The instrument: {}.", parts.join(", ")))
 }
 
@@ -183,7 +210,7 @@ pub(super) fn reading(findings: &Findings) -> Vec<String> {
         lines.push(format!(
             "Baseline and variant are medians over the rounds; differences are Hodges-Lehmann estimates from the \
              differences within each round, with their exact signed-rank interval ({}).",
-            Scale::of("ratio", level, Some(0.01)).with_unit(level)
+            Scale::of("share", level, Some(0.01)).with_unit(level)
         ));
     }
     if findings.comparisons.made > 0 {
@@ -207,7 +234,7 @@ pub(super) const NO_BREAK: &str = "\u{a0}";
 
 /// With units held to their numbers, and single spaces.
 pub(super) fn glued(text: &str) -> String {
-    const UNITS: [&str; 9] = ["%", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "/s"];
+    const UNITS: [&str; 9] = ["%", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "requests/s"];
     let mut glued = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         let unit = UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));

@@ -53,7 +53,7 @@ pub enum BuildError {
 ///
 /// # Errors
 /// On the first build that fails.
-pub fn run(
+pub(super) fn run(
     processes: &[Process],
     logs: &Path,
     interrupted: &AtomicBool,

@@ -26,8 +26,8 @@ use crate::journal::read::{self, ReadError};
 use crate::journal::record::RunRecord;
 use crate::journal::write::{Journal, WriteError};
 use crate::notices::{Notice, Severity};
-use crate::study::plan::Plan;
 use crate::study::mask::masked;
+use crate::study::plan::Plan;
 use crate::study::resolve::ResolveError;
 use crate::study::write::resolved_yaml;
 use crate::subject::SubjectError;
@@ -62,7 +62,9 @@ pub enum RunError {
     #[error(transparent)]
     Port(#[from] ports::NoPort),
     /// Something else listens where a service is to.
-    #[error("{address} is already in use, so {service} cannot listen there and unladen would measure a stranger. Stop what listens there (`ss -ltnp` shows it), or use ${{port.NAME}} for a free port")]
+    #[error(
+        "{address} is already in use, so {service} cannot listen there and unladen would measure a stranger. Stop what listens there (`ss -ltnp` shows it), or use ${{port.NAME}} for a free port"
+    )]
     PortTaken {
         /// Service.
         service: String,
@@ -75,6 +77,14 @@ pub enum RunError {
     /// A part of the instrument failed.
     #[error(transparent)]
     Instrument(#[from] instrument::InstrumentError),
+    /// The disk is full.
+    #[error("no space is left for the run folder {}: {source}\nFree some space and go on with `unladen run --resume {}`; the runs so far are kept", folder.display(), folder.display())]
+    Full {
+        /// Run folder.
+        folder: PathBuf,
+        /// What failed because of it.
+        source: Box<RunError>,
+    },
     /// The probe could not be started.
     #[error("cannot start the probe: {0}")]
     Probe(std::io::Error),
@@ -94,11 +104,28 @@ pub enum RunError {
     },
 }
 
+/// How often a run is done at most when the machine disturbs it.
+const ATTEMPTS: u32 = 3;
+
 /// Runs what the journal in `folder` does not hold yet. The folder holds a valid study at every moment.
 ///
 /// # Errors
 /// When the study cannot go on. What was measured until then is in the journal.
 pub fn study(
+    plan: &Plan,
+    folder: &RunFolder,
+    seed: u64,
+    interrupted: &AtomicBool,
+    watcher: &mut dyn Watcher,
+) -> Result<(), RunError> {
+    runs(plan, folder, seed, interrupted, watcher).map_err(|error| match error {
+        RunError::Interrupted => error,
+        error if folder.is_full() => RunError::Full { folder: folder.path().to_owned(), source: Box::new(error) },
+        error => error,
+    })
+}
+
+fn runs(
     plan: &Plan,
     folder: &RunFolder,
     seed: u64,
@@ -114,23 +141,29 @@ pub fn study(
     let load_s = plan.study.warmup.as_seconds() + plan.study.window.as_seconds();
     watcher.see(Step::Begin { runs: slots.len(), of: plan.arms.len() * plan.study.rounds as usize, load_s });
     let mut shared = start_shared(&setup, interrupted)?;
-    let first = done.iter().map(|run| run.run).max().unwrap_or(0) + 1;
-    let result = slots.into_iter().zip(first..).try_for_each(|(slot, number)| {
+    let mut number = done.iter().map(|run| run.run).max().unwrap_or(0);
+    let result = slots.into_iter().try_for_each(|slot| {
         if interrupted.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted);
         }
-        let record = Run { setup: &setup, shared: &mut shared, slot, number, interrupted }.perform(watcher)?;
-        journal.append(&record)?;
-        watcher.see(Step::Done(&record));
-        stop_on_death(&record, folder)
+        for attempt in 1..=ATTEMPTS {
+            number += 1;
+            let record = Run { setup: &setup, shared: &mut shared, slot, number, interrupted }.perform(watcher)?;
+            journal.append(&record)?;
+            let again = disturbed(&record) && attempt < ATTEMPTS;
+            watcher.see(Step::Done { record: &record, again });
+            stop_on_death(&record, folder)?;
+            if !again {
+                break;
+            }
+        }
+        Ok(())
     });
     let stopped = stop_all(&mut shared);
     drop(shared);
     let closed = setup.launcher.close().map_err(RunError::LeftOver);
     // The first error is the one to tell.
-    result?;
-    stopped?;
-    closed
+    result.and(stopped.map(drop).map_err(RunError::from)).and(closed)
 }
 
 /// Writes `study.yaml` and `host.json` of a new study, or reads the journal of one that goes on.
@@ -142,11 +175,7 @@ fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result
         seed,
         study_dir: plan.dir.display().to_string(),
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        cores: (
-            setup.partition.subject.to_string(),
-            setup.partition.instrument.to_string(),
-            setup.partition.apart,
-        ),
+        cores: (setup.partition.subject.to_string(), setup.partition.instrument.to_string(), setup.partition.apart),
         cgroup: setup.cgroups(),
     });
     // The study last: a folder with a study.yaml is a folder that can be gone on with.
@@ -180,6 +209,12 @@ fn start_shared(setup: &Setup<'_>, interrupted: &AtomicBool) -> Result<Vec<Up>, 
         }
     }
     Ok(ups)
+}
+
+/// Whether the run is void because the machine kept the generator from its schedule. That says nothing of the variant, so
+/// the run is done again; all attempts are in the journal, and the first that counts is judged.
+fn disturbed(record: &RunRecord) -> bool {
+    matches!(record.void, Some(Notice::GeneratorLate { .. }))
 }
 
 /// A service that ends while it is needed will do so again: the study stops, the user looks, `--resume` goes on.

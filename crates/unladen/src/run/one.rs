@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 
 use unladen_load::outcome::{Event as LoadEvent, Outcome};
 
+use super::RunError;
 use super::books;
 use super::checks;
 use super::instrument::{Part, Silence, SinkPart};
 use super::schedule::Slot;
 use super::setup::Setup;
 use super::watch::{Phase, Step, Watcher};
-use super::RunError;
-use crate::linux::monotonic_ns;
 use crate::journal::record::{Phases, ProcessRecord, RunRecord, SCHEMA};
+use crate::linux::monotonic_ns;
 use crate::notices::Notice;
 use crate::probe::{Observation, Sampler, Schedule, Target, timeline};
 use crate::study::plan::{Arm, Process};
@@ -89,15 +89,14 @@ impl<'a> Run<'a> {
         let mut ups = self.start_services(arm, &folder)?;
         record.phases.start_s = started.elapsed().as_secs_f64();
 
-        let (outcome, observation) =
-            match self.load(&mut sink, &mut ups, &folder, &logs, ids, watcher, &mut record) {
-                Ok(measured) => measured,
-                Err(error) => {
-                    // The first error is the one to tell.
-                    let _ = stop_all(&mut ups);
-                    return Err(error);
-                }
-            };
+        let (outcome, observation) = match self.load(&mut sink, &mut ups, &folder, &logs, ids, watcher, &mut record) {
+            Ok(measured) => measured,
+            Err(error) => {
+                // The first error is the one to tell.
+                let _ = stop_all(&mut ups);
+                return Err(error);
+            }
+        };
 
         if let Some(outcome) = &outcome {
             watcher.see(Step::Phase(Phase::Drain));
@@ -151,14 +150,8 @@ impl<'a> Run<'a> {
         let window_start_ns = start_ns + study.warmup.0.as_nanos() as u64;
         let window_end_ns = window_start_ns + study.window.0.as_nanos() as u64;
         let plan = self.setup.load_plan(self.arm(), folder, ids, start_ns)?;
-        let load: Part<LoadEvent> = Part::start(
-            &self.setup.launcher,
-            "load",
-            "__load",
-            &plan,
-            &self.setup.partition.instrument,
-            logs,
-        )?;
+        let load: Part<LoadEvent> =
+            Part::start(&self.setup.launcher, "load", "__load", &plan, false, &self.setup.partition.instrument, logs)?;
         let services = self.shared.iter().chain(ups.iter()).map(target);
         let parts = [("load", load.running()), ("sink", sink.running())].map(instrument);
         let sampler = Sampler::start(
@@ -253,7 +246,9 @@ impl<'a> Run<'a> {
     ) {
         if let Some(observation) = observation {
             if let Err(error) = timeline::write(&folder.join("timeline.parquet"), &observation.timeline) {
-                record.notices.push(Notice::Unwritten { file: "timeline.parquet".to_owned(), error: error.to_string() });
+                record
+                    .notices
+                    .push(Notice::Unwritten { file: "timeline.parquet".to_owned(), error: error.to_string() });
             }
             let (instrument, mut processes): (Vec<_>, Vec<_>) =
                 observation.processes.into_iter().partition(|process| process.role.is_none());

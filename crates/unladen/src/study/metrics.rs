@@ -100,6 +100,7 @@ pub const METRICS: &[Metric] = {
         metric("cpu_per_request", Micros, Ratio, More, "CPU time of the subject per completed request"),
         metric("rss", Bytes, Difference, More, "resident memory, median over the window"),
         metric("rss_peak", Bytes, Difference, More, "largest resident memory since start"),
+        metric("pss", Bytes, Difference, More, "proportional memory at the end of the window: shared pages shared out"),
         metric("heap", Bytes, Difference, More, "heap in use"),
         metric("heap_after_gc", Bytes, Difference, More, "heap in use right after a collection"),
         metric("metaspace", Bytes, Difference, More, "memory for loaded classes"),
@@ -120,6 +121,8 @@ pub const METRICS: &[Metric] = {
         metric("start_up", Millis, Ratio, More, "time from start to readiness"),
         metric("memory_slope", BytesPerMinute, Difference, More, "growth of the memory over the window"),
         metric("network_bytes_per_request", Bytes, Ratio, More, "bytes received and sent per request"),
+        metric("context_switches_per_request", Count, Ratio, More, "voluntary and involuntary, per completed request"),
+        metric("instructions_per_request", Count, Ratio, More, "instructions retired per completed request"),
         metric("collector_cpu", Micros, Difference, More, "CPU time of the collectors per completed request"),
         metric("storage_cpu", Micros, Difference, More, "CPU time of the storage per completed request"),
         metric("disk_bytes_per_span", Bytes, Difference, More, "bytes on disk per stored span"),
@@ -167,7 +170,7 @@ impl Metric {
     }
 
     /// How a limit on this metric is written.
-    pub(super) fn limit_form(&self) -> String {
+    pub(crate) fn limit_form(&self) -> String {
         match self.unit {
             Unit::Share => format!("{} (percentage points)", self.unit.example()),
             unit => format!("a percentage such as `10%`, or an amount such as {}", unit.example()),

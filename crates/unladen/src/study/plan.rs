@@ -97,7 +97,7 @@ impl Plan {
         if !problems.is_empty() {
             return Err(StudyError::refused(NO_FILE, None, problems));
         }
-        let arms = arms(&study).map_err(|problem| StudyError::refused(NO_FILE, None, vec![problem]))?;
+        let arms = arms(&study).map_err(|problem| StudyError::refused(NO_FILE, None, vec![*problem]))?;
         Ok(Self { study, dir: dir.to_owned(), arms })
     }
 
@@ -195,11 +195,10 @@ pub(super) fn start_order(services: &IndexMap<String, Service>) -> Result<Vec<&s
 }
 
 /// Baseline, placebo, variants.
-fn arms(study: &Study) -> Result<Vec<Arm>, Problem> {
-    let order = start_order(&study.services).map_err(|circle| Problem {
-        path: KeyPath::of(&["services"]),
-        place: None,
-        kind: ProblemKind::Circle { circle: circle.join(" → ") },
+fn arms(study: &Study) -> Result<Vec<Arm>, Box<Problem>> {
+    let order = start_order(&study.services).map_err(|circle| {
+        let kind = ProblemKind::Circle { circle: circle.join(" → ") };
+        Problem::boxed(KeyPath::of(&["services"]), None, kind)
     })?;
     let mut arms = Vec::with_capacity(study.variants.len() + 1);
     if let Some(baseline) = study.variants.get(BASELINE) {
@@ -214,7 +213,7 @@ fn arms(study: &Study) -> Result<Vec<Arm>, Problem> {
     Ok(arms)
 }
 
-fn arm(study: &Study, order: &[&str], key: &str, variant: &Variant, kind: ArmKind) -> Result<Arm, Problem> {
+fn arm(study: &Study, order: &[&str], key: &str, variant: &Variant, kind: ArmKind) -> Result<Arm, Box<Problem>> {
     let unchanged = Override::default();
     let mut processes = Vec::new();
     for name in order {
@@ -226,7 +225,7 @@ fn arm(study: &Study, order: &[&str], key: &str, variant: &Variant, kind: ArmKin
                 Some(_) => KeyPath::of(&["variants", key, "services", name]),
                 None => KeyPath::of(&["services", name]),
             };
-            processes.push(process.map_err(|kind| Problem { path, place: None, kind })?);
+            processes.push(process.map_err(|kind| Problem::boxed(path, None, kind))?);
         }
     }
     let name = if kind == ArmKind::Placebo { PLACEBO } else { key };
@@ -241,7 +240,13 @@ fn arm(study: &Study, order: &[&str], key: &str, variant: &Variant, kind: ArmKin
     })
 }
 
-fn process(study: &Study, name: &str, service: &Service, change: &Override, replica: u32) -> Result<Process, ProblemKind> {
+fn process(
+    study: &Study,
+    name: &str,
+    service: &Service,
+    change: &Override,
+    replica: u32,
+) -> Result<Process, ProblemKind> {
     // Within a service with replicas, a port is the replica's own, unless it is named after another service.
     let own = |reference: &Reference| match reference {
         Reference::Replica => Some(replica.to_string()),
@@ -287,7 +292,10 @@ fn process(study: &Study, name: &str, service: &Service, change: &Override, repl
 }
 
 /// Program and arguments. Split before anything is filled in, so that a value never splits a word.
-fn words_of(command: &Command, text: impl Fn(&str) -> Result<String, VariableError>) -> Result<Vec<String>, ProblemKind> {
+fn words_of(
+    command: &Command,
+    text: impl Fn(&str) -> Result<String, VariableError>,
+) -> Result<Vec<String>, ProblemKind> {
     let words = match command {
         Command::Line(line) => words::split(line)?,
         Command::Words(words) => words.clone(),

@@ -23,6 +23,11 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// For `Result`s, which carry it often and hold it rarely.
+    pub(super) fn boxed(path: KeyPath, place: Option<Place>, kind: ProblemKind) -> Box<Self> {
+        Box::new(Self { path, place, kind })
+    }
+
     /// Where in the study: `variants.otel.services.consumer`; empty for the study as a whole.
     #[must_use]
     pub fn path(&self) -> String {
@@ -119,7 +124,7 @@ pub(super) enum ProblemKind {
     NoSuchKey { key: String, guess: Guess },
     #[error("this is {found}; there is no `{step}` in it")]
     NotAContainer { found: String, step: String },
-    #[error("this list has no item `{item}`; its {length} are numbered from 0")]
+    #[error("there is no item `{item}`; the {length} of this list are numbered from 0")]
     NoSuchItem { item: String, length: usize },
     #[error("there is no {what} `{name}`{guess}")]
     NoSuchEntry { what: &'static str, name: String, guess: Guess },
@@ -143,7 +148,9 @@ pub(super) enum ProblemKind {
     ZeroByte,
 
     // Services.
-    #[error("no service has the role `subject`, so there is nothing to weigh; give the service that you ask about `role: subject`")]
+    #[error(
+        "no service has the role `subject`, so there is nothing to weigh; give the service that you ask about `role: subject`"
+    )]
     NoSubject,
     #[error("a subject is started afresh for every run; remove `lifetime: study`, or give the service another role")]
     SubjectLivesOn,
@@ -157,9 +164,13 @@ pub(super) enum ProblemKind {
     NeedsItself { service: String },
     #[error("the services need each other in a circle: {circle}; remove one of these `needs`")]
     Circle { circle: String },
-    #[error("`{service}` lives through the study but needs `{needed}`, which is started afresh for every run; give both the same `lifetime`")]
+    #[error(
+        "`{service}` lives through the study but needs `{needed}`, which is started afresh for every run; give both the same `lifetime`"
+    )]
     NeedsShorterLife { service: String, needed: String },
-    #[error("`{service}` needs `{needed}`, which `only` keeps out of the variant `{variant}`; add the variant there, or keep `{service}` out of it too")]
+    #[error(
+        "`{service}` needs `{needed}`, which `only` keeps out of the variant `{variant}`; add the variant there, or keep `{service}` out of it too"
+    )]
     NeedsAbsent { service: String, needed: String, variant: String },
     #[error("`{found}` is no list of cores; write cores and ranges, such as `0-1,3`")]
     BadCpuset { found: String },
@@ -171,13 +182,22 @@ pub(super) enum ProblemKind {
     BadEnvironmentName { name: String },
 
     // Variants.
-    #[error("there is no variant `baseline`, the bare service that the others are compared with; {}", candidates(found))]
+    #[error(
+        "there is no variant `baseline`, the bare service that the others are compared with; {}",
+        candidates(found)
+    )]
     NoBaseline { found: Vec<String> },
-    #[error("there is nothing to compare the baseline with; add a variant, or write `placebo: true` to measure the noise alone")]
+    #[error(
+        "there is nothing to compare the baseline with; add a variant, or write `placebo: true` to measure the noise alone"
+    )]
     NothingToCompare,
-    #[error("`{service}` lives through the study (`lifetime: study`) and is shared by all variants, so none can change it; remove this, or give it `lifetime: run`")]
+    #[error(
+        "`{service}` lives through the study (`lifetime: study`) and is shared by all variants, so none can change it; remove this, or give it `lifetime: run`"
+    )]
     SharedService { service: String },
-    #[error("`{service}` doesn't run in this variant, as its `only` says; remove this, or add `{variant}` to its `only`")]
+    #[error(
+        "`{service}` doesn't run in this variant, as its `only` says; remove this, or add `{variant}` to its `only`"
+    )]
     AbsentService { service: String, variant: String },
 
     #[error("no subject runs in this variant; add it to the `only` of one")]
@@ -206,6 +226,8 @@ pub(super) enum ProblemKind {
     BadLimit { metric: String, found: String, wanted: String },
 
     // Variables.
+    #[error("no service is told of `${{port.{name}}}`, so nothing can listen there{advice}")]
+    PortOfNobody { name: String, advice: String },
     #[error("{0}")]
     Variable(#[from] VariableError),
 }
@@ -226,7 +248,7 @@ fn example(key: &str) -> &'static str {
 /// What to do about a wrong type, where that isn't plain from what was expected.
 fn remedy(wanted: &str, found: &str) -> &'static str {
     match (wanted, found) {
-        (_, found) if found.contains("${") => "; `${…}` works in texts only, `--set` can change this one",
+        (_, found) if found.contains("${") => "; `${…}` is filled in within texts only, change this with `--set`",
         ("true or false", found) if ["`yes`", "`on`"].iter().any(|word| found.ends_with(word)) => "; write `true`",
         ("true or false", found) if ["`no`", "`off`"].iter().any(|word| found.ends_with(word)) => "; write `false`",
         ("a list", found) if !found.starts_with("keys") => "; write it in brackets, as in `[a, b]`",

@@ -41,7 +41,7 @@ impl Study {
 pub fn parse(text: &str, file_name: &str, overrides: &[Set]) -> Result<Study, StudyError> {
     // Editors on Windows put a byte order mark in front.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut tree = yaml::parse(text).map_err(|problem| StudyError::refused(file_name, None, vec![problem]))?;
+    let mut tree = yaml::parse(text).map_err(|problem| StudyError::refused(file_name, None, vec![*problem]))?;
     let refused = |tree: &Node, problems| Err(StudyError::refused(file_name, Some(tree), problems));
     let profiles = check_profiles(&tree);
     if !profiles.is_empty() {

@@ -18,11 +18,12 @@ pub fn reference_markdown() -> String {
     let schema = schema();
     let mut text = HEAD.to_owned();
     text.push_str("\n## All keys\n\nKeys without a default must be there.\n");
-    for section in sections(&schema) {
-        section.write(&schema, &mut text);
-    }
+    let sections = sections(&schema);
+    sections.iter().for_each(|section| section.write(&schema, &sections, &mut text));
     text.push_str("\n## Metrics and budgets\n\n");
-    text.push_str("A budget is a percentage of the baseline (`10%`) or an amount in the metric's unit (`50MiB`, `100us`). ");
+    text.push_str(
+        "A budget is a percentage of the baseline (`10%`) or an amount in the metric's unit (`50MiB`, `100us`). ",
+    );
     text.push_str("What decides a verdict is the ratio or the difference, as below; a budget is held against what it is written as.\n\n");
     text.push_str("| metric | unit | decided by | worse | what it is |\n|---|---|---|---|---|\n");
     METRICS.iter().for_each(|metric| metric_row(metric, &mut text));
@@ -82,57 +83,73 @@ fn values(schema: &Value) -> Option<&Value> {
 }
 
 impl Section<'_> {
-    fn write(&self, root: &Value, text: &mut String) {
+    fn write(&self, root: &Value, sections: &[Section<'_>], text: &mut String) {
         if !self.path.is_empty() {
             let description = self.schema.get("description").and_then(Value::as_str).unwrap_or_default();
             let _ = write!(text, "\n### `{}`\n\n{}\n", self.path, one_line(description));
         }
         text.push_str("\n| key | value | default | meaning |\n|---|---|---|---|\n");
-        let required: Vec<&str> =
-            self.schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+        let required: Vec<&str> = self
+            .schema
+            .get("required")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str)
+            .collect();
         for (name, property) in properties(self.schema) {
             let default = match (required.contains(&name.as_str()), property.get("default")) {
                 (true, _) => String::new(),
                 (false, default) => default_text(default),
             };
             let description = property.get("description").and_then(Value::as_str).unwrap_or_default();
-            let _ = writeln!(text, "| `{name}` | {} | {default} | {} |", kind(root, property), one_line(description));
+            let kind = kind(root, property, sections);
+            let _ = writeln!(text, "| `{name}` | {kind} | {default} | {} |", one_line(description));
         }
     }
 }
 
 /// A default in words.
 fn default_text(default: Option<&Value>) -> String {
+    let is_empty = match default {
+        None | Some(Value::Null) => true,
+        Some(Value::String(text)) => text.is_empty(),
+        Some(Value::Array(items)) => items.is_empty(),
+        Some(Value::Object(keys)) => keys.is_empty(),
+        Some(_) => false,
+    };
     match default {
-        None | Some(Value::Null) => "none".to_owned(),
-        Some(Value::String(text)) if text.is_empty() => "none".to_owned(),
+        _ if is_empty => "none".to_owned(),
         Some(Value::String(text)) => format!("`{text}`"),
-        Some(Value::Array(items)) if items.is_empty() => "none".to_owned(),
         Some(Value::Object(_)) => "see there".to_owned(),
         Some(other) => format!("`{other}`"),
+        None => String::new(),
     }
 }
 
 /// The kind of value that a schema takes, in words.
-fn kind(root: &Value, schema: &Value) -> String {
+fn kind(root: &Value, schema: &Value, sections: &[Section<'_>]) -> String {
     if let Some(name) = reference(schema) {
         return match name {
-            "Time" => "time, `250ms`".to_owned(),
-            "Ratio" => "share, `10%`".to_owned(),
-            "Bytes" => "memory, `512MiB`".to_owned(),
-            "Command" => "command".to_owned(),
-            _ => kind(root, target(root, schema)),
+            "Time" | "Ratio" | "Bytes" | "Command" => match name {
+                "Ratio" => "share".to_owned(),
+                "Bytes" => "memory".to_owned(),
+                name => name.to_lowercase(),
+            },
+            _ => kind(root, target(root, schema), sections),
         };
     }
     if let Some(words) = words(schema) {
-        return words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(" or ");
+        return words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ");
     }
     if let Some(values) = values(schema) {
-        let inner = kind(root, values);
-        return if inner == "keys" { "keys by name".to_owned() } else { format!("{inner}, by name") };
+        return match self::values(values) {
+            Some(_) => "names, each with keys and their values".to_owned(),
+            None => format!("names, each with {}", kind(root, values, sections)),
+        };
     }
     if let Some(items) = schema.get("items") {
-        return format!("list of {}s", kind(root, items));
+        return format!("list of {}s", kind(root, items, sections));
     }
     let first = match schema.get("type") {
         Some(Value::Array(types)) => types.first().and_then(Value::as_str),
@@ -140,13 +157,16 @@ fn kind(root: &Value, schema: &Value) -> String {
         None => None,
     };
     match first {
-        Some("string") => "text",
-        Some("integer") => "whole number",
-        Some("number") => "number",
-        Some("boolean") => "`true` or `false`",
-        _ => "keys",
+        Some("string") => "text".to_owned(),
+        Some("integer") => "whole number".to_owned(),
+        Some("number") => "number".to_owned(),
+        Some("boolean") => "`true`, `false`".to_owned(),
+        _ => match sections.iter().find(|section| section.schema == schema) {
+            // As Markdown makes anchors of headings.
+            Some(section) => format!("[keys](#{})", section.path.to_lowercase().replace('.', "")),
+            None => "keys".to_owned(),
+        },
     }
-    .to_owned()
 }
 
 /// The words of an enumeration, whether they have descriptions of their own (`oneOf`) or not (`enum`).

@@ -72,9 +72,11 @@ impl Process {
     /// When something isn't known.
     pub fn resolve(&self, variables: &Variables) -> Result<Self, ResolveError> {
         let text = |what: &str, text: &str| {
-            resolve(text, variables).map_err(|source| ResolveError::Variable { path: format!("{}: {what}", self.service), source })
+            resolve(text, variables)
+                .map_err(|source| ResolveError::Variable { path: format!("{}: {what}", self.service), source })
         };
-        let list = |what: &str, words: &[String]| words.iter().map(|word| text(what, word)).collect::<Result<Vec<_>, _>>();
+        let list =
+            |what: &str, words: &[String]| words.iter().map(|word| text(what, word)).collect::<Result<Vec<_>, _>>();
         let optional = |what: &str, value: &Option<String>| value.as_deref().map(|value| text(what, value)).transpose();
 
         let cwd = variables.study_dir.join(text("cwd", &self.cwd.to_string_lossy())?);
@@ -124,7 +126,8 @@ impl Load {
         if let Some(kind) = url_problem(&url, self.allow_remote) {
             return Err(ResolveError::Url { message: kind.to_string() });
         }
-        let headers = self.headers.iter().map(|(name, value)| Ok((name.clone(), text(&format!("headers.{name}"), value)?)));
+        let headers =
+            self.headers.iter().map(|(name, value)| Ok((name.clone(), text(&format!("headers.{name}"), value)?)));
         Ok(Self {
             url,
             headers: headers.collect::<Result<_, ResolveError>>()?,

@@ -2,13 +2,13 @@
 //! is made of.
 //!
 //! It accepts what the reader accepts (numbers where a text is wanted, nothing where keys are wanted). It cannot know
-//! what only [`super::check`] does, such as that a service of some name exists.
+//! what only the checks do, such as that a service of some name exists.
 
 use std::sync::OnceLock;
 
+use schemars::Schema;
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
-use schemars::Schema;
 use serde_json::{Map, Value, json};
 
 use super::spec::Study;
@@ -18,10 +18,18 @@ use super::spec::Study;
 pub fn schema() -> Value {
     let generator = SchemaSettings::draft2020_12().with_transform(Lenient).into_generator();
     let mut schema = generator.into_root_schema_for::<Study>().to_value();
-    if let Some(root) = schema.as_object_mut() {
-        root.insert("title".to_owned(), json!("A study for unladen"));
+    let mut root = Map::new();
+    // What a reader wants to know first stands first.
+    for (key, value) in
+        [("$schema", Value::Null), ("title", json!("A study for unladen")), ("description", Value::Null)]
+    {
+        root.insert(key.to_owned(), value);
     }
-    schema
+    if let Some(made) = schema.as_object_mut() {
+        made.remove("title");
+        root.extend(std::mem::take(made));
+    }
+    root.into()
 }
 
 /// The schema as it is committed and printed.
@@ -38,6 +46,13 @@ pub(super) fn top_level_keys() -> &'static [&'static str] {
         keys.dedup();
         keys
     })
+}
+
+/// Keys without which there is no study.
+pub(super) fn required_keys() -> impl Iterator<Item = &'static str> {
+    static SCHEMA: OnceLock<Value> = OnceLock::new();
+    let required = SCHEMA.get_or_init(schema).get("required").and_then(Value::as_array);
+    required.into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// Every key that stands at the same path in all studies: `window`, `load.rate`, `drain.limit`.
@@ -131,7 +146,9 @@ mod tests {
     #[test]
     fn keys_are_known_by_their_path() {
         let keys = dotted_keys();
-        for key in ["window", "load.rate", "load.check.status", "drain.limit", "sink.attributes", "services", "profiles"] {
+        for key in
+            ["window", "load.rate", "load.check.status", "drain.limit", "sink.attributes", "services", "profiles"]
+        {
             assert!(keys.iter().any(|known| known == key), "{key} in {keys:?}");
         }
         assert!(top_level_keys().contains(&"load") && !top_level_keys().contains(&"rate"));

@@ -4,11 +4,12 @@
 //! about in the same words as the file. Profiles are applied first, then the other changes, each in their order.
 
 use std::fmt;
-use std::sync::Arc;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use super::guess::{Guess, guess};
 use super::key::{KeyPath, Step};
+use super::mask;
 use super::problem::{Problem, ProblemKind};
 use super::schema;
 use super::tree::{Entry, Kind, Node, Origin, Place, Scalar};
@@ -77,15 +78,16 @@ pub(super) fn apply(tree: &mut Node, sets: &[Set]) -> Vec<Problem> {
     }
     for set in others {
         let place = Place { line: None, column: None, origin: Origin::Set(shown(set)) };
-        problems.extend(change(tree, &set.key, &set.value, &place).err());
+        problems.extend(change(tree, &set.key, &set.value, &place).err().map(|problem| *problem));
     }
     problems
 }
 
-/// The change as it is shown in errors; its value only if its key doesn't look like a secret's.
+/// The change as it is shown in errors, without secrets.
 fn shown(set: &Set) -> Arc<str> {
-    let secret = super::mask::looks_secret(&set.key);
-    if secret { format!("{}={}", set.key, super::mask::MASK).into() } else { set.to_string().into() }
+    let secret = mask::looks_secret(&set.key);
+    let text = set.to_string();
+    if secret { format!("{}={}", set.key, mask::MASK).into() } else { mask::mask_text(&text).into() }
 }
 
 fn apply_profile(tree: &mut Node, set: &Set) -> Vec<Problem> {
@@ -109,19 +111,19 @@ pub(super) fn change_by_profile(tree: &mut Node, name: &str, profile: &Node) -> 
         // Anything but a scalar is told of when the profile itself is read as a part of the study.
         let Kind::Scalar { text, value } = &entry.node.kind else { continue };
         let result = match (entry.key.as_str(), value) {
-            (PROFILE, _) => Err(Problem { path: KeyPath::default(), place: Some(place), kind: ProblemKind::ProfileInProfile }),
+            (PROFILE, _) => Err(Problem::boxed(KeyPath::default(), Some(place), ProblemKind::ProfileInProfile)),
             (_, Scalar::Null) => continue,
             (key, _) => change(tree, key, text, &place),
         };
-        problems.extend(result.err());
+        problems.extend(result.err().map(|problem| *problem));
     }
     problems
 }
 
 /// Puts a value at a path; keys that are missing on the way are made.
-fn change(tree: &mut Node, key: &str, value: &str, place: &Place) -> Result<(), Problem> {
-    let path = path_of(tree, key).map_err(|kind| Problem { path: KeyPath::default(), place: Some(place.clone()), kind })?;
-    let fail = |path: KeyPath, kind| Problem { path, place: Some(place.clone()), kind };
+fn change(tree: &mut Node, key: &str, value: &str, place: &Place) -> Result<(), Box<Problem>> {
+    let path = path_of(tree, key).map_err(|kind| Problem::boxed(KeyPath::default(), Some(place.clone()), kind))?;
+    let fail = |path: KeyPath, kind| Problem::boxed(path, Some(place.clone()), kind);
     let new = scalar(value, place).map_err(|kind| fail(path.clone(), kind))?;
     let mut node = tree;
     let mut walked = KeyPath::default();
@@ -218,7 +220,9 @@ fn scalar(value: &str, place: &Place) -> Result<Node, ProblemKind> {
         }
         Ok(Some(node)) if is_collection => node.kind,
         // `null` and `~` take a value away; an empty text is an empty text.
-        Ok(Some(Node { kind: Kind::Scalar { text, value: scalar }, .. })) if scalar != Scalar::Text && text == value => {
+        Ok(Some(Node { kind: Kind::Scalar { text, value: scalar }, .. }))
+            if scalar != Scalar::Text && text == value =>
+        {
             Kind::Scalar { text, value: if value.is_empty() { Scalar::Text } else { scalar } }
         }
         _ => Kind::Scalar { text: value.to_owned(), value: Scalar::Text },

@@ -274,13 +274,15 @@ pub struct Variant {
     pub label: Option<String>,
     /// What changes, by service.
     pub services: IndexMap<String, Override>,
-    /// Whether and how many spans a sampled request makes. Absent: learned from the spans that arrive.
+    /// How many spans a sampled request makes. Absent: none for the baseline, else learned from the spans that arrive.
     pub spans_per_request: Option<f64>,
-    /// Share of the requests whose spans are wanted: the load generator sets the sampled flag on exactly these.
+    /// Share of the requests whose spans are wanted: the load generator sets the
+    /// sampled flag on exactly these. Absent: all of them.
     pub sampled: Option<Ratio>,
 }
 
-/// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args` are appended.
+/// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args` are
+/// appended, everything else replaces.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Override {
@@ -300,7 +302,8 @@ pub struct Override {
     pub limits: Option<Limits>,
 }
 
-/// What is asked of the service, and how often. Exactly one of `rate` (open loop) and `connections` alone (closed loop) decides the pacing.
+/// What is asked of the service, and how often: at a `rate` (open loop), or, without one, as fast as its `connections`
+/// get their answers (closed loop).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Load {

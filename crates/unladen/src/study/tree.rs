@@ -144,25 +144,6 @@ impl Node {
             _ => place.clone(),
         }
     }
-
-    /// The same as JSON, scalars by their YAML type: what a JSON Schema validator sees of the file.
-    pub(super) fn to_json(&self) -> serde_json::Value {
-        match &self.kind {
-            Kind::Scalar { text, value } => match value {
-                Scalar::Null => serde_json::Value::Null,
-                Scalar::Bool(value) => (*value).into(),
-                Scalar::Whole(value) => match (i64::try_from(*value), u64::try_from(*value)) {
-                    (Ok(number), _) => number.into(),
-                    (_, Ok(number)) => number.into(),
-                    _ => text.clone().into(),
-                },
-                Scalar::Float(value) => (*value).into(),
-                Scalar::Text => text.clone().into(),
-            },
-            Kind::List(items) => items.iter().map(Node::to_json).collect(),
-            Kind::Keys(entries) => entries.iter().map(|entry| (entry.key.clone(), entry.node.to_json())).collect(),
-        }
-    }
 }
 
 /// What a node is, in words for the end of "…, found".

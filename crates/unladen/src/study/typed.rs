@@ -33,7 +33,14 @@ pub(super) fn study(tree: &Node) -> Result<Study, Vec<Problem>> {
             let explained = problems.iter().any(|known: &Problem| known.path == problem.path);
             if missing && !explained {
                 // It is missing under its parent's key, not at the first of its neighbours.
-                problems.push(Problem { place: Some(tree.place_of(&problem.path)), ..*problem });
+                let place = Some(tree.place_of(&problem.path));
+                if problem.path.is_root() {
+                    let lacking = schema::required_keys().filter(|key| tree.get(key).is_none());
+                    let kinds = lacking.map(|key| ProblemKind::MissingKey { key });
+                    problems.extend(kinds.map(|kind| Problem { path: KeyPath::default(), place: place.clone(), kind }));
+                } else {
+                    problems.push(Problem { place, ..*problem });
+                }
             } else if !missing {
                 problems.push(*problem);
             }

@@ -194,7 +194,9 @@ macro_rules! quantity {
     };
 }
 
-quantity!(Time, "string", "^[0-9.]+ ?(ns|us|µs|ms|s|m|min|h)$", "a time such as `250ms`, `2s`, `1m` or `1h`", |_| None);
+quantity!(Time, "string", "^[0-9.]+ ?(ns|us|µs|ms|s|m|min|h)$", "a time such as `250ms`, `2s`, `1m` or `1h`", |_| {
+    None
+});
 quantity!(Ratio, ["string", "number"], "^[0-9.]+ ?%?$", "a share such as `10%` or `0.1`", |number| (number >= 0.0)
     .then_some(Ratio(number)));
 quantity!(

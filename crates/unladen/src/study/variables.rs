@@ -26,7 +26,7 @@ use super::guess::{Guess, guess};
 pub const SINKS: [&str; 2] = ["otlp_grpc", "otlp_http"];
 
 /// Bounds on what variables within variables may grow to: replacements made, and bytes of the result.
-const MAX_REPLACEMENTS: usize = 10_000;
+const MAX_REPLACEMENTS: usize = 1_000;
 const MAX_LENGTH: usize = 1 << 20;
 
 /// One `${…}`.
@@ -137,7 +137,9 @@ pub enum VariableError {
     #[error("the variables in this text stand for more than {MAX_REPLACEMENTS} replacements or 1 MiB; write it out")]
     TooLong,
     /// Not in unladen's environment.
-    #[error("the environment variable `{name}` isn't set; set it before starting unladen, or write `${{env.{name}:-default}}`")]
+    #[error(
+        "the environment variable `{name}` isn't set; set it before starting unladen, or write `${{env.{name}:-default}}`"
+    )]
     Unset {
         /// Name.
         name: String,
@@ -151,7 +153,9 @@ pub enum VariableError {
         why: &'static str,
     },
     /// A replica that the service doesn't have.
-    #[error("`${{port.{service}.{replica}}}` is the port of a replica that isn't there: `{service}` has {replicas}, counted from 0")]
+    #[error(
+        "`${{port.{service}.{replica}}}` is the port of a replica that isn't there: `{service}` has {replicas}, counted from 0"
+    )]
     NoSuchReplica {
         /// Service.
         service: String,
@@ -370,7 +374,8 @@ fn reference(text: &str) -> Result<Reference, VariableError> {
         ("var", _) => Err(malformed("${var.NAME}")),
         ("port", name) => {
             let (name, replica) = name.split_once('.').map_or((name, None), |(name, replica)| (name, Some(replica)));
-            let replica = replica.map(|digits| digits.parse().map_err(|_| malformed("${port.NAME.REPLICA}"))).transpose()?;
+            let replica =
+                replica.map(|digits| digits.parse().map_err(|_| malformed("${port.NAME.REPLICA}"))).transpose()?;
             if is_name(name) {
                 Ok(Reference::Port { name: name.to_owned(), replica })
             } else {

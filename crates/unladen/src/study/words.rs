@@ -4,6 +4,8 @@
 //! a shell could do (pipes, redirections, `$HOME`, `~`) is refused with the way to say it here, instead of being handed
 //! to the program as text. `${…}` is one piece whatever stands in it: its value never splits a word.
 
+use super::mask;
+
 /// A command line that cannot be split.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WordsError {
@@ -22,13 +24,17 @@ pub enum WordsError {
     #[error("the command ends in a backslash; remove it, or write `\\\\` for the character itself")]
     EndsInBackslash,
     /// Something that only a shell does.
-    #[error("`{text}` needs a shell, and none runs; put it in quotes if the program is to get it as it is, else write `sh -c '…'`")]
+    #[error(
+        "`{text}` needs a shell, and none runs; put it in quotes if the program is to get it as it is, else write `sh -c '…'`"
+    )]
     NeedsShell {
         /// The character or word.
         text: String,
     },
     /// `$NAME`.
-    #[error("`${name}` isn't filled in, as no shell runs; write `${{env.{name}}}`, or '${name}' in quotes for the text itself")]
+    #[error(
+        "`${name}` isn't filled in, as no shell runs; write `${{env.{name}}}`, or '${name}' in quotes for the text itself"
+    )]
     ShellVariable {
         /// Name of the variable.
         name: String,
@@ -60,7 +66,10 @@ pub struct CommandLine {
 pub fn split(line: &str) -> Result<Vec<String>, WordsError> {
     let parts = parse(line)?;
     match parts.assignments.first() {
-        Some((name, value)) => Err(WordsError::Assignment { assignment: format!("{name}={value}") }),
+        Some((name, value)) => {
+            let value = if mask::looks_secret(name) { mask::MASK } else { value };
+            Err(WordsError::Assignment { assignment: format!("{name}={value}") })
+        }
         None => Ok(parts.words),
     }
 }
@@ -151,7 +160,10 @@ impl Scanner {
                 '|' | '&' | ';' | '<' | '>' | '(' | ')' | '`' => {
                     return Err(WordsError::NeedsShell { text: character.to_string() });
                 }
-                '~' if word.text.is_empty() && all_bare && self.peek(1).is_none_or(|c| c == '/' || c.is_whitespace()) => {
+                '~' if word.text.is_empty()
+                    && all_bare
+                    && self.peek(1).is_none_or(|c| c == '/' || c.is_whitespace()) =>
+                {
                     return Err(WordsError::Tilde);
                 }
                 _ => {
@@ -273,6 +285,7 @@ mod tests {
             ("$HOME/bin/a", WordsError::ShellVariable { name: "HOME".to_owned() }),
             ("~/bin/a", WordsError::Tilde),
             ("A=1 b", WordsError::Assignment { assignment: "A=1".to_owned() }),
+            ("TOKEN=abc b", WordsError::Assignment { assignment: "TOKEN=***".to_owned() }),
         ] {
             assert_eq!(split(line), Err(error), "{line}");
         }

@@ -72,6 +72,10 @@ impl Serialize for Node {
                     (_, Ok(number)) => serializer.serialize_u64(number),
                     _ => serializer.serialize_f64(*number as f64),
                 },
+                // 500 rather than 500.0.
+                Scalar::Float(number) if number.fract() == 0.0 && number.abs() < 1e15 => {
+                    serializer.serialize_i64(*number as i64)
+                }
                 Scalar::Float(number) => serializer.serialize_f64(*number),
                 Scalar::Text => serializer.serialize_str(text),
             },

@@ -12,14 +12,14 @@ use super::problem::{Problem, ProblemKind};
 use super::tree::{Entry, Kind, Node, Origin, Place, Scalar};
 
 /// Values in all, those that aliases stand for among them.
-const MAX_EVENTS: usize = 50_000;
+const MAX_EVENTS: usize = 20_000;
 /// Bytes of text in all, likewise.
 const MAX_SCALAR_BYTES: usize = 4 << 20;
 /// Levels of nesting.
 const MAX_DEPTH: usize = 40;
 
 /// The tree of one document.
-pub(super) fn parse(text: &str) -> Result<Node, Problem> {
+pub(super) fn parse(text: &str) -> Result<Node, Box<Problem>> {
     let options = serde_saphyr::options! {
         // `yes`, `no`, `on` and `off` are texts, as in YAML 1.2: they are common values of environment variables.
         strict_booleans: true,
@@ -36,12 +36,16 @@ pub(super) fn parse(text: &str) -> Result<Node, Problem> {
         },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_EVENTS },
     };
-    let raw: Spanned<Raw> = serde_saphyr::from_str_with_options(text, options).map_err(|error| refusal(&error, text))?;
+    let raw: Spanned<Raw> =
+        serde_saphyr::from_str_with_options(text, options).map_err(|error| refusal(&error, text))?;
     let root = node(raw, text);
     match root.kind {
         Kind::Keys(_) => Ok(root),
         _ if root.is_null() => Err(at(&Location::UNKNOWN, ProblemKind::Empty)),
-        _ => Err(Problem { path: KeyPath::default(), kind: ProblemKind::NotKeys { found: root.to_string() }, place: Some(root.place) }),
+        _ => {
+            let found = root.to_string();
+            Err(Problem::boxed(KeyPath::default(), Some(root.place), ProblemKind::NotKeys { found }))
+        }
     }
 }
 
@@ -130,12 +134,12 @@ fn place(location: &Location) -> Place {
     Place { line: known.then(|| location.line()), column: known.then(|| location.column()), origin: Origin::File }
 }
 
-fn at(location: &Location, kind: ProblemKind) -> Problem {
-    Problem { path: KeyPath::default(), place: Some(place(location)), kind }
+fn at(location: &Location, kind: ProblemKind) -> Box<Problem> {
+    Problem::boxed(KeyPath::default(), Some(place(location)), kind)
 }
 
 /// What the parser says, in words that help.
-fn refusal(error: &Error, source: &str) -> Problem {
+fn refusal(error: &Error, source: &str) -> Box<Problem> {
     let inner = match error.without_snippet() {
         Error::AliasError { error, .. } => error.as_ref(),
         other => other,
@@ -158,7 +162,23 @@ fn refusal(error: &Error, source: &str) -> Problem {
         Error::NullIntoString { .. } | Error::Unexpected { .. } => ProblemKind::OddKey,
         other => syntax(other, source, &location),
     };
-    at(&location, kind)
+    let mut problem = at(&location, kind);
+    if problem.kind == ProblemKind::Tab {
+        problem.place = indenting_tab(source, &location).or(problem.place);
+    }
+    problem
+}
+
+/// The first tab that indents a line at or below a place: the parser may stop a line early.
+fn indenting_tab(source: &str, from: &Location) -> Option<Place> {
+    let before = usize::try_from(from.line()).ok()?.saturating_sub(1);
+    let (index, line) = source.lines().enumerate().skip(before).find(|(_, line)| {
+        let indentation = &line[..line.len() - line.trim_start().len()];
+        indentation.contains('\t')
+    })?;
+    let column = line.chars().position(|c| c == '\t')?;
+    let (line, column) = (u64::try_from(index + 1).ok(), u64::try_from(column + 1).ok());
+    Some(Place { line, column, origin: Origin::File })
 }
 
 /// A syntax error with the remedy for the usual causes.
@@ -189,4 +209,45 @@ fn syntax(error: &Error, source: &str, location: &Location) -> ProblemKind {
         "look at this line and the one above it"
     };
     ProblemKind::Syntax { message, hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, path: &[&str]) -> (String, Scalar, Option<u64>, Option<u64>) {
+        let tree = parse(text).unwrap_or_else(|problem| panic!("{problem:?}"));
+        let node = path.iter().try_fold(&tree, |node, key| node.get(key)).expect("a node");
+        match &node.kind {
+            Kind::Scalar { text, value } => (text.clone(), *value, node.place.line, node.place.column),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn scalars_keep_what_is_written() {
+        let text = "é: 1.10\nb: 0x1F\nc: [yes, 007, '5']\nd: |\n  two\n  lines\ne:\nf: 1e999\n";
+        assert_eq!(shown(text, &["é"]), ("1.10".to_owned(), Scalar::Float(1.1), Some(1), Some(4)));
+        assert_eq!(shown(text, &["b"]), ("0x1F".to_owned(), Scalar::Whole(31), Some(2), Some(4)));
+        assert_eq!(shown(text, &["d"]).0, "two\nlines\n");
+        assert_eq!(shown(text, &["e"]).1, Scalar::Null);
+        assert_eq!(shown(text, &["f"]).0, "1e999");
+        let tree = parse(text).expect("a tree");
+        let Kind::List(items) = &tree.get("c").expect("a list").kind else { panic!("no list") };
+        let items: Vec<String> = items.iter().map(ToString::to_string).collect();
+        assert_eq!(items, ["the text `yes`", "the number `007`", "the text `5`"]);
+    }
+
+    #[test]
+    fn aliases_and_merges_stand_where_they_are_used() {
+        let text = "a: &x 0080\nb: *x\nc: &m {k: 1, l: 2}\nd:\n  <<: *m\n  l: 3\n";
+        assert_eq!(shown(text, &["b"]), ("0080".to_owned(), Scalar::Float(80.0), Some(2), Some(4)));
+        assert_eq!(shown(text, &["d", "k"]), ("1".to_owned(), Scalar::Whole(1), Some(5), Some(7)));
+        assert_eq!(shown(text, &["d", "l"]).1, Scalar::Whole(3));
+    }
+
+    #[test]
+    fn line_ends_of_any_kind() {
+        assert_eq!(shown("a: 1\r\nb: 2\r\n", &["b"]), ("2".to_owned(), Scalar::Whole(2), Some(2), Some(4)));
+    }
 }

@@ -42,7 +42,7 @@ fn otel() -> Arm {
     arm("otel", "OpenTelemetry", ArmKind::Variant)
 }
 
-/// Another backend of which the question is asked.
+/// What OpenTelemetry costs when every span is kept.
 fn costly() -> Arm {
     Arm { cpu: 1.18, memory: 9.0, latency: 1.12, spans: 4.0, ..otel() }
 }
@@ -161,4 +161,14 @@ fn a_study_that_was_killed() {
     let findings = judge(dir.path()).expect("the whole lines are enough");
     assert_eq!(findings.rounds, 11, "the last round lacks a run");
     check("killed", &findings, &[Format::Text]);
+}
+
+/// What `compare` on a busy laptop gives: no placebo, wide intervals, a label that is a whole command.
+#[test]
+fn a_noisy_host() {
+    let label = "java -javaagent:opentelemetry-javaagent.jar -Dotel.traces.exporter=otlp -jar petclinic.jar";
+    let mut sketch = Sketch { noise: 0.12, rounds: 8, rate: Some(400.0), ..Sketch::new("compare", "") };
+    sketch.arms.pop();
+    let sketch = sketch.with(Arm { name: "with", label, ..costly() });
+    check("noisy", &findings(&sketch), &[Format::Text, Format::Html]);
 }

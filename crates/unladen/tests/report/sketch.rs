@@ -219,6 +219,7 @@ impl Sketch {
             cpu_us_per_request: 14.0,
             unanswered: 0,
             seconds: (0..self.window_s + 2).map(second).collect(),
+            ..Outcome::default()
         }
     }
 

@@ -87,7 +87,13 @@ mod tests {
 
     #[test]
     fn load_stays_on_this_machine() {
-        for url in ["http://127.0.0.1:80/x", "http://localhost/", "https://[::1]:8443", "http://127.9.9.9", "http://a@LOCALHOST:1/"] {
+        for url in [
+            "http://127.0.0.1:80/x",
+            "http://localhost/",
+            "https://[::1]:8443",
+            "http://127.9.9.9",
+            "http://a@LOCALHOST:1/",
+        ] {
             assert_eq!(url_problem(url, false), None, "{url}");
         }
         for host in ["example.org", "10.0.0.1", "0.0.0.0", "localhost.example.org", "[::2]"] {
@@ -101,7 +107,17 @@ mod tests {
 
     #[test]
     fn urls_are_whole() {
-        for url in ["localhost:8080/x", "ftp://localhost/", "http://", "http:///x", "http://localhost:99999/", "http://localhost:0", "http://a b/", "/x", ""] {
+        for url in [
+            "localhost:8080/x",
+            "ftp://localhost/",
+            "http://",
+            "http:///x",
+            "http://localhost:99999/",
+            "http://localhost:0",
+            "http://a b/",
+            "/x",
+            "",
+        ] {
             assert!(matches!(url_problem(url, true), Some(ProblemKind::BadUrl { .. })), "{url}");
         }
     }

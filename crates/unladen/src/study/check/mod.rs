@@ -21,7 +21,7 @@ use super::variables::is_name;
 
 /// Everything that is wrong with a study; empty if nothing is.
 pub(super) fn check(study: &Study) -> Vec<Problem> {
-    let mut check = Check { study, problems: Vec::new(), faulty: Vec::new() };
+    let mut check = Check { study, problems: Vec::new(), faulty: Vec::new(), ports: references::Ports::default() };
     check.whole();
     check.services();
     check.variants();
@@ -37,6 +37,8 @@ struct Check<'a> {
     problems: Vec<Problem>,
     /// Variables whose value is wrong: what uses them need not be told of too.
     faulty: Vec<String>,
+    /// The ports that services are told of, and those that something asks for.
+    ports: references::Ports,
 }
 
 impl Check<'_> {
@@ -68,7 +70,12 @@ impl Check<'_> {
         self.range(top("rounds"), (1..=10_000).contains(&study.rounds), "from 1 to 10000", study.rounds);
         self.longer_than_zero(top("warmup"), study.warmup);
         self.longer_than_zero(top("window"), study.window);
-        self.range(top("margin"), study.margin.0 > 0.0 && study.margin.0 < 1.0, "between 0 % and 100 %", study.margin);
+        self.range(
+            top("margin"),
+            study.margin.0 > 0.0 && study.margin.0 < 1.0,
+            "more than 0 % and less than 100 %",
+            study.margin,
+        );
         if study.drain.limit.0 < study.drain.quiet.0 {
             let (limit, quiet) = (study.drain.limit.to_string(), study.drain.quiet.to_string());
             self.say(KeyPath::of(&["drain", "limit"]), ProblemKind::DrainLimitTooShort { limit, quiet });

@@ -111,7 +111,8 @@ impl Check<'_> {
             self.say(path.key("http"), kind);
         }
         if let Some(address) = ready.tcp.as_deref().and_then(|text| self.with_samples(text)) {
-            let port = address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
+            let port =
+                address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
             if !matches!(port, Some(Ok(1..))) {
                 self.say(path.key("tcp"), ProblemKind::BadTcp { found: address });
             }
