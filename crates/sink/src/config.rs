@@ -46,6 +46,49 @@ pub enum Attributes {
     All,
 }
 
+impl Attributes {
+    /// Whether an attribute is stored.
+    pub(crate) fn wants(self, key: &[u8]) -> bool {
+        match self {
+            Self::None => false,
+            Self::Few => is_telling(key),
+            Self::All => true,
+        }
+    }
+}
+
+/// Attributes that name the operation or its outcome, by OpenTelemetry's semantic conventions, old and new.
+fn is_telling(key: &[u8]) -> bool {
+    matches!(
+        key,
+        b"http.request.method"
+            | b"http.method"
+            | b"http.route"
+            | b"http.response.status_code"
+            | b"http.status_code"
+            | b"http.target"
+            | b"url.path"
+            | b"rpc.system"
+            | b"rpc.system.name"
+            | b"rpc.service"
+            | b"rpc.method"
+            | b"rpc.grpc.status_code"
+            | b"rpc.response.status_code"
+            | b"db.system"
+            | b"db.system.name"
+            | b"db.operation"
+            | b"db.operation.name"
+            | b"db.collection.name"
+            | b"messaging.system"
+            | b"messaging.operation"
+            | b"messaging.operation.type"
+            | b"messaging.destination.name"
+            | b"server.address"
+            | b"peer.service"
+            | b"error.type"
+    )
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {

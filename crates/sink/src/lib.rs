@@ -10,6 +10,7 @@ pub mod child;
 pub mod config;
 mod error;
 mod hub;
+mod json;
 pub mod ledger;
 mod listen;
 mod otlp;

@@ -59,12 +59,43 @@ pub(crate) enum RawAttributes<'a> {
 }
 
 impl RawAttributes<'_> {
-    /// Appends the wanted attributes as a JSON object; appends nothing and returns false if there are none.
-    pub(crate) fn write_json(&self, which: crate::config::Attributes, out: &mut Vec<u8>) -> bool {
+    /// Shows every attribute, in the order of the message: key, value. What cannot be decoded is left out.
+    #[inline]
+    pub(crate) fn visit(&self, visit: impl FnMut(&[u8], Value<'_>)) {
         match self {
-            RawAttributes::Otlp(span) => otlp::attributes::write_json(span, which, out),
+            RawAttributes::Otlp(span) => otlp::attributes::visit(span, visit),
         }
     }
+
+    /// Appends the wanted attributes as a JSON object; appends nothing and returns false if there are none.
+    #[cfg(test)]
+    pub(crate) fn write_json(&self, which: crate::config::Attributes, out: &mut Vec<u8>) -> bool {
+        let start = out.len();
+        self.visit(|key, value| {
+            if which.wants(key) {
+                crate::json::member(key, value, out.len() == start, out);
+            }
+        });
+        if out.len() > start {
+            out.push(b'}');
+        }
+        out.len() > start
+    }
+}
+
+/// The value of an attribute.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Value<'a> {
+    /// As it came: not necessarily UTF-8.
+    Text(&'a [u8]),
+    /// A whole number.
+    Whole(i64),
+    /// Any other number.
+    Real(f64),
+    /// True or false.
+    Truth(bool),
+    /// Lists, maps, bytes and nothing, as JSON text.
+    Json(&'a [u8]),
 }
 
 /// Side of a call that a span describes, as in OTLP.

@@ -62,12 +62,27 @@ fn statistics_have_no_clock_and_no_input() {
 
 #[test]
 fn run_computes_no_statistic() {
-    forbid("src/run", &["unladen_stats::estimate", "unladen_stats::verdict", "unladen_stats::rank", "crate::judge", "crate::report"]);
+    forbid(
+        "src/run",
+        &["unladen_stats::estimate", "unladen_stats::verdict", "unladen_stats::rank", "crate::judge", "crate::report"],
+    );
 }
 
 #[test]
 fn judge_starts_no_process_and_reads_no_clock() {
-    forbid("src/judge", &["std::process", "Instant::now", "SystemTime::now", "Timestamp::now", "crate::run", "crate::report", "crate::subject", "crate::probe"]);
+    forbid(
+        "src/judge",
+        &[
+            "std::process",
+            "Instant::now",
+            "SystemTime::now",
+            "Timestamp::now",
+            "crate::run",
+            "crate::report",
+            "crate::subject",
+            "crate::probe",
+        ],
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use crate::account::UNKNOWN_SERVICE;
 use crate::config::Attributes;
+use crate::json;
 use crate::span::{Protocol, Source, Span};
 
 /// A column of strings of which few differ: each is kept once and rows hold its number.
@@ -124,7 +125,18 @@ impl Rows {
         self.arrival_ns.push(arrival_ns);
         self.size.push(i32::try_from(span.size).unwrap_or(i32::MAX));
         self.request.push(request.map(|index| index as i64));
-        let any = span.attributes.write_json(which, &mut self.attributes);
+        let start = self.attributes.len();
+        if which != Attributes::None {
+            span.attributes.visit(|key, value| {
+                if which.wants(key) {
+                    json::member(key, value, self.attributes.len() == start, &mut self.attributes);
+                }
+            });
+        }
+        let any = self.attributes.len() > start;
+        if any {
+            self.attributes.push(b'}');
+        }
         self.attributes_end.push(any.then_some(self.attributes.len()));
     }
 }

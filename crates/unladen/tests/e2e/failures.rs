@@ -56,7 +56,10 @@ fn a_program_that_is_not_there_is_named() {
 #[test]
 fn a_service_that_dies_in_the_run_stops_the_study() {
     let _turn = measuring();
-    let scratch = Scratch::with(&demo_study("dies-in-run", "  mortal:\n    services: {consumer: {args: [--die-after-s, '1.2']}}\n"));
+    let scratch = Scratch::with(&demo_study(
+        "dies-in-run",
+        "  mortal:\n    services: {consumer: {args: [--die-after-s, '1.2']}}\n",
+    ));
     scratch.run(&[]).ends_with(2).complains(&["consumer", "ended during the run", "--resume"]);
     // The void run is on record, and the folder can be judged.
     let journal = fs::read_to_string(scratch.path("out/journal.jsonl")).expect("a journal");
@@ -94,7 +97,9 @@ fn a_port_in_use_is_told_before_anything_starts() {
 
 #[test]
 fn a_study_that_cannot_be_read_names_file_line_and_remedy() {
-    let scratch = Scratch::with("study: x\nservices:\n  app: {command: [sleep, '1'], redy: {}}\nvariants: {baseline: {}}\nload: {url: 'http://127.0.0.1:1/'}\n");
+    let scratch = Scratch::with(
+        "study: x\nservices:\n  app: {command: [sleep, '1'], redy: {}}\nvariants: {baseline: {}}\nload: {url: 'http://127.0.0.1:1/'}\n",
+    );
     scratch.run(&[]).ends_with(2).complains(&["study.yaml:3", "redy", "ready"]);
     scratch.write("study.yaml", "study: [x\n");
     scratch.run(&[]).ends_with(2).complains(&["study.yaml:"]);

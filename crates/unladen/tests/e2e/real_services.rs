@@ -64,7 +64,24 @@ fn nginx_pays_for_its_access_log() {
 
     // What it printed can be saved and run again.
     let study = scratch
-        .unladen(&["compare", "--url", &format!("http://127.0.0.1:{port}/"), "--rate", "500", "--baseline", &command("off.conf"), "--variant", &format!("on={}", command("on.conf")), "--print-study", "--rounds", "1", "--window", "500ms", "--warmup", "100ms"])
+        .unladen(&[
+            "compare",
+            "--url",
+            &format!("http://127.0.0.1:{port}/"),
+            "--rate",
+            "500",
+            "--baseline",
+            &command("off.conf"),
+            "--variant",
+            &format!("on={}", command("on.conf")),
+            "--print-study",
+            "--rounds",
+            "1",
+            "--window",
+            "500ms",
+            "--warmup",
+            "100ms",
+        ])
         .ends_with(0)
         .out;
     scratch.write("study.yaml", &study);

@@ -15,10 +15,11 @@ const HOLD_MIB: f64 = 50.0;
 
 /// Differences of the rounds, smallest and largest.
 fn range(finding: &Finding) -> (f64, f64) {
-    finding.rounds.iter().map(|round| round.value - round.baseline).fold(
-        (f64::INFINITY, f64::NEG_INFINITY),
-        |(low, high), difference| (low.min(difference), high.max(difference)),
-    )
+    finding
+        .rounds
+        .iter()
+        .map(|round| round.value - round.baseline)
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), difference| (low.min(difference), high.max(difference)))
 }
 
 #[test]
@@ -37,7 +38,10 @@ fn known_cost_comes_back() {
     for (metric, truth) in [("cpu_per_request", BURN_US), ("rss", HOLD_MIB)] {
         let heavy = finding(&findings, "heavy", metric);
         let (low, high) = range(heavy);
-        println!("{metric}: {truth} was put in, found {:?} [{:?}, {:?}], range of the rounds {low} to {high}", heavy.difference, heavy.difference_low, heavy.difference_high);
+        println!(
+            "{metric}: {truth} was put in, found {:?} [{:?}, {:?}], range of the rounds {low} to {high}",
+            heavy.difference, heavy.difference_low, heavy.difference_high
+        );
         assert!(low <= truth && truth <= high, "{metric}: {truth} is outside of {low} to {high}");
         assert_eq!(heavy.verdict, "costs", "{metric}");
     }
