@@ -3,25 +3,34 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::Notify;
 
 use crate::account::{Accounts, Booked};
 use crate::body::Budget;
 use crate::config::Config;
 use crate::span::{Batch, Protocol};
-use crate::store::{self, Store};
+use crate::store::{Room, Store, Unstored};
 use crate::summary::Summary;
 use crate::wire::WireError;
 
 /// Bodies of all connections at once, as multiples of the largest message.
 const BODIES: usize = 16;
 
+/// Step in which rows that wait to become durable are looked at.
+const COMMIT_STEP: Duration = Duration::from_millis(5);
+
 /// Shared by all connections; they live on one thread.
 #[derive(Debug)]
 pub(crate) struct Hub {
     accounts: RefCell<Accounts>,
-    /// `None` once the sink is closed.
+    /// `None` once the sink is closed, or if spans are only counted.
     store: RefCell<Option<Store>>,
+    stores: bool,
+    is_closed: Cell<bool>,
+    /// Told when rows wait to become durable.
+    uncommitted: Notify,
     budget: Rc<Budget>,
     max_message: usize,
     last_span: Cell<Instant>,
@@ -41,16 +50,30 @@ pub(crate) struct Accepted {
 pub(crate) enum Refused {
     /// It will never be taken.
     Undecodable(WireError),
+    /// The store is behind or cannot write for the moment: it may pass later.
+    Busy,
     /// The sink ends, because it was told to or because its store has failed.
     Closed,
 }
 
+impl From<Unstored> for Refused {
+    fn from(unstored: Unstored) -> Self {
+        match unstored {
+            Unstored::Busy => Self::Busy,
+            Unstored::Gone => Self::Closed,
+        }
+    }
+}
+
 impl Hub {
-    /// Empty accounts before a running store.
-    pub(crate) fn new(config: &Config, store: Store) -> Self {
+    /// Empty accounts before a running store; without one, spans are only counted.
+    pub(crate) fn new(config: &Config, store: Option<Store>) -> Self {
         Self {
             accounts: RefCell::new(Accounts::new(config.requests)),
-            store: RefCell::new(Some(store)),
+            stores: store.is_some(),
+            store: RefCell::new(store),
+            is_closed: Cell::new(false),
+            uncommitted: Notify::new(),
             budget: Budget::new(config.max_message.saturating_mul(BODIES)),
             max_message: config.max_message,
             last_span: Cell::new(Instant::now()),
@@ -87,11 +110,32 @@ impl Hub {
     ) -> Result<Accepted, Refused> {
         let arrival = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         let arrival_ns = i64::try_from(arrival).unwrap_or(i64::MAX);
-        let queue = self.store.borrow().as_ref().map(Store::queue).ok_or(Refused::Closed)?;
-        let room = store::room(queue).await.map_err(|store::StoreFailed| Refused::Closed)?;
-        // From here to the end nothing waits, so a request is never half booked.
+        let store = self.store.borrow().as_ref().map(Store::handle);
+        let room = match &store {
+            Some(store) => Some(store.room().await?),
+            None => None,
+        };
+        let (accepted, rows) = self.book(protocol, message, decode, arrival_ns, room)?;
+        if let Some(store) = store {
+            store.durable(rows).await?;
+        }
+        Ok(accepted)
+    }
+
+    /// Waits for nothing, so a request is never half booked. Also gives the number of rows so far.
+    fn book(
+        &self,
+        protocol: Protocol,
+        message: &[u8],
+        decode: fn(&[u8]) -> Result<Batch<'_>, WireError>,
+        arrival_ns: i64,
+        room: Option<Room>,
+    ) -> Result<(Accepted, u64), Refused> {
         let mut store = self.store.borrow_mut();
-        let store = store.as_mut().ok_or(Refused::Closed)?;
+        let mut store = store.as_mut();
+        if self.is_closed.get() || self.stores != store.is_some() {
+            return Err(Refused::Closed);
+        }
         let mut accounts = self.accounts.borrow_mut();
         let batch = decode(message).map_err(|error| {
             accounts.undecodable();
@@ -100,34 +144,67 @@ impl Hub {
         accounts.rejected(batch.rejected);
         for span in &batch.spans {
             let source = &batch.sources[span.source as usize];
-            if let Booked::New { request } = accounts.span(protocol, source, span) {
+            if let Booked::New { request } = accounts.span(protocol, source, span)
+                && let Some(store) = &mut store
+            {
                 store.push(span, source, request, protocol, arrival_ns);
             }
         }
         if !batch.spans.is_empty() {
             self.last_span.set(Instant::now());
         }
-        store.flush_if_full(room);
-        Ok(Accepted { rejected: batch.rejected, reason: batch.reason })
+        let mut rows = 0;
+        if let Some(store) = store {
+            store.commit(room);
+            rows = store.rows();
+            if store.has_uncommitted() {
+                self.uncommitted.notify_one();
+            }
+        }
+        Ok((Accepted { rejected: batch.rejected, reason: batch.reason }, rows))
+    }
+
+    /// Commits rows that wait to become durable, as long as the sink lives.
+    pub(crate) async fn keep_committing(&self) {
+        let Some(mut progress) = self.store.borrow().as_ref().map(Store::handle) else { return };
+        loop {
+            self.uncommitted.notified().await;
+            while self.commit() {
+                tokio::select! {
+                    () = tokio::time::sleep(COMMIT_STEP) => {}
+                    () = progress.progress() => {}
+                }
+            }
+        }
+    }
+
+    /// Whether rows still wait.
+    fn commit(&self) -> bool {
+        self.store.borrow_mut().as_mut().is_some_and(|store| {
+            store.commit(None);
+            store.has_uncommitted()
+        })
     }
 
     /// Hands rows that have waited for long to the store; false if the store has failed.
     pub(crate) fn flush(&self) -> bool {
-        self.store.borrow_mut().as_mut().is_some_and(|store| {
-            store.flush_if_old();
-            !store.failed()
+        self.store.borrow_mut().as_mut().is_none_or(|store| {
+            store.commit(None);
+            !store.has_failed()
         })
     }
 
     /// Spans received and saved so far, and milliseconds since the last span.
     pub(crate) fn progress(&self) -> (u64, u64, u64) {
         let quiet = u64::try_from(self.last_span.get().elapsed().as_millis()).unwrap_or(u64::MAX);
-        let saved = self.store.borrow().as_ref().map_or(0, Store::saved);
-        (self.accounts.borrow().received(), saved, quiet)
+        let accounts = self.accounts.borrow();
+        let saved = self.store.borrow().as_ref().map_or_else(|| accounts.saved(), Store::saved);
+        (accounts.received(), saved, quiet)
     }
 
-    /// Takes no more spans; the final accounts, and the store to be finished.
-    pub(crate) fn close(&self) -> Option<(Summary, Store)> {
-        self.store.take().map(|store| (self.accounts.borrow().summary(), store))
+    /// Takes no more spans; the final accounts, and the store to be finished if there is one.
+    pub(crate) fn close(&self) -> (Summary, Option<Store>) {
+        self.is_closed.set(true);
+        (self.accounts.borrow().summary(), self.store.take())
     }
 }

@@ -23,3 +23,4 @@ mod wire;
 
 pub use error::SinkError;
 pub use server::run;
+pub use store::{Recovered, recover};

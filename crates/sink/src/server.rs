@@ -54,8 +54,10 @@ async fn serve(
     if listeners.is_empty() {
         return Err(SinkError::NothingToListenOn);
     }
-    let store = Store::start(&config.out, config.attributes)?;
+    let store = if config.store { Some(Store::start(config)?) } else { None };
     let hub = Rc::new(Hub::new(config, store));
+    let committing = Rc::clone(&hub);
+    tokio::task::spawn_local(async move { committing.keep_committing().await });
     let (stopping, stopped) = watch::channel(false);
     let connections = Connections::new(Rc::clone(&hub), stopped);
     for (listener, protocol) in listeners {
@@ -76,8 +78,11 @@ async fn serve(
     while connections.open() > 0 && Instant::now() < deadline {
         sleep(GRACE_STEP).await;
     }
-    let (summary, store) = hub.close().ok_or(SinkError::StoreDied)?;
-    let summary = Summary { stored_bytes: store.finish().await?, ..summary };
+    let (mut summary, store) = hub.close();
+    if let Some(store) = store {
+        summary.stored_bytes = store.finish().await?;
+    }
+    fs::create_dir_all(&config.out).map_err(SinkError::folder(&config.out))?;
     write_summary(&config.out, &summary)?;
     events(Event::Done(Box::new(summary.clone())));
     Ok(summary)

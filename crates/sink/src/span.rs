@@ -56,6 +56,8 @@ pub(crate) struct Span<'a> {
 pub(crate) enum RawAttributes<'a> {
     /// The `Span` message of OTLP that has them.
     Otlp(&'a [u8]),
+    /// As the store's log has them.
+    Logged(&'a [u8]),
 }
 
 impl RawAttributes<'_> {
@@ -64,6 +66,7 @@ impl RawAttributes<'_> {
     pub(crate) fn visit(&self, visit: impl FnMut(&[u8], Value<'_>)) {
         match self {
             RawAttributes::Otlp(span) => otlp::attributes::visit(span, visit),
+            RawAttributes::Logged(attributes) => crate::store::log::visit(attributes, visit),
         }
     }
 
@@ -118,6 +121,9 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// All of them, by discriminant.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Unspecified, Self::Internal, Self::Server, Self::Client, Self::Producer, Self::Consumer];
     /// Names in the store, by discriminant.
     pub(crate) const NAMES: [&str; 6] = ["unspecified", "internal", "server", "client", "producer", "consumer"];
 }
@@ -136,6 +142,8 @@ pub(crate) enum Status {
 }
 
 impl Status {
+    /// All of them, by discriminant.
+    pub(crate) const ALL: [Self; 3] = [Self::Unset, Self::Ok, Self::Error];
     /// Names in the store, by discriminant.
     pub(crate) const NAMES: [&str; 3] = ["unset", "ok", "error"];
 }
@@ -151,6 +159,8 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
+    /// All of them, by discriminant.
+    pub(crate) const ALL: [Self; 2] = [Self::OtlpGrpc, Self::OtlpHttp];
     /// Names in the store, the summary and the configuration, by discriminant.
     pub(crate) const NAMES: [&str; 2] = ["otlp_grpc", "otlp_http"];
 

@@ -64,6 +64,11 @@ impl Accounts {
         self.received
     }
 
+    /// Distinct spans.
+    pub(crate) fn saved(&self) -> u64 {
+        self.saved
+    }
+
     /// Books the bytes of a body, before decompression.
     pub(crate) fn body(&mut self, bytes: usize) {
         self.bytes += bytes as u64;

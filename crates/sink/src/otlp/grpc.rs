@@ -71,6 +71,7 @@ async fn call(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failure>
         Err(Refused::Undecodable(error)) => {
             Err((Code::InvalidArgument, format!("this is no ExportTraceServiceRequest: {error}")))
         }
+        Err(Refused::Busy) => Err((Code::Unavailable, "the store is behind; try again".into())),
         Err(Refused::Closed) => Err((Code::Unavailable, "the sink is closing".into())),
     }
 }

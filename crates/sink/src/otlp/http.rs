@@ -80,6 +80,10 @@ async fn export(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failur
             let message = format!("this is no ExportTraceServiceRequest: {error}");
             Err(Failure::new(StatusCode::BAD_REQUEST, Code::InvalidArgument, message))
         }
+        Err(Refused::Busy) => {
+            let message = "the store is behind; try again";
+            Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, message))
+        }
         Err(Refused::Closed) => {
             let message = "the sink is closing";
             Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, message))

@@ -26,10 +26,10 @@ fn sink_process() {
 }
 
 /// A sink process that does not outlive its test.
-struct Process(Child);
+pub(crate) struct Process(Child);
 
 impl Process {
-    fn start(config_line: &str) -> (Self, ChildStdin) {
+    pub(crate) fn start(config_line: &str) -> (Self, ChildStdin) {
         let mut child = Command::new(std::env::current_exe().expect("this executable"))
             .args(["child::sink_process", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
             .env(ROLE, "1")
@@ -44,10 +44,16 @@ impl Process {
     }
 
     /// Its events, one by one; the test harness of the child prints lines of its own, which are left out.
-    fn events(&mut self) -> impl Iterator<Item = Event> + use<> {
+    pub(crate) fn events(&mut self) -> impl Iterator<Item = Event> + use<> {
         let lines = BufReader::new(self.0.stdout.take().expect("piped")).lines();
         // The harness does not end its last line before the child's first.
         lines.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line[line.find('{')?..]).ok())
+    }
+
+    /// kill -9.
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().expect("it lives");
+        self.0.wait().expect("it ends");
     }
 
     /// Exit code and standard error.
