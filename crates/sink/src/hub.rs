@@ -142,6 +142,7 @@ impl Hub {
             Refused::Undecodable(error)
         })?;
         accounts.rejected(batch.rejected);
+        accounts.foresee(&batch.spans);
         for span in &batch.spans {
             let source = &batch.sources[span.source as usize];
             if let Booked::New { request } = accounts.span(protocol, source, span)

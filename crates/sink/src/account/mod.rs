@@ -84,6 +84,12 @@ impl Accounts {
         self.undecodable += 1;
     }
 
+    /// Prepares for these spans, which are booked next.
+    pub(crate) fn foresee(&self, spans: &[Span<'_>]) {
+        let index = |span: &Span<'_>| self.requests.and_then(|requests| requests.index(&span.trace_id));
+        self.seen.foresee(spans.iter().map(|span| (index(span), &span.trace_id, span.span_id)));
+    }
+
     /// Books a span.
     pub(crate) fn span(&mut self, protocol: Protocol, source: &Source<'_>, span: &Span<'_>) -> Booked {
         self.received += 1;
