@@ -38,6 +38,7 @@ func main() {
 		BuildInfo: component.BuildInfo{Command: "otelcol", Description: "bench peer", Version: "0.155.0"},
 		Factories: factories,
 		ConfigProviderSettings: otelcol.ConfigProviderSettings{ResolverSettings: confmap.ResolverSettings{
+			DefaultScheme:     "file",
 			ProviderFactories: []confmap.ProviderFactory{fileprovider.NewFactory()},
 		}},
 	}

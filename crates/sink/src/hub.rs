@@ -141,14 +141,12 @@ impl Hub {
             accounts.undecodable();
             Refused::Undecodable(error)
         })?;
-        accounts.rejected(batch.rejected);
-        accounts.foresee(&batch.spans);
-        for span in &batch.spans {
-            let source = &batch.sources[span.source as usize];
-            if let Booked::New { request } = accounts.span(protocol, source, span)
-                && let Some(store) = &mut store
-            {
-                store.push(span, source, request, protocol, arrival_ns);
+        accounts.batch(protocol, &batch);
+        if let Some(store) = &mut store {
+            for (span, booked) in batch.spans.iter().zip(accounts.booked()) {
+                if let Booked::New { request } = booked {
+                    store.push(span, &batch.sources[span.source as usize], *request, protocol, arrival_ns);
+                }
             }
         }
         if !batch.spans.is_empty() {

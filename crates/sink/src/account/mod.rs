@@ -7,7 +7,7 @@ mod seen;
 use std::collections::BTreeMap;
 
 use crate::config::Requests;
-use crate::span::{Protocol, Source, Span};
+use crate::span::{Batch, Protocol};
 use crate::summary::Summary;
 use operations::Operations;
 pub(crate) use operations::UNKNOWN_SERVICE;
@@ -39,6 +39,8 @@ pub(crate) struct Accounts {
     by_protocol: [u64; Protocol::NAMES.len()],
     operations: Operations,
     seen: Seen,
+    booked: Vec<Booked>,
+    foreseen: Vec<(Option<u64>, u64)>,
 }
 
 impl Accounts {
@@ -56,6 +58,8 @@ impl Accounts {
             by_protocol: Default::default(),
             operations: Operations::default(),
             seen: Seen::default(),
+            booked: Vec::new(),
+            foreseen: Vec::new(),
         }
     }
 
@@ -74,41 +78,43 @@ impl Accounts {
         self.bytes += bytes as u64;
     }
 
-    /// Books spans that can never be stored.
-    pub(crate) fn rejected(&mut self, spans: u64) {
-        self.rejected += spans;
-    }
-
     /// Books a request that cannot be decoded.
     pub(crate) fn undecodable(&mut self) {
         self.undecodable += 1;
     }
 
-    /// Prepares for these spans, which are booked next.
-    pub(crate) fn foresee(&self, spans: &[Span<'_>]) {
-        let index = |span: &Span<'_>| self.requests.and_then(|requests| requests.index(&span.trace_id));
-        self.seen.foresee(spans.iter().map(|span| (index(span), &span.trace_id, span.span_id)));
+    /// Books a batch; what became of each span is in [`Accounts::booked`].
+    pub(crate) fn batch(&mut self, protocol: Protocol, batch: &Batch<'_>) {
+        self.rejected += batch.rejected;
+        self.received += batch.spans.len() as u64;
+        self.by_protocol[protocol as usize] += batch.spans.len() as u64;
+        self.foreseen.clear();
+        for span in &batch.spans {
+            let request = self.requests.and_then(|requests| requests.index(&span.trace_id));
+            self.foreseen.push((request, self.seen.foresee(request, &span.trace_id, span.span_id)));
+        }
+        self.booked.clear();
+        for (position, span) in batch.spans.iter().enumerate() {
+            let (request, mark) = self.foreseen[position];
+            let is_new = match request {
+                Some(index) => self.seen.of_request(index, mark),
+                None => self.seen.of_trace(&span.trace_id, mark),
+            };
+            if is_new {
+                self.saved += 1;
+                self.foreign += u64::from(self.requests.is_some() && request.is_none());
+                self.operations.book(batch.sources[span.source as usize].service, span.operation, span.duration_ns);
+                self.booked.push(Booked::New { request });
+            } else {
+                self.duplicates += 1;
+                self.booked.push(Booked::Duplicate);
+            }
+        }
     }
 
-    /// Books a span.
-    pub(crate) fn span(&mut self, protocol: Protocol, source: &Source<'_>, span: &Span<'_>) -> Booked {
-        self.received += 1;
-        self.by_protocol[protocol as usize] += 1;
-        let request = self.requests.and_then(|requests| requests.index(&span.trace_id));
-        let new = match request {
-            Some(index) => self.seen.of_request(index, span.span_id),
-            None => self.seen.of_trace(span.trace_id, span.span_id),
-        };
-        if !new {
-            self.duplicates += 1;
-            return Booked::Duplicate;
-        }
-        self.saved += 1;
-        if self.requests.is_some() && request.is_none() {
-            self.foreign += 1;
-        }
-        self.operations.book(source.service, span.operation, span.duration_ns);
-        Booked::New { request }
+    /// What became of the spans of the last batch.
+    pub(crate) fn booked(&self) -> &[Booked] {
+        &self.booked
     }
 
     /// Everything counted; `stored_bytes` is left to the store.

@@ -12,8 +12,8 @@ use crate::requests::{mix, run_lengths};
 const PAGE_BITS: u32 = 10;
 /// Parts of the table that grow on their own, so that growing never takes much memory at once.
 const SHARD_BITS: u32 = 8;
-/// Entries of a part at first.
-const SHARD: usize = 64;
+/// Buckets of a part at first.
+const BUCKETS: usize = 8;
 /// Salt of spans of a request, of spans of any other trace, of such traces themselves.
 const OF_REQUEST: u64 = 0x6c62_272e_07bb_0142;
 const OF_TRACE: u64 = 0x62b8_2175_6295_c58d;
@@ -31,18 +31,22 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Fetches what will be looked at for these spans. Looks one after the other would each wait for the memory; these
-    /// need not, as none depends on another.
-    pub(crate) fn foresee<'a>(&self, spans: impl Iterator<Item = (Option<u64>, &'a [u8; 16], [u8; 8])>) {
-        let touched = spans.fold(0, |touched, (request, trace_id, span_id)| {
-            touched ^ self.marks.touch(mark(request, trace_id, span_id))
-        });
-        std::hint::black_box(touched);
+    /// Prepares a look: the span's mark, and what it lies in is fetched. Looks one after the other would each wait for the
+    /// memory; these need not, as none depends on another.
+    #[inline]
+    pub(crate) fn foresee(&self, request: Option<u64>, trace_id: &[u8; 16], span_id: [u8; 8]) -> u64 {
+        let mark = mark(request, trace_id, span_id);
+        self.marks.touch(mark);
+        if request.is_none() {
+            self.marks.touch(trace_mark(TRACE, trace_id));
+        }
+        mark
     }
 
-    /// Notes a span of a request of the load; false if it was there before.
-    pub(crate) fn of_request(&mut self, index: u64, span_id: [u8; 8]) -> bool {
-        if !self.marks.insert(mark(Some(index), &[0; 16], span_id)) {
+    /// Notes a span of a request of the load; false if it was there before. `mark` is from [`Seen::foresee`].
+    #[inline]
+    pub(crate) fn of_request(&mut self, index: u64, mark: u64) -> bool {
+        if !self.marks.insert(mark) {
             return false;
         }
         let page = self.counts.entry(index >> PAGE_BITS).or_insert_with(|| Box::new([0; 1 << PAGE_BITS]));
@@ -51,13 +55,14 @@ impl Seen {
         true
     }
 
-    /// Notes a span of any other trace; false if it was there before.
-    pub(crate) fn of_trace(&mut self, trace_id: [u8; 16], span_id: [u8; 8]) -> bool {
-        let is_new = self.marks.insert(mark(None, &trace_id, span_id));
+    /// Notes a span of any other trace; false if it was there before. `mark` is from [`Seen::foresee`].
+    #[inline]
+    pub(crate) fn of_trace(&mut self, trace_id: &[u8; 16], mark: u64) -> bool {
+        let is_new = self.marks.insert(mark);
         // Spans of a trace often follow each other.
-        if is_new && (self.traces == 0 || self.last_trace != trace_id) {
-            self.last_trace = trace_id;
-            self.traces += u64::from(self.marks.insert(trace_mark(TRACE, &trace_id)));
+        if is_new && (self.traces == 0 || self.last_trace != *trace_id) {
+            self.last_trace = *trace_id;
+            self.traces += u64::from(self.marks.insert(trace_mark(TRACE, trace_id)));
         }
         is_new
     }
@@ -95,7 +100,7 @@ fn trace_mark(salt: u64, trace_id: &[u8; 16]) -> u64 {
     mix(mix((id >> 64) as u64 ^ salt) ^ id as u64)
 }
 
-/// A set of random numbers of 64 bits.
+/// A set of random numbers of 64 bits: buckets the size of a cache line, in the order of the numbers.
 #[derive(Debug)]
 struct Marks {
     shards: Vec<Shard>,
@@ -103,22 +108,29 @@ struct Marks {
 
 #[derive(Debug)]
 struct Shard {
-    /// 0 is an empty slot.
-    slots: Vec<u64>,
+    buckets: Vec<Bucket>,
     used: usize,
 }
 
+/// Filled from the front; 0 is an empty slot. What does not fit goes into the next one that has room.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(align(64))]
+struct Bucket([u64; SLOTS]);
+
+const SLOTS: usize = 8;
+
 impl Default for Marks {
     fn default() -> Self {
-        Self { shards: (0..1 << SHARD_BITS).map(|_| Shard { slots: vec![0; SHARD], used: 0 }).collect() }
+        let shard = || Shard { buckets: vec![Bucket::default(); BUCKETS], used: 0 };
+        Self { shards: (0..1 << SHARD_BITS).map(|_| shard()).collect() }
     }
 }
 
 impl Marks {
     #[inline]
-    fn touch(&self, mark: u64) -> u64 {
-        let slots = &self.shards[(mark >> (64 - SHARD_BITS)) as usize].slots;
-        slots[slot(mark, slots.len())]
+    fn touch(&self, mark: u64) {
+        let buckets = &self.shards[(mark >> (64 - SHARD_BITS)) as usize].buckets;
+        std::hint::black_box(buckets[place(mark, buckets.len())].0[0]);
     }
 
     /// False if it was there before.
@@ -126,18 +138,11 @@ impl Marks {
     fn insert(&mut self, mark: u64) -> bool {
         let mark = mark.max(1);
         let shard = &mut self.shards[(mark >> (64 - SHARD_BITS)) as usize];
-        let length = shard.slots.len();
-        let mut at = slot(mark, length);
-        loop {
-            match shard.slots[at] {
-                0 => break,
-                other if other == mark => return false,
-                _ => at = if at + 1 == length { 0 } else { at + 1 },
-            }
+        if !shard.insert(mark) {
+            return false;
         }
-        shard.slots[at] = mark;
         shard.used += 1;
-        if shard.used * 8 > length * 7 {
+        if shard.used * 8 > shard.buckets.len() * SLOTS * 7 {
             shard.grow();
         }
         true
@@ -145,22 +150,36 @@ impl Marks {
 }
 
 impl Shard {
-    fn grow(&mut self) {
-        let length = self.slots.len() * 3 / 2;
-        let old = std::mem::replace(&mut self.slots, vec![0; length]);
-        for mark in old.into_iter().filter(|mark| *mark != 0) {
-            let mut at = slot(mark, length);
-            while self.slots[at] != 0 {
-                at = if at + 1 == length { 0 } else { at + 1 };
+    #[inline]
+    fn insert(&mut self, mark: u64) -> bool {
+        let mut at = place(mark, self.buckets.len());
+        loop {
+            for slot in &mut self.buckets[at].0 {
+                if *slot == mark {
+                    return false;
+                }
+                if *slot == 0 {
+                    *slot = mark;
+                    return true;
+                }
             }
-            self.slots[at] = mark;
+            at = if at + 1 == self.buckets.len() { 0 } else { at + 1 };
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let length = self.buckets.len() * 3 / 2;
+        let old = std::mem::replace(&mut self.buckets, vec![Bucket::default(); length]);
+        for mark in old.iter().flat_map(|bucket| bucket.0).filter(|mark| *mark != 0) {
+            self.insert(mark);
         }
     }
 }
 
-/// Where a mark belongs among so many slots: the bits that do not choose the shard, scaled.
+/// Where a mark belongs among so many buckets: the bits that do not choose the shard, scaled.
 #[inline]
-fn slot(mark: u64, length: usize) -> usize {
+fn place(mark: u64, length: usize) -> usize {
     (u128::from(mark << SHARD_BITS) * length as u128 >> 64) as usize
 }
 
@@ -173,6 +192,16 @@ mod tests {
     use super::*;
     use crate::requests::MAX_INDEX;
 
+    fn of_request(seen: &mut Seen, index: u64, span_id: [u8; 8]) -> bool {
+        let mark = seen.foresee(Some(index), &[0; 16], span_id);
+        seen.of_request(index, mark)
+    }
+
+    fn of_trace(seen: &mut Seen, trace_id: [u8; 16], span_id: [u8; 8]) -> bool {
+        let mark = seen.foresee(None, &trace_id, span_id);
+        seen.of_trace(&trace_id, mark)
+    }
+
     proptest! {
         /// Against a plain set, with few enough ids that duplicates and neighbours are frequent.
         #[test]
@@ -184,10 +213,10 @@ mod tests {
                 let new = set.insert((index, span, tied));
                 let span_id = span.to_be_bytes();
                 if tied {
-                    prop_assert_eq!(seen.of_request(index, span_id), new);
+                    prop_assert_eq!(of_request(&mut seen, index, span_id), new);
                     *counts.entry(index).or_insert(0) += u32::from(new);
                 } else {
-                    prop_assert_eq!(seen.of_trace(u128::from(index).to_be_bytes(), span_id), new);
+                    prop_assert_eq!(of_trace(&mut seen, u128::from(index).to_be_bytes(), span_id), new);
                 }
             }
             prop_assert_eq!(seen.spans_by_request(), run_lengths(counts));
@@ -201,18 +230,18 @@ mod tests {
         let mut seen = Seen::default();
         for pass in 0..2 {
             for span in 0..5_000_u64 {
-                assert_eq!(seen.of_request(7, span.to_be_bytes()), pass == 0);
-                assert_eq!(seen.of_trace([7; 16], span.to_be_bytes()), pass == 0);
+                assert_eq!(of_request(&mut seen, 7, span.to_be_bytes()), pass == 0);
+                assert_eq!(of_trace(&mut seen, [7; 16], span.to_be_bytes()), pass == 0);
             }
         }
-        assert!(seen.of_request(6, 1_u64.to_be_bytes()), "a neighbour in the same page is another request");
+        assert!(of_request(&mut seen, 6, 1_u64.to_be_bytes()), "a neighbour in the same page is another request");
         assert_eq!(seen.spans_by_request(), [(0, 6), (1, 1), (5_000, 1)]);
     }
 
     #[test]
     fn a_huge_index_costs_one_page() {
         let mut seen = Seen::default();
-        assert!(seen.of_request(MAX_INDEX, [1; 8]));
+        assert!(of_request(&mut seen, MAX_INDEX, [1; 8]));
         assert_eq!(seen.counts.len(), 1);
         assert_eq!(seen.spans_by_request(), [(0, MAX_INDEX), (1, 1)]);
     }
