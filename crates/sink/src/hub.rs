@@ -15,8 +15,10 @@ use crate::store::{Room, Store, Unstored};
 use crate::summary::Summary;
 use crate::wire::WireError;
 
-/// Bodies of all connections at once, as multiples of the largest message.
-const BODIES: usize = 16;
+/// Bytes of the bodies of all connections at once; a few of the largest messages fit in any case.
+const BODIES: usize = 48 << 20;
+/// How many of the largest messages.
+const LARGEST_BODIES: usize = 3;
 
 /// Step in which rows that wait to become durable are looked at.
 const COMMIT_STEP: Duration = Duration::from_millis(5);
@@ -74,7 +76,7 @@ impl Hub {
             store: RefCell::new(store),
             is_closed: Cell::new(false),
             uncommitted: Notify::new(),
-            budget: Budget::new(config.max_message.saturating_mul(BODIES)),
+            budget: Budget::new(BODIES.max(config.max_message.saturating_mul(LARGEST_BODIES))),
             max_message: config.max_message,
             last_span: Cell::new(Instant::now()),
         }

@@ -59,7 +59,7 @@ async fn serve(
     let committing = Rc::clone(&hub);
     tokio::task::spawn_local(async move { committing.keep_committing().await });
     let (stopping, stopped) = watch::channel(false);
-    let connections = Connections::new(Rc::clone(&hub), stopped);
+    let connections = Connections::new(Rc::clone(&hub), stopped, config.max_connections);
     for (listener, protocol) in listeners {
         tokio::task::spawn_local(connections.clone().accept(listener, protocol));
     }

@@ -115,7 +115,7 @@ impl Random {
     }
 
     fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(bound.max(1)) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(bound.max(1))) >> 64) as u64
     }
 
     fn of<'a>(&mut self, choices: &[&'a str]) -> &'a str {

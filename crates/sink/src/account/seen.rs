@@ -180,7 +180,7 @@ impl Shard {
 /// Where a mark belongs among so many buckets: the bits that do not choose the shard, scaled.
 #[inline]
 fn place(mark: u64, length: usize) -> usize {
-    (u128::from(mark << SHARD_BITS) * length as u128 >> 64) as usize
+    ((u128::from(mark << SHARD_BITS) * length as u128) >> 64) as usize
 }
 
 #[cfg(test)]

@@ -2,12 +2,14 @@
 //! all three. gRPC as in <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>; failures as in OTLP's
 //! specification: what may pass later is `UNAVAILABLE`, what never will is not.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 
 use super::decode::decode;
-use super::reply::{Code, export_response};
+use super::reply::{Code, export_response, status_with_retry};
 use crate::body::{self, BodyError, Payload, Reply};
 use crate::hub::{Hub, Refused};
 use crate::span::Protocol;
@@ -16,6 +18,8 @@ const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Expor
 const METRICS: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
 const LOGS: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
 
+/// Seconds after which a refused sender may come again.
+const RETRY_AFTER: u64 = 1;
 /// Compressed flag and length before every message.
 const PREFIX: usize = 5;
 
@@ -159,6 +163,13 @@ fn failure(code: Code, message: &str) -> Response<Reply> {
     headers.insert("grpc-status", HeaderValue::from(code as u16));
     if let Ok(message) = HeaderValue::from_str(&percent_encode(message)) {
         headers.insert("grpc-message", message);
+    }
+    if code == Code::Unavailable {
+        // Binary headers are base64 without padding.
+        let details = STANDARD_NO_PAD.encode(status_with_retry(code, message, RETRY_AFTER));
+        if let Ok(details) = HeaderValue::from_str(&details) {
+            headers.insert("grpc-status-details-bin", details);
+        }
     }
     if code == Code::Unimplemented {
         headers.insert("grpc-accept-encoding", HeaderValue::from_static("gzip,identity"));

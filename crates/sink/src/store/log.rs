@@ -76,8 +76,11 @@ fn path(folder: &Path) -> PathBuf {
     folder.join(NAME)
 }
 
-/// All whole blocks of a log: group, spans. Empty if there is no log.
-pub(super) fn read(folder: &Path) -> io::Result<Vec<(u64, Vec<u8>)>> {
+/// Spans that became durable together, and the group that they are in or will be.
+pub(super) type Block = (u64, Vec<u8>);
+
+/// All whole blocks of a log. Empty if there is no log.
+pub(super) fn read(folder: &Path) -> io::Result<Vec<Block>> {
     let bytes = match fs::read(path(folder)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         bytes => bytes?,
@@ -91,7 +94,7 @@ pub(super) fn read(folder: &Path) -> io::Result<Vec<(u64, Vec<u8>)>> {
     Ok(blocks)
 }
 
-fn block(bytes: &[u8]) -> Option<((u64, Vec<u8>), &[u8])> {
+fn block(bytes: &[u8]) -> Option<(Block, &[u8])> {
     let (checksum, rest) = bytes.split_first_chunk::<4>()?;
     let (compressed, rest) = rest.split_first_chunk::<4>()?;
     let (plain, rest) = rest.split_first_chunk::<4>()?;

@@ -58,7 +58,7 @@ pub fn recover(out: &Path) -> Result<Recovered, SinkError> {
 }
 
 /// Writes the spans of the log that no file has; returns how many.
-fn write(blocks: &[(u64, Vec<u8>)], last_group: u64, path: PathBuf) -> Result<u64, ParquetError> {
+fn write(blocks: &[log::Block], last_group: u64, path: PathBuf) -> Result<u64, ParquetError> {
     let mut groups = vec![Group::default()];
     let mut last = last_group;
     for (group, spans) in blocks.iter().filter(|(group, _)| *group > last_group) {

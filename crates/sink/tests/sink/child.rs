@@ -30,7 +30,20 @@ pub(crate) struct Process(Child);
 
 impl Process {
     pub(crate) fn start(config_line: &str) -> (Self, ChildStdin) {
-        let mut child = Command::new(std::env::current_exe().expect("this executable"))
+        Self::spawn(Command::new(std::env::current_exe().expect("this executable")), config_line)
+    }
+
+    /// The same with no file larger than so many kilobytes: writing beyond is an error, as on a full disk.
+    pub(crate) fn start_limited(config_line: &str, kilobytes: u32) -> (Self, ChildStdin) {
+        let mut shell = Command::new("bash");
+        // The signal that would come as well is ignored.
+        let script = format!("trap '' XFSZ; ulimit -f {kilobytes}; exec \"$0\" \"$@\"");
+        shell.arg("-c").arg(script).arg(std::env::current_exe().expect("this executable"));
+        Self::spawn(shell, config_line)
+    }
+
+    fn spawn(mut command: Command, config_line: &str) -> (Self, ChildStdin) {
+        let mut child = command
             .args(["child::sink_process", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
             .env(ROLE, "1")
             .stdin(Stdio::piped())
@@ -57,7 +70,7 @@ impl Process {
     }
 
     /// Exit code and standard error.
-    fn end(mut self) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut text = String::new();
         self.0.stderr.take().expect("piped").read_to_string(&mut text).expect("text");
         (self.0.wait().expect("it ends").code(), text)

@@ -15,7 +15,7 @@ use crate::child::Process;
 use crate::support::{block_on, config, request, rows, span};
 
 /// Trace and span, by the numbers that their ids are made of.
-type Id = (u64, u64);
+pub(crate) type Id = (u64, u64);
 
 /// Sends from several connections until the sink is killed after `life`; what it acknowledged.
 fn acknowledged(out: &Path, life: Duration, spans: u64) -> Vec<Id> {
@@ -55,7 +55,7 @@ fn acknowledged(out: &Path, life: Duration, spans: u64) -> Vec<Id> {
 }
 
 /// Every span on disk; panics if one is there twice.
-fn stored(out: &Path) -> HashSet<Id> {
+pub(crate) fn stored(out: &Path) -> HashSet<Id> {
     let mut all = HashSet::new();
     for row in rows(out) {
         let id = |name: &str| {

@@ -2,7 +2,9 @@
 
 mod child;
 mod crash;
+mod duckdb;
 mod grpc;
 mod http;
+mod pressure;
 mod run;
 mod support;
