@@ -66,6 +66,7 @@ pub enum Sampling {
 
 /// The account of every span of a load.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Ledger {
     /// Answered requests times spans per request.
     pub expected: u64,

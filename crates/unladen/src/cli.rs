@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::report::Format;
+use crate::study::compare::NamedCommand;
 use crate::study::units::{Ratio, Time};
 
 const STYLES: Styles = Styles::styled()
@@ -19,7 +21,9 @@ const STYLES: Styles = Styles::styled()
 /// prints the cost with an interval on every difference, or says that it cannot tell.
 #[derive(Debug, Parser)]
 #[command(version, styles = STYLES, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 done (gate: pass), 1 over budget (gate), 2 could not run, 3 undecided (gate), 130 interrupted.")]
+#[command(
+    after_help = "Exit codes: 0 done (gate: pass), 1 over budget (gate), 2 could not run, 3 undecided (gate), 130 interrupted."
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -125,17 +129,19 @@ pub struct Run {
 
 /// `unladen compare`
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  unladen compare --url http://127.0.0.1:8080/vets --rate 500 \\\n    --baseline 'java -jar app.jar' --variant 'otel=java -javaagent:otel.jar -jar app.jar'\n\n${sink.otlp_grpc} and ${sink.otlp_http} in a command stand for the addresses of the span sink, ${port.NAME} for a free port.")]
+#[command(
+    after_help = "Example:\n  unladen compare --url http://127.0.0.1:8080/vets --rate 500 \\\n    --baseline 'java -jar app.jar' --variant 'otel=java -javaagent:otel.jar -jar app.jar'\n\n${sink.otlp_grpc} and ${sink.otlp_http} in a command stand for the addresses of the span sink, ${port.NAME} for a free port."
+)]
 pub struct Compare {
     /// Where requests go.
     #[arg(long, value_name = "URL")]
     pub url: String,
-    /// Command line of the bare service. No shell runs it.
+    /// Command line of the bare service. No shell runs it; NAME=VALUE words in front go to its environment.
     #[arg(long, value_name = "COMMAND")]
     pub baseline: String,
     /// A name and the command line of the service with something added; may be given several times.
     #[arg(long = "variant", value_name = "NAME=COMMAND", required = true)]
-    pub variants: Vec<String>,
+    pub variants: Vec<NamedCommand>,
     /// Requests per second, open loop. Without it a closed loop over the connections.
     #[arg(long, value_name = "R")]
     pub rate: Option<f64>,
@@ -145,9 +151,6 @@ pub struct Compare {
     /// Limit on the cost, METRIC=LIMIT: cpu_per_request=10%; may be given several times.
     #[arg(long = "budget", value_name = "METRIC=LIMIT")]
     pub budgets: Vec<String>,
-    /// Environment for all variants, NAME=VALUE; may be given several times.
-    #[arg(long = "env", value_name = "NAME=VALUE")]
-    pub env: Vec<String>,
     /// How to measure.
     #[command(flatten)]
     pub measure: Measure,
@@ -162,23 +165,8 @@ pub struct Report {
     /// Run folder.
     pub dir: PathBuf,
     /// What to print.
-    #[arg(long, value_enum, default_value_t = Format::Text)]
+    #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-}
-
-/// Forms of a report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For a terminal.
-    Text,
-    /// For a pull request.
-    Markdown,
-    /// findings.json.
-    Json,
-    /// One line per finding.
-    Csv,
-    /// One self-contained page.
-    Html,
 }
 
 /// `unladen gate`

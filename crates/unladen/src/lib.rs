@@ -8,6 +8,7 @@ pub mod commands;
 pub mod demo;
 pub mod journal;
 pub mod judge;
+pub mod linux;
 pub mod notices;
 pub mod probe;
 pub mod progress;

@@ -16,11 +16,13 @@ fn main() -> ExitCode {
         Command::Load(options) => commands::alone::load(&options),
         Command::Sink(options) => commands::alone::sink(&options),
         Command::Doctor => commands::doctor::doctor(),
-        Command::Schema => commands::print(&unladen::study::schema::json()),
+        Command::Schema => commands::print(&unladen::study::schema::schema_text()),
         Command::Completions { shell } => commands::completions(shell),
         Command::DemoSubject(options) => demo::main(options).map(|()| ExitCode::SUCCESS),
-        Command::LoadProcess => return unladen_load::child::main(),
-        Command::SinkProcess => return unladen_sink::child::main(),
+        Command::LoadProcess => return unladen_load::child::main(std::io::stdin(), std::io::stdout()),
+        Command::SinkProcess => {
+            return unladen_sink::child::main(std::io::stdin(), std::io::stdout(), std::io::stderr());
+        }
         Command::GuardProcess => return subject::guard::main(),
     };
     outcome.unwrap_or_else(|error| {

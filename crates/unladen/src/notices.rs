@@ -129,9 +129,222 @@ pub enum Notice {
         /// Grace, seconds.
         grace_s: f64,
     },
+    // The judge's: about the journal.
+    /// The last line was being written when unladen ended.
+    #[error(
+        "line {line} of the journal was cut short: the run under way when unladen ended is lost. `unladen run --resume` repeats it"
+    )]
+    JournalTorn {
+        /// Line, from 1.
+        line: usize,
+    },
+    /// A line within the journal is not a run.
+    #[error("line {line} of the journal cannot be read ({message}): the run is left out")]
+    JournalUnreadable {
+        /// Line, from 1.
+        line: usize,
+        /// Why.
+        message: String,
+    },
+    /// `host.json` is missing or broken.
+    #[error("host.json cannot be read ({message}): the report does not say which machine this was")]
+    HostUnknown {
+        /// Why.
+        message: String,
+    },
+    /// Two lines claim the same run.
+    #[error(
+        "run {run} stands more than once in the journal. Of a round, the first run of a variant that counts is used"
+    )]
+    RunNumberTwice {
+        /// Number of the run.
+        run: u32,
+    },
+    /// A variant of the study has not been run.
+    #[error("there are no runs of {variant}")]
+    NoRuns {
+        /// Variant.
+        variant: String,
+    },
+    /// Runs that do not count.
+    #[error("{variant}: {void} of {runs} runs do not count. The first, run {first}: {reason}")]
+    RunsVoid {
+        /// Variant.
+        variant: String,
+        /// How many do not count.
+        void: u32,
+        /// How many there are.
+        runs: u32,
+        /// Number of the first of them.
+        first: u32,
+        /// Why the first does not.
+        reason: String,
+    },
+    /// Void runs that were repeated with success.
+    #[error("{runs} runs that did not count were repeated in their rounds, and the repetition is used")]
+    RunsRepeated {
+        /// How many.
+        runs: u32,
+    },
+    /// Valid runs beyond the first of a round.
+    #[error("{runs} valid runs of {variant} are left out: their rounds already had one")]
+    RunsSurplus {
+        /// Variant.
+        variant: String,
+        /// How many.
+        runs: u32,
+    },
+    // The judge's: about the study.
+    /// Too few rounds for any interval.
+    #[error(
+        "{variants}: {rounds} rounds with both sides are too few for an interval, {needed} are needed. `unladen run --resume` with more rounds adds them"
+    )]
+    TooFewRounds {
+        /// Variants that it concerns.
+        variants: String,
+        /// Rounds in which they and the baseline have a run that counts.
+        rounds: u32,
+        /// Rounds needed.
+        needed: u32,
+    },
+    /// The placebo differs from the baseline in a metric that decides.
+    #[error(
+        "the baseline differs from itself in {metric} ({words}, sure at 99 %): the harness prefers one of them, so no other difference can be believed"
+    )]
+    PlaceboDiffers {
+        /// Title of the metric.
+        metric: String,
+        /// By how much.
+        words: String,
+    },
+    /// The placebo differs from the baseline in another metric, or by less than what matters.
+    #[error(
+        "the baseline differs from itself in {metric} ({words}, sure at 99 %): read the differences in this metric with care"
+    )]
+    PlaceboUneven {
+        /// Title of the metric.
+        metric: String,
+        /// By how much.
+        words: String,
+    },
+    /// There is no placebo.
+    #[error("without a placebo the noise floor is unknown. Set `placebo: true`")]
+    NoPlacebo,
+    /// There is no baseline run that counts.
+    #[error("no run of the baseline counts: there is nothing to compare with")]
+    NoBaseline,
+    /// A variant has no run that counts.
+    #[error("no run of {variant} counts: nothing can be said about it")]
+    NothingCounts {
+        /// Variant.
+        variant: String,
+    },
+    /// A variant does other work than the baseline.
+    #[error("{variant} does not do the same work as the baseline, so its cost cannot be told: {what}")]
+    WorkDiffers {
+        /// Variant.
+        variant: String,
+        /// What differs.
+        what: String,
+    },
+    /// The closed loop was not closed, by far.
+    #[error(
+        "{under_way:.1} requests were under way on average where {connections:.0} connections should each have had one: the load generator set the pace, not the service"
+    )]
+    LittleLawBroken {
+        /// Requests that should have been under way.
+        connections: f64,
+        /// Requests that were, by Little's law.
+        under_way: f64,
+    },
+    /// The closed loop was not closed, a little.
+    #[error(
+        "in {runs} runs the connections were not always busy (at worst {under_way:.1} requests under way over {connections:.0} connections): the load generator took part of the time"
+    )]
+    LittleLawStrained {
+        /// How many runs.
+        runs: u32,
+        /// Requests that should have been under way.
+        connections: f64,
+        /// Requests that were, by Little's law.
+        under_way: f64,
+    },
+    /// The baseline sends spans.
+    #[error("the baseline sent {spans} spans: it is not bare, so what it costs to make them is on both sides")]
+    BaselineNotBare {
+        /// How many.
+        spans: String,
+    },
+    /// Latency moved within the windows.
+    #[error(
+        "in {variant} the median latency changed by {change} from the first to the second half of the window: it was not warmed up. Raise `warmup`"
+    )]
+    NotSteady {
+        /// Variant.
+        variant: String,
+        /// Estimated change.
+        change: String,
+    },
+    /// Too few requests for quantiles.
+    #[error(
+        "{metrics} not shown: {needed} requests per run are needed, there are about {requests}. Raise `window` or the rate"
+    )]
+    TooFewRequests {
+        /// Titles of the metrics.
+        metrics: String,
+        /// Requests needed for the least demanding of them.
+        needed: String,
+        /// Requests per run.
+        requests: String,
+    },
+    /// The two methods come to different verdicts.
+    #[error("the cross-check disagrees: Hodges-Lehmann says {rank}, paired t says {t}. Look at the rounds one by one")]
+    MethodsDisagree {
+        /// Verdict by signed ranks.
+        rank: String,
+        /// Verdict by the t interval.
+        t: String,
+    },
+    /// Spans were lost, so the cost is that of less work.
+    #[error(
+        "{variant} lost {share} of its spans: what it cost is the cost of what it delivered, bought with lost spans"
+    )]
+    BoughtWithLoss {
+        /// Variant.
+        variant: String,
+        /// Share of the spans that never arrived.
+        share: String,
+    },
+    /// The ledger does not balance.
+    #[error(
+        "the books of {variant} do not balance: {unexplained} spans are unexplained. Declare `spans_per_request`, or look for requests that make another number of spans"
+    )]
+    LedgerUnbalanced {
+        /// Variant.
+        variant: String,
+        /// Unexplained spans, signed.
+        unexplained: String,
+    },
+    /// The number of spans per request was learned from what arrived.
+    #[error(
+        "{variant}: {spans} spans per request were learned from the traces that arrived. Spans lost from every request would go unseen: declare `spans_per_request`"
+    )]
+    SpansLearned {
+        /// Variant.
+        variant: String,
+        /// Spans per sampled request.
+        spans: f64,
+    },
 }
 
 impl Notice {
+    /// Stable name, snake case: the `code` that the journal holds.
+    #[must_use]
+    pub fn code(&self) -> String {
+        let value = serde_json::to_value(self).unwrap_or_default();
+        value.get("code").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
+    }
+
     /// How much it weighs.
     #[must_use]
     pub fn severity(&self) -> Severity {
@@ -141,14 +354,38 @@ impl Notice {
             | Self::RateMissed { .. }
             | Self::Errors { .. }
             | Self::LoadFailed { .. }
-            | Self::SinkFailed { .. } => Severity::Refusal,
+            | Self::SinkFailed { .. }
+            | Self::PlaceboDiffers { .. }
+            | Self::NoBaseline
+            | Self::NothingCounts { .. }
+            | Self::WorkDiffers { .. }
+            | Self::LittleLawBroken { .. } => Severity::Refusal,
             Self::Throttled { .. }
             | Self::Steal { .. }
             | Self::OthersBusy { .. }
             | Self::DrainLimit { .. }
             | Self::Unwritten { .. }
-            | Self::Killed { .. } => Severity::Warning,
-            Self::NoCgroup { .. } => Severity::Note,
+            | Self::Killed { .. }
+            | Self::JournalUnreadable { .. }
+            | Self::RunNumberTwice { .. }
+            | Self::NoRuns { .. }
+            | Self::RunsVoid { .. }
+            | Self::RunsSurplus { .. }
+            | Self::TooFewRounds { .. }
+            | Self::PlaceboUneven { .. }
+            | Self::LittleLawStrained { .. }
+            | Self::BaselineNotBare { .. }
+            | Self::NotSteady { .. }
+            | Self::MethodsDisagree { .. }
+            | Self::BoughtWithLoss { .. }
+            | Self::LedgerUnbalanced { .. } => Severity::Warning,
+            Self::NoCgroup { .. }
+            | Self::JournalTorn { .. }
+            | Self::HostUnknown { .. }
+            | Self::RunsRepeated { .. }
+            | Self::NoPlacebo
+            | Self::TooFewRequests { .. }
+            | Self::SpansLearned { .. } => Severity::Note,
         }
     }
 }

@@ -94,8 +94,8 @@ impl Watcher for Lines {
                 self.runs = (of - runs, of);
                 eprintln!("{runs} runs of {load_s:.1} s each");
             }
-            Step::Done(record) => {
-                self.runs.0 += 1;
+            Step::Done { record, again } => {
+                self.runs.0 += usize::from(!again);
                 let label = self.so_far.label(&record.variant);
                 eprintln!(
                     "[{:>3}/{}] round {:>2}  {}",
@@ -201,8 +201,8 @@ impl Watcher for Bars {
                     second.errors
                 ));
             }
-            Step::Done(record) => {
-                self.study.inc(1);
+            Step::Done { record, again } => {
+                self.study.inc(u64::from(!again));
                 if let Some(reason) = &record.void {
                     let label = self.so_far.label(&record.variant);
                     self.study.suspend(|| eprintln!("round {} of {label} does not count: {reason}", record.round));

@@ -84,6 +84,7 @@ fn load_plan(options: &Load) -> anyhow::Result<Plan> {
         }),
         check: Check::default(),
         out: options.hdr.clone(),
+        ..Plan::new("")
     })
 }
 
@@ -150,8 +151,7 @@ fn text_of(outcome: &Outcome, options: &Load) -> String {
         indicatif::HumanBytes(outcome.bytes_received)
     );
     let failed = outcome.errors + outcome.unanswered;
-    let classes: Vec<String> =
-        outcome.error_classes.iter().map(|(class, count)| format!("{class} {count}")).collect();
+    let classes: Vec<String> = outcome.error_classes.iter().map(|(class, count)| format!("{class} {count}")).collect();
     text += &format!("  errors     {failed:>12}    {}\n", classes.join(", "));
     let statuses: Vec<String> = outcome.statuses.iter().map(|(status, count)| format!("{status}: {count}")).collect();
     text += &format!("  statuses   {}\n", statuses.join(", "));
@@ -180,7 +180,6 @@ pub fn sink(options: &Sink) -> anyhow::Result<ExitCode> {
         },
         ..Config::default()
     };
-    let stop = interrupt_flag()?;
     let live = io::stderr().is_terminal();
     let summary = unladen_sink::run(
         &config,
@@ -191,16 +190,33 @@ pub fn sink(options: &Sink) -> anyhow::Result<ExitCode> {
                 }
                 eprintln!("Ctrl-C ends and writes {}", options.out.join("summary.json").display());
             }
-            SinkEvent::Tick { received, saved, .. } if live => eprint!("\r{received:>12} spans received  {saved:>12} stored "),
+            SinkEvent::Tick { received, saved, .. } if live => {
+                eprint!("\r{received:>12} spans received  {saved:>12} stored ")
+            }
             SinkEvent::Tick { .. } | SinkEvent::Done(_) => {}
         },
-        &stop,
+        interrupted(),
     )?;
     if live {
         eprintln!();
     }
     print!("{}", summary_text(&summary));
     Ok(ExitCode::SUCCESS)
+}
+
+/// Ends with Ctrl-C or SIGTERM.
+async fn interrupted() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
+        (Ok(mut interrupt), Ok(mut terminate)) => {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+        }
+        // Without handlers the signals end unladen the plain way.
+        _ => std::future::pending().await,
+    }
 }
 
 fn summary_text(summary: &Summary) -> String {

@@ -2,12 +2,16 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::Context;
+
 use super::print;
-use crate::probe::HostReading;
-use crate::subject::{Launcher, Partition};
+use crate::linux::CpuSet;
+use crate::probe::host::HostReader;
+use crate::subject::{Launcher, LauncherOptions, Topology, partition};
 
 /// How one check came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,7 +66,8 @@ pub fn doctor() -> anyhow::Result<ExitCode> {
 }
 
 fn cores() -> anyhow::Result<Line> {
-    let partition = Partition::of_this_machine()?;
+    let available = CpuSet::allowed()?;
+    let partition = partition(&available, &Topology::read(Path::new("/sys"), &available), 1);
     Ok(Line {
         mark: if partition.apart { Mark::Good } else { Mark::Care },
         what: "cores",
@@ -72,23 +77,29 @@ fn cores() -> anyhow::Result<Line> {
 }
 
 fn cgroup() -> anyhow::Result<Line> {
-    let launcher = Launcher::new()?;
+    let launcher = Launcher::new(&LauncherOptions::new(std::process::id().into(), true))?;
+    let found = match (launcher.cgroup_version(), launcher.no_cgroups()) {
+        (Some(version), _) => version.to_string(),
+        (None, reason) => reason.unwrap_or("none").to_owned(),
+    };
     Ok(Line {
-        mark: if launcher.no_cgroup().is_none() { Mark::Good } else { Mark::Care },
+        mark: if launcher.no_cgroups().is_none() { Mark::Good } else { Mark::Care },
         what: "cgroups",
-        found: launcher.describe_cgroup(),
+        found,
         remedy: "CPU is read from the process tree instead; limits are refused. Run as root or in a delegated cgroup (systemd-run --user --scope -p Delegate=yes).",
     })
 }
 
 /// Other load and steal, over two seconds in which the doctor does nothing.
 fn quiet() -> anyhow::Result<[Line; 2]> {
-    let before = HostReading::take()?;
+    let reader = HostReader::new();
+    let read = || reader.read().context("/proc/stat cannot be read");
+    let before = read()?;
     std::thread::sleep(WATCH);
-    let after = HostReading::take()?;
-    let capacity = f64::from(after.cores) * WATCH.as_secs_f64();
-    let busy = (after.busy_s - before.busy_s) / capacity;
-    let steal = (after.steal_s - before.steal_s) / capacity;
+    let window = read()?.window(&before, WATCH.as_secs_f64(), 0.0);
+    let capacity = f64::from(window.cores) * WATCH.as_secs_f64();
+    let busy = window.busy_s / capacity;
+    let steal = window.steal_s / capacity;
     Ok([
         Line {
             mark: if busy <= BUSY_LIMIT { Mark::Good } else { Mark::Care },

@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-use super::{COULD_NOT_RUN, print};
-use crate::cli::{Format, Gate, Report};
+use super::{COULD_NOT_RUN, budgets};
+use crate::cli::{Gate, Report};
 use crate::judge::{self, GateOutcome};
 use crate::report;
 
@@ -19,14 +19,8 @@ const UNDECIDED: u8 = 3;
 pub fn report(options: &Report) -> anyhow::Result<ExitCode> {
     let findings = judge::judge(&options.dir)?;
     report::write_all(&options.dir, &findings)?;
-    let format = match options.format {
-        Format::Text => report::Format::Text,
-        Format::Markdown => report::Format::Markdown,
-        Format::Json => report::Format::Json,
-        Format::Csv => report::Format::Csv,
-        Format::Html => report::Format::Html,
-    };
-    print(&report::render(&findings, format))
+    report::print(&findings, options.format)?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// `unladen gate`
@@ -34,8 +28,8 @@ pub fn report(options: &Report) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// When the folder holds no journal that can be read, or a budget cannot be read.
 pub fn gate(options: &Gate) -> anyhow::Result<ExitCode> {
-    let findings = judge::judge_with(&options.dir, &options.budgets)?;
-    print(&report::gate(&findings))?;
+    let findings = judge::judge_with_budgets(&options.dir, &budgets(&options.budgets)?)?;
+    report::print(&findings, report::Format::Text)?;
     Ok(match judge::outcome(&findings) {
         GateOutcome::Pass => ExitCode::SUCCESS,
         GateOutcome::Fail => ExitCode::from(FAILED),

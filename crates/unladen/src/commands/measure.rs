@@ -8,17 +8,18 @@ use std::process::ExitCode;
 use anyhow::Context;
 use indexmap::IndexMap;
 
-use super::{interrupt_flag, print};
+use super::{budgets, interrupt_flag, print};
 use crate::cli::{Compare, Demo, Measure, Run};
 use crate::progress::{self, Show};
 use crate::run::folder::RunFolder;
 use crate::run::host::Host;
 use crate::run::{self, RunError};
-use crate::study::compare::{self, Sides};
+use crate::study::compare::Comparison;
 use crate::study::plan::Plan;
-use crate::study::read;
+use crate::study::read::parse;
 use crate::study::set::Set;
-use crate::study::write::resolved_yaml;
+use crate::study::spec::Study;
+use crate::study::write::concise_yaml;
 use crate::{judge, report};
 
 /// `unladen demo`
@@ -29,8 +30,8 @@ pub fn demo(options: &Demo) -> anyhow::Result<ExitCode> {
     if options.print_study {
         return print(crate::demo::STUDY);
     }
-    let here = std::env::current_dir()?;
-    let plan = read::parse(crate::demo::STUDY, Path::new("the embedded study"), &here, &sets(&options.measure), &[])?;
+    let study = parse(crate::demo::STUDY, "the embedded study", &sets(&options.measure))?;
+    let plan = Plan::from_study(study, &std::env::current_dir()?)?;
     measure(&plan, &options.measure)
 }
 
@@ -41,16 +42,25 @@ pub fn demo(options: &Demo) -> anyhow::Result<ExitCode> {
 pub fn run(options: &Run) -> anyhow::Result<ExitCode> {
     let mut sets = options.sets.iter().map(|text| text.parse()).collect::<Result<Vec<Set>, _>>()?;
     sets.extend(self::sets(&options.measure));
+    let read = |path: &Path| -> anyhow::Result<Plan> {
+        let plan = Study::read(path, &sets)?;
+        Ok(if options.only.is_empty() { plan } else { plan.only(&options.only)? })
+    };
     let Some(resume) = &options.resume else {
         let path = options.study.as_deref().context("name a study")?;
-        return measure(&read::study(path, &sets, &options.only)?, &options.measure);
+        return measure(&read(path)?, &options.measure);
     };
     let folder = RunFolder::open(resume)?;
     let host: Host = serde_json::from_str(&std::fs::read_to_string(folder.path().join(run::HOST_FILE))?)
         .with_context(|| format!("{} cannot be read", folder.path().join(run::HOST_FILE).display()))?;
     let plan = match &options.study {
-        Some(path) => read::study(path, &sets, &options.only)?,
-        None => read::resolved(&folder.path().join(run::STUDY_FILE), Path::new(&host.study_dir), &sets)?,
+        Some(path) => read(path)?,
+        None => {
+            let mut plan = read(&folder.path().join(run::STUDY_FILE))?;
+            // Relative paths start where the study was, not where its copy is.
+            plan = Plan::from_study(plan.study, Path::new(&host.study_dir))?;
+            plan
+        }
     };
     go(&plan, &folder, host.seed, &options.measure)
 }
@@ -60,26 +70,31 @@ pub fn run(options: &Run) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// When the sides cannot be read or run.
 pub fn compare(options: &Compare) -> anyhow::Result<ExitCode> {
-    let study = compare::study(&Sides {
-        url: &options.url,
+    let here = std::env::current_dir()?;
+    let measure = &options.measure;
+    let mut study = Comparison {
+        url: options.url.clone(),
         rate: options.rate,
         connections: options.connections,
-        baseline: &options.baseline,
-        variants: &options.variants,
-        budgets: &options.budgets,
-        env: &options.env,
-    })?;
-    let yaml = resolved_yaml(&study);
-    let here = std::env::current_dir()?;
-    let plan = read::parse(&yaml, Path::new("the study made of the command line"), &here, &sets(&options.measure), &[])?;
-    let yaml = resolved_yaml(&plan.study);
+        baseline: options.baseline.clone(),
+        variants: options.variants.clone(),
+        rounds: measure.rounds,
+        warmup: measure.warmup,
+        window: measure.window,
+        seed: measure.seed,
+        cwd: here.clone(),
+    }
+    .study()?;
+    study.budgets = budgets(&options.budgets)?;
+    let plan = Plan::from_study(study, &here)?;
+    let yaml = concise_yaml(&plan.study);
     if options.print_study {
         return print(&yaml);
     }
-    if !options.measure.quiet {
-        eprintln!("# The study; save it as study.yaml to edit it and run it again with `unladen run`:\n{yaml}");
+    if !measure.quiet {
+        eprintln!("# The study. Save it as study.yaml to edit it and to run it again with `unladen run`.\n{yaml}");
     }
-    measure(&plan, &options.measure)
+    self::measure(&plan, measure)
 }
 
 /// The common options as changes to the study.
@@ -122,8 +137,7 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
     if show != Show::Quiet {
         eprintln!("{}", head(plan, folder));
     }
-    let labels: IndexMap<String, String> =
-        plan.arms.iter().map(|arm| (arm.name.clone(), arm.label.clone())).collect();
+    let labels: IndexMap<String, String> = plan.arms.iter().map(|arm| (arm.name.clone(), arm.label.clone())).collect();
     let interrupted = interrupt_flag()?;
     let result = run::study(plan, folder, seed, &interrupted, &mut *progress::watcher(show, labels));
     if let Err(error) = result {
@@ -131,9 +145,8 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
     }
     let findings = judge::judge(folder.path())?;
     report::write_all(folder.path(), &findings)?;
-    let mut out = anstream::stdout().lock();
-    writeln!(out, "{}", report::render(&findings, report::Format::Text))?;
-    writeln!(out, "{}", folder.path().join("report.html").display())?;
+    report::print(&findings, report::Format::Text)?;
+    writeln!(anstream::stdout(), "\nReport: {}", folder.path().join("report.html").display())?;
     Ok(if findings.void.is_some() { ExitCode::from(super::COULD_NOT_RUN) } else { ExitCode::SUCCESS })
 }
 
@@ -145,9 +158,9 @@ fn head(plan: &Plan, folder: &RunFolder) -> String {
         * f64::from(study.rounds)
         * plan.arms.len() as f64;
     format!(
-        "{}: {} rounds of {} ({}); at least {}\nrun folder: {}",
+        "{}: {} of {} variants ({}); at least {}\nrun folder: {}",
         study.study,
-        study.rounds,
+        if study.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", study.rounds) },
         plan.arms.len(),
         names.join(", "),
         indicatif::HumanDuration(std::time::Duration::from_secs_f64(seconds)),

@@ -13,6 +13,7 @@ use std::sync::atomic::AtomicBool;
 use anstyle::{AnsiColor, Style};
 use clap::CommandFactory;
 
+use crate::judge::Budgets;
 use crate::run::RunError;
 
 /// Style of the word "error".
@@ -52,6 +53,17 @@ pub fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut crate::cli::Cli::command(), "unladen", &mut script);
     print(&String::from_utf8_lossy(&script))
+}
+
+/// Budgets as typed, `METRIC=LIMIT`.
+fn budgets(texts: &[String]) -> anyhow::Result<Budgets> {
+    texts
+        .iter()
+        .map(|text| match text.split_once('=') {
+            Some((metric, limit)) => Ok((metric.trim().to_owned(), limit.trim().to_owned())),
+            None => anyhow::bail!("`{text}` is no budget; write METRIC=LIMIT, such as cpu_per_request=10%"),
+        })
+        .collect()
 }
 
 /// A flag that Ctrl-C and SIGTERM set. A second Ctrl-C ends unladen at once; the guard then cleans up.

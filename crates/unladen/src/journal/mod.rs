@@ -1,3 +1,5 @@
 //! The journal: the append-only record of the runs. Measuring ends here, judging begins here.
 
+pub mod read;
 pub mod record;
+pub mod write;

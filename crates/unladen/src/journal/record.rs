@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use unladen_load::outcome::Outcome;
+pub use unladen_sink::ledger::Ledger;
 use unladen_sink::summary::Summary;
 
 use crate::notices::Notice;
@@ -140,37 +141,4 @@ pub struct HostWindow {
     pub cpu_pressure: Option<f64>,
     /// Available memory at the end of the window, bytes.
     pub memory_available: u64,
-}
-
-/// The account of every span of a run, warm-up included: `expected = sampled_out + saved + lost + unexplained`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Ledger {
-    /// Answered requests times spans per request.
-    pub expected: u64,
-    /// Spans per sampled request that the account uses.
-    pub spans_per_request: f64,
-    /// Whether `spans_per_request` was declared in the study (else learned from the traces that arrived).
-    pub declared: bool,
-    /// Spans of requests that were not to be sampled.
-    pub sampled_out: u64,
-    /// Distinct spans of this load in the store, up to the expected number per request.
-    pub saved: u64,
-    /// Spans that never arrived.
-    pub lost: u64,
-    /// Lost spans by stage, where known.
-    pub by_stage: BTreeMap<String, u64>,
-    /// What the books do not explain: spans beyond the expected number (negative), or missing from the account.
-    pub unexplained: i64,
-    /// Spans received more than once.
-    pub duplicates: u64,
-    /// Spans whose trace id is not of this load.
-    pub foreign: u64,
-    /// Traces with all, some and none of their spans.
-    pub complete: u64,
-    /// See `complete`.
-    pub partial: u64,
-    /// See `complete`.
-    pub missing: u64,
-    /// Lost spans by second of the load.
-    pub lost_by_second: Vec<u64>,
 }

@@ -19,12 +19,16 @@ pub struct Findings {
     pub question: String,
     /// Rounds in which every variant has a valid run.
     pub rounds: u32,
+    /// Rounds that were begun.
+    pub rounds_begun: u32,
     /// Why the study as a whole says nothing; `null`: it speaks.
     pub void: Option<String>,
     /// The answer in words, one sentence per variant, in the order of `variants`.
     pub conclusions: Vec<Conclusion>,
     /// One entry per variant; the placebo is first, the baseline is not among them.
     pub variants: Vec<VariantFindings>,
+    /// Every budget of the study for every variant: also those that could not be decided for want of a number.
+    pub budgets: Vec<BudgetLine>,
     /// Everything a reader should know before believing: warnings, refusals, re-runs.
     pub notices: Vec<NoticeLine>,
     /// How many comparisons were made, and how many of them would look real by chance.
@@ -55,6 +59,8 @@ pub struct VariantFindings {
     pub label: String,
     /// `placebo` or `variant`.
     pub kind: String,
+    /// Why nothing is said about this variant, whatever the numbers; `null`: it is judged.
+    pub refused: Option<String>,
     /// Runs that count.
     pub valid_runs: u32,
     /// Runs that were started.
@@ -70,7 +76,11 @@ pub struct VariantFindings {
 pub struct Finding {
     /// Name of the metric.
     pub metric: String,
-    /// Unit of `baseline`, `value` and `difference`.
+    /// Its name for people.
+    pub title: String,
+    /// How prominent it is: `sentence` (in the conclusion and everywhere), `table` (in every table) or `detail` (in the long ones).
+    pub place: String,
+    /// Unit of `baseline`, `value` and `difference`: `us`, `ms`, `B`, `B/min`, `1/s`, `share` (0 to 1), `count`, or empty.
     pub unit: String,
     /// Service that it belongs to; `null`: the subject as a whole, or the load.
     pub service: Option<String>,
@@ -92,16 +102,20 @@ pub struct Finding {
     pub ratio_low: Option<f64>,
     /// See `ratio`.
     pub ratio_high: Option<f64>,
-    /// Mean of the ratios less 1, beside the Hodges-Lehmann estimate: they part when a few rounds were hit hard.
+    /// Geometric mean of the ratios less 1, beside the Hodges-Lehmann estimate: they part when a few rounds were hit hard.
     pub mean_ratio: Option<f64>,
     /// Level that the exact interval achieves, 0.958 for 12 rounds.
     pub level: Option<f64>,
-    /// `costs`, `saves`, `no_difference` or `cannot_tell`.
+    /// `costs`, `saves`, `no_difference` or `cannot_tell`. More is a cost, except for `throughput` and `capacity`, where less is.
     pub verdict: String,
     /// The verdict in words.
     pub words: String,
     /// Smallest effect that this many rounds could have shown with 80 % power, as a ratio or in the unit.
     pub detectable: Option<f64>,
+    /// If the verdict is `cannot_tell`: about how many rounds would settle it. `null`: more than 200, or no telling.
+    pub rounds_needed: Option<u32>,
+    /// Smallest effect that matters, on the scale that decides: an interval inside of ± this is "no difference".
+    pub margin: f64,
     /// Whether `ratio` (true) or `difference` (false) decided the verdict.
     pub relative: bool,
     /// The user's limit and how it came out.
@@ -117,10 +131,14 @@ pub struct Finding {
 pub struct RoundValue {
     /// Round, from 1.
     pub round: u32,
-    /// Mean of the baseline runs of the round (baseline and placebo pooled, except in the placebo's own finding).
+    /// The baseline's run.
     pub baseline: f64,
     /// The variant's run.
     pub value: f64,
+    /// Value less baseline.
+    pub difference: f64,
+    /// Value over baseline, less 1; `null` if one of them is not above 0.
+    pub ratio: Option<f64>,
 }
 
 /// A budget and its outcome.
@@ -134,6 +152,21 @@ pub struct BudgetFinding {
     pub relative: bool,
     /// `pass`, `fail` or `undecided`.
     pub outcome: String,
+}
+
+/// A budget of one variant, whether or not there is a finding for it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BudgetLine {
+    /// Key of the variant.
+    pub variant: String,
+    /// Name of the metric.
+    pub metric: String,
+    /// As the user wrote it.
+    pub limit: String,
+    /// `pass`, `fail` or `undecided`.
+    pub outcome: String,
+    /// The outcome in words.
+    pub words: String,
 }
 
 /// The account of the spans of one variant over all its valid runs.
@@ -151,12 +184,24 @@ pub struct LedgerFindings {
     pub duplicates: u64,
     /// What the books do not explain.
     pub unexplained: i64,
-    /// Lost over (expected − sampled out), 0 to 1.
+    /// Spans whose trace id is not of this load.
+    pub foreign: u64,
+    /// Traces with all, some and none of their spans.
+    pub complete: u64,
+    /// See `complete`.
+    pub partial: u64,
+    /// See `complete`.
+    pub missing: u64,
+    /// Spans that should have arrived: expected − sampled out.
+    pub wanted: u64,
+    /// Lost over wanted, 0 to 1.
     pub loss_ratio: f64,
     /// Loss ratio of the worst run.
     pub worst_loss_ratio: f64,
     /// Lost spans by stage.
     pub by_stage: BTreeMap<String, u64>,
+    /// Lost spans by second of the load, summed over the runs; empty if none were lost.
+    pub lost_by_second: Vec<u64>,
     /// Spans per sampled request.
     pub spans_per_request: f64,
     /// Whether `spans_per_request` was declared (else learned).
@@ -215,6 +260,6 @@ pub struct InstrumentFindings {
     pub sink_cpu_us_per_span: Option<f64>,
     /// 99th percentile of the send lag, µs, worst run.
     pub send_lag_p99_us: Option<f64>,
-    /// Whether subject and instrument ran on cores of their own.
-    pub cores_apart: bool,
+    /// Whether subject and instrument ran on cores of their own; `null`: not recorded.
+    pub cores_apart: Option<bool>,
 }

@@ -1,17 +1,16 @@
 //! Closing the books of a run: the load generator's account of the requests beside the sink's account of the spans.
 
 use unladen_load::outcome::Outcome;
-use unladen_sink::ledger::{self, Ledger, SecondOfRequests};
+use unladen_sink::ledger::{self, Ledger, LedgerError, Load, Sampling, SecondOfRequests};
 use unladen_sink::summary::Summary;
 
 use crate::study::plan::Arm;
 
-/// The ledger of one run. `None` when requests carry no trace id: then no span can be tied to its request.
-#[must_use]
-pub fn close(arm: &Arm, outcome: &Outcome, summary: &Summary, traced: bool) -> Option<Ledger> {
-    if !traced {
-        return None;
-    }
+/// The ledger of one run.
+///
+/// # Errors
+/// When spans cannot be tied to requests, or nothing has arrived from which the spans per request could be learned.
+pub fn close(arm: &Arm, outcome: &Outcome, summary: &Summary) -> Result<Ledger, LedgerError> {
     let seconds: Vec<SecondOfRequests> = outcome
         .seconds
         .iter()
@@ -22,7 +21,13 @@ pub fn close(arm: &Arm, outcome: &Outcome, summary: &Summary, traced: bool) -> O
             sampled: second.sampled,
         })
         .collect();
-    Some(ledger::close(summary, &seconds, arm.spans_per_request))
+    let load = Load {
+        seconds: &seconds,
+        sent: outcome.sent_total,
+        answered: outcome.answered_total,
+        sampled: outcome.sampled_total,
+    };
+    ledger::close(summary, &load, arm.spans_per_request, Sampling::Flag)
 }
 
 /// Spans that are on their way when the load has ended, if the study declares how many a request makes.

@@ -53,7 +53,7 @@ pub enum BuildError {
 ///
 /// # Errors
 /// On the first build that fails.
-pub fn run(
+pub(super) fn run(
     processes: &[Process],
     logs: &Path,
     interrupted: &AtomicBool,
@@ -118,6 +118,14 @@ fn one(
         cwd: process.cwd.clone(),
         status,
         log: log.to_owned(),
-        tail: crate::subject::log_tail(log, 12),
+        tail: tail(log, 12),
     })
+}
+
+/// The last lines of a file.
+fn tail(log: &Path, lines: usize) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let all: Vec<&str> = text.trim_end().lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
 }

@@ -99,10 +99,7 @@ mod tests {
         outcome.errors = 11;
         outcome.error_classes.insert("timeout".to_owned(), 11);
         let notice = load(&outcome).expect("a refusal");
-        assert_eq!(
-            notice.to_string(),
-            "11 of 1011 requests failed (11 timeout). Look at the logs in the run's folder"
-        );
+        assert_eq!(notice.to_string(), "11 of 1011 requests failed (11 timeout). Look at the logs in the run's folder");
         outcome.errors = 0;
         outcome.unanswered = 500;
         assert!(matches!(load(&outcome), Some(Notice::Errors { .. })));
@@ -131,11 +128,8 @@ mod tests {
     #[test]
     fn disturbances_are_named() {
         let host = HostWindow { cores: 2, steal_s: 0.05, others_s: 0.3, ..HostWindow::default() };
-        let held = ProcessRecord {
-            service: "app".to_owned(),
-            throttled_ns: Some(40_000_000),
-            ..ProcessRecord::default()
-        };
+        let held =
+            ProcessRecord { service: "app".to_owned(), throttled_ns: Some(40_000_000), ..ProcessRecord::default() };
         let notices = disturbances(&[held], &host, 2.0);
         assert!(matches!(&notices[..], [Notice::Throttled { .. }, Notice::Steal { .. }, Notice::OthersBusy { .. }]));
         assert!(disturbances(&[ProcessRecord::default()], &HostWindow { cores: 2, ..host_quiet() }, 2.0).is_empty());

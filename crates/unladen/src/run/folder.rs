@@ -39,6 +39,9 @@ pub enum FolderError {
     },
 }
 
+/// Below this many free bytes not even the next line of the journal is sure to fit.
+const FULL: u64 = 64 * 1024;
+
 /// A run folder that exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunFolder {
@@ -77,6 +80,12 @@ impl RunFolder {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Whether the file system that holds it is full: then whatever failed, failed because of that.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        rustix::fs::statvfs(&self.path).is_ok_and(|system| system.f_bavail * system.f_frsize < FULL)
     }
 
     /// Writes a file of the folder, whole or not at all.

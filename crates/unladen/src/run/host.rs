@@ -7,6 +7,8 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
+use crate::study::mask::mask_arguments;
+
 /// The machine and the versions that a study ran on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Host {
@@ -77,7 +79,7 @@ impl Host {
             unladen: env!("CARGO_PKG_VERSION").to_owned(),
             commit: commit(Path::new(&setting.study_dir)),
             study_dir: setting.study_dir,
-            command: std::env::args().map(|argument| crate::study::write::mask_text(&argument)).collect(),
+            command: mask_arguments(std::env::args()),
             started: setting.started,
             seed: setting.seed,
             hostname: read("/proc/sys/kernel/hostname").trim().to_owned(),

@@ -42,8 +42,8 @@ pub(super) struct Part<E> {
     name: &'static str,
     running: Running,
     events: Receiver<E>,
-    // Held open: the sink takes the end of its input for the end of unladen.
-    _input: ChildStdin,
+    /// The sink takes the end of its input for the end of unladen; the load generator reads its plan to the end.
+    _input: Option<ChildStdin>,
 }
 
 /// Why no event came.
@@ -56,12 +56,13 @@ pub(super) enum Silence {
 }
 
 impl<E: DeserializeOwned + Send + 'static> Part<E> {
-    /// Starts the hidden subcommand `command` and hands it `config` on standard input.
+    /// Starts the hidden subcommand `command` and hands it `config` on standard input, which stays open or not.
     pub(super) fn start(
         launcher: &Launcher,
         name: &'static str,
         command: &str,
         config: &impl Serialize,
+        input_stays: bool,
         cpus: &CpuSet,
         logs: &Path,
     ) -> Result<Self, InstrumentError> {
@@ -83,7 +84,7 @@ impl<E: DeserializeOwned + Send + 'static> Part<E> {
         input.write_all(&line).and_then(|()| input.flush()).map_err(|error| failed(error.to_string()))?;
         let (send, events) = mpsc::channel();
         thread::spawn(move || read_events(output, &send));
-        Ok(Self { name, running, events, _input: input })
+        Ok(Self { name, running, events, _input: input_stays.then_some(input) })
     }
 
     /// The next event, waited for at most `time`.
@@ -145,7 +146,7 @@ impl SinkPart {
         cpus: &CpuSet,
         logs: &Path,
     ) -> Result<Self, InstrumentError> {
-        let part = Part::start(launcher, "sink", "__sink", config, cpus, logs)?;
+        let part = Part::start(launcher, "sink", "__sink", config, true, cpus, logs)?;
         match part.next(Duration::from_secs(10)) {
             Ok(SinkEvent::Ready { .. }) => Ok(Self { part, received: 0, quiet_since: Instant::now() }),
             _ => Err(part.failure()),

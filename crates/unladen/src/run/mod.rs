@@ -26,10 +26,10 @@ use crate::journal::read::{self, ReadError};
 use crate::journal::record::RunRecord;
 use crate::journal::write::{Journal, WriteError};
 use crate::notices::{Notice, Severity};
+use crate::study::mask::masked;
 use crate::study::plan::Plan;
-use crate::study::spec::Lifetime;
-use crate::study::variables::VariableError;
-use crate::study::write::masked_yaml;
+use crate::study::resolve::ResolveError;
+use crate::study::write::resolved_yaml;
 use crate::subject::SubjectError;
 
 /// The resolved study in a run folder.
@@ -57,12 +57,14 @@ pub enum RunError {
     Build(#[from] builds::BuildError),
     /// A variable of the study has no value.
     #[error(transparent)]
-    Variable(#[from] VariableError),
+    Variable(#[from] ResolveError),
     /// No port is free.
     #[error(transparent)]
     Port(#[from] ports::NoPort),
     /// Something else listens where a service is to.
-    #[error("{address} is already in use, so {service} cannot listen there and unladen would measure a stranger. Stop what listens there (`ss -ltnp` shows it), or use ${{port.NAME}} for a free port")]
+    #[error(
+        "{address} is already in use, so {service} cannot listen there and unladen would measure a stranger. Stop what listens there (`ss -ltnp` shows it), or use ${{port.NAME}} for a free port"
+    )]
     PortTaken {
         /// Service.
         service: String,
@@ -75,6 +77,17 @@ pub enum RunError {
     /// A part of the instrument failed.
     #[error(transparent)]
     Instrument(#[from] instrument::InstrumentError),
+    /// The disk is full.
+    #[error("no space is left for the run folder {}: {source}\nFree some space and go on with `unladen run --resume {}`; the runs so far are kept", folder.display(), folder.display())]
+    Full {
+        /// Run folder.
+        folder: PathBuf,
+        /// What failed because of it.
+        source: Box<RunError>,
+    },
+    /// The probe could not be started.
+    #[error("cannot start the probe: {0}")]
+    Probe(std::io::Error),
     /// Something could not be removed at the end.
     #[error("something of the study is left over: {0}")]
     LeftOver(std::io::Error),
@@ -91,11 +104,28 @@ pub enum RunError {
     },
 }
 
+/// How often a run is done at most when the machine disturbs it.
+const ATTEMPTS: u32 = 3;
+
 /// Runs what the journal in `folder` does not hold yet. The folder holds a valid study at every moment.
 ///
 /// # Errors
 /// When the study cannot go on. What was measured until then is in the journal.
 pub fn study(
+    plan: &Plan,
+    folder: &RunFolder,
+    seed: u64,
+    interrupted: &AtomicBool,
+    watcher: &mut dyn Watcher,
+) -> Result<(), RunError> {
+    runs(plan, folder, seed, interrupted, watcher).map_err(|error| match error {
+        RunError::Interrupted => error,
+        error if folder.is_full() => RunError::Full { folder: folder.path().to_owned(), source: Box::new(error) },
+        error => error,
+    })
+}
+
+fn runs(
     plan: &Plan,
     folder: &RunFolder,
     seed: u64,
@@ -111,44 +141,46 @@ pub fn study(
     let load_s = plan.study.warmup.as_seconds() + plan.study.window.as_seconds();
     watcher.see(Step::Begin { runs: slots.len(), of: plan.arms.len() * plan.study.rounds as usize, load_s });
     let mut shared = start_shared(&setup, interrupted)?;
-    let first = done.iter().map(|run| run.run).max().unwrap_or(0) + 1;
-    let result = slots.into_iter().zip(first..).try_for_each(|(slot, number)| {
+    let mut number = done.iter().map(|run| run.run).max().unwrap_or(0);
+    let result = slots.into_iter().try_for_each(|slot| {
         if interrupted.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted);
         }
-        let record = Run { setup: &setup, shared: &mut shared, slot, number, interrupted }.perform(watcher)?;
-        journal.append(&record)?;
-        watcher.see(Step::Done(&record));
-        stop_on_death(&record, folder)
+        for attempt in 1..=ATTEMPTS {
+            number += 1;
+            let record = Run { setup: &setup, shared: &mut shared, slot, number, interrupted }.perform(watcher)?;
+            journal.append(&record)?;
+            let again = disturbed(&record) && attempt < ATTEMPTS;
+            watcher.see(Step::Done { record: &record, again });
+            stop_on_death(&record, folder)?;
+            if !again {
+                break;
+            }
+        }
+        Ok(())
     });
     let stopped = stop_all(&mut shared);
     drop(shared);
     let closed = setup.launcher.close().map_err(RunError::LeftOver);
     // The first error is the one to tell.
-    result?;
-    stopped?;
-    closed
+    result.and(stopped.map(drop).map_err(RunError::from)).and(closed)
 }
 
 /// Writes `study.yaml` and `host.json` of a new study, or reads the journal of one that goes on.
 fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result<Vec<RunRecord>, RunError> {
     if folder.path().join(STUDY_FILE).exists() {
-        return Ok(read::records(folder.path())?.records);
+        return Ok(read::read(folder.path())?.runs);
     }
     let host = Host::describe(Setting {
         seed,
         study_dir: plan.dir.display().to_string(),
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-        cores: (
-            setup.partition.subject.to_string(),
-            setup.partition.instrument.to_string(),
-            setup.partition.apart,
-        ),
-        cgroup: setup.launcher.describe_cgroups(),
+        cores: (setup.partition.subject.to_string(), setup.partition.instrument.to_string(), setup.partition.apart),
+        cgroup: setup.cgroups(),
     });
     // The study last: a folder with a study.yaml is a folder that can be gone on with.
     folder.write(HOST_FILE, &serde_json::to_string_pretty(&host).unwrap_or_default())?;
-    folder.write(STUDY_FILE, &masked_yaml(&plan.study))?;
+    folder.write(STUDY_FILE, &resolved_yaml(&masked(&plan.study)))?;
     Ok(Vec::new())
 }
 
@@ -163,12 +195,11 @@ fn build(setup: &Setup<'_>, interrupted: &AtomicBool, watcher: &mut dyn Watcher)
     Ok(builds::run(&processes, setup.folder.path(), interrupted, watcher)?)
 }
 
-/// Starts the services that live through the study. They are the same in every arm.
+/// Starts the services that live through the study.
 fn start_shared(setup: &Setup<'_>, interrupted: &AtomicBool) -> Result<Vec<Up>, RunError> {
     let shared = setup.folder.run("shared")?;
     let mut ups = Vec::new();
-    let Some(arm) = setup.plan.arms.first() else { return Ok(ups) };
-    for process in arm.processes.iter().filter(|process| process.lifetime == Lifetime::Study) {
+    for process in setup.plan.shared() {
         match setup.start(process, &shared, 0, interrupted) {
             Ok(up) => ups.push(up),
             Err(error) => {
@@ -178,6 +209,12 @@ fn start_shared(setup: &Setup<'_>, interrupted: &AtomicBool) -> Result<Vec<Up>, 
         }
     }
     Ok(ups)
+}
+
+/// Whether the run is void because the machine kept the generator from its schedule. That says nothing of the variant, so
+/// the run is done again; all attempts are in the journal, and the first that counts is judged.
+fn disturbed(record: &RunRecord) -> bool {
+    matches!(record.void, Some(Notice::GeneratorLate { .. }))
 }
 
 /// A service that ends while it is needed will do so again: the study stops, the user looks, `--resume` goes on.

@@ -6,19 +6,18 @@ use std::time::{Duration, Instant};
 
 use unladen_load::outcome::{Event as LoadEvent, Outcome};
 
+use super::RunError;
 use super::books;
 use super::checks;
 use super::instrument::{Part, Silence, SinkPart};
 use super::schedule::Slot;
 use super::setup::Setup;
 use super::watch::{Phase, Step, Watcher};
-use super::RunError;
-use crate::linux::monotonic_ns;
 use crate::journal::record::{Phases, ProcessRecord, RunRecord, SCHEMA};
+use crate::linux::monotonic_ns;
 use crate::notices::Notice;
 use crate::probe::{Observation, Sampler, Schedule, Target, timeline};
 use crate::study::plan::{Arm, Process};
-use crate::study::spec::Lifetime;
 use crate::subject::{Ended, Running, SubjectError};
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
@@ -90,15 +89,14 @@ impl<'a> Run<'a> {
         let mut ups = self.start_services(arm, &folder)?;
         record.phases.start_s = started.elapsed().as_secs_f64();
 
-        let (outcome, observation) =
-            match self.load(&mut sink, &mut ups, &folder, &logs, ids, watcher, &mut record) {
-                Ok(measured) => measured,
-                Err(error) => {
-                    // The first error is the one to tell.
-                    let _ = stop_all(&mut ups);
-                    return Err(error);
-                }
-            };
+        let (outcome, observation) = match self.load(&mut sink, &mut ups, &folder, &logs, ids, watcher, &mut record) {
+            Ok(measured) => measured,
+            Err(error) => {
+                // The first error is the one to tell.
+                let _ = stop_all(&mut ups);
+                return Err(error);
+            }
+        };
 
         if let Some(outcome) = &outcome {
             watcher.see(Step::Phase(Phase::Drain));
@@ -123,7 +121,7 @@ impl<'a> Run<'a> {
     /// Starts the services of the run in order and waits until each is ready.
     fn start_services(&self, arm: &Arm, folder: &Path) -> Result<Vec<Up>, RunError> {
         let mut ups: Vec<Up> = Vec::new();
-        for process in arm.processes.iter().filter(|process| process.lifetime == Lifetime::Run) {
+        for process in arm.fresh() {
             match self.setup.start(process, folder, self.number, self.interrupted) {
                 Ok(up) => ups.push(up),
                 Err(error) => {
@@ -152,14 +150,8 @@ impl<'a> Run<'a> {
         let window_start_ns = start_ns + study.warmup.0.as_nanos() as u64;
         let window_end_ns = window_start_ns + study.window.0.as_nanos() as u64;
         let plan = self.setup.load_plan(self.arm(), folder, ids, start_ns)?;
-        let load: Part<LoadEvent> = Part::start(
-            &self.setup.launcher,
-            "load",
-            "__load",
-            &plan,
-            &self.setup.partition.instrument,
-            logs,
-        )?;
+        let load: Part<LoadEvent> =
+            Part::start(&self.setup.launcher, "load", "__load", &plan, false, &self.setup.partition.instrument, logs)?;
         let services = self.shared.iter().chain(ups.iter()).map(target);
         let parts = [("load", load.running()), ("sink", sink.running())].map(instrument);
         let sampler = Sampler::start(
@@ -170,7 +162,8 @@ impl<'a> Run<'a> {
                 interval: Duration::from_secs(1),
                 cpus: Some(self.setup.partition.instrument.clone()),
             },
-        );
+        )
+        .map_err(RunError::Probe)?;
 
         watcher.see(Step::Phase(Phase::WarmUp));
         let mut in_window = false;
@@ -216,7 +209,7 @@ impl<'a> Run<'a> {
         }
         record.phases.warmup_s = study.warmup.as_seconds();
         record.phases.window_s = study.window.as_seconds();
-        Ok((outcome, Some(sampler.finish())))
+        Ok((outcome, sampler.finish()))
     }
 
     /// Waits for the spans that are still on their way.
@@ -253,7 +246,9 @@ impl<'a> Run<'a> {
     ) {
         if let Some(observation) = observation {
             if let Err(error) = timeline::write(&folder.join("timeline.parquet"), &observation.timeline) {
-                record.notices.push(Notice::Unwritten { file: "timeline.parquet".to_owned(), error: error.to_string() });
+                record
+                    .notices
+                    .push(Notice::Unwritten { file: "timeline.parquet".to_owned(), error: error.to_string() });
             }
             let (instrument, mut processes): (Vec<_>, Vec<_>) =
                 observation.processes.into_iter().partition(|process| process.role.is_none());
@@ -272,7 +267,9 @@ impl<'a> Run<'a> {
         }
         if let Some(outcome) = outcome {
             record.void = record.void.take().or_else(|| checks::load(&outcome));
-            record.ledger = books::close(self.arm(), &outcome, &summary, self.setup.traced());
+            // Without a ledger the report has no account of spans; why is plain from the study (no trace header) or
+            // from the summary (no spans).
+            record.ledger = self.setup.traced().then(|| books::close(self.arm(), &outcome, &summary).ok()).flatten();
             record.load = Some(outcome);
         }
         record.sink = Some(summary);

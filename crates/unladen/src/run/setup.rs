@@ -17,7 +17,9 @@ use crate::study::plan::{Arm, Plan, Process};
 use crate::study::spec::{Attributes, TraceHeader};
 use crate::study::variables::{PortName, SINKS, Variables};
 use crate::subject::launch::LONGEST_PAD;
-use crate::subject::{Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, SubjectError, Topology, partition};
+use crate::subject::{
+    Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, SubjectError, Topology, partition,
+};
 
 /// Ids of one run's traces: see `unladen_load::trace`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,7 +29,6 @@ pub(super) struct TraceIds {
 }
 
 /// Everything that the runs of a study share.
-#[derive(Debug)]
 pub(super) struct Setup<'a> {
     pub(super) plan: &'a Plan,
     pub(super) folder: &'a RunFolder,
@@ -72,6 +73,14 @@ impl<'a> Setup<'a> {
     /// Notices that every run carries.
     pub(super) fn notices(&self) -> Vec<Notice> {
         self.launcher.no_cgroups().map(|reason| Notice::NoCgroup { reason: reason.to_owned() }).into_iter().collect()
+    }
+
+    /// Where CPU time is read from, in words.
+    pub(super) fn cgroups(&self) -> String {
+        match (self.launcher.cgroup_version(), self.launcher.no_cgroups()) {
+            (Some(version), _) => version.to_string(),
+            (None, reason) => format!("process tree: {}", reason.unwrap_or("no cgroups")),
+        }
     }
 
     /// Whether requests carry trace ids.
@@ -120,7 +129,7 @@ impl<'a> Setup<'a> {
             log: process.ready.log.clone(),
             timeout: process.ready.timeout.0,
         };
-        if let Some(address) = readiness.addresses().into_iter().find(|address| ports::taken(address)) {
+        if let Some(address) = addresses(&process).into_iter().find(|address| ports::taken(address)) {
             return Err(RunError::PortTaken { service: process.service, address });
         }
         let cpuset = process.limits.cpuset.as_deref().map(str::parse).transpose();
@@ -179,6 +188,7 @@ impl<'a> Setup<'a> {
         start_ns: u64,
     ) -> Result<unladen_load::plan::Plan, RunError> {
         use unladen_load::plan::{Check, Pacing, Plan, Trace, TraceHeader as Header};
+        let cores = self.partition.instrument.iter().take(1).map(|core| core as u32).collect();
         let study = &self.plan.study;
         let load = study.load.resolve(&self.variables(Some(folder)))?;
         Ok(Plan {
@@ -200,6 +210,17 @@ impl<'a> Setup<'a> {
             },
             check: Check { status: load.check.status, length: load.check.length },
             out: Some(folder.to_owned()),
+            cores,
+            ..Plan::new("")
         })
     }
+}
+
+/// Where the process is to listen, as far as its readiness tells.
+fn addresses(process: &Process) -> Vec<String> {
+    let of_url = |url: &String| {
+        let url: http::Uri = url.parse().ok()?;
+        Some(format!("{}:{}", url.host()?, url.port_u16().unwrap_or(80)))
+    };
+    process.ready.tcp.iter().cloned().chain(process.ready.http.as_ref().and_then(of_url)).collect()
 }

@@ -37,7 +37,12 @@ pub enum Step<'a> {
     /// A second of the load has passed.
     Second(&'a Second),
     /// A run is in the journal.
-    Done(&'a RunRecord),
+    Done {
+        /// What was measured.
+        record: &'a RunRecord,
+        /// Whether it is done again, because the machine disturbed it.
+        again: bool,
+    },
 }
 
 /// Phases of a run.

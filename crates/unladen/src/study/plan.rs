@@ -3,12 +3,19 @@
 //! Made from [`super::spec::Study`] without touching a file, a clock or a process. Strings may still hold run-time
 //! variables (`${port.http}`, `${sink.otlp_grpc}`), which [`super::variables`] fills in when ports are known.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 
-use super::spec::{Lifetime, Limits, Ready, Role, Study};
+use super::check::{BASELINE, PLACEBO, check};
+use super::error::StudyError;
+use super::guess::guess;
+use super::key::KeyPath;
+use super::problem::{Problem, ProblemKind};
+use super::spec::{Command, Lifetime, Limits, Override, Ready, Role, Service, Study, Variant};
 use super::units::{Ratio, Time};
+use super::variables::{Reference, VariableError, expand};
+use super::words;
 
 /// A study, ready to run.
 #[derive(Debug, Clone)]
@@ -65,7 +72,7 @@ pub struct Process {
     pub command: Vec<String>,
     /// Environment on top of unladen's own.
     pub env: IndexMap<String, String>,
-    /// Working directory, absolute.
+    /// Working directory; absolute once resolved.
     pub cwd: PathBuf,
     /// Command that builds it, if any.
     pub build: Option<Vec<String>>,
@@ -75,4 +82,223 @@ pub struct Process {
     pub limits: Limits,
     /// Time between SIGTERM and SIGKILL.
     pub grace: Time,
+}
+
+/// Names a study that has no file, in errors.
+const NO_FILE: &str = "study";
+
+impl Plan {
+    /// What a study means. `dir` is where its relative paths start.
+    ///
+    /// # Errors
+    /// Everything that is wrong with the study.
+    pub fn from_study(study: Study, dir: &Path) -> Result<Self, StudyError> {
+        let problems = check(&study);
+        if !problems.is_empty() {
+            return Err(StudyError::refused(NO_FILE, None, problems));
+        }
+        let arms = arms(&study).map_err(|problem| StudyError::refused(NO_FILE, None, vec![*problem]))?;
+        Ok(Self { study, dir: dir.to_owned(), arms })
+    }
+
+    /// The plan with these variants only; baseline and placebo stay. The study in it is narrowed too, so that its
+    /// resolved copy says what is run.
+    ///
+    /// # Errors
+    /// When there is no such variant.
+    pub fn only(self, names: &[impl AsRef<str>]) -> Result<Self, StudyError> {
+        let Self { mut study, dir, .. } = self;
+        let known = study.variants.keys().map(String::as_str);
+        let problems: Vec<Problem> = names
+            .iter()
+            .map(AsRef::as_ref)
+            .filter(|name| *name != PLACEBO && !study.variants.contains_key(*name))
+            .map(|name| {
+                let kind = ProblemKind::NoSuchVariant { name: name.to_owned(), guess: guess(name, known.clone()) };
+                Problem { path: KeyPath::of(&["variants"]), place: None, kind }
+            })
+            .collect();
+        if !problems.is_empty() {
+            return Err(StudyError::refused("--only", None, problems));
+        }
+        study.variants.retain(|name, _| name == BASELINE || names.iter().any(|wanted| wanted.as_ref() == name));
+        study.services.retain(|_, service| {
+            let ran_in_all = service.only.is_empty();
+            service.only.retain(|name| study.variants.contains_key(name));
+            ran_in_all || !service.only.is_empty()
+        });
+        for profile in study.profiles.values_mut() {
+            profile.retain(|key, _| {
+                let mut steps = key.split('.');
+                match (steps.next(), steps.next()) {
+                    (Some("variants"), Some(name)) => study.variants.contains_key(name),
+                    (Some("services"), Some(name)) => study.services.contains_key(name),
+                    _ => true,
+                }
+            });
+        }
+        Self::from_study(study, &dir)
+    }
+
+    /// Every process that lives through the study, once, in start order.
+    #[must_use]
+    pub fn shared(&self) -> Vec<&Process> {
+        let mut shared: Vec<&Process> = Vec::new();
+        for process in self.arms.iter().flat_map(Arm::shared) {
+            if !shared.iter().any(|known| known.service == process.service && known.replica == process.replica) {
+                shared.push(process);
+            }
+        }
+        shared
+    }
+}
+
+impl Arm {
+    /// Processes that live through the study, in start order.
+    pub fn shared(&self) -> impl Iterator<Item = &Process> {
+        self.processes.iter().filter(|process| process.lifetime == Lifetime::Study)
+    }
+
+    /// Processes that are started afresh for every run of this arm, in start order.
+    pub fn fresh(&self) -> impl Iterator<Item = &Process> {
+        self.processes.iter().filter(|process| process.lifetime == Lifetime::Run)
+    }
+}
+
+/// Services in an order in which each comes after those that it needs, else in the order of the file; or the names of
+/// a circle of services that need each other, its first one also last. Services that aren't there are passed over.
+pub(super) fn start_order(services: &IndexMap<String, Service>) -> Result<Vec<&str>, Vec<String>> {
+    let mut order: Vec<&str> = Vec::with_capacity(services.len());
+    let waits_for = |service: &Service, order: &[&str]| {
+        service.needs.iter().find(|needed| services.contains_key(*needed) && !order.contains(&needed.as_str())).cloned()
+    };
+    while order.len() < services.len() {
+        let waiting = || services.iter().filter(|(name, _)| !order.contains(&name.as_str()));
+        let next = waiting().find(|(_, service)| waits_for(service, &order).is_none());
+        if let Some((name, _)) = next {
+            order.push(name);
+            continue;
+        }
+        // Everything that is left waits for something that is left: following that must come back to where it was.
+        let mut circle: Vec<String> = waiting().take(1).map(|(name, _)| name.clone()).collect();
+        loop {
+            let last = circle.last().and_then(|name| services.get(name));
+            let Some(needed) = last.and_then(|service| waits_for(service, &order)) else { return Err(circle) };
+            let seen = circle.iter().position(|name| *name == needed);
+            circle.push(needed);
+            if let Some(start) = seen {
+                return Err(circle.split_off(start));
+            }
+        }
+    }
+    Ok(order)
+}
+
+/// Baseline, placebo, variants.
+fn arms(study: &Study) -> Result<Vec<Arm>, Box<Problem>> {
+    let order = start_order(&study.services).map_err(|circle| {
+        let kind = ProblemKind::Circle { circle: circle.join(" → ") };
+        Problem::boxed(KeyPath::of(&["services"]), None, kind)
+    })?;
+    let mut arms = Vec::with_capacity(study.variants.len() + 1);
+    if let Some(baseline) = study.variants.get(BASELINE) {
+        arms.push(arm(study, &order, BASELINE, baseline, ArmKind::Baseline)?);
+        if study.placebo {
+            arms.push(arm(study, &order, BASELINE, baseline, ArmKind::Placebo)?);
+        }
+    }
+    for (name, variant) in study.variants.iter().filter(|(name, _)| *name != BASELINE) {
+        arms.push(arm(study, &order, name, variant, ArmKind::Variant)?);
+    }
+    Ok(arms)
+}
+
+fn arm(study: &Study, order: &[&str], key: &str, variant: &Variant, kind: ArmKind) -> Result<Arm, Box<Problem>> {
+    let unchanged = Override::default();
+    let mut processes = Vec::new();
+    for name in order {
+        let Some(service) = study.services.get(*name).filter(|service| service.runs_in(key)) else { continue };
+        let change = variant.services.get(*name);
+        for replica in 0..service.replicas {
+            let process = process(study, name, service, change.unwrap_or(&unchanged), replica);
+            let path = match change {
+                Some(_) => KeyPath::of(&["variants", key, "services", name]),
+                None => KeyPath::of(&["services", name]),
+            };
+            processes.push(process.map_err(|kind| Problem::boxed(path, None, kind))?);
+        }
+    }
+    let name = if kind == ArmKind::Placebo { PLACEBO } else { key };
+    Ok(Arm {
+        name: name.to_owned(),
+        label: variant.label.clone().filter(|_| kind != ArmKind::Placebo).unwrap_or_else(|| name.to_owned()),
+        kind,
+        processes,
+        // The bare service makes no spans, so that any that arrive in its runs are unexplained.
+        spans_per_request: variant.spans_per_request.or((kind != ArmKind::Variant).then_some(0.0)),
+        sampled: variant.sampled.unwrap_or(Ratio(1.0)),
+    })
+}
+
+fn process(
+    study: &Study,
+    name: &str,
+    service: &Service,
+    change: &Override,
+    replica: u32,
+) -> Result<Process, ProblemKind> {
+    // Within a service with replicas, a port is the replica's own, unless it is named after another service.
+    let own = |reference: &Reference| match reference {
+        Reference::Replica => Some(replica.to_string()),
+        Reference::Port { name: port, replica: None } if service.replicas > 1 => {
+            let of_another = port != name && study.services.contains_key(port);
+            (!of_another).then(|| format!("${{port.{port}.{replica}}}"))
+        }
+        _ => None,
+    };
+    let text = |text: &str| -> Result<String, VariableError> { expand(text, &study.variables, own) };
+    let build_text = |text: &str| -> Result<String, VariableError> { expand(text, &study.variables, |_| None) };
+    let optional = |value: &Option<String>| value.as_deref().map(text).transpose();
+
+    let mut command = words_of(change.command.as_ref().unwrap_or(&service.command), text)?;
+    for argument in service.args.iter().chain(&change.args) {
+        command.push(text(argument)?);
+    }
+    let mut env = IndexMap::new();
+    for (name, value) in service.env.iter().chain(&change.env) {
+        env.insert(name.clone(), text(value)?);
+    }
+    let build = change.build.as_ref().or(service.build.as_ref());
+    let ready = change.ready.as_ref().unwrap_or(&service.ready);
+    let cwd = optional(&change.cwd)?.or(optional(&service.cwd)?);
+    Ok(Process {
+        service: name.to_owned(),
+        replica,
+        role: service.role,
+        lifetime: service.lifetime,
+        command,
+        env,
+        cwd: PathBuf::from(cwd.unwrap_or_default()),
+        build: build.map(|build| words_of(build, build_text)).transpose()?,
+        ready: Ready {
+            http: optional(&ready.http)?,
+            tcp: optional(&ready.tcp)?,
+            log: optional(&ready.log)?,
+            timeout: ready.timeout,
+        },
+        limits: change.limits.clone().unwrap_or_else(|| service.limits.clone()),
+        grace: service.stop.grace,
+    })
+}
+
+/// Program and arguments. Split before anything is filled in, so that a value never splits a word.
+fn words_of(
+    command: &Command,
+    text: impl Fn(&str) -> Result<String, VariableError>,
+) -> Result<Vec<String>, ProblemKind> {
+    let words = match command {
+        Command::Line(line) => words::split(line)?,
+        Command::Words(words) => words.clone(),
+    };
+    words.iter().map(|word| text(word).map_err(ProblemKind::from)).collect()
 }

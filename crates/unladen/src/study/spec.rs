@@ -4,9 +4,11 @@
 //! Nothing here touches a file, a clock or a process. What the words *mean* together (which processes a variant
 //! starts, with which merged environment) is worked out in [`super::plan`].
 
+use std::fmt;
+
 use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::units::{Bytes, Ratio, Time};
 
@@ -55,6 +57,35 @@ pub struct Study {
     /// Limits on the cost, by metric: `cpu_per_request: 10%`, `rss: 50MiB`.
     #[serde(default)]
     pub budgets: IndexMap<String, String>,
+    /// Named sets of changes to this study, each from a dotted key to its value: `published: {window: 20m, load.rate: 500}`.
+    /// `--set profile=published` applies one.
+    #[serde(default)]
+    pub profiles: IndexMap<String, IndexMap<String, String>>,
+}
+
+impl Study {
+    /// A study with every default, and no service and no variant yet.
+    #[must_use]
+    pub fn new(name: impl Into<String>, load: Load) -> Self {
+        Self {
+            study: name.into(),
+            question: String::new(),
+            rounds: defaults::rounds(),
+            warmup: defaults::warmup(),
+            window: defaults::window(),
+            drain: Drain::default(),
+            seed: None,
+            placebo: defaults::yes(),
+            margin: defaults::margin(),
+            variables: IndexMap::new(),
+            services: IndexMap::new(),
+            variants: IndexMap::new(),
+            load,
+            sink: Sink::default(),
+            budgets: IndexMap::new(),
+            profiles: IndexMap::new(),
+        }
+    }
 }
 
 /// What a service is in the study; costs are summed by role.
@@ -116,6 +147,10 @@ pub struct Service {
     /// Fresh for every run, or one for the study.
     #[serde(default)]
     pub lifetime: Lifetime,
+    /// Variants in which the service runs (a collector that only one of them needs, say). Absent: all of them. The
+    /// placebo goes with the baseline.
+    #[serde(default)]
+    pub only: Vec<String>,
     /// Limits on each process's cgroup.
     #[serde(default)]
     pub limits: Limits,
@@ -124,14 +159,67 @@ pub struct Service {
     pub stop: Stop,
 }
 
+impl Service {
+    /// A subject with every default.
+    #[must_use]
+    pub fn new(command: Command) -> Self {
+        Self {
+            role: Role::default(),
+            command,
+            args: Vec::new(),
+            env: IndexMap::new(),
+            cwd: None,
+            build: None,
+            ready: Ready::default(),
+            needs: Vec::new(),
+            replicas: defaults::one(),
+            lifetime: Lifetime::default(),
+            only: Vec::new(),
+            limits: Limits::default(),
+            stop: Stop::default(),
+        }
+    }
+
+    /// Whether the service runs in a variant, by the variant's key.
+    #[must_use]
+    pub fn runs_in(&self, variant: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == variant)
+    }
+}
+
 /// A program with its arguments.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Command {
     /// One line, split into words by the rules of POSIX shells (quotes, backslashes); no shell runs it.
     Line(String),
     /// Program first, then one string per argument.
     Words(Vec<String>),
+}
+
+// By hand, because an untagged enum can only say "data did not match any variant".
+impl<'de> Deserialize<'de> for Command {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Command;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a command line such as `java -jar app.jar`, or a list of words")
+            }
+            fn visit_str<E: de::Error>(self, line: &str) -> Result<Command, E> {
+                Ok(Command::Line(line.to_owned()))
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut words: A) -> Result<Command, A::Error> {
+                let mut list = Vec::new();
+                while let Some(word) = words.next_element()? {
+                    list.push(word);
+                }
+                Ok(Command::Words(list))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
 }
 
 /// When a service counts as ready. All conditions that are given must hold; with none, when it has been alive for 100 ms.
@@ -186,13 +274,15 @@ pub struct Variant {
     pub label: Option<String>,
     /// What changes, by service.
     pub services: IndexMap<String, Override>,
-    /// Whether and how many spans a sampled request makes. Absent: learned from the spans that arrive.
+    /// How many spans a sampled request makes. Absent: none for the baseline, else learned from the spans that arrive.
     pub spans_per_request: Option<f64>,
-    /// Share of the requests whose spans are wanted: the load generator sets the sampled flag on exactly these.
+    /// Share of the requests whose spans are wanted: the load generator sets the
+    /// sampled flag on exactly these. Absent: all of them.
     pub sampled: Option<Ratio>,
 }
 
-/// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args` are appended.
+/// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args` are
+/// appended, everything else replaces.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Override {
@@ -212,12 +302,16 @@ pub struct Override {
     pub limits: Option<Limits>,
 }
 
-/// What is asked of the service, and how often. Exactly one of `rate` (open loop) and `connections` alone (closed loop) decides the pacing.
+/// What is asked of the service, and how often: at a `rate` (open loop), or, without one, as fast as its `connections`
+/// get their answers (closed loop).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
     /// Where requests go: `http://127.0.0.1:${port.app}/vets`.
     pub url: String,
+    /// Allow a host that isn't loopback. Every load stays on this machine unless this is `true`.
+    #[serde(default)]
+    pub allow_remote: bool,
     /// Requests per second, open loop: sent when due, whatever the service does. Absent: closed loop, every connection
     /// sends its next request when the last is answered.
     #[serde(default)]
@@ -243,6 +337,25 @@ pub struct Load {
     /// What a good answer looks like.
     #[serde(default)]
     pub check: Check,
+}
+
+impl Load {
+    /// A closed loop with every default.
+    #[must_use]
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            allow_remote: false,
+            rate: None,
+            connections: defaults::connections(),
+            method: defaults::method(),
+            headers: IndexMap::new(),
+            body: None,
+            timeout: defaults::request_timeout(),
+            trace: TraceHeader::default(),
+            check: Check::default(),
+        }
+    }
 }
 
 /// Which trace header the load generator sets.

@@ -1,4 +1,7 @@
 //! Quantities as people write them: `250ms`, `2s`, `1m`; `10%`; `512MiB`.
+//!
+//! What is written (`Display`, `Serialize`) reads back as exactly the same quantity, so that the resolved copy of a
+//! study is the study. Whole numbers are therefore never taken through floating point.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -43,11 +46,19 @@ impl Time {
 }
 
 /// Splits `12.5ms` into the number and the unit.
-fn split(text: &str) -> Option<(f64, &str)> {
+fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.trim();
     let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let number: f64 = text[..end].parse().ok()?;
-    Some((number, text[end..].trim()))
+    (end > 0).then(|| (&text[..end], text[end..].trim()))
+}
+
+/// `number` times `factor`, exactly for whole numbers, rounded to the nearest for others; `None` beyond `u64`.
+fn scaled(number: &str, factor: u64) -> Option<u64> {
+    if let Ok(whole) = number.parse::<u64>() {
+        return whole.checked_mul(factor);
+    }
+    let product = (number.parse::<f64>().ok()? * factor as f64).round();
+    (product < u64::MAX as f64).then_some(product as u64)
 }
 
 impl FromStr for Time {
@@ -56,28 +67,28 @@ impl FromStr for Time {
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let error = || UnitError { text: text.to_owned(), wanted: "a time such as `250ms`, `2s`, `1m` or `1h`" };
         let (number, unit) = split(text).ok_or_else(error)?;
-        let seconds = match unit {
-            "us" | "µs" => number / 1e6,
-            "ms" => number / 1e3,
-            "s" => number,
-            "m" | "min" => number * 60.0,
-            "h" => number * 3600.0,
+        let nanoseconds = match unit {
+            "ns" => 1,
+            "us" | "µs" => 1_000,
+            "ms" => 1_000_000,
+            "s" => 1_000_000_000,
+            "m" | "min" => 60_000_000_000,
+            "h" => 3_600_000_000_000,
             _ => return Err(error()),
         };
-        Duration::try_from_secs_f64(seconds).map(Self).map_err(|_| error())
+        scaled(number, nanoseconds).map(|total| Self(Duration::from_nanos(total))).ok_or_else(error)
     }
 }
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let micros = self.0.as_micros();
-        if micros.is_multiple_of(1_000_000) {
-            write!(f, "{}s", micros / 1_000_000)
-        } else if micros.is_multiple_of(1_000) {
-            write!(f, "{}ms", micros / 1_000)
-        } else {
-            write!(f, "{micros}us")
+        let nanos = self.0.as_nanos();
+        for (factor, unit) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
+            if nanos.is_multiple_of(factor) {
+                return write!(f, "{}{unit}", nanos / factor);
+            }
         }
+        write!(f, "{nanos}ns")
     }
 }
 
@@ -86,9 +97,11 @@ impl FromStr for Ratio {
 
     fn from_str(text: &str) -> Result<Self, UnitError> {
         let error = || UnitError { text: text.to_owned(), wanted: "a share such as `10%` or `0.1`" };
-        match split(text).ok_or_else(error)? {
-            (number, "%") => Ok(Self(number / 100.0)),
-            (number, "") => Ok(Self(number)),
+        let (number, unit) = split(text).ok_or_else(error)?;
+        let number: f64 = number.parse().map_err(|_| error())?;
+        match unit {
+            "%" => Ok(Self(number / 100.0)),
+            "" => Ok(Self(number)),
             _ => Err(error()),
         }
     }
@@ -96,8 +109,10 @@ impl FromStr for Ratio {
 
 impl fmt::Display for Ratio {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Rounded to a millionth of a percent, so that 0.07 prints as 7%, not as 7.000000000000001%.
-        write!(f, "{}%", (self.0 * 100.0 * 1e6).round() / 1e6)
+        // Rounded to a millionth of a percent, so that 0.07 prints as 7%, not as 7.000000000000001%; but only if that
+        // reads back as the same number.
+        let percent = (self.0 * 100.0 * 1e6).round() / 1e6;
+        if percent / 100.0 == self.0 { write!(f, "{percent}%") } else { write!(f, "{}", self.0) }
     }
 }
 
@@ -108,16 +123,16 @@ impl FromStr for Bytes {
         let error = || UnitError { text: text.to_owned(), wanted: "an amount of memory such as `512MiB` or `1GiB`" };
         let (number, unit) = split(text).ok_or_else(error)?;
         let factor = match unit {
-            "" | "B" => 1.0,
-            "KiB" | "Ki" => 1024.0,
-            "MiB" | "Mi" => 1024.0 * 1024.0,
-            "GiB" | "Gi" => 1024.0 * 1024.0 * 1024.0,
-            "kB" | "KB" => 1e3,
-            "MB" => 1e6,
-            "GB" => 1e9,
+            "" | "B" => 1,
+            "KiB" | "Ki" => 1 << 10,
+            "MiB" | "Mi" => 1 << 20,
+            "GiB" | "Gi" => 1 << 30,
+            "kB" | "KB" => 1_000,
+            "MB" => 1_000_000,
+            "GB" => 1_000_000_000,
             _ => return Err(error()),
         };
-        Ok(Self((number * factor).round() as u64))
+        scaled(number, factor).map(Self).ok_or_else(error)
     }
 }
 
@@ -134,7 +149,7 @@ impl fmt::Display for Bytes {
 
 /// Serde and schema for a quantity that is written as a string, or as a plain number if `from_number` allows it.
 macro_rules! quantity {
-    ($type:ident, $pattern:literal, $expecting:literal, $from_number:expr) => {
+    ($type:ident, $json:tt, $pattern:literal, $expecting:literal, $from_number:expr) => {
         impl Serialize for $type {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.collect_str(self)
@@ -173,16 +188,20 @@ macro_rules! quantity {
                 stringify!($type).into()
             }
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!({ "type": ["string", "number"], "pattern": $pattern, "description": $expecting })
+                json_schema!({ "type": $json, "pattern": $pattern, "description": $expecting })
             }
         }
     };
 }
 
-quantity!(Time, "^[0-9.]+ ?(us|µs|ms|s|m|min|h)$", "a time such as `250ms`, `2s`, `1m` or `1h`", |_| None);
-quantity!(Ratio, "^[0-9.]+ ?%?$", "a share such as `10%` or `0.1`", |number| (number >= 0.0).then_some(Ratio(number)));
+quantity!(Time, "string", "^[0-9.]+ ?(ns|us|µs|ms|s|m|min|h)$", "a time such as `250ms`, `2s`, `1m` or `1h`", |_| {
+    None
+});
+quantity!(Ratio, ["string", "number"], "^[0-9.]+ ?%?$", "a share such as `10%` or `0.1`", |number| (number >= 0.0)
+    .then_some(Ratio(number)));
 quantity!(
     Bytes,
+    ["string", "number"],
     "^[0-9.]+ ?(B|KiB|Ki|MiB|Mi|GiB|Gi|kB|KB|MB|GB)?$",
     "an amount of memory such as `512MiB` or `1GiB`",
     |number| { (number >= 0.0).then_some(Bytes(number as u64)) }
@@ -211,7 +230,17 @@ mod tests {
     }
 
     #[test]
+    fn whole_numbers_keep_every_digit() {
+        assert_eq!("18446744073709551615B".parse::<Bytes>(), Ok(Bytes(u64::MAX)));
+        assert_eq!("9007199254740993ns".parse::<Time>().map(|t| t.to_string()), Ok("9007199254740993ns".to_owned()));
+        for text in ["18446744073709551616B", "99999999999GiB", "99999999999h", "1.2.3s", ".s"] {
+            assert!(text.parse::<Bytes>().is_err() && text.parse::<Time>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
     fn shares_and_memory_are_read_and_written_back() {
+        assert_eq!(Ratio(1.0 / 3.0).to_string(), "0.3333333333333333");
         assert_eq!("7%".parse::<Ratio>().map(|r| r.to_string()), Ok("7%".to_owned()));
         assert_eq!("0.1".parse::<Ratio>(), Ok(Ratio(0.1)));
         assert!("ten".parse::<Ratio>().is_err());

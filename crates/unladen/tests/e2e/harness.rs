@@ -185,7 +185,7 @@ services:
       - --port
       - "${{port.consumer}}"
       - --provider
-      - "127.0.0.1:${{port.provider}}"
+      - "http://127.0.0.1:${{port.provider}}/provider"
     ready: {{http: "http://127.0.0.1:${{port.consumer}}/ready", timeout: 10s}}
     stop: {{grace: 3s}}
 load:

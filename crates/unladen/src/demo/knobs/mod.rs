@@ -1,0 +1,100 @@
+//! Known costs and faults, injected into the consumer. Each is exact enough to be found again by measuring, and costs
+//! nothing while it is off.
+
+mod burn;
+mod memory;
+mod pause;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::options::Knobs;
+use pause::Pauses;
+
+/// What is done to every request.
+pub(super) struct Injector {
+    burn: Duration,
+    delay: Option<Pauses>,
+    error_share: f64,
+    /// Requests that could have failed so far.
+    requests: AtomicU64,
+    body_extra: usize,
+    /// Kept for as long as the consumer lives.
+    _held: Vec<u8>,
+}
+
+impl Injector {
+    pub(super) fn new(knobs: &Knobs) -> anyhow::Result<Self> {
+        Ok(Self {
+            burn: Duration::from_micros(knobs.burn_us.into()),
+            delay: (knobs.delay_us > 0).then(|| Pauses::new(Duration::from_micros(knobs.delay_us.into()))),
+            error_share: knobs.error_share,
+            requests: AtomicU64::new(0),
+            body_extra: knobs.body_extra as usize,
+            _held: memory::hold(knobs.hold_mib)?,
+        })
+    }
+
+    /// `--burn-us`
+    pub(super) fn burn(&self) {
+        if !self.burn.is_zero() {
+            burn::burn(self.burn);
+        }
+    }
+
+    /// `--delay-us`
+    pub(super) async fn delay(&self) {
+        if let Some(pauses) = &self.delay
+            && let Err(error) = pauses.pause().await
+        {
+            eprintln!("cannot delay the answer: {error}");
+        }
+    }
+
+    /// `--error-share`: whether this request is to fail. Evenly spread, so that every window gets its share.
+    pub(super) fn fails(&self) -> bool {
+        if self.error_share == 0.0 {
+            return false;
+        }
+        let before = self.requests.fetch_add(1, Ordering::Relaxed) as f64;
+        ((before + 1.0) * self.error_share).floor() > (before * self.error_share).floor()
+    }
+
+    /// `--body-extra`
+    pub(super) fn extend(&self, mut body: String) -> Bytes {
+        body.extend(std::iter::repeat_n('x', self.body_extra));
+        body.into()
+    }
+}
+
+/// Starts what goes on beside the requests (`--die-after-s`, `--leak-mib-per-minute`), then waits for `--slow-start-ms`.
+pub(super) async fn start(knobs: &Knobs) {
+    if let Some(seconds) = knobs.die_after_s {
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
+            eprintln!("dies {seconds} s after its start, as told by --die-after-s");
+            std::process::exit(1);
+        });
+    }
+    if knobs.leak_mib_per_minute > 0.0 {
+        tokio::spawn(memory::leak(knobs.leak_mib_per_minute));
+    }
+    if knobs.slow_start_ms > 0 {
+        tokio::time::sleep(Duration::from_millis(knobs.slow_start_ms.into())).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_evenly_spread() {
+        let knobs = Knobs { error_share: 0.25, ..Knobs::default() };
+        let injector = Injector::new(&knobs).expect("nothing to hold");
+        let failed: Vec<bool> = (0..8).map(|_| injector.fails()).collect();
+        assert_eq!(failed, [false, false, false, true, false, false, false, true]);
+    }
+}

@@ -1,0 +1,200 @@
+//! Reads a run folder back: the resolved `study.yaml`, `host.json` and `journal.jsonl`.
+//!
+//! Tolerant where a crash can have been at work (a last line cut short by `kill -9` is a notice, not an error) and strict
+//! where guessing would be wrong (a newer format, no study). It judges nothing: which runs count is the judge's business.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::record::{RunRecord, SCHEMA};
+use crate::notices::Notice;
+use crate::study::spec::Study;
+
+/// Everything that the judge needs to know of a study.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunFolder {
+    /// Where it is.
+    pub dir: PathBuf,
+    /// The study as resolved.
+    pub study: Study,
+    /// Content of `host.json`; `null` if it is missing.
+    pub host: serde_json::Value,
+    /// The runs in the order of the journal.
+    pub runs: Vec<RunRecord>,
+    /// What was wrong with the files and could be lived with.
+    pub notices: Vec<Notice>,
+}
+
+/// A run folder that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadError {
+    /// A file is missing or unreadable.
+    #[error("cannot read {}: {source}. Give the folder that `unladen run` wrote", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The resolved study is not a study.
+    #[error("{} is not a resolved study: {message}", path.display())]
+    Study {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        message: String,
+    },
+    /// The journal was written by a newer unladen.
+    #[error("line {line} of the journal has format {found}, this unladen reads up to {known}. Update unladen")]
+    Newer {
+        /// Line, from 1.
+        line: usize,
+        /// Version found.
+        found: u64,
+        /// Newest version known.
+        known: u32,
+    },
+}
+
+/// Reads the run folder `dir`.
+///
+/// # Errors
+/// When `study.yaml` or `journal.jsonl` cannot be read, or the journal's format is newer than this program.
+pub fn read(dir: &Path) -> Result<RunFolder, ReadError> {
+    let study_path = dir.join("study.yaml");
+    let study = serde_saphyr::from_str(&text_of(&study_path)?)
+        .map_err(|error| ReadError::Study { path: study_path, message: error.to_string() })?;
+    let (runs, mut notices) = runs(&bytes_of(&dir.join("journal.jsonl"))?)?;
+    let host = match host(&dir.join("host.json")) {
+        Ok(host) => host,
+        Err(message) => {
+            notices.push(Notice::HostUnknown { message });
+            serde_json::Value::Null
+        }
+    };
+    Ok(RunFolder { dir: dir.to_owned(), study, host, runs, notices })
+}
+
+/// Reads the lines of a journal.
+///
+/// Every line ends with a newline that is written together with it, so a last line without one is what a crash left.
+/// A writer that went on after a crash without noticing has glued its next line to the fragment: the glued line is
+/// found again and only the fragment is lost.
+///
+/// # Errors
+/// When a line has a newer format than [`SCHEMA`].
+pub fn runs(journal: &[u8]) -> Result<(Vec<RunRecord>, Vec<Notice>), ReadError> {
+    let mut runs = Vec::new();
+    let mut notices = Vec::new();
+    let mut lines = journal.split(|&byte| byte == b'\n').enumerate().peekable();
+    while let Some((index, bytes)) = lines.next() {
+        let line = index + 1;
+        if bytes.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let torn = lines.peek().is_none();
+        match parse(bytes, line)? {
+            Ok(run) => runs.push(run),
+            Err(_) if torn => notices.push(Notice::JournalTorn { line }),
+            Err(message) => {
+                notices.push(Notice::JournalUnreadable { line, message });
+                if let Some(glued) = last_start(bytes).filter(|&at| at > 0)
+                    && let Ok(run) = parse(&bytes[glued..], line)?
+                {
+                    runs.push(run);
+                }
+            }
+        }
+    }
+    Ok((runs, notices))
+}
+
+/// One line; the outer error is fatal, the inner one concerns this line alone.
+fn parse(bytes: &[u8], line: usize) -> Result<Result<RunRecord, String>, ReadError> {
+    // The version is looked at before the rest, which a newer version may have changed.
+    let value: serde_json::Value = match serde_json::from_slice(bytes) {
+        Ok(value) => value,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    match value.get("schema").and_then(serde_json::Value::as_u64) {
+        Some(found) if found > u64::from(SCHEMA) => Err(ReadError::Newer { line, found, known: SCHEMA }),
+        Some(_) => Ok(serde_json::from_value(value).map_err(|error| error.to_string())),
+        None => Ok(Err("it has no `schema`".to_owned())),
+    }
+}
+
+/// Where the last record that begins within a line begins.
+fn last_start(line: &[u8]) -> Option<usize> {
+    const START: &[u8] = b"{\"schema\":";
+    line.windows(START.len()).rposition(|window| window == START)
+}
+
+fn host(path: &Path) -> Result<serde_json::Value, String> {
+    let bytes = fs::read(path).map_err(|error| error.to_string())?;
+    serde_json::from_slice(&bytes).map_err(|error| error.to_string())
+}
+
+fn text_of(path: &Path) -> Result<String, ReadError> {
+    fs::read_to_string(path).map_err(|source| ReadError::File { path: path.to_owned(), source })
+}
+
+fn bytes_of(path: &Path) -> Result<Vec<u8>, ReadError> {
+    fs::read(path).map_err(|source| ReadError::File { path: path.to_owned(), source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line as it is written: `schema` first.
+    fn line(run: u32) -> String {
+        let record = serde_json::json!({
+            "schema": 1, "run": run, "round": 1, "slot": 1, "variant": "baseline", "kind": "baseline", "dir": "runs/01",
+            "started": "2026-01-01T00:00:00Z", "void": null, "notices": [], "load": null, "sink": null, "ledger": null,
+            "phases": {"start_s": 0.1, "warmup_s": 1.0, "window_s": 5.0, "drain_s": 0.0, "stop_s": 0.1},
+            "processes": [], "instrument": [],
+            "host": {"cores": 2, "busy_s": 1.0, "others_s": 0.0, "steal_s": 0.0, "cpu_pressure": null, "memory_available": 1},
+        });
+        let record: RunRecord = serde_json::from_value(record).expect("a record");
+        serde_json::to_string(&record).expect("a record is JSON")
+    }
+
+    fn numbers(journal: &str) -> (Vec<u32>, Vec<Notice>) {
+        let (runs, notices) = runs(journal.as_bytes()).expect("format is known");
+        (runs.iter().map(|run| run.run).collect(), notices)
+    }
+
+    #[test]
+    fn whole_lines_are_read_and_empty_ones_skipped() {
+        assert_eq!(numbers(&format!("{}\n\n{}\n", line(1), line(2))), (vec![1, 2], vec![]));
+        assert_eq!(numbers(""), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_last_line_cut_short_is_a_notice() {
+        let cut = &line(2)[..100];
+        assert_eq!(numbers(&format!("{}\n{cut}", line(1))), (vec![1], vec![Notice::JournalTorn { line: 2 }]));
+    }
+
+    #[test]
+    fn a_cut_inside_a_character_is_a_notice_too() {
+        let mut journal = format!("{}\n{{\"schema\":1,\"variant\":\"caf", line(1)).into_bytes();
+        journal.push(0xC3);
+        let (runs, notices) = runs(&journal).expect("format is known");
+        assert_eq!((runs.len(), notices), (1, vec![Notice::JournalTorn { line: 2 }]));
+    }
+
+    #[test]
+    fn a_record_glued_to_a_fragment_is_found_again() {
+        let (found, notices) = numbers(&format!("{}\n{}{}\n{}\n", line(1), &line(2)[..60], line(3), line(4)));
+        assert_eq!(found, [1, 3, 4]);
+        assert!(matches!(notices[..], [Notice::JournalUnreadable { line: 2, .. }]), "{notices:?}");
+    }
+
+    #[test]
+    fn a_newer_format_is_an_error_that_says_so() {
+        let newer = line(1).replace("\"schema\":1", "\"schema\":7");
+        let error = runs(format!("{newer}\n").as_bytes()).expect_err("format 7 is unknown");
+        assert_eq!(error.to_string(), "line 1 of the journal has format 7, this unladen reads up to 1. Update unladen");
+    }
+}

@@ -1,0 +1,125 @@
+//! Budgets: the user's limits on the cost, held against the findings of every variant.
+
+use indexmap::IndexMap;
+use unladen_stats::verdict::{Budgeted, Outcome, budgets};
+
+use super::compare::{Comparison, LEVEL};
+use super::findings::{BudgetFinding, BudgetLine};
+use super::words;
+use crate::study::metrics::{self, Compared, Limit, Metric, Unit, Worse};
+
+/// Limits by metric, as the user wrote them.
+pub type Budgets = IndexMap<String, String>;
+
+/// A limit that cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the budget `{limit}` of {metric} is not a limit: write {wanted}")]
+pub struct BudgetError {
+    metric: String,
+    limit: String,
+    wanted: String,
+}
+
+/// A number that only a probe knows; its budget is a percentage or a plain number.
+const UNKNOWN: Metric =
+    Metric { name: "", unit: Unit::Count, compared: Compared::Difference, worse: Worse::More, meaning: "" };
+
+fn read(metric: &str, limit: &str) -> Result<Limit, BudgetError> {
+    let known = metrics::find(metric).unwrap_or(&UNKNOWN);
+    known.limit(limit).ok_or_else(|| BudgetError {
+        metric: metric.to_owned(),
+        limit: limit.to_owned(),
+        wanted: known.limit_form(),
+    })
+}
+
+/// The comparisons of one variant, and why it is not judged, if so.
+pub(super) struct Judged<'a> {
+    pub(super) variant: &'a str,
+    pub(super) comparisons: &'a mut [Comparison],
+    pub(super) refused: Option<String>,
+}
+
+/// A budget that can be decided: its line, variant and comparison by position, and its limit.
+struct Decidable {
+    line: usize,
+    variant: usize,
+    comparison: usize,
+    limit: Limit,
+}
+
+/// Holds all budgets against all variants as one family, writes the outcomes into the findings and lists them.
+pub(super) fn hold(limits: &Budgets, variants: &mut [Judged<'_>]) -> Result<Vec<BudgetLine>, BudgetError> {
+    let mut lines = Vec::new();
+    let mut decidable = Vec::new();
+    for (metric, text) in limits {
+        let limit = read(metric, text)?;
+        for (variant, judged) in variants.iter().enumerate() {
+            let whole = |it: &Comparison| it.finding.metric == *metric && it.finding.service.is_none();
+            let words = match (&judged.refused, judged.comparisons.iter().position(whole)) {
+                (Some(reason), _) => format!("no verdict on {metric}: {reason}"),
+                (None, None) => unavailable(metric, judged.comparisons),
+                (None, Some(comparison)) => {
+                    decidable.push(Decidable { line: lines.len(), variant, comparison, limit });
+                    String::new()
+                }
+            };
+            lines.push(BudgetLine {
+                variant: judged.variant.to_owned(),
+                metric: metric.clone(),
+                limit: text.clone(),
+                outcome: name(Outcome::Undecided).to_owned(),
+                words,
+            });
+        }
+    }
+    let family: Vec<(Vec<f64>, f64)> =
+        decidable.iter().map(|it| numbers(&variants[it.variant].comparisons[it.comparison], it.limit)).collect();
+    let budgeted: Vec<Budgeted<'_>> = family.iter().map(|(values, limit)| Budgeted { values, limit: *limit }).collect();
+    for ((it, outcome), (values, _)) in decidable.iter().zip(budgets(&budgeted, LEVEL)).zip(&family) {
+        let finding = &mut variants[it.variant].comparisons[it.comparison].finding;
+        let line = &mut lines[it.line];
+        line.outcome = name(outcome).to_owned();
+        line.words = if values.is_empty() {
+            format!("a relative limit needs a baseline above zero in {}", finding.title)
+        } else {
+            format!("{} {}, the limit is {}", finding.title, words::estimate(finding, it.limit.relative), line.limit)
+        };
+        finding.budget = Some(BudgetFinding {
+            limit: line.limit.clone(),
+            value: it.limit.value,
+            relative: it.limit.relative,
+            outcome: line.outcome.clone(),
+        });
+    }
+    Ok(lines)
+}
+
+/// The paired values of a budget with its limit on their scale. No values: they have no ratio.
+fn numbers(comparison: &Comparison, limit: Limit) -> (Vec<f64>, f64) {
+    if !limit.relative {
+        return (comparison.differences.clone(), limit.value);
+    }
+    let values = comparison.log_ratios.clone().unwrap_or_default();
+    // "10 % less" and "10 % more" are not equally far from 1.
+    let limit = comparison.sign * (comparison.sign * limit.value).ln_1p();
+    (values, limit)
+}
+
+fn unavailable(metric: &str, comparisons: &[Comparison]) -> String {
+    let likeness = |it: &&str| strsim::jaro_winkler(metric, it);
+    let measured = comparisons.iter().map(|it| it.finding.metric.as_str());
+    let nearest = measured.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+    match nearest.filter(|nearest| metrics::find(metric).is_none() && likeness(nearest) > 0.85) {
+        Some(nearest) => format!("{metric} was not measured; did you mean {nearest}?"),
+        None => format!("{metric} was not measured in this study"),
+    }
+}
+
+fn name(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Pass => "pass",
+        Outcome::Fail => "fail",
+        Outcome::Undecided => "undecided",
+    }
+}

@@ -1,0 +1,182 @@
+//! Which runs count, by arm and round: the only way from the journal into a comparison.
+//!
+//! A run counts if nothing voids it, neither the journal nor [`checks`]. Of several runs of one arm in one round the
+//! *first* that counts is taken: a void run may be repeated under a new number, a valid one cannot be repeated until it
+//! pleases. Everything left out is told in a notice.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::checks;
+use crate::journal::read::RunFolder;
+use crate::journal::record::RunRecord;
+use crate::notices::Notice;
+use crate::study::plan::ArmKind;
+
+/// All runs of a study, sorted.
+#[derive(Debug)]
+pub(super) struct Evidence<'a> {
+    pub(super) folder: &'a RunFolder,
+    pub(super) baseline: Arm<'a>,
+    pub(super) placebo: Option<Arm<'a>>,
+    /// In the order of the study.
+    pub(super) variants: Vec<Arm<'a>>,
+}
+
+/// The runs of one arm.
+#[derive(Debug, Default)]
+pub(super) struct Arm<'a> {
+    pub(super) name: String,
+    pub(super) label: String,
+    /// All runs, in the order of the journal.
+    pub(super) all: Vec<&'a RunRecord>,
+    /// The run that counts, by round.
+    pub(super) valid: BTreeMap<u32, &'a RunRecord>,
+    /// Why the others do not, in the order of the journal.
+    pub(super) void: Vec<(&'a RunRecord, Notice)>,
+    /// Valid runs of a round that already had one.
+    pub(super) surplus: u32,
+}
+
+impl<'a> Evidence<'a> {
+    pub(super) fn of(folder: &'a RunFolder) -> Self {
+        let mut arms: Vec<(ArmKind, Arm<'a>)> = Vec::new();
+        for run in &folder.runs {
+            let index = arms.iter().position(|(_, arm)| arm.name == run.variant).unwrap_or_else(|| {
+                let label = label(folder, run);
+                arms.push((run.kind, Arm { name: run.variant.clone(), label, ..Arm::default() }));
+                arms.len() - 1
+            });
+            if let Some((_, arm)) = arms.get_mut(index) {
+                arm.add(folder, run);
+            }
+        }
+        // The journal has them in the random order of the first round; the study has the order that people know.
+        arms.sort_by_key(|(_, arm)| folder.study.variants.get_index_of(&arm.name).unwrap_or(usize::MAX));
+        let mut evidence = Self { folder, baseline: Arm::default(), placebo: None, variants: Vec::new() };
+        for (kind, arm) in arms {
+            match kind {
+                ArmKind::Baseline => evidence.baseline = arm,
+                ArmKind::Placebo => evidence.placebo = Some(arm),
+                ArmKind::Variant => evidence.variants.push(arm),
+            }
+        }
+        evidence
+    }
+
+    /// The arms that stand for the bare service: what a variant is held against.
+    pub(super) fn bare(&self) -> Vec<&Arm<'a>> {
+        std::iter::once(&self.baseline).chain(&self.placebo).collect()
+    }
+
+    /// All arms: baseline, placebo, variants.
+    pub(super) fn arms(&self) -> impl Iterator<Item = &Arm<'a>> {
+        std::iter::once(&self.baseline).chain(&self.placebo).chain(&self.variants)
+    }
+
+    /// All runs that count.
+    pub(super) fn valid(&self) -> impl Iterator<Item = &'a RunRecord> {
+        self.arms().flat_map(|arm| arm.valid.values().copied())
+    }
+
+    /// Rounds in which every arm has a run that counts.
+    pub(super) fn complete_rounds(&self) -> u32 {
+        let rounds = self.baseline.valid.keys().filter(|round| self.arms().all(|arm| arm.valid.contains_key(round)));
+        u32::try_from(rounds.count()).unwrap_or(u32::MAX)
+    }
+
+    /// Rounds that were begun.
+    pub(super) fn rounds_begun(&self) -> u32 {
+        let rounds: BTreeSet<u32> = self.folder.runs.iter().map(|run| run.round).collect();
+        number(rounds.len())
+    }
+
+    /// Rounds in which both an arm and the bare service have a run that counts.
+    pub(super) fn paired_rounds(&self, arm: &Arm<'_>) -> u32 {
+        number(arm.valid.keys().filter(|round| self.baseline.valid.contains_key(round)).count())
+    }
+
+    /// Names of the subject's services, if there are several; a metric is then also kept for each.
+    pub(super) fn subjects(&self) -> Vec<String> {
+        let processes = self.valid().flat_map(|run| &run.processes);
+        let names: BTreeSet<&str> = processes
+            .filter(|process| process.role == Some(crate::study::spec::Role::Subject))
+            .map(|process| process.service.as_str())
+            .collect();
+        if names.len() < 2 {
+            return Vec::new();
+        }
+        // In the order of the study, as far as it names them.
+        let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        names.sort_by_key(|name| self.folder.study.services.get_index_of(name).unwrap_or(usize::MAX));
+        names
+    }
+
+    /// What a reader has to know about the runs as such.
+    pub(super) fn notices(&self) -> Vec<Notice> {
+        let mut notices = self.folder.notices.clone();
+        let mut numbers = BTreeSet::new();
+        let twice = self.folder.runs.iter().filter(|run| !numbers.insert(run.run));
+        notices.extend(twice.map(|run| Notice::RunNumberTwice { run: run.run }));
+        for arm in self.arms() {
+            if let Some((first, reason)) = arm.void.first() {
+                notices.push(Notice::RunsVoid {
+                    variant: arm.name.clone(),
+                    void: number(arm.void.len()),
+                    runs: number(arm.all.len()),
+                    first: first.run,
+                    reason: reason.to_string(),
+                });
+            }
+            if arm.surplus > 0 {
+                notices.push(Notice::RunsSurplus { variant: arm.name.clone(), runs: arm.surplus });
+            }
+        }
+        let again: u32 = self.arms().map(Arm::repeated).sum();
+        if again > 0 {
+            notices.push(Notice::RunsRepeated { runs: again });
+        }
+        for name in self.folder.study.variants.keys().filter(|name| self.arms().all(|arm| arm.name != **name)) {
+            notices.push(Notice::NoRuns { variant: name.clone() });
+        }
+        notices
+    }
+}
+
+impl<'a> Arm<'a> {
+    fn add(&mut self, folder: &RunFolder, run: &'a RunRecord) {
+        self.all.push(run);
+        if let Some(reason) = run.void.clone().or_else(|| checks::refusal(&folder.study, run)) {
+            self.void.push((run, reason));
+        } else {
+            match self.valid.entry(run.round) {
+                Entry::Vacant(place) => drop(place.insert(run)),
+                Entry::Occupied(_) => self.surplus += 1,
+            }
+        }
+    }
+
+    /// Void runs that were repeated with success.
+    fn repeated(&self) -> u32 {
+        number(self.void.iter().filter(|(run, _)| self.valid.contains_key(&run.round)).count())
+    }
+
+    /// Number of valid runs.
+    pub(super) fn valid_runs(&self) -> u32 {
+        number(self.valid.len())
+    }
+}
+
+fn label(folder: &RunFolder, run: &RunRecord) -> String {
+    let declared = folder.study.variants.get(&run.variant).and_then(|variant| variant.label.clone());
+    match (declared, run.kind) {
+        (Some(label), _) => label,
+        (None, ArmKind::Placebo) => "placebo (the baseline once more)".to_owned(),
+        (None, _) => run.variant.clone(),
+    }
+}
+
+/// A count that is printed; no study comes near the limit.
+pub(super) fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,97 @@
+//! The account of the spans of one variant over all its runs that count: a census, so there are no intervals.
+
+use std::collections::BTreeMap;
+
+use super::evidence::Arm;
+use super::findings::{Finding, LedgerFindings};
+use super::units;
+use crate::journal::record::Ledger;
+use crate::notices::Notice;
+
+/// Share of the spans that may be lost or unexplained before it is worth a warning.
+const NOTEWORTHY: f64 = 0.001;
+
+/// Sums up the ledgers. `cpu` is the variant's finding on CPU per request. `None` without any span, wanted or found.
+pub(super) fn sum_up(arm: &Arm<'_>, cpu: Option<&Finding>) -> Option<LedgerFindings> {
+    let ledgers = || arm.valid.values().filter_map(|run| run.ledger.as_ref());
+    let total = |count: fn(&Ledger) -> u64| ledgers().map(count).sum::<u64>();
+    let (expected, sampled_out, saved, lost) = (
+        total(|ledger| ledger.expected),
+        total(|ledger| ledger.sampled_out),
+        total(|ledger| ledger.saved),
+        total(|ledger| ledger.lost),
+    );
+    let foreign = total(|ledger| ledger.foreign);
+    if expected + saved + foreign == 0 {
+        return None;
+    }
+    let mut by_stage = BTreeMap::new();
+    let mut lost_by_second = Vec::new();
+    for ledger in ledgers() {
+        for (stage, spans) in &ledger.by_stage {
+            *by_stage.entry(stage.clone()).or_insert(0) += spans;
+        }
+        lost_by_second.resize(ledger.lost_by_second.len().max(lost_by_second.len()), 0);
+        for (sum, spans) in lost_by_second.iter_mut().zip(&ledger.lost_by_second) {
+            *sum += spans;
+        }
+    }
+    if lost == 0 {
+        lost_by_second.clear();
+    }
+    let wanted = expected.saturating_sub(sampled_out);
+    let requests: u64 = arm.valid.values().filter_map(|run| run.load.as_ref()).map(|load| load.answered_total).sum();
+    let per_span = |cost: Option<f64>| Some(cost? * requests as f64 / saved as f64);
+    let cpu = cpu.filter(|cpu| cpu.verdict == "costs" && saved > 0);
+    Some(LedgerFindings {
+        expected,
+        saved,
+        lost,
+        sampled_out,
+        duplicates: total(|ledger| ledger.duplicates),
+        unexplained: ledgers().map(|ledger| ledger.unexplained).sum(),
+        foreign,
+        complete: total(|ledger| ledger.complete),
+        partial: total(|ledger| ledger.partial),
+        missing: total(|ledger| ledger.missing),
+        wanted,
+        loss_ratio: ratio(lost, wanted),
+        worst_loss_ratio: ledgers()
+            .map(|ledger| ratio(ledger.lost, ledger.expected.saturating_sub(ledger.sampled_out)))
+            .fold(0.0, f64::max),
+        by_stage,
+        lost_by_second,
+        // Declared once for the variant, or learned per run; then the median run speaks.
+        spans_per_request: unladen_stats::estimate::median(
+            &ledgers().map(|it| it.spans_per_request).collect::<Vec<_>>(),
+        )
+        .unwrap_or(0.0),
+        declared: ledgers().all(|ledger| ledger.declared),
+        cpu_us_per_delivered_span: cpu.and_then(|cpu| per_span(cpu.difference)),
+        cpu_us_per_delivered_span_low: cpu.and_then(|cpu| per_span(cpu.difference_low)),
+        cpu_us_per_delivered_span_high: cpu.and_then(|cpu| per_span(cpu.difference_high)),
+    })
+}
+
+/// What a reader has to know about the account.
+pub(super) fn notices(variant: &str, ledger: &LedgerFindings) -> Vec<Notice> {
+    let variant = variant.to_owned();
+    let mut notices = Vec::new();
+    if ledger.loss_ratio > NOTEWORTHY {
+        notices.push(Notice::BoughtWithLoss { variant: variant.clone(), share: units::share(ledger.loss_ratio) });
+    }
+    if ratio(ledger.unexplained.unsigned_abs(), ledger.wanted.max(ledger.saved)) > NOTEWORTHY {
+        notices.push(Notice::LedgerUnbalanced {
+            variant: variant.clone(),
+            unexplained: units::signed_count(ledger.unexplained),
+        });
+    }
+    if !ledger.declared && ledger.expected > 0 {
+        notices.push(Notice::SpansLearned { variant, spans: ledger.spans_per_request });
+    }
+    notices
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}

@@ -1,0 +1,279 @@
+//! A whole study: every variant compared, believed or refused, and said in words.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use unladen_stats::estimate::median;
+use unladen_stats::rank;
+
+use super::budget::{self, BudgetError, Budgets, Judged};
+use super::compare::{Comparison, LEVEL, compare};
+use super::evidence::{Arm, Evidence, number};
+use super::findings::{
+    Comparisons, Conclusion, Findings, InstrumentFindings, LoadFindings, NoticeLine, SCHEMA, VariantFindings,
+};
+use super::metrics::{Metric, Of, delivered};
+use super::{checks, ledger, notices, placebo, steady, units, words, work};
+use crate::journal::read::RunFolder;
+use crate::journal::record::RunRecord;
+use crate::notices::Notice;
+
+/// A variant on its way into the findings.
+struct Draft<'e, 'a> {
+    arm: &'e Arm<'a>,
+    comparisons: Vec<Comparison>,
+    refused: Option<String>,
+}
+
+pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, BudgetError> {
+    let evidence = Evidence::of(folder);
+    let mut told = evidence.notices();
+    let metrics = metrics(&evidence, &mut told);
+    let mut void = evidence.baseline.valid.is_empty().then_some(Notice::NoBaseline);
+
+    let against_itself = evidence.placebo.as_ref().map(|arm| {
+        let comparisons = said(comparisons(&evidence, &metrics, &evidence.baseline, arm));
+        let (broken, warnings) = placebo::judge(&folder.study, &comparisons);
+        void = void.take().or(broken);
+        told.extend(warnings);
+        Draft { arm, comparisons, refused: None }
+    });
+    if evidence.placebo.is_none() {
+        told.push(Notice::NoPlacebo);
+    }
+    let mut drafts: Vec<Draft<'_, '_>> =
+        evidence.variants.iter().map(|arm| draft(&evidence, &metrics, arm, void.as_ref(), &mut told)).collect();
+
+    let mut judged: Vec<Judged<'_>> = drafts
+        .iter_mut()
+        .map(|draft| Judged {
+            variant: &draft.arm.name,
+            comparisons: &mut draft.comparisons,
+            refused: draft.refused.clone(),
+        })
+        .collect();
+    let budgets = budget::hold(limits, &mut judged)?;
+    drop(judged);
+
+    let comparisons_made = made(&drafts);
+    let mut variants = Vec::new();
+    let mut conclusions = Vec::new();
+    for (kind, draft) in
+        against_itself.map(|draft| ("placebo", draft)).into_iter().chain(drafts.into_iter().map(|it| ("variant", it)))
+    {
+        let variant = finish(kind, draft, &mut told);
+        let words = if kind == "placebo" { words::noise_floor(&variant) } else { words::sentence(&variant) };
+        conclusions.push(Conclusion { variant: variant.name.clone(), words });
+        variants.push(variant);
+    }
+    told.extend(checks::notices(&evidence));
+    told.extend(steady::notices(&evidence));
+    told.extend(too_few_rounds(&evidence));
+    told.extend(void.clone());
+    Ok(Findings {
+        schema: SCHEMA,
+        study: folder.study.study.clone(),
+        question: folder.study.question.clone(),
+        rounds: evidence.complete_rounds(),
+        rounds_begun: evidence.rounds_begun(),
+        void: void.map(|notice| notice.to_string()),
+        conclusions,
+        variants,
+        budgets,
+        notices: notices::lines(&evidence, &told),
+        comparisons: comparisons_made,
+        load: load(&evidence),
+        instrument: instrument(&evidence),
+        host: folder.host.clone(),
+    })
+}
+
+/// The metrics that this study can speak of. Quantiles for which the runs have too few requests are left out, and told.
+pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Cow<'static, Metric>> {
+    let counts: Vec<f64> = loads(evidence).map(|load| load.latency_us.count as f64).collect();
+    // A typical run, and one in a hundred may be missing: at the exact rate a window may hold one request less.
+    let typical = median(&counts).unwrap_or(0.0);
+    let enough =
+        |metric: &Cow<'static, Metric>| metric.requests_needed().is_none_or(|needed| typical >= 0.99 * needed as f64);
+    let (shown, hidden): (Vec<_>, Vec<_>) = delivered(evidence.valid()).into_iter().partition(enough);
+    if let Some(needed) = hidden.iter().filter_map(|metric| metric.requests_needed()).min().filter(|_| typical > 0.0) {
+        let titles = words::list(hidden.iter().map(|metric| metric.title.to_string()));
+        told.push(Notice::TooFewRequests {
+            metrics: titles,
+            needed: units::count(needed),
+            requests: units::count(typical as u64),
+        });
+    }
+    let open = evidence.folder.study.load.rate.is_some();
+    shown.into_iter().filter(|metric| !(open && metric.of == Of::ClosedLoad)).collect()
+}
+
+/// Every metric of one arm: as a whole and, where there are several subject services, for each of them.
+pub(super) fn comparisons(
+    evidence: &Evidence<'_>,
+    metrics: &[Cow<'static, Metric>],
+    baseline: &Arm<'_>,
+    arm: &Arm<'_>,
+) -> Vec<Comparison> {
+    let subjects = evidence.subjects();
+    let study = &evidence.folder.study;
+    let mut all = Vec::new();
+    for metric in metrics {
+        all.extend(
+            compare(study, metric, None, baseline, arm).filter(|it| !(metric.absent_when_zero() && it.is_zero())),
+        );
+        if metric.of == Of::Subject {
+            all.extend(subjects.iter().filter_map(|service| compare(study, metric, Some(service), baseline, arm)));
+        }
+    }
+    all
+}
+
+fn said(mut comparisons: Vec<Comparison>) -> Vec<Comparison> {
+    comparisons.iter_mut().for_each(Comparison::say);
+    comparisons
+}
+
+fn draft<'e, 'a>(
+    evidence: &Evidence<'a>,
+    metrics: &[Cow<'static, Metric>],
+    arm: &'e Arm<'a>,
+    void: Option<&Notice>,
+    told: &mut Vec<Notice>,
+) -> Draft<'e, 'a> {
+    let comparisons = said(comparisons(evidence, metrics, &evidence.baseline, arm));
+    let reason = if arm.valid.is_empty() {
+        Some(Notice::NothingCounts { variant: arm.name.clone() })
+    } else {
+        work::differs(evidence, arm)
+    };
+    told.extend(reason.clone());
+    let refused = void.map(|_| "the study is void".to_owned()).or_else(|| reason.map(|it| reason_alone(&it)));
+    Draft { arm, comparisons, refused }
+}
+
+/// The reason without the name of the variant, which stands before it.
+fn reason_alone(notice: &Notice) -> String {
+    match notice {
+        Notice::WorkDiffers { what, .. } => format!("it does not do the same work as the baseline: {what}"),
+        Notice::NothingCounts { .. } => "none of its runs counts".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn finish(kind: &str, draft: Draft<'_, '_>, told: &mut Vec<Notice>) -> VariantFindings {
+    let Draft { arm, comparisons, refused } = draft;
+    let mut metrics: Vec<_> = comparisons.into_iter().map(|comparison| comparison.finding).collect();
+    if let Some(reason) = &refused {
+        for finding in &mut metrics {
+            "cannot_tell".clone_into(&mut finding.verdict);
+            finding.words = format!("no verdict: {reason}");
+        }
+    }
+    let cpu = metrics.iter().find(|finding| finding.metric == "cpu_per_request" && finding.service.is_none());
+    let ledger = ledger::sum_up(arm, cpu);
+    told.extend(ledger.iter().flat_map(|ledger| ledger::notices(&arm.name, ledger)));
+    VariantFindings {
+        name: arm.name.clone(),
+        label: arm.label.clone(),
+        kind: kind.to_owned(),
+        refused,
+        valid_runs: arm.valid_runs(),
+        runs: number(arm.all.len()),
+        metrics,
+        ledger,
+    }
+}
+
+/// One notice for all arms that lack the same number of rounds; those without any run have a notice of their own.
+fn too_few_rounds(evidence: &Evidence<'_>) -> Vec<Notice> {
+    let needed = number(rank::fewest(LEVEL));
+    let mut short: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for arm in evidence.placebo.iter().chain(&evidence.variants).filter(|arm| !arm.valid.is_empty()) {
+        let rounds = evidence.paired_rounds(arm);
+        if rounds < needed {
+            short.entry(rounds).or_default().push(arm.name.clone());
+        }
+    }
+    let notice = |(rounds, names): (u32, Vec<String>)| Notice::TooFewRounds {
+        variants: words::list(names.into_iter()),
+        rounds,
+        needed,
+    };
+    short.into_iter().map(notice).collect()
+}
+
+/// How many comparisons could have raised a false alarm: those with an interval whose numbers differ at all.
+fn made(drafts: &[Draft<'_, '_>]) -> Comparisons {
+    let all = drafts.iter().filter(|draft| draft.refused.is_none()).flat_map(|draft| &draft.comparisons);
+    let noisy = all.filter(|comparison| comparison.deciding().iter().any(|value| *value != 0.0));
+    let chances: Vec<f64> = noisy.filter_map(|comparison| comparison.finding.level).map(|level| 1.0 - level).collect();
+    Comparisons { made: number(chances.len()), expected_by_chance: chances.iter().sum() }
+}
+
+fn loads<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = &'e unladen_load::outcome::Outcome> {
+    evidence.valid().filter_map(|run| run.load.as_ref())
+}
+
+fn load(evidence: &Evidence<'_>) -> LoadFindings {
+    let load = &evidence.folder.study.load;
+    LoadFindings {
+        url: without_password(&load.url),
+        rate: load.rate,
+        connections: load.connections,
+        requests: loads(evidence).map(|load| load.requests).sum(),
+        errors: loads(evidence).map(|load| load.errors).sum(),
+        window_s: evidence.folder.study.window.as_seconds(),
+    }
+}
+
+fn instrument(evidence: &Evidence<'_>) -> InstrumentFindings {
+    let load: Vec<f64> = loads(evidence).map(|load| load.cpu_us_per_request).filter(|it| it.is_finite()).collect();
+    let sink: Vec<f64> = evidence.valid().filter_map(sink_cpu).collect();
+    let open = evidence.folder.study.load.rate.is_some();
+    let lags = loads(evidence).filter(|load| open && load.send_lag_us.count > 0).map(|load| load.send_lag_us.p99);
+    let apart = evidence.folder.host.get("cores_apart").and_then(serde_json::Value::as_bool);
+    InstrumentFindings {
+        load_cpu_us_per_request: median(&load),
+        sink_cpu_us_per_span: median(&sink),
+        send_lag_p99_us: lags.reduce(f64::max),
+        cores_apart: apart,
+    }
+}
+
+/// µs per span: CPU is known for the window, spans for the whole run, so the spans are scaled by the requests.
+fn sink_cpu(run: &RunRecord) -> Option<f64> {
+    let (load, sink) = (run.load.as_ref()?, run.sink.as_ref()?);
+    let process = run.instrument.iter().find(|process| process.service == "sink")?;
+    let share = load.completed_in_window as f64 / load.answered_total as f64;
+    let spans = sink.received as f64 * share;
+    (spans > 0.0).then_some(process.cpu_ns? as f64 / 1e3 / spans)
+}
+
+/// A URL may hold `user:password@`; reports are passed around.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://***@{host}{path}"),
+        None => url.to_owned(),
+    }
+}
+
+impl Findings {
+    /// Findings about the study's variants without the placebo's.
+    pub fn real_variants(&self) -> impl Iterator<Item = &VariantFindings> {
+        self.variants.iter().filter(|variant| variant.kind != "placebo")
+    }
+
+    /// The placebo's findings.
+    #[must_use]
+    pub fn placebo(&self) -> Option<&VariantFindings> {
+        self.variants.iter().find(|variant| variant.kind == "placebo")
+    }
+
+    /// The notices of one severity: `refusal`, `warning` or `note`.
+    pub fn notices_of<'a>(&'a self, severity: &'a str) -> impl Iterator<Item = &'a NoticeLine> {
+        self.notices.iter().filter(move |notice| notice.severity == severity)
+    }
+}

@@ -1,0 +1,113 @@
+//! The number of a metric in one run, from its line of the journal: functions that the table in [`super::metrics`] names.
+//!
+//! What was not measured is `None`, and a number that one process lacks is missing for the whole: a partial sum would
+//! look like a saving.
+
+use unladen_load::outcome::Quantiles;
+
+use super::metrics::{Metric, Of};
+use crate::journal::record::{ProcessRecord, RunRecord};
+use crate::study::spec::Role;
+
+/// Reads a metric's number: of one service, or of the whole.
+pub(super) type Value = fn(&Metric, &RunRecord, Option<&str>) -> Option<f64>;
+
+/// The processes of a role, or of one of its services.
+pub(super) fn of_role<'a>(
+    run: &'a RunRecord,
+    role: Role,
+    service: Option<&'a str>,
+) -> impl Iterator<Item = &'a ProcessRecord> {
+    let matches = move |process: &&ProcessRecord| {
+        process.role == Some(role) && service.is_none_or(|service| process.service == service)
+    };
+    run.processes.iter().filter(matches)
+}
+
+/// Sum over the subject's processes.
+pub(super) fn sum(
+    run: &RunRecord,
+    service: Option<&str>,
+    number: impl Fn(&ProcessRecord) -> Option<u64>,
+) -> Option<f64> {
+    let mut processes = of_role(run, Role::Subject, service).peekable();
+    processes.peek()?;
+    let total: Option<u64> = processes.map(number).sum();
+    total.map(|total| total as f64)
+}
+
+/// The same per answered request.
+pub(super) fn per_request(
+    run: &RunRecord,
+    service: Option<&str>,
+    number: impl Fn(&ProcessRecord) -> Option<u64>,
+) -> Option<f64> {
+    Some(sum(run, service, number)? / completed(run)?)
+}
+
+/// Requests over which costs are spread.
+fn completed(run: &RunRecord) -> Option<f64> {
+    let completed = run.load.as_ref()?.completed_in_window;
+    (completed > 0).then_some(completed as f64)
+}
+
+/// µs of CPU per answered request of everything with the metric's role; 0 where nothing of the role was started.
+pub(super) fn role_cpu(metric: &Metric, run: &RunRecord, _: Option<&str>) -> Option<f64> {
+    let Of::Role(role) = metric.of else { return None };
+    let nanoseconds: Option<u64> = of_role(run, role, None).map(|process| process.cpu_ns).sum();
+    Some(nanoseconds? as f64 / 1e3 / completed(run)?)
+}
+
+/// A quantile of the latency, µs.
+pub(super) fn latency(run: &RunRecord, quantile: fn(&Quantiles) -> f64) -> Option<f64> {
+    let latency = &run.load.as_ref()?.latency_us;
+    (latency.count > 0).then(|| quantile(latency))
+}
+
+/// Failed requests over all requests of the window.
+pub(super) fn error_rate(_: &Metric, run: &RunRecord, _: Option<&str>) -> Option<f64> {
+    let load = run.load.as_ref()?;
+    let all = load.requests + load.errors;
+    (all > 0).then(|| load.errors as f64 / all as f64)
+}
+
+/// Milliseconds until the slowest process was ready.
+pub(super) fn start_up(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    let seconds = of_role(run, Role::Subject, service).filter_map(|process| process.start_up_s);
+    seconds.reduce(f64::max).map(|seconds| seconds * 1e3)
+}
+
+/// Bytes of the span files over their spans.
+pub(super) fn disk_per_span(_: &Metric, run: &RunRecord, _: Option<&str>) -> Option<f64> {
+    let sink = run.sink.as_ref()?;
+    let wanted = run.ledger.as_ref().map_or(0, |ledger| ledger.expected.saturating_sub(ledger.sampled_out));
+    match (sink.saved, wanted) {
+        // No spans wanted, none stored: a bare service takes no disk.
+        (0, 0) => Some(0.0),
+        (0, _) => None,
+        (saved, _) => Some(sink.stored_bytes as f64 / saved as f64),
+    }
+}
+
+/// A number that a probe delivers under the metric's name and in its unit.
+pub(super) fn extra(metric: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    summed_extra(run, service, &metric.name)
+}
+
+/// A number that a probe delivers in nanoseconds, in milliseconds.
+pub(super) fn extra_milliseconds(metric: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    extra(metric, run, service).map(|nanoseconds| nanoseconds / 1e6)
+}
+
+/// Instructions per answered request.
+pub(super) fn instructions(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    Some(summed_extra(run, service, INSTRUCTIONS)? / completed(run)?)
+}
+
+/// A number in `extra` that is no metric itself but part of one.
+pub(super) const INSTRUCTIONS: &str = "instructions";
+
+/// Sum over the processes that have the number: beside a JVM, a Go process has no metaspace.
+fn summed_extra(run: &RunRecord, service: Option<&str>, name: &str) -> Option<f64> {
+    of_role(run, Role::Subject, service).filter_map(|process| process.extra.get(name).copied()).reduce(|a, b| a + b)
+}

@@ -1,0 +1,104 @@
+//! One line per finding, with plain numbers in the unit that the line names (RFC 4180).
+//!
+//! Text from the study (names, labels) may begin with a character that spreadsheets take for a formula; such cells get a leading
+//! apostrophe.
+
+use std::fmt::Write;
+
+use crate::judge::findings::{Finding, Findings, LedgerFindings, VariantFindings};
+
+const HEAD: &str = "study,variant,label,kind,valid_runs,metric,service,operation,unit,baseline,value,difference,\
+difference_low,difference_high,ratio,ratio_low,ratio_high,mean_ratio,level,detectable,verdict,words,budget,budget_outcome\n";
+
+pub(super) fn render(findings: &Findings) -> String {
+    let mut csv = HEAD.to_owned();
+    for variant in &findings.variants {
+        for finding in &variant.metrics {
+            row(&mut csv, findings, variant, &of_finding(finding));
+        }
+        for line in variant.ledger.iter().flat_map(of_ledger) {
+            row(&mut csv, findings, variant, &line);
+        }
+    }
+    csv
+}
+
+/// The columns from `metric` on.
+type Cells = [String; 19];
+
+fn row(csv: &mut String, findings: &Findings, variant: &VariantFindings, cells: &Cells) {
+    let head = [
+        text(&findings.study),
+        text(&variant.name),
+        text(&variant.label),
+        text(&variant.kind),
+        variant.valid_runs.to_string(),
+    ];
+    for (index, cell) in head.iter().chain(cells).enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        // Writing into a string cannot fail.
+        let _ = write!(csv, "{comma}{cell}");
+    }
+    csv.push('\n');
+}
+
+fn of_finding(finding: &Finding) -> Cells {
+    let budget = finding.budget.as_ref();
+    [
+        text(&finding.metric),
+        text(finding.service.as_deref().unwrap_or_default()),
+        text(finding.operation.as_deref().unwrap_or_default()),
+        text(&finding.unit),
+        finding.baseline.to_string(),
+        finding.value.to_string(),
+        number(finding.difference),
+        number(finding.difference_low),
+        number(finding.difference_high),
+        number(finding.ratio),
+        number(finding.ratio_low),
+        number(finding.ratio_high),
+        number(finding.mean_ratio),
+        number(finding.level),
+        number(finding.detectable),
+        text(&finding.verdict),
+        text(&finding.words),
+        budget.map_or_else(String::new, |budget| text(&budget.limit)),
+        budget.map_or_else(String::new, |budget| text(&budget.outcome)),
+    ]
+}
+
+/// The ledger has totals, no comparison.
+fn of_ledger(ledger: &LedgerFindings) -> Vec<Cells> {
+    let line = |metric: &str, unit: &str, value: String| {
+        let mut cells = Cells::default();
+        cells[0] = metric.to_owned();
+        cells[3] = unit.to_owned();
+        cells[5] = value;
+        cells
+    };
+    let mut lines = vec![
+        line("spans_wanted", "count", ledger.wanted.to_string()),
+        line("spans_saved", "count", ledger.saved.to_string()),
+        line("spans_lost", "count", ledger.lost.to_string()),
+        line("spans_duplicates", "count", ledger.duplicates.to_string()),
+        line("spans_unexplained", "count", ledger.unexplained.to_string()),
+        line("spans_loss_ratio", "share", ledger.loss_ratio.to_string()),
+    ];
+    if let Some(cost) = ledger.cpu_us_per_delivered_span {
+        lines.push(line("cpu_per_delivered_span", "us", cost.to_string()));
+    }
+    lines
+}
+
+fn number(number: Option<f64>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
+}
+
+fn text(text: &str) -> String {
+    // Line breaks inside of cells are legal CSV, and still break every tool that counts lines.
+    let mut safe: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if safe.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        safe.insert(0, '\'');
+    }
+    if safe.contains([',', '"', '\n']) { format!("\"{}\"", safe.replace('"', "\"\"")) } else { safe }
+}

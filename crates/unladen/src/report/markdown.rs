@@ -1,0 +1,133 @@
+//! For a pull request: GitHub-flavoured Markdown. The sentences and short tables are in sight, everything else folds.
+//!
+//! Text from the study is escaped, so that a label can neither break a table nor bring in HTML.
+
+use std::fmt::Write;
+
+use super::view;
+use crate::judge::findings::{Finding, Findings, VariantFindings};
+
+pub(super) fn render(findings: &Findings) -> String {
+    let mut out = format!("## unladen: {}\n\n", text(&findings.study));
+    if !findings.question.is_empty() {
+        push(&mut out, format_args!("{}\n\n", text(&findings.question)));
+    }
+    if let Some(reason) = &findings.void {
+        push(&mut out, format_args!("> **No verdict: the study is void**, because {}.\n\n", text(reason)));
+    }
+    let (answers, floor) = view::answers(findings);
+    for conclusion in answers.iter().chain(&floor) {
+        push(&mut out, format_args!("- {}\n", text(&conclusion.words)));
+    }
+    push(&mut out, format_args!("\n{}.\n", text(&view::setting(findings))));
+    for variant in &findings.variants {
+        push(&mut out, format_args!("\n### {}\n\n", text(&view::heading(variant))));
+        table(&mut out, variant, &view::prominent(variant));
+        under(&mut out, variant);
+    }
+    budgets(&mut out, findings);
+    notices(&mut out, findings);
+    folded(&mut out, findings);
+    push(&mut out, format_args!("\n"));
+    for line in view::reading(findings).into_iter().chain(view::instrument(findings)) {
+        push(&mut out, format_args!("<sub>{}</sub>\n", text(&line)));
+    }
+    out
+}
+
+fn table(out: &mut String, variant: &VariantFindings, findings: &[&Finding]) {
+    if findings.is_empty() {
+        out.push_str("Nothing to compare.\n");
+        return;
+    }
+    let value = if variant.kind == "placebo" { "placebo" } else { "variant" };
+    push(out, format_args!("| | baseline | {value} | difference | relative | verdict |\n|:--|--:|--:|:--|:--|:--|\n"));
+    for finding in findings {
+        let row = view::row(variant, finding);
+        let bold = if matches!(row.verdict, "costs" | "saves") { "**" } else { "" };
+        let verdict = format!("{bold}{}{bold}", row.verdict);
+        let name = text(&row.name);
+        push(
+            out,
+            format_args!(
+                "| {name} | {} | {} | {} | {} | {verdict} |\n",
+                row.baseline, row.value, row.difference, row.ratio
+            ),
+        );
+    }
+}
+
+fn under(out: &mut String, variant: &VariantFindings) {
+    if let Some(ledger) = &variant.ledger {
+        push(out, format_args!("\nSpans: {}.\n", text(&view::ledger(ledger).join(", "))));
+    }
+    if variant.valid_runs < variant.runs {
+        push(out, format_args!("\n{} of {} runs count.\n", variant.valid_runs, variant.runs));
+    }
+}
+
+fn budgets(out: &mut String, findings: &Findings) {
+    if findings.budgets.is_empty() {
+        return;
+    }
+    out.push_str("\n### Budgets\n\n| outcome | variant | metric | limit | |\n|:--|:--|:--|--:|:--|\n");
+    for line in &findings.budgets {
+        let cells = [&line.outcome, &line.variant, &line.metric, &line.limit, &line.words].map(|cell| text(cell));
+        push(out, format_args!("| {} |\n", cells.join(" | ")));
+    }
+}
+
+fn notices(out: &mut String, findings: &Findings) {
+    if findings.notices.is_empty() {
+        return;
+    }
+    out.push_str("\n### Before believing\n\n");
+    for notice in &findings.notices {
+        push(out, format_args!("- **{}**: {}\n", notice.severity, text(&notice.text)));
+    }
+}
+
+/// All metrics, folded.
+fn folded(out: &mut String, findings: &Findings) {
+    out.push_str("\n<details><summary>All metrics</summary>\n");
+    for variant in &findings.variants {
+        push(out, format_args!("\n#### {}\n\n", text(&view::heading(variant))));
+        table(out, variant, &variant.metrics.iter().collect::<Vec<_>>());
+        for finding in &variant.metrics {
+            for notice in &finding.notices {
+                push(out, format_args!("\n{}: {}\n", text(&finding.title), text(&notice.text)));
+            }
+        }
+    }
+    out.push_str("\n</details>\n");
+}
+
+/// Writing into a string cannot fail.
+fn push(out: &mut String, arguments: std::fmt::Arguments<'_>) {
+    let _ = out.write_fmt(arguments);
+}
+
+/// Escapes what Markdown or HTML would take for its own, and leaves intervals such as `[1, 2]` and names such as `a_b`
+/// alone, which are text in both. Control characters, line breaks too, become spaces.
+fn text(text: &str) -> String {
+    let clean = view::clean(text);
+    let mut out = String::with_capacity(clean.len());
+    let mut previous = ' ';
+    let mut characters = clean.chars().peekable();
+    while let Some(character) = characters.next() {
+        let next = characters.peek().copied().unwrap_or(' ');
+        match character {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            // `@someone` would call people.
+            '@' => out.push_str("&#64;"),
+            '|' | '*' | '`' | '\\' | '~' | '#' => out.extend(['\\', character]),
+            ']' if matches!(next, '(' | '[' | ':') => out.extend(['\\', character]),
+            '_' if !(previous.is_alphanumeric() && next.is_alphanumeric()) => out.extend(['\\', character]),
+            other => out.push(other),
+        }
+        previous = character;
+    }
+    out
+}

@@ -1,0 +1,91 @@
+//! Findings for people and for other programs. Formats, does no arithmetic: every number that is printed stands in
+//! `findings.json`.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use crate::judge::findings::Findings;
+
+mod csv;
+mod html;
+mod json;
+mod markdown;
+mod plot;
+mod text;
+mod view;
+
+/// How to print.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum Format {
+    /// For a terminal of 100 columns.
+    #[default]
+    Text,
+    /// For a pull request.
+    Markdown,
+    /// `findings.json`.
+    Json,
+    /// One line per finding.
+    Csv,
+    /// One page that needs nothing else.
+    Html,
+}
+
+/// A report that cannot be written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot write {}: {source}", path.display())]
+pub struct WriteError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+/// The report as plain text without colours.
+#[must_use]
+pub fn render(findings: &Findings, format: Format) -> String {
+    match format {
+        Format::Text => text::plain(findings),
+        Format::Markdown => markdown::render(findings),
+        Format::Json => json::render(findings),
+        Format::Csv => csv::render(findings),
+        Format::Html => html::render(findings),
+    }
+}
+
+/// Prints the report to standard output: with colours if that is a terminal and `NO_COLOR` and `CLICOLOR` allow it.
+///
+/// # Errors
+/// When standard output cannot be written to.
+pub fn print(findings: &Findings, format: Format) -> io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    match format {
+        Format::Text => out.write_all(text::coloured(findings).as_bytes())?,
+        other => out.write_all(render(findings, other).as_bytes())?,
+    }
+    out.flush()
+}
+
+/// Writes `findings.json`, `report.md` and `report.html` into `dir`.
+///
+/// # Errors
+/// When a file cannot be written; none is ever left half written.
+pub fn write_all(dir: &Path, findings: &Findings) -> Result<(), WriteError> {
+    for (name, format) in
+        [("findings.json", Format::Json), ("report.md", Format::Markdown), ("report.html", Format::Html)]
+    {
+        let path = dir.join(name);
+        replace(&path, &render(findings, format)).map_err(|source| WriteError { path, source })?;
+    }
+    Ok(())
+}
+
+/// Writes beside the file and moves it into place.
+fn replace(path: &Path, content: &str) -> io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
+    let written = fs::write(&beside, content).and_then(|()| fs::rename(&beside, path));
+    if written.is_err() {
+        // Only tidying up: the error that matters is the first one.
+        drop(fs::remove_file(&beside));
+    }
+    written
+}

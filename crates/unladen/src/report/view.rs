@@ -1,0 +1,263 @@
+//! Findings as cells and lines of text, shared by the reports for people.
+
+use crate::judge::findings::{Conclusion, Finding, Findings, LedgerFindings, VariantFindings};
+use crate::judge::units::{self, Scale};
+
+/// One line of a table.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub(super) struct Row {
+    /// `CPU per request, µs`, with the service if it is one service's.
+    pub(super) name: String,
+    /// The name where the row of the whole subject stands above: `· vets, µs`.
+    pub(super) short: String,
+    pub(super) baseline: String,
+    pub(super) value: String,
+    /// `+62.2 [57.1, 67.3]`.
+    pub(super) difference: String,
+    /// `+18.4 % [16.9, 19.8]`.
+    pub(super) ratio: String,
+    /// `costs`, `saves`, `no difference`, `cannot tell`, `too few rounds`, `no verdict`.
+    pub(super) verdict: &'static str,
+}
+
+/// What an unknown number looks like.
+pub(super) const NONE: &str = "–";
+
+pub(super) fn row(variant: &VariantFindings, finding: &Finding) -> Row {
+    let scale = Scale::of_values(finding);
+    let of = |what: &Option<String>| what.as_ref().map_or_else(String::new, |name| format!(" · {}", clean(name)));
+    let unit_of_ratio = " %";
+    let unit = if scale.unit().is_empty() { String::new() } else { format!(", {}", scale.unit()) };
+    let mut difference = interval(scale, finding.difference, finding.difference_low, finding.difference_high, "");
+    let mut ratio =
+        interval(Scale::of_ratio(finding), finding.ratio, finding.ratio_low, finding.ratio_high, unit_of_ratio);
+    if finding.difference.is_none() {
+        // Too few for an interval: then every round speaks for itself.
+        let written = |numbers: Vec<f64>, scale: Scale| {
+            numbers.into_iter().map(|number| scale.signed(number)).collect::<Vec<_>>().join(" ")
+        };
+        let ratios: Option<Vec<f64>> = finding.rounds.iter().map(|round| round.ratio).collect();
+        match ratios {
+            Some(ratios) if finding.relative => {
+                ratio = format!("{} %", written(ratios, units::percent(0.1, Some(0.01))))
+            }
+            _ => difference = written(finding.rounds.iter().map(|round| round.difference).collect(), scale),
+        }
+    }
+    Row {
+        name: format!("{}{}{}{unit}", finding.title, of(&finding.service), of(&finding.operation)),
+        short: match &finding.service {
+            Some(service) => format!("  · {}{}{unit}", clean(service), of(&finding.operation)),
+            None => format!("{}{unit}", finding.title),
+        },
+        baseline: scale.number(finding.baseline),
+        value: scale.number(finding.value),
+        difference,
+        ratio,
+        verdict: verdict(variant, finding),
+    }
+}
+
+fn interval(scale: Scale, value: Option<f64>, low: Option<f64>, high: Option<f64>, unit: &str) -> String {
+    match (value, low, high) {
+        (Some(value), Some(low), Some(high)) => {
+            format!("{}{unit} [{}, {}]", scale.signed(value), scale.number(low), scale.number(high))
+        }
+        _ => NONE.to_owned(),
+    }
+}
+
+pub(super) fn verdict(variant: &VariantFindings, finding: &Finding) -> &'static str {
+    if variant.refused.is_some() {
+        return "no verdict";
+    }
+    if finding.difference.is_none() {
+        return "too few rounds";
+    }
+    match finding.verdict.as_str() {
+        "costs" => "costs",
+        "saves" => "saves",
+        "no_difference" => "no difference",
+        _ => "cannot tell",
+    }
+}
+
+/// The findings for a short table: the prominent ones and whatever has a budget.
+pub(super) fn prominent(variant: &VariantFindings) -> Vec<&Finding> {
+    variant.metrics.iter().filter(|finding| finding.place != "detail" || finding.budget.is_some()).collect()
+}
+
+/// `OpenTelemetry (otel)`.
+pub(super) fn heading(variant: &VariantFindings) -> String {
+    if variant.label == variant.name || variant.kind == "placebo" {
+        clean(&variant.label)
+    } else {
+        format!("{} ({})", clean(&variant.label), clean(&variant.name))
+    }
+}
+
+/// The sentences in the order in which they are read: the variants', then the noise floor, which says how much of the rest to
+/// believe. A void study has only the latter.
+pub(super) fn answers(findings: &Findings) -> (Vec<&Conclusion>, Vec<&Conclusion>) {
+    let placebo = findings.placebo().map(|it| it.name.as_str());
+    let (floor, answers): (Vec<_>, Vec<_>) =
+        findings.conclusions.iter().partition(|it| Some(it.variant.as_str()) == placebo);
+    if findings.void.is_some() { (Vec::new(), floor) } else { (answers, floor) }
+}
+
+/// What was measured, in one line.
+pub(super) fn setting(findings: &Findings) -> String {
+    let load = &findings.load;
+    let connections = match load.connections {
+        1 => "1 connection".to_owned(),
+        more => format!("{more} connections"),
+    };
+    let pace = match load.rate {
+        Some(rate) => format!("{} requests/s (open loop) over {connections}", plain(rate)),
+        None => format!("closed loop over {connections}"),
+    };
+    let rounds = match findings.rounds_begun {
+        1 => "1 round".to_owned(),
+        begun if begun == findings.rounds => format!("{begun} rounds"),
+        begun => format!("{begun} rounds ({} of them with a run of every variant that counts)", findings.rounds),
+    };
+    format!(
+        "{rounds}, windows of {} s, {pace} to {}; {} requests answered, {} failed",
+        plain(load.window_s),
+        clean(&load.url),
+        units::count(load.requests),
+        units::count(load.errors),
+    )
+}
+
+/// The account of the spans, in parts.
+pub(super) fn ledger(ledger: &LedgerFindings) -> Vec<String> {
+    let mut parts =
+        vec![format!("{} wanted", units::count(ledger.wanted)), format!("{} arrived", units::count(ledger.saved))];
+    parts.push(match ledger.lost {
+        0 => "none lost".to_owned(),
+        lost => {
+            let stages: Vec<String> = ledger
+                .by_stage
+                .iter()
+                .map(|(stage, spans)| format!("{} {}", clean(stage), units::count(*spans)))
+                .collect();
+            let stages = if stages.is_empty() { String::new() } else { format!("; {}", stages.join(", ")) };
+            let (share, worst) = (units::share(ledger.loss_ratio), units::share(ledger.worst_loss_ratio));
+            format!("{} lost ({share}, worst run {worst}{stages})", units::count(lost))
+        }
+    });
+    for (count, name) in [(ledger.duplicates, "twice"), (ledger.foreign, "of other traffic")] {
+        if count > 0 {
+            parts.push(format!("{} {name}", units::count(count)));
+        }
+    }
+    if ledger.sampled_out > 0 {
+        parts.push(format!("{} sampled out", units::count(ledger.sampled_out)));
+    }
+    if ledger.unexplained != 0 {
+        parts.push(format!("{} unexplained", units::signed_count(ledger.unexplained)));
+    }
+    let how = if ledger.declared { "declared" } else { "learned" };
+    parts.push(format!("{} per request ({how})", plain(ledger.spans_per_request)));
+    if let Some(cost) = delivered(ledger) {
+        parts.push(cost);
+    }
+    parts
+}
+
+/// `15.5 µs [14.3, 16.8] of CPU per span that arrived`.
+pub(super) fn delivered(ledger: &LedgerFindings) -> Option<String> {
+    let (value, low, high) = (
+        ledger.cpu_us_per_delivered_span?,
+        ledger.cpu_us_per_delivered_span_low?,
+        ledger.cpu_us_per_delivered_span_high?,
+    );
+    // A quarter of the width stands in for a resolution: only the number of digits depends on it.
+    let scale = Scale::of("us", high, Some((high - low) / 2.0));
+    let range = format!("[{}, {}]", scale.number(low), scale.number(high));
+    Some(format!("{} {range} of CPU per span that arrived", scale.with_unit(value)))
+}
+
+/// What the instrument took, in one line.
+pub(super) fn instrument(findings: &Findings) -> Option<String> {
+    let instrument = &findings.instrument;
+    let cost = |before: &str, value: Option<f64>, after: &str| {
+        value.map(|it| format!("{before}{}{after}", Scale::of("us", it, Some(it / 10.0)).with_unit(it)))
+    };
+    let mut parts: Vec<String> = [
+        cost("load generator ", instrument.load_cpu_us_per_request, " of CPU per request"),
+        cost("sink ", instrument.sink_cpu_us_per_span, " per span"),
+        cost("requests sent ", instrument.send_lag_p99_us, " late at p99 in the worst run"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if parts.is_empty() {
+        return None;
+    }
+    if let Some(apart) = instrument.cores_apart {
+        parts.push(if apart { "on cores of its own" } else { "on the same cores as the subject" }.to_owned());
+    }
+    Some(format!("The instrument: {}.", parts.join(", ")))
+}
+
+/// How to read the tables.
+pub(super) fn reading(findings: &Findings) -> Vec<String> {
+    let mut lines = Vec::new();
+    let levels = || findings.variants.iter().flat_map(|variant| &variant.metrics).filter_map(|finding| finding.level);
+    if let Some(level) = levels().reduce(f64::min) {
+        lines.push(format!(
+            "Baseline and variant are medians over the rounds; differences are Hodges-Lehmann estimates from the \
+             differences within each round, with their exact signed-rank interval ({}).",
+            Scale::of("share", level, Some(0.01)).with_unit(level)
+        ));
+    }
+    if findings.comparisons.made > 0 {
+        let chance = findings.comparisons.expected_by_chance;
+        lines.push(format!(
+            "Of {} comparisons about {} would look real by chance; what has no budget is exploratory.",
+            findings.comparisons.made,
+            if chance < 1.0 { format!("{chance:.1}") } else { format!("{chance:.0}") }
+        ));
+    }
+    lines
+}
+
+/// A number as it was given.
+fn plain(number: f64) -> String {
+    units::chosen("", number)
+}
+
+/// A space at which no line ends.
+pub(super) const NO_BREAK: &str = "\u{a0}";
+
+/// With units held to their numbers, and single spaces.
+pub(super) fn glued(text: &str) -> String {
+    const UNITS: [&str; 9] = ["%", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "requests/s"];
+    let mut glued = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        let unit = UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
+        if unit && glued.ends_with(|c: char| c.is_ascii_digit()) {
+            glued.push_str(NO_BREAK);
+        } else if !glued.is_empty() {
+            glued.push(' ');
+        }
+        glued.push_str(word);
+    }
+    glued
+}
+
+/// Without control characters: a label must not move the cursor or end the line.
+pub(super) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// At most `width` characters, the end cut off.
+pub(super) fn shortened(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(width - 1).collect();
+    format!("{}…", start.trim_end())
+}

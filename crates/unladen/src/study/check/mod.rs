@@ -1,0 +1,113 @@
+//! What a study must be beyond its types: names that exist, numbers in range, texts that mean something.
+//!
+//! Everything that is wrong is told at once. Pure: whether a program exists or a port is free shows when it is run.
+
+mod load;
+mod references;
+mod services;
+mod variants;
+
+pub(super) use load::url_problem;
+pub(super) use variants::{BASELINE, PLACEBO};
+
+use super::guess::{Guess, guess};
+use super::key::KeyPath;
+use super::metrics;
+use super::problem::{Problem, ProblemKind};
+use super::schema;
+use super::spec::Study;
+use super::units::Time;
+use super::variables::is_name;
+
+/// Everything that is wrong with a study; empty if nothing is.
+pub(super) fn check(study: &Study) -> Vec<Problem> {
+    let mut check = Check { study, problems: Vec::new(), faulty: Vec::new(), ports: references::Ports::default() };
+    check.whole();
+    check.services();
+    check.variants();
+    check.load();
+    check.budgets();
+    check.references();
+    check.problems
+}
+
+/// The checks under way.
+struct Check<'a> {
+    study: &'a Study,
+    problems: Vec<Problem>,
+    /// Variables whose value is wrong: what uses them need not be told of too.
+    faulty: Vec<String>,
+    /// The ports that services are told of, and those that something asks for.
+    ports: references::Ports,
+}
+
+impl Check<'_> {
+    fn say(&mut self, path: KeyPath, kind: impl Into<ProblemKind>) {
+        self.problems.push(Problem { path, place: None, kind: kind.into() });
+    }
+
+    fn name(&mut self, path: KeyPath, what: &'static str, name: &str) {
+        if !is_name(name) || name.len() > 64 {
+            self.say(path, ProblemKind::BadName { what, name: name.to_owned() });
+        }
+    }
+
+    fn range(&mut self, path: KeyPath, fits: bool, range: &'static str, found: impl ToString) {
+        if !fits {
+            self.say(path, ProblemKind::OutOfRange { range, found: found.to_string() });
+        }
+    }
+
+    fn longer_than_zero(&mut self, path: KeyPath, time: Time) {
+        self.range(path, !time.0.is_zero(), "longer than zero", time);
+    }
+
+    /// The keys at the top.
+    fn whole(&mut self) {
+        let study = self.study;
+        let top = |key: &str| KeyPath::of(&[key]);
+        self.name(top("study"), "a study", &study.study);
+        self.range(top("rounds"), (1..=10_000).contains(&study.rounds), "from 1 to 10000", study.rounds);
+        self.longer_than_zero(top("warmup"), study.warmup);
+        self.longer_than_zero(top("window"), study.window);
+        self.range(
+            top("margin"),
+            study.margin.0 > 0.0 && study.margin.0 < 1.0,
+            "more than 0 % and less than 100 %",
+            study.margin,
+        );
+        if study.drain.limit.0 < study.drain.quiet.0 {
+            let (limit, quiet) = (study.drain.limit.to_string(), study.drain.quiet.to_string());
+            self.say(KeyPath::of(&["drain", "limit"]), ProblemKind::DrainLimitTooShort { limit, quiet });
+        }
+        for name in study.variables.keys() {
+            let path = KeyPath::of(&["variables", name]);
+            if schema::top_level_keys().contains(&name.as_str()) || name == "profile" {
+                self.say(path, ProblemKind::ReservedVariable { name: name.clone() });
+            } else {
+                self.name(path, "a variable", name);
+            }
+        }
+        for name in study.profiles.keys() {
+            self.name(KeyPath::of(&["profiles", name]), "a profile", name);
+        }
+    }
+
+    fn budgets(&mut self) {
+        for (name, limit) in &self.study.budgets {
+            let path = KeyPath::of(&["budgets", name]);
+            let Some(metric) = metrics::find(name) else {
+                let guess = match name.as_str() {
+                    "memory" | "mem" | "ram" => Guess::Near("rss".to_owned()),
+                    name => guess(name, metrics::METRICS.iter().map(|metric| metric.name)),
+                };
+                self.say(path, ProblemKind::UnknownMetric { name: name.clone(), guess });
+                continue;
+            };
+            if metric.limit(limit).is_none() {
+                let (metric, found, wanted) = (name.clone(), limit.clone(), metric.limit_form());
+                self.say(path, ProblemKind::BadLimit { metric, found, wanted });
+            }
+        }
+    }
+}

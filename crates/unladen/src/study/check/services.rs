@@ -1,0 +1,177 @@
+//! Services: commands, readiness, limits, and who needs whom.
+
+use super::super::guess::guess;
+use super::super::key::KeyPath;
+use super::super::plan;
+use super::super::problem::ProblemKind;
+use super::super::spec::{Command, Lifetime, Limits, Ready, Role, Service};
+use super::super::variables::{Reference, expand};
+use super::super::words;
+use super::{Check, url_problem};
+
+impl Check<'_> {
+    pub(super) fn services(&mut self) {
+        let services = &self.study.services;
+        if !services.values().any(|service| service.role == Role::Subject) {
+            self.say(KeyPath::of(&["services"]), ProblemKind::NoSubject);
+        }
+        for (name, service) in services {
+            let path = KeyPath::of(&["services", name]);
+            self.name(path.clone(), "a service", name);
+            self.service(&path, name, service);
+        }
+        if let Err(circle) = plan::start_order(services) {
+            let names = circle.join(" → ");
+            let path = KeyPath::of(&["services", &circle[0], "needs"]);
+            let itself = circle.len() == 2;
+            let kind = match circle.into_iter().next() {
+                Some(service) if itself => ProblemKind::NeedsItself { service },
+                _ => ProblemKind::Circle { circle: names },
+            };
+            self.say(path, kind);
+        }
+    }
+
+    fn service(&mut self, path: &KeyPath, name: &str, service: &Service) {
+        if service.role == Role::Subject && service.lifetime == Lifetime::Study {
+            self.say(path.key("lifetime"), ProblemKind::SubjectLivesOn);
+        }
+        self.command(path.key("command"), &service.command);
+        if let Some(build) = &service.build {
+            self.command(path.key("build"), build);
+        }
+        self.environment_names(&path.key("env"), service.env.keys());
+        self.ready(&path.key("ready"), &service.ready);
+        self.limits(&path.key("limits"), &service.limits);
+        self.range(path.key("replicas"), (1..=100).contains(&service.replicas), "from 1 to 100", service.replicas);
+        for (position, needed) in service.needs.iter().enumerate() {
+            self.need(path.key("needs").item(position), name, service, needed);
+        }
+        for (position, variant) in service.only.iter().enumerate() {
+            if !self.study.variants.contains_key(variant) {
+                let guess = guess(variant, self.study.variants.keys().map(String::as_str));
+                let kind = ProblemKind::NoSuchVariant { name: variant.clone(), guess };
+                self.say(path.key("only").item(position), kind);
+            }
+        }
+    }
+
+    /// Whether some service's `only` names a variant that isn't there, so that where services run isn't known.
+    pub(super) fn unknown_only(&self) -> bool {
+        let mut only = self.study.services.values().flat_map(|service| &service.only);
+        only.any(|name| !self.study.variants.contains_key(name))
+    }
+
+    fn need(&mut self, path: KeyPath, name: &str, service: &Service, needed: &str) {
+        let services = &self.study.services;
+        let Some(other) = services.get(needed) else {
+            let guess = guess(needed, services.keys().map(String::as_str).filter(|known| *known != name));
+            return self.say(path, ProblemKind::NoSuchService { name: needed.to_owned(), guess });
+        };
+        let (owner, needed) = (name.to_owned(), needed.to_owned());
+        if service.lifetime == Lifetime::Study && other.lifetime == Lifetime::Run {
+            return self.say(path, ProblemKind::NeedsShorterLife { service: owner, needed });
+        }
+        if self.unknown_only() {
+            return;
+        }
+        let lacking = self.study.variants.keys().find(|variant| service.runs_in(variant) && !other.runs_in(variant));
+        if let Some(variant) = lacking {
+            self.say(path, ProblemKind::NeedsAbsent { service: owner, needed, variant: variant.clone() });
+        }
+    }
+
+    pub(super) fn command(&mut self, path: KeyPath, command: &Command) {
+        match command {
+            Command::Line(line) => {
+                if let Err(error) = words::split(line) {
+                    self.say(path, error);
+                }
+            }
+            Command::Words(list) if list.first().is_none_or(String::is_empty) => {
+                self.say(path, words::WordsError::Empty);
+            }
+            Command::Words(_) => {}
+        }
+    }
+
+    pub(super) fn environment_names<'n>(&mut self, path: &KeyPath, names: impl Iterator<Item = &'n String>) {
+        for name in names {
+            if name.is_empty() || name.contains(['=', '\0']) {
+                self.say(path.key(name), ProblemKind::BadEnvironmentName { name: name.clone() });
+            }
+        }
+    }
+
+    pub(super) fn ready(&mut self, path: &KeyPath, ready: &Ready) {
+        self.longer_than_zero(path.key("timeout"), ready.timeout);
+        if let Some(url) = ready.http.as_deref().and_then(|text| self.with_samples(text))
+            && let Some(kind) = url_problem(&url, true)
+        {
+            self.say(path.key("http"), kind);
+        }
+        if let Some(address) = ready.tcp.as_deref().and_then(|text| self.with_samples(text)) {
+            let port =
+                address.rsplit_once(':').filter(|(host, _)| !host.is_empty()).map(|(_, port)| port.parse::<u16>());
+            if !matches!(port, Some(Ok(1..))) {
+                self.say(path.key("tcp"), ProblemKind::BadTcp { found: address });
+            }
+        }
+        if ready.log.as_deref() == Some("") {
+            self.say(path.key("log"), ProblemKind::EmptyLog);
+        }
+    }
+
+    pub(super) fn limits(&mut self, path: &KeyPath, limits: &Limits) {
+        if let Some(cpus) = limits.cpus {
+            self.range(path.key("cpus"), cpus.is_finite() && cpus > 0.0, "more than 0", cpus);
+        }
+        if let Some(memory) = limits.memory {
+            self.range(path.key("memory"), memory.0 > 0, "more than 0", memory);
+        }
+        if let Some(cores) = &limits.cpuset
+            && !is_cpuset(cores)
+        {
+            self.say(path.key("cpuset"), ProblemKind::BadCpuset { found: cores.clone() });
+        }
+    }
+
+    /// The text with something in place of every `${…}`, to look at its form; `None` if that can only be known when the
+    /// study is run (the environment), or if a reference is wrong, which is told elsewhere.
+    pub(super) fn with_samples(&self, text: &str) -> Option<String> {
+        let sample = expand(text, &self.study.variables, |reference| match reference {
+            Reference::Port { .. } | Reference::Replica => Some("1".to_owned()),
+            Reference::Sink(_) => Some("127.0.0.1:1".to_owned()),
+            Reference::StudyDir | Reference::RunDir | Reference::Unladen => Some("/x".to_owned()),
+            Reference::Variable(_) | Reference::Environment { .. } => None,
+        });
+        sample.ok().filter(|text| !text.contains("${")).map(|text| text.replace("$$", "$"))
+    }
+}
+
+/// A Linux list of cores: `0-1,3`.
+fn is_cpuset(text: &str) -> bool {
+    let core = |text: &str| -> Option<u32> {
+        let digits = !text.is_empty() && text.len() <= 4 && text.chars().all(|c| c.is_ascii_digit());
+        digits.then(|| text.parse().ok())?
+    };
+    text.split(',').all(|part| match part.split_once('-') {
+        Some((first, last)) => matches!((core(first), core(last)), (Some(first), Some(last)) if first <= last),
+        None => core(part).is_some(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_cpuset;
+
+    #[test]
+    fn lists_of_cores() {
+        for text in ["0", "0-1", "0-1,3", "5,7-9"] {
+            assert!(is_cpuset(text), "{text}");
+        }
+        for text in ["", "a", "1-", "3-1", "0,,1", "0;1", "-1", "99999", "0 - 1"] {
+            assert!(!is_cpuset(text), "{text}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! A plan's texts with everything filled in, when a run is about to start: ports, folders, the sink's address.
+
+use std::collections::BTreeSet;
+
+use super::check::url_problem;
+use super::plan::{Plan, Process};
+use super::spec::{Load, Ready};
+use super::variables::{PortName, Reference, VariableError, Variables, expand, names, resolve};
+
+/// A text that cannot be filled in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ResolveError {
+    /// Something in it isn't known.
+    #[error("{path}: {source}")]
+    Variable {
+        /// Where it stands: `app: env.TOKEN`.
+        path: String,
+        /// What isn't known.
+        source: VariableError,
+    },
+    /// The URL that comes out is none, or leaves this machine.
+    #[error("load.url: {message}")]
+    Url {
+        /// What is wrong with it.
+        message: String,
+    },
+}
+
+impl Plan {
+    /// What is known before anything runs: folder and variables of the study. Ports, sinks, environment, the folder of
+    /// the run and the path of unladen are for the caller to add.
+    #[must_use]
+    pub fn variables(&self) -> Variables {
+        Variables { study_dir: self.dir.clone(), values: self.study.variables.clone(), ..Variables::default() }
+    }
+
+    /// The ports that the plan speaks of, each once: one free port is needed for each, the same through the study.
+    #[must_use]
+    pub fn ports(&self) -> Vec<PortName> {
+        let ports = self.references().into_iter().filter_map(|reference| match reference {
+            Reference::Port { name, replica } => Some(PortName { name, replica: replica.unwrap_or(0) }),
+            _ => None,
+        });
+        ports.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// The sink's protocols that the plan speaks of, each once: `otlp_grpc`, ….
+    #[must_use]
+    pub fn sinks(&self) -> Vec<String> {
+        let sinks = self.references().into_iter().filter_map(|reference| match reference {
+            Reference::Sink(protocol) => Some(protocol),
+            _ => None,
+        });
+        sinks.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// Every `${…}` of every process and of the load.
+    fn references(&self) -> Vec<Reference> {
+        let processes = self.arms.iter().flat_map(|arm| &arm.processes);
+        let mut texts: Vec<String> = processes.flat_map(Process::texts).collect();
+        let load = &self.study.load;
+        let of_load = [&load.url].into_iter().chain(load.headers.values()).chain(&load.body);
+        texts.extend(of_load.filter_map(|text| expand(text, &self.study.variables, |_| None).ok()));
+        texts.iter().filter_map(|text| names(text).ok()).flatten().collect()
+    }
+}
+
+impl Process {
+    /// The process with every `${…}` filled in and paths made absolute. To be done once: what is filled in may hold `$`.
+    ///
+    /// # Errors
+    /// When something isn't known.
+    pub fn resolve(&self, variables: &Variables) -> Result<Self, ResolveError> {
+        let text = |what: &str, text: &str| {
+            resolve(text, variables)
+                .map_err(|source| ResolveError::Variable { path: format!("{}: {what}", self.service), source })
+        };
+        let list =
+            |what: &str, words: &[String]| words.iter().map(|word| text(what, word)).collect::<Result<Vec<_>, _>>();
+        let optional = |what: &str, value: &Option<String>| value.as_deref().map(|value| text(what, value)).transpose();
+
+        let cwd = variables.study_dir.join(text("cwd", &self.cwd.to_string_lossy())?);
+        let mut command = list("command", &self.command)?;
+        let mut build = self.build.as_deref().map(|words| list("build", words)).transpose()?;
+        // A program with a `/` in it is looked for from `cwd`. What a system makes of a relative one differs.
+        for program in [command.first_mut(), build.as_mut().and_then(|words| words.first_mut())].into_iter().flatten() {
+            if program.contains('/') {
+                *program = cwd.join(&*program).to_string_lossy().into_owned();
+            }
+        }
+        let env = self.env.iter().map(|(name, value)| Ok((name.clone(), text(&format!("env.{name}"), value)?)));
+        Ok(Self {
+            command,
+            env: env.collect::<Result<_, ResolveError>>()?,
+            build,
+            ready: Ready {
+                http: optional("ready.http", &self.ready.http)?,
+                tcp: optional("ready.tcp", &self.ready.tcp)?,
+                log: optional("ready.log", &self.ready.log)?,
+                timeout: self.ready.timeout,
+            },
+            cwd,
+            ..self.clone()
+        })
+    }
+
+    /// Every text that may hold `${…}`.
+    fn texts(&self) -> Vec<String> {
+        let words = self.command.iter().chain(self.build.iter().flatten());
+        let ready = self.ready.http.iter().chain(&self.ready.tcp).chain(&self.ready.log);
+        let cwd = self.cwd.to_string_lossy().into_owned();
+        words.chain(self.env.values()).chain(ready).cloned().chain([cwd]).collect()
+    }
+}
+
+impl Load {
+    /// The load with every `${…}` filled in.
+    ///
+    /// # Errors
+    /// When something isn't known, or the URL that comes out is none or leaves this machine without leave.
+    pub fn resolve(&self, variables: &Variables) -> Result<Self, ResolveError> {
+        let text = |what: &str, text: &str| {
+            resolve(text, variables).map_err(|source| ResolveError::Variable { path: format!("load.{what}"), source })
+        };
+        let url = text("url", &self.url)?;
+        if let Some(kind) = url_problem(&url, self.allow_remote) {
+            return Err(ResolveError::Url { message: kind.to_string() });
+        }
+        let headers =
+            self.headers.iter().map(|(name, value)| Ok((name.clone(), text(&format!("headers.{name}"), value)?)));
+        Ok(Self {
+            url,
+            headers: headers.collect::<Result<_, ResolveError>>()?,
+            body: self.body.as_deref().map(|body| text("body", body)).transpose()?,
+            ..self.clone()
+        })
+    }
+}

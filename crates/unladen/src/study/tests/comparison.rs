@@ -1,0 +1,141 @@
+//! Studies from the options of `unladen compare`.
+
+use std::path::{Path, PathBuf};
+
+use super::super::compare::{CompareError, Comparison};
+use super::super::plan::Plan;
+use super::super::units::Time;
+use super::super::write::concise_yaml;
+use super::study;
+
+fn comparison(url: &str, baseline: &str, variants: &[&str]) -> Comparison {
+    Comparison {
+        url: url.to_owned(),
+        rate: Some(500.0),
+        connections: None,
+        baseline: baseline.to_owned(),
+        variants: variants.iter().map(|variant| variant.parse().expect("a variant")).collect(),
+        rounds: None,
+        warmup: None,
+        window: Some(Time::seconds(10.0)),
+        seed: None,
+        cwd: PathBuf::from("/home/joe/shop"),
+    }
+}
+
+#[test]
+fn a_comparison_is_printed_as_a_study_to_edit() {
+    let made = comparison(
+        "http://127.0.0.1:8080/vets",
+        "PROFILE=prod /usr/bin/java -jar app.jar",
+        &[
+            "otel=OTEL_EXPORTER_OTLP_ENDPOINT='http://${sink.otlp_grpc}' java -javaagent:otel.jar -jar app.jar",
+            "slow=java -Dname='a b' -jar app.jar",
+        ],
+    )
+    .study()
+    .expect("a study");
+    let text = concise_yaml(&made);
+    assert_eq!(
+        text,
+        "\
+study: compare-java
+question: What does otel or slow cost java?
+window: 10s
+services:
+  java:
+    command: /usr/bin/java -jar app.jar
+    cwd: /home/joe/shop
+    ready:
+      http: http://127.0.0.1:8080/vets
+      tcp: 127.0.0.1:8080
+      timeout: 60s
+variants:
+  baseline:
+    services:
+      java:
+        env:
+          PROFILE: prod
+  otel:
+    services:
+      java:
+        command: java -javaagent:otel.jar -jar app.jar
+        env:
+          OTEL_EXPORTER_OTLP_ENDPOINT: http://${sink.otlp_grpc}
+  slow:
+    services:
+      java:
+        command: java -Dname='a b' -jar app.jar
+load:
+  url: http://127.0.0.1:8080/vets
+  rate: 500
+"
+    );
+    assert_eq!(study(&text, &[]), made, "saved, it is the same study");
+    let plan = Plan::from_study(made, Path::new("/anywhere")).expect("a plan");
+    assert_eq!(
+        plan.arms.iter().map(|arm| arm.name.as_str()).collect::<Vec<_>>(),
+        ["baseline", "placebo", "otel", "slow"]
+    );
+    assert_eq!(plan.arms[3].processes[0].command[1], "-Dname=a b");
+    assert!(plan.arms[3].processes[0].env.is_empty(), "what the baseline alone sets doesn't reach the others");
+    assert_eq!(plan.sinks(), ["otlp_grpc"]);
+}
+
+#[test]
+fn readiness_is_at_the_url() {
+    for (url, address) in [
+        ("http://localhost/x:y", "localhost:80"),
+        ("https://[::1]/", "[::1]:443"),
+        ("http://[::1]:81?x", "[::1]:81"),
+        ("http://joe:pw@127.0.0.1:82/", "127.0.0.1:82"),
+        ("http://127.0.0.1:${port.app}/", "127.0.0.1:${port.app}"),
+    ] {
+        let study = comparison(url, "./my ${port.app}", &["b=x"]).study().expect(url);
+        assert_eq!(study.services["my"].ready.tcp.as_deref(), Some(address));
+        assert!(Plan::from_study(study, Path::new("/x")).is_ok(), "{url}");
+    }
+}
+
+#[test]
+fn a_service_is_named_after_its_program() {
+    for (command, name) in
+        [("python3 -m http.server", "python3"), ("/opt/a.b/run.sh", "run-sh"), ("'…'", "service"), ("./x", "x")]
+    {
+        let study = comparison("http://localhost/", command, &["b=x"]).study().expect(command);
+        assert_eq!(study.services.keys().next().map(String::as_str), Some(name));
+        assert_eq!(study.study, format!("compare-{name}"));
+    }
+}
+
+#[test]
+fn what_cannot_be_compared_is_refused() {
+    let said = |comparison: Comparison| comparison.study().expect_err("no study").to_string();
+    assert_eq!(
+        said(comparison("localhost:80", "a", &["b=c"])),
+        "--url: `localhost:80` is no URL to send requests to: it doesn't begin with `http://`; write one such as `http://127.0.0.1:8080/path`"
+    );
+    assert!(
+        said(comparison("http://example.org/", "a", &["b=c"])).starts_with("--url: `example.org` isn't this machine")
+    );
+    assert_eq!(
+        said(comparison("http://localhost/", "a 'b", &["b=c"])),
+        "--baseline: the quote `'` at character 3 of the command isn't closed"
+    );
+    assert!(said(comparison("http://localhost/", "a", &["b=c | d"])).starts_with("--variant b: `|` needs a shell"));
+    assert_eq!(
+        said(comparison("http://localhost/", "a", &["b=c", "b=d"])),
+        "two variants are named `b`; give each a name of its own"
+    );
+    assert_eq!(
+        said(comparison("http://localhost/", "a", &[])),
+        "there is nothing to compare the baseline with; add `--variant 'NAME=COMMAND'`"
+    );
+    let still = Comparison { rate: Some(0.0), ..comparison("http://localhost/", "a", &["b=c"]) };
+    assert_eq!(said(still), "--rate: a rate is more than 0 requests per second, not 0");
+
+    let named = |text: &str| text.parse::<super::super::compare::NamedCommand>();
+    assert!(matches!(named("java -jar x"), Err(CompareError::NoName { .. })));
+    assert!(matches!(named("java -Dx=y"), Err(CompareError::BadName { .. })));
+    assert!(matches!(named("baseline=x"), Err(CompareError::Reserved { .. })));
+}

@@ -1,0 +1,310 @@
+//! Where control groups can be made: from what is mounted, where unladen itself is, and what it may write.
+//!
+//! v2 is preferred when it has the `cpu` controller here. A machine may mount the controllers as v1 and a v2 hierarchy
+//! without controllers beside them: v1 it is then. A v2 group counts CPU time even without any controller, so as a last
+//! resort it serves for counting, and only limits are refused.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use procfs::FromBufRead;
+use procfs::process::MountInfos;
+
+/// What the kernel says about control groups, as text: `/proc/self/mountinfo` and `/proc/self/cgroup`.
+#[derive(Debug, Clone, Default)]
+pub struct Mounts {
+    /// Content of `/proc/self/mountinfo`.
+    pub mountinfo: String,
+    /// Content of `/proc/self/cgroup`.
+    pub own: String,
+}
+
+/// Where groups are made: below the group that unladen itself is in, so that limits around unladen hold for its services
+/// too.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hierarchy {
+    /// The unified hierarchy.
+    V2 {
+        /// The group below which the study's own is made.
+        parent: PathBuf,
+        /// Controllers that can be given to it.
+        controllers: Vec<String>,
+    },
+    /// One hierarchy per controller (some may be mounted together).
+    V1 {
+        /// Accounting.
+        cpuacct: PathBuf,
+        /// Quota.
+        cpu: Option<PathBuf>,
+        /// Memory limit.
+        memory: Option<PathBuf>,
+        /// CPUs.
+        cpuset: Option<PathBuf>,
+    },
+}
+
+/// Controllers that limits need.
+const WANTED: [&str; 3] = ["cpu", "memory", "cpuset"];
+
+impl Mounts {
+    /// Of this process.
+    #[must_use]
+    pub fn of_this_process() -> Self {
+        let read = |path| fs::read_to_string(path).unwrap_or_default();
+        Self { mountinfo: read("/proc/self/mountinfo"), own: read("/proc/self/cgroup") }
+    }
+}
+
+impl Hierarchy {
+    /// Finds out where groups can be made. With `limits`, a place is looked for where controllers can be enabled.
+    ///
+    /// # Errors
+    /// Why there is none, in words that end a sentence starting with "no control groups: ".
+    pub fn detect(mounts: &Mounts, limits: bool) -> Result<Self, String> {
+        let mounted = MountInfos::from_buf_read(mounts.mountinfo.as_bytes())
+            .map_err(|error| format!("/proc/self/mountinfo cannot be read ({error})"))?;
+        let v1 = |controller: &str| {
+            mounted
+                .iter()
+                .filter(|mount| mount.fs_type == "cgroup" && mount.super_options.contains_key(controller))
+                .find_map(|mount| own_group(&mount.mount_point, &mount.root, own_path(&mounts.own, Some(controller))?))
+        };
+        let v2 = mounted.iter().find(|mount| mount.fs_type == "cgroup2").and_then(|mount| {
+            let own = own_group(&mount.mount_point, &mount.root, own_path(&mounts.own, None)?)?;
+            Some((mount.mount_point.clone(), own))
+        });
+
+        let mut reasons = Vec::new();
+        let mut last_resort = None;
+        if let Some((top, own)) = v2 {
+            let parent = if limits { with_controllers(&top, &own) } else { None }.unwrap_or(own);
+            match may_make(&parent) {
+                Ok(()) => {
+                    let controllers = words(&parent.join("cgroup.controllers"));
+                    let complete = controllers.iter().any(|name| name == "cpu");
+                    let found = Self::V2 { parent, controllers };
+                    if complete {
+                        return Ok(found);
+                    }
+                    last_resort = Some(found);
+                }
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        if let Some(cpuacct) = v1("cpuacct") {
+            match may_make(&cpuacct) {
+                Ok(()) => {
+                    let usable = |controller| v1(controller).filter(|group| may_make(group).is_ok());
+                    let (cpu, memory, cpuset) = (usable("cpu"), usable("memory"), usable("cpuset"));
+                    return Ok(Self::V1 { cpuacct, cpu, memory, cpuset });
+                }
+                Err(reason) => reasons.push(reason),
+            }
+        }
+        last_resort.ok_or_else(|| {
+            if reasons.is_empty() { "no cgroup hierarchy is mounted".to_owned() } else { reasons.join("; ") }
+        })
+    }
+
+    /// The groups below which the study's own are made, each once.
+    #[must_use]
+    pub fn parents(&self) -> Vec<&Path> {
+        match self {
+            Self::V2 { parent, .. } => vec![parent],
+            Self::V1 { cpuacct, cpu, memory, cpuset } => {
+                let mut parents: Vec<&Path> = vec![cpuacct];
+                for parent in [cpu, memory, cpuset].into_iter().flatten() {
+                    if !parents.contains(&parent.as_path()) {
+                        parents.push(parent);
+                    }
+                }
+                parents
+            }
+        }
+    }
+}
+
+/// The path of this process's group by `/proc/self/cgroup`: of a v1 controller, or of v2.
+fn own_path<'a>(text: &'a str, controller: Option<&str>) -> Option<&'a str> {
+    text.lines().find_map(|line| {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let here = match controller {
+            None => controllers.is_empty(),
+            Some(name) => controllers.split(',').any(|have| have == name),
+        };
+        here.then_some(path)
+    })
+}
+
+/// Directory of this process's group: the mount may show only a part of the hierarchy (in a container, its own).
+fn own_group(mount_point: &Path, root: &str, path: &str) -> Option<PathBuf> {
+    let below = Path::new(path).strip_prefix(root).unwrap_or(Path::new(path));
+    let own = mount_point.join(below.strip_prefix("/").unwrap_or(below));
+    // A path outside of the namespace (`/../x`) or of another mount is not there: the top of what can be seen is used.
+    let inside = below.components().all(|part| part != std::path::Component::ParentDir);
+    [own, mount_point.to_path_buf()].into_iter().skip(usize::from(!inside)).find(|directory| directory.is_dir())
+}
+
+/// The nearest group, from `own` upwards, that can give all wanted controllers to groups below it: it does already, or
+/// it holds no process itself (only such a group may), or is the top of the hierarchy (which is exempt).
+fn with_controllers(top: &Path, own: &Path) -> Option<PathBuf> {
+    own.ancestors().take_while(|group| group.starts_with(top)).find_map(|group| {
+        let (have, given) = (words(&group.join("cgroup.controllers")), words(&group.join("cgroup.subtree_control")));
+        let all_in = |list: &[String]| WANTED.iter().all(|wanted| list.iter().any(|name| name == wanted));
+        // The top of the real hierarchy has no `cgroup.type`; that of a namespace has one and follows the rule.
+        let exempt = group == top && !group.join("cgroup.type").exists();
+        let empty = fs::read_to_string(group.join("cgroup.procs")).is_ok_and(|text| text.trim().is_empty());
+        let fits = all_in(&given) || (all_in(&have) && (exempt || empty));
+        (fits && may_make(group).is_ok()).then(|| group.to_path_buf())
+    })
+}
+
+/// Whether a group can be made here and processes be moved into it.
+fn may_make(parent: &Path) -> Result<(), String> {
+    let refused = |path: &Path, error: std::io::Error| format!("{} may not be written ({error})", path.display());
+    rustix::fs::access(parent, rustix::fs::Access::WRITE_OK).map_err(|error| refused(parent, error.into()))?;
+    // Moving between two groups of v2 needs this right in the group that holds both; opening asks for it.
+    let door = parent.join("cgroup.procs");
+    fs::OpenOptions::new().write(true).open(&door).map(drop).map_err(|error| refused(&door, error))
+}
+
+fn words(path: &Path) -> Vec<String> {
+    fs::read_to_string(path).unwrap_or_default().split_ascii_whitespace().map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A machine in a temporary folder: groups with their files, and what the kernel would say about them.
+    struct Machine {
+        folder: tempfile::TempDir,
+        mounts: Mounts,
+    }
+
+    impl Machine {
+        fn new() -> Self {
+            Self { folder: tempfile::tempdir().expect("a temporary folder"), mounts: Mounts::default() }
+        }
+
+        fn path(&self, group: &str) -> PathBuf {
+            self.folder.path().join(group)
+        }
+
+        /// A mount point at `group` that shows the hierarchy from `root` on.
+        fn mount(mut self, group: &str, root: &str, kind: &str, options: &str) -> Self {
+            let point = self.path(group);
+            self.mounts.mountinfo +=
+                &format!("35 24 0:30 {root} {} rw,nosuid - {kind} {kind} rw,{options}\n", point.display());
+            self.group(group, &[])
+        }
+
+        /// A group with files; all have a `cgroup.procs`.
+        fn group(self, group: &str, files: &[(&str, &str)]) -> Self {
+            let path = self.path(group);
+            fs::create_dir_all(&path).expect("a folder");
+            for (name, text) in [("cgroup.procs", "")].iter().chain(files) {
+                fs::write(path.join(name), text).expect("a file");
+            }
+            self
+        }
+
+        fn own(mut self, lines: &str) -> Self {
+            self.mounts.own = lines.to_owned();
+            self
+        }
+
+        fn detect(&self, limits: bool) -> Result<Hierarchy, String> {
+            Hierarchy::detect(&self.mounts, limits)
+        }
+    }
+
+    const ALL: &str = "cpuset cpu io memory pids\n";
+
+    #[test]
+    fn a_delegated_v2_group_is_used_where_unladen_is() {
+        let machine = Machine::new()
+            .mount("cg", "/", "cgroup2", "nsdelegate")
+            .group("cg/user.slice/run", &[("cgroup.controllers", ALL), ("cgroup.procs", "12\n")])
+            .own("0::/user.slice/run\n");
+        let Ok(Hierarchy::V2 { parent, controllers }) = machine.detect(false) else { panic!("v2 is there") };
+        assert_eq!(parent, machine.path("cg/user.slice/run"));
+        assert!(controllers.contains(&"memory".to_owned()));
+    }
+
+    #[test]
+    fn for_limits_the_nearest_group_that_can_give_controllers_is_taken() {
+        let build = |slice_procs: &str, given: &str| {
+            Machine::new()
+                .mount("cg", "/", "cgroup2", "rw")
+                .group("cg", &[("cgroup.controllers", ALL), ("cgroup.type", "domain")])
+                .group("cg", &[("cgroup.procs", "1\n"), ("cgroup.subtree_control", "cpu pids\n")])
+                .group("cg/slice", &[("cgroup.controllers", ALL), ("cgroup.procs", slice_procs)])
+                .group("cg/slice", &[("cgroup.subtree_control", given), ("cgroup.procs", slice_procs)])
+                .group("cg/slice/run", &[("cgroup.controllers", ALL), ("cgroup.procs", "12\n")])
+                .own("0::/slice/run\n")
+        };
+        let parent = |machine: &Machine, limits| match machine.detect(limits) {
+            Ok(Hierarchy::V2 { parent, .. }) => parent.strip_prefix(machine.folder.path()).expect("inside").to_owned(),
+            other => panic!("{other:?}"),
+        };
+        // unladen's own group holds unladen itself, so it cannot give controllers to groups below it.
+        assert_eq!(parent(&build("", ""), true), Path::new("cg/slice"), "empty: it may be asked to give them");
+        assert_eq!(parent(&build("7\n", "cpu memory cpuset\n"), true), Path::new("cg/slice"), "it gives them already");
+        assert_eq!(parent(&build("7\n", "memory\n"), true), Path::new("cg/slice/run"), "nobody can: counting only");
+        assert_eq!(parent(&build("", ""), false), Path::new("cg/slice/run"), "without limits nothing is moved");
+    }
+
+    #[test]
+    fn v1_is_used_beside_a_v2_that_has_no_controllers() {
+        let machine = Machine::new()
+            .mount("cg/cpu,cpuacct", "/", "cgroup", "cpu,cpuacct")
+            .mount("cg/memory", "/", "cgroup", "memory")
+            .mount("cg/unified", "/", "cgroup2", "rw")
+            .group("cg/unified", &[("cgroup.controllers", "hugetlb\n")])
+            .group("cg/memory/app", &[])
+            .own("4:memory:/app\n2:cpu,cpuacct:/\n0::/\n");
+        let together = machine.path("cg/cpu,cpuacct");
+        let expected = Hierarchy::V1 {
+            cpuacct: together.clone(),
+            cpu: Some(together.clone()),
+            memory: Some(machine.path("cg/memory/app")),
+            cpuset: None,
+        };
+        assert_eq!(machine.detect(true), Ok(expected.clone()));
+        assert_eq!(expected.parents(), vec![together.as_path(), machine.path("cg/memory/app").as_path()]);
+    }
+
+    #[test]
+    fn a_v2_without_controllers_serves_for_counting() {
+        let machine =
+            Machine::new().mount("cg", "/", "cgroup2", "rw").group("cg", &[("cgroup.controllers", "\n")]).own("0::/\n");
+        let expected = Hierarchy::V2 { parent: machine.path("cg"), controllers: Vec::new() };
+        assert_eq!(machine.detect(false), Ok(expected));
+    }
+
+    #[test]
+    fn a_container_sees_a_part_of_the_hierarchy_only() {
+        // Mounted from the container's own group: its path is cut off. Outside of the namespace: the top is used.
+        for own in ["0::/docker/abc\n", "0::/../../elsewhere\n", "0::/not/here\n"] {
+            let machine = Machine::new()
+                .mount("cg", "/docker/abc", "cgroup2", "rw")
+                .group("cg", &[("cgroup.controllers", ALL)])
+                .own(own);
+            match machine.detect(false) {
+                Ok(Hierarchy::V2 { parent, .. }) => assert_eq!(parent, machine.path("cg"), "{own}"),
+                other => panic!("{own}: {other:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_used_says_why() {
+        assert_eq!(Machine::new().detect(false), Err("no cgroup hierarchy is mounted".to_owned()));
+        let machine = Machine::new().mount("cg", "/", "cgroup2", "rw").own("0::/\n");
+        fs::remove_file(machine.path("cg/cgroup.procs")).expect("it was there");
+        let reason = machine.detect(false).expect_err("nothing can be moved in");
+        assert!(reason.contains("cgroup.procs may not be written"), "{reason}");
+    }
+}

@@ -1,0 +1,54 @@
+//! What to start: plain data, filled in by `run`.
+
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+
+use crate::linux::CpuSet;
+
+/// One process to start.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Launch {
+    /// Name of its service, or of the instrument's part.
+    pub service: String,
+    /// 0, 1, … within the service.
+    pub replica: u32,
+    /// Program first, then its arguments.
+    pub command: Vec<String>,
+    /// Environment on top of unladen's own.
+    pub env: IndexMap<String, String>,
+    /// Working directory.
+    pub cwd: PathBuf,
+    /// File to which its output and its error output are appended, in the order in which they are written. It is made,
+    /// with its folder, if it is not there.
+    pub log: PathBuf,
+    /// CPUs to run on; `limits.cpuset` goes before. `None`: those of unladen.
+    pub cpus: Option<CpuSet>,
+    /// Limits.
+    pub limits: Limits,
+    /// Length of the variable `UNLADEN_PAD`, 0 to 4095, at random for every run: the size of the environment shifts the
+    /// stack, and with it alignments that can move a measurement by percents.
+    pub pad: usize,
+}
+
+/// Limits on one process and all that it starts.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Limits {
+    /// CPU time per second, in cores. Needs a control group.
+    pub cpus: Option<f64>,
+    /// Most memory, bytes, swap included. Needs a control group.
+    pub memory: Option<u64>,
+    /// CPUs to run on. Enforced by a control group where there is one, else by the inherited affinity alone.
+    pub cpuset: Option<CpuSet>,
+}
+
+impl Limits {
+    /// Whether any of them needs a control group.
+    #[must_use]
+    pub fn need_cgroup(&self) -> bool {
+        self.cpus.is_some() || self.memory.is_some()
+    }
+}
+
+/// Longest padding of the environment, bytes.
+pub const LONGEST_PAD: usize = 4095;

@@ -1,0 +1,317 @@
+//! Starts processes: each in its control group before it runs a single instruction, on its CPUs, in a session of its
+//! own, its output in its log.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Instant;
+
+use super::cgroups::{Cgroups, Hierarchy, Mounts, Refused};
+use super::error::SubjectError;
+use super::guard::{self, Guard};
+use super::launch::{LONGEST_PAD, Launch};
+use super::program;
+use super::reaper;
+use super::running::Running;
+use crate::linux::process::{self, Identity};
+use crate::linux::tree::{Family, MARK};
+use crate::linux::{CpuSet, Version};
+
+/// What a launcher needs to know of the world.
+#[derive(Debug, Clone)]
+pub struct LauncherOptions {
+    /// Random number that keeps the names of this study's groups and marks apart from any other's.
+    pub random: u64,
+    /// Whether any process will have a limit that needs a control group.
+    pub limits: bool,
+    /// Program and arguments of the guard.
+    pub guard: Vec<OsString>,
+    /// What the kernel says about control groups; `None`: do without.
+    pub mounts: Option<Mounts>,
+}
+
+impl LauncherOptions {
+    /// For a real study: this executable as its own guard, this process's control groups.
+    #[must_use]
+    pub fn new(random: u64, limits: bool) -> Self {
+        Self {
+            random,
+            limits,
+            // Not the path it was started by: that file may have been replaced by a newer build meanwhile.
+            guard: vec!["/proc/self/exe".into(), guard::SUBCOMMAND.into()],
+            mounts: Some(Mounts::of_this_process()),
+        }
+    }
+}
+
+/// Starts the processes of one study and cleans up behind all of them.
+#[derive(Debug)]
+pub struct Launcher {
+    shared: Arc<Shared>,
+    no_cgroups: Option<String>,
+}
+
+/// What a launcher and its running processes share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    /// `<pid>-<random>`: names the study's groups, starts its marks.
+    id: String,
+    pub(super) cgroups: Option<Cgroups>,
+    pub(super) guard: Guard,
+    started: AtomicU32,
+    closed: AtomicBool,
+}
+
+/// Ends of a process's standard input and output, where they are pipes.
+type Pipes = (Option<ChildStdin>, Option<ChildStdout>);
+
+/// A process whose standard input and output are pipes: a part of the instrument.
+#[derive(Debug)]
+pub struct Piped {
+    /// The process.
+    pub running: Running,
+    /// Its standard input.
+    pub stdin: ChildStdin,
+    /// Its standard output. Its error output goes to the log.
+    pub stdout: ChildStdout,
+}
+
+impl Launcher {
+    /// Starts the guard and makes the study's control group. That there is none is no error: see [`Self::no_cgroups`].
+    ///
+    /// # Errors
+    /// The guard cannot be started.
+    pub fn new(options: &LauncherOptions) -> Result<Self, SubjectError> {
+        let id = format!("{}-{:08x}", std::process::id(), options.random & 0xffff_ffff);
+        let guard = Guard::start(&options.guard).map_err(|source| SubjectError::Guard { source })?;
+        guard.mark(&format!("{id}/"));
+        // Processes whose own parents end are handed to unladen, so that they are found, and reaped. Where this is
+        // refused they go to init, which reaps them too.
+        let _ = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
+        let made = match &options.mounts {
+            None => Err("they were not asked for".to_owned()),
+            Some(mounts) => Hierarchy::detect(mounts, options.limits).and_then(|hierarchy| {
+                // Named before it is made: there is no instant at which it is there and the guard does not know it.
+                for parent in hierarchy.parents() {
+                    guard.cgroup(&parent.join(format!("unladen-{id}")));
+                }
+                Cgroups::create(hierarchy, &format!("unladen-{id}"))
+            }),
+        };
+        let (cgroups, no_cgroups) = match made {
+            Ok(cgroups) => (Some(cgroups), None),
+            Err(reason) => (None, Some(reason)),
+        };
+        let shared = Shared { id, cgroups, guard, started: AtomicU32::new(0), closed: AtomicBool::new(false) };
+        Ok(Self { shared: Arc::new(shared), no_cgroups })
+    }
+
+    /// Kind of the control groups; `None` without any.
+    #[must_use]
+    pub fn cgroup_version(&self) -> Option<Version> {
+        self.shared.cgroups.as_ref().map(Cgroups::version)
+    }
+
+    /// Why there are no control groups; `None` when there are.
+    #[must_use]
+    pub fn no_cgroups(&self) -> Option<&str> {
+        self.no_cgroups.as_deref()
+    }
+
+    /// Process id of the guard.
+    #[must_use]
+    pub fn guard_pid(&self) -> u32 {
+        self.shared.guard.pid()
+    }
+
+    /// Starts a process. It runs when this returns; whether it is ready is another question.
+    ///
+    /// # Errors
+    /// See [`SubjectError`]. Nothing is left behind then.
+    pub fn launch(&self, launch: &Launch) -> Result<Running, SubjectError> {
+        let log = open_log(launch)?;
+        let clone = || log.try_clone().map_err(|source| log_error(launch, source));
+        let (running, _) = self.start(launch, Stdio::null(), clone()?.into(), clone()?.into())?;
+        Ok(running)
+    }
+
+    /// Starts a process whose standard input and output are pipes; its error output goes to the log.
+    ///
+    /// # Errors
+    /// See [`SubjectError`].
+    pub fn launch_piped(&self, launch: &Launch) -> Result<Piped, SubjectError> {
+        let log = open_log(launch)?;
+        let (running, pipes) = self.start(launch, Stdio::piped(), Stdio::piped(), log.into())?;
+        match pipes {
+            (Some(stdin), Some(stdout)) => Ok(Piped { running, stdin, stdout }),
+            _ => Err(SubjectError::Start {
+                service: launch.service.clone(),
+                source: io::Error::other("its pipes are missing"),
+            }),
+        }
+    }
+
+    /// Ends everything that this launcher has started and that is still there, removes the control groups and lets the
+    /// guard go. Dropping the launcher does the same and keeps the error to itself. Every [`Running`] must have been stopped
+    /// or dropped before.
+    ///
+    /// # Errors
+    /// What could not be killed or removed.
+    pub fn close(self) -> io::Result<()> {
+        self.shared.close()
+    }
+
+    fn start(
+        &self,
+        launch: &Launch,
+        stdin: Stdio,
+        stdout: Stdio,
+        stderr: Stdio,
+    ) -> Result<(Running, Pipes), SubjectError> {
+        let service = || launch.service.clone();
+        if !launch.cwd.is_dir() {
+            return Err(SubjectError::WorkingDirectory { service: service(), cwd: launch.cwd.clone() });
+        }
+        let (word, arguments) =
+            launch.command.split_first().ok_or_else(|| SubjectError::EmptyCommand { service: service() })?;
+        let program = program::find(launch, word)?;
+        let cpus = wanted_cpus(launch)?;
+        let cgroup = self.make_cgroup(launch)?;
+        let withdraw = || cgroup.as_ref().map(crate::linux::Cgroup::remove);
+        let entrance = cgroup.as_ref().map(Cgroups::open).transpose().map_err(|refused| {
+            withdraw();
+            refusal(launch, refused)
+        })?;
+
+        let number = self.shared.started.fetch_add(1, Ordering::Relaxed);
+        let mark = format!("{}/{number}-{}-{}", self.shared.id, launch.service, launch.replica);
+        let mut command = Command::new(&program);
+        command.arg0(word).args(arguments).envs(&launch.env).env(MARK, &mark);
+        command.env("UNLADEN_PAD", "x".repeat(launch.pad.min(LONGEST_PAD))).current_dir(&launch.cwd);
+        command.stdin(stdin).stdout(stdout).stderr(stderr);
+        let doors: Vec<i32> = entrance.iter().flat_map(|e| &e.doors).map(AsRawFd::as_raw_fd).collect();
+        let mask = cpus.as_ref().map(CpuSet::mask);
+        // SAFETY: between fork and exec only system calls are made on what was prepared before; nothing is allocated and
+        // no lock is taken. The descriptors in `doors` are open until `entrance` is dropped, after the spawn.
+        unsafe {
+            command.pre_exec(move || {
+                rustix::process::setsid()?;
+                for &door in &doors {
+                    // 0 stands for the writer itself.
+                    rustix::io::write(std::os::fd::BorrowedFd::borrow_raw(door), b"0")?;
+                }
+                // After the groups: entering a cpuset sets the affinity anew.
+                if let Some(mask) = &mask {
+                    rustix::thread::sched_setaffinity(None, mask)?;
+                }
+                Ok(())
+            });
+        }
+        let log_start = fs::metadata(&launch.log).map_or(0, |log| log.len());
+        let started = Instant::now();
+        let spawned = reaper::spawn(&mut command);
+        drop(entrance);
+        let mut child = spawned.map_err(|source| {
+            withdraw();
+            match (source.raw_os_error(), &cpus) {
+                // The one call between fork and exec that can find its argument invalid: setting the affinity.
+                (Some(libc::EINVAL), Some(wanted)) => cpus_error(launch, wanted, "those of its cpuset"),
+                _ => program::start_error(launch, &program, source),
+            }
+        })?;
+        let pipes = (child.stdin.take(), child.stdout.take());
+        let pid = child.id();
+        // It cannot have been reaped yet, so it is there, if only as a zombie.
+        let root = Identity::of(pid).unwrap_or(Identity { pid, start_ticks: 0 });
+        let family = Family { root, mark };
+        self.shared.guard.process(&family);
+        let running = Running::new(launch, child, family, cgroup, started, log_start, Arc::clone(&self.shared));
+        Ok((running, pipes))
+    }
+
+    fn make_cgroup(&self, launch: &Launch) -> Result<Option<crate::linux::Cgroup>, SubjectError> {
+        let Some(cgroups) = &self.shared.cgroups else {
+            if launch.limits.need_cgroup() {
+                let limit = if launch.limits.cpus.is_some() { "cpus" } else { "memory" };
+                let reason =
+                    format!("there are no control groups: {}", self.no_cgroups.as_deref().unwrap_or("unknown"));
+                return Err(SubjectError::Limit { service: launch.service.clone(), limit, reason });
+            }
+            return Ok(None);
+        };
+        cgroups.make(&launch.service, launch.replica, &launch.limits).map(Some).map_err(|e| refusal(launch, e))
+    }
+}
+
+impl Drop for Launcher {
+    fn drop(&mut self) {
+        // Running processes still hold the rest; they clean up behind themselves and the last one closes.
+        let _ = self.shared.close();
+    }
+}
+
+impl Shared {
+    /// Kills what is left of the study anywhere, and reaps it.
+    fn close(&self) -> io::Result<()> {
+        if self.closed.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        let outcome = self.cgroups.as_ref().map_or(Ok(()), Cgroups::remove);
+        let prefix = format!("{}/", self.id);
+        for stat in process::all() {
+            if stat.is_alive() && process::environment_starts(stat.pid, MARK, &prefix) {
+                let _ = stat.identity().signal(rustix::process::Signal::KILL);
+            }
+        }
+        if self.cgroups.is_none() {
+            reaper::kill_unmarked_orphans();
+        }
+        reaper::reap_orphans();
+        outcome?;
+        self.guard.goodbye();
+        Ok(())
+    }
+}
+
+/// CPUs to bind to: the limit's, else the launch's, as far as they may be used.
+fn wanted_cpus(launch: &Launch) -> Result<Option<CpuSet>, SubjectError> {
+    let Some(wanted) = launch.limits.cpuset.as_ref().or(launch.cpus.as_ref()) else { return Ok(None) };
+    let allowed = CpuSet::allowed().unwrap_or_else(|_| wanted.clone());
+    // unladen itself may be bound to the instrument's CPUs; a child may leave them again, but not the machine's.
+    let online = fs::read_to_string("/sys/devices/system/cpu/online").ok().and_then(|text| text.parse().ok());
+    let possible: CpuSet = online.unwrap_or_else(|| allowed.clone());
+    if wanted.intersection(&possible).len() == wanted.len() && !wanted.is_empty() {
+        return Ok(Some(wanted.clone()));
+    }
+    Err(cpus_error(launch, wanted, &possible.to_string()))
+}
+
+fn cpus_error(launch: &Launch, wanted: &CpuSet, allowed: &str) -> SubjectError {
+    SubjectError::Cpus { service: launch.service.clone(), wanted: wanted.to_string(), allowed: allowed.to_owned() }
+}
+
+fn open_log(launch: &Launch) -> Result<File, SubjectError> {
+    let open = |path: &Path| {
+        fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
+        File::options().create(true).append(true).open(path)
+    };
+    open(&launch.log).map_err(|source| log_error(launch, source))
+}
+
+fn log_error(launch: &Launch, source: io::Error) -> SubjectError {
+    SubjectError::Log { service: launch.service.clone(), path: launch.log.clone(), source }
+}
+
+fn refusal(launch: &Launch, refused: Refused) -> SubjectError {
+    let service = launch.service.clone();
+    match refused {
+        Refused::Limit(limit, reason) => SubjectError::Limit { service, limit, reason },
+        Refused::Kernel(path, source) => SubjectError::Cgroup { service, path, source },
+    }
+}

@@ -1,0 +1,292 @@
+//! A running process and all that it started: is it alive, is it ready, stop it with nothing left behind.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::ended::Ended;
+use super::error::SubjectError;
+use super::launch::Launch;
+use super::launcher::Shared;
+use super::ready::{self, Readiness};
+use super::reaper;
+use crate::linux::Cgroup;
+use crate::linux::process::{Identity, Stat};
+use crate::linux::tree::Family;
+
+/// How long SIGKILL may take to take effect before a process counts as unstoppable.
+const KILL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// A process that was started, with its control group. Dropping it kills whatever is left of it.
+#[derive(Debug)]
+pub struct Running {
+    service: String,
+    replica: u32,
+    child: Child,
+    family: Family,
+    cgroup: Option<Cgroup>,
+    started: Instant,
+    log: PathBuf,
+    /// Length of the log when the process was started: what comes after is its own.
+    log_start: u64,
+    ended: Option<Ended>,
+    /// Nothing is left and all is removed.
+    gone: bool,
+    asked: bool,
+    shared: Arc<Shared>,
+}
+
+impl Running {
+    pub(super) fn new(
+        launch: &Launch,
+        child: Child,
+        family: Family,
+        cgroup: Option<Cgroup>,
+        started: Instant,
+        log_start: u64,
+        shared: Arc<Shared>,
+    ) -> Self {
+        Self {
+            service: launch.service.clone(),
+            replica: launch.replica,
+            child,
+            family,
+            cgroup,
+            started,
+            log: launch.log.clone(),
+            log_start,
+            ended: None,
+            gone: false,
+            asked: false,
+            shared,
+        }
+    }
+
+    /// Name of its service.
+    #[must_use]
+    pub fn service(&self) -> &str {
+        &self.service
+    }
+
+    /// 0, 1, … within the service.
+    #[must_use]
+    pub fn replica(&self) -> u32 {
+        self.replica
+    }
+
+    /// Process id of the first process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.family.root.pid
+    }
+
+    /// What its descendants can be told by.
+    #[must_use]
+    pub fn family(&self) -> &Family {
+        &self.family
+    }
+
+    /// Its control group, if it has one.
+    #[must_use]
+    pub fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroup.as_ref()
+    }
+
+    /// The instant just before it was started.
+    #[must_use]
+    pub fn started(&self) -> Instant {
+        self.started
+    }
+
+    /// Its log.
+    #[must_use]
+    pub fn log(&self) -> &Path {
+        &self.log
+    }
+
+    /// How the first process ended; `None` while it lives. A service whose first process goes into the background has
+    /// ended for unladen: such services have to be started in the foreground.
+    pub fn alive(&mut self) -> Option<Ended> {
+        if self.ended.is_none() {
+            // An error means that somebody else has reaped it; it has ended then, how is lost.
+            let status = match self.child.try_wait() {
+                Ok(None) => return None,
+                Ok(Some(status)) => Ended::from_status(status),
+                Err(_) => Ended::Exit(-1),
+            };
+            reaper::forget(self.child.id());
+            self.ended = Some(match status {
+                Ended::Signal(libc::SIGKILL) if self.memory_ran_out() => Ended::OutOfMemory,
+                other => other,
+            });
+        }
+        self.ended
+    }
+
+    /// Waits until all conditions hold. Returns the time from start to readiness, exact to 5 ms.
+    ///
+    /// # Errors
+    /// The process died (at once, with the end of its log), the time is up, a condition makes no sense, or `interrupted`
+    /// was set.
+    pub fn wait_ready(&mut self, readiness: &Readiness, interrupted: &AtomicBool) -> Result<Duration, SubjectError> {
+        ready::wait(self, readiness, interrupted)
+    }
+
+    /// Asks it to end (SIGTERM to the first process) and returns at once, so that several can be asked together.
+    pub fn ask_to_stop(&mut self) {
+        if !self.asked && self.alive().is_none() {
+            let _ = self.family.root.signal(Signal::TERM);
+        }
+        self.asked = true;
+    }
+
+    /// Stops it: SIGTERM to the first process; when that has ended, to whatever it left running; SIGKILL to everything
+    /// that is still there after the grace. Nothing is left when this returns `Ok`.
+    ///
+    /// # Errors
+    /// Something survives SIGKILL, or its control group cannot be removed.
+    pub fn stop(&mut self, grace: Duration) -> Result<Ended, SubjectError> {
+        let deadline = Instant::now() + grace;
+        self.ask_to_stop();
+        let mut asked_the_rest = false;
+        let mut pause = Duration::from_millis(1);
+        let in_time = loop {
+            if self.alive().is_some() {
+                let left = self.members();
+                if left.is_empty() {
+                    break true;
+                }
+                if !asked_the_rest {
+                    signal_all(&left, Signal::TERM);
+                    asked_the_rest = true;
+                }
+            }
+            let now = Instant::now();
+            if now >= deadline {
+                break false;
+            }
+            std::thread::sleep(pause.min(deadline - now));
+            pause = (pause * 2).min(Duration::from_millis(10));
+        };
+        if !in_time {
+            // Known before the kill: afterwards it could not be told from a SIGKILL that came from elsewhere.
+            let by_itself = self.alive();
+            self.kill_all()?;
+            self.ended = by_itself.or(Some(Ended::Killed(grace)));
+        }
+        self.clean_up()?;
+        Ok(self.ended.unwrap_or(Ended::Killed(grace)))
+    }
+
+    /// Living processes of the service.
+    #[must_use]
+    pub fn members(&self) -> Vec<Identity> {
+        match &self.cgroup {
+            Some(cgroup) => {
+                cgroup.processes().into_iter().filter_map(Identity::of).filter(Identity::is_alive).collect()
+            }
+            None => self.family.members().iter().map(Stat::identity).collect(),
+        }
+    }
+
+    /// The last lines of what it wrote to its log, at most `lines`.
+    #[must_use]
+    pub fn log_tail(&self, lines: usize) -> String {
+        tail(&self.log, self.log_start, lines).unwrap_or_else(|error| format!("(cannot be read: {error})"))
+    }
+
+    /// What it has written to its log from `offset` on (0 is its start).
+    pub(super) fn log_since(&self, offset: u64) -> io::Result<Vec<u8>> {
+        let mut file = File::open(&self.log)?;
+        file.seek(SeekFrom::Start(self.log_start + offset))?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text)?;
+        Ok(text)
+    }
+
+    /// SIGKILL to everything, until nothing is left.
+    fn kill_all(&mut self) -> Result<(), SubjectError> {
+        let deadline = Instant::now() + KILL_PATIENCE;
+        loop {
+            if let Some(cgroup) = &self.cgroup {
+                // v2 kills a whole group at once, forks under way included. What is left is swept one by one below.
+                let _ = fs::write(cgroup.accounting.join("cgroup.kill"), "1");
+            }
+            let left = self.members();
+            signal_all(&left, Signal::KILL);
+            if self.alive().is_some() && left.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                let pids: Vec<String> = left.iter().map(|identity| identity.pid.to_string()).collect();
+                let service = self.service.clone();
+                return Err(SubjectError::Unstoppable { service, left: pids.len(), pids: pids.join(", ") });
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Reaps, removes the control group, tells the guard. Everything has ended.
+    fn clean_up(&mut self) -> Result<(), SubjectError> {
+        reaper::reap_orphans();
+        if let Some(cgroup) = &self.cgroup {
+            cgroup.remove().map_err(|source| SubjectError::Cgroup {
+                service: self.service.clone(),
+                path: cgroup.accounting.clone(),
+                source,
+            })?;
+        }
+        if !self.gone {
+            self.shared.guard.forget(self.pid());
+        }
+        self.gone = true;
+        Ok(())
+    }
+
+    /// Whether the kernel has killed something in the group because its memory limit was reached.
+    fn memory_ran_out(&self) -> bool {
+        let Some(cgroup) = &self.cgroup else { return false };
+        let v1 = cgroup.memory.as_ref().map(|directory| directory.join("memory.oom_control"));
+        let file = v1.unwrap_or_else(|| cgroup.accounting.join("memory.events"));
+        let text = fs::read_to_string(file).unwrap_or_default();
+        text.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if !self.gone {
+            let _ = self.kill_all();
+            let _ = self.clean_up();
+        }
+    }
+}
+
+fn signal_all(processes: &[Identity], signal: Signal) {
+    for process in processes {
+        // What has gone needs no signal, and what may not be signalled shows up as left.
+        let _ = process.signal(signal);
+    }
+}
+
+/// The last lines of a file from `start` on. Only its last 16 KiB are looked at.
+fn tail(path: &Path, start: u64, lines: usize) -> io::Result<String> {
+    const MOST: u64 = 16 * 1024;
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(start.max(length.saturating_sub(MOST))))?;
+    let mut bytes = Vec::new();
+    file.take(MOST).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let all: Vec<&str> = text.trim_end().lines().collect();
+    if all.is_empty() {
+        return Ok("(it wrote nothing)".to_owned());
+    }
+    Ok(all[all.len().saturating_sub(lines)..].join("\n"))
+}

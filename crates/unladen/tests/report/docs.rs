@@ -1,0 +1,47 @@
+//! The pages in `docs/` name every metric and every key of the journal.
+
+use std::fs;
+use std::path::Path;
+
+use unladen::judge::metrics::METRICS;
+
+use crate::sketch::ladder;
+
+fn page(name: &str) -> String {
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs").join(name)).expect("the page is there")
+}
+
+#[test]
+fn every_metric_is_described() {
+    let page = page("metrics.md");
+    for metric in METRICS.iter() {
+        assert!(page.contains(&format!("`{}`", metric.name)), "docs/metrics.md says nothing of {}", metric.name);
+    }
+}
+
+#[test]
+fn every_key_of_the_journal_is_described() {
+    let page = page("journal.md");
+    let mut run = serde_json::to_value(&ladder().runs()[0]).expect("a record is JSON");
+    // Described as "as in its summary.json"; the inner keys of these two are names, not fields.
+    run["sink"] = serde_json::Value::Null;
+    run["load"]["statuses"] = serde_json::Value::Null;
+    let mut keys = Vec::new();
+    collect(&run, &mut keys);
+    for key in keys {
+        assert!(page.contains(&format!("`{key}`")), "docs/journal.md says nothing of {key}");
+    }
+}
+
+fn collect(value: &serde_json::Value, keys: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(object) => {
+            for (key, value) in object {
+                keys.push(key.clone());
+                collect(value, keys);
+            }
+        }
+        serde_json::Value::Array(values) => values.iter().for_each(|value| collect(value, keys)),
+        _ => {}
+    }
+}

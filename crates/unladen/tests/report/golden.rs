@@ -1,0 +1,174 @@
+//! Journals of known content against the reports they must produce. `UNLADEN_BLESS=1` rewrites the expected files.
+
+use std::fs;
+use std::path::Path;
+
+use unladen::judge::findings::Findings;
+use unladen::judge::judge;
+use unladen::notices::Notice;
+use unladen::report::{Format, render};
+use unladen::study::plan::ArmKind;
+
+use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};
+
+/// Compares with the expected files, or writes them.
+fn check(name: &str, findings: &Findings, formats: &[Format]) {
+    for format in formats {
+        let extension = match format {
+            Format::Text => "txt",
+            Format::Markdown => "md",
+            Format::Json => "json",
+            Format::Csv => "csv",
+            Format::Html => "html",
+        };
+        let file = format!("{name}.{extension}");
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report/golden").join(&file);
+        let printed = render(findings, *format);
+        if std::env::var_os("UNLADEN_BLESS").is_some() {
+            fs::write(&path, &printed).expect("the golden folder is writable");
+        }
+        if printed != fs::read_to_string(&path).unwrap_or_default() {
+            let got = std::env::temp_dir().join(format!("unladen-{file}"));
+            fs::write(&got, &printed).expect("a temporary file");
+            panic!("{} differs from {}; if it is right: UNLADEN_BLESS=1", got.display(), path.display());
+        }
+    }
+    let text = render(findings, Format::Text);
+    let widest = text.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(100), "{name}: {widest:?} columns");
+}
+
+fn otel() -> Arm {
+    arm("otel", "OpenTelemetry", ArmKind::Variant)
+}
+
+/// What OpenTelemetry costs when every span is kept.
+fn costly() -> Arm {
+    Arm { cpu: 1.18, memory: 9.0, latency: 1.12, spans: 4.0, ..otel() }
+}
+
+#[test]
+fn an_effect() {
+    let budgets = vec![("cpu_per_request", "10%"), ("rss", "50MiB"), ("latency_p99", "20%"), ("heap", "1MiB")];
+    let all = [Format::Text, Format::Markdown, Format::Csv, Format::Html];
+    check("effect", &findings(&Sketch { budgets, ..ladder() }), &all);
+}
+
+#[test]
+fn no_effect() {
+    let sketch =
+        Sketch { noise: 0.001, seed: 3, ..Sketch::new("idle", "Does an agent that is switched off cost anything?") };
+    check("no-effect", &findings(&sketch.with(otel())), &[Format::Text]);
+}
+
+#[test]
+fn spans_are_lost() {
+    let lossy = Arm { lost: 0.31, name: "lossy", label: "OpenTelemetry, small queue", ..costly() };
+    let sketch = Sketch::new("loss", "What does it cost to lose a third of the spans?").with(lossy);
+    check("loss", &findings(&sketch), &[Format::Text, Format::Markdown]);
+}
+
+#[test]
+fn runs_are_void() {
+    let sketch = Sketch {
+        mishap: |run| {
+            if run.run % 7 == 0 {
+                late(run);
+            }
+            if run.run % 5 == 0 {
+                run.notices.push(Notice::OthersBusy { percent: f64::from(run.run) });
+            }
+        },
+        ..ladder()
+    };
+    check("void-runs", &findings(&sketch), &[Format::Text]);
+}
+
+#[test]
+fn the_harness_is_broken() {
+    let mut sketch = ladder();
+    sketch.arms[1].cpu = 1.06;
+    check("broken-harness", &findings(&sketch), &[Format::Text, Format::Markdown, Format::Html]);
+}
+
+#[test]
+fn a_variant_answers_with_errors() {
+    let sketch = Sketch {
+        mishap: |run| {
+            if let (true, Some(load)) = (run.variant == "otel", &mut run.load) {
+                load.errors = load.requests / 25;
+                load.requests -= load.errors;
+                load.statuses = [(200, load.requests), (500, load.errors)].into();
+            }
+        },
+        budgets: vec![("cpu_per_request", "10%")],
+        ..ladder()
+    };
+    check("errors", &findings(&sketch), &[Format::Text]);
+}
+
+#[test]
+fn none_of_a_variants_runs_counts() {
+    let sketch = Sketch {
+        mishap: |run| {
+            if run.variant == "otel" {
+                run.void = Some(Notice::ServiceDied {
+                    service: "app".to_owned(),
+                    how: "signal 9".to_owned(),
+                    log_tail: "Error: could not find libagent.so\n\tat start\n".to_owned(),
+                });
+            }
+        },
+        ..ladder()
+    };
+    check("nothing-counts", &findings(&sketch), &[Format::Text]);
+}
+
+#[test]
+fn three_rounds() {
+    check("three-rounds", &findings(&Sketch { rounds: 3, ..ladder() }), &[Format::Text, Format::Html]);
+}
+
+#[test]
+fn a_closed_loop() {
+    check("closed-loop", &findings(&Sketch { rate: None, ..ladder() }), &[Format::Text]);
+}
+
+#[test]
+fn several_services() {
+    let sketch = Sketch {
+        mishap: |run| {
+            let mut gateway = run.processes[0].clone();
+            gateway.service = "api-gateway".to_owned();
+            gateway.cpu_ns = gateway.cpu_ns.map(|cpu| cpu / 3);
+            gateway.extra.insert("heap".to_owned(), 21_000_000.0 + f64::from(run.run) * 9_000.0);
+            run.processes.push(gateway);
+        },
+        ..ladder()
+    };
+    check("several-services", &findings(&sketch), &[Format::Text, Format::Markdown]);
+}
+
+#[test]
+fn a_study_that_was_killed() {
+    let sketch = ladder();
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    write(dir.path(), &sketch.study(), &sketch.runs());
+    let journal = dir.path().join("journal.jsonl");
+    let whole = fs::read(&journal).expect("just written");
+    fs::write(&journal, &whole[..whole.len() - 700]).expect("a temporary folder");
+    fs::remove_file(dir.path().join("host.json")).expect("just written");
+    let findings = judge(dir.path()).expect("the whole lines are enough");
+    assert_eq!(findings.rounds, 11, "the last round lacks a run");
+    check("killed", &findings, &[Format::Text]);
+}
+
+/// What `compare` on a busy laptop gives: no placebo, wide intervals, a label that is a whole command.
+#[test]
+fn a_noisy_host() {
+    let label = "java -javaagent:opentelemetry-javaagent.jar -Dotel.traces.exporter=otlp -jar petclinic.jar";
+    let mut sketch = Sketch { noise: 0.12, rounds: 8, rate: Some(400.0), ..Sketch::new("compare", "") };
+    sketch.arms.pop();
+    let sketch = sketch.with(Arm { name: "with", label, ..costly() });
+    check("noisy", &findings(&sketch), &[Format::Text, Format::Html]);
+}

@@ -1,0 +1,44 @@
+//! Identical variants, re-labelled at random, differ no more often than the level allows.
+
+use unladen::journal::read::{RunFolder, read};
+use unladen::judge::JudgeError;
+use unladen::judge::relabel::{Draw, false_alarms};
+
+use crate::sketch::{Sketch, write};
+
+fn stored(sketch: &Sketch) -> RunFolder {
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    write(dir.path(), &sketch.study(), &sketch.runs());
+    read(dir.path()).expect("a whole run folder")
+}
+
+/// 200 studies of 12 out of 60 stored rounds. The seed is fixed, so that this cannot fail by chance.
+#[test]
+fn identical_variants_raise_few_false_alarms() {
+    let folder = stored(&Sketch { rounds: 60, seed: 11, ..Sketch::new("a-a", "") });
+    let alarms = false_alarms(&folder, &["baseline", "placebo"], Draw { studies: 200, rounds: 12, seed: 5 })
+        .expect("rounds are stored");
+    for metric in ["cpu_per_request", "rss", "latency_p50", "latency_p99", "start_up"] {
+        let alarms = alarms[metric];
+        assert_eq!(alarms.comparisons, 200);
+        assert!((0.02..=0.08).contains(&alarms.share()), "{metric}: {}", alarms.share());
+    }
+}
+
+/// The labels are drawn by lot, so even a difference of 50 % between the arms falls on both sides alike: the test is exact for
+/// any noise, and only its own level is left.
+#[test]
+fn labels_drawn_by_lot_hide_even_a_real_difference() {
+    let mut sketch = Sketch { rounds: 24, seed: 2, ..Sketch::new("a-b", "") };
+    sketch.arms[1].cpu = 1.5;
+    let alarms = false_alarms(&stored(&sketch), &["baseline", "placebo"], Draw { studies: 200, rounds: 12, seed: 5 })
+        .expect("rounds are stored");
+    assert!(alarms["cpu_per_request"].share() <= 0.08, "{}", alarms["cpu_per_request"].share());
+}
+
+#[test]
+fn a_single_variant_cannot_be_re_labelled() {
+    let folder = stored(&Sketch::new("a-a", ""));
+    let error = false_alarms(&folder, &["baseline"], Draw { studies: 1, rounds: 12, seed: 1 }).expect_err("needs two");
+    assert!(matches!(error, JudgeError::NothingToRelabel { .. }), "{error}");
+}
