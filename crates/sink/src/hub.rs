@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use crate::account::{Accounts, Booked};
 use crate::body::Budget;
 use crate::config::Config;
+use crate::otlp;
 use crate::span::{Batch, Protocol};
 use crate::store::{Room, Store, Unstored};
 use crate::summary::Summary;
@@ -143,7 +144,7 @@ impl Hub {
             accounts.undecodable();
             Refused::Undecodable(error)
         })?;
-        accounts.batch(protocol, &batch);
+        accounts.batch(protocol, &batch, arrival_ns);
         if let Some(store) = &mut store {
             for (span, booked) in batch.spans.iter().zip(accounts.booked()) {
                 if let Booked::New { request } = booked {
@@ -163,6 +164,13 @@ impl Hub {
             }
         }
         Ok((Accepted { rejected: batch.rejected, reason: batch.reason }, rows))
+    }
+
+    /// Books what an `ExportMetricsServiceRequest` tells about losses; if it is broken, what stands before the break.
+    pub(crate) fn metrics(&self, message: &[u8]) {
+        let mut accounts = self.accounts.borrow_mut();
+        // Metrics are taken as a courtesy; broken ones are no concern of an account of spans.
+        let _ = otlp::metrics::visit(message, |told| accounts.told(&told));
     }
 
     /// Commits rows that wait to become durable, as long as the sink lives.

@@ -17,7 +17,7 @@ use crate::error::SinkError;
 use crate::hub::Hub;
 use crate::listen::{self, Connections};
 use crate::span::Protocol;
-use crate::store::Store;
+use crate::store::{Store, shape};
 use crate::summary::{Event, Summary};
 
 /// Between two [`Event::Tick`]s.
@@ -81,6 +81,9 @@ async fn serve(
     let (mut summary, store) = hub.close();
     if let Some(store) = store {
         summary.stored_bytes = store.finish().await?;
+        if config.requests.is_some() {
+            summary.shape = Some(shape(&config.out, &summary.spans_by_request)?);
+        }
     }
     fs::create_dir_all(&config.out).map_err(SinkError::folder(&config.out))?;
     write_summary(&config.out, &summary)?;

@@ -43,6 +43,7 @@ struct Operation {
     service: u32,
     name: Box<[u8]>,
     spans: u64,
+    of_load: u64,
     durations: Option<Histogram<u32>>,
 }
 
@@ -70,7 +71,7 @@ impl Names {
 impl Operations {
     /// Books one span.
     #[inline]
-    pub(crate) fn book(&mut self, service: &[u8], operation: &[u8], duration_ns: i64) {
+    pub(crate) fn book(&mut self, service: &[u8], operation: &[u8], duration_ns: i64, is_of_load: bool) {
         let service = if service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { service };
         let service = self.services.number(service);
         let number = match self.find(service, operation) {
@@ -79,6 +80,7 @@ impl Operations {
         };
         let operation = &mut self.operations[number as usize];
         operation.spans += 1;
+        operation.of_load += u64::from(is_of_load);
         if let Some(durations) = &mut operation.durations {
             // A clock that ran backwards says nothing about the duration; the span still counts.
             let duration = u64::try_from(duration_ns).unwrap_or(0);
@@ -104,7 +106,7 @@ impl Operations {
         }
         let number = self.operations.len() as u32;
         let durations = Histogram::new(DIGITS).ok();
-        self.operations.push(Operation { service, name: name.into(), spans: 0, durations });
+        self.operations.push(Operation { service, name: name.into(), spans: 0, of_load: 0, durations });
         let hash = |number: &u32| {
             let known = &self.operations[*number as usize];
             self.hasher.hash_one((known.service, &*known.name))
@@ -137,6 +139,7 @@ impl Operations {
                     service: self.service(operation),
                     operation: text(&operation.name),
                     spans: operation.spans,
+                    of_load: operation.of_load,
                     p50_us: quantile(0.5),
                     p90_us: quantile(0.9),
                     p99_us: quantile(0.99),
@@ -160,10 +163,10 @@ mod tests {
     fn durations_by_operation() {
         let mut operations = Operations::default();
         for duration in 1..=1000 {
-            operations.book(b"shop", b"buy", duration * 1_000);
+            operations.book(b"shop", b"buy", duration * 1_000, true);
         }
-        operations.book(b"shop", b"look", -5);
-        operations.book(b"", b"look", i64::MAX);
+        operations.book(b"shop", b"look", -5, true);
+        operations.book(b"", b"look", i64::MAX, true);
         let by_service = BTreeMap::from([("shop".into(), 1_001), (UNKNOWN_SERVICE.into(), 1)]);
         assert_eq!(operations.by_service(), by_service);
         let list = operations.list();
@@ -178,8 +181,8 @@ mod tests {
     fn names_without_end_are_bounded() {
         let mut operations = Operations::default();
         for number in 0..2_000 {
-            operations.book(b"shop", format!("GET /order/{number}").as_bytes(), 1);
-            operations.book(format!("service-{number}").as_bytes(), b"op", 1);
+            operations.book(b"shop", format!("GET /order/{number}").as_bytes(), 1, true);
+            operations.book(format!("service-{number}").as_bytes(), b"op", 1, true);
         }
         let list = operations.list();
         // Each service may add its own `(other)` to the limit.

@@ -65,7 +65,8 @@ fn resource_spans<'a>(message: &'a [u8], batch: &mut Batch<'a>) -> Result<(), Wi
     Ok(())
 }
 
-fn resource<'a>(message: &'a [u8], source: &mut Source<'a>) -> Result<(), WireError> {
+/// What a `Resource` says of the process.
+pub(crate) fn resource<'a>(message: &'a [u8], source: &mut Source<'a>) -> Result<(), WireError> {
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
         if field != 1 {

@@ -39,8 +39,8 @@ pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Rep
 
 async fn call(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failure> {
     let path = request.uri().path();
-    let is_traces = path == TRACES;
-    if !is_traces && path != METRICS && path != LOGS {
+    let (is_traces, is_metrics) = (path == TRACES, path == METRICS);
+    if !is_traces && !is_metrics && path != LOGS {
         return Err((Code::Unimplemented, format!("unladen's sink does not know {path}; traces go to {TRACES}")));
     }
     let encoding = request.headers().get("grpc-encoding").cloned();
@@ -68,6 +68,9 @@ async fn call(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failure>
         }
     };
     if !is_traces {
+        if is_metrics {
+            hub.metrics(message);
+        }
         return Ok(Vec::new());
     }
     match hub.take(Protocol::OtlpGrpc, message, decode).await {

@@ -12,6 +12,7 @@ mod group;
 pub(crate) mod log;
 mod pages;
 mod recover;
+mod shape;
 
 mod writer;
 
@@ -29,6 +30,7 @@ use crate::error::SinkError;
 use crate::span::{Protocol, Source, Span};
 use group::Group;
 pub use recover::{Recovered, recover};
+pub(crate) use shape::shape;
 use writer::{Job, Progress, Writer};
 
 /// Jobs waiting to be done.

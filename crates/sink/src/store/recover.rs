@@ -91,7 +91,7 @@ fn write(blocks: &[log::Block], last_group: u64, path: PathBuf) -> Result<u64, P
 }
 
 /// Paths of all span files, finished or not, as they are called when finished.
-fn files(folder: &Path) -> Result<Vec<PathBuf>, SinkError> {
+pub(super) fn files(folder: &Path) -> Result<Vec<PathBuf>, SinkError> {
     let mut files = Vec::new();
     let entries = match fs::read_dir(folder) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(files),

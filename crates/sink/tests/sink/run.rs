@@ -6,7 +6,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::Trac
 use unladen_sink::SinkError;
 use unladen_sink::config::{Attributes, Config, Requests, Sync};
 use unladen_sink::ledger::{Load, Sampling, SecondOfRequests, close};
-use unladen_sink::summary::Event;
+use unladen_sink::summary::{Event, Shape};
 
 use crate::support::{PATIENCE, Sink, block_on, columns, config, request, span, with_trace};
 
@@ -34,6 +34,41 @@ fn spans_are_tied_to_requests_and_the_ledger_closes() {
     let ledger = close(&summary, &load, None, Sampling::Flag).expect("an account");
     assert_eq!((ledger.expected, ledger.saved, ledger.lost, ledger.unexplained), (40, 35, 5, 0));
     assert_eq!((ledger.complete, ledger.partial, ledger.missing, ledger.foreign), (8, 1, 1, 1));
+}
+
+#[test]
+fn the_shape_of_traces_is_read_back() {
+    let requests = Requests { tag: 0x1234_5678_9abc_def0, key: 42 };
+    let sink = Sink::with(|config| Config { requests: Some(requests), ..config });
+    let mut spans = Vec::new();
+    for index in 0..6 {
+        let mut trace: Vec<_> = (0..4).map(|number| with_trace(requests.trace_id(index).to_vec(), number)).collect();
+        match index {
+            // The parent of the last one is missing; the last one names none; it names itself.
+            2 => drop(trace.remove(2)),
+            3 => trace[3].parent_span_id.clear(),
+            4 => trace[3].parent_span_id = trace[3].span_id.clone(),
+            _ => {}
+        }
+        // Long over by the time it arrives, but for the last trace.
+        let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+        for span in trace.iter_mut().filter(|_| index == 5) {
+            span.start_time_unix_nano = now.as_nanos() as u64 + u64::from(span.span_id[7]);
+            span.end_time_unix_nano = span.start_time_unix_nano;
+        }
+        spans.extend(trace);
+    }
+    block_on(async {
+        let mut client = TraceServiceClient::connect(format!("http://{}", sink.grpc)).await.expect("the sink listens");
+        client.export(request(spans)).await.expect("accepted");
+    });
+    let (summary, _) = sink.stop();
+    assert_eq!(summary.shape, Some(Shape { rows: 23, orphaned: 1, wrong_parent: 2 }));
+    assert_eq!(summary.late, 19);
+    let seconds = [SecondOfRequests { first_index: 0, sent: 6, answered: 6, sampled: 6 }];
+    let load = Load { seconds: &seconds, sent: 6, answered: 6, sampled: 6 };
+    let ledger = close(&summary, &load, None, Sampling::Flag).expect("an account");
+    assert_eq!((ledger.complete, ledger.partial, ledger.orphaned, ledger.wrong_parent, ledger.late), (5, 1, 1, 2, 19));
 }
 
 #[test]
