@@ -2,17 +2,18 @@
 //! every protocol is accounted for alike.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use crate::account::{Accounts, Booked};
 use crate::body::Budget;
 use crate::config::Config;
 use crate::otlp;
 use crate::span::{Batch, Protocol};
-use crate::store::{Room, Store, Unstored};
+use crate::store::{Handle, Store, Unstored};
 use crate::summary::Summary;
 use crate::wire::WireError;
 
@@ -20,9 +21,6 @@ use crate::wire::WireError;
 const BODIES: usize = 48 << 20;
 /// How many of the largest messages.
 const LARGEST_BODIES: usize = 3;
-
-/// Step in which rows that wait to become durable are looked at.
-const COMMIT_STEP: Duration = Duration::from_millis(5);
 
 /// Shared by all connections; they live on one thread.
 #[derive(Debug)]
@@ -32,12 +30,17 @@ pub(crate) struct Hub {
     store: RefCell<Option<Store>>,
     stores: bool,
     is_closed: Cell<bool>,
-    /// Told when rows wait to become durable.
+    /// Told when rows begin to wait to become durable.
     uncommitted: Notify,
+    /// Who waits until how many rows are durable, in ascending order.
+    waiting: RefCell<VecDeque<Waiting>>,
     budget: Rc<Budget>,
     max_message: usize,
     last_span: Cell<Instant>,
 }
+
+/// Somebody who waits until so many rows are durable.
+type Waiting = (u64, oneshot::Sender<Result<(), Unstored>>);
 
 /// A request that was taken, perhaps not whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,6 +80,7 @@ impl Hub {
             store: RefCell::new(store),
             is_closed: Cell::new(false),
             uncommitted: Notify::new(),
+            waiting: RefCell::default(),
             budget: Budget::new(BODIES.max(config.max_message.saturating_mul(LARGEST_BODIES))),
             max_message: config.max_message,
             last_span: Cell::new(Instant::now()),
@@ -103,26 +107,49 @@ impl Hub {
         self.accounts.borrow_mut().undecodable();
     }
 
-    /// Decodes a message, books its spans and hands them to the store: all of it or, if it is broken, nothing.
-    /// Waits while the store is behind.
-    pub(crate) async fn take(
+    /// Decodes a message, books its spans and hands them to the store: all of it or, if it is broken, nothing. Waits while
+    /// the store is behind, and until the spans are durable if the configuration wants that; the message is gone by then.
+    pub(crate) async fn take<M: AsRef<[u8]>>(
         &self,
         protocol: Protocol,
-        message: &[u8],
+        message: M,
         decode: fn(&[u8]) -> Result<Batch<'_>, WireError>,
     ) -> Result<Accepted, Refused> {
         let arrival = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         let arrival_ns = i64::try_from(arrival).unwrap_or(i64::MAX);
-        let store = self.store.borrow().as_ref().map(Store::handle);
-        let room = match &store {
-            Some(store) => Some(store.room().await?),
-            None => None,
-        };
-        let (accepted, rows) = self.book(protocol, message, decode, arrival_ns, room)?;
-        if let Some(store) = store {
-            store.durable(rows).await?;
-        }
+        self.room().await?;
+        let (accepted, rows) = self.book(protocol, message.as_ref(), decode, arrival_ns)?;
+        drop(message);
+        self.durable(rows).await?;
         Ok(accepted)
+    }
+
+    /// Waits until the store can take more.
+    async fn room(&self) -> Result<(), Refused> {
+        loop {
+            let store = match self.store.borrow().as_ref() {
+                Some(store) if store.is_failing() => return Err(Refused::Busy),
+                Some(store) if store.is_full() => store.handle(),
+                _ => return Ok(()),
+            };
+            let room = store.room().await?;
+            if let Some(store) = self.store.borrow_mut().as_mut() {
+                store.commit(Some(room));
+            }
+        }
+    }
+
+    /// Waits until so many rows are durable, if they are to be.
+    async fn durable(&self, rows: u64) -> Result<(), Refused> {
+        let waiting = match self.store.borrow().as_ref() {
+            Some(store) if store.is_due_before_acknowledgement(rows) => {
+                let (tell, told) = oneshot::channel();
+                self.waiting.borrow_mut().push_back((rows, tell));
+                told
+            }
+            _ => return Ok(()),
+        };
+        waiting.await.map_err(|_| Refused::Closed)?.map_err(Refused::from)
     }
 
     /// Waits for nothing, so a request is never half booked. Also gives the number of rows so far.
@@ -132,7 +159,6 @@ impl Hub {
         message: &[u8],
         decode: fn(&[u8]) -> Result<Batch<'_>, WireError>,
         arrival_ns: i64,
-        room: Option<Room>,
     ) -> Result<(Accepted, u64), Refused> {
         let mut store = self.store.borrow_mut();
         let mut store = store.as_mut();
@@ -157,9 +183,11 @@ impl Hub {
         }
         let mut rows = 0;
         if let Some(store) = store {
-            store.commit(room);
+            let was_waiting = store.has_uncommitted_since();
+            store.commit(None);
             rows = store.rows();
-            if store.has_uncommitted() {
+            // Otherwise somebody looks after them already.
+            if !was_waiting && store.has_uncommitted_since() {
                 self.uncommitted.notify_one();
             }
         }
@@ -173,26 +201,45 @@ impl Hub {
         let _ = otlp::metrics::visit(message, |told| accounts.told(&told));
     }
 
-    /// Commits rows that wait to become durable, as long as the sink lives.
+    /// Commits rows that wait to become durable and tells those who wait for it, as long as the sink lives.
     pub(crate) async fn keep_committing(&self) {
-        let Some(mut progress) = self.store.borrow().as_ref().map(Store::handle) else { return };
+        let Some(mut handle) = self.store.borrow().as_ref().map(Store::handle) else { return };
         loop {
-            self.uncommitted.notified().await;
-            while self.commit() {
-                tokio::select! {
-                    () = tokio::time::sleep(COMMIT_STEP) => {}
-                    () = progress.progress() => {}
+            let due = self.store.borrow_mut().as_mut().and_then(|store| store.commit(None));
+            let due = async {
+                match due {
+                    Some(due) => tokio::time::sleep(due).await,
+                    None => std::future::pending().await,
                 }
+            };
+            let is_alive = tokio::select! {
+                () = due => true,
+                () = self.uncommitted.notified() => true,
+                is_alive = handle.progress() => is_alive,
+            };
+            self.release(&handle, is_alive);
+            if !is_alive {
+                return;
             }
         }
     }
 
-    /// Whether rows still wait.
-    fn commit(&self) -> bool {
-        self.store.borrow_mut().as_mut().is_some_and(|store| {
-            store.commit(None);
-            store.has_uncommitted()
-        })
+    /// Tells those who wait, as far as the store has come; all of them if it cannot write.
+    fn release(&self, handle: &Handle, is_alive: bool) {
+        let mut waiting = self.waiting.borrow_mut();
+        let (rows, is_failing) = handle.written();
+        while let Some((wanted, _)) = waiting.front()
+            && (*wanted <= rows || is_failing || !is_alive)
+            && let Some((wanted, tell)) = waiting.pop_front()
+        {
+            let outcome = match (wanted <= rows, is_alive) {
+                (true, _) => Ok(()),
+                (false, true) => Err(Unstored::Busy),
+                (false, false) => Err(Unstored::Gone),
+            };
+            // A sender that has gone away need not be told.
+            let _ = tell.send(outcome);
+        }
     }
 
     /// Hands rows that have waited for long to the store; false if the store has failed.

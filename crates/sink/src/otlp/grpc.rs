@@ -50,12 +50,10 @@ async fn call(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failure>
         .map_err(|error| refuse(hub, &error))?;
     hub.body(framed.bytes().len());
     let message = unframe(framed.bytes()).inspect_err(|_| hub.undecodable())?;
-    let unpacked: Payload;
-    let message = match (message.compressed, encoding.as_ref().map(HeaderValue::as_bytes)) {
-        (false, _) => message.bytes,
+    let message: Payload = match (message.compressed, encoding.as_ref().map(HeaderValue::as_bytes)) {
+        (false, _) => framed.skip(PREFIX),
         (true, Some(b"gzip")) => {
-            unpacked = body::gunzip(message.bytes, limit, hub.budget()).map_err(|error| refuse(hub, &error))?;
-            unpacked.bytes()
+            body::gunzip(message.bytes, limit, hub.budget()).map_err(|error| refuse(hub, &error))?
         }
         (true, None | Some(b"identity")) => {
             hub.undecodable();
@@ -69,7 +67,7 @@ async fn call(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failure>
     };
     if !is_traces {
         if is_metrics {
-            hub.metrics(message);
+            hub.metrics(message.bytes());
         }
         return Ok(Vec::new());
     }

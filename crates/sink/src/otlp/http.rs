@@ -66,16 +66,14 @@ async fn export(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failur
     let limit = hub.max_message();
     let received = body::read(request.into_body(), limit, hub.budget()).await.map_err(|error| refuse(hub, &error))?;
     hub.body(received.bytes().len());
-    let unpacked: Payload;
-    let message = if is_gzip {
-        unpacked = body::gunzip(received.bytes(), limit, hub.budget()).map_err(|error| refuse(hub, &error))?;
-        unpacked.bytes()
+    let message: Payload = if is_gzip {
+        body::gunzip(received.bytes(), limit, hub.budget()).map_err(|error| refuse(hub, &error))?
     } else {
-        received.bytes()
+        received
     };
     if !is_traces {
         if is_metrics {
-            hub.metrics(message);
+            hub.metrics(message.bytes());
         }
         return Ok(Vec::new());
     }

@@ -37,8 +37,9 @@ use writer::{Job, Progress, Writer};
 const QUEUE: usize = 2;
 /// Rows that are worth a row group of their own when they are to become durable; fewer are logged.
 const DIRECT_ROWS: usize = 2_048;
-/// How long spans wait for others to become durable together.
-const HOLD: Duration = Duration::from_millis(20);
+/// How long spans wait for others to become durable together. Short, because an agent may send its next batch only when
+/// the last one is acknowledged; while the disk is busy, more come together anyway.
+const HOLD: Duration = Duration::from_millis(4);
 /// Time after which rows are written as a row group even if they do not fill one.
 const GROUP_AGE: Duration = Duration::from_secs(2);
 /// The same where rows are in memory only until then.
@@ -125,7 +126,7 @@ impl Store {
 
     /// A handle to wait with, apart from the store itself.
     pub(crate) fn handle(&self) -> Handle {
-        Handle { queue: self.queue.clone(), progress: self.progress.clone(), is_durable: self.sync == Sync::Always }
+        Handle { queue: self.queue.clone(), progress: self.progress.clone() }
     }
 
     /// Takes one span.
@@ -153,41 +154,62 @@ impl Store {
         self.rows
     }
 
-    /// Hands rows to the writer if it is time; `room` if there is any in hand.
-    pub(crate) fn commit(&mut self, room: Option<Room>) {
+    /// Whether so many rows must become durable before they are acknowledged, and are not yet.
+    pub(crate) fn is_due_before_acknowledgement(&self, rows: u64) -> bool {
+        self.sync == Sync::Always && self.progress.borrow().rows < rows
+    }
+
+    /// Whether writing fails for the moment.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.progress.borrow().is_failing
+    }
+
+    /// Whether no further span should be pushed before the group is sent.
+    pub(crate) fn is_full(&self) -> bool {
+        self.group.is_full()
+    }
+
+    /// Hands rows to the writer if it is time; `room` if there is any in hand. Returns when to look again if rows wait to
+    /// become durable.
+    pub(crate) fn commit(&mut self, room: Option<Room>) -> Option<Duration> {
         if self.group.len() == 0 {
-            return;
+            return None;
         }
         let now = Instant::now();
         let age = now - *self.since.get_or_insert(now);
         let is_durable = self.sync == Sync::Always;
         if self.group.is_full() || age >= if is_durable { GROUP_AGE } else { UNSAFE_GROUP_AGE } {
-            return self.send_group(room);
+            self.send_group(room);
+            return None;
         }
         let waiting = &mut self.uncommitted;
         if !is_durable || waiting.rows == 0 {
-            return;
+            return None;
         }
         let held = now - *waiting.since.get_or_insert(now);
         let is_idle = self.progress.borrow().jobs == self.jobs;
-        let many = waiting.rows >= DIRECT_ROWS;
-        if !is_idle || !(many || held >= HOLD) {
-            return;
+        if held < HOLD {
+            return Some(HOLD - held);
         }
-        if many || waiting.is_fast {
-            self.send_group(room);
-            self.uncommitted.is_fast = many;
-        } else if let Some(room) = self.room(room) {
-            let waiting = &mut self.uncommitted;
-            room.send(Job::Log(std::mem::take(&mut waiting.log), self.rows));
-            (waiting.rows, waiting.since) = (0, None);
-            self.jobs += 1;
+        if is_idle {
+            if waiting.rows >= DIRECT_ROWS || waiting.is_fast {
+                let is_fast = waiting.rows >= DIRECT_ROWS;
+                self.send_group(room);
+                self.uncommitted.is_fast = is_fast;
+            } else if let Some(room) = self.room(room) {
+                let waiting = &mut self.uncommitted;
+                room.send(Job::Log(std::mem::take(&mut waiting.log), self.rows));
+                (waiting.rows, waiting.since) = (0, None);
+                self.jobs += 1;
+            }
         }
+        // Whoever waits for the writer's progress will look again.
+        None
     }
 
-    /// Whether rows wait to become durable.
-    pub(crate) fn has_uncommitted(&self) -> bool {
-        self.uncommitted.rows > 0
+    /// Whether rows wait to become durable, and since when is known.
+    pub(crate) fn has_uncommitted_since(&self) -> bool {
+        self.uncommitted.since.is_some()
     }
 
     /// Spans written so far, bytes of all files.
@@ -232,39 +254,24 @@ impl Store {
 pub(crate) struct Handle {
     queue: mpsc::Sender<Job>,
     progress: watch::Receiver<Progress>,
-    is_durable: bool,
 }
 
 impl Handle {
     /// Waits until the writer has room.
     pub(crate) async fn room(&self) -> Result<Room, Unstored> {
-        if self.progress.borrow().is_failing {
-            return Err(if self.queue.is_closed() { Unstored::Gone } else { Unstored::Busy });
-        }
         let room = timeout(PATIENCE, self.queue.clone().reserve_owned()).await;
         room.map_err(|_| Unstored::Busy)?.map_err(|_| Unstored::Gone)
     }
 
-    /// Waits until so many rows are durable, if they are to be before they are acknowledged.
-    pub(crate) async fn durable(mut self, rows: u64) -> Result<(), Unstored> {
-        while self.is_durable {
-            let progress = *self.progress.borrow_and_update();
-            if progress.rows >= rows {
-                break;
-            }
-            if progress.is_failing {
-                return Err(Unstored::Busy);
-            }
-            self.progress.changed().await.map_err(|_| Unstored::Gone)?;
-        }
-        Ok(())
+    /// Waits until the writer has done something; false if it never will.
+    pub(crate) async fn progress(&mut self) -> bool {
+        self.progress.changed().await.is_ok()
     }
 
-    /// Waits until the writer has done something.
-    pub(crate) async fn progress(&mut self) {
-        if self.progress.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+    /// Rows written, and whether writing fails.
+    pub(crate) fn written(&self) -> (u64, bool) {
+        let progress = self.progress.borrow();
+        (progress.rows, progress.is_failing)
     }
 }
 
