@@ -4,7 +4,7 @@
 CARGO ?= cargo
 UNLADEN := target/release/unladen
 
-.PHONY: help demo test build fmt lint check-fmt rust-test bench-sink calibrate deps clean
+.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-sink deps clean
 
 help:            ## List the targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -33,6 +33,21 @@ bench-sink:      ## Compare the span sink with its peers (Go builds the Collecto
 
 calibrate:       ## Simulate the statistics: false alarms and coverage against their nominal values.
 	$(CARGO) test --release --locked -p unladen-stats --test calibration -- --ignored --nocapture
+
+BENCH_LOAD_CASES ?= closed-8 closed-64 closed-256 open-10000 open-30000 frozen-8 frozen-64
+BENCH_LOAD_ROUNDS ?= 5
+BENCH_LOAD_SECONDS ?= 10
+bench-load:      ## Compare the load generator with its peers; writes bench/README.md (about 40 minutes).
+	bench/load/peers.sh target/peers
+	$(CARGO) build --profile dist --locked -p unladen
+	$(CARGO) build --profile dist --locked -p unladen-load --examples
+	mkdir -p target/bench-load
+	target/dist/examples/bench_load $(BENCH_LOAD_CASES) --rounds $(BENCH_LOAD_ROUNDS) --seconds $(BENCH_LOAD_SECONDS) \
+	  $(if $(ONLY),--only $(ONLY)) --ours target/dist/unladen --peers target/peers --stub target/dist/examples/stub_server \
+	  --runs target/bench-load/runs.jsonl --table bench/README.md
+
+aa:              ## Measure identical variants for seven minutes; count the false alarms of 2,000 re-labelled studies.
+	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture identical
 
 fmt:             ## Format the sources.
 	$(CARGO) fmt --all

@@ -1,6 +1,5 @@
-//! The load generator alone: a plan as JSON on standard input, events as JSON lines on standard output.
-//!
-//! `echo '{"url":"http://127.0.0.1:8080/", …}' | cargo run --release -p unladen-load --example generator`
+//! The generator as a process of its own, without the rest of unladen: a plan as JSON in, events as JSON lines out. For
+//! profiling and for the benchmark's development; `unladen load` is the same code.
 
 use std::process::ExitCode;
 

@@ -7,7 +7,9 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
     /// The URL cannot be used.
-    #[error("cannot use the url {url:?}: {reason}. Write it as http://host:port/path")]
+    #[error(
+        "cannot use the url {url:?}: {reason}. Write it as http://host:port/path, https://host:port/path or unix:/path/of/socket:/path"
+    )]
     Url {
         /// As given.
         url: String,
@@ -48,6 +50,26 @@ pub enum LoadError {
         /// What the system said.
         source: io::Error,
     },
+    /// A gRPC call cannot be made ready.
+    #[error("cannot prepare the gRPC call: {message}")]
+    Grpc {
+        /// What is wrong, and what to do.
+        message: String,
+    },
+    /// TLS cannot be set up.
+    #[error("cannot set TLS up: {message}")]
+    Tls {
+        /// What is wrong, and what to do.
+        message: String,
+    },
+    /// What listens at the address does not speak the protocol.
+    #[error("cannot speak the planned protocol with {address}: {message}. Does the service speak it there?")]
+    Handshake {
+        /// Address and port.
+        address: String,
+        /// What it did instead.
+        message: String,
+    },
     /// The instant of the start has passed.
     #[error("the load was to start {late_ms} ms ago. Plan the start later: connecting takes time")]
     StartPassed {
@@ -61,6 +83,14 @@ pub enum LoadError {
         what: &'static str,
         /// What the system said.
         source: io::Error,
+    },
+    /// A file of the plan cannot be read.
+    #[error("cannot read {path}: {message}", path = .path.display())]
+    Read {
+        /// File.
+        path: PathBuf,
+        /// What is wrong with it.
+        message: String,
     },
     /// The histograms could not be written.
     #[error("cannot write {path}: {message}. Check that the folder exists and has room", path = .path.display())]

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use hdrhistogram::Histogram;
+
 use crate::bodies;
 use crate::error::LoadError;
-use crate::histogram::{Histograms, quantiles};
-use crate::outcome::{Outcome, Second};
+use crate::histogram::{Histograms, add, quantiles};
+use crate::outcome::{Little, Named, Outcome, Second, Tested};
 use crate::pace::{SECOND, Span};
 use crate::record::{Failure, Recorder, SecondPart};
+use crate::script::Script;
 
 /// Seconds of which some threads' parts are in.
 #[derive(Debug, Default)]
@@ -100,8 +103,13 @@ pub(crate) fn outcome(
     for record in records {
         histograms.add(&record.histograms);
     }
-    // An interrupted load ends where the first thread noticed.
-    let window_end = records.iter().map(|record| record.span.window_end).fold(planned.window_end, u64::min);
+    // A load that has nothing left to send ends with its last answer, an interrupted one where the first thread noticed.
+    let used_up = records.iter().all(|record| record.used_up);
+    let window_end = if used_up {
+        records.iter().map(|record| record.last_arrival).fold(planned.window_start, u64::max).min(planned.window_end)
+    } else {
+        records.iter().map(|record| record.span.window_end).fold(planned.window_end, u64::min)
+    };
     let span = Span { window_end, ..*planned };
     let sum = |field: fn(&Recorder) -> u64| records.iter().map(field).sum::<u64>();
     let duration_s = window_end.saturating_sub(span.window_start) as f64 / SECOND as f64;
@@ -119,6 +127,13 @@ pub(crate) fn outcome(
         let count: u64 = records.iter().map(|record| record.statuses[status]).sum();
         if count > 0 {
             statuses.insert(status as u16, count);
+        }
+    }
+    let mut grpc_statuses = BTreeMap::new();
+    for (place, name) in crate::grpc::STATUSES.into_iter().enumerate() {
+        let count: u64 = records.iter().map(|record| record.grpc_statuses[place]).sum();
+        if count > 0 {
+            grpc_statuses.insert(name.to_owned(), count);
         }
     }
     let (bodies, other_bodies) = bodies::merge(records.iter().map(|record| &record.bodies));
@@ -141,16 +156,66 @@ pub(crate) fn outcome(
         bytes_sent: sum(|record| record.bytes_sent),
         bytes_received: sum(|record| record.bytes_received),
         statuses,
+        grpc_statuses,
         bodies,
         other_bodies,
         reconnects: sum(|record| record.reconnects),
+        resent: sum(|record| record.resent),
         cpu_us_per_request: ratio(sum(|record| record.cpu_ns), completed_in_window as f64 * 1e3),
         unanswered: sum(|record| record.unanswered),
         queued: sum(|record| record.queued),
-        interrupted: window_end < planned.window_end,
+        interrupted: !used_up && window_end < planned.window_end,
         seconds: seconds.finish(&span),
+        named: Vec::new(),
+        tests: Vec::new(),
+        little: little(records, ratio(sum(|record| record.requests), duration_s), histograms.service_time.mean()),
+        shard: None,
     };
     Ok((outcome, histograms))
+}
+
+/// Both sides of Little's law; `mean_ns` is the mean service time.
+fn little(records: &[Recorder], rate: f64, mean_ns: f64) -> Little {
+    let samples = records.iter().map(|record| record.in_flight.1).max().unwrap_or(0);
+    // Threads sample each for themselves; the means add up.
+    let mean = |&(sum, count): &(u64, u64)| if count > 0 { sum as f64 / count as f64 } else { 0.0 };
+    let in_flight = records.iter().map(|record| mean(&record.in_flight)).sum();
+    Little { in_flight, samples, expected: rate * mean_ns / SECOND as f64 }
+}
+
+/// What became of the requests and tests of a script. Their histograms go with the load's.
+pub(crate) fn script(records: &[Recorder], script: &Script, all: &mut Histograms) -> (Vec<Named>, Vec<Tested>) {
+    let mut named = Vec::new();
+    for (at, step) in script.steps().iter().enumerate() {
+        let mut found = Named { name: step.name.clone(), ..Named::default() };
+        let mut sums: Option<(Histogram<u64>, Histogram<u64>)> = None;
+        for part in records.iter().filter_map(|record| record.named.get(at)) {
+            found.requests += part.requests;
+            found.errors += part.errors;
+            match &mut sums {
+                None => sums = Some((part.latency.clone(), part.service_time.clone())),
+                Some((latency, service_time)) => {
+                    add(latency, &part.latency);
+                    add(service_time, &part.service_time);
+                }
+            }
+        }
+        if let Some(sums) = sums {
+            (found.latency_us, found.service_time_us) = (quantiles(&sums.0), quantiles(&sums.1));
+            all.named.push(sums);
+        }
+        named.push(found);
+    }
+    let tests = script.tests().iter().enumerate().map(|(at, (request, name))| {
+        let counts = || records.iter().filter_map(|record| record.tests.get(at));
+        Tested {
+            request: request.clone(),
+            name: name.clone(),
+            passed: counts().map(|count| count.0).sum(),
+            failed: counts().map(|count| count.1).sum(),
+        }
+    });
+    (named, tests.collect())
 }
 
 #[cfg(test)]

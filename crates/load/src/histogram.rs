@@ -30,6 +30,8 @@ pub struct Histograms {
     pub service_time: Histogram<u64>,
     /// From due to sent.
     pub send_lag: Histogram<u64>,
+    /// Latency and service time by request, if the plan has several.
+    pub named: Vec<(Histogram<u64>, Histogram<u64>)>,
 }
 
 impl Histograms {
@@ -42,26 +44,57 @@ impl Histograms {
             Histogram::new_with_bounds(1, LARGEST_NS, 3)
                 .map_err(|error| LoadError::System { what: "make a histogram", source: std::io::Error::other(error) })
         };
-        Ok(Self { latency: empty()?, service_time: empty()?, send_lag: empty()? })
+        Ok(Self { latency: empty()?, service_time: empty()?, send_lag: empty()?, named: Vec::new() })
     }
 
-    /// Adds another thread's.
+    /// Adds another thread's, or another process's.
     pub(crate) fn add(&mut self, other: &Self) {
-        for (sum, part) in [
-            (&mut self.latency, &other.latency),
-            (&mut self.service_time, &other.service_time),
-            (&mut self.send_lag, &other.send_lag),
-        ] {
-            // Both have the same bounds, so nothing can fall outside.
-            let added = sum.add(part);
-            debug_assert!(added.is_ok(), "histograms of one kind have the same bounds");
+        add(&mut self.latency, &other.latency);
+        add(&mut self.service_time, &other.service_time);
+        add(&mut self.send_lag, &other.send_lag);
+        if self.named.is_empty() {
+            self.named.clone_from(&other.named);
+            return;
+        }
+        for (sum, part) in self.named.iter_mut().zip(&other.named) {
+            add(&mut sum.0, &part.0);
+            add(&mut sum.1, &part.1);
         }
     }
 
-    /// With their tags, in the order of the file.
-    fn tagged(&self) -> [(&'static str, &Histogram<u64>); 3] {
-        [("latency", &self.latency), ("service_time", &self.service_time), ("send_lag", &self.send_lag)]
+    /// With their tags, in the order of the file: the three, then two for each request, by its number.
+    fn tagged(&self) -> Vec<(String, &Histogram<u64>)> {
+        let three = [("latency", &self.latency), ("service_time", &self.service_time), ("send_lag", &self.send_lag)];
+        let mut all: Vec<_> = three.into_iter().map(|(tag, histogram)| (tag.to_owned(), histogram)).collect();
+        for ((latency, service_time), number) in self.named.iter().zip(0..) {
+            all.push((format!("{number}-latency"), latency));
+            all.push((format!("{number}-service_time"), service_time));
+        }
+        all
     }
+
+    /// From the lines of a file.
+    ///
+    /// # Errors
+    /// The tag that is missing.
+    pub(crate) fn from_tagged(lines: Vec<(String, Histogram<u64>)>) -> Result<Self, String> {
+        let mut lines: std::collections::HashMap<_, _> = lines.into_iter().collect();
+        let mut take = |tag: &str| lines.remove(tag).ok_or_else(|| format!("no histogram is tagged {tag}"));
+        let (latency, service_time, send_lag) = (take("latency")?, take("service_time")?, take("send_lag")?);
+        let mut named = Vec::new();
+        while let Ok(latency) = take(&format!("{}-latency", named.len())) {
+            let service_time = take(&format!("{}-service_time", named.len()))?;
+            named.push((latency, service_time));
+        }
+        Ok(Self { latency, service_time, send_lag, named })
+    }
+}
+
+/// Adds a histogram of the same bounds. All of ours have them; a file's might not, but then it grows.
+pub(crate) fn add(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
+    sum.auto(true);
+    let added = sum.add(part);
+    debug_assert!(added.is_ok(), "histograms of one kind have the same bounds");
 }
 
 /// Quantiles of a histogram of nanoseconds, in microseconds.
@@ -95,7 +128,7 @@ pub(crate) fn write(folder: &Path, all: &Histograms, started: Duration, window: 
         .begin_log_with(&mut text, &mut serializer)
         .map_err(|error| failed(error.to_string()))?;
     for (tag, histogram) in all.tagged() {
-        log.write_histogram(histogram, Duration::ZERO, window, Tag::new(tag))
+        log.write_histogram(histogram, Duration::ZERO, window, Tag::new(&tag))
             .map_err(|error| failed(format!("{error:?}")))?;
     }
     fs::write(&path, text).map_err(|error| failed(error.to_string()))
@@ -136,7 +169,7 @@ mod tests {
         let read = read(&inner.join(FILE_NAME)).expect("read");
         assert_eq!(read.len(), 3);
         for ((tag, histogram), (expected_tag, expected)) in read.iter().zip(all.tagged()) {
-            assert_eq!(tag, expected_tag);
+            assert_eq!(tag, &expected_tag);
             assert_eq!(histogram, expected);
         }
     }

@@ -6,19 +6,29 @@
 //! (coordinated omission). The crate knows nothing of studies, spans or verdicts.
 
 pub mod bodies;
+pub mod capacity;
 pub mod child;
 mod engine;
 pub mod error;
 mod gather;
+mod grpc;
+mod h2;
 pub mod histogram;
 mod http1;
+pub mod merge;
 pub mod outcome;
 pub mod pace;
 pub mod plan;
 mod record;
 mod run;
+mod script;
+pub mod shard;
+pub mod summary;
 mod sys;
 pub mod target;
+pub mod targets;
+pub mod threshold;
+mod tls;
 pub mod trace;
 
 pub use error::LoadError;

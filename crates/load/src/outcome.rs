@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::Shard;
+
 /// One line of the generator's standard output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -23,8 +25,10 @@ pub struct Outcome {
     /// Requests in the window that failed, in any way.
     pub errors: u64,
     /// Errors of the window by class. `connect`: no connection could be made; `timeout`: no answer in time; `reset`: the
-    /// connection ended before the answer did; `protocol`: what came is not HTTP/1.1; `status` and `length`: the answer is
-    /// not what [`crate::plan::Check`] wants; `unsent`: still waiting for a free connection when the load was given up.
+    /// connection (HTTP/2: or the stream) ended before the answer did; `protocol`: what came is not HTTP; `status` and
+    /// `length`: the answer is not what [`crate::plan::Check`] wants; `grpc`: the call's status is not OK; `unsent`: still
+    /// waiting for a free connection when the load was given up; `check`: a test of [`crate::plan::Request::checks`] does
+    /// not hold; `capture`: what a later step needs is not there.
     pub error_classes: std::collections::BTreeMap<String, u64>,
     /// Well answered requests whose answer *arrived* within the window: the divisor of CPU per request.
     pub completed_in_window: u64,
@@ -59,12 +63,19 @@ pub struct Outcome {
     /// Status codes of the window.
     #[serde(deserialize_with = "text_keys")]
     pub statuses: std::collections::BTreeMap<u16, u64>,
+    /// gRPC: statuses of the window by name; `none` if the answer had none.
+    #[serde(default)]
+    pub grpc_statuses: std::collections::BTreeMap<String, u64>,
     /// Classes of response bodies in the window, most frequent first; at most 16, the rest summed in `other_bodies`.
     pub bodies: Vec<BodyClass>,
     /// Responses whose body class is not among `bodies`.
     pub other_bodies: u64,
     /// Connections opened after the first ones, over the whole load.
     pub reconnects: u64,
+    /// HTTP/2: requests that were sent again because the server said that it had not processed them (GOAWAY, REFUSED_STREAM),
+    /// over the whole load. Their latency and service time count from the first time.
+    #[serde(default)]
+    pub resent: u64,
     /// CPU time of the generator's threads over the window, µs per request in `completed_in_window`.
     pub cpu_us_per_request: f64,
     /// Requests due in the window that had no answer when the generator gave up waiting for stragglers. They are errors too
@@ -79,6 +90,58 @@ pub struct Outcome {
     pub interrupted: bool,
     /// Every second of the whole load.
     pub seconds: Vec<Second>,
+    /// By request, if the plan has several.
+    #[serde(default)]
+    pub named: Vec<Named>,
+    /// How the tests of the plan's requests went.
+    #[serde(default)]
+    pub tests: Vec<Tested>,
+    /// Little's law, as a check of the generator's own books.
+    #[serde(default)]
+    pub little: Little,
+    /// Which part of the load this is, if several processes share it.
+    #[serde(default)]
+    pub shard: Option<Shard>,
+}
+
+/// The requests of one name that were due in the window.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Named {
+    /// Name.
+    pub name: String,
+    /// Answered well.
+    pub requests: u64,
+    /// Failed, in any way.
+    pub errors: u64,
+    /// As in [`Outcome::latency_us`].
+    pub latency_us: Quantiles,
+    /// As in [`Outcome::service_time_us`].
+    pub service_time_us: Quantiles,
+}
+
+/// How a test went over the whole load.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Tested {
+    /// Name of the request.
+    pub request: String,
+    /// Name of the test.
+    pub name: String,
+    /// How often it held.
+    pub passed: u64,
+    /// How often it did not.
+    pub failed: u64,
+}
+
+/// Little's law: the mean number of requests in flight is the rate of answers times their mean service time (Little, "A proof
+/// for the queuing formula L = λW", Operations Research 9(3), 1961). Far apart, one of the three is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Little {
+    /// Requests in flight, the mean of samples taken every 10 ms of the window.
+    pub in_flight: f64,
+    /// Samples.
+    pub samples: u64,
+    /// Well answered requests per second of the window times their mean service time.
+    pub expected: f64,
 }
 
 /// Reads a map whose keys are numbers. Keys of JSON are text, and serde forgets how to read numbers from them inside a tagged

@@ -1,14 +1,17 @@
 //! What to send, how often and for how long: the input of the load generator.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
+
+use crate::pace::{Arrivals, Stage};
 
 /// One load: read as JSON by the generator process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Plan {
-    /// Where requests go, `http://host:port/path`.
+    /// Where requests go: `http://host:port/path`, `https://…`, or `unix:/path/of/socket:/path`.
     pub url: String,
     /// HTTP method.
     pub method: String,
@@ -33,7 +36,8 @@ pub struct Plan {
     pub trace: Option<Trace>,
     /// What a good answer looks like.
     pub check: Check,
-    /// Folder for `latency.hdr` (see [`crate::histogram`]); `None`: nothing is written.
+    /// Folder for `latency.hdr` (see [`crate::histogram`]) and, for a shard, `outcome.json` (see [`crate::merge`]); `None`:
+    /// nothing is written.
     pub out: Option<PathBuf>,
     /// Cores to run on, one thread pinned to each; empty: one thread wherever the system puts it.
     #[serde(default)]
@@ -42,6 +46,87 @@ pub struct Plan {
     /// 0 sends each at its instant; `None` chooses by rate (0 up to 5,000 a second, 100 µs from 20,000).
     #[serde(default)]
     pub slot_us: Option<f64>,
+    /// Iterations (requests, unless there is a sequence) at most, warm-up included. The load ends with the answer to the last.
+    #[serde(default)]
+    pub limit: Option<u64>,
+    /// Several requests instead of the one that `url`, `method` and `body` say; `headers` go with all of them. Their texts
+    /// may hold `{{name}}`, see [`Plan::values`].
+    #[serde(default)]
+    pub requests: Vec<Request>,
+    /// Whether `requests` are alternatives or steps.
+    #[serde(default)]
+    pub order: Order,
+    /// What stands for `{{name}}` in paths, header values and bodies; captures of earlier steps may be used too. Every value
+    /// is a function of seed, name and iteration: it is the same in all steps of an iteration, and in every repetition of
+    /// the load.
+    #[serde(default)]
+    pub values: BTreeMap<String, Value>,
+    /// Seed of the values and of the choice among alternatives.
+    #[serde(default)]
+    pub seed: u64,
+    /// This process's part, if several share the load.
+    #[serde(default)]
+    pub shard: Option<Shard>,
+    /// What to speak.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// HTTP/2: requests at once per connection. The server may allow fewer.
+    #[serde(default = "one")]
+    pub streams: u32,
+    /// For `https`.
+    #[serde(default)]
+    pub tls: Tls,
+    /// A unary gRPC call instead of the request that the URL's path, `method` and `body` say. Implies HTTP/2.
+    #[serde(default)]
+    pub grpc: Option<Grpc>,
+}
+
+/// A unary gRPC call. Where the descriptor comes from: `.proto` files, a descriptor set, or else the server (reflection).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Grpc {
+    /// `package.Service/Method`.
+    pub method: String,
+    /// The message, in protobuf's JSON form.
+    #[serde(default)]
+    pub message: serde_json::Value,
+    /// `.proto` files.
+    #[serde(default)]
+    pub protos: Vec<PathBuf>,
+    /// Folders in which imports are looked for; empty: those of the files.
+    #[serde(default)]
+    pub includes: Vec<PathBuf>,
+    /// File with a `FileDescriptorSet`, as `protoc --descriptor_set_out --include_imports` writes it.
+    #[serde(default)]
+    pub descriptors: Option<PathBuf>,
+}
+
+/// Whom to trust, for `https`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Tls {
+    /// File with the certificates to trust, PEM; `None`: the system's.
+    pub ca: Option<PathBuf>,
+    /// Trust any certificate: for test servers that have signed their own.
+    pub insecure: bool,
+    /// Name to ask for (SNI) and to find in the certificate; `None`: the URL's host.
+    pub server_name: Option<String>,
+}
+
+/// For serde.
+fn one() -> u32 {
+    1
+}
+
+/// Versions of HTTP.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// HTTP/1.1 with connections that are kept.
+    #[default]
+    Http1,
+    /// HTTP/2, with prior knowledge where there is no TLS.
+    Http2,
 }
 
 impl Plan {
@@ -65,6 +150,16 @@ impl Plan {
             out: None,
             cores: Vec::new(),
             slot_us: None,
+            limit: None,
+            requests: Vec::new(),
+            order: Order::Weighted,
+            values: BTreeMap::new(),
+            seed: 0,
+            shard: None,
+            protocol: Protocol::Http1,
+            streams: 1,
+            tls: Tls::default(),
+            grpc: None,
         }
     }
 }
@@ -80,6 +175,51 @@ pub enum Pacing {
     },
     /// Closed loop: every connection sends its next request when the last is answered.
     Closed,
+    /// Open loop: independent requests, as those of many users are, with exponential gaps (a Poisson process).
+    Poisson {
+        /// Requests per second in the mean.
+        rate: f64,
+        /// Seed of the gaps: the same one gives the same instants.
+        #[serde(default)]
+        seed: u64,
+    },
+    /// Open loop: the rate goes in straight lines from value to value; the last one holds to the end.
+    Stages {
+        /// Requests per second at the start.
+        #[serde(default)]
+        from: f64,
+        /// The lines, in requests per second.
+        stages: Vec<Stage>,
+        /// Evenly or at random.
+        #[serde(default)]
+        arrivals: Arrivals,
+    },
+    /// Open loop: recorded gaps between requests, again and again.
+    Replay {
+        /// Microseconds from each request to the next.
+        gaps_us: Vec<f64>,
+    },
+    /// Open loop: all requests at once; as many are on their way at a time as there are connections. Ends with the last answer.
+    Burst {
+        /// How many.
+        count: u64,
+    },
+    /// Closed loop of users, each with a connection of its own, that pause after every iteration (one request, or the
+    /// plan's sequence). [`Plan::connections`] is at least the most users at a time.
+    Users {
+        /// Users at the start.
+        #[serde(default)]
+        from: f64,
+        /// How their number changes, in straight lines.
+        #[serde(default)]
+        stages: Vec<Stage>,
+        /// Seconds that a user pauses after an iteration.
+        #[serde(default)]
+        think_s: f64,
+        /// Iterations per second of all users together at most: they wait for their turn, as with JMeter's throughput timers.
+        #[serde(default)]
+        rate: Option<f64>,
+    },
 }
 
 /// The trace header of every request; ids are made so that request and run are recognised from them (see [`crate::trace`]).
@@ -102,6 +242,209 @@ pub struct Trace {
 pub enum TraceHeader {
     /// W3C Trace Context `traceparent`, <https://www.w3.org/TR/trace-context/>.
     W3c,
+    /// Zipkin's single header `b3`, <https://github.com/openzipkin/b3-propagation>, with the same 128-bit trace id.
+    B3,
+    /// SkyWalking's `sw8`, <https://skywalking.apache.org/docs/main/latest/en/api/x-process-propagation-headers-v3/>. Its trace
+    /// id is text: the 32 hex digits of the same id.
+    Sw8,
+}
+
+/// This process's part of a load that several processes share: their parts together are the whole, and no request is sent
+/// twice. Connections, users and limits are numbers of the whole load.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Shard {
+    /// Number of the part, from 1.
+    pub number: u32,
+    /// How many there are.
+    pub of: u32,
+}
+
+/// Whether requests are alternatives or steps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// One of them each time, by weight.
+    #[default]
+    Weighted,
+    /// All of them one after the other, each when the last is answered: an iteration. It ends early if a step fails.
+    /// The first step is due when the pacing says, the others when they can be sent.
+    Sequence,
+}
+
+/// One of several requests.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// Name, by which it is counted.
+    pub name: String,
+    /// Share among alternatives, relative to the others'.
+    #[serde(default = "Request::one")]
+    pub weight: f64,
+    /// HTTP method.
+    #[serde(default = "Request::get")]
+    pub method: String,
+    /// Path and query; `None`: as in the plan's url.
+    #[serde(default)]
+    pub path: Option<String>,
+    /// Headers, besides the plan's.
+    #[serde(default)]
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    #[serde(default)]
+    pub body: Option<String>,
+    /// File that holds the body; it is read once, and sent as it is.
+    #[serde(default)]
+    pub body_file: Option<PathBuf>,
+    /// What a good answer looks like; `None`: as the plan says.
+    #[serde(default)]
+    pub check: Option<Check>,
+    /// What else must hold of an answer, counted each for itself.
+    #[serde(default)]
+    pub checks: Vec<NamedTest>,
+    /// What to take from an answer for later steps.
+    #[serde(default)]
+    pub captures: Vec<Capture>,
+    /// Send it again and again until something holds of its answer.
+    #[serde(default)]
+    pub until: Option<Until>,
+}
+
+impl Request {
+    /// `GET` of a path, under its name.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            weight: Self::one(),
+            method: Self::get(),
+            path: None,
+            headers: Vec::new(),
+            body: None,
+            body_file: None,
+            check: None,
+            checks: Vec::new(),
+            captures: Vec::new(),
+            until: None,
+        }
+    }
+
+    /// The default weight.
+    fn one() -> f64 {
+        1.0
+    }
+
+    /// The default method.
+    fn get() -> String {
+        "GET".to_owned()
+    }
+}
+
+/// Something that may hold of an answer, with the name under which it is counted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NamedTest {
+    /// Name.
+    pub name: String,
+    /// What must hold.
+    pub test: Test,
+}
+
+/// Something that may hold of an answer. Bodies are looked at up to 1 MiB, after decompression.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Test {
+    /// Its status.
+    Status(u16),
+    /// Its body holds this text.
+    BodyContains(String),
+    /// Its body matches this regular expression.
+    BodyMatches(String),
+    /// Its body is JSON with this value at this pointer (RFC 6901).
+    JsonEquals {
+        /// For example `/items/0/id`; empty for the whole body.
+        pointer: String,
+        /// Value wanted.
+        value: serde_json::Value,
+    },
+    /// It has this header with this value.
+    HeaderEquals {
+        /// Name; upper and lower case are the same.
+        name: String,
+        /// Value wanted.
+        value: String,
+    },
+}
+
+/// Something to take from an answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Capture {
+    /// Name; `{{name}}` stands for it in later steps.
+    pub name: String,
+    /// Where it is.
+    pub from: Source,
+}
+
+/// Where a capture is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Source {
+    /// At this pointer (RFC 6901) of a JSON body; texts without their quotes, everything else as JSON.
+    Json(String),
+    /// In this header.
+    Header(String),
+    /// What the first group of this regular expression (or all of it, if it has none) matches in the body.
+    Regex(String),
+}
+
+/// When a step that is sent again and again is done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Until {
+    /// What must hold of the answer.
+    pub test: Test,
+    /// Seconds from an answer to the next try.
+    #[serde(default)]
+    pub pause_s: f64,
+    /// Tries at most; the last one fails (`check`) if it does not hold then.
+    pub most: u32,
+}
+
+/// What stands for a name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Value {
+    /// Number of the iteration, counted from here.
+    Counter {
+        /// In iteration 0.
+        #[serde(default)]
+        from: i64,
+    },
+    /// Any whole number of a range, both ends included.
+    Integer {
+        /// Least.
+        min: i64,
+        /// Largest.
+        max: i64,
+    },
+    /// Letters and digits.
+    Text {
+        /// How many.
+        length: u32,
+    },
+    /// A random UUID (version 4, RFC 9562).
+    Uuid,
+    /// A column of a CSV file with a header line (RFC 4180): row by row, from the top again after the last.
+    Csv {
+        /// File, read once.
+        file: PathBuf,
+        /// Name of the column.
+        column: String,
+        /// Any row instead of the next.
+        #[serde(default)]
+        random: bool,
+    },
 }
 
 /// What a good answer looks like.

@@ -20,22 +20,28 @@ pub(crate) enum Failure {
     Connect,
     /// No answer in time.
     Timeout,
-    /// The connection ended before the answer did.
+    /// The connection or the stream ended before the answer did.
     Reset,
-    /// What came is not HTTP/1.1.
+    /// What came is not the protocol that was asked for.
     Protocol,
     /// Not the wanted status.
     Status,
     /// Not the wanted length.
     Length,
+    /// gRPC: not the status OK.
+    Grpc,
     /// Still waiting for a free connection when the load was given up.
     Unsent,
+    /// A test of the plan's does not hold.
+    Check,
+    /// What a later step needs is not there.
+    Capture,
 }
 
 impl Failure {
     /// All classes with their names, in the order of [`Failure`].
-    pub(crate) const NAMES: [&'static str; 7] =
-        ["connect", "timeout", "reset", "protocol", "status", "length", "unsent"];
+    pub(crate) const NAMES: [&'static str; 10] =
+        ["connect", "timeout", "reset", "protocol", "status", "length", "grpc", "unsent", "check", "capture"];
 }
 
 /// A request on its way.
@@ -93,6 +99,19 @@ impl SecondPart {
     }
 }
 
+/// The requests of one name, due in the window.
+#[derive(Debug)]
+pub(crate) struct Named {
+    /// Answered well.
+    pub(crate) requests: u64,
+    /// Failed, in any way.
+    pub(crate) errors: u64,
+    /// Of the well answered ones, nanoseconds.
+    pub(crate) latency: Histogram<u64>,
+    /// See `latency`.
+    pub(crate) service_time: Histogram<u64>,
+}
+
 /// Everything that one thread writes down.
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -102,6 +121,8 @@ pub(crate) struct Recorder {
     pub(crate) bodies: Bodies,
     /// Answers of the window by status code.
     pub(crate) statuses: Box<[u64; 1000]>,
+    /// gRPC: answers of the window by status, see [`crate::grpc::STATUSES`].
+    pub(crate) grpc_statuses: [u64; crate::grpc::STATUSES.len()],
     /// Errors of the window by [`Failure`].
     pub(crate) failures: [u64; Failure::NAMES.len()],
     /// Requests of the window answered well.
@@ -116,8 +137,19 @@ pub(crate) struct Recorder {
     pub(crate) bytes_sent: u64,
     pub(crate) bytes_received: u64,
     pub(crate) reconnects: u64,
+    pub(crate) resent: u64,
     pub(crate) unanswered: u64,
     pub(crate) queued: u64,
+    /// By request of the script; empty without one.
+    pub(crate) named: Vec<Named>,
+    /// How often each test of the script held, and how often not, over the whole load.
+    pub(crate) tests: Vec<(u64, u64)>,
+    /// Sum and number of samples of the requests in flight in the window.
+    pub(crate) in_flight: (u64, u64),
+    /// When the last answer came.
+    pub(crate) last_arrival: u64,
+    /// Whether the load ended because there was nothing left to send.
+    pub(crate) used_up: bool,
     /// CPU time of the thread over the window, nanoseconds.
     pub(crate) cpu_ns: u64,
     /// Seconds that may still change, in order.
@@ -134,6 +166,7 @@ impl Recorder {
             histograms: Histograms::new()?,
             bodies: Bodies::default(),
             statuses: Box::new([0; 1000]),
+            grpc_statuses: [0; crate::grpc::STATUSES.len()],
             failures: [0; Failure::NAMES.len()],
             requests: 0,
             answered_in_window: 0,
@@ -144,12 +177,47 @@ impl Recorder {
             bytes_sent: 0,
             bytes_received: 0,
             reconnects: 0,
+            resent: 0,
             unanswered: 0,
             queued: 0,
+            named: Vec::new(),
+            tests: Vec::new(),
+            in_flight: (0, 0),
+            last_arrival: 0,
+            used_up: false,
             cpu_ns: 0,
             open: VecDeque::new(),
             first_open: 0,
         })
+    }
+
+    /// With room for the requests and tests of a script.
+    pub(crate) fn with_names(mut self, requests: usize, tests: usize) -> Result<Self, LoadError> {
+        for _ in 0..requests {
+            let Histograms { latency, service_time, .. } = Histograms::new()?;
+            self.named.push(Named { requests: 0, errors: 0, latency, service_time });
+        }
+        self.tests = vec![(0, 0); tests];
+        Ok(self)
+    }
+
+    /// A request of the script has been answered.
+    pub(crate) fn named_answered(&mut self, step: usize, request: &Request, answer: &Answer) {
+        if answer.failure.is_some() {
+            return self.named_failed(step, request.due);
+        }
+        if let (true, Some(named)) = (self.span.in_window(request.due), self.named.get_mut(step)) {
+            named.requests += 1;
+            named.latency.saturating_record(answer.arrived.saturating_sub(request.due));
+            named.service_time.saturating_record(answer.arrived.saturating_sub(request.sent));
+        }
+    }
+
+    /// A request of the script has failed.
+    pub(crate) fn named_failed(&mut self, step: usize, due: u64) {
+        if let (true, Some(named)) = (self.span.in_window(due), self.named.get_mut(step)) {
+            named.errors += 1;
+        }
     }
 
     /// Makes sure that the second of an instant is open. Called once a second, off the hot path.
@@ -201,6 +269,7 @@ impl Recorder {
     pub(crate) fn answered(&mut self, request: &Request, answer: &Answer) {
         let latency = answer.arrived.saturating_sub(request.due);
         let good = answer.failure.is_none();
+        self.last_arrival = self.last_arrival.max(answer.arrived);
         self.answered_total += 1;
         self.sampled_total += u64::from(request.sampled);
         if let Some(second) = self.second(request.due) {
@@ -226,6 +295,14 @@ impl Recorder {
                 }
                 Some(failure) => self.failures[failure as usize] += 1,
             }
+        }
+    }
+
+    /// A gRPC call has ended with a status.
+    #[inline]
+    pub(crate) fn grpc_status(&mut self, due: u64, status: Option<u16>) {
+        if self.span.in_window(due) {
+            self.grpc_statuses[crate::grpc::place(status)] += 1;
         }
     }
 
@@ -314,7 +391,7 @@ mod tests {
         recorder.failed(3 * SECOND, Failure::Timeout);
         let bad = Answer { status: 500, failure: Some(Failure::Status), ..good(3 * SECOND + 5) };
         recorder.answered(&request(2, 3 * SECOND), &bad);
-        assert_eq!(recorder.failures, [0, 1, 0, 0, 1, 0, 0]);
+        assert_eq!(recorder.failures, [0, 1, 0, 0, 1, 0, 0, 0, 0, 0]);
         assert_eq!((recorder.requests, recorder.histograms.latency.len(), recorder.statuses[500]), (0, 0, 1));
         assert_eq!((recorder.answered_in_window, recorder.completed_in_window), (1, 0));
     }

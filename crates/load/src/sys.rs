@@ -9,11 +9,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, epoll};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, sockopt};
+use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use rustix::thread::{ClockId, CpuSet};
 use rustix::time::Timespec;
 
 use crate::pace::SECOND;
+use crate::target::Address;
 
 /// Nanoseconds of a clock.
 fn clock(id: rustix::time::ClockId) -> u64 {
@@ -175,11 +176,30 @@ impl Poller {
 }
 
 /// Starts to connect without waiting. The socket is writable once it stands or has failed; [`connected`] tells which.
-pub(crate) fn connect(address: SocketAddr, stamps: bool) -> io::Result<OwnedFd> {
+pub(crate) fn connect(address: &Address, stamps: bool) -> io::Result<OwnedFd> {
+    match address {
+        Address::Tcp(address) => connect_tcp(*address, stamps),
+        Address::Unix(path) => {
+            let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+            let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+            // Stands at once, or not at all (a full queue is an error too).
+            rustix::net::connect(&socket, &SocketAddrUnix::new(path.as_path())?)?;
+            Ok(socket)
+        }
+    }
+}
+
+/// [`connect`] over TCP.
+fn connect_tcp(address: SocketAddr, stamps: bool) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
     sockopt::set_tcp_nodelay(&socket, true)?;
+    if address.ip().is_loopback() {
+        // There is no path to be congested, and a control that paces (BBR) spends a timer on every send. Reno is built into
+        // every kernel; where it may not be chosen, the default stays.
+        let _ = sockopt::set_tcp_congestion(&socket, "reno");
+    }
     if stamps {
         stamp_packets(socket.as_fd())?;
     }
@@ -281,7 +301,7 @@ mod tests {
     fn received_packets_carry_a_stamp_between_send_and_receive() {
         use std::io::Write;
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let socket = connect(listener.local_addr().expect("bound"), true).expect("loopback connects");
+        let socket = connect(&Address::Tcp(listener.local_addr().expect("bound")), true).expect("loopback connects");
         let (mut peer, _) = listener.accept().expect("a connection");
         let mut poller = Poller::new(4).expect("epoll");
         poller.add(&socket, 7, false).expect("watched");

@@ -1,6 +1,7 @@
 //! Where requests go: a URL taken apart, and its host's address.
 
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
 
 use crate::error::LoadError;
 
@@ -9,33 +10,66 @@ use crate::error::LoadError;
 pub struct Target {
     /// Host, without the brackets of an IPv6 address.
     pub host: String,
-    /// Port; 80 if the URL has none.
+    /// Port; 80 if the URL has none (`https`: 443).
     pub port: u16,
     /// Value of the `Host` header: as in the URL.
     pub authority: String,
     /// Path and query, from the slash on.
     pub path: String,
+    /// Whether it is `https`.
+    pub secure: bool,
+    /// The socket's path, if it is a Unix socket; host and port then mean nothing.
+    pub unix: Option<PathBuf>,
+}
+
+/// An address that can be connected to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Address {
+    /// TCP.
+    Tcp(SocketAddr),
+    /// A Unix socket.
+    Unix(PathBuf),
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => path.display().fmt(f),
+        }
+    }
 }
 
 impl Target {
-    /// Takes a URL apart: `http://host[:port][/path][?query]`. A fragment is left out, as it is never sent.
+    /// Takes a URL apart: `http[s]://host[:port][/path][?query]`, or `unix:/path/of/socket[:/path][?query]` for HTTP over a Unix
+    /// socket. A fragment is left out, as it is never sent.
     ///
     /// # Errors
     /// [`LoadError::Url`] if it is not such a URL.
     pub fn parse(url: &str) -> Result<Self, LoadError> {
         let bad = |reason: &str| LoadError::Url { url: url.to_owned(), reason: reason.to_owned() };
+        if url.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+            return Err(bad("it holds spaces or control characters; percent-encode them"));
+        }
+        if let Some(rest) = url.strip_prefix("unix:") {
+            let (socket, path) = rest.split_once(":/").unwrap_or((rest, ""));
+            if !socket.starts_with('/') {
+                return Err(bad("the socket's path does not begin with a slash"));
+            }
+            let path = format!("/{}", path.split('#').next().unwrap_or_default());
+            let (host, authority) = ("localhost".to_owned(), "localhost".to_owned());
+            return Ok(Self { host, port: 0, authority, path, secure: false, unix: Some(socket.into()) });
+        }
         let (scheme, rest) = url.split_once("://").ok_or_else(|| bad("it has no scheme"))?;
-        if !scheme.eq_ignore_ascii_case("http") {
-            return Err(bad("only http is spoken"));
+        let secure = scheme.eq_ignore_ascii_case("https");
+        if !secure && !scheme.eq_ignore_ascii_case("http") {
+            return Err(bad("only http, https and unix are spoken"));
         }
         let rest = rest.split('#').next().unwrap_or(rest);
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
         if authority.contains('@') {
             return Err(bad("user and password belong in an Authorization header"));
-        }
-        if url.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
-            return Err(bad("it holds spaces or control characters; percent-encode them"));
         }
         let (host, port) = match authority.strip_prefix('[') {
             Some(rest) => {
@@ -51,13 +85,14 @@ impl Target {
             return Err(bad("it has no host"));
         }
         let port = match port {
+            None if secure => 443,
             None => 80,
             Some(port) => {
                 port.parse().ok().filter(|&port| port > 0).ok_or_else(|| bad("the port is not 1 to 65535"))?
             }
         };
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Self { host: host.to_owned(), port, authority: authority.to_owned(), path })
+        Ok(Self { host: host.to_owned(), port, authority: authority.to_owned(), path, secure, unix: None })
     }
 
     /// Addresses of the host, in the resolver's order.
@@ -94,8 +129,32 @@ mod tests {
     }
 
     #[test]
+    fn the_scheme_decides_on_tls_and_the_port() {
+        for (url, secure, port) in
+            [("http://h/", false, 80), ("https://h/", true, 443), ("HTTPS://h:8443/x", true, 8443)]
+        {
+            let target = Target::parse(url).expect("a good url");
+            assert_eq!((target.secure, target.port, target.unix), (secure, port, None), "{url}");
+        }
+    }
+
+    #[test]
+    fn unix_sockets_have_a_path_of_their_own() {
+        for (url, socket, path) in [
+            ("unix:/run/app.sock", "/run/app.sock", "/"),
+            ("unix:/run/app.sock:/vets?x=1#top", "/run/app.sock", "/vets?x=1"),
+        ] {
+            let target = Target::parse(url).expect("a good url");
+            assert_eq!((target.unix, target.path.as_str()), (Some(PathBuf::from(socket)), path), "{url}");
+            assert_eq!((target.authority.as_str(), target.secure), ("localhost", false));
+        }
+    }
+
+    #[test]
     fn bad_urls_are_refused_with_a_remedy() {
         for url in [
+            "unix:relative.sock",
+            "unix:",
             "localhost:8080",
             "ftp://x/",
             "http://",

@@ -68,6 +68,20 @@ pub fn index_of(trace_low: u64, key: u64) -> u64 {
     unmix(trace_low) ^ key
 }
 
+/// `sample-trace id-parent segment id-parent span id-parent service-parent instance-parent endpoint-address`, all but the
+/// flag and the span id in base64. Service, instance and endpoint are `unladen`; the address is `load:0`.
+const SW8: &str = "0-MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDA=-MDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDA=-0-dW5sYWRlbg==-dW5sYWRlbg==-dW5sYWRlbg==-bG9hZDow";
+/// Where the trace id stands in it: 32 hex digits are 44 characters of base64.
+const SW8_TRACE: usize = 2;
+/// Where the parent's segment id stands.
+const SW8_SEGMENT: usize = SW8_TRACE + 44 + 1;
+
+/// Writes 32 bytes as 44 characters of base64 (RFC 4648).
+fn base64_of_32(into: &mut [u8], bytes: &[u8; 32]) {
+    let written = base64::Engine::encode_slice(&base64::engine::general_purpose::STANDARD, bytes, &mut into[..44]);
+    debug_assert_eq!(written, Ok(44), "the place is as long as the text");
+}
+
 /// Digits for [`hex`].
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
@@ -85,6 +99,8 @@ impl TraceHeader {
     pub fn name(self) -> &'static str {
         match self {
             Self::W3c => "traceparent",
+            Self::B3 => "b3",
+            Self::Sw8 => "sw8",
         }
     }
 
@@ -93,6 +109,8 @@ impl TraceHeader {
     pub fn placeholder(self) -> &'static str {
         match self {
             Self::W3c => "00-00000000000000000000000000000000-0000000000000000-00",
+            Self::B3 => "00000000000000000000000000000000-0000000000000000-0",
+            Self::Sw8 => SW8,
         }
     }
 
@@ -104,6 +122,22 @@ impl TraceHeader {
                 hex(&mut into[19..35], ids.trace_low);
                 hex(&mut into[36..52], ids.parent);
                 into[54] = if ids.sampled { b'1' } else { b'0' };
+            }
+            Self::B3 => {
+                hex(&mut into[..16], ids.trace_high);
+                hex(&mut into[16..32], ids.trace_low);
+                hex(&mut into[33..49], ids.parent);
+                into[50] = if ids.sampled { b'1' } else { b'0' };
+            }
+            Self::Sw8 => {
+                let mut id = [0; 32];
+                hex(&mut id[..16], ids.trace_high);
+                hex(&mut id[16..], ids.trace_low);
+                into[0] = if ids.sampled { b'1' } else { b'0' };
+                base64_of_32(&mut into[SW8_TRACE..], &id);
+                // The parent's segment id is as unique as its span id needs to be: the same text with other digits after it.
+                hex(&mut id[..16], ids.parent);
+                base64_of_32(&mut into[SW8_SEGMENT..], &id);
             }
         }
     }
@@ -135,6 +169,41 @@ mod tests {
         assert_eq!(fields[3], "01");
         let low = u64::from_str_radix(&fields[1][16..], 16).expect("hex");
         assert_eq!(index_of(low, trace(1.0).key), 7);
+    }
+
+    #[test]
+    fn b3_is_laid_out_as_zipkin_says() {
+        let b3 = Trace { header: TraceHeader::B3, ..trace(1.0) };
+        let text = header(&b3, 7);
+        let fields: Vec<&str> = text.split('-').collect();
+        assert_eq!(fields.iter().map(|f| f.len()).collect::<Vec<_>>(), [32, 16, 1]);
+        assert_eq!(format!("00-{}-{}-01", fields[0], fields[1]), header(&trace(1.0), 7), "the same ids");
+        assert_eq!(fields[2], "1");
+        assert!(header(&Trace { sampled: 0.0, ..b3 }, 7).ends_with("-0"));
+    }
+
+    #[test]
+    fn sw8_is_laid_out_as_skywalking_says() {
+        let sw8 = Trace { header: TraceHeader::Sw8, ..trace(1.0) };
+        let text = header(&sw8, 7);
+        let fields: Vec<&str> = text.split('-').collect();
+        assert_eq!((fields.len(), fields[0], fields[3]), (8, "1", "0"));
+        let plain = |field: &str| {
+            let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, field).expect("base64");
+            String::from_utf8(bytes).expect("text")
+        };
+        let trace_id = plain(fields[1]);
+        assert_eq!(trace_id, header(&trace(1.0), 7)[3..35], "the same id");
+        let low = u64::from_str_radix(&trace_id[16..], 16).expect("hex");
+        assert_eq!(index_of(low, sw8.key), 7);
+        let segment = plain(fields[2]);
+        assert!(segment.len() == 32 && segment != trace_id);
+        assert_ne!(segment, plain(header(&sw8, 8).split('-').nth(2).expect("a field")));
+        for field in &fields[4..7] {
+            assert_eq!(plain(field), "unladen");
+        }
+        assert_eq!(plain(fields[7]), "load:0");
+        assert!(header(&Trace { sampled: 0.0, ..sw8 }, 7).starts_with("0-"));
     }
 
     #[test]

@@ -1,11 +1,13 @@
-//! One connection: what it is doing, and for which request.
+//! One connection: whether it stands, which protocol it speaks, and for which requests.
 
 use std::os::fd::OwnedFd;
 
-use crate::http1::response::ResponseReader;
+use super::http1::Http1;
+use super::http2::Http2;
+use super::tls::Secure;
 use crate::record::Request;
 
-/// What a connection is doing.
+/// Whether a connection stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// It does not stand, and is not to be tried before this instant.
@@ -19,20 +21,53 @@ pub(super) enum State {
         since: u64,
         /// Index and due time.
         request: Option<(u64, u64)>,
+        /// How far that is.
+        phase: Phase,
     },
-    /// It stands and is free.
-    Idle,
-    /// It waits for the answer to a request.
-    Busy(Request),
+    /// It stands; its [`Protocol`] knows what for.
+    Open,
+}
+
+/// How far a connection is that is being made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// The system connects the socket.
+    Socket,
+    /// TLS: the handshake is going on.
+    Tls,
+    /// HTTP/2: the server's settings have not come.
+    Settings,
+}
+
+/// What a connection speaks, with what that needs to remember.
+#[derive(Debug)]
+pub(super) enum Protocol {
+    /// One request at a time.
+    Http1(Http1),
+    /// Several at once.
+    Http2(Box<Http2>),
+}
+
+impl Protocol {
+    /// The requests without an answer.
+    fn outstanding(&self) -> impl Iterator<Item = &Request> {
+        let (one, several) = match self {
+            Self::Http1(http1) => (Some(http1.outstanding()), None),
+            Self::Http2(http2) => (None, Some(http2.session.outstanding())),
+        };
+        one.into_iter().flatten().chain(several.into_iter().flatten())
+    }
 }
 
 /// One connection.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) socket: Option<OwnedFd>,
+    /// With TLS.
+    pub(super) secure: Option<Box<Secure>>,
     pub(super) state: State,
-    pub(super) reader: ResponseReader,
-    /// The end of a request that the socket did not take at once.
+    pub(super) protocol: Protocol,
+    /// Bytes that the socket did not take at once.
     pub(super) unsent: Vec<u8>,
     /// Whether the engine must attend to its socket as soon as it is ready.
     pub(super) delicate: bool,
@@ -42,20 +77,34 @@ pub(super) struct Connection {
 
 impl Connection {
     /// A connection that does not stand yet.
-    pub(super) fn new() -> Self {
+    pub(super) fn new(protocol: Protocol) -> Self {
         Self {
             socket: None,
+            secure: None,
             state: State::Closed { not_before: 0 },
-            reader: ResponseReader::new(),
+            protocol,
             unsent: Vec::new(),
             delicate: false,
             stood: false,
         }
     }
 
-    /// Whether it is free for a request.
-    pub(super) fn is_idle(&self) -> bool {
-        self.state == State::Idle
+    /// Whether it stands and has room for a request.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.state == State::Open
+            && match &self.protocol {
+                Protocol::Http1(http1) => http1.has_room(),
+                Protocol::Http2(http2) => http2.session.has_room(),
+            }
+    }
+
+    /// Requests on it without an answer.
+    pub(super) fn in_flight(&self) -> usize {
+        match &self.protocol {
+            Protocol::Http1(http1) => http1.in_flight(),
+            Protocol::Http2(http2) => http2.session.in_flight(),
+        }
     }
 
     /// Whether it does not stand and may be tried.
@@ -67,25 +116,16 @@ impl Connection {
     pub(super) fn retry_in(&self, now: u64) -> u64 {
         match self.state {
             State::Closed { not_before } => not_before.saturating_sub(now),
-            State::Connecting { .. } | State::Idle | State::Busy(_) => u64::MAX,
+            State::Connecting { .. } | State::Open => u64::MAX,
         }
     }
 
-    /// Due time of the request that it is busy with.
-    pub(super) fn outstanding_due(&self) -> Option<u64> {
-        match self.state {
-            State::Busy(request) => Some(request.due),
+    /// Due times of the requests on it.
+    pub(super) fn outstanding_dues(&self) -> impl Iterator<Item = u64> {
+        let connecting_for = match self.state {
             State::Connecting { request, .. } => request.map(|(_, due)| due),
-            State::Closed { .. } | State::Idle => None,
-        }
-    }
-
-    /// Since when it has been waiting for the server.
-    pub(super) fn waiting_since(&self) -> Option<u64> {
-        match self.state {
-            State::Busy(request) => Some(request.sent),
-            State::Connecting { since, .. } => Some(since),
-            State::Closed { .. } | State::Idle => None,
-        }
+            State::Closed { .. } | State::Open => None,
+        };
+        connecting_for.into_iter().chain(self.protocol.outstanding().map(|request| request.due))
     }
 }

@@ -1,16 +1,18 @@
-//! The way of a request: connect, send, receive, judge, and again. Everything that goes wrong here is counted on the request
-//! it hit, and the connection is made anew for the next one.
+//! The way of a request, as far as all protocols share it: connect, send, receive, judge, and again. Everything that goes wrong
+//! is counted on the requests it hit, and the connection is made anew for the next one.
 
 use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use super::connection::State;
+use super::connection::{Phase, Protocol, State};
+use super::http2::Http2;
 use super::{Engine, RETRY};
 use crate::error::LoadError;
 use crate::http1::response::{Body, Response};
 use crate::record::{Answer, Failure, Request};
 use crate::sys::{self, Ready};
+use crate::target::Address;
 
 /// Connections that are being made at the same time at the start: a server's accept queue may be short.
 const CONNECTING_AT_ONCE: usize = 4;
@@ -44,19 +46,34 @@ impl Engine<'_> {
         if self.connections.iter().any(|connection| connection.stood) {
             return Ok(());
         }
+        if let Some(message) = self.reason.take() {
+            return Err(LoadError::Handshake { address: self.shared.address.to_string(), message });
+        }
         // Ask once more in the simple way, for the system's words.
-        let patience = std::time::Duration::from_secs(1);
-        let source = match std::net::TcpStream::connect_timeout(&self.shared.address, patience) {
-            Err(error) => error,
-            Ok(_) => std::io::Error::from(std::io::ErrorKind::TimedOut),
+        let again = match &self.shared.address {
+            Address::Tcp(address) => {
+                std::net::TcpStream::connect_timeout(address, std::time::Duration::from_secs(1)).map(drop)
+            }
+            Address::Unix(path) => std::os::unix::net::UnixStream::connect(path).map(drop),
         };
+        let source = again.err().unwrap_or_else(|| std::io::Error::from(std::io::ErrorKind::TimedOut));
         Err(LoadError::Connect { address: self.shared.address.to_string(), source })
     }
 
-    /// Gives a request to a connection: sends it, or connects first.
+    /// Gives an iteration to a connection: sends its first request, or connects first.
+    #[inline]
     pub(super) fn assign(&mut self, at: usize, index: u64, due: u64) {
-        if self.connections[at].is_idle() {
-            let sent = if self.is_open() { sys::monotonic_ns() } else { due };
+        if let Some(script) = &self.script {
+            script.begin(&mut self.progress[at], self.iteration);
+        }
+        self.go(at, index, due);
+    }
+
+    /// Gives a request to a connection: sends it, or connects first.
+    #[inline]
+    pub(super) fn go(&mut self, at: usize, index: u64, due: u64) {
+        if self.connections[at].has_room() {
+            let sent = if self.is_timed() { sys::monotonic_ns() } else { due };
             self.send(at, index, due, sent);
         } else {
             self.connect(at, Some((index, due)));
@@ -64,13 +81,13 @@ impl Engine<'_> {
     }
 
     /// Starts to connect.
-    fn connect(&mut self, at: usize, request: Option<(u64, u64)>) {
+    pub(super) fn connect(&mut self, at: usize, request: Option<(u64, u64)>) {
         let since = sys::monotonic_ns();
         let connection = &mut self.connections[at];
-        connection.state = State::Connecting { since, request };
+        connection.state = State::Connecting { since, request, phase: Phase::Socket };
         self.active += 1;
         self.set_delicate(at, true);
-        let begun = sys::connect(self.shared.address, self.is_open())
+        let begun = sys::connect(&self.shared.address, self.is_stamped())
             .and_then(|socket| self.poller.add(&socket, at, true).map(|()| socket));
         match begun {
             Ok(socket) => self.connections[at].socket = Some(socket),
@@ -79,7 +96,7 @@ impl Engine<'_> {
     }
 
     /// Whether a connection must be attended to as soon as its socket is ready.
-    fn set_delicate(&mut self, at: usize, delicate: bool) {
+    pub(super) fn set_delicate(&mut self, at: usize, delicate: bool) {
         let connection = &mut self.connections[at];
         if connection.delicate != delicate {
             connection.delicate = delicate;
@@ -87,49 +104,43 @@ impl Engine<'_> {
         }
     }
 
-    /// Sends a request on a connection that stands.
+    /// Sends a request on a connection that stands and has room.
     #[inline]
     fn send(&mut self, at: usize, index: u64, due: u64, sent: u64) {
-        let connection = &mut self.connections[at];
-        let Some(socket) = &connection.socket else { return };
-        let (bytes, sampled) = self.template.render(index);
-        let request = Request { index, due, sent, sampled };
-        if !matches!(connection.state, State::Connecting { .. }) {
-            self.active += 1;
-        }
-        connection.state = State::Busy(request);
-        let result = sys::send(socket, bytes);
-        self.recorder.sent(&request);
-        match result {
-            Ok(taken) if taken == bytes.len() => self.count_sent(taken, sent),
-            Ok(taken) => self.send_later(at, index, taken),
-            Err(Errno::AGAIN | Errno::INTR) => self.send_later(at, index, 0),
-            Err(_) => self.fail(at, Failure::Reset),
+        match self.connections[at].protocol {
+            Protocol::Http1(_) => self.send_http1(at, index, due, sent),
+            Protocol::Http2(_) => self.send_http2(at, Request { index, due, sent, sampled: false }, 0),
         }
     }
 
     /// Counts bytes sent in the window.
     #[inline]
-    fn count_sent(&mut self, bytes: usize, at: u64) {
+    pub(super) fn count_sent(&mut self, bytes: usize, at: u64) {
         if self.span.in_window(at) {
             self.recorder.bytes_sent += bytes as u64;
         }
     }
 
-    /// Keeps the end of a request until the socket takes it.
-    #[cold]
-    fn send_later(&mut self, at: usize, index: u64, taken: usize) {
-        let (bytes, _) = self.template.render(index);
-        let connection = &mut self.connections[at];
-        connection.unsent.clear();
-        connection.unsent.extend_from_slice(&bytes[taken..]);
-        self.count_sent(taken, sys::monotonic_ns());
-        self.set_delicate(at, true);
-        self.watch_writing(at, true);
+    /// A request is taken on by a connection that has just become free.
+    #[inline]
+    pub(super) fn note_queued(&mut self, due: u64, free_since: u64) {
+        // Due before this connection was free, and no other was. (Due after, it waited for us, not for a connection.)
+        if due < free_since && self.cursor.is_some() {
+            self.recorder.queued(due);
+        }
+    }
+
+    /// Sees to it that what the socket did not take is sent as soon as it does.
+    #[inline]
+    pub(super) fn watch_rest(&mut self, at: usize) {
+        if !self.connections[at].unsent.is_empty() {
+            self.set_delicate(at, true);
+            self.watch_writing(at, true);
+        }
     }
 
     /// Watches for writability, or stops to.
-    fn watch_writing(&mut self, at: usize, writing: bool) {
+    pub(super) fn watch_writing(&mut self, at: usize, writing: bool) {
         let Some(socket) = &self.connections[at].socket else { return };
         if self.poller.set_writing(socket, at, writing).is_err() {
             self.fail(at, Failure::Reset);
@@ -143,142 +154,156 @@ impl Engine<'_> {
         if ready.writable && self.connections[at].delicate {
             self.attend_writing(at);
         }
-        if ready.readable && !matches!(self.connections[at].state, State::Connecting { .. } | State::Closed { .. }) {
+        let listens = match self.connections[at].state {
+            State::Open => true,
+            State::Connecting { phase, .. } => phase != Phase::Socket,
+            State::Closed { .. } => false,
+        };
+        if ready.readable && listens {
             self.receive(at);
         }
     }
 
-    /// A socket can be written to: its connection stands or has failed, or it takes more of a request.
+    /// A socket can be written to: its connection stands or has failed, or it takes more of what is unsent.
     #[cold]
     fn attend_writing(&mut self, at: usize) {
         let Some(socket) = &self.connections[at].socket else { return };
         match self.connections[at].state {
-            State::Connecting { request, .. } => {
+            State::Connecting { since, request, phase: Phase::Socket } => {
                 if sys::connected(socket).is_err() {
                     return self.fail(at, Failure::Connect);
                 }
                 self.watch_writing(at, false);
-                self.set_delicate(at, false);
-                let connection = &mut self.connections[at];
-                self.recorder.reconnects += u64::from(connection.stood);
-                connection.stood = true;
-                match request {
-                    Some((index, due)) => self.send(at, index, due, sys::monotonic_ns()),
-                    None => {
-                        connection.state = State::Idle;
-                        self.active -= 1;
-                        self.idle.push_back(at);
-                    }
+                if self.shared.tls.is_some() {
+                    self.connections[at].state = State::Connecting { since, request, phase: Phase::Tls };
+                    self.greet_tls(at);
+                } else {
+                    self.socket_stands(at, since, request, sys::monotonic_ns());
                 }
             }
-            State::Busy(_) if !self.connections[at].unsent.is_empty() => {
+            State::Open | State::Connecting { .. } if !self.connections[at].unsent.is_empty() => {
                 match sys::send(socket, &self.connections[at].unsent) {
                     Ok(taken) => {
                         self.connections[at].unsent.drain(..taken);
                         self.count_sent(taken, sys::monotonic_ns());
                         if self.connections[at].unsent.is_empty() {
-                            self.set_delicate(at, false);
                             self.watch_writing(at, false);
+                            self.set_delicate(at, self.connections[at].state != State::Open);
+                            self.settle_http2(at, sys::monotonic_ns());
                         }
                     }
                     Err(Errno::AGAIN | Errno::INTR) => {}
                     Err(_) => self.fail(at, Failure::Reset),
                 }
             }
-            State::Busy(_) | State::Idle | State::Closed { .. } => {}
+            State::Open | State::Connecting { .. } | State::Closed { .. } => {}
+        }
+    }
+
+    /// Bytes can be exchanged (with TLS: after its handshake): HTTP/2 has settings to exchange first.
+    #[cold]
+    pub(super) fn socket_stands(&mut self, at: usize, since: u64, request: Option<(u64, u64)>, now: u64) {
+        match self.connections[at].protocol {
+            Protocol::Http1(_) => self.stands(at),
+            Protocol::Http2(_) => {
+                self.connections[at].state = State::Connecting { since, request, phase: Phase::Settings };
+                self.greet_http2(at, now);
+            }
+        }
+    }
+
+    /// A connection has come to stand: it sends the request that it was made for.
+    #[cold]
+    pub(super) fn stands(&mut self, at: usize) {
+        self.set_delicate(at, false);
+        let connection = &mut self.connections[at];
+        let State::Connecting { request, .. } = connection.state else { return };
+        self.recorder.reconnects += u64::from(connection.stood);
+        connection.stood = true;
+        connection.state = State::Open;
+        self.active -= 1;
+        match (request, &connection.protocol) {
+            (Some((index, due)), _) => self.send(at, index, due, sys::monotonic_ns()),
+            (None, Protocol::Http1(_)) => self.idle.push_back(at),
+            (None, Protocol::Http2(_)) => {}
         }
     }
 
     /// Reads what has come.
     #[inline]
     fn receive(&mut self, at: usize) {
-        let Some(socket) = &self.connections[at].socket else { return };
-        let received = if self.is_open() {
-            sys::receive_stamped(socket, &mut self.buffer)
+        let stamped = self.is_stamped();
+        let connection = &self.connections[at];
+        let Some(socket) = &connection.socket else { return };
+        let secure = connection.secure.is_some();
+        let carried = match &connection.protocol {
+            Protocol::Http2(http2) if !secure => http2.put_carry(&mut self.buffer),
+            Protocol::Http1(_) | Protocol::Http2(_) => 0,
+        };
+        let free = if secure { &mut self.sealed[..] } else { &mut self.buffer[carried..] };
+        let received = if stamped {
+            sys::receive_stamped(socket, free)
         } else {
-            sys::receive(socket, &mut self.buffer).map(|taken| (taken, None))
+            sys::receive(socket, free).map(|taken| (taken, None))
         };
         match received {
-            Ok((0, _)) => self.ended(at),
-            Ok((taken, stamp)) => self.take_in(at, taken, stamp),
+            Ok((taken, stamp)) => {
+                let now = sys::monotonic_ns();
+                if self.span.in_window(now) {
+                    self.recorder.bytes_received += taken as u64;
+                }
+                match taken {
+                    0 => self.ended(at, now),
+                    _ if secure => self.open_tls(at, taken, stamp, now),
+                    _ => self.take_in(at, carried, taken, stamp, now),
+                }
+            }
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => self.fail(at, Failure::Reset),
         }
     }
 
-    /// Takes in the bytes at the start of the buffer.
+    /// Takes in `taken` bytes of the buffer, after `carried` bytes that were left of the last ones. They came at `now` or when
+    /// the kernel stamped them.
     #[inline]
-    fn take_in(&mut self, at: usize, taken: usize, stamp: Option<u64>) {
-        let now = sys::monotonic_ns();
-        if self.span.in_window(now) {
-            self.recorder.bytes_received += taken as u64;
-        }
-        let connection = &mut self.connections[at];
-        let State::Busy(request) = connection.state else {
-            // A server that talks unasked, or says why it closes (408): no request is hit.
-            return self.close(at, now);
-        };
-        let arrived = stamp.map_or(now, |stamp| self.bridge.to_monotonic(stamp, request.sent, now));
-        match connection.reader.push(&mut self.heads, &self.buffer[..taken]) {
-            Ok(Some(response)) => {
-                let (close, size) = (response.close, response.body.length());
-                let answer = judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived);
-                self.largest = self.largest.max(size);
-                self.complete(at, &request, &answer, close, now);
-            }
-            // The rest may not fit into the socket's buffer while we sleep.
-            Ok(None) => self.set_delicate(at, true),
-            Err(_) => self.fail(at, Failure::Protocol),
-        }
-    }
-
-    /// A request has its answer.
-    #[inline]
-    fn complete(&mut self, at: usize, request: &Request, answer: &Answer, close: bool, now: u64) {
-        self.recorder.answered(request, answer);
-        // A request that is still being sent when its answer comes cannot share the connection with the next one.
-        if close || !self.connections[at].unsent.is_empty() {
-            return self.close(at, now);
-        }
-        self.set_delicate(at, false);
-        let connection = &mut self.connections[at];
-        connection.reader.reset();
-        connection.state = State::Idle;
-        self.active -= 1;
-        match self.take_due(now) {
-            Some((index, due)) => {
-                // Due before this connection was free, and no other was. (Due after, it waited for us, not for a connection.)
-                if due < answer.arrived && self.is_open() {
-                    self.recorder.queued(due);
-                }
-                self.assign(at, index, due);
-            }
-            None => self.idle.push_back(at),
+    pub(super) fn take_in(&mut self, at: usize, carried: usize, taken: usize, stamp: Option<u64>, now: u64) {
+        match self.connections[at].protocol {
+            Protocol::Http1(_) => self.take_in_http1(at, taken, stamp, now),
+            Protocol::Http2(_) => self.take_in_http2(at, carried + taken, stamp, now),
         }
     }
 
     /// The server has ended the connection.
     #[cold]
-    fn ended(&mut self, at: usize) {
-        let now = sys::monotonic_ns();
-        let connection = &mut self.connections[at];
-        let State::Busy(request) = connection.state else { return self.close(at, now) };
-        match connection.reader.end() {
-            Some(response) => {
-                let answer = judge(&self.shared.check, &mut self.recorder.bodies, &response, now);
-                self.complete(at, &request, &answer, true, now);
-            }
-            None => self.fail(at, Failure::Reset),
+    pub(super) fn ended(&mut self, at: usize, now: u64) {
+        let connection = &self.connections[at];
+        if matches!(connection.state, State::Connecting { .. }) {
+            self.reason = Some("it closed the connection before it said anything".to_owned());
+            return self.fail(at, Failure::Connect);
+        }
+        match connection.protocol {
+            Protocol::Http1(_) => self.ended_http1(at, now),
+            Protocol::Http2(_) => self.ended_http2(at, now),
         }
     }
 
-    /// A connection is given up, and the request on it has failed.
+    /// A connection is given up, and the requests on it have failed.
     #[cold]
     pub(super) fn fail(&mut self, at: usize, failure: Failure) {
-        if let Some(due) = self.connections[at].outstanding_due() {
-            self.recorder.failed(due, failure);
+        let dues: Vec<u64> = self.connections[at].outstanding_dues().collect();
+        for &due in &dues {
+            self.abandon(at, due, failure);
         }
-        self.close(at, sys::monotonic_ns() + if failure == Failure::Connect { RETRY } else { 0 });
+        let connection = &self.connections[at];
+        let pause = match &connection.protocol {
+            _ if failure == Failure::Connect || matches!(connection.state, State::Connecting { .. }) => RETRY,
+            Protocol::Http1(_) => 0,
+            Protocol::Http2(http2) => http2.pause(),
+        };
+        self.close(at, sys::monotonic_ns() + pause);
+        if !dues.is_empty() {
+            self.go_on(at, None, sys::monotonic_ns());
+        }
     }
 
     /// Closes a connection; whatever was on it has been accounted for.
@@ -287,14 +312,21 @@ impl Engine<'_> {
         self.set_delicate(at, false);
         let connection = &mut self.connections[at];
         match connection.state {
-            State::Busy(_) | State::Connecting { .. } => self.active -= 1,
-            State::Idle => self.idle.retain(|&other| other != at),
+            State::Connecting { .. } => self.active -= 1,
+            State::Open => {
+                self.active -= connection.in_flight();
+                self.idle.retain(|&other| other != at);
+            }
             State::Closed { .. } => return,
         }
         // Closing the socket takes it out of the epoll set.
         drop::<Option<OwnedFd>>(connection.socket.take());
+        connection.secure = None;
         connection.state = State::Closed { not_before };
-        connection.reader.reset();
+        match &mut connection.protocol {
+            Protocol::Http1(http1) => http1.reset(),
+            Protocol::Http2(http2) => **http2 = Http2::new(self.shared.streams, &self.shared.method),
+        }
         connection.unsent.clear();
         self.closed.push_back(at);
     }
@@ -302,7 +334,7 @@ impl Engine<'_> {
 
 /// What an answer is worth.
 #[inline]
-fn judge(
+pub(super) fn judge(
     check: &crate::plan::Check,
     bodies: &mut crate::bodies::Bodies,
     response: &Response<'_>,

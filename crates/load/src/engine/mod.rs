@@ -6,27 +6,38 @@
 //! latency. It does wait for responses when requests queue for a connection, when the next request is far off, or when
 //! responses are too large to be left in the socket.
 
+mod agenda;
 mod connection;
 mod exchange;
+mod http1;
+mod http2;
 mod tick;
+mod tls;
 
 use std::collections::VecDeque;
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Sender;
 
 use crate::error::LoadError;
+use crate::h2::frame;
+use crate::h2::request::Encoded;
 use crate::http1::head::HeadReader;
 use crate::http1::request::Template;
-use crate::pace::{Schedule, Span};
-use crate::plan::Check;
-use crate::record::{Recorder, SecondPart};
+use crate::pace::{Cursor, Profile, Schedule, Span};
+use crate::plan::{self, Check};
+use crate::record::{Recorder, Request, SecondPart};
+use crate::script::{Progress, Script};
 use crate::sys::{self, ClockBridge, Poller};
-use connection::Connection;
+use crate::target::Address;
+use crate::tls::Tls;
+use agenda::{Agenda, Users};
+use connection::{Connection, Protocol};
+use http1::Http1;
+use http2::Http2;
 
-/// Bytes that one read takes at most.
-const BUFFER: usize = 64 << 10;
+/// Bytes that one read takes at most, with the beginning of a frame that was left of the last one.
+const BUFFER: usize = (64 << 10) + frame::HEAD + frame::MOST_PAYLOAD;
 /// Responses larger than this are read as they come: the socket's buffer may not hold them.
 const LARGE_RESPONSE: u64 = 32 << 10;
 /// A sleep that ignores responses lasts at most this long, nanoseconds.
@@ -39,22 +50,40 @@ const RETRY: u64 = 10_000_000;
 /// What all threads of a load share, read-only but for the atomics.
 pub(crate) struct Shared<'a> {
     /// Where to connect.
-    pub(crate) address: SocketAddr,
+    pub(crate) address: Address,
+    /// With TLS.
+    pub(crate) tls: Option<Tls>,
+    /// What to speak.
+    pub(crate) protocol: plan::Protocol,
     /// What a good answer looks like.
     pub(crate) check: Check,
     /// Method, for the framing of responses.
     pub(crate) method: String,
+    /// HTTP/2: the request; `None`: HTTP/1.1.
+    pub(crate) http2: Option<Encoded>,
+    /// Whether requests are gRPC calls.
+    pub(crate) grpc: bool,
+    /// HTTP/2: requests at once per connection.
+    pub(crate) streams: usize,
     /// Patience with one request, nanoseconds.
     pub(crate) timeout: u64,
-    /// Open loop: when requests are due. `None`: closed loop.
+    /// Open loop: when iterations are due. `None`: closed loop.
     pub(crate) schedule: Option<Schedule>,
+    /// Closed loop of users: how many there are, how long each pauses (nanoseconds), and their turns.
+    pub(crate) users: Option<(Profile, u64, Option<Schedule>)>,
+    /// Closed loops: iterations at most, this process's part.
+    pub(crate) limit: u64,
+    /// This process's part of the load: number from 0, and how many there are.
+    pub(crate) shard: (u64, u64),
     /// Least nanoseconds between two wake-ups.
     pub(crate) slot: u64,
     /// Set from outside to end the load early.
     pub(crate) stop: &'a AtomicBool,
     /// End of the window; lowered by the first thread that sees the stop flag.
     pub(crate) end: AtomicU64,
-    /// Closed loop: number of the next request.
+    /// Closed loop: number of the next iteration.
+    pub(crate) iterations: AtomicU64,
+    /// Sequences: number of the next request.
     pub(crate) counter: AtomicU64,
 }
 
@@ -73,23 +102,43 @@ pub(crate) struct Engine<'a> {
     shared: &'a Shared<'a>,
     messages: Sender<Message>,
     template: Template,
-    heads: HeadReader,
+    /// Several requests, or ones with values: takes the template's place.
+    script: Option<Script>,
+    /// Where the iteration on each connection stands; empty without a script.
+    progress: Vec<Progress>,
+    /// Iteration that was taken last.
+    iteration: u64,
+    /// The answer at hand is not yet what the step waits for.
+    again: bool,
+    /// Readers of heads, one for each of the script's steps.
+    heads: Vec<HeadReader>,
     poller: Poller,
     connections: Vec<Connection>,
-    /// Connections free for a request, longest free first. Some may have been closed since.
+    /// Connections with room for a request, longest free first. Some may have been closed since.
     idle: VecDeque<usize>,
     /// Connections that do not stand.
     closed: VecDeque<usize>,
-    /// Connections that are connecting or wait for an answer.
+    /// HTTP/2: connections that have something to send.
+    dirty: Vec<usize>,
+    /// HTTP/2: requests that a server has not processed, with how often that has happened to them; they are sent again.
+    returned: VecDeque<(Request, u8)>,
+    /// Why the last handshake failed.
+    reason: Option<String>,
+    /// Connections that are being made, and requests that wait for an answer.
     active: usize,
-    /// Of these, the ones in the middle of connecting, sending or receiving: they must not be left alone.
+    /// Connections in the middle of connecting, sending or receiving: they must not be left alone.
     delicate: usize,
-    /// Open loop: index of the next request, and how far apart this thread's are.
-    next_index: u64,
-    stride: u64,
+    /// Open loop: this thread's part of the schedule.
+    cursor: Option<Cursor>,
+    /// Closed loop of users: this thread's.
+    users: Option<Users>,
+    /// What single connections are to do later.
+    agenda: Agenda,
     /// Size of the largest response so far.
     largest: u64,
     buffer: Box<[u8]>,
+    /// With TLS: what has been read and not been opened.
+    sealed: Box<[u8]>,
     bridge: ClockBridge,
     /// Open loop: keeps receive stamps on.
     _stamping: Option<OwnedFd>,
@@ -114,29 +163,59 @@ impl<'a> Engine<'a> {
     pub(crate) fn new(
         shared: &'a Shared<'a>,
         template: Template,
+        script: Option<Script>,
         (number, threads): (u64, u64),
         connections: usize,
         messages: Sender<Message>,
     ) -> Result<Self, LoadError> {
         let span = Span { start: 0, window_start: 0, window_end: 0 };
+        let (shard, shards) = shared.shard;
+        let (first, stride) = (number * shards + shard, threads * shards);
+        let users = shared.users.as_ref().map(|(profile, think, turns)| Users {
+            profile: profile.clone(),
+            think: *think,
+            first,
+            stride,
+            turns: turns.clone().map(|turns| Cursor::new(turns, first, stride)),
+        });
+        let timed = shared.schedule.is_some() || users.is_some();
+        let protocol = || match shared.http2 {
+            None => Protocol::Http1(Http1::new()),
+            Some(_) => Protocol::Http2(Box::new(Http2::new(shared.streams, &shared.method))),
+        };
         Ok(Self {
-            heads: HeadReader::new(&shared.method),
+            heads: match &script {
+                Some(script) => script.steps().iter().map(|step| HeadReader::new(&step.method)).collect(),
+                None => vec![HeadReader::new(&shared.method)],
+            },
+            progress: vec![Progress::default(); if script.is_some() { connections } else { 0 }],
+            iteration: 0,
+            again: false,
+            cursor: shared.schedule.clone().map(|schedule| Cursor::new(schedule, first, stride)),
+            users,
+            agenda: Agenda::default(),
             poller: Poller::new(connections).map_err(LoadError::system("make an epoll instance"))?,
-            connections: (0..connections).map(|_| Connection::new()).collect(),
+            connections: (0..connections).map(|_| Connection::new(protocol())).collect(),
             idle: VecDeque::with_capacity(connections + 1),
             closed: (0..connections).collect(),
+            dirty: Vec::new(),
+            returned: VecDeque::new(),
+            reason: None,
             active: 0,
             delicate: 0,
-            next_index: number,
-            stride: threads,
             largest: 0,
             buffer: vec![0; BUFFER].into_boxed_slice(),
+            sealed: vec![0; if shared.tls.is_some() { BUFFER } else { 0 }].into_boxed_slice(),
             bridge: ClockBridge::measure(),
-            _stamping: match shared.schedule {
-                Some(_) => Some(sys::keep_stamping().map_err(LoadError::system("switch receive timestamps on"))?),
-                None => None,
+            _stamping: if timed && matches!(shared.address, Address::Tcp(_)) {
+                Some(sys::keep_stamping().map_err(LoadError::system("switch receive timestamps on"))?)
+            } else {
+                None
             },
-            recorder: Recorder::new(span)?,
+            recorder: match &script {
+                Some(script) => Recorder::new(span)?.with_names(script.steps().len(), script.tests().len())?,
+                None => Recorder::new(span)?,
+            },
             span,
             next_tick: 0,
             wake_at: 0,
@@ -149,6 +228,7 @@ impl<'a> Engine<'a> {
             shared,
             messages,
             template,
+            script,
         })
     }
 
@@ -171,43 +251,93 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Whether the load is open.
-    fn is_open(&self) -> bool {
-        self.shared.schedule.is_some()
+    /// Whether requests are due at instants of their own, so that arrivals are stamped and sleeping is worth it.
+    fn is_timed(&self) -> bool {
+        self.cursor.is_some() || self.users.is_some()
     }
 
-    /// The instant at which the next request is due: in a closed loop, now. `None`: there are no more.
+    /// Whether the kernel stamps what comes: it does so for TCP, and only a timed load needs it.
+    fn is_stamped(&self) -> bool {
+        self.is_timed() && matches!(self.shared.address, Address::Tcp(_))
+    }
+
+    /// The instant at which the next iteration is due: in a closed loop of connections, now. `None`: there are no more, or
+    /// they are on the agenda.
     #[inline]
     fn next_due(&self, now: u64) -> Option<u64> {
-        let due = match &self.shared.schedule {
-            Some(schedule) => self.span.start + schedule.due_ns(self.next_index)?,
+        let due = match &self.cursor {
+            Some(cursor) => self.span.start + cursor.due_ns()?,
+            None if self.users.is_some() || self.is_used_up() => return None,
             None => now,
         };
         (due < self.span.window_end).then_some(due)
     }
 
-    /// Takes the next request on, if it is due: its index and due time.
+    /// Whether the plan has a number of iterations and all of them are taken.
+    fn is_used_up(&self) -> bool {
+        match &self.cursor {
+            Some(cursor) => cursor.is_used_up(),
+            None => self.shared.limit < u64::MAX && self.shared.iterations.load(Ordering::Relaxed) >= self.shared.limit,
+        }
+    }
+
+    /// Takes the next iteration on, if it is due: index of its first request, and its due time.
     #[inline]
     fn take_due(&mut self, now: u64) -> Option<(u64, u64)> {
         let due = self.next_due(now).filter(|&due| due <= now)?;
-        let index = if self.is_open() {
-            self.next_index += self.stride;
-            self.next_index - self.stride
-        } else {
-            self.shared.counter.fetch_add(1, Ordering::Relaxed)
-        };
-        self.recorder.taken(index, due);
-        Some((index, due))
+        Some((self.claim_iteration(due)?, due))
     }
 
-    /// Hands requests that are due to free connections.
+    /// Takes on an iteration that is due at this instant: index of its first request. `None`: there are no more.
+    #[inline]
+    fn claim_iteration(&mut self, due: u64) -> Option<u64> {
+        self.iteration = match &mut self.cursor {
+            Some(cursor) => cursor.take(),
+            None => {
+                let number = self.shared.iterations.fetch_add(1, Ordering::Relaxed);
+                if number >= self.shared.limit {
+                    return None;
+                }
+                number * self.shared.shard.1 + self.shared.shard.0
+            }
+        };
+        let several = self.script.as_ref().is_some_and(Script::is_sequence);
+        let index = if several { self.claim_index() } else { self.iteration };
+        self.recorder.taken(index, due);
+        Some(index)
+    }
+
+    /// Index of the next request, where iterations have several.
+    fn claim_index(&self) -> u64 {
+        self.shared.counter.fetch_add(1, Ordering::Relaxed) * self.shared.shard.1 + self.shared.shard.0
+    }
+
+    /// Hands requests that are due to connections with room.
     fn dispatch(&mut self, now: u64) {
+        self.dispatch_agenda(now);
+        self.send_again(now);
         while self.next_due(now).is_some_and(|due| due <= now) {
-            let Some(at) = self.take_free(now) else { return };
+            let Some(at) = self.take_free(now) else { break };
             // The instant meant, not the one reached: oversleeping must not add up.
             self.last_wake = self.wake_at.min(now);
-            if let Some((index, due)) = self.take_due(now) {
-                self.assign(at, index, due);
+            match self.take_due(now) {
+                Some((index, due)) => self.assign(at, index, due),
+                None if self.connections[at].has_room() => self.idle.push_front(at),
+                None => self.closed.push_front(at),
+            }
+        }
+        self.flush(now);
+    }
+
+    /// Hands requests that have come back to connections with room.
+    fn send_again(&mut self, now: u64) {
+        while !self.returned.is_empty() {
+            let Some(at) = self.take_free(now) else { return };
+            if !self.connections[at].has_room() {
+                self.connect(at, None);
+            } else if let Some((request, tries)) = self.returned.pop_front() {
+                self.recorder.resent += 1;
+                self.send_http2(at, request, tries);
             }
         }
     }
@@ -215,7 +345,10 @@ impl<'a> Engine<'a> {
     /// A connection for a request: one that stands, or else one that may be tried (again).
     fn take_free(&mut self, now: u64) -> Option<usize> {
         while let Some(at) = self.idle.pop_front() {
-            if self.connections[at].is_idle() {
+            if let Protocol::Http2(http2) = &mut self.connections[at].protocol {
+                http2.listed = false;
+            }
+            if self.connections[at].has_room() {
                 return Some(at);
             }
         }
@@ -225,17 +358,24 @@ impl<'a> Engine<'a> {
 
     /// Waits for the next thing to do; returns how many sockets are ready.
     fn rest(&mut self, now: u64) -> std::io::Result<usize> {
-        if !self.is_open() {
+        let later = self.agenda.next_at().unwrap_or(u64::MAX);
+        if !self.is_timed() {
             let pending = self.closed.iter().any(|&at| self.connections[at].may_connect(now + TICK));
+            if later < now + TICK {
+                return self.poller.wait(later.saturating_sub(now).max(1));
+            }
             return self.poller.wait_ms(if pending { 1 } else { TICK / 1_000_000 });
         }
         let due = self.next_due(now).unwrap_or(u64::MAX);
-        let backlog = due <= now;
+        let backlog = due <= now || !self.returned.is_empty();
         let wake = if backlog { now + self.retry_in(now) } else { due.max(self.last_wake + self.shared.slot) };
-        let wake = wake.min(self.next_tick).max(now);
+        let wake = wake.min(later).min(self.next_tick).max(now);
         self.wake_at = wake;
         let blind = !backlog
+            && (self.active == 0 || self.is_stamped())
             && self.delicate == 0
+            && self.users.is_none()
+            && self.script.as_ref().is_none_or(|script| !script.is_sequence())
             && self.largest <= LARGE_RESPONSE
             && (self.active == 0 || wake - now <= LONGEST_BLIND_SLEEP);
         if !blind {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::connection::State;
+use super::connection::{Connection, Protocol, State};
 use super::{Engine, Message, TICK};
 use crate::error::LoadError;
 use crate::pace::{SECOND, Span};
@@ -19,6 +19,7 @@ impl Engine<'_> {
         self.recorder.span = span;
         self.next_tick = span.start;
         self.give_up = span.window_end + self.shared.timeout + TICK;
+        self.begin_users();
     }
 
     /// The work of a tick. `false`: the load is over.
@@ -33,8 +34,18 @@ impl Engine<'_> {
         }
         self.recorder.open_second_of(now.min(self.span.window_end.saturating_sub(1)))?;
         self.time_out(now);
+        self.time_out_returned(now);
         self.tell_seconds(now)?;
-        if self.next_due(now).is_none() && self.active == 0 && now >= self.span.window_end {
+        if self.span.in_window(now) {
+            self.recorder.in_flight.0 += self.active as u64;
+            self.recorder.in_flight.1 += 1;
+        }
+        let quiet = self.next_due(now).is_none()
+            && self.active == 0
+            && self.returned.is_empty()
+            && !self.agenda.has_before(self.span.window_end);
+        if quiet && (now >= self.span.window_end || self.is_used_up()) {
+            self.recorder.used_up = now < self.span.window_end;
             return Ok(false);
         }
         if now >= self.give_up {
@@ -71,18 +82,39 @@ impl Engine<'_> {
     /// Fails requests whose answer is overdue.
     fn time_out(&mut self, now: u64) {
         for at in 0..self.connections.len() {
+            let overdue = |since: u64| now.saturating_sub(since) > self.shared.timeout;
             let connection = &self.connections[at];
-            if connection.waiting_since().is_some_and(|since| now.saturating_sub(since) > self.shared.timeout) {
-                let connecting = matches!(connection.state, State::Connecting { .. });
-                self.fail(at, if connecting { Failure::Connect } else { Failure::Timeout });
+            match (&connection.protocol, connection.state) {
+                (_, State::Connecting { since, .. }) if overdue(since) => self.fail(at, Failure::Connect),
+                (Protocol::Http1(http1), State::Open) => {
+                    if http1.outstanding().any(|request| overdue(request.sent)) {
+                        self.fail(at, Failure::Timeout);
+                    }
+                }
+                (Protocol::Http2(_), State::Open) => self.time_out_http2(at, now),
+                (_, State::Connecting { .. } | State::Closed { .. }) => {}
             }
         }
+    }
+
+    /// Fails requests that have come back and have been waiting too long to be sent again.
+    fn time_out_returned(&mut self, now: u64) {
+        let timeout = self.shared.timeout;
+        self.returned.retain(|(request, _)| {
+            let waits = now.saturating_sub(request.sent) <= timeout;
+            if !waits {
+                self.recorder.failed(request.due, Failure::Timeout);
+            }
+            waits
+        });
     }
 
     /// Due time of the oldest request that is not accounted for.
     fn oldest_outstanding(&self, now: u64) -> u64 {
         let queued = self.next_due(now).unwrap_or(u64::MAX);
-        self.connections.iter().filter_map(|connection| connection.outstanding_due()).fold(queued, u64::min)
+        let waiting = self.agenda.dues().fold(queued, u64::min);
+        let waiting = self.returned.iter().map(|(request, _)| request.due).fold(waiting, u64::min);
+        self.connections.iter().flat_map(Connection::outstanding_dues).fold(waiting, u64::min)
     }
 
     /// Tells which seconds have passed, and which can no longer change.
@@ -105,16 +137,22 @@ impl Engine<'_> {
     /// Accounts for everything that has no answer at the end.
     fn give_up_waiting(&mut self) {
         for at in 0..self.connections.len() {
-            if let Some(due) = self.connections[at].outstanding_due() {
+            for due in self.connections[at].outstanding_dues() {
                 self.recorder.unanswered(due);
-                if self.interrupted {
-                    self.close(at, 0);
-                } else {
-                    self.fail(at, Failure::Timeout);
-                }
+            }
+            if self.interrupted {
+                self.close(at, 0);
+            } else {
+                self.fail(at, Failure::Timeout);
             }
         }
-        while let Some((_, due)) = self.take_due(u64::MAX - 1) {
+        for (request, _) in std::mem::take(&mut self.returned) {
+            self.recorder.unanswered(request.due);
+            if !self.interrupted {
+                self.recorder.failed(request.due, Failure::Timeout);
+            }
+        }
+        while let Some(due) = self.take_due(u64::MAX - 1).map(|(_, due)| due).or_else(|| self.give_up_agenda()) {
             self.recorder.unanswered(due);
             if !self.interrupted {
                 self.recorder.failed(due, Failure::Unsent);

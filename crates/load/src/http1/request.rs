@@ -72,6 +72,18 @@ impl Template {
         Ok(Self { bytes: text.into_bytes(), trace })
     }
 
+    /// Its head up to, but not with, the trace header and the final empty line.
+    pub(crate) fn head_without_trace(&self) -> &[u8] {
+        let name = self.trace.as_ref().map_or(0, |(trace, _)| trace.header.name().len() + 2);
+        match &self.trace {
+            Some((_, place)) => &self.bytes[..place.start - name],
+            None => {
+                let end = self.bytes.windows(4).position(|four| four == b"\r\n\r\n");
+                &self.bytes[..end.map_or(self.bytes.len(), |end| end + 2)]
+            }
+        }
+    }
+
     /// The request with this index, and whether it carries the sampled flag. The bytes are good until the next call.
     #[inline]
     pub(crate) fn render(&mut self, index: u64) -> (&[u8], bool) {

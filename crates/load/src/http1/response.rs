@@ -4,6 +4,7 @@ use super::Malformed;
 use super::chunked::Chunked;
 use super::head::{Framing, Head, HeadReader, MOST_HEAD};
 use crate::bodies::BodyHash;
+use crate::script::MOST_BODY as MOST_KEPT;
 
 /// Interim (1xx) responses that are skipped before a request counts as failed.
 const MOST_INTERIM: u32 = 100;
@@ -15,6 +16,8 @@ pub(crate) struct Response<'a> {
     pub(crate) status: u16,
     /// Whether the server closes the connection.
     pub(crate) close: bool,
+    /// The head, if the response came in one piece.
+    pub(crate) head: &'a [u8],
     /// The body.
     pub(crate) body: Body<'a>,
 }
@@ -63,12 +66,36 @@ pub(crate) struct ResponseReader {
     hash: BodyHash,
     /// Interim responses so far.
     interim: u32,
+    /// Whether head and body are kept when they come in pieces.
+    keeps: bool,
+    /// Head and (the beginning of the) body that were kept.
+    kept: (Vec<u8>, Vec<u8>),
 }
 
 impl ResponseReader {
     /// Before a response.
     pub(crate) fn new() -> Self {
-        Self { state: State::Head, partial: Vec::new(), head: None, hash: BodyHash::default(), interim: 0 }
+        Self {
+            state: State::Head,
+            partial: Vec::new(),
+            head: None,
+            hash: BodyHash::default(),
+            interim: 0,
+            keeps: false,
+            kept: Default::default(),
+        }
+    }
+
+    /// Says whether the next responses are kept for [`ResponseReader::kept`], up to [`MOST_KEPT`] bytes of body.
+    pub(crate) fn keep(&mut self, keeps: bool) {
+        self.keeps = keeps;
+        self.kept.0.clear();
+        self.kept.1.clear();
+    }
+
+    /// Head and body of the last response, if it came in pieces and was to be kept.
+    pub(crate) fn kept(&self) -> (&[u8], &[u8]) {
+        (&self.kept.0, &self.kept.1)
     }
 
     /// Back to before a response.
@@ -104,7 +131,8 @@ impl ResponseReader {
                 Framing::Chunked | Framing::UntilClose => false,
             };
             if whole {
-                return Ok(Some(Response { status: head.status, close: head.close, body: Body::Whole(rest) }));
+                let (status, close) = (head.status, head.close);
+                return Ok(Some(Response { status, close, head: &input[..used], body: Body::Whole(rest) }));
             }
         }
         self.push_pieces(heads, input)
@@ -120,17 +148,25 @@ impl ResponseReader {
             let Some(used) = self.read_head(heads, input)? else { return Ok(None) };
             input = &input[used..];
         }
+        let (keeps, kept, hash) = (self.keeps, &mut self.kept.1, &mut self.hash);
+        let mut take_in = |data: &[u8]| {
+            hash.update(data);
+            if keeps {
+                let room = MOST_KEPT - kept.len().min(MOST_KEPT);
+                kept.extend_from_slice(&data[..data.len().min(room)]);
+            }
+        };
         let (used, done) = match &mut self.state {
             State::Head => (0, true),
             State::Length(left) => {
                 let take = usize::try_from(*left).unwrap_or(usize::MAX).min(input.len());
-                self.hash.update(&input[..take]);
+                take_in(&input[..take]);
                 *left -= take as u64;
                 (take, *left == 0)
             }
-            State::Chunked(chunked) => chunked.push(input, |data| self.hash.update(data))?,
+            State::Chunked(chunked) => chunked.push(input, take_in)?,
             State::UntilClose => {
-                self.hash.update(input);
+                take_in(input);
                 (input.len(), false)
             }
         };
@@ -146,7 +182,13 @@ impl ResponseReader {
         let before = self.partial.len();
         let (head, used) = if before == 0 {
             match heads.read(input, 0)? {
-                Some(found) => found,
+                Some(found) => {
+                    if self.keeps {
+                        self.kept.0.clear();
+                        self.kept.0.extend_from_slice(&input[..found.1]);
+                    }
+                    found
+                }
                 None => {
                     self.partial.extend_from_slice(input);
                     return Ok(None);
@@ -157,7 +199,13 @@ impl ResponseReader {
             let room = (MOST_HEAD + 1).saturating_sub(before).min(input.len());
             self.partial.extend_from_slice(&input[..room]);
             match heads.read(&self.partial, before)? {
-                Some((head, length)) => (head, length - before),
+                Some((head, length)) => {
+                    if self.keeps {
+                        self.kept.0.clear();
+                        self.kept.0.extend_from_slice(&self.partial[..length]);
+                    }
+                    (head, length - before)
+                }
                 None => return Ok(None),
             }
         };
@@ -183,7 +231,8 @@ impl ResponseReader {
     /// The response that has become complete.
     fn take(&mut self) -> Option<Response<'static>> {
         let head = self.head?;
-        let response = Response { status: head.status, close: head.close, body: Body::Pieces(self.hash) };
+        let (status, close) = (head.status, head.close);
+        let response = Response { status, close, head: &[], body: Body::Pieces(self.hash) };
         self.reset();
         Some(response)
     }

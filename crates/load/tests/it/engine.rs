@@ -14,7 +14,7 @@ use unladen_load::plan::{Check, Pacing, Plan, Trace, TraceHeader};
 use unladen_load::trace::index_of;
 
 /// A short plan at a constant rate: no warm-up, a window of half a second.
-fn open(server: &Server, rate: f64, connections: u32) -> Plan {
+pub(crate) fn open(server: &Server, rate: f64, connections: u32) -> Plan {
     Plan {
         pacing: Pacing::Constant { rate },
         connections,
@@ -26,11 +26,11 @@ fn open(server: &Server, rate: f64, connections: u32) -> Plan {
 }
 
 /// A short plan in a closed loop.
-fn closed(server: &Server, connections: u32) -> Plan {
+pub(crate) fn closed(server: &Server, connections: u32) -> Plan {
     Plan { pacing: Pacing::Closed, ..open(server, 1.0, connections) }
 }
 
-fn run(plan: &Plan) -> Outcome {
+pub(crate) fn run(plan: &Plan) -> Outcome {
     let outcome =
         unladen_load::run(plan, &mut |_| {}, &AtomicBool::new(false)).expect("the server listens, so the load runs");
     // Holds for every load, whatever the server does.
@@ -48,7 +48,7 @@ fn run(plan: &Plan) -> Outcome {
 }
 
 /// Runs the cases side by side: they mostly wait.
-fn at_once<T: Send, const N: usize>(cases: [T; N], check: impl Fn(T) + Sync) {
+pub(crate) fn at_once<T: Send, const N: usize>(cases: [T; N], check: impl Fn(T) + Sync) {
     let check = &check;
     std::thread::scope(|scope| {
         for case in cases {

@@ -2,4 +2,10 @@
 
 mod child;
 mod engine;
+mod grpc;
+mod h2;
+mod h2_server;
+mod pacing;
+mod scripts;
 mod server;
+mod tls;

@@ -28,6 +28,8 @@ pub(crate) enum Behaviour {
     CloseAfter(u64),
     /// Closes after every so many requests, without a word.
     CloseSilentlyAfter(u64),
+    /// Sends what a function makes of the request's head and of its number on the connection, from 1.
+    By(fn(&str, u64) -> String),
 }
 
 /// A good reply of 5 bytes.
@@ -117,9 +119,7 @@ impl State {
         stream.set_read_timeout(Some(Duration::from_millis(100)))?;
         let mut held = Vec::new();
         for number in 1.. {
-            if !self.read_request(&mut stream, &mut held)? {
-                return Ok(());
-            }
+            let Some(head) = self.read_request(&mut stream, &mut held)? else { return Ok(()) };
             let last = match self.behaviour {
                 Behaviour::Reply(text) => {
                     stream.write_all(text.as_bytes())?;
@@ -160,6 +160,10 @@ impl State {
                     stream.write_all(if last { GOOD_LAST } else { GOOD }.as_bytes())?;
                     last
                 }
+                Behaviour::By(answer) => {
+                    stream.write_all(answer(&head, number).as_bytes())?;
+                    false
+                }
                 Behaviour::CloseSilentlyAfter(most) => {
                     stream.write_all(GOOD.as_bytes())?;
                     number == most
@@ -172,8 +176,8 @@ impl State {
         Ok(())
     }
 
-    /// Reads a request with its body. `false`: the client has gone, or the server stops.
-    fn read_request(&self, stream: &mut TcpStream, held: &mut Vec<u8>) -> std::io::Result<bool> {
+    /// Reads a request with its body: its head. `None`: the client has gone, or the server stops.
+    fn read_request(&self, stream: &mut TcpStream, held: &mut Vec<u8>) -> std::io::Result<Option<String>> {
         let mut buffer = [0; 4096];
         loop {
             if let Some(end) = held.windows(4).position(|four| four == b"\r\n\r\n") {
@@ -185,16 +189,16 @@ impl State {
                 if held.len() >= end + 4 + length {
                     held.drain(..end + 4 + length);
                     self.requests.fetch_add(1, Ordering::Relaxed);
-                    self.heads.lock().expect("no thread panics with it").push(head);
-                    return Ok(true);
+                    self.heads.lock().expect("no thread panics with it").push(head.clone());
+                    return Ok(Some(head));
                 }
             }
             match stream.read(&mut buffer) {
-                Ok(0) => return Ok(false),
+                Ok(0) => return Ok(None),
                 Ok(taken) => held.extend_from_slice(&buffer[..taken]),
                 Err(error) if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {
                     if self.stop.load(Ordering::Relaxed) {
-                        return Ok(false);
+                        return Ok(None);
                     }
                 }
                 Err(error) => return Err(error),

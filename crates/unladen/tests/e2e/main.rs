@@ -4,6 +4,7 @@
 
 mod failures;
 mod harness;
+mod identical;
 mod interrupted;
 mod real_services;
 mod truth;

@@ -29,23 +29,23 @@ fn known_cost_comes_back() {
     let _turn = measuring();
     let scratch = Scratch::with(&demo_study(
         "known-cost",
-        "  heavy:\n    services: {consumer: {args: [--burn-us, '100', --hold-mib, '50']}}\n  same: {}\n",
+        "  burn:\n    services: {consumer: {args: [--burn-us, '100']}}\n  hold:\n    services: {consumer: {args: [--hold-mib, '50']}}\n  same: {}\n",
     ));
-    let said = scratch.run(&["--rounds", "12"]).ends_with(0);
+    let said = scratch.run(&["--rounds", "12", "--set", "placebo=false"]).ends_with(0);
     println!("{}", said.out);
     let findings = scratch.findings();
-    assert_eq!(findings.rounds, 12);
-    assert_eq!(findings.void, None);
+    // A round may have lost a run to a disturbance of the machine.
+    assert!(findings.rounds >= 11, "{} rounds", findings.rounds);
 
-    for (metric, truth) in [("cpu_per_request", BURN_US), ("rss", HOLD_MIB)] {
-        let heavy = finding(&findings, "heavy", metric);
-        let (low, high) = range(heavy);
+    for (variant, metric, truth) in [("burn", "cpu_per_request", BURN_US), ("hold", "rss", HOLD_BYTES)] {
+        let found = finding(&findings, variant, metric);
+        let (low, high) = range(found);
         println!(
             "{metric}: {truth} was put in, found {:?} [{:?}, {:?}], range of the rounds {low} to {high}",
-            heavy.difference, heavy.difference_low, heavy.difference_high
+            found.difference, found.difference_low, found.difference_high
         );
         assert!(low <= truth && truth <= high, "{metric}: {truth} is outside of {low} to {high}");
-        assert_eq!(heavy.verdict, "costs", "{metric}");
+        assert_eq!(found.verdict, "costs", "{metric}");
     }
     // "costs" where nothing was put in happens in 2.5 % of the findings by construction; a range that excludes zero
     // happens in less than 1 of 2,000.

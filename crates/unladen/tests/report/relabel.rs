@@ -42,3 +42,25 @@ fn a_single_variant_cannot_be_re_labelled() {
     let error = false_alarms(&folder, &["baseline"], Draw { studies: 1, rounds: 12, seed: 1 }).expect_err("needs two");
     assert!(matches!(error, JudgeError::NothingToRelabel { .. }), "{error}");
 }
+
+/// Real runs: 24 rounds of five identical variants on a shared two-core machine on which others were compiling. Given the
+/// runs, exchanging the labels by lot makes the test exact, whatever their noise. The draw is seeded, so this cannot fail by
+/// chance; `make aa` measures anew.
+#[test]
+fn stored_runs_of_identical_variants_raise_few_false_alarms() {
+    let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stored/identical");
+    let folder = read(std::path::Path::new(stored)).expect("a stored run folder");
+    let arms = ["baseline", "placebo", "a", "b", "c"];
+    let alarms = false_alarms(&folder, &arms, Draw { studies: 200, rounds: 12, seed: 3 }).expect("rounds are stored");
+    for (metric, alarms) in &alarms {
+        println!("{metric:<32} {:>5.1} % of {}", alarms.share() * 100.0, alarms.comparisons);
+    }
+    for metric in ["cpu_per_request", "rss", "rss_peak", "latency_p50", "latency_p75", "latency_mean", "start_up"] {
+        let share = alarms[metric].share();
+        assert!((0.02..=0.08).contains(&share), "{metric}: {share}");
+    }
+    // Counts and shares that are mostly equal have ties, with which the interval is conservative.
+    for (metric, alarms) in &alarms {
+        assert!(alarms.share() <= 0.08, "{metric}: {}", alarms.share());
+    }
+}

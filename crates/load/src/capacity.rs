@@ -1,0 +1,123 @@
+//! The highest rate that a service bears: bisection on top of [`crate::run`], with confirmation. Pure: trials are a function.
+//!
+//! One trial can mislead either way, so the answer is a rate that held twice below a rate that failed. A rate that failed
+//! once is tried again before it counts as failed.
+
+/// What is searched for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Search {
+    /// Rate to begin with, requests per second; the first trial.
+    pub from: f64,
+    /// Rate that is never exceeded.
+    pub most: f64,
+    /// When to stop: the rates that hold and that fail are no farther apart than this share of the one that holds.
+    pub precision: f64,
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Capacity {
+    /// Highest rate that held, in two trials; `None`: not even the lowest one did.
+    pub holds: Option<f64>,
+    /// Lowest rate that failed, in two trials; `None`: not even the highest one did.
+    pub fails: Option<f64>,
+    /// All trials in their order: rate, and whether it held.
+    pub trials: Vec<(f64, bool)>,
+}
+
+/// Rates below this share of the first one are not tried.
+const LEAST: f64 = 1.0 / 1024.0;
+/// Trials at most: doubling and halving by 2^20, and both once more.
+const MOST_TRIALS: usize = 80;
+
+/// Searches: doubles the rate while it holds, halves it while it does not, then takes the (geometric) middle. `trial` makes a
+/// load at a rate and says whether the service bore it.
+///
+/// # Errors
+/// What `trial` returns.
+pub fn search<E>(plan: &Search, mut trial: impl FnMut(f64) -> Result<bool, E>) -> Result<Capacity, E> {
+    let mut found = Capacity { holds: None, fails: None, trials: Vec::new() };
+    let mut rate = plan.from.min(plan.most);
+    while found.trials.len() < MOST_TRIALS {
+        if twice(rate, &mut trial, &mut found.trials)? {
+            found.holds = Some(rate);
+        } else {
+            found.fails = Some(rate);
+        }
+        rate = match (found.holds, found.fails) {
+            (Some(holds), None) if holds >= plan.most => break,
+            (Some(holds), None) => (holds * 2.0).min(plan.most),
+            (None, Some(fails)) if fails <= plan.from * LEAST => break,
+            (None, Some(fails)) => fails / 2.0,
+            (Some(holds), Some(fails)) if fails <= holds * (1.0 + plan.precision) => break,
+            (Some(holds), Some(fails)) => (holds * fails).sqrt(),
+            (None, None) => break,
+        };
+    }
+    Ok(found)
+}
+
+/// Tries a rate until one of the answers has come twice.
+fn twice<E>(
+    rate: f64,
+    trial: &mut impl FnMut(f64) -> Result<bool, E>,
+    trials: &mut Vec<(f64, bool)>,
+) -> Result<bool, E> {
+    let mut count = [0; 2];
+    loop {
+        let held = trial(rate)?;
+        trials.push((rate, held));
+        count[usize::from(held)] += 1;
+        if count[usize::from(held)] == 2 {
+            return Ok(held);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PLAN: Search = Search { from: 100.0, most: 1e6, precision: 0.02 };
+
+    fn of(capacity: f64, plan: &Search) -> Capacity {
+        let Ok(found) = search(plan, |rate| Ok::<_, Infallible>(rate <= capacity));
+        found
+    }
+
+    #[test]
+    fn one_lucky_and_one_unlucky_trial_change_nothing() {
+        let mut number = 0;
+        let Ok(found) = search(&PLAN, |rate| {
+            number += 1;
+            // Every third trial says the contrary.
+            Ok::<_, Infallible>((rate <= 777.0) != (number % 3 == 0))
+        });
+        let (holds, fails) = (found.holds.expect("some rate holds"), found.fails.expect("some rate fails"));
+        assert!(holds <= 777.0 && fails > 777.0 && fails / holds <= 1.02, "{found:?}");
+    }
+
+    #[test]
+    fn ends_are_ends() {
+        assert_eq!(of(1e9, &PLAN).holds, Some(1e6));
+        assert_eq!(of(1e9, &PLAN).fails, None);
+        let found = of(0.0, &PLAN);
+        assert_eq!(found.holds, None);
+        assert!(found.fails.expect("all fail") < 0.1 && found.trials.len() < 30);
+        assert_eq!(search(&PLAN, |_| Err("no server")), Err("no server"));
+    }
+
+    proptest! {
+        #[test]
+        fn every_capacity_is_found_to_the_precision(capacity in 1.0f64..900_000.0) {
+            let found = of(capacity, &PLAN);
+            let (holds, fails) = (found.holds.expect("some rate holds"), found.fails.expect("some rate fails"));
+            prop_assert!(holds <= capacity && capacity < fails && fails <= holds * 1.0201);
+            prop_assert!(found.trials.len() <= 50, "{}", found.trials.len());
+        }
+    }
+}

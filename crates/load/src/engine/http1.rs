@@ -1,0 +1,187 @@
+//! HTTP/1.1 on a connection: one request at a time, one send for it and usually one receive for its answer.
+
+use super::Engine;
+use super::connection::Protocol;
+use super::exchange::judge;
+use crate::http1::response::{Body, Response, ResponseReader};
+use crate::plan::Check;
+use crate::record::{Answer, Failure, Recorder, Request};
+use crate::script::{Progress, Script, Verdict, Whole};
+use crate::sys;
+
+/// What an HTTP/1.1 connection remembers.
+#[derive(Debug)]
+pub(super) struct Http1 {
+    reader: ResponseReader,
+    /// The request that it waits for the answer to.
+    request: Option<Request>,
+}
+
+impl Http1 {
+    /// Before the first request.
+    pub(super) fn new() -> Self {
+        Self { reader: ResponseReader::new(), request: None }
+    }
+
+    /// Whether it is free.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.request.is_none()
+    }
+
+    /// Requests without an answer.
+    pub(super) fn in_flight(&self) -> usize {
+        usize::from(self.request.is_some())
+    }
+
+    /// The request without an answer, if any.
+    pub(super) fn outstanding(&self) -> impl Iterator<Item = &Request> {
+        self.request.iter()
+    }
+
+    /// Forgets the request: it has been accounted for.
+    pub(super) fn reset(&mut self) {
+        self.reader.reset();
+        self.request = None;
+    }
+}
+
+impl Engine<'_> {
+    /// Sends a request on a connection that stands and is free.
+    #[inline]
+    pub(super) fn send_http1(&mut self, at: usize, index: u64, due: u64, sent: u64) {
+        let connection = &mut self.connections[at];
+        let Protocol::Http1(http1) = &mut connection.protocol else { return };
+        let mut sent = sent;
+        let (bytes, sampled) = match &mut self.script {
+            None => self.template.render(index),
+            Some(script) => {
+                let progress = &self.progress[at];
+                http1.reader.keep(script.steps().get(progress.step).is_some_and(|step| step.looks()));
+                let rendered = script.render(progress, index);
+                // The instant of sending begins when there is something to send.
+                sent = sys::monotonic_ns();
+                rendered
+            }
+        };
+        let request = Request { index, due, sent, sampled };
+        http1.request = Some(request);
+        self.active += 1;
+        let result = connection.transmit(bytes);
+        self.recorder.sent(&request);
+        match result {
+            Ok(taken) => {
+                self.count_sent(taken, sent);
+                self.watch_rest(at);
+            }
+            Err(_) => self.fail(at, Failure::Reset),
+        }
+    }
+
+    /// Takes in the bytes at the start of the buffer, which came at `now` or when the kernel stamped them.
+    #[inline]
+    pub(super) fn take_in_http1(&mut self, at: usize, taken: usize, stamp: Option<u64>, now: u64) {
+        let connection = &mut self.connections[at];
+        let Protocol::Http1(http1) = &mut connection.protocol else { return };
+        let Some(request) = http1.request else {
+            // A server that talks unasked, or says why it closes (408): no request is hit.
+            return self.close(at, now);
+        };
+        let arrived = stamp.map_or(now, |stamp| self.bridge.to_monotonic(stamp, request.sent, now));
+        let step = self.progress.get(at).map_or(0, |progress| progress.step);
+        match http1.reader.push(&mut self.heads[step], &self.buffer[..taken]) {
+            Ok(Some(response)) => {
+                let (close, size) = (response.close, response.body.length());
+                let answer = match &self.script {
+                    None => judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived),
+                    Some(script) => {
+                        let kept = http1.reader.kept();
+                        let (again, answer) =
+                            look(script, &mut self.progress[at], &mut self.recorder, &response, kept, arrived);
+                        self.again = again;
+                        answer
+                    }
+                };
+                self.largest = self.largest.max(size);
+                self.complete_http1(at, &request, &answer, close, now);
+            }
+            // The rest may not fit into the socket's buffer while we sleep.
+            Ok(None) => self.set_delicate(at, true),
+            Err(_) => self.fail(at, Failure::Protocol),
+        }
+    }
+
+    /// A request has its answer.
+    #[inline]
+    fn complete_http1(&mut self, at: usize, request: &Request, answer: &Answer, close: bool, now: u64) {
+        self.recorder.answered(request, answer);
+        if let Some(progress) = self.progress.get(at) {
+            self.recorder.named_answered(progress.step, request, answer);
+        }
+        self.active -= 1;
+        let connection = &mut self.connections[at];
+        let Protocol::Http1(http1) = &mut connection.protocol else { return };
+        http1.reset();
+        // A request that is still being sent when its answer comes cannot share the connection with the next one.
+        if close || !connection.unsent.is_empty() {
+            self.close(at, now);
+        } else {
+            self.set_delicate(at, false);
+        }
+        self.go_on(at, Some(answer), now);
+    }
+
+    /// The server has ended the connection.
+    #[cold]
+    pub(super) fn ended_http1(&mut self, at: usize, now: u64) {
+        let connection = &mut self.connections[at];
+        let Protocol::Http1(http1) = &mut connection.protocol else { return };
+        let Some(request) = http1.request else { return self.close(at, now) };
+        match http1.reader.end() {
+            Some(response) => {
+                let answer = match &self.script {
+                    None => judge(&self.shared.check, &mut self.recorder.bodies, &response, now),
+                    Some(script) => {
+                        let kept = http1.reader.kept();
+                        let (again, answer) =
+                            look(script, &mut self.progress[at], &mut self.recorder, &response, kept, now);
+                        self.again = again;
+                        answer
+                    }
+                };
+                self.complete_http1(at, &request, &answer, true, now);
+            }
+            None => self.fail(at, Failure::Reset),
+        }
+    }
+}
+
+/// What an answer to a step of a script is worth, and whether the step is to be sent again.
+fn look(
+    script: &Script,
+    progress: &mut Progress,
+    recorder: &mut Recorder,
+    response: &Response<'_>,
+    kept: (&[u8], &[u8]),
+    arrived: u64,
+) -> (bool, Answer) {
+    let Some(step) = script.steps().get(progress.step) else {
+        return (false, judge(&Check::default(), &mut recorder.bodies, response, arrived));
+    };
+    let mut answer = judge(&step.check, &mut recorder.bodies, response, arrived);
+    if !step.looks() {
+        return (false, answer);
+    }
+    let whole = match &response.body {
+        Body::Whole(body) => Whole::new(response.status, response.head, body),
+        Body::Pieces(_) => Whole::new(response.status, kept.0, kept.1),
+    };
+    let verdict = script.look(progress, &whole, &mut recorder.tests);
+    let failure = match verdict {
+        Verdict::Good | Verdict::NotYet => None,
+        Verdict::TestFailed => Some(Failure::Check),
+        Verdict::NothingToCapture => Some(Failure::Capture),
+    };
+    answer.failure = answer.failure.or(failure);
+    (verdict == Verdict::NotYet && answer.failure.is_none(), answer)
+}

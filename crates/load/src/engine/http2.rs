@@ -1,0 +1,271 @@
+//! HTTP/2 on a connection: as many requests at once as wanted, all that go out together in one send, all that has come in one
+//! receive.
+//!
+//! Kernel receive stamps say when the last byte of a read came. With several answers on one connection that is too late for the
+//! first of them, so a connection with more than one request in flight is read as soon as it is ready.
+
+use super::connection::{Protocol, State};
+use super::exchange::judge;
+use super::{Engine, RETRY};
+use crate::h2::Violation;
+use crate::h2::session::{Event, MOST_UNREAD, Session};
+use crate::http1::response::Response;
+use crate::record::{Failure, Request};
+use crate::sys;
+
+/// What an HTTP/2 connection remembers.
+#[derive(Debug)]
+pub(super) struct Http2 {
+    pub(super) session: Session,
+    /// The beginning of a frame whose end has not come.
+    pub(super) carry: Vec<u8>,
+    /// Whether it is in the list of connections with room.
+    pub(super) listed: bool,
+    /// Whether it is in the list of connections with something to send.
+    dirty: bool,
+    /// Whether a request has been answered on it.
+    useful: bool,
+    /// When something last came.
+    heard: u64,
+}
+
+impl Http2 {
+    /// Before the connection stands.
+    pub(super) fn new(streams: usize, method: &str) -> Self {
+        Self {
+            session: Session::new(streams, method),
+            carry: Vec::new(),
+            listed: false,
+            dirty: false,
+            useful: false,
+            heard: 0,
+        }
+    }
+
+    /// Puts the beginning of a frame that has come at the start of the buffer; returns its length.
+    #[inline]
+    pub(super) fn put_carry(&self, buffer: &mut [u8]) -> usize {
+        buffer[..self.carry.len()].copy_from_slice(&self.carry);
+        self.carry.len()
+    }
+
+    /// How long to wait before a replacement is made: a server that ends connections before it has answered anything is not to
+    /// be asked in a tight loop.
+    pub(super) fn pause(&self) -> u64 {
+        if self.useful { 0 } else { RETRY }
+    }
+}
+
+impl Engine<'_> {
+    /// The HTTP/2 part of a connection.
+    #[inline]
+    fn http2(&mut self, at: usize) -> Option<&mut Http2> {
+        match &mut self.connections[at].protocol {
+            Protocol::Http2(http2) => Some(http2),
+            Protocol::Http1(_) => None,
+        }
+    }
+
+    /// Gives a request to a connection that stands and has room. It is sent with the next [`Engine::flush`].
+    #[inline]
+    pub(super) fn send_http2(&mut self, at: usize, request: Request, tries: u8) {
+        let Some(encoded) = &self.shared.http2 else { return };
+        let Protocol::Http2(http2) = &mut self.connections[at].protocol else { return };
+        let request = Request { sampled: encoded.is_sampled(request.index), ..request };
+        http2.session.send(request, tries, encoded);
+        self.active += 1;
+        if !http2.dirty {
+            http2.dirty = true;
+            self.dirty.push(at);
+        }
+        if !http2.listed && http2.session.has_room() {
+            http2.listed = true;
+            self.idle.push_back(at);
+        }
+    }
+
+    /// Begins to speak on a connection whose socket stands.
+    pub(super) fn greet_http2(&mut self, at: usize, now: u64) {
+        let fresh = Http2 { heard: now, ..Http2::new(self.shared.streams, &self.shared.method) };
+        if let Some(http2) = self.http2(at) {
+            *http2 = fresh;
+            self.flush_http2(at, now);
+        }
+    }
+
+    /// Sends what connections have been given.
+    #[inline]
+    pub(super) fn flush(&mut self, now: u64) {
+        while let Some(at) = self.dirty.pop() {
+            self.settle_http2(at, now);
+        }
+    }
+
+    /// Sends what a connection has to send.
+    #[inline]
+    fn flush_http2(&mut self, at: usize, now: u64) {
+        let open = self.is_timed();
+        let connection = &mut self.connections[at];
+        let Protocol::Http2(http2) = &mut connection.protocol else { return };
+        http2.dirty = false;
+        let session = &mut http2.session;
+        if connection.unsent.is_empty() {
+            session.pump();
+        }
+        if session.out.is_empty() {
+            return;
+        }
+        let now = if open { sys::monotonic_ns() } else { now };
+        session.stamp(now, |request| self.recorder.sent(request));
+        let mut out = std::mem::take(&mut session.out);
+        let result = connection.transmit(&out);
+        out.clear();
+        if let Protocol::Http2(http2) = &mut connection.protocol {
+            http2.session.out = out;
+        }
+        match result {
+            Ok(_) if connection.unsent.len() > MOST_UNREAD => self.break_off(at, Violation::Flood),
+            Ok(taken) => {
+                self.count_sent(taken, now);
+                self.watch_rest(at);
+            }
+            Err(_) => self.fail(at, Failure::Reset),
+        }
+    }
+
+    /// Takes in the first `end` bytes of the buffer, the last of which came at `now` or when the kernel stamped them.
+    #[inline]
+    pub(super) fn take_in_http2(&mut self, at: usize, end: usize, stamp: Option<u64>, now: u64) {
+        let mut place = 0;
+        let mut freed = 0;
+        let stands = loop {
+            let Protocol::Http2(http2) = &mut self.connections[at].protocol else { return };
+            http2.heard = now;
+            match http2.session.next(&self.buffer[..end], &mut place) {
+                Ok(Some(Event::Answered { request, status, body, grpc_status })) => {
+                    http2.useful = true;
+                    let arrived = stamp.map_or(now, |stamp| self.bridge.to_monotonic(stamp, request.sent, now));
+                    let response = Response { status, close: false, head: &[], body };
+                    let mut answer = judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived);
+                    if self.shared.grpc {
+                        self.recorder.grpc_status(request.due, grpc_status);
+                        let bad = (grpc_status != Some(0)).then_some(Failure::Grpc);
+                        answer.failure = answer.failure.or(bad);
+                    }
+                    self.largest = self.largest.max(response.body.length());
+                    self.recorder.answered(&request, &answer);
+                    self.active -= 1;
+                    freed = arrived;
+                }
+                Ok(Some(Event::Failed { request, failure })) => {
+                    self.recorder.failed(request.due, failure);
+                    self.active -= 1;
+                    freed = now;
+                }
+                Ok(Some(Event::Returned { request, tries })) => {
+                    self.returned.push_back((request, tries));
+                    self.active -= 1;
+                }
+                Ok(Some(Event::Ready)) => break true,
+                Ok(None) => break false,
+                Err(violation) => return self.break_off(at, violation),
+            }
+        };
+        if stands {
+            self.stands(at);
+            // What came with the first SETTINGS.
+            self.buffer.copy_within(place..end, 0);
+            return self.take_in_http2(at, end - place, stamp, now);
+        }
+        let Protocol::Http2(http2) = &mut self.connections[at].protocol else { return };
+        http2.carry.clear();
+        http2.carry.extend_from_slice(&self.buffer[place..end]);
+        if freed > 0 {
+            self.refill_http2(at, now, freed);
+        }
+        self.settle_http2(at, now);
+    }
+
+    /// Gives requests that are due to a connection that has had room since `freed`.
+    #[inline]
+    fn refill_http2(&mut self, at: usize, now: u64, freed: u64) {
+        while self.returned.is_empty() && self.connections[at].has_room() {
+            let Some((index, due)) = self.take_due(now) else { return };
+            self.note_queued(due, freed);
+            self.assign(at, index, due);
+        }
+    }
+
+    /// Sends what waits and puts the connection where it belongs: among those with room, or away.
+    #[inline]
+    pub(super) fn settle_http2(&mut self, at: usize, now: u64) {
+        self.flush_http2(at, now);
+        let connection = &mut self.connections[at];
+        let Protocol::Http2(http2) = &mut connection.protocol else { return };
+        if connection.state != State::Open {
+            return;
+        }
+        if http2.session.is_drained() {
+            http2.session.say_goodbye(None);
+            let pause = http2.pause();
+            self.flush_http2(at, now);
+            return self.close(at, now + pause);
+        }
+        if !http2.listed && http2.session.has_room() {
+            http2.listed = true;
+            self.idle.push_back(at);
+        }
+        let delicate = http2.session.in_flight() > 1
+            || !http2.carry.is_empty()
+            || http2.session.is_mid_block()
+            || !connection.unsent.is_empty();
+        self.set_delicate(at, delicate);
+    }
+
+    /// Gives up the requests on a connection that are overdue.
+    pub(super) fn time_out_http2(&mut self, at: usize, now: u64) {
+        let timeout = self.shared.timeout;
+        let Protocol::Http2(http2) = &mut self.connections[at].protocol else { return };
+        let before = http2.session.in_flight();
+        http2.session.cancel_overdue(
+            |since| now.saturating_sub(since) > timeout,
+            |request| self.recorder.failed(request.due, Failure::Timeout),
+        );
+        let gone = before - http2.session.in_flight();
+        if gone == 0 {
+            return;
+        }
+        self.active -= gone;
+        // Not a sign of life: the next requests go over a new connection.
+        if now.saturating_sub(http2.heard) > timeout {
+            http2.session.drain();
+        }
+        self.settle_http2(at, now);
+    }
+
+    /// The server has ended the connection.
+    #[cold]
+    pub(super) fn ended_http2(&mut self, at: usize, now: u64) {
+        let connection = &self.connections[at];
+        let Protocol::Http2(http2) = &connection.protocol else { return };
+        if http2.session.in_flight() == 0 {
+            let pause = http2.pause();
+            return self.close(at, now + pause);
+        }
+        self.fail(at, Failure::Reset);
+    }
+
+    /// The server has broken the rules: it is told which, and the requests on the connection have failed.
+    #[cold]
+    fn break_off(&mut self, at: usize, violation: Violation) {
+        self.reason = Some(violation.to_string());
+        let connection = &mut self.connections[at];
+        if let Protocol::Http2(http2) = &mut connection.protocol {
+            http2.session.say_goodbye(Some(violation));
+            let out = std::mem::take(&mut http2.session.out);
+            // A courtesy; the connection ends either way.
+            let _ = connection.transmit(&out);
+        }
+        self.fail(at, Failure::Protocol);
+    }
+}

@@ -1,0 +1,511 @@
+//! One connection of HTTP/2, seen from the client: bytes in, events and bytes out. It neither reads a clock nor touches a socket.
+//!
+//! Whatever the server sends, memory stays bounded (streams, one header block, the table) and so does work per byte. A rule that is
+//! broken on a stream costs that request; one that is broken on the connection ends it.
+
+use std::collections::VecDeque;
+
+use super::Violation;
+use super::frame::{self, Head, MOST_PAYLOAD, code, flag, kind, setting};
+use super::heads::{self, Heads};
+use super::hpack;
+use super::request::{Encoded, Table};
+use super::streams::{Stream, Streams};
+use crate::http1::response::Body;
+use crate::record::{Failure, Request};
+
+/// What the server may have on its way per stream and per connection, bytes. Nothing is kept, so this costs no memory here; it is
+/// large enough that no service we measure waits for us.
+const STREAM_WINDOW: i64 = 16 << 20;
+/// See [`STREAM_WINDOW`].
+const CONNECTION_WINDOW: i64 = 64 << 20;
+/// Both windows of the protocol before anything is said, and the largest they may get.
+const FIRST_WINDOW: i64 = 65_535;
+/// See [`FIRST_WINDOW`].
+pub(super) const MOST_WINDOW: i64 = 0x7fff_ffff;
+/// Largest header block, compressed.
+const MOST_BLOCK: usize = 64 << 10;
+/// Most frames in a row that bring no answer nearer.
+const MOST_IDLE_FRAMES: u32 = 10_000;
+/// Interim (1xx) responses that are skipped before a request counts as failed.
+const MOST_INTERIM: u8 = 100;
+/// Bodies are put into frames while fewer bytes than this wait to be sent.
+const MOST_WAITING: usize = 256 << 10;
+/// The same for answers to PING and SETTINGS; a server that makes us say more without reading it is hostile.
+pub(crate) const MOST_UNREAD: usize = 1 << 20;
+
+/// What has come of the connection or a request.
+#[derive(Debug)]
+pub(crate) enum Event<'a> {
+    /// The server speaks HTTP/2: requests may be sent.
+    Ready,
+    /// A request has its answer.
+    Answered {
+        /// The request.
+        request: Request,
+        /// Status of the final response.
+        status: u16,
+        /// Its body.
+        body: Body<'a>,
+        /// Value of `grpc-status`, in the trailers or else in the head.
+        grpc_status: Option<u16>,
+    },
+    /// A request has failed; the connection goes on.
+    Failed {
+        /// The request.
+        request: Request,
+        /// Why.
+        failure: Failure,
+    },
+    /// The server says that it has not processed a request: it may be sent again.
+    Returned {
+        /// The request.
+        request: Request,
+        /// How often that has happened to it.
+        tries: u8,
+    },
+}
+
+/// A header block that is not complete yet.
+#[derive(Debug)]
+struct Partial {
+    stream: u32,
+    ends: bool,
+    block: Vec<u8>,
+    frames: u32,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Session {
+    /// Bytes to send.
+    pub(crate) out: Vec<u8>,
+    pub(super) streams: Streams,
+    heads: Heads,
+    partial: Option<Partial>,
+    /// Whether answers have no body whatever their head says.
+    bodiless: bool,
+    /// Streams that we want, and that the server allows.
+    wanted: usize,
+    pub(super) allowed: usize,
+    pub(super) ready: bool,
+    /// No new requests: the server goes away, or its answers stay out.
+    pub(super) draining: bool,
+    /// Bytes that may still be sent and received on the connection.
+    pub(super) send_window: i64,
+    receive_window: i64,
+    /// The server's settings.
+    pub(super) stream_window: i64,
+    pub(super) most_payload: usize,
+    pub(super) table: Table,
+    /// A change of the table's size is to be told in the next block.
+    pub(super) tell_table: bool,
+    /// Streams with an unsent part of their body.
+    pub(super) sending: VecDeque<u32>,
+    /// Streams opened since the last call of [`Session::stamp`].
+    fresh: Vec<u32>,
+    /// Streams above this have not been processed.
+    pub(super) last_processed: Option<u32>,
+    pub(super) idle_frames: u32,
+}
+
+impl Session {
+    /// A new connection for so many requests at once; its preface waits in `out`.
+    pub(crate) fn new(streams: usize, method: &str) -> Self {
+        let mut out = frame::PREFACE.to_vec();
+        let settings = [
+            (setting::ENABLE_PUSH, 0),
+            (setting::INITIAL_WINDOW_SIZE, STREAM_WINDOW as u32),
+            (setting::MAX_HEADER_LIST_SIZE, hpack::MOST_UNFOLDED as u32),
+        ];
+        frame::put_settings(&mut out, &settings);
+        frame::put_word(&mut out, kind::WINDOW_UPDATE, 0, (CONNECTION_WINDOW - FIRST_WINDOW) as u32);
+        Self {
+            out,
+            streams: Streams::new(streams),
+            heads: Heads::new(),
+            partial: None,
+            bodiless: method == "HEAD",
+            wanted: streams,
+            allowed: usize::MAX,
+            ready: false,
+            draining: false,
+            send_window: FIRST_WINDOW,
+            receive_window: CONNECTION_WINDOW,
+            stream_window: FIRST_WINDOW,
+            most_payload: MOST_PAYLOAD,
+            table: Table::Fresh,
+            tell_table: false,
+            sending: VecDeque::new(),
+            fresh: Vec::new(),
+            last_processed: None,
+            idle_frames: 0,
+        }
+    }
+
+    /// Whether another request may be sent.
+    #[inline]
+    pub(crate) fn has_room(&self) -> bool {
+        self.ready && !self.draining && self.streams.len() < self.wanted.min(self.allowed)
+    }
+
+    /// Requests without an answer.
+    #[inline]
+    pub(crate) fn in_flight(&self) -> usize {
+        self.streams.len()
+    }
+
+    /// Whether it takes no new requests and has none left: to be replaced.
+    #[inline]
+    pub(crate) fn is_drained(&self) -> bool {
+        self.draining && self.streams.len() == 0
+    }
+
+    /// Takes no new requests from now on.
+    pub(crate) fn drain(&mut self) {
+        self.draining = true;
+    }
+
+    /// Whether the server is in the middle of a header block.
+    pub(crate) fn is_mid_block(&self) -> bool {
+        self.partial.is_some()
+    }
+
+    /// The requests without an answer.
+    pub(crate) fn outstanding(&self) -> impl Iterator<Item = &Request> {
+        self.streams.iter().map(|stream| &stream.request)
+    }
+
+    /// Sends a request. The caller has seen to it that there is room.
+    #[inline]
+    pub(crate) fn send(&mut self, request: Request, tries: u8, encoded: &Encoded) {
+        let stream = self.streams.open(request, tries, STREAM_WINDOW, self.stream_window);
+        let id = stream.id;
+        if self.tell_table {
+            // Rare, and a block must begin with it: the frames are put together by hand.
+            self.tell_table = false;
+            let start = self.out.len();
+            encoded.put(&mut self.out, Table::Unused, id, request.index);
+            prepend_table_size(&mut self.out, start);
+        } else {
+            encoded.put(&mut self.out, self.table, id, request.index);
+            if self.table == Table::Fresh {
+                self.table = Table::Filled;
+            }
+        }
+        self.fresh.push(id);
+        let body = encoded.body();
+        if !body.is_empty() {
+            // What the windows let pass is not copied a second time.
+            let sent = put_body(&mut self.out, stream, body, &mut self.send_window, self.most_payload);
+            if sent < body.len() {
+                (stream.unsent, stream.unsent_from) = (body[sent..].to_vec(), 0);
+                self.sending.push_back(id);
+            }
+        }
+        if !self.streams.has_numbers() {
+            self.draining = true;
+        }
+    }
+
+    /// Sets the instant at which requests are sent, for all that have been put into `out` since the last call and are sent for the
+    /// first time.
+    #[inline]
+    pub(crate) fn stamp(&mut self, now: u64, mut sent: impl FnMut(&Request)) {
+        for id in self.fresh.drain(..) {
+            if let Some(stream) = self.streams.get(id)
+                && stream.tries == 0
+            {
+                stream.request.sent = now.max(stream.request.due);
+                sent(&stream.request);
+            }
+        }
+    }
+
+    /// Puts waiting bodies into frames, as far as windows allow.
+    pub(crate) fn pump(&mut self) {
+        for _ in 0..self.sending.len() {
+            if self.send_window <= 0 || self.out.len() >= MOST_WAITING {
+                return;
+            }
+            let Some(id) = self.sending.pop_front() else { return };
+            let Some(stream) = self.streams.get(id) else { continue };
+            let body = std::mem::take(&mut stream.unsent);
+            let rest = &body[stream.unsent_from..];
+            let sent = put_body(&mut self.out, stream, rest, &mut self.send_window, self.most_payload);
+            if sent < rest.len() {
+                stream.unsent_from += sent;
+                stream.unsent = body;
+                self.sending.push_back(id);
+            }
+        }
+    }
+
+    /// Gives up a request: tells the server, and forgets it.
+    pub(crate) fn cancel_overdue(&mut self, overdue: impl Fn(u64) -> bool, mut gave_up: impl FnMut(&Request)) {
+        let ids: Vec<u32> =
+            self.streams.iter().filter(|stream| overdue(stream.request.sent)).map(|stream| stream.id).collect();
+        for id in ids {
+            if let Some(stream) = self.streams.get(id) {
+                gave_up(&stream.request);
+            }
+            self.reset(id, code::CANCEL);
+        }
+    }
+
+    /// Says goodbye.
+    pub(crate) fn say_goodbye(&mut self, violation: Option<Violation>) {
+        frame::put_goaway(&mut self.out, violation.map_or(code::NO_ERROR, Violation::code));
+    }
+
+    /// Forgets a stream and tells the server.
+    fn reset(&mut self, id: u32, code: u32) {
+        frame::put_word(&mut self.out, kind::RST_STREAM, id, code);
+        self.streams.close(id);
+    }
+
+    /// Reads frames from `input`, from `at` on, up to the next event. `None`: the rest is not a whole frame; it must be given
+    /// again, with more.
+    #[inline]
+    pub(crate) fn next<'a>(&mut self, input: &'a [u8], at: &mut usize) -> Result<Option<Event<'a>>, Violation> {
+        loop {
+            if let Some(last) = self.last_processed
+                && let Some(event) = self.give_back(last)
+            {
+                return Ok(Some(event));
+            }
+            let rest = &input[*at..];
+            let Some(head) = Head::read(rest) else { return Ok(None) };
+            if !self.ready && (head.kind != kind::SETTINGS || head.has(flag::ACK) || head.length > 6 * 100) {
+                return Err(Violation::NotHttp2);
+            }
+            if head.length > MOST_PAYLOAD {
+                return Err(Violation::FrameSize);
+            }
+            let Some(payload) = rest.get(frame::HEAD..frame::HEAD + head.length) else { return Ok(None) };
+            *at += frame::HEAD + head.length;
+            self.idle_frames += 1;
+            if self.idle_frames > MOST_IDLE_FRAMES {
+                return Err(Violation::Flood);
+            }
+            if let Some(event) = self.take(head, payload)? {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    /// Takes a frame in.
+    #[inline]
+    fn take<'a>(&mut self, head: Head, payload: &'a [u8]) -> Result<Option<Event<'a>>, Violation> {
+        if let Some(partial) = &self.partial
+            && (head.kind != kind::CONTINUATION || head.stream != partial.stream)
+        {
+            return Err(Violation::Rules("a header block is interrupted"));
+        }
+        match head.kind {
+            kind::HEADERS => self.take_headers(head, payload),
+            kind::DATA => self.take_data(head, payload),
+            kind::CONTINUATION => self.take_continuation(head, payload),
+            kind::RST_STREAM => self.take_reset(head, payload),
+            kind::SETTINGS => self.take_settings(head, payload),
+            kind::WINDOW_UPDATE => self.take_window_update(head, payload),
+            kind::PING => self.take_ping(head, payload).map(|()| None),
+            kind::GOAWAY => self.take_goaway(head, payload).map(|()| None),
+            kind::PUSH_PROMISE => Err(Violation::Rules("a push that was switched off")),
+            kind::PRIORITY if head.stream == 0 => Err(Violation::Rules("PRIORITY for the connection")),
+            // Priorities are for servers; unknown types are to be ignored (RFC 9113, 5.5).
+            _ => Ok(None),
+        }
+    }
+
+    /// Refuses stream numbers that the server cannot mean.
+    #[inline]
+    pub(super) fn check_stream(&self, id: u32) -> Result<(), Violation> {
+        if id & 1 == 0 || self.streams.is_idle(id) {
+            return Err(Violation::Rules("a frame on a stream that was never opened"));
+        }
+        Ok(())
+    }
+
+    fn take_headers<'a>(&mut self, head: Head, payload: &[u8]) -> Result<Option<Event<'a>>, Violation> {
+        self.check_stream(head.stream)?;
+        let mut block = frame::unpadded(head, payload).ok_or(Violation::Rules("more padding than payload"))?;
+        if head.has(flag::PRIORITY) {
+            block = block.get(5..).ok_or(Violation::FrameSize)?;
+        }
+        if head.has(flag::END_HEADERS) {
+            let meaning = self.heads.read(block)?;
+            return Ok(self.take_head(head.stream, head.has(flag::END_STREAM), meaning));
+        }
+        self.partial =
+            Some(Partial { stream: head.stream, ends: head.has(flag::END_STREAM), block: block.to_vec(), frames: 0 });
+        Ok(None)
+    }
+
+    #[cold]
+    fn take_continuation<'a>(&mut self, head: Head, payload: &[u8]) -> Result<Option<Event<'a>>, Violation> {
+        let Some(mut partial) = self.partial.take() else {
+            return Err(Violation::Rules("CONTINUATION without a header block"));
+        };
+        partial.frames += 1;
+        partial.block.extend_from_slice(payload);
+        // Frames without bytes cost work too (CVE-2024-27316 and its like).
+        if partial.block.len() > MOST_BLOCK || partial.frames as usize > MOST_BLOCK / 64 {
+            return Err(Violation::Block(hpack::BlockError::TooLarge));
+        }
+        if !head.has(flag::END_HEADERS) {
+            self.partial = Some(partial);
+            return Ok(None);
+        }
+        let meaning = self.heads.read(&partial.block)?;
+        Ok(self.take_head(partial.stream, partial.ends, meaning))
+    }
+
+    /// Takes a response's head or trailers in.
+    #[inline]
+    fn take_head<'a>(&mut self, id: u32, ends: bool, head: heads::Head) -> Option<Event<'a>> {
+        // A stream that we have given up: nobody waits for it.
+        let stream = self.streams.get(id)?;
+        let trailers = stream.status != 0;
+        let good = match head.status {
+            _ if head.malformed => false,
+            0 => trailers && ends,
+            101 => false,
+            100..200 => {
+                stream.interim += 1;
+                if !trailers && !ends && stream.interim <= MOST_INTERIM {
+                    return None;
+                }
+                false
+            }
+            _ => !trailers,
+        };
+        if !good {
+            return self.fail(id, code::PROTOCOL_ERROR, Failure::Protocol);
+        }
+        if !trailers {
+            stream.status = head.status;
+            stream.length = head.length;
+        }
+        stream.grpc_status = head.grpc_status.or(stream.grpc_status);
+        if ends {
+            return self.complete(id, &[]);
+        }
+        self.idle_frames = 0;
+        None
+    }
+
+    #[inline]
+    fn take_data<'a>(&mut self, head: Head, payload: &'a [u8]) -> Result<Option<Event<'a>>, Violation> {
+        self.check_stream(head.stream)?;
+        let data = frame::unpadded(head, payload).ok_or(Violation::Rules("more padding than payload"))?;
+        // Padding counts (RFC 9113, 6.1), and so do streams that we have given up.
+        let size = payload.len() as i64;
+        self.receive_window -= size;
+        if self.receive_window < 0 {
+            return Err(Violation::FlowControl);
+        }
+        if self.receive_window < CONNECTION_WINDOW / 2 {
+            let freed = CONNECTION_WINDOW - self.receive_window;
+            frame::put_word(&mut self.out, kind::WINDOW_UPDATE, 0, freed as u32);
+            self.receive_window = CONNECTION_WINDOW;
+        }
+        let ends = head.has(flag::END_STREAM);
+        let Some(stream) = self.streams.get(head.stream) else { return Ok(None) };
+        stream.receive_window -= size;
+        if stream.receive_window < 0 {
+            return Ok(self.fail(head.stream, code::FLOW_CONTROL_ERROR, Failure::Protocol));
+        }
+        if stream.status == 0 || (self.bodiless && !data.is_empty()) {
+            return Ok(self.fail(head.stream, code::PROTOCOL_ERROR, Failure::Protocol));
+        }
+        if ends {
+            return Ok(self.complete(head.stream, data));
+        }
+        if stream.receive_window < STREAM_WINDOW / 2 {
+            let freed = STREAM_WINDOW - stream.receive_window;
+            frame::put_word(&mut self.out, kind::WINDOW_UPDATE, head.stream, freed as u32);
+            stream.receive_window = STREAM_WINDOW;
+        }
+        stream.hash.update(data);
+        if !data.is_empty() {
+            self.idle_frames = 0;
+        }
+        Ok(None)
+    }
+
+    /// A stream's answer is complete; `last` is the end of its body.
+    #[inline]
+    fn complete<'a>(&mut self, id: u32, last: &'a [u8]) -> Option<Event<'a>> {
+        let stream = self.streams.get(id)?;
+        let (request, status, grpc_status) = (stream.request, stream.status, stream.grpc_status);
+        let body = if stream.hash.length() == 0 {
+            Body::Whole(last)
+        } else {
+            stream.hash.update(last);
+            Body::Pieces(stream.hash)
+        };
+        let may_lack = self.bodiless || status == 304 || status == 204;
+        if stream.length.is_some_and(|length| length != body.length() && !(may_lack && body.length() == 0)) {
+            return self.fail(id, code::PROTOCOL_ERROR, Failure::Protocol);
+        }
+        self.idle_frames = 0;
+        if stream.unsent.is_empty() {
+            self.streams.close(id);
+        } else {
+            // The server does not want the rest of the request (RFC 9113, 8.1).
+            self.reset(id, code::NO_ERROR);
+        }
+        Some(Event::Answered { request, status, body, grpc_status })
+    }
+
+    /// A request has failed.
+    #[cold]
+    pub(super) fn fail<'a>(&mut self, id: u32, code: u32, failure: Failure) -> Option<Event<'a>> {
+        let request = self.streams.get(id)?.request;
+        self.reset(id, code);
+        Some(Event::Failed { request, failure })
+    }
+}
+
+/// Puts as much of a body into frames as the windows allow; returns how much.
+fn put_body(out: &mut Vec<u8>, stream: &mut Stream, body: &[u8], window: &mut i64, most_payload: usize) -> usize {
+    let mut sent = 0;
+    while sent < body.len() && out.len() < MOST_WAITING {
+        let open = stream.send_window.min(*window).max(0) as usize;
+        let part = open.min(most_payload).min(body.len() - sent);
+        if part == 0 {
+            break;
+        }
+        let ends = if sent + part == body.len() { flag::END_STREAM } else { 0 };
+        frame::put_head(out, part, kind::DATA, ends, stream.id);
+        out.extend_from_slice(&body[sent..sent + part]);
+        stream.send_window -= part as i64;
+        *window -= part as i64;
+        sent += part;
+    }
+    sent
+}
+
+/// Makes the block whose frame begins at `start` begin with "the table is empty from now on".
+#[cold]
+fn prepend_table_size(out: &mut Vec<u8>, start: usize) {
+    let mut update = Vec::new();
+    hpack::put_table_size(&mut update, 0);
+    let place = start + frame::HEAD;
+    let Some(head) = Head::read(&out[start..]) else { return };
+    if head.length + update.len() > MOST_PAYLOAD {
+        // A full first frame: the change gets one of its own, and the rest becomes CONTINUATION.
+        let mut first = Vec::new();
+        let kept = head.flags & flag::END_STREAM;
+        frame::put_head(&mut first, update.len(), kind::HEADERS, kept, head.stream);
+        first.extend_from_slice(&update);
+        out[start + 3] = kind::CONTINUATION;
+        out[start + 4] &= !flag::END_STREAM;
+        out.splice(start..start, first);
+        return;
+    }
+    let length = ((head.length + update.len()) as u32).to_be_bytes();
+    out[start..start + 3].copy_from_slice(&length[1..]);
+    out.splice(place..place, update);
+}

@@ -1,0 +1,358 @@
+//! What is sent: the plan's request or requests, compiled; and where each iteration stands. No sockets, no clock.
+//!
+//! A plan with one request and no values keeps the fast path of [`Template`]: nothing but the trace ids changes. Everything
+//! else is put together before the request's send instant.
+
+mod answer;
+mod text;
+mod values;
+
+use std::collections::HashMap;
+
+use crate::error::LoadError;
+use crate::http1::request::{Template, is_token};
+use crate::plan::{Check, Order, Plan, Request, Trace};
+use crate::target::Target;
+use crate::trace::mix;
+pub(crate) use answer::{MOST_BODY, Whole};
+use answer::{Taker, Tester};
+use text::{Escape, Text};
+use values::Maker;
+
+/// A request of the plan, compiled.
+#[derive(Debug, Clone)]
+pub(crate) struct Step {
+    pub(crate) name: String,
+    pub(crate) method: String,
+    /// What a good answer looks like.
+    pub(crate) check: Check,
+    /// Method, path and version.
+    line: Text,
+    /// Header lines.
+    head: Text,
+    body: Text,
+    /// Whether its length is sent.
+    has_body: bool,
+    tests: Vec<Tester>,
+    /// Number of the first test among all of the script's.
+    first_test: usize,
+    /// Where captures go among the script's names.
+    captures: Vec<(usize, Taker)>,
+    /// Test, pause in nanoseconds, tries.
+    until: Option<(Tester, u64, u32)>,
+}
+
+impl Step {
+    /// Whether its answers are looked at beyond status, length and hash.
+    pub(crate) fn looks(&self) -> bool {
+        !self.tests.is_empty() || !self.captures.is_empty() || self.until.is_some()
+    }
+}
+
+/// What stands for a name.
+#[derive(Debug, Clone)]
+enum Name {
+    Made(Maker),
+    Captured,
+}
+
+/// Where an iteration stands; one per connection.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Progress {
+    /// Number of the iteration.
+    iteration: u64,
+    /// Step at hand.
+    pub(crate) step: usize,
+    /// How often it has been tried.
+    tries: u32,
+    /// Captures by the number of their name.
+    captured: Vec<Vec<u8>>,
+}
+
+/// What follows an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// The iteration is over.
+    Done,
+    /// The step at hand is to be sent after a pause (nanoseconds).
+    Step(u64),
+}
+
+/// What an answer is worth beyond its status and length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// All tests hold and all captures were there.
+    Good,
+    /// It is not what is waited for, and will be asked for again.
+    NotYet,
+    /// A test does not hold.
+    TestFailed,
+    /// A capture was not there.
+    NothingToCapture,
+}
+
+/// The plan's requests, compiled.
+#[derive(Debug, Clone)]
+pub(crate) struct Script {
+    steps: Vec<Step>,
+    order: Order,
+    /// Sums of the weights.
+    weights: Vec<f64>,
+    seed: u64,
+    names: Vec<Name>,
+    /// Names of the tests: step and name.
+    tests: Vec<(String, String)>,
+    trace: Option<Trace>,
+    /// The request at hand.
+    bytes: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl Script {
+    /// Compiles the requests of a plan; `None`: it has a single one without values, for which [`Template`] is enough.
+    ///
+    /// # Errors
+    /// [`LoadError`] that says what cannot be sent.
+    pub(crate) fn new(plan: &Plan, target: &Target) -> Result<Option<Self>, LoadError> {
+        if plan.requests.is_empty() && plan.values.is_empty() {
+            return Ok(None);
+        }
+        let own = Request { method: plan.method.clone(), body: plan.body.clone(), ..Request::new("request") };
+        let requests = if plan.requests.is_empty() { std::slice::from_ref(&own) } else { &plan.requests[..] };
+        let mut names = Vec::new();
+        let mut numbers: HashMap<&str, usize> = HashMap::new();
+        for (name, value) in &plan.values {
+            numbers.insert(name, names.len());
+            names.push(Name::Made(Maker::new(name, value, plan.seed)?));
+        }
+        let sequence = plan.order == Order::Sequence;
+        let mut script = Self {
+            steps: Vec::new(),
+            order: plan.order,
+            weights: Vec::new(),
+            seed: plan.seed,
+            names: Vec::new(),
+            tests: Vec::new(),
+            trace: plan.trace.clone(),
+            bytes: Vec::new(),
+            body: Vec::new(),
+        };
+        for request in requests {
+            let step = compile(plan, request, target, &numbers, script.tests.len())?;
+            script.tests.extend(request.checks.iter().map(|check| (request.name.clone(), check.name.clone())));
+            let refuse = |value: &str, remedy| LoadError::Plan { field: "requests", value: value.to_owned(), remedy };
+            if !sequence && (!request.captures.is_empty() || request.until.is_some()) {
+                return Err(refuse(&request.name, "captures and until need the order to be a sequence"));
+            }
+            script.steps.push(step);
+            // Later steps may use what this one takes.
+            for (capture, place) in request.captures.iter().zip(0..) {
+                let number = *numbers.entry(&capture.name).or_insert_with(|| {
+                    names.push(Name::Captured);
+                    names.len() - 1
+                });
+                if matches!(names[number], Name::Made(_)) {
+                    return Err(refuse(&capture.name, "a capture and a value have the same name; rename one"));
+                }
+                if let Some(taken) = script.steps.last_mut().and_then(|step| step.captures.get_mut(place)) {
+                    taken.0 = number;
+                }
+            }
+            let weight = request.weight;
+            if !(weight > 0.0 && weight <= 1e9) {
+                return Err(refuse(&format!("{}: weight {weight}", request.name), "write a weight above 0"));
+            }
+            script.weights.push(script.weights.last().copied().unwrap_or(0.0) + weight);
+        }
+        script.names = names;
+        Ok(Some(script))
+    }
+
+    /// Its steps or alternatives.
+    pub(crate) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Names of the tests, each with its request's.
+    pub(crate) fn tests(&self) -> &[(String, String)] {
+        &self.tests
+    }
+
+    /// Whether an iteration may have several requests.
+    pub(crate) fn is_sequence(&self) -> bool {
+        self.order == Order::Sequence
+    }
+
+    /// Begins an iteration.
+    pub(crate) fn begin(&self, progress: &mut Progress, iteration: u64) {
+        progress.iteration = iteration;
+        progress.tries = 0;
+        progress.captured.iter_mut().for_each(Vec::clear);
+        progress.step = match (self.order, self.weights.last()) {
+            (Order::Weighted, Some(&total)) if self.steps.len() > 1 => {
+                let random = mix(mix(self.seed ^ 0xc401ce) ^ iteration) >> 11;
+                let place = random as f64 / (1u64 << 53) as f64 * total;
+                self.weights.partition_point(|&sum| sum <= place).min(self.steps.len() - 1)
+            }
+            _ => 0,
+        };
+    }
+
+    /// Puts the request at hand together; `index` is for its trace ids. Returns the bytes and whether it carries the sampled
+    /// flag.
+    pub(crate) fn render(&mut self, progress: &Progress, index: u64) -> (&[u8], bool) {
+        let (bytes, body) = (&mut self.bytes, &mut self.body);
+        let Some(step) = self.steps.get(progress.step) else { return (&[], false) };
+        let names = &self.names;
+        let write = |number: usize, into: &mut Vec<u8>| match names.get(number) {
+            Some(Name::Made(maker)) => maker.write(progress.iteration, into),
+            Some(Name::Captured) => into.extend(progress.captured.get(number).into_iter().flatten()),
+            None => {}
+        };
+        bytes.clear();
+        body.clear();
+        step.line.render(bytes, Escape::Path, write);
+        step.head.render(bytes, Escape::Header, write);
+        step.body.render(body, Escape::None, write);
+        if step.has_body {
+            bytes.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
+        }
+        let mut sampled = false;
+        if let Some(trace) = &self.trace {
+            let ids = trace.ids(index);
+            bytes.extend_from_slice(trace.header.name().as_bytes());
+            bytes.extend_from_slice(b": ");
+            let from = bytes.len();
+            bytes.extend_from_slice(trace.header.placeholder().as_bytes());
+            trace.header.write(&mut bytes[from..], ids);
+            bytes.extend_from_slice(b"\r\n");
+            sampled = ids.sampled;
+        }
+        bytes.extend_from_slice(b"\r\n");
+        bytes.extend_from_slice(body);
+        (bytes, sampled)
+    }
+
+    /// Looks at an answer to the step at hand: counts its tests and takes its captures.
+    pub(crate) fn look(&self, progress: &mut Progress, answer: &Whole<'_>, counts: &mut [(u64, u64)]) -> Verdict {
+        let Some(step) = self.steps.get(progress.step) else { return Verdict::Good };
+        if let Some((test, _, most)) = &step.until
+            && !test.holds(answer)
+        {
+            return if progress.tries + 1 < *most { Verdict::NotYet } else { Verdict::TestFailed };
+        }
+        let mut verdict = Verdict::Good;
+        for (test, at) in step.tests.iter().zip(step.first_test..) {
+            let holds = test.holds(answer);
+            if let Some(count) = counts.get_mut(at) {
+                count.0 += u64::from(holds);
+                count.1 += u64::from(!holds);
+            }
+            if !holds {
+                verdict = Verdict::TestFailed;
+            }
+        }
+        for (number, taker) in &step.captures {
+            let Some(taken) = taker.take(answer) else { return Verdict::NothingToCapture };
+            if progress.captured.len() <= *number {
+                progress.captured.resize(number + 1, Vec::new());
+            }
+            progress.captured[*number] = taken;
+        }
+        verdict
+    }
+
+    /// Moves on after an answer; `good` says whether it was one.
+    pub(crate) fn advance(&self, progress: &mut Progress, good: bool, again: bool) -> Next {
+        let until = self.steps.get(progress.step).and_then(|step| step.until.as_ref());
+        if let (true, Some((_, pause, _))) = (again, until) {
+            progress.tries += 1;
+            return Next::Step(*pause);
+        }
+        progress.tries = 0;
+        progress.step += 1;
+        if good && self.order == Order::Sequence && progress.step < self.steps.len() {
+            Next::Step(0)
+        } else {
+            Next::Done
+        }
+    }
+}
+
+/// Compiles one request. Its captures get their numbers later.
+fn compile(
+    plan: &Plan,
+    request: &Request,
+    target: &Target,
+    numbers: &HashMap<&str, usize>,
+    first_test: usize,
+) -> Result<Step, LoadError> {
+    let refuse = |value: String, remedy| LoadError::Plan { field: "requests", value, remedy };
+    let parse = |text: &[u8]| {
+        Text::parse(text, |name| numbers.get(name).copied()).map_err(|name| {
+            refuse(format!("{}: {{{{{name}}}}}", request.name), "no value and no earlier capture has this name")
+        })
+    };
+    let path = request.path.as_deref().unwrap_or(&target.path);
+    if !path.starts_with('/') || path.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+        return Err(refuse(format!("{}: {path:?}", request.name), "a path begins with a slash and has no spaces"));
+    }
+    let body = match (&request.body, &request.body_file) {
+        (Some(_), Some(_)) => return Err(refuse(request.name.clone(), "write body or body_file, not both")),
+        (Some(text), None) => parse(text.as_bytes())?,
+        (None, Some(file)) => Text::fixed(
+            std::fs::read(file).map_err(|error| LoadError::Read { path: file.clone(), message: error.to_string() })?,
+        ),
+        (None, None) => Text::default(),
+    };
+    // The template's rules for methods and headers hold here too: it is made for its errors and its text.
+    let own = |name: &str| request.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+    let mut headers: Vec<_> = plan.headers.iter().filter(|(name, _)| !own(name)).cloned().collect();
+    headers.extend(request.headers.iter().cloned());
+    if let Some((name, _)) = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-length")) {
+        return Err(LoadError::Header { name: name.clone(), reason: "it is set by the body; leave it out" });
+    }
+    let plain = Plan { method: request.method.clone(), headers, body: None, ..plan.clone() };
+    let text = Template::new(&plain, target)?;
+    let text = text.head_without_trace();
+    if !request.method.bytes().all(is_token) {
+        return Err(refuse(request.method.clone(), "write a method such as GET or POST"));
+    }
+    let head_start = text.windows(2).position(|two| two == b"\r\n").map_or(text.len(), |at| at + 2);
+    let head: Vec<u8> = text[head_start..]
+        .split_inclusive(|&byte| byte == b'\n')
+        .filter(|line| !line.starts_with(b"Content-Length:"))
+        .flatten()
+        .copied()
+        .collect();
+    let has_body = request.body.is_some()
+        || request.body_file.is_some()
+        || ["POST", "PUT", "PATCH"].contains(&request.method.as_str());
+    let until = request.until.as_ref();
+    if until.is_some_and(|until| until.most == 0 || !(0.0..=1e6).contains(&until.pause_s)) {
+        return Err(refuse(request.name.clone(), "until needs at least one try and a pause of 0 s or more"));
+    }
+    Ok(Step {
+        name: request.name.clone(),
+        method: request.method.clone(),
+        check: request.check.clone().unwrap_or_else(|| plan.check.clone()),
+        line: parse(format!("{} {path} HTTP/1.1\r\n", request.method).as_bytes())?,
+        head: parse(&head)?,
+        body,
+        has_body,
+        tests: request.checks.iter().map(|check| Tester::new(&check.test)).collect::<Result<_, _>>()?,
+        first_test,
+        captures: request
+            .captures
+            .iter()
+            .map(|capture| Ok((usize::MAX, Taker::new(&capture.from)?)))
+            .collect::<Result<_, LoadError>>()?,
+        until: match until {
+            Some(until) => Some((Tester::new(&until.test)?, crate::pace::nanoseconds(until.pause_s), until.most)),
+            None => None,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests;

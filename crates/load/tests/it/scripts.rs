@@ -1,0 +1,150 @@
+//! Several requests, values, captures and tests against a real server.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::engine::{closed, open, run};
+use crate::server::{Behaviour, GOOD, Server};
+use unladen_load::plan::{Capture, NamedTest, Order, Pacing, Plan, Request, Source, Test, Until, Value};
+
+fn json(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())
+}
+
+/// `POST /jobs` makes a job, named by the number of the request on the connection; the third `GET` finds it done.
+fn jobs(head: &str, number: u64) -> String {
+    match head.split(' ').take(2).collect::<Vec<_>>()[..] {
+        ["POST", "/jobs"] => json(&format!("{{\"id\": \"job-{number}\"}}")),
+        ["GET", path] => {
+            let id: u64 = path.strip_prefix("/jobs/job-").and_then(|id| id.parse().ok()).expect("a job that was made");
+            json(if number >= id + 3 { "{\"state\": \"done\"}" } else { "{\"state\": \"running\"}" })
+        }
+        _ => "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n".to_owned(),
+    }
+}
+
+fn job_requests() -> Vec<Request> {
+    vec![
+        Request {
+            method: "POST".to_owned(),
+            path: Some("/jobs".to_owned()),
+            body: Some("{\"user\": \"{{user}}\"}".to_owned()),
+            captures: vec![Capture { name: "id".to_owned(), from: Source::Json("/id".to_owned()) }],
+            checks: vec![NamedTest { name: "is json".to_owned(), test: Test::BodyMatches("^\\{.*\\}$".to_owned()) }],
+            ..Request::new("create")
+        },
+        Request {
+            path: Some("/jobs/{{id}}".to_owned()),
+            until: Some(Until {
+                test: Test::JsonEquals { pointer: "/state".to_owned(), value: "done".into() },
+                pause_s: 0.005,
+                most: 10,
+            }),
+            checks: vec![NamedTest { name: "has errors".to_owned(), test: Test::BodyContains("error".to_owned()) }],
+            ..Request::new("poll")
+        },
+    ]
+}
+
+fn job_plan(plan: Plan) -> Plan {
+    let values = BTreeMap::from([("user".to_owned(), Value::Uuid)]);
+    Plan { requests: job_requests(), order: Order::Sequence, values, ..plan }
+}
+
+#[test]
+fn post_read_the_id_and_get_it_until_done() {
+    let server = Server::start(Behaviour::By(jobs));
+    let users = Pacing::Users { from: 3.0, stages: Vec::new(), think_s: 0.01, rate: None };
+    for (pacing, iterations) in [(Pacing::Constant { rate: 40.0 }, 20), (Pacing::Closed, 20), (users, 20)] {
+        let before = server.requests();
+        let plan = Plan { pacing, limit: Some(iterations), window_s: 20.0, ..job_plan(open(&server, 1.0, 4)) };
+        let outcome = run(&plan);
+        // One POST and three GETs each; the last GET's answer does not hold what the second test wants.
+        assert_eq!(
+            (outcome.sent_total, server.requests() - before),
+            (4 * iterations, 4 * iterations),
+            "{:?}",
+            plan.pacing
+        );
+        assert_eq!((outcome.requests, outcome.errors), (3 * iterations, iterations));
+        assert_eq!(outcome.error_classes.get("check"), Some(&iterations));
+        let named: Vec<_> =
+            outcome.named.iter().map(|named| (named.name.as_str(), named.requests, named.errors)).collect();
+        assert_eq!(named, [("create", iterations, 0), ("poll", 2 * iterations, iterations)]);
+        assert_eq!(outcome.named[1].latency_us.count, 2 * iterations);
+        let tests: Vec<_> = outcome.tests.iter().map(|test| (test.name.as_str(), test.passed, test.failed)).collect();
+        assert_eq!(tests, [("is json", iterations, 0), ("has errors", 0, iterations)]);
+    }
+}
+
+#[test]
+fn a_failing_step_ends_its_iteration_only() {
+    let server =
+        Server::start(Behaviour::By(
+            |_, number| {
+                if number % 3 == 0 { json("{\"nothing\": 1}") } else { json("{\"id\": 5}") }
+            },
+        ));
+    let mut plan = job_plan(open(&server, 100.0, 1));
+    plan.requests[1].until = None;
+    plan.requests[1].checks.clear();
+    let outcome = run(&plan);
+    // On the one connection: a POST, the GET after it, a POST whose answer holds no id, and so on.
+    let named: Vec<_> = outcome.named.iter().map(|named| (named.requests, named.errors)).collect();
+    assert_eq!(named, [(25, 25), (25, 0)]);
+    assert_eq!(outcome.error_classes.into_iter().collect::<Vec<_>>(), [("capture".to_owned(), 25)]);
+}
+
+#[test]
+fn answers_in_pieces_and_compressed_are_looked_at_too() {
+    let chunked =
+        "HTTP/1.1 200 OK\r\nX-Id: 12\r\nTransfer-Encoding: chunked\r\n\r\n4\r\n{\"a\"\r\n5\r\n: 1 }\r\n0\r\n\r\n";
+    for behaviour in [
+        Behaviour::Reply(chunked),
+        Behaviour::Pieces(chunked, 11, Duration::from_micros(200)),
+        Behaviour::ReplyThenClose("HTTP/1.0 200 OK\r\nX-Id: 12\r\n\r\n{\"a\": 1}"),
+    ] {
+        let server = Server::start(behaviour);
+        let tests = [
+            Test::JsonEquals { pointer: "/a".to_owned(), value: 1.into() },
+            Test::HeaderEquals { name: "x-id".to_owned(), value: "12".to_owned() },
+        ];
+        let checks = tests.map(|test| NamedTest { name: "it".to_owned(), test }).to_vec();
+        let requests = vec![Request { checks, ..Request::new("get") }];
+        let outcome = run(&Plan { requests, ..open(&server, 60.0, 2) });
+        assert_eq!((outcome.requests, outcome.errors), (30, 0), "{behaviour:?}: {:?}", outcome.tests);
+        assert!(outcome.tests.iter().all(|test| (test.passed, test.failed) == (30, 0)), "{behaviour:?}");
+    }
+}
+
+#[test]
+fn alternatives_are_counted_by_name_and_judged_by_their_own_check() {
+    let server = Server::start(Behaviour::By(|head, _| match head.split(' ').nth(1) {
+        Some("/missing") => "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        _ if head.starts_with("HEAD") => "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n".to_owned(),
+        _ => GOOD.to_owned(),
+    }));
+    let request = |name: &str, path: &str| Request { path: Some(path.to_owned()), ..Request::new(name) };
+    let mut missing = request("missing", "/missing");
+    missing.check = Some(unladen_load::plan::Check { status: Some(404), length: None });
+    let head = Request { method: "HEAD".to_owned(), ..request("head", "/") };
+    let values = BTreeMap::from([("n".to_owned(), Value::Counter { from: 0 })]);
+    let plan = Plan {
+        requests: vec![request("plain", "/a?n={{n}}"), missing, head],
+        values,
+        limit: Some(300),
+        window_s: 60.0,
+        ..closed(&server, 3)
+    };
+    let outcome = run(&plan);
+    assert_eq!((outcome.requests, outcome.errors, server.requests()), (300, 0, 300));
+    for (named, start) in outcome.named.iter().zip(["GET /a?n=", "GET /missing ", "HEAD / "]) {
+        let seen = server.heads().iter().filter(|head| head.starts_with(start)).count() as u64;
+        assert_eq!(named.requests, seen, "{}", named.name);
+        // A third each: far from 0 at any seed.
+        assert!(seen > 60, "{}: {seen}", named.name);
+    }
+    let distinct: std::collections::BTreeSet<String> =
+        server.heads().into_iter().filter(|head| head.starts_with("GET /a")).collect();
+    assert_eq!(distinct.len() as u64, outcome.named[0].requests, "every iteration has its own number");
+}

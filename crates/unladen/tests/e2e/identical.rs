@@ -1,0 +1,43 @@
+//! A/A for real: five identical variants, re-labelled at random and judged again. Too long for every commit: `make aa`.
+
+use std::path::Path;
+
+use unladen::journal::read::read;
+use unladen::judge::relabel::{Draw, false_alarms};
+
+use crate::harness::{Scratch, demo_study, measuring};
+
+/// Re-labelled studies. Given the stored runs, the labels are exchanged by lot, so each metric's false alarms are a binomial
+/// share of at most 5 % (4.2 % for 12 rounds): with 2,000 draws its standard error is 0.5 points, and 2 to 8 % is left by
+/// chance less than once in 10,000 times.
+const STUDIES: u32 = 2_000;
+
+#[test]
+#[ignore = "takes seven minutes of a quiet machine: make aa"]
+fn identical_variants_cost_nothing() {
+    let _turn = measuring();
+    let scratch = Scratch::with(&demo_study("identical", "  a: {}\n  b: {}\n  c: {}\n"));
+    let said = scratch.run(&["--rounds", "24", "--window", "1s", "--warmup", "300ms"]);
+    println!("{}", said.out);
+    let folder = read(&scratch.path("out")).expect("a run folder");
+    let arms = ["baseline", "placebo", "a", "b", "c"];
+    let alarms =
+        false_alarms(&folder, &arms, Draw { studies: STUDIES, rounds: 12, seed: 1 }).expect("runs to re-label");
+    println!("{STUDIES} studies of 12 rounds, re-labelled from {} runs", folder.runs.len());
+    for (metric, alarms) in &alarms {
+        println!("{metric:<32} {:>5.1} % of {}", alarms.share() * 100.0, alarms.comparisons);
+    }
+    // Counts that are mostly equal have ties, with which the interval is conservative.
+    for metric in ["cpu_per_request", "latency_p50", "latency_mean"] {
+        let share = alarms[metric].share();
+        assert!((0.02..=0.08).contains(&share), "{metric}: {share}");
+    }
+    for (metric, alarms) in &alarms {
+        assert!(alarms.share() <= 0.08, "{metric}: {}", alarms.share());
+    }
+    if let Some(keep) = std::env::var_os("UNLADEN_KEEP") {
+        for name in ["study.yaml", "host.json", "journal.jsonl"] {
+            std::fs::copy(scratch.path("out").join(name), Path::new(&keep).join(name)).expect("a copy");
+        }
+    }
+}
