@@ -13,6 +13,8 @@ pub(crate) mod log;
 mod pages;
 mod recover;
 mod shape;
+#[cfg(test)]
+mod tests;
 
 mod writer;
 
