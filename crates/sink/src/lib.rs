@@ -5,11 +5,16 @@
 //! sent. Spans flow in one direction: a receiver decodes (`otlp`), the hub books (`account`) and stores (`store`).
 
 mod account;
+mod arena;
 mod body;
+mod broken;
 pub mod child;
 pub mod config;
 mod error;
+mod gather;
+mod grpc;
 mod hub;
+mod ids;
 mod json;
 pub mod ledger;
 mod listen;
@@ -19,6 +24,7 @@ mod server;
 mod span;
 mod store;
 pub mod summary;
+mod web;
 mod wire;
 
 pub use error::SinkError;

@@ -81,6 +81,7 @@ impl Connections {
                 Ok::<_, Infallible>(match protocol {
                     Protocol::OtlpGrpc => otlp::grpc::serve(&hub, request).await,
                     Protocol::OtlpHttp => otlp::http::serve(&hub, request).await,
+                    _ => crate::web::Failure::unknown("", "").plain(),
                 })
             }
         });

@@ -157,7 +157,8 @@ pub(super) fn write(logged: &Logged<'_>, which: Attributes, out: &mut Vec<u8>) {
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-fn attribute(key: &[u8], value: Value<'_>, out: &mut Vec<u8>) {
+/// Appends one attribute.
+pub(crate) fn attribute(key: &[u8], value: Value<'_>, out: &mut Vec<u8>) {
     put(key, out);
     match value {
         Value::Text(text) => {
