@@ -4,6 +4,7 @@ use bumpalo::Bump;
 
 use crate::broken::Broken;
 use crate::otlp;
+use crate::requests::mix;
 
 /// Decodes a message. What cannot be a slice of it, such as text with escapes, is put into the arena.
 pub(crate) type Decode = for<'a> fn(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>;
@@ -51,6 +52,8 @@ pub(crate) struct Span<'a> {
     pub(crate) duration_ns: i64,
     /// How it went.
     pub(crate) status: Status,
+    /// Whether another process may report a span with the same ids: the client of a call, in Zipkin's model.
+    pub(crate) is_shared: bool,
     /// Bytes of the span in the message.
     pub(crate) size: u32,
     /// Still encoded.
@@ -67,6 +70,11 @@ pub(crate) enum RawAttributes<'a> {
 }
 
 impl Span<'_> {
+    /// What tells it from the other spans of its trace: its id, unless two processes share that.
+    pub(crate) fn identity(&self) -> [u8; 8] {
+        if self.is_shared { mix(!u64::from_be_bytes(self.span_id)).to_be_bytes() } else { self.span_id }
+    }
+
     /// A span of which only its times are known, ns; everything else is to be filled in.
     pub(crate) fn between(start_ns: u64, end_ns: u64) -> Self {
         let duration = i128::from(end_ns) - i128::from(start_ns);
@@ -85,6 +93,7 @@ impl Span<'_> {
             start_ns,
             duration_ns,
             status: Status::default(),
+            is_shared: false,
             size: 0,
             attributes: RawAttributes::Logged(&[]),
         }

@@ -135,7 +135,7 @@ impl Accounts {
         self.foreseen.clear();
         for span in &batch.spans {
             let request = self.requests.and_then(|requests| requests.index(&span.trace_id));
-            self.foreseen.push((request, self.seen.foresee(request, &span.trace_id, span.span_id)));
+            self.foreseen.push((request, self.seen.foresee(request, &span.trace_id, span.identity())));
         }
         self.booked.clear();
         for (position, span) in batch.spans.iter().enumerate() {

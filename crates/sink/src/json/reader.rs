@@ -345,14 +345,6 @@ impl Value<'_> {
             _ => self.whole().map(|number| number as f64),
         }
     }
-
-    /// A text; empty if it is none.
-    pub(crate) fn as_text(&self) -> &[u8] {
-        match self {
-            Value::Text(text) => text,
-            _ => &[],
-        }
-    }
 }
 
 #[cfg(test)]

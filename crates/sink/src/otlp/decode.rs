@@ -150,6 +150,7 @@ fn span(message: &[u8], source: u32) -> Result<Result<Span<'_>, &'static str>, W
         start_ns: start,
         duration_ns: duration.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
         status,
+        is_shared: false,
         size: u32::try_from(message.len()).unwrap_or(u32::MAX),
         attributes: RawAttributes::Otlp(message),
     }))
