@@ -4,7 +4,7 @@
 CARGO ?= cargo
 UNLADEN := target/release/unladen
 
-.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load deps clean
+.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-sink deps clean
 
 help:            ## List the targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -26,6 +26,10 @@ lint:            ## Clippy with warnings denied.
 
 rust-test:       ## Unit, property, golden and end-to-end tests.
 	$(CARGO) test --release --locked --workspace
+
+bench-sink:      ## Compare the span sink with its peers (Go builds the Collector once): about 5 minutes, into bench/README.md.
+	$(CARGO) build --profile dist --locked -p unladen-sink --examples
+	bench/sink/run.py
 
 calibrate:       ## Simulate the statistics: false alarms and coverage against their nominal values.
 	$(CARGO) test --release --locked -p unladen-stats --test calibration -- --ignored --nocapture
@@ -49,12 +53,16 @@ fmt:             ## Format the sources.
 	$(CARGO) fmt --all
 
 # Debian packages that the end-to-end tests use; installed only if they are missing.
-DEBIAN := nginx-light
+DEBIAN := nginx-light python3-venv
+# Reads the span files in a test, from PyPI.
+DUCKDB := 1.4.2
 deps:
 	@missing=""; for package in $(DEBIAN); do \
 	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$package"; done; \
 	if [ -n "$$missing" ]; then echo "installing:$$missing"; \
 	  export DEBIAN_FRONTEND=noninteractive; apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
+	@test -e target/python/.duckdb-$(DUCKDB) || { echo "installing: duckdb $(DUCKDB) for Python in target/python"; \
+	  python3 -m venv target/python && target/python/bin/pip install -q duckdb==$(DUCKDB) && touch target/python/.duckdb-$(DUCKDB); }
 
 clean:           ## Remove build output and run folders.
 	$(CARGO) clean

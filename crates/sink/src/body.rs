@@ -48,18 +48,25 @@ impl Budget {
 #[derive(Debug)]
 pub(crate) struct Payload {
     bytes: Vec<u8>,
+    skipped: usize,
     reserved: usize,
     budget: Rc<Budget>,
 }
 
 impl Payload {
     fn new(budget: &Rc<Budget>) -> Self {
-        Self { bytes: Vec::new(), reserved: 0, budget: Rc::clone(budget) }
+        Self { bytes: Vec::new(), skipped: 0, reserved: 0, budget: Rc::clone(budget) }
     }
 
     /// The message.
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
+        &self.bytes[self.skipped..]
+    }
+
+    /// Without its first bytes.
+    pub(crate) fn skip(mut self, bytes: usize) -> Self {
+        self.skipped = (self.skipped + bytes).min(self.bytes.len());
+        self
     }
 
     fn reserve(&mut self, more: usize) -> Result<(), BodyError> {
@@ -79,6 +86,12 @@ impl Payload {
         self.reserve(chunk.len())?;
         self.bytes.extend_from_slice(chunk);
         Ok(())
+    }
+}
+
+impl AsRef<[u8]> for Payload {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
     }
 }
 

@@ -21,6 +21,27 @@ pub struct Config {
     pub attributes: Attributes,
     /// Largest message in bytes, after decompression.
     pub max_message: usize,
+    /// When spans become durable.
+    pub sync: Sync,
+    /// Whether spans are stored at all; if not, they are only counted.
+    pub store: bool,
+    /// At most so many spans are stored per second, to see what senders do when the store is slow.
+    pub write_rate: Option<u64>,
+    /// Connections at once; further ones are closed.
+    pub max_connections: usize,
+}
+
+/// When spans become durable: whether an acknowledged span survives a crash of the machine, not just of the sink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Sync {
+    /// Before they are acknowledged.
+    #[default]
+    Always,
+    /// About every second.
+    Interval,
+    /// At the end of each file.
+    End,
 }
 
 /// How trace ids hold the index of the request: see [`crate::requests`].
@@ -46,6 +67,49 @@ pub enum Attributes {
     All,
 }
 
+impl Attributes {
+    /// Whether an attribute is stored.
+    pub(crate) fn wants(self, key: &[u8]) -> bool {
+        match self {
+            Self::None => false,
+            Self::Few => is_telling(key),
+            Self::All => true,
+        }
+    }
+}
+
+/// Attributes that name the operation or its outcome, by OpenTelemetry's semantic conventions, old and new.
+fn is_telling(key: &[u8]) -> bool {
+    matches!(
+        key,
+        b"http.request.method"
+            | b"http.method"
+            | b"http.route"
+            | b"http.response.status_code"
+            | b"http.status_code"
+            | b"http.target"
+            | b"url.path"
+            | b"rpc.system"
+            | b"rpc.system.name"
+            | b"rpc.service"
+            | b"rpc.method"
+            | b"rpc.grpc.status_code"
+            | b"rpc.response.status_code"
+            | b"db.system"
+            | b"db.system.name"
+            | b"db.operation"
+            | b"db.operation.name"
+            | b"db.collection.name"
+            | b"messaging.system"
+            | b"messaging.operation"
+            | b"messaging.operation.type"
+            | b"messaging.destination.name"
+            | b"server.address"
+            | b"peer.service"
+            | b"error.type"
+    )
+}
+
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -55,6 +119,10 @@ impl Default for Config {
             requests: None,
             attributes: Attributes::default(),
             max_message: 16 << 20,
+            sync: Sync::default(),
+            store: true,
+            write_rate: None,
+            max_connections: 1_024,
         }
     }
 }

@@ -2,30 +2,45 @@
 //! every protocol is accounted for alike.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use tokio::sync::{Notify, oneshot};
 
 use crate::account::{Accounts, Booked};
 use crate::body::Budget;
 use crate::config::Config;
+use crate::otlp;
 use crate::span::{Batch, Protocol};
-use crate::store::{self, Store};
+use crate::store::{Handle, Store, Unstored};
 use crate::summary::Summary;
 use crate::wire::WireError;
 
-/// Bodies of all connections at once, as multiples of the largest message.
-const BODIES: usize = 16;
+/// Bytes of the bodies of all connections at once; a few of the largest messages fit in any case.
+const BODIES: usize = 48 << 20;
+/// How many of the largest messages.
+const LARGEST_BODIES: usize = 3;
 
 /// Shared by all connections; they live on one thread.
 #[derive(Debug)]
 pub(crate) struct Hub {
     accounts: RefCell<Accounts>,
-    /// `None` once the sink is closed.
+    /// `None` once the sink is closed, or if spans are only counted.
     store: RefCell<Option<Store>>,
+    stores: bool,
+    is_closed: Cell<bool>,
+    /// Told when rows begin to wait to become durable.
+    uncommitted: Notify,
+    /// Who waits until how many rows are durable, in ascending order.
+    waiting: RefCell<VecDeque<Waiting>>,
     budget: Rc<Budget>,
     max_message: usize,
     last_span: Cell<Instant>,
 }
+
+/// Somebody who waits until so many rows are durable.
+type Waiting = (u64, oneshot::Sender<Result<(), Unstored>>);
 
 /// A request that was taken, perhaps not whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,17 +56,32 @@ pub(crate) struct Accepted {
 pub(crate) enum Refused {
     /// It will never be taken.
     Undecodable(WireError),
+    /// The store is behind or cannot write for the moment: it may pass later.
+    Busy,
     /// The sink ends, because it was told to or because its store has failed.
     Closed,
 }
 
+impl From<Unstored> for Refused {
+    fn from(unstored: Unstored) -> Self {
+        match unstored {
+            Unstored::Busy => Self::Busy,
+            Unstored::Gone => Self::Closed,
+        }
+    }
+}
+
 impl Hub {
-    /// Empty accounts before a running store.
-    pub(crate) fn new(config: &Config, store: Store) -> Self {
+    /// Empty accounts before a running store; without one, spans are only counted.
+    pub(crate) fn new(config: &Config, store: Option<Store>) -> Self {
         Self {
             accounts: RefCell::new(Accounts::new(config.requests)),
-            store: RefCell::new(Some(store)),
-            budget: Budget::new(config.max_message.saturating_mul(BODIES)),
+            stores: store.is_some(),
+            store: RefCell::new(store),
+            is_closed: Cell::new(false),
+            uncommitted: Notify::new(),
+            waiting: RefCell::default(),
+            budget: Budget::new(BODIES.max(config.max_message.saturating_mul(LARGEST_BODIES))),
             max_message: config.max_message,
             last_span: Cell::new(Instant::now()),
         }
@@ -77,57 +107,160 @@ impl Hub {
         self.accounts.borrow_mut().undecodable();
     }
 
-    /// Decodes a message, books its spans and hands them to the store: all of it or, if it is broken, nothing.
-    /// Waits while the store is behind.
-    pub(crate) async fn take(
+    /// Decodes a message, books its spans and hands them to the store: all of it or, if it is broken, nothing. Waits while
+    /// the store is behind, and until the spans are durable if the configuration wants that; the message is gone by then.
+    pub(crate) async fn take<M: AsRef<[u8]>>(
         &self,
         protocol: Protocol,
-        message: &[u8],
+        message: M,
         decode: fn(&[u8]) -> Result<Batch<'_>, WireError>,
     ) -> Result<Accepted, Refused> {
         let arrival = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         let arrival_ns = i64::try_from(arrival).unwrap_or(i64::MAX);
-        let queue = self.store.borrow().as_ref().map(Store::queue).ok_or(Refused::Closed)?;
-        let room = store::room(queue).await.map_err(|store::StoreFailed| Refused::Closed)?;
-        // From here to the end nothing waits, so a request is never half booked.
+        self.room().await?;
+        let (accepted, rows) = self.book(protocol, message.as_ref(), decode, arrival_ns)?;
+        drop(message);
+        self.durable(rows).await?;
+        Ok(accepted)
+    }
+
+    /// Waits until the store can take more.
+    async fn room(&self) -> Result<(), Refused> {
+        loop {
+            let store = match self.store.borrow().as_ref() {
+                Some(store) if store.is_failing() => return Err(Refused::Busy),
+                Some(store) if store.is_full() => store.handle(),
+                _ => return Ok(()),
+            };
+            let room = store.room().await?;
+            if let Some(store) = self.store.borrow_mut().as_mut() {
+                store.commit(Some(room));
+            }
+        }
+    }
+
+    /// Waits until so many rows are durable, if they are to be.
+    async fn durable(&self, rows: u64) -> Result<(), Refused> {
+        let waiting = match self.store.borrow().as_ref() {
+            Some(store) if store.is_due_before_acknowledgement(rows) => {
+                let (tell, told) = oneshot::channel();
+                self.waiting.borrow_mut().push_back((rows, tell));
+                told
+            }
+            _ => return Ok(()),
+        };
+        waiting.await.map_err(|_| Refused::Closed)?.map_err(Refused::from)
+    }
+
+    /// Waits for nothing, so a request is never half booked. Also gives the number of rows so far.
+    fn book(
+        &self,
+        protocol: Protocol,
+        message: &[u8],
+        decode: fn(&[u8]) -> Result<Batch<'_>, WireError>,
+        arrival_ns: i64,
+    ) -> Result<(Accepted, u64), Refused> {
         let mut store = self.store.borrow_mut();
-        let store = store.as_mut().ok_or(Refused::Closed)?;
+        let mut store = store.as_mut();
+        if self.is_closed.get() || self.stores != store.is_some() {
+            return Err(Refused::Closed);
+        }
         let mut accounts = self.accounts.borrow_mut();
         let batch = decode(message).map_err(|error| {
             accounts.undecodable();
             Refused::Undecodable(error)
         })?;
-        accounts.rejected(batch.rejected);
-        for span in &batch.spans {
-            let source = &batch.sources[span.source as usize];
-            if let Booked::New { request } = accounts.span(protocol, source, span) {
-                store.push(span, source, request, protocol, arrival_ns);
+        accounts.batch(protocol, &batch, arrival_ns);
+        if let Some(store) = &mut store {
+            for (span, booked) in batch.spans.iter().zip(accounts.booked()) {
+                if let Booked::New { request } = booked {
+                    store.push(span, &batch.sources[span.source as usize], *request, protocol, arrival_ns);
+                }
             }
         }
         if !batch.spans.is_empty() {
             self.last_span.set(Instant::now());
         }
-        store.flush_if_full(room);
-        Ok(Accepted { rejected: batch.rejected, reason: batch.reason })
+        let mut rows = 0;
+        if let Some(store) = store {
+            let was_waiting = store.has_uncommitted_since();
+            store.commit(None);
+            rows = store.rows();
+            // Otherwise somebody looks after them already.
+            if !was_waiting && store.has_uncommitted_since() {
+                self.uncommitted.notify_one();
+            }
+        }
+        Ok((Accepted { rejected: batch.rejected, reason: batch.reason }, rows))
+    }
+
+    /// Books what an `ExportMetricsServiceRequest` tells about losses; if it is broken, what stands before the break.
+    pub(crate) fn metrics(&self, message: &[u8]) {
+        let mut accounts = self.accounts.borrow_mut();
+        // Metrics are taken as a courtesy; broken ones are no concern of an account of spans.
+        let _ = otlp::metrics::visit(message, |told| accounts.told(&told));
+    }
+
+    /// Commits rows that wait to become durable and tells those who wait for it, as long as the sink lives.
+    pub(crate) async fn keep_committing(&self) {
+        let Some(mut handle) = self.store.borrow().as_ref().map(Store::handle) else { return };
+        loop {
+            let due = self.store.borrow_mut().as_mut().and_then(|store| store.commit(None));
+            let due = async {
+                match due {
+                    Some(due) => tokio::time::sleep(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let is_alive = tokio::select! {
+                () = due => true,
+                () = self.uncommitted.notified() => true,
+                is_alive = handle.progress() => is_alive,
+            };
+            self.release(&handle, is_alive);
+            if !is_alive {
+                return;
+            }
+        }
+    }
+
+    /// Tells those who wait, as far as the store has come; all of them if it cannot write.
+    fn release(&self, handle: &Handle, is_alive: bool) {
+        let mut waiting = self.waiting.borrow_mut();
+        let (rows, is_failing) = handle.written();
+        while let Some((wanted, _)) = waiting.front()
+            && (*wanted <= rows || is_failing || !is_alive)
+            && let Some((wanted, tell)) = waiting.pop_front()
+        {
+            let outcome = match (wanted <= rows, is_alive) {
+                (true, _) => Ok(()),
+                (false, true) => Err(Unstored::Busy),
+                (false, false) => Err(Unstored::Gone),
+            };
+            // A sender that has gone away need not be told.
+            let _ = tell.send(outcome);
+        }
     }
 
     /// Hands rows that have waited for long to the store; false if the store has failed.
     pub(crate) fn flush(&self) -> bool {
-        self.store.borrow_mut().as_mut().is_some_and(|store| {
-            store.flush_if_old();
-            !store.failed()
+        self.store.borrow_mut().as_mut().is_none_or(|store| {
+            store.commit(None);
+            !store.has_failed()
         })
     }
 
     /// Spans received and saved so far, and milliseconds since the last span.
     pub(crate) fn progress(&self) -> (u64, u64, u64) {
         let quiet = u64::try_from(self.last_span.get().elapsed().as_millis()).unwrap_or(u64::MAX);
-        let saved = self.store.borrow().as_ref().map_or(0, Store::saved);
-        (self.accounts.borrow().received(), saved, quiet)
+        let accounts = self.accounts.borrow();
+        let saved = self.store.borrow().as_ref().map_or_else(|| accounts.saved(), Store::saved);
+        (accounts.received(), saved, quiet)
     }
 
-    /// Takes no more spans; the final accounts, and the store to be finished.
-    pub(crate) fn close(&self) -> Option<(Summary, Store)> {
-        self.store.take().map(|store| (self.accounts.borrow().summary(), store))
+    /// Takes no more spans; the final accounts, and the store to be finished if there is one.
+    pub(crate) fn close(&self) -> (Summary, Option<Store>) {
+        self.is_closed.set(true);
+        (self.accounts.borrow().summary(), self.store.take())
     }
 }

@@ -24,7 +24,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::summary::Summary;
+pub use learned::{Learned, LearnedOperation, Shortfall, learn};
 
+mod learned;
 mod sampling;
 #[cfg(test)]
 mod tests;
@@ -82,7 +84,8 @@ pub struct Ledger {
     pub saved: u64,
     /// Spans that were due and never arrived.
     pub lost: u64,
-    /// Lost spans by stage, as far as the sink knows it: `rejected`.
+    /// Lost spans by stage, as far as anybody says: `rejected` by the sink, `queue` and `export` by the agents themselves.
+    /// Never more than are lost.
     pub by_stage: BTreeMap<String, u64>,
     /// What the books do not explain: more spans than expected (negative) or fewer.
     pub unexplained: i64,
@@ -98,6 +101,15 @@ pub struct Ledger {
     pub missing: u64,
     /// Traces that must be of answered requests that were not to be recorded: a sampler that does not do as declared.
     pub unasked: u64,
+    /// Traces with a span whose parent was lost: see [`Shape`](crate::summary::Shape).
+    #[serde(default)]
+    pub orphaned: u64,
+    /// Traces with a span that names no parent or itself as its ancestor.
+    #[serde(default)]
+    pub wrong_parent: u64,
+    /// Spans that arrived more than ten seconds after their end.
+    #[serde(default)]
+    pub late: u64,
     /// Lost spans by second of the load.
     pub lost_by_second: Vec<u64>,
 }
@@ -152,7 +164,6 @@ pub fn close(
     let sampled_out = expected - spans(due.min(answered), per_request).min(expected);
     let saved = arrived;
     let unexplained = i128::from(expected) - i128::from(sampled_out) - i128::from(saved) - i128::from(lost);
-    let rejected = summary.rejected.min(lost);
     let exact = account.whole.and_then(|whole| traces.get(&whole)).copied().unwrap_or(0);
     Ok(Ledger {
         expected,
@@ -162,7 +173,7 @@ pub fn close(
         sampled_out,
         saved,
         lost,
-        by_stage: (rejected > 0).then(|| ("rejected".to_string(), rejected)).into_iter().collect(),
+        by_stage: by_stage(summary, lost),
         unexplained: unexplained.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
         duplicates: summary.duplicates,
         foreign: summary.foreign,
@@ -170,8 +181,26 @@ pub fn close(
         partial: account.partial,
         missing: account.missing,
         unasked: account.unasked,
+        orphaned: summary.shape.map_or(0, |shape| shape.orphaned),
+        wrong_parent: summary.shape.map_or(0, |shape| shape.wrong_parent),
+        late: summary.late,
         lost_by_second,
     })
+}
+
+/// Lost spans by who says so, the sink first; nobody is believed beyond what is lost.
+fn by_stage(summary: &Summary, lost: u64) -> BTreeMap<String, u64> {
+    let told = summary.told.iter().map(|told| (told.stage.as_str(), told.spans));
+    let mut stages: BTreeMap<String, u64> = BTreeMap::new();
+    let mut left = lost;
+    for (stage, spans) in std::iter::once(("rejected", summary.rejected)).chain(told) {
+        let believed = spans.min(left);
+        if believed > 0 {
+            left -= believed;
+            *stages.entry(stage.to_string()).or_insert(0) += believed;
+        }
+    }
+    stages
 }
 
 /// A second of the load, or the rest that has no second, with the traces of its requests.

@@ -10,6 +10,7 @@ pub mod child;
 pub mod config;
 mod error;
 mod hub;
+mod json;
 pub mod ledger;
 mod listen;
 mod otlp;
@@ -22,3 +23,4 @@ mod wire;
 
 pub use error::SinkError;
 pub use server::run;
+pub use store::{Recovered, recover};

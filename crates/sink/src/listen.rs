@@ -10,6 +10,7 @@ use hyper::rt::Executor;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
+use tokio::io::BufReader;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -18,6 +19,8 @@ use crate::hub::Hub;
 use crate::otlp;
 use crate::span::Protocol;
 
+/// Bytes read from a connection at once: hyper by itself asks for a frame's worth, and each time the kernel is asked.
+const READ: usize = 64 << 10;
 /// Pause after a connection could not be accepted, most likely for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -35,12 +38,13 @@ pub(crate) struct Connections {
     hub: Rc<Hub>,
     stop: watch::Receiver<bool>,
     open: Rc<Cell<usize>>,
+    limit: usize,
 }
 
 impl Connections {
-    /// None yet; they end when `stop` turns true.
-    pub(crate) fn new(hub: Rc<Hub>, stop: watch::Receiver<bool>) -> Self {
-        Self { hub, stop, open: Rc::default() }
+    /// None yet; they end when `stop` turns true. Of more than `limit`, the last are closed at once.
+    pub(crate) fn new(hub: Rc<Hub>, stop: watch::Receiver<bool>, limit: usize) -> Self {
+        Self { hub, stop, open: Rc::default(), limit }
     }
 
     /// How many are open.
@@ -56,16 +60,18 @@ impl Connections {
                 _ = self.stop.changed() => return,
             };
             match accepted {
+                // Closed, not left waiting: a sender that is told can say so.
+                Ok(_) if self.open.get() >= self.limit => {}
                 Ok((stream, _)) => {
-                    tokio::task::spawn_local(self.clone().serve(stream, protocol));
+                    let open = Open::new(&self.open);
+                    tokio::task::spawn_local(self.clone().serve(stream, protocol, open));
                 }
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             }
         }
     }
 
-    async fn serve(mut self, stream: TcpStream, protocol: Protocol) {
-        let _open = Open::new(&self.open);
+    async fn serve(mut self, stream: TcpStream, protocol: Protocol, _open: Open) {
         // Replies are small: without this each would wait for the acknowledgement of the last.
         let _ = stream.set_nodelay(true);
         let hub = &self.hub;
@@ -81,7 +87,7 @@ impl Connections {
         let mut server = auto::Builder::new(LocalExecutor);
         server.http1().timer(TokioTimer::new());
         server.http2().timer(TokioTimer::new());
-        let connection = server.serve_connection(TokioIo::new(stream), service);
+        let connection = server.serve_connection(TokioIo::new(BufReader::with_capacity(READ, stream)), service);
         let mut connection = std::pin::pin!(connection);
         // A connection that breaks is the sender's affair: what it acknowledged is booked already.
         tokio::select! {

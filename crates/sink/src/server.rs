@@ -17,7 +17,7 @@ use crate::error::SinkError;
 use crate::hub::Hub;
 use crate::listen::{self, Connections};
 use crate::span::Protocol;
-use crate::store::Store;
+use crate::store::{Store, shape};
 use crate::summary::{Event, Summary};
 
 /// Between two [`Event::Tick`]s.
@@ -54,10 +54,12 @@ async fn serve(
     if listeners.is_empty() {
         return Err(SinkError::NothingToListenOn);
     }
-    let store = Store::start(&config.out, config.attributes)?;
+    let store = if config.store { Some(Store::start(config)?) } else { None };
     let hub = Rc::new(Hub::new(config, store));
+    let committing = Rc::clone(&hub);
+    tokio::task::spawn_local(async move { committing.keep_committing().await });
     let (stopping, stopped) = watch::channel(false);
-    let connections = Connections::new(Rc::clone(&hub), stopped);
+    let connections = Connections::new(Rc::clone(&hub), stopped, config.max_connections);
     for (listener, protocol) in listeners {
         tokio::task::spawn_local(connections.clone().accept(listener, protocol));
     }
@@ -76,8 +78,14 @@ async fn serve(
     while connections.open() > 0 && Instant::now() < deadline {
         sleep(GRACE_STEP).await;
     }
-    let (summary, store) = hub.close().ok_or(SinkError::StoreDied)?;
-    let summary = Summary { stored_bytes: store.finish().await?, ..summary };
+    let (mut summary, store) = hub.close();
+    if let Some(store) = store {
+        summary.stored_bytes = store.finish().await?;
+        if config.requests.is_some() {
+            summary.shape = Some(shape(&config.out, &summary.spans_by_request)?);
+        }
+    }
+    fs::create_dir_all(&config.out).map_err(SinkError::folder(&config.out))?;
     write_summary(&config.out, &summary)?;
     events(Event::Done(Box::new(summary.clone())));
     Ok(summary)

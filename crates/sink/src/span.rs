@@ -56,15 +56,49 @@ pub(crate) struct Span<'a> {
 pub(crate) enum RawAttributes<'a> {
     /// The `Span` message of OTLP that has them.
     Otlp(&'a [u8]),
+    /// As the store's log has them.
+    Logged(&'a [u8]),
 }
 
 impl RawAttributes<'_> {
-    /// Appends the wanted attributes as a JSON object; appends nothing and returns false if there are none.
-    pub(crate) fn write_json(&self, which: crate::config::Attributes, out: &mut Vec<u8>) -> bool {
+    /// Shows every attribute, in the order of the message: key, value. What cannot be decoded is left out.
+    #[inline]
+    pub(crate) fn visit(&self, visit: impl FnMut(&[u8], Value<'_>)) {
         match self {
-            RawAttributes::Otlp(span) => otlp::attributes::write_json(span, which, out),
+            RawAttributes::Otlp(span) => otlp::attributes::visit(span, visit),
+            RawAttributes::Logged(attributes) => crate::store::log::visit(attributes, visit),
         }
     }
+
+    /// Appends the wanted attributes as a JSON object; appends nothing and returns false if there are none.
+    #[cfg(test)]
+    pub(crate) fn write_json(&self, which: crate::config::Attributes, out: &mut Vec<u8>) -> bool {
+        let start = out.len();
+        self.visit(|key, value| {
+            if which.wants(key) {
+                crate::json::member(key, value, out.len() == start, out);
+            }
+        });
+        if out.len() > start {
+            out.push(b'}');
+        }
+        out.len() > start
+    }
+}
+
+/// The value of an attribute.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Value<'a> {
+    /// As it came: not necessarily UTF-8.
+    Text(&'a [u8]),
+    /// A whole number.
+    Whole(i64),
+    /// Any other number.
+    Real(f64),
+    /// True or false.
+    Truth(bool),
+    /// Lists, maps, bytes and nothing, as JSON text.
+    Json(&'a [u8]),
 }
 
 /// Side of a call that a span describes, as in OTLP.
@@ -87,6 +121,9 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
+    /// All of them, by discriminant.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Unspecified, Self::Internal, Self::Server, Self::Client, Self::Producer, Self::Consumer];
     /// Names in the store, by discriminant.
     pub(crate) const NAMES: [&str; 6] = ["unspecified", "internal", "server", "client", "producer", "consumer"];
 }
@@ -105,6 +142,8 @@ pub(crate) enum Status {
 }
 
 impl Status {
+    /// All of them, by discriminant.
+    pub(crate) const ALL: [Self; 3] = [Self::Unset, Self::Ok, Self::Error];
     /// Names in the store, by discriminant.
     pub(crate) const NAMES: [&str; 3] = ["unset", "ok", "error"];
 }
@@ -120,6 +159,8 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
+    /// All of them, by discriminant.
+    pub(crate) const ALL: [Self; 2] = [Self::OtlpGrpc, Self::OtlpHttp];
     /// Names in the store, the summary and the configuration, by discriminant.
     pub(crate) const NAMES: [&str; 2] = ["otlp_grpc", "otlp_http"];
 

@@ -50,6 +50,18 @@ pub struct Summary {
     /// Distinct traces, of the load and others.
     #[serde(default)]
     pub traces: u64,
+    /// Distinct spans that arrived more than ten seconds after their end.
+    #[serde(default)]
+    pub late: u64,
+    /// How long after their end spans arrived.
+    #[serde(default)]
+    pub delay_ms: Delay,
+    /// Losses that agents told of themselves, by service and stage.
+    #[serde(default)]
+    pub told: Vec<Told>,
+    /// How the spans of the load hang together, read back from the store; `None` if they were not stored.
+    #[serde(default)]
+    pub shape: Option<Shape>,
     /// Spans received by protocol, duplicates included.
     pub by_protocol: BTreeMap<String, u64>,
     /// Distinct spans by service name.
@@ -62,6 +74,40 @@ pub struct Summary {
     pub spans_by_request: Vec<(u32, u64)>,
 }
 
+/// Time from the end of a span to its arrival, in milliseconds, rounded up to one less than a power of two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Delay {
+    /// Median.
+    pub p50: u64,
+    /// 99 of 100 spans took no longer.
+    pub p99: u64,
+    /// No span took longer.
+    pub max: u64,
+}
+
+/// A loss that an agent told of itself, in its own metrics.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Told {
+    /// Service name.
+    pub service: String,
+    /// `queue` (the agent's queue was full) or `export` (sending failed for good).
+    pub stage: String,
+    /// Spans lost there.
+    pub spans: u64,
+}
+
+/// How the spans of the load's traces hang together. A trace has one entry: the span that starts first among those that
+/// name no parent, or one that is not in the trace (the load generator's).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Shape {
+    /// Rows in the store, of the load and others.
+    pub rows: u64,
+    /// Traces with a span, other than the entry, whose parent is not in the trace: it was lost.
+    pub orphaned: u64,
+    /// Traces with a span, other than the entry, that names no parent, or that is its own ancestor.
+    pub wrong_parent: u64,
+}
+
 /// Spans of one operation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Operation {
@@ -71,6 +117,9 @@ pub struct Operation {
     pub operation: String,
     /// Distinct spans.
     pub spans: u64,
+    /// Of those, spans of the load's requests.
+    #[serde(default)]
+    pub of_load: u64,
     /// Quantiles of their durations, µs.
     pub p50_us: f64,
     /// See `p50_us`.

@@ -3,15 +3,18 @@
 
 mod operations;
 mod seen;
+mod told;
 
 use std::collections::BTreeMap;
 
 use crate::config::Requests;
-use crate::span::{Protocol, Source, Span};
-use crate::summary::Summary;
+use crate::span::{Batch, Protocol, Span};
+use crate::summary::{self, Summary};
 use operations::Operations;
 pub(crate) use operations::UNKNOWN_SERVICE;
 use seen::Seen;
+use told::Losses;
+pub(crate) use told::{Stage, Told};
 
 /// What is known of a span once it is booked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +26,43 @@ pub(crate) enum Booked {
         /// See [`Requests::index`].
         request: Option<u64>,
     },
+}
+
+/// How long after their end spans arrive.
+#[derive(Debug, Default)]
+struct Delays {
+    /// Spans by the power of two of the milliseconds, from 0 upwards.
+    milliseconds: [u64; 32],
+    late: u64,
+}
+
+/// Delay from which on a span is late: twice what the slowest common agent waits for a full batch.
+const LATE_MS: u64 = 10_000;
+
+impl Delays {
+    #[inline]
+    fn book(&mut self, span: &Span<'_>, arrival_ns: i64) {
+        let end = span.start_ns.saturating_add_signed(span.duration_ns);
+        let delay = u64::try_from(arrival_ns).unwrap_or(0).saturating_sub(end) / 1_000_000;
+        self.late += u64::from(delay > LATE_MS);
+        let power = (u64::BITS - delay.leading_zeros()) as usize;
+        self.milliseconds[power.min(self.milliseconds.len() - 1)] += 1;
+    }
+
+    /// Upper bounds of the quantiles.
+    fn quantiles(&self) -> summary::Delay {
+        let all: u64 = self.milliseconds.iter().sum();
+        let quantile = |share: f64| {
+            let mut left = (all as f64 * share).ceil().max(1.0) as u64;
+            let power = self.milliseconds.iter().position(|spans| {
+                let is_here = *spans >= left;
+                left -= (*spans).min(left);
+                is_here
+            });
+            power.map_or(0, |power| (1_u64 << power) - 1)
+        };
+        summary::Delay { p50: quantile(0.5), p99: quantile(0.99), max: quantile(1.0) }
+    }
 }
 
 /// All counters of a sink.
@@ -39,6 +79,10 @@ pub(crate) struct Accounts {
     by_protocol: [u64; Protocol::NAMES.len()],
     operations: Operations,
     seen: Seen,
+    losses: Losses,
+    delays: Delays,
+    booked: Vec<Booked>,
+    foreseen: Vec<(Option<u64>, [u64; 2])>,
 }
 
 impl Accounts {
@@ -56,6 +100,10 @@ impl Accounts {
             by_protocol: Default::default(),
             operations: Operations::default(),
             seen: Seen::default(),
+            losses: Losses::default(),
+            delays: Delays::default(),
+            booked: Vec::new(),
+            foreseen: Vec::new(),
         }
     }
 
@@ -64,14 +112,14 @@ impl Accounts {
         self.received
     }
 
+    /// Distinct spans.
+    pub(crate) fn saved(&self) -> u64 {
+        self.saved
+    }
+
     /// Books the bytes of a body, before decompression.
     pub(crate) fn body(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
-    }
-
-    /// Books spans that can never be stored.
-    pub(crate) fn rejected(&mut self, spans: u64) {
-        self.rejected += spans;
     }
 
     /// Books a request that cannot be decoded.
@@ -79,25 +127,46 @@ impl Accounts {
         self.undecodable += 1;
     }
 
-    /// Books a span.
-    pub(crate) fn span(&mut self, protocol: Protocol, source: &Source<'_>, span: &Span<'_>) -> Booked {
-        self.received += 1;
-        self.by_protocol[protocol as usize] += 1;
-        let request = self.requests.and_then(|requests| requests.index(&span.trace_id));
-        let new = match request {
-            Some(index) => self.seen.of_request(index, span.span_id),
-            None => self.seen.of_trace(span.trace_id, span.span_id),
-        };
-        if !new {
-            self.duplicates += 1;
-            return Booked::Duplicate;
+    /// Books a batch; what became of each span is in [`Accounts::booked`].
+    pub(crate) fn batch(&mut self, protocol: Protocol, batch: &Batch<'_>, arrival_ns: i64) {
+        self.rejected += batch.rejected;
+        self.received += batch.spans.len() as u64;
+        self.by_protocol[protocol as usize] += batch.spans.len() as u64;
+        self.foreseen.clear();
+        for span in &batch.spans {
+            let request = self.requests.and_then(|requests| requests.index(&span.trace_id));
+            self.foreseen.push((request, Seen::marks(request, &span.trace_id, span.span_id)));
         }
-        self.saved += 1;
-        if self.requests.is_some() && request.is_none() {
-            self.foreign += 1;
+        self.seen.fetch(self.foreseen.iter().flat_map(|(_, marks)| *marks));
+        self.booked.clear();
+        for (position, span) in batch.spans.iter().enumerate() {
+            let (request, marks) = self.foreseen[position];
+            let is_new = match request {
+                Some(index) => self.seen.of_request(index, marks[0]),
+                None => self.seen.of_trace(marks),
+            };
+            if is_new {
+                self.saved += 1;
+                self.foreign += u64::from(self.requests.is_some() && request.is_none());
+                let service = batch.sources[span.source as usize].service;
+                self.operations.book(service, span.operation, span.duration_ns, request.is_some());
+                self.delays.book(span, arrival_ns);
+                self.booked.push(Booked::New { request });
+            } else {
+                self.duplicates += 1;
+                self.booked.push(Booked::Duplicate);
+            }
         }
-        self.operations.book(source.service, span.operation, span.duration_ns);
-        Booked::New { request }
+    }
+
+    /// Books what an agent tells of its own losses.
+    pub(crate) fn told(&mut self, told: &Told<'_>) {
+        self.losses.book(told);
+    }
+
+    /// What became of the spans of the last batch.
+    pub(crate) fn booked(&self) -> &[Booked] {
+        &self.booked
     }
 
     /// Everything counted; `stored_bytes` is left to the store.
@@ -111,6 +180,7 @@ impl Accounts {
         Summary {
             received: self.received,
             saved: self.saved,
+            shape: None,
             duplicates: self.duplicates,
             rejected: self.rejected,
             undecodable: self.undecodable,
@@ -118,6 +188,9 @@ impl Accounts {
             bytes: self.bytes,
             stored_bytes: 0,
             traces: self.seen.traces(),
+            late: self.delays.late,
+            delay_ms: self.delays.quantiles(),
+            told: self.losses.list(),
             by_protocol,
             by_service: self.operations.by_service(),
             operations: self.operations.list(),

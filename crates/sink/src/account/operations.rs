@@ -3,8 +3,10 @@
 //! Names come from outside, so their number is bounded: what comes after the first few hundred is booked under
 //! [`OTHER`]. The store keeps every name as it came.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
+use std::hash::BuildHasher;
 
+use hashbrown::{DefaultHashBuilder, HashTable};
 use hdrhistogram::Histogram;
 
 use crate::summary;
@@ -23,48 +25,62 @@ const DIGITS: u8 = 3;
 /// Spans by service and operation.
 #[derive(Debug, Default)]
 pub(crate) struct Operations {
-    services: HashMap<Box<[u8]>, Service>,
-    operations: usize,
+    services: Names,
+    operations: Vec<Operation>,
+    table: HashTable<u32>,
+    hasher: DefaultHashBuilder,
 }
 
+/// Names, each with a number; the last one is looked at first.
 #[derive(Debug, Default)]
-struct Service {
-    spans: u64,
-    operations: HashMap<Box<[u8]>, Operation>,
+struct Names {
+    names: Vec<Box<[u8]>>,
+    last: usize,
 }
 
 #[derive(Debug)]
 struct Operation {
+    service: u32,
+    name: Box<[u8]>,
     spans: u64,
+    of_load: u64,
     durations: Option<Histogram<u32>>,
+}
+
+impl Names {
+    fn number(&mut self, name: &[u8]) -> u32 {
+        if self.names.get(self.last).is_none_or(|last| **last != *name) {
+            self.last = self.find(name);
+        }
+        self.last as u32
+    }
+
+    fn find(&mut self, name: &[u8]) -> usize {
+        if let Some(number) = self.names.iter().position(|known| **known == *name) {
+            return number;
+        }
+        if self.names.len() > MAX_SERVICES {
+            // The last one is `OTHER`.
+            return MAX_SERVICES;
+        }
+        self.names.push(if self.names.len() == MAX_SERVICES { OTHER.as_bytes() } else { name }.into());
+        self.names.len() - 1
+    }
 }
 
 impl Operations {
     /// Books one span.
-    pub(crate) fn book(&mut self, service: &[u8], operation: &[u8], duration_ns: i64) {
+    #[inline]
+    pub(crate) fn book(&mut self, service: &[u8], operation: &[u8], duration_ns: i64, is_of_load: bool) {
         let service = if service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { service };
-        let key = if self.services.len() < MAX_SERVICES || self.services.contains_key(service) {
-            service
-        } else {
-            OTHER.as_bytes()
+        let service = self.services.number(service);
+        let number = match self.find(service, operation) {
+            Some(number) => number,
+            None => self.add(service, operation),
         };
-        // Looked up first: an owned key is made once per service, not once per span.
-        if !self.services.contains_key(key) {
-            self.services.insert(key.into(), Service::default());
-        }
-        let Some(service) = self.services.get_mut(key) else { return };
-        service.spans += 1;
-        let key = if self.operations < MAX_OPERATIONS || service.operations.contains_key(operation) {
-            operation
-        } else {
-            OTHER.as_bytes()
-        };
-        if !service.operations.contains_key(key) {
-            self.operations += 1;
-            service.operations.insert(key.into(), Operation { spans: 0, durations: Histogram::new(DIGITS).ok() });
-        }
-        let Some(operation) = service.operations.get_mut(key) else { return };
+        let operation = &mut self.operations[number as usize];
         operation.spans += 1;
+        operation.of_load += u64::from(is_of_load);
         if let Some(durations) = &mut operation.durations {
             // A clock that ran backwards says nothing about the duration; the span still counts.
             let duration = u64::try_from(duration_ns).unwrap_or(0);
@@ -73,23 +89,57 @@ impl Operations {
         }
     }
 
+    #[inline]
+    fn find(&self, service: u32, operation: &[u8]) -> Option<u32> {
+        let hash = self.hasher.hash_one((service, operation));
+        let is_it = |number: &u32| {
+            let known = &self.operations[*number as usize];
+            known.service == service && *known.name == *operation
+        };
+        self.table.find(hash, is_it).copied()
+    }
+
+    fn add(&mut self, service: u32, operation: &[u8]) -> u32 {
+        let name = if self.operations.len() < MAX_OPERATIONS { operation } else { OTHER.as_bytes() };
+        if let Some(number) = self.find(service, name) {
+            return number;
+        }
+        let number = self.operations.len() as u32;
+        let durations = Histogram::new(DIGITS).ok();
+        self.operations.push(Operation { service, name: name.into(), spans: 0, of_load: 0, durations });
+        let hash = |number: &u32| {
+            let known = &self.operations[*number as usize];
+            self.hasher.hash_one((known.service, &*known.name))
+        };
+        self.table.insert_unique(hash(&number), number, hash);
+        number
+    }
+
     /// Distinct spans by service.
     pub(crate) fn by_service(&self) -> BTreeMap<String, u64> {
-        self.services.iter().map(|(name, service)| (text(name), service.spans)).collect()
+        let mut spans = BTreeMap::new();
+        for operation in &self.operations {
+            *spans.entry(self.service(operation)).or_insert(0) += operation.spans;
+        }
+        spans
+    }
+
+    fn service(&self, operation: &Operation) -> String {
+        text(&self.services.names[operation.service as usize])
     }
 
     /// Every operation, ordered by service and name.
     pub(crate) fn list(&self) -> Vec<summary::Operation> {
         let mut list: Vec<summary::Operation> = self
-            .services
+            .operations
             .iter()
-            .flat_map(|(name, service)| service.operations.iter().map(|operation| (text(name), operation)))
-            .map(|(service, (name, operation))| {
+            .map(|operation| {
                 let quantile = |q| operation.durations.as_ref().map_or(0, |all| all.value_at_quantile(q)) as f64 / 1e3;
                 summary::Operation {
-                    service,
-                    operation: text(name),
+                    service: self.service(operation),
+                    operation: text(&operation.name),
                     spans: operation.spans,
+                    of_load: operation.of_load,
                     p50_us: quantile(0.5),
                     p90_us: quantile(0.9),
                     p99_us: quantile(0.99),
@@ -113,10 +163,10 @@ mod tests {
     fn durations_by_operation() {
         let mut operations = Operations::default();
         for duration in 1..=1000 {
-            operations.book(b"shop", b"buy", duration * 1_000);
+            operations.book(b"shop", b"buy", duration * 1_000, true);
         }
-        operations.book(b"shop", b"look", -5);
-        operations.book(b"", b"look", i64::MAX);
+        operations.book(b"shop", b"look", -5, true);
+        operations.book(b"", b"look", i64::MAX, true);
         let by_service = BTreeMap::from([("shop".into(), 1_001), (UNKNOWN_SERVICE.into(), 1)]);
         assert_eq!(operations.by_service(), by_service);
         let list = operations.list();
@@ -131,8 +181,8 @@ mod tests {
     fn names_without_end_are_bounded() {
         let mut operations = Operations::default();
         for number in 0..2_000 {
-            operations.book(b"shop", format!("GET /order/{number}").as_bytes(), 1);
-            operations.book(format!("service-{number}").as_bytes(), b"op", 1);
+            operations.book(b"shop", format!("GET /order/{number}").as_bytes(), 1, true);
+            operations.book(format!("service-{number}").as_bytes(), b"op", 1, true);
         }
         let list = operations.list();
         // Each service may add its own `(other)` to the limit.

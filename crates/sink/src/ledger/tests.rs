@@ -228,3 +228,57 @@ proptest! {
         prop_assert_eq!(ledger.lost_by_second.iter().sum::<u64>(), dropped);
     }
 }
+
+#[test]
+fn stages_are_believed_up_to_what_is_lost() {
+    use crate::summary::Told;
+    let told = |stage: &str, spans| Told { service: "shop".into(), stage: stage.into(), spans };
+    type Row = (u64, Vec<Told>, &'static [(&'static str, u64)]);
+    let rows: [Row; 4] = [
+        (0, vec![], &[]),
+        (2, vec![told("queue", 30)], &[("rejected", 2), ("queue", 30)]),
+        (0, vec![told("export", 10), told("queue", 20)], &[("export", 10), ("queue", 20)]),
+        (0, vec![told("export", 1_000), told("queue", 1_000)], &[("export", 40)]),
+    ];
+    for (rejected, told, expected) in rows {
+        // Ten of a hundred requests of four spans are missing.
+        let summary = Summary { rejected, told, ..summary(&[(4, 90)]) };
+        let seconds = [second(0, 100, 100, 100)];
+        let ledger = balanced(close(&summary, &load(&seconds), Some(4.0), Sampling::Flag).expect("sound"));
+        let expected: BTreeMap<String, u64> = expected.iter().map(|(stage, spans)| ((*stage).into(), *spans)).collect();
+        assert_eq!((ledger.lost, ledger.by_stage), (40, expected));
+    }
+}
+
+#[test]
+fn a_calibration_tells_which_operation_lacks_spans() {
+    use crate::summary::Operation;
+    let operation = |name: &str, of_load| Operation {
+        service: "shop".into(),
+        operation: name.into(),
+        spans: of_load + 1,
+        of_load,
+        p50_us: 0.0,
+        p90_us: 0.0,
+        p99_us: 0.0,
+    };
+    let calibration = Summary {
+        operations: vec![operation("buy", 100), operation("sql", 300), operation("start", 0)],
+        ..summary(&[(4, 100)])
+    };
+    let learned = learn(&calibration).expect("it arrived");
+    assert_eq!((learned.spans_per_request, learned.agreement, learned.mean), (4.0, 1.0, 4.0));
+    let per_request: Vec<_> = learned.operations.iter().map(|o| (o.operation.as_str(), o.spans_per_request)).collect();
+    assert_eq!(per_request, [("buy", 1.0), ("sql", 3.0)]);
+
+    let run = Summary {
+        operations: vec![operation("buy", 1_000), operation("sql", 2_900)],
+        ..summary(&[(4, 900), (3, 100)])
+    };
+    let seconds = [second(0, 1_000, 1_000, 1_000)];
+    let ledger = close(&run, &load(&seconds), Some(learned.spans_per_request), Sampling::Flag).expect("sound");
+    let shortfalls = learned.shortfalls(&ledger, &run);
+    assert_eq!(shortfalls.len(), 1);
+    assert_eq!((shortfalls[0].operation.as_str(), shortfalls[0].due, shortfalls[0].saved), ("sql", 3_000.0, 2_900));
+    assert_eq!(learn(&Summary::default()), Err(LedgerError::NothingToLearnFrom));
+}

@@ -10,9 +10,14 @@ const TRACE_ID: &str = "a span's trace id is not 16 bytes, or all zeros";
 const SPAN_ID: &str = "a span's id is not 8 bytes, or all zeros";
 const PARENT_ID: &str = "a span's parent id is neither empty nor 8 bytes";
 
+/// Bytes of a usual span; most are larger.
+const USUAL_SPAN: usize = 320;
+
 /// All spans of a request.
 pub(crate) fn decode(body: &[u8]) -> Result<Batch<'_>, WireError> {
     let mut batch = Batch::default();
+    // So that most messages need no second allocation.
+    batch.spans.reserve(body.len() / USUAL_SPAN);
     let mut request = Fields::of(body);
     while let Some((field, value)) = request.next()? {
         if field == 1 {
@@ -60,7 +65,8 @@ fn resource_spans<'a>(message: &'a [u8], batch: &mut Batch<'a>) -> Result<(), Wi
     Ok(())
 }
 
-fn resource<'a>(message: &'a [u8], source: &mut Source<'a>) -> Result<(), WireError> {
+/// What a `Resource` says of the process.
+pub(crate) fn resource<'a>(message: &'a [u8], source: &mut Source<'a>) -> Result<(), WireError> {
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
         if field != 1 {
@@ -79,6 +85,18 @@ fn resource<'a>(message: &'a [u8], source: &mut Source<'a>) -> Result<(), WireEr
 /// Key and encoded `AnyValue` of a `KeyValue`.
 #[inline]
 pub(crate) fn key_value(message: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
+    // As every encoder writes it: a short key, then a short value, and nothing else.
+    if let [0x0a, length @ 0..0x80, rest @ ..] = message
+        && let Some((key, [0x12, length @ 0..0x80, content @ ..])) = rest.split_at_checked(usize::from(*length))
+        && content.len() == usize::from(*length)
+    {
+        return Ok((key, content));
+    }
+    any_key_value(message)
+}
+
+#[inline(never)]
+fn any_key_value(message: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
     let (mut key, mut content) = (&[][..], &[][..]);
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {

@@ -2,12 +2,14 @@
 //! all three. gRPC as in <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>; failures as in OTLP's
 //! specification: what may pass later is `UNAVAILABLE`, what never will is not.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use hyper::body::Incoming;
 
 use super::decode::decode;
-use super::reply::{Code, export_response};
+use super::reply::{Code, export_response, status_with_retry};
 use crate::body::{self, BodyError, Payload, Reply};
 use crate::hub::{Hub, Refused};
 use crate::span::Protocol;
@@ -16,6 +18,8 @@ const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Expor
 const METRICS: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
 const LOGS: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
 
+/// Seconds after which a refused sender may come again.
+const RETRY_AFTER: u64 = 1;
 /// Compressed flag and length before every message.
 const PREFIX: usize = 5;
 
@@ -35,8 +39,8 @@ pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Rep
 
 async fn call(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failure> {
     let path = request.uri().path();
-    let is_traces = path == TRACES;
-    if !is_traces && path != METRICS && path != LOGS {
+    let (is_traces, is_metrics) = (path == TRACES, path == METRICS);
+    if !is_traces && !is_metrics && path != LOGS {
         return Err((Code::Unimplemented, format!("unladen's sink does not know {path}; traces go to {TRACES}")));
     }
     let encoding = request.headers().get("grpc-encoding").cloned();
@@ -46,12 +50,10 @@ async fn call(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failure>
         .map_err(|error| refuse(hub, &error))?;
     hub.body(framed.bytes().len());
     let message = unframe(framed.bytes()).inspect_err(|_| hub.undecodable())?;
-    let unpacked: Payload;
-    let message = match (message.compressed, encoding.as_ref().map(HeaderValue::as_bytes)) {
-        (false, _) => message.bytes,
+    let message: Payload = match (message.compressed, encoding.as_ref().map(HeaderValue::as_bytes)) {
+        (false, _) => framed.skip(PREFIX),
         (true, Some(b"gzip")) => {
-            unpacked = body::gunzip(message.bytes, limit, hub.budget()).map_err(|error| refuse(hub, &error))?;
-            unpacked.bytes()
+            body::gunzip(message.bytes, limit, hub.budget()).map_err(|error| refuse(hub, &error))?
         }
         (true, None | Some(b"identity")) => {
             hub.undecodable();
@@ -64,6 +66,9 @@ async fn call(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failure>
         }
     };
     if !is_traces {
+        if is_metrics {
+            hub.metrics(message.bytes());
+        }
         return Ok(Vec::new());
     }
     match hub.take(Protocol::OtlpGrpc, message, decode).await {
@@ -71,6 +76,7 @@ async fn call(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failure>
         Err(Refused::Undecodable(error)) => {
             Err((Code::InvalidArgument, format!("this is no ExportTraceServiceRequest: {error}")))
         }
+        Err(Refused::Busy) => Err((Code::Unavailable, "the store is behind; try again".into())),
         Err(Refused::Closed) => Err((Code::Unavailable, "the sink is closing".into())),
     }
 }
@@ -158,6 +164,13 @@ fn failure(code: Code, message: &str) -> Response<Reply> {
     headers.insert("grpc-status", HeaderValue::from(code as u16));
     if let Ok(message) = HeaderValue::from_str(&percent_encode(message)) {
         headers.insert("grpc-message", message);
+    }
+    if code == Code::Unavailable {
+        // Binary headers are base64 without padding.
+        let details = STANDARD_NO_PAD.encode(status_with_retry(code, message, RETRY_AFTER));
+        if let Ok(details) = HeaderValue::from_str(&details) {
+            headers.insert("grpc-status-details-bin", details);
+        }
     }
     if code == Code::Unimplemented {
         headers.insert("grpc-accept-encoding", HeaderValue::from_static("gzip,identity"));

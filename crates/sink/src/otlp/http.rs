@@ -38,8 +38,8 @@ pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Rep
 
 async fn export(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failure> {
     let path = request.uri().path();
-    let is_traces = path == "/v1/traces";
-    if !is_traces && path != "/v1/metrics" && path != "/v1/logs" {
+    let (is_traces, mut is_metrics) = (path == "/v1/traces", path == "/v1/metrics");
+    if !is_traces && !is_metrics && path != "/v1/logs" {
         let message = format!("unladen's sink does not know {path}; traces go to /v1/traces");
         return Err(Failure::new(StatusCode::NOT_FOUND, Code::Unimplemented, message));
     }
@@ -51,6 +51,8 @@ async fn export(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failur
         let message = "the sink takes application/x-protobuf; set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf";
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Code::InvalidArgument, message));
     }
+    // Only what is encoded as protobuf is looked into.
+    is_metrics &= content_type(&request) == PROTOBUF.as_bytes();
     let encoding = request.headers().get(header::CONTENT_ENCODING).cloned();
     let is_gzip = match encoding.as_ref().map(HeaderValue::as_bytes) {
         None | Some(b"" | b"identity") => false,
@@ -64,14 +66,15 @@ async fn export(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failur
     let limit = hub.max_message();
     let received = body::read(request.into_body(), limit, hub.budget()).await.map_err(|error| refuse(hub, &error))?;
     hub.body(received.bytes().len());
-    let unpacked: Payload;
-    let message = if is_gzip {
-        unpacked = body::gunzip(received.bytes(), limit, hub.budget()).map_err(|error| refuse(hub, &error))?;
-        unpacked.bytes()
+    let message: Payload = if is_gzip {
+        body::gunzip(received.bytes(), limit, hub.budget()).map_err(|error| refuse(hub, &error))?
     } else {
-        received.bytes()
+        received
     };
     if !is_traces {
+        if is_metrics {
+            hub.metrics(message.bytes());
+        }
         return Ok(Vec::new());
     }
     match hub.take(Protocol::OtlpHttp, message, decode).await {
@@ -79,6 +82,10 @@ async fn export(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failur
         Err(Refused::Undecodable(error)) => {
             let message = format!("this is no ExportTraceServiceRequest: {error}");
             Err(Failure::new(StatusCode::BAD_REQUEST, Code::InvalidArgument, message))
+        }
+        Err(Refused::Busy) => {
+            let message = "the store is behind; try again";
+            Err(Failure::new(StatusCode::SERVICE_UNAVAILABLE, Code::Unavailable, message))
         }
         Err(Refused::Closed) => {
             let message = "the sink is closing";

@@ -5,4 +5,5 @@ pub(crate) mod attributes;
 pub(crate) mod decode;
 pub(crate) mod grpc;
 pub(crate) mod http;
+pub(crate) mod metrics;
 pub(crate) mod reply;

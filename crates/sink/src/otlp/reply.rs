@@ -39,3 +39,17 @@ pub(crate) fn status(code: Code, message: &str) -> Vec<u8> {
     put_bytes(&mut status, 2, message.as_bytes());
     status
 }
+
+/// A `google.rpc.Status` that says when to come again: OTLP's way of throttling a sender.
+pub(crate) fn status_with_retry(code: Code, message: &str, after_seconds: u64) -> Vec<u8> {
+    let mut duration = Vec::new();
+    put_number(&mut duration, 1, after_seconds);
+    let mut retry_info = Vec::new();
+    put_bytes(&mut retry_info, 1, &duration);
+    let mut any = Vec::new();
+    put_bytes(&mut any, 1, b"type.googleapis.com/google.rpc.RetryInfo");
+    put_bytes(&mut any, 2, &retry_info);
+    let mut status = status(code, message);
+    put_bytes(&mut status, 3, &any);
+    status
+}

@@ -1,29 +1,30 @@
-//! Rows as Parquet: the schema, how each column is encoded, and the file that row groups are appended to.
+//! A file of spans: its schema, the row groups that are appended to it, and how what was appended survives a crash.
 //!
-//! Times are plain 64-bit numbers of nanoseconds, because several readers refuse Parquet's nanosecond timestamps. A file
-//! is called `….partial` until its footer is written, so whatever ends in `.parquet` is whole.
+//! A Parquet file cannot be read without its footer, which comes last. So after each row group stands a record with the
+//! group's part of the footer and a checksum of both; readers of Parquet pass over it. [`SpanFile::reopen`] follows the
+//! records of a file that was torn and the footer is written after all. A file is called `….partial` until then, so
+//! whatever ends in `.parquet` is whole.
 
-use std::fs::{self, File};
-use std::io::BufWriter;
-use std::ops::Range;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
-use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::data_type::{
-    ByteArray, ByteArrayType, DataType, FixedLenByteArray, FixedLenByteArrayType, Int32Type, Int64Type,
-};
+use parquet::basic::{LogicalType, Repetition, Type as PhysicalType};
 use parquet::errors::{ParquetError, Result};
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::file::metadata::{
+    FileMetaData, KeyValue, ParquetMetaData, ParquetMetaDataReader, ParquetMetaDataWriter, RowGroupMetaData,
+};
 use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::ColumnPath;
+use parquet::schema::types::{SchemaDescPtr, SchemaDescriptor, Type as SchemaType};
 
-use super::rows::{Rows, Strings};
-use crate::span::{Kind, Protocol, Status};
+use super::encode::{Encoder, Place};
+use super::group::{Group, Keys, Type};
 
-/// One row per span. `request` is the index of the request that started the trace, `attributes` a JSON object.
+/// One row per span; columns of attributes follow. `request` is the index of the request that started the trace,
+/// `attributes` a JSON object of those that have no column. Times are plain numbers of nanoseconds, because several
+/// readers refuse Parquet's own nanosecond timestamps.
 const SCHEMA: &str = "
 message spans {
   required fixed_len_byte_array(16) trace_id;
@@ -38,159 +39,243 @@ message spans {
   required binary status (utf8);
   required binary protocol (utf8);
   required int64 arrival_ns;
-  required int32 size;
+  required int64 size;
   optional int64 request;
   optional binary attributes (json);
 }";
 
-/// Columns of which many rows are equal.
-const REPETITIVE: [&str; 6] = ["kind", "service", "instance", "operation", "status", "protocol"];
-/// Columns that grow slowly from row to row.
-const STEADY: [&str; 4] = ["start_ns", "duration_ns", "arrival_ns", "request"];
-/// Columns by which a reader may want to skip row groups.
-const RANGED: [&str; 3] = ["start_ns", "arrival_ns", "request"];
+/// The columns of [`SCHEMA`].
+pub(super) const CORE: [&str; 15] = [
+    "trace_id",
+    "span_id",
+    "parent_id",
+    "kind",
+    "service",
+    "instance",
+    "operation",
+    "start_ns",
+    "duration_ns",
+    "status",
+    "protocol",
+    "arrival_ns",
+    "size",
+    "request",
+    "attributes",
+];
+
+const MAGIC: &[u8; 4] = b"PAR1";
+/// Ends every record.
+const RECORD_MAGIC: &[u8; 8] = b"unladen1";
+/// Fixed part at the end of a record: start of the row group, number of the group, length of the metadata, checksum, magic.
+const RECORD_TAIL: usize = 8 + 8 + 4 + 4 + 8;
+/// Key in a file's metadata under which the number of its last group stands.
+const LAST_GROUP: &str = "unladen.last_group";
 
 /// A span file being written.
+#[derive(Debug)]
 pub(super) struct SpanFile {
-    writer: SerializedFileWriter<BufWriter<File>>,
+    file: File,
     path: PathBuf,
+    schema: SchemaDescPtr,
+    /// Columns of attributes.
+    attributes: usize,
+    groups: Vec<RowGroupMetaData>,
+    last_group: u64,
+    end: u64,
 }
 
 impl SpanFile {
-    /// Starts a file that will be called `path`.
-    pub(super) fn create(path: PathBuf) -> Result<Self> {
-        let schema = Arc::new(parse_message_type(SCHEMA)?);
-        let file = BufWriter::new(File::create(partial(&path))?);
-        let writer = SerializedFileWriter::new(file, schema, Arc::new(properties()?))?;
-        Ok(Self { writer, path })
+    /// Starts a file that will be called `path`, with a column for every key.
+    pub(super) fn create(path: PathBuf, keys: &Keys) -> Result<Self> {
+        let file = File::create(partial(&path))?;
+        file.write_all_at(MAGIC, 0)?;
+        let schema = Arc::new(SchemaDescriptor::new(Arc::new(schema(keys)?)));
+        let (attributes, end) = (keys.columns.len(), MAGIC.len() as u64);
+        Ok(Self { file, path, schema, attributes, groups: Vec::new(), last_group: 0, end })
+    }
+
+    /// Opens a file that was not finished, up to its last whole record; `None` if it has none.
+    pub(super) fn reopen(path: PathBuf) -> Result<Option<Self>> {
+        let file = OpenOptions::new().read(true).write(true).open(partial(&path))?;
+        let bytes = fs::read(partial(&path))?;
+        let mut end = 0;
+        let mut records = Vec::new();
+        let mut from = MAGIC.len();
+        while let Some(record) = Record::first(&bytes, from) {
+            from = record.end;
+            end = record.end;
+            records.push(record);
+        }
+        let Some(last) = records.last() else { return Ok(None) };
+        let last_group = last.group;
+        let mut groups = Vec::new();
+        for record in &records {
+            let metadata = ParquetMetaDataReader::decode_metadata(record.metadata)?;
+            groups.extend_from_slice(metadata.row_groups());
+        }
+        let schema = ParquetMetaDataReader::decode_metadata(last.metadata)?.file_metadata().schema_descr_ptr();
+        let attributes = schema.num_columns() - CORE.len();
+        Ok(Some(Self { file, path, schema, attributes, groups, last_group, end: end as u64 }))
     }
 
     /// Bytes so far.
     pub(super) fn bytes(&self) -> u64 {
-        self.writer.bytes_written() as u64
+        self.end
     }
 
-    /// Appends some of the rows as one row group.
-    pub(super) fn append(&mut self, rows: &Rows, range: Range<usize>) -> Result<()> {
-        let mut group = self.writer.next_row_group()?;
-        write_group(&mut group, rows, range)?;
-        group.close()?;
+    /// Rows so far.
+    pub(super) fn rows(&self) -> u64 {
+        self.groups.iter().map(|group| group.num_rows() as u64).sum()
+    }
+
+    /// Number of the last group.
+    pub(super) fn last_group(&self) -> u64 {
+        self.last_group
+    }
+
+    /// Whether the file has a column for all that the group has.
+    pub(super) fn fits(&self, group: &Group) -> bool {
+        group.attributes.iter().skip(self.attributes).all(|column| column.codes.is_empty())
+    }
+
+    /// Appends a row group and its record; `number` grows from group to group, over all files. After an error the file is
+    /// as before, so it can be tried again.
+    pub(super) fn append(
+        &mut self,
+        encoder: &mut Encoder,
+        group: &Group,
+        number: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        out.clear();
+        let place = Place { schema: &self.schema, offset: self.end, ordinal: self.groups.len() };
+        let metadata = encoder.encode(group, self.attributes, place, out)?;
+        let pages = out.len();
+        self.footer(vec![metadata.clone()], number, &mut *out)?;
+        let length = (out.len() - pages) as u32;
+        out.extend_from_slice(&self.end.to_le_bytes());
+        out.extend_from_slice(&number.to_le_bytes());
+        out.extend_from_slice(&length.to_le_bytes());
+        let checksum = crc32fast::hash(out);
+        out.extend_from_slice(&checksum.to_le_bytes());
+        out.extend_from_slice(RECORD_MAGIC);
+        self.file.write_all_at(out, self.end)?;
+        self.end += out.len() as u64;
+        self.groups.push(metadata);
+        self.last_group = number;
         Ok(())
     }
 
-    /// Writes the footer, waits for the disk and gives the file its name; returns its size.
-    pub(super) fn finish(mut self) -> Result<u64> {
-        self.writer.finish()?;
-        let bytes = self.bytes();
-        self.writer.inner().get_ref().sync_data()?;
+    /// Takes the last row group back, which could not be made durable.
+    pub(super) fn take_back(&mut self, end: u64, last_group: u64) {
+        self.groups.pop();
+        self.end = end;
+        self.last_group = last_group;
+    }
+
+    /// Waits until everything is on the disk.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    /// Writes the footer, waits for the disk and gives the file its name; returns its size. Can be tried again.
+    pub(super) fn finish(&self) -> Result<u64> {
+        let mut footer = Vec::new();
+        self.footer(self.groups.clone(), self.last_group, &mut footer)?;
+        self.file.write_all_at(&footer, self.end)?;
+        let size = self.end + footer.len() as u64;
+        self.file.set_len(size)?;
+        self.file.sync_data()?;
         fs::rename(partial(&self.path), &self.path)?;
-        Ok(bytes)
+        if let Some(folder) = self.path.parent() {
+            File::open(folder)?.sync_all()?;
+        }
+        Ok(size)
+    }
+
+    /// A footer, with its length and magic.
+    fn footer(&self, groups: Vec<RowGroupMetaData>, last_group: u64, out: &mut Vec<u8>) -> Result<()> {
+        let rows = groups.iter().map(RowGroupMetaData::num_rows).sum();
+        let by = Some(concat!("unladen-sink version ", env!("CARGO_PKG_VERSION")).to_string());
+        let notes = Some(vec![KeyValue::new(LAST_GROUP.into(), last_group.to_string())]);
+        let file = FileMetaData::new(1, rows, by, notes, Arc::clone(&self.schema), None);
+        ParquetMetaDataWriter::new(out, &ParquetMetaData::new(file, groups)).finish()
     }
 }
 
-fn partial(path: &Path) -> PathBuf {
+/// Name of a file that is not finished.
+pub(super) fn partial(path: &Path) -> PathBuf {
     path.with_extension("parquet.partial")
 }
 
-fn properties() -> Result<WriterProperties> {
-    let mut properties = WriterProperties::builder()
-        .set_created_by(concat!("unladen-sink version ", env!("CARGO_PKG_VERSION")).into())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(1)?))
-        .set_dictionary_enabled(false)
-        .set_statistics_enabled(EnabledStatistics::None)
-        .set_offset_index_disabled(true);
-    // Random ids do not compress, and trying to costs as much as everything else.
-    for column in ["trace_id", "span_id", "parent_id"] {
-        properties = properties.set_column_compression(ColumnPath::from(column), Compression::UNCOMPRESSED);
-    }
-    for column in REPETITIVE {
-        properties = properties.set_column_dictionary_enabled(ColumnPath::from(column), true);
-    }
-    for column in STEADY {
-        properties = properties.set_column_encoding(ColumnPath::from(column), Encoding::DELTA_BINARY_PACKED);
-    }
-    for column in RANGED {
-        properties = properties.set_column_statistics_enabled(ColumnPath::from(column), EnabledStatistics::Chunk);
-    }
-    Ok(properties.build())
+/// Number of the last group of a finished file, and its rows.
+pub(super) fn inspect(path: &Path) -> Result<(u64, u64)> {
+    let metadata = ParquetMetaDataReader::new().parse_and_finish(&File::open(path)?)?;
+    let file = metadata.file_metadata();
+    let note = file.key_value_metadata().into_iter().flatten().find(|note| note.key == LAST_GROUP);
+    let last = note.and_then(|note| note.value.as_ref()?.parse().ok());
+    let foreign = || ParquetError::General("this is no span file of unladen's".into());
+    Ok((last.ok_or_else(foreign)?, file.num_rows() as u64))
 }
 
-type Group<'a> = SerializedRowGroupWriter<'a, BufWriter<File>>;
-
-/// Columns in the order of [`SCHEMA`].
-fn write_group(group: &mut Group<'_>, rows: &Rows, range: Range<usize>) -> Result<()> {
-    required::<FixedLenByteArrayType>(group, &ids::<16>(&rows.trace_id, range.clone()))?;
-    required::<FixedLenByteArrayType>(group, &ids::<8>(&rows.span_id, range.clone()))?;
-    let parents = |rows: &[bool]| rows.iter().filter(|has| **has).count();
-    let first = parents(&rows.has_parent[..range.start]);
-    let has_parent = &rows.has_parent[range.clone()];
-    let parent_ids = ids::<8>(&rows.parent_id, first..first + parents(has_parent));
-    optional::<FixedLenByteArrayType>(group, &parent_ids, has_parent.iter().copied())?;
-    names(group, &Kind::NAMES, &rows.kind[range.clone()])?;
-    strings(group, &rows.service, range.clone(), false)?;
-    strings(group, &rows.instance, range.clone(), true)?;
-    strings(group, &rows.operation, range.clone(), false)?;
-    required::<Int64Type>(group, &rows.start_ns[range.clone()])?;
-    required::<Int64Type>(group, &rows.duration_ns[range.clone()])?;
-    names(group, &Status::NAMES, &rows.status[range.clone()])?;
-    names(group, &Protocol::NAMES, &rows.protocol[range.clone()])?;
-    required::<Int64Type>(group, &rows.arrival_ns[range.clone()])?;
-    required::<Int32Type>(group, &rows.size[range.clone()])?;
-    let request = &rows.request[range.clone()];
-    let indices: Vec<i64> = request.iter().copied().flatten().collect();
-    optional::<Int64Type>(group, &indices, request.iter().map(Option::is_some))?;
-    attributes(group, rows, range)
+/// The record behind a row group.
+struct Record<'a> {
+    metadata: &'a [u8],
+    group: u64,
+    end: usize,
 }
 
-fn attributes(group: &mut Group<'_>, rows: &Rows, range: Range<usize>) -> Result<()> {
-    let mut start = rows.attributes_end[..range.start].iter().rev().copied().flatten().next().unwrap_or(0);
-    let mut objects = Vec::with_capacity(range.len());
-    let ends = &rows.attributes_end[range];
-    let text = Bytes::copy_from_slice(&rows.attributes);
-    for end in ends.iter().copied().flatten() {
-        objects.push(ByteArray::from(text.slice(start..end)));
-        start = end;
+impl<'a> Record<'a> {
+    /// The record of the row group that starts at `from`.
+    fn first(bytes: &'a [u8], from: usize) -> Option<Self> {
+        let mut at = from;
+        // The magic may also stand within a page by chance, hence the checks and the search beyond a false one.
+        while let Some(found) = find(bytes.get(at..)?, RECORD_MAGIC) {
+            let end = at + found + RECORD_MAGIC.len();
+            if let Some(record) = Self::ending(bytes, from, end) {
+                return Some(record);
+            }
+            at += found + 1;
+        }
+        None
     }
-    optional::<ByteArrayType>(group, &objects, ends.iter().map(Option::is_some))
-}
 
-fn ids<const N: usize>(bytes: &[u8], range: Range<usize>) -> Vec<FixedLenByteArray> {
-    let bytes = Bytes::copy_from_slice(&bytes[range.start * N..range.end * N]);
-    (0..range.len()).map(|row| ByteArray::from(bytes.slice(row * N..(row + 1) * N)).into()).collect()
-}
-
-fn names(group: &mut Group<'_>, names: &[&'static str], rows: &[u8]) -> Result<()> {
-    let names: Vec<ByteArray> = names.iter().map(|name| Bytes::from_static(name.as_bytes()).into()).collect();
-    let values: Vec<ByteArray> = rows.iter().map(|row| names[usize::from(*row)].clone()).collect();
-    required::<ByteArrayType>(group, &values)
-}
-
-fn strings(group: &mut Group<'_>, column: &Strings, range: Range<usize>, is_optional: bool) -> Result<()> {
-    let text = Bytes::copy_from_slice(&column.text);
-    let starts = std::iter::once(&0).chain(&column.ends);
-    let distinct: Vec<ByteArray> =
-        starts.zip(&column.ends).map(|(start, end)| text.slice(*start..*end).into()).collect();
-    let rows = &column.rows[range];
-    let values: Vec<ByteArray> = rows.iter().flatten().map(|number| distinct[*number as usize].clone()).collect();
-    if is_optional {
-        optional::<ByteArrayType>(group, &values, rows.iter().map(Option::is_some))
-    } else {
-        required::<ByteArrayType>(group, &values)
+    fn ending(bytes: &'a [u8], from: usize, end: usize) -> Option<Self> {
+        let tail = bytes.get(end.checked_sub(RECORD_TAIL).filter(|start| *start >= from)?..end)?;
+        let (start, tail) = tail.split_first_chunk::<8>()?;
+        let (group, tail) = tail.split_first_chunk::<8>()?;
+        let (length, tail) = tail.split_first_chunk::<4>()?;
+        let (checksum, _) = tail.split_first_chunk::<4>()?;
+        let fixed = end - RECORD_TAIL;
+        let metadata = fixed.checked_sub(u32::from_le_bytes(*length) as usize).filter(|at| *at >= from)?;
+        let is_sound = u64::from_le_bytes(*start) == from as u64
+            && crc32fast::hash(&bytes[from..end - RECORD_MAGIC.len() - 4]) == u32::from_le_bytes(*checksum);
+        // The length and magic of a footer are not part of its metadata.
+        let metadata = bytes[metadata..fixed].strip_suffix(MAGIC)?;
+        let metadata = metadata.get(..metadata.len().checked_sub(4)?)?;
+        is_sound.then(|| Self { metadata, group: u64::from_le_bytes(*group), end })
     }
 }
 
-fn required<T: DataType>(group: &mut Group<'_>, values: &[T::T]) -> Result<()> {
-    column::<T>(group, values, None)
+fn find(bytes: &[u8], pattern: &[u8]) -> Option<usize> {
+    bytes.windows(pattern.len()).position(|window| window == pattern)
 }
 
-fn optional<T: DataType>(group: &mut Group<'_>, values: &[T::T], present: impl Iterator<Item = bool>) -> Result<()> {
-    let levels: Vec<i16> = present.map(i16::from).collect();
-    column::<T>(group, values, Some(&levels))
-}
-
-fn column<T: DataType>(group: &mut Group<'_>, values: &[T::T], levels: Option<&[i16]>) -> Result<()> {
-    let missing = || ParquetError::General("the schema has fewer columns than rows have".into());
-    let mut column = group.next_column()?.ok_or_else(missing)?;
-    column.typed::<T>().write_batch(values, levels, None)?;
-    column.close()
+fn schema(keys: &Keys) -> Result<SchemaType> {
+    let core = parse_message_type(SCHEMA)?;
+    let mut fields = core.get_fields().to_vec();
+    for (name, kind) in &keys.columns {
+        let (physical, logical) = match kind {
+            Type::Text => (PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
+            Type::Whole => (PhysicalType::INT64, None),
+            Type::Real => (PhysicalType::DOUBLE, None),
+            Type::Truth => (PhysicalType::BOOLEAN, None),
+        };
+        let column = SchemaType::primitive_type_builder(name, physical)
+            .with_repetition(Repetition::OPTIONAL)
+            .with_logical_type(logical)
+            .build()?;
+        fields.push(Arc::new(column));
+    }
+    SchemaType::group_type_builder("spans").with_fields(fields).build()
 }

@@ -1,95 +1,134 @@
-//! The store: takes spans on the receiving thread, writes them as Parquet on a thread of its own.
+//! The store: takes spans on the receiving thread, writes them as Parquet on a thread of its own, and says when they are
+//! durable.
 //!
 //! Between the two is a short queue. When it is full the receiver waits and with it the senders, so memory stays bounded
-//! whatever the disk does. Row groups are bounded in rows and in time, files in bytes and in time.
+//! whatever the disk does. If spans are acknowledged only when durable, they are committed together: every few
+//! milliseconds, or as soon as there are some thousand; see [`log`] for what a commit of few spans is.
 
+mod dictionary;
+mod encode;
 mod file;
-mod rows;
+mod group;
+pub(crate) mod log;
+mod pages;
+mod recover;
+mod shape;
+#[cfg(test)]
+mod tests;
+
+mod writer;
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
+use std::sync::mpsc as channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use parquet::errors::ParquetError;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
 
-use crate::config::Attributes;
+use crate::config::{Attributes, Config, Sync};
 use crate::error::SinkError;
 use crate::span::{Protocol, Source, Span};
-use file::SpanFile;
-use rows::Rows;
+use group::Group;
+pub use recover::{Recovered, recover};
+pub(crate) use shape::shape;
+use writer::{Job, Progress, Writer};
 
-/// Rows of a row group: larger ones cost more CPU and memory and save hardly a byte.
-const GROUP_ROWS: usize = 16_384;
-/// Time after which rows are written even if they do not fill a group.
-const GROUP_AGE: Duration = Duration::from_millis(500);
-/// Row groups waiting to be written.
-const QUEUE: usize = 4;
-/// Bytes after which a new file is begun.
-const FILE_BYTES: u64 = 256 << 20;
-/// Time after which a new file is begun: a file without its end cannot be read.
-const FILE_AGE: Duration = Duration::from_secs(60);
+/// Jobs waiting to be done.
+const QUEUE: usize = 2;
+/// Rows that are worth a row group of their own when they are to become durable; fewer are logged.
+const DIRECT_ROWS: usize = 2_048;
+/// How long spans wait for others to become durable together. Short, because an agent may send its next batch only when
+/// the last one is acknowledged; while the disk is busy, more come together anyway.
+const HOLD: Duration = Duration::from_millis(4);
+/// Time after which rows are written as a row group even if they do not fill one.
+const GROUP_AGE: Duration = Duration::from_secs(2);
+/// The same where rows are in memory only until then.
+const UNSAFE_GROUP_AGE: Duration = Duration::from_millis(500);
+/// How long a sender waits for room before it is told to come again.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Takes spans; cloned by nobody, since rows must be counted once.
 #[derive(Debug)]
 pub(crate) struct Store {
     queue: mpsc::Sender<Job>,
     writer: JoinHandle<Result<(), SinkError>>,
-    rows: Rows,
+    progress: watch::Receiver<Progress>,
+    spare: channel::Receiver<Box<Group>>,
+    group: Box<Group>,
+    /// When the first row came into the group.
     since: Option<Instant>,
+    /// Rows so far.
+    rows: u64,
+    /// Jobs so far.
+    jobs: u64,
     which: Attributes,
-    progress: Arc<Progress>,
+    sync: Sync,
+    uncommitted: Uncommitted,
 }
 
+/// Rows that no job has, if they are to become durable soon.
 #[derive(Debug, Default)]
-struct Progress {
-    saved: AtomicU64,
-    bytes: AtomicU64,
+struct Uncommitted {
+    rows: usize,
+    since: Option<Instant>,
+    /// Encoded for the log; empty while rows come so fast that every commit is a row group.
+    log: Vec<u8>,
+    is_fast: bool,
 }
 
 /// Room in the queue: with it in hand, spans can be pushed without waiting.
 pub(crate) type Room = mpsc::OwnedPermit<Job>;
 
-/// What the writer is told.
-#[derive(Debug)]
-pub(crate) enum Job {
-    /// Write these.
-    Write(Box<Rows>),
-    /// Nothing follows. Said aloud, because connections that are being torn down still hold the queue.
-    End,
+/// Why spans are not taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Unstored {
+    /// The store is behind or cannot write: it may pass later.
+    Busy,
+    /// The store is gone: its thread has failed, which ends the sink.
+    Gone,
 }
 
-/// The store is gone: its thread has failed, which ends the sink.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct StoreFailed;
-
 impl Store {
-    /// Makes `out/spans` and starts the writer.
-    pub(crate) fn start(out: &Path, which: Attributes) -> Result<Self, SinkError> {
-        let folder = out.join("spans");
+    /// Makes `out/spans` and starts the writer. Spans of another run are left alone, but finished if it was killed.
+    pub(crate) fn start(config: &Config) -> Result<Self, SinkError> {
+        let folder = config.out.join("spans");
         fs::create_dir_all(&folder).map_err(SinkError::folder(&folder))?;
         let mut entries = fs::read_dir(&folder).map_err(SinkError::folder(&folder))?;
         if entries.next().is_some() {
+            // What cannot be recovered is no less in the way.
+            let _ = recover(&config.out);
             return Err(SinkError::FolderInUse { path: folder });
         }
         // Found out now, not when the first spans come.
         probe(&folder)?;
         let (queue, received) = mpsc::channel(QUEUE);
-        let progress = Arc::new(Progress::default());
-        let mut writer = Writer { folder, file: None, files: 0, finished: 0, progress: Arc::clone(&progress) };
+        let (report, progress) = watch::channel(Progress::default());
+        let (give_back, spare) = channel::channel();
+        let writer = Writer::new(&folder, config.sync, config.write_rate, report, give_back)?;
         let writer = std::thread::Builder::new()
             .name("store".into())
             .spawn(move || writer.run(received))
             .map_err(SinkError::Runtime)?;
-        Ok(Self { queue, writer, rows: Rows::default(), since: None, which, progress })
+        Ok(Self {
+            queue,
+            writer,
+            progress,
+            spare,
+            group: Box::default(),
+            since: None,
+            rows: 0,
+            jobs: 0,
+            which: config.attributes,
+            sync: config.sync,
+            uncommitted: Uncommitted::default(),
+        })
     }
 
-    /// A handle to wait for room with, apart from the store itself.
-    pub(crate) fn queue(&self) -> mpsc::Sender<Job> {
-        self.queue.clone()
+    /// A handle to wait with, apart from the store itself.
+    pub(crate) fn handle(&self) -> Handle {
+        Handle { queue: self.queue.clone(), progress: self.progress.clone() }
     }
 
     /// Takes one span.
@@ -101,112 +140,145 @@ impl Store {
         protocol: Protocol,
         arrival_ns: i64,
     ) {
-        self.since.get_or_insert_with(Instant::now);
-        self.rows.push(span, source, request, protocol, arrival_ns, self.which);
-    }
-
-    /// Hands the rows to the writer if there are enough of them.
-    pub(crate) fn flush_if_full(&mut self, room: Room) {
-        if self.rows.len() >= GROUP_ROWS {
-            self.since = None;
-            room.send(Job::Write(Box::new(std::mem::take(&mut self.rows))));
+        self.group.push(span, source, request, protocol, arrival_ns, self.which);
+        self.rows += 1;
+        if self.sync == Sync::Always {
+            self.uncommitted.rows += 1;
+            if !self.uncommitted.is_fast {
+                let logged = log::Logged { span: *span, source: *source, request, protocol, arrival_ns };
+                log::write(&logged, self.which, &mut self.uncommitted.log);
+            }
         }
     }
 
-    /// Hands the rows to the writer if they have waited for long and it has room.
-    pub(crate) fn flush_if_old(&mut self) {
-        if self.since.is_some_and(|since| since.elapsed() >= GROUP_AGE)
-            && let Ok(room) = self.queue.try_reserve()
-        {
-            self.since = None;
-            room.send(Job::Write(Box::new(std::mem::take(&mut self.rows))));
-        }
+    /// Rows so far: once as many are written, those pushed last are.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows
     }
 
-    /// Spans written so far.
+    /// Whether so many rows must become durable before they are acknowledged, and are not yet.
+    pub(crate) fn is_due_before_acknowledgement(&self, rows: u64) -> bool {
+        self.sync == Sync::Always && self.progress.borrow().rows < rows
+    }
+
+    /// Whether writing fails for the moment.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.progress.borrow().is_failing
+    }
+
+    /// Whether no further span should be pushed before the group is sent.
+    pub(crate) fn is_full(&self) -> bool {
+        self.group.is_full()
+    }
+
+    /// Hands rows to the writer if it is time; `room` if there is any in hand. Returns when to look again if rows wait to
+    /// become durable.
+    pub(crate) fn commit(&mut self, room: Option<Room>) -> Option<Duration> {
+        if self.group.len() == 0 {
+            return None;
+        }
+        let now = Instant::now();
+        let age = now - *self.since.get_or_insert(now);
+        let is_durable = self.sync == Sync::Always;
+        if self.group.is_full() || age >= if is_durable { GROUP_AGE } else { UNSAFE_GROUP_AGE } {
+            self.send_group(room);
+            return None;
+        }
+        let waiting = &mut self.uncommitted;
+        if !is_durable || waiting.rows == 0 {
+            return None;
+        }
+        let held = now - *waiting.since.get_or_insert(now);
+        let is_idle = self.progress.borrow().jobs == self.jobs;
+        if held < HOLD {
+            return Some(HOLD - held);
+        }
+        if is_idle {
+            if waiting.rows >= DIRECT_ROWS || waiting.is_fast {
+                let is_fast = waiting.rows >= DIRECT_ROWS;
+                self.send_group(room);
+                self.uncommitted.is_fast = is_fast;
+            } else if let Some(room) = self.room(room) {
+                let waiting = &mut self.uncommitted;
+                room.send(Job::Log(std::mem::take(&mut waiting.log), self.rows));
+                (waiting.rows, waiting.since) = (0, None);
+                self.jobs += 1;
+            }
+        }
+        // Whoever waits for the writer's progress will look again.
+        None
+    }
+
+    /// Whether rows wait to become durable, and since when is known.
+    pub(crate) fn has_uncommitted_since(&self) -> bool {
+        self.uncommitted.since.is_some()
+    }
+
+    /// Spans written so far, bytes of all files.
     pub(crate) fn saved(&self) -> u64 {
-        self.progress.saved.load(Ordering::Relaxed)
+        self.progress.borrow().rows
     }
 
-    /// Whether the writer has failed.
-    pub(crate) fn failed(&self) -> bool {
+    /// Whether the writer has failed for good.
+    pub(crate) fn has_failed(&self) -> bool {
         self.queue.is_closed()
     }
 
     /// Writes what is left, ends the last file and returns the bytes of all.
     pub(crate) async fn finish(self) -> Result<u64, SinkError> {
         // If the queue is closed, the writer has failed and says below why.
-        let _ = self.queue.send(Job::Write(Box::new(self.rows))).await;
+        let _ = self.queue.send(Job::Group(self.group, self.rows)).await;
         let _ = self.queue.send(Job::End).await;
         let joined = tokio::task::spawn_blocking(|| self.writer.join()).await;
         joined.map_err(|_| SinkError::StoreDied)?.map_err(|_| SinkError::StoreDied)??;
-        Ok(self.progress.bytes.load(Ordering::Relaxed))
+        Ok(self.progress.borrow().bytes)
+    }
+
+    fn send_group(&mut self, room: Option<Room>) {
+        let Some(room) = self.room(room) else { return };
+        let mut next = self.spare.try_recv().unwrap_or_default();
+        next.succeed(&self.group);
+        room.send(Job::Group(std::mem::replace(&mut self.group, next), self.rows));
+        self.jobs += 1;
+        self.since = None;
+        let waiting = &mut self.uncommitted;
+        (waiting.rows, waiting.since) = (0, None);
+        waiting.log.clear();
+    }
+
+    fn room(&self, room: Option<Room>) -> Option<Room> {
+        room.or_else(|| self.queue.clone().try_reserve_owned().ok())
     }
 }
 
-/// Waits until the writer has room.
-pub(crate) async fn room(queue: mpsc::Sender<Job>) -> Result<Room, StoreFailed> {
-    queue.reserve_owned().await.map_err(|_| StoreFailed)
+/// Waits for the store without holding it.
+#[derive(Debug, Clone)]
+pub(crate) struct Handle {
+    queue: mpsc::Sender<Job>,
+    progress: watch::Receiver<Progress>,
+}
+
+impl Handle {
+    /// Waits until the writer has room.
+    pub(crate) async fn room(&self) -> Result<Room, Unstored> {
+        let room = timeout(PATIENCE, self.queue.clone().reserve_owned()).await;
+        room.map_err(|_| Unstored::Busy)?.map_err(|_| Unstored::Gone)
+    }
+
+    /// Waits until the writer has done something; false if it never will.
+    pub(crate) async fn progress(&mut self) -> bool {
+        self.progress.changed().await.is_ok()
+    }
+
+    /// Rows written, and whether writing fails.
+    pub(crate) fn written(&self) -> (u64, bool) {
+        let progress = self.progress.borrow();
+        (progress.rows, progress.is_failing)
+    }
 }
 
 /// Whether files can be made in a folder.
 fn probe(folder: &Path) -> Result<(), SinkError> {
     let file = folder.join(".probe");
     fs::write(&file, b"probe").and_then(|()| fs::remove_file(&file)).map_err(SinkError::folder(folder))
-}
-
-/// The thread that writes.
-struct Writer {
-    folder: PathBuf,
-    file: Option<(SpanFile, Instant)>,
-    files: u32,
-    finished: u64,
-    progress: Arc<Progress>,
-}
-
-impl Writer {
-    fn run(&mut self, mut queue: mpsc::Receiver<Job>) -> Result<(), SinkError> {
-        while let Some(Job::Write(rows)) = queue.blocking_recv() {
-            let mut start = 0;
-            while start < rows.len() {
-                let end = rows.len().min(start + GROUP_ROWS);
-                self.append(&rows, start..end).map_err(|source| self.error(source))?;
-                start = end;
-            }
-        }
-        self.end_file().map_err(|source| self.error(source))
-    }
-
-    fn append(&mut self, rows: &Rows, range: std::ops::Range<usize>) -> Result<(), ParquetError> {
-        if self.file.as_ref().is_some_and(|(file, begun)| file.bytes() >= FILE_BYTES || begun.elapsed() >= FILE_AGE) {
-            self.end_file()?;
-        }
-        if self.file.is_none() {
-            self.files += 1;
-            self.file = Some((SpanFile::create(self.path())?, Instant::now()));
-        }
-        let count = range.len() as u64;
-        if let Some((file, _)) = &mut self.file {
-            file.append(rows, range)?;
-            self.progress.saved.fetch_add(count, Ordering::Relaxed);
-            self.progress.bytes.store(self.finished + file.bytes(), Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    fn end_file(&mut self) -> Result<(), ParquetError> {
-        if let Some((file, _)) = self.file.take() {
-            self.finished += file.finish()?;
-            self.progress.bytes.store(self.finished, Ordering::Relaxed);
-        }
-        Ok(())
-    }
-
-    fn path(&self) -> PathBuf {
-        self.folder.join(format!("{:05}.parquet", self.files))
-    }
-
-    fn error(&self, source: ParquetError) -> SinkError {
-        SinkError::Store { path: self.path(), source }
-    }
 }

@@ -26,11 +26,24 @@ fn sink_process() {
 }
 
 /// A sink process that does not outlive its test.
-struct Process(Child);
+pub(crate) struct Process(Child);
 
 impl Process {
-    fn start(config_line: &str) -> (Self, ChildStdin) {
-        let mut child = Command::new(std::env::current_exe().expect("this executable"))
+    pub(crate) fn start(config_line: &str) -> (Self, ChildStdin) {
+        Self::spawn(Command::new(std::env::current_exe().expect("this executable")), config_line)
+    }
+
+    /// The same with no file larger than so many kilobytes: writing beyond is an error, as on a full disk.
+    pub(crate) fn start_limited(config_line: &str, kilobytes: u32) -> (Self, ChildStdin) {
+        let mut shell = Command::new("bash");
+        // The signal that would come as well is ignored.
+        let script = format!("trap '' XFSZ; ulimit -f {kilobytes}; exec \"$0\" \"$@\"");
+        shell.arg("-c").arg(script).arg(std::env::current_exe().expect("this executable"));
+        Self::spawn(shell, config_line)
+    }
+
+    fn spawn(mut command: Command, config_line: &str) -> (Self, ChildStdin) {
+        let mut child = command
             .args(["child::sink_process", "--exact", "--ignored", "--nocapture", "--test-threads=1"])
             .env(ROLE, "1")
             .stdin(Stdio::piped())
@@ -44,14 +57,20 @@ impl Process {
     }
 
     /// Its events, one by one; the test harness of the child prints lines of its own, which are left out.
-    fn events(&mut self) -> impl Iterator<Item = Event> + use<> {
+    pub(crate) fn events(&mut self) -> impl Iterator<Item = Event> + use<> {
         let lines = BufReader::new(self.0.stdout.take().expect("piped")).lines();
         // The harness does not end its last line before the child's first.
         lines.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line[line.find('{')?..]).ok())
     }
 
+    /// kill -9.
+    pub(crate) fn kill(&mut self) {
+        self.0.kill().expect("it lives");
+        self.0.wait().expect("it ends");
+    }
+
     /// Exit code and standard error.
-    fn end(mut self) -> (Option<i32>, String) {
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
         let mut text = String::new();
         self.0.stderr.take().expect("piped").read_to_string(&mut text).expect("text");
         (self.0.wait().expect("it ends").code(), text)

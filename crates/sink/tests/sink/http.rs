@@ -6,9 +6,16 @@ use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Value};
+use opentelemetry_proto::tonic::metrics::v1::{
+    Metric, NumberDataPoint, ResourceMetrics, ScopeMetrics, Sum, metric, number_data_point,
+};
+use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 use tokio::net::TcpStream;
+use unladen_sink::summary::Told;
 
 use crate::support::{Sink, block_on, columns, gzip, request, span};
 
@@ -128,4 +135,38 @@ fn metrics_and_logs_are_welcome() {
         }
     });
     assert_eq!(sink.stop().0.received, 0);
+}
+
+#[test]
+fn agents_tell_what_they_lost() {
+    let attribute = |key: &str, value: Value| KeyValue {
+        key: key.into(),
+        value: Some(AnyValue { value: Some(value) }),
+        ..KeyValue::default()
+    };
+    let message = |spans: i64| {
+        let point = NumberDataPoint {
+            attributes: vec![attribute("error.type", Value::StringValue("queue_full".into()))],
+            value: Some(number_data_point::Value::AsInt(spans)),
+            ..Default::default()
+        };
+        let sum = Sum { data_points: vec![point], aggregation_temporality: 2, is_monotonic: true };
+        let name = "otel.sdk.processor.span.processed".into();
+        let metric = Metric { name, data: Some(metric::Data::Sum(sum)), ..Default::default() };
+        let scope_metrics = vec![ScopeMetrics { metrics: vec![metric], ..Default::default() }];
+        let attributes = vec![attribute("service.name", Value::StringValue("pets".into()))];
+        let resource = Some(Resource { attributes, ..Default::default() });
+        ExportMetricsServiceRequest {
+            resource_metrics: vec![ResourceMetrics { resource, scope_metrics, ..Default::default() }],
+        }
+        .encode_to_vec()
+    };
+    let sink = Sink::start();
+    block_on(async {
+        for spans in [3, 17] {
+            assert_eq!(send(sink.http, post("/v1/metrics", &[PROTOBUF], message(spans))).await.0, 200);
+        }
+    });
+    let (summary, _) = sink.stop();
+    assert_eq!(summary.told, [Told { service: "pets".into(), stage: "queue".into(), spans: 17 }]);
 }

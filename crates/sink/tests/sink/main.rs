@@ -1,7 +1,10 @@
 //! The whole sink over real sockets: what real clients send, what broken ones send, and what is on disk afterwards.
 
 mod child;
+mod crash;
+mod duckdb;
 mod grpc;
 mod http;
+mod pressure;
 mod run;
 mod support;

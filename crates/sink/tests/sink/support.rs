@@ -69,12 +69,18 @@ impl Sink {
 
     /// Stops the sink; the summary, and the rows on disk by column.
     pub(crate) fn stop(self) -> (Summary, Vec<Row>) {
+        let (summary, folder) = self.stop_and_keep();
+        (summary, rows(folder.path()))
+    }
+
+    /// Stops the sink; the summary, and the folder with its files.
+    pub(crate) fn stop_and_keep(self) -> (Summary, TempDir) {
         drop(self.stop);
         let summary = self.thread.join().expect("the sink does not panic").expect("the sink ends well");
         let path = self.folder.path().join("summary.json");
         let written = std::fs::read(path).expect("the sink writes its summary");
         assert_eq!(serde_json::from_slice::<Summary>(&written).expect("the summary is JSON"), summary);
-        (summary, rows(self.folder.path()))
+        (summary, self.folder)
     }
 }
 

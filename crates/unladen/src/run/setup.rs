@@ -203,11 +203,12 @@ impl<'a> Setup<'a> {
             window_s: study.window.as_seconds(),
             timeout_s: load.timeout.as_seconds(),
             trace: match load.trace {
-                TraceHeader::W3c => {
-                    Some(Trace { header: Header::W3c, tag: ids.tag, key: ids.key, sampled: arm.sampled.0 })
-                }
                 TraceHeader::None => None,
-            },
+                TraceHeader::W3c => Some(Header::W3c),
+                TraceHeader::B3 => Some(Header::B3),
+                TraceHeader::Sw8 => Some(Header::Sw8),
+            }
+            .map(|header| Trace { header, tag: ids.tag, key: ids.key, sampled: arm.sampled.0 }),
             check: Check { status: load.check.status, length: load.check.length },
             out: Some(folder.to_owned()),
             cores,

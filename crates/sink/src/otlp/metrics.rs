@@ -1,0 +1,192 @@
+//! What OpenTelemetry SDKs tell about themselves in an `ExportMetricsServiceRequest`: spans that they dropped because a
+//! queue was full, and spans that they could not export. All other metrics are skipped unread.
+//!
+//! Names as in the semantic conventions for SDK metrics (`otel.sdk.processor.span.processed`,
+//! `otel.sdk.exporter.span.exported`, where `error.type` marks a loss) and as in the Java SDK before them
+//! (`processedSpans` with `dropped`, `otlp.exporter.exported` with `success`).
+
+use super::decode::{key_value, resource};
+use crate::account::{Stage, Told};
+use crate::span::Source;
+use crate::wire::{Fields, Value, WireError};
+
+/// A counter's points are each the whole count since the start; else each is what came since the last.
+const CUMULATIVE: u64 = 2;
+
+/// Shows every loss that is told.
+pub(crate) fn visit(body: &[u8], mut told: impl FnMut(Told<'_>)) -> Result<(), WireError> {
+    let mut request = Fields::of(body);
+    while let Some((field, value)) = request.next()? {
+        if field == 1 {
+            resource_metrics(value.bytes()?, &mut told)?;
+        }
+    }
+    Ok(())
+}
+
+fn resource_metrics(message: &[u8], told: &mut impl FnMut(Told<'_>)) -> Result<(), WireError> {
+    let mut source = Source::default();
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next()? {
+        if field == 1 {
+            resource(value.bytes()?, &mut source)?;
+        }
+    }
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next()? {
+        if field != 2 {
+            continue;
+        }
+        let mut scope = Fields::of(value.bytes()?);
+        while let Some((field, value)) = scope.next()? {
+            if field == 2 {
+                metric(value.bytes()?, &source, told)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn metric(message: &[u8], source: &Source<'_>, told: &mut impl FnMut(Told<'_>)) -> Result<(), WireError> {
+    let (mut name, mut sum) = (&[][..], None);
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            1 => name = value.bytes()?,
+            7 => sum = Some(value.bytes()?),
+            _ => {}
+        }
+    }
+    let (stage, marker): (_, &[u8]) = match name {
+        b"otel.sdk.processor.span.processed" => (Stage::Queue, b"error.type"),
+        b"otel.sdk.exporter.span.exported" => (Stage::Export, b"error.type"),
+        b"processedSpans" => (Stage::Queue, b"dropped"),
+        b"otlp.exporter.exported" => (Stage::Export, b"success"),
+        _ => return Ok(()),
+    };
+    let Some(sum) = sum else { return Ok(()) };
+    let mut is_cumulative = false;
+    let mut fields = Fields::of(sum);
+    while let Some((field, value)) = fields.next()? {
+        if field == 2 {
+            is_cumulative = value.varint()? == CUMULATIVE;
+        }
+    }
+    let mut fields = Fields::of(sum);
+    while let Some((field, value)) = fields.next()? {
+        if field == 1
+            && let Some((series, spans)) = point(value.bytes()?, marker)?
+        {
+            told(Told { source: *source, stage, metric: name, series, spans, is_cumulative });
+        }
+    }
+    Ok(())
+}
+
+/// The attributes of a point, mixed into one number, and its count; `None` if it counts no losses.
+fn point(message: &[u8], marker: &[u8]) -> Result<Option<(u64, u64)>, WireError> {
+    let (mut count, mut is_loss, mut series) = (0, false, 0_u64);
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            4 => count = f64::from_bits(value.fixed64()?).max(0.0) as u64,
+            6 => count = value.fixed64()?,
+            7 => {
+                let attribute = value.bytes()?;
+                // Points of one series carry the same attributes; their order does not matter in a sum.
+                series = series.wrapping_add(u64::from(crc32fast::hash(attribute)));
+                let (key, content) = key_value(attribute)?;
+                if key == marker {
+                    is_loss = marks_loss(marker, content)?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(is_loss.then_some((series, count)))
+}
+
+fn marks_loss(marker: &[u8], content: &[u8]) -> Result<bool, WireError> {
+    let truth = match Fields::of(content).next()? {
+        Some((1, Value::Bytes(text))) => match marker {
+            b"error.type" => return Ok(!text.is_empty()),
+            _ => text == b"true",
+        },
+        Some((2, Value::Varint(number))) => number != 0,
+        _ => return Ok(false),
+    };
+    Ok(if marker == b"success" { !truth } else { truth })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{put_bytes, put_number};
+
+    fn string(key: &str, value: &str) -> Vec<u8> {
+        let mut any = Vec::new();
+        put_bytes(&mut any, 1, value.as_bytes());
+        let mut pair = Vec::new();
+        put_bytes(&mut pair, 1, key.as_bytes());
+        put_bytes(&mut pair, 2, &any);
+        pair
+    }
+
+    fn boolean(key: &str, value: bool) -> Vec<u8> {
+        let mut pair = Vec::new();
+        put_bytes(&mut pair, 1, key.as_bytes());
+        put_bytes(&mut pair, 2, &[0x10, u8::from(value)]);
+        pair
+    }
+
+    fn message(name: &str, temporality: u64, points: &[(Vec<u8>, u64)]) -> Vec<u8> {
+        let mut sum = Vec::new();
+        for (attribute, count) in points {
+            let mut point = vec![6 << 3 | 1];
+            point.extend_from_slice(&count.to_le_bytes());
+            put_bytes(&mut point, 7, attribute);
+            put_bytes(&mut sum, 1, &point);
+        }
+        put_number(&mut sum, 2, temporality);
+        let (mut metric, mut scope, mut group, mut resource, mut body) = Default::default();
+        put_bytes(&mut metric, 1, name.as_bytes());
+        put_bytes(&mut metric, 7, &sum);
+        put_bytes(&mut scope, 2, &metric);
+        put_bytes(&mut resource, 1, &string("service.name", "shop"));
+        put_bytes(&mut group, 2, &scope);
+        put_bytes(&mut group, 1, &resource);
+        put_bytes(&mut body, 1, &group);
+        body
+    }
+
+    fn losses(body: &[u8]) -> Vec<(String, Stage, u64, bool)> {
+        let mut losses = Vec::new();
+        let name = |told: &Told<'_>| String::from_utf8_lossy(told.source.service).into_owned();
+        visit(body, |told| losses.push((name(&told), told.stage, told.spans, told.is_cumulative))).expect("sound");
+        losses
+    }
+
+    #[test]
+    fn losses_by_stage() {
+        let full = string("error.type", "queue_full");
+        let queue = message("otel.sdk.processor.span.processed", 2, &[(string("other", "x"), 90), (full, 10)]);
+        assert_eq!(losses(&queue), [("shop".into(), Stage::Queue, 10, true)]);
+        let export = message("otel.sdk.exporter.span.exported", 1, &[(string("error.type", "14"), 7)]);
+        assert_eq!(losses(&export), [("shop".into(), Stage::Export, 7, false)]);
+        let java = message("processedSpans", 2, &[(boolean("dropped", true), 3), (boolean("dropped", false), 5)]);
+        assert_eq!(losses(&java), [("shop".into(), Stage::Queue, 3, true)]);
+        let java =
+            message("otlp.exporter.exported", 2, &[(boolean("success", true), 3), (boolean("success", false), 5)]);
+        assert_eq!(losses(&java), [("shop".into(), Stage::Export, 5, true)]);
+        assert_eq!(losses(&message("http.server.duration", 2, &[(string("error.type", "500"), 3)])), []);
+    }
+
+    #[test]
+    fn broken_metrics_are_an_error() {
+        let sound = message("processedSpans", 2, &[(boolean("dropped", true), 3)]);
+        for end in 1..sound.len() {
+            // Cut anywhere, it must not panic; cut within the outermost message, it is broken.
+            assert!(visit(&sound[..end], |_| ()).is_err());
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Values of a column of which many are equal: each is hashed once, kept once, and known by its number from then on.
+//!
+//! What is kept is laid out as Parquet's PLAIN encoding, so that a dictionary page is a copy of it.
+
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+/// Bytes of the length before a string in PLAIN encoding.
+const LENGTH: usize = 4;
+
+/// Stands for "no value" among codes.
+pub(super) const NULL: u32 = u32::MAX;
+
+/// Distinct values of one column of one row group.
+#[derive(Debug, Default)]
+pub(super) struct Dictionary {
+    table: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    plain: Vec<u8>,
+    /// Where each value ends in `plain`.
+    ends: Vec<u32>,
+}
+
+impl Dictionary {
+    /// Code of a string; `guess` is a code that it may have, or [`NULL`]. What is not UTF-8 is kept with replacement
+    /// characters.
+    #[inline]
+    pub(super) fn text(&mut self, bytes: &[u8], guess: u32) -> u32 {
+        if self.is(guess, bytes, LENGTH) {
+            return guess;
+        }
+        self.code(bytes, LENGTH, |plain| {
+            let text = String::from_utf8_lossy(bytes);
+            plain.extend_from_slice(&(text.len() as u32).to_le_bytes());
+            plain.extend_from_slice(text.as_bytes());
+        })
+    }
+
+    /// Code of a number of 64 bits; `guess` as for [`Dictionary::text`].
+    #[inline]
+    pub(super) fn fixed(&mut self, bytes: [u8; 8], guess: u32) -> u32 {
+        if self.is(guess, &bytes, 0) {
+            return guess;
+        }
+        self.code(&bytes, 0, |plain| plain.extend_from_slice(&bytes))
+    }
+
+    /// Whether a code stands for these bytes; `prefix` is the length of what stands before a value in PLAIN encoding.
+    #[inline]
+    fn is(&self, code: u32, bytes: &[u8], prefix: usize) -> bool {
+        (code as usize) < self.ends.len() && same(value(&self.plain, &self.ends, code, prefix), bytes)
+    }
+
+    #[inline(never)]
+    fn code(&mut self, bytes: &[u8], prefix: usize, append: impl FnOnce(&mut Vec<u8>)) -> u32 {
+        let hash = self.hasher.hash_one(bytes);
+        let known = self.table.find(hash, |code| same(value(&self.plain, &self.ends, *code, prefix), bytes));
+        if let Some(code) = known {
+            return *code;
+        }
+        let code = self.ends.len() as u32;
+        append(&mut self.plain);
+        self.ends.push(self.plain.len() as u32);
+        let (plain, ends, hasher) = (&self.plain, &self.ends, &self.hasher);
+        self.table.insert_unique(hash, code, |code| hasher.hash_one(value(plain, ends, *code, prefix)));
+        code
+    }
+
+    /// Number of distinct values.
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// All values in PLAIN encoding, by code.
+    pub(super) fn plain(&self) -> &[u8] {
+        &self.plain
+    }
+
+    /// One value in PLAIN encoding.
+    pub(super) fn value(&self, code: u32) -> &[u8] {
+        value(&self.plain, &self.ends, code, 0)
+    }
+
+    /// Forgets all values but keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.table.clear();
+        self.plain.clear();
+        self.ends.clear();
+    }
+}
+
+/// Whether two short strings are equal. Calling `memcmp`, as `==` does, costs more than comparing them.
+#[inline]
+pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
+    let length = a.len();
+    if length != b.len() {
+        return false;
+    }
+    let words = |at: usize| -> Option<bool> {
+        let (a, b) = (a.get(at..)?.first_chunk::<8>()?, b.get(at..)?.first_chunk::<8>()?);
+        Some(u64::from_le_bytes(*a) == u64::from_le_bytes(*b))
+    };
+    match length {
+        0 => true,
+        1..8 => a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b)) == 0,
+        // The words overlap where the length is no multiple of eight.
+        8..=16 => words(0) == Some(true) && words(length - 8) == Some(true),
+        17..=32 => {
+            words(0) == Some(true)
+                && words(8) == Some(true)
+                && words(length - 16) == Some(true)
+                && words(length - 8) == Some(true)
+        }
+        _ => a == b,
+    }
+}
+
+#[inline]
+fn value<'a>(plain: &'a [u8], ends: &[u32], code: u32, prefix: usize) -> &'a [u8] {
+    let code = code as usize;
+    let start = if code == 0 { 0 } else { ends[code - 1] as usize };
+    &plain[start + prefix..ends[code] as usize]
+}
+
+/// A column of which rows may have no value: codes of a dictionary.
+#[derive(Debug, Default)]
+pub(super) struct Column {
+    pub(super) dictionary: Dictionary,
+    /// By row; rows beyond the end have no value.
+    pub(super) codes: Vec<u32>,
+}
+
+impl Column {
+    /// The last row's code, for a guess.
+    #[inline]
+    pub(super) fn last(&self) -> u32 {
+        self.codes.last().copied().unwrap_or(NULL)
+    }
+
+    /// Whether a row has a value already.
+    #[inline]
+    pub(super) fn has(&self, row: usize) -> bool {
+        self.codes.len() > row
+    }
+
+    /// Sets the value of a row, which must come after all rows that have one.
+    #[inline]
+    pub(super) fn set(&mut self, row: usize, code: u32) {
+        if self.codes.len() < row {
+            self.codes.resize(row, NULL);
+        }
+        self.codes.push(code);
+    }
+
+    /// Forgets all values but keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.dictionary.clear();
+        self.codes.clear();
+    }
+}
+
+/// How many recent ids are looked through for an equal one; a power of two.
+const RECENT: usize = 1_024;
+
+/// A column of random ids: those of one trace arrive close together, so equal ones are looked for nearby only.
+#[derive(Debug)]
+pub(super) struct Ids<const N: usize> {
+    /// Ids by code; an id that comes again much later has two codes.
+    pub(super) distinct: Vec<[u8; N]>,
+    /// By row.
+    pub(super) codes: Vec<u32>,
+    recent: Vec<u32>,
+}
+
+impl<const N: usize> Default for Ids<N> {
+    fn default() -> Self {
+        Self { distinct: Vec::new(), codes: Vec::new(), recent: vec![NULL; RECENT] }
+    }
+}
+
+impl<const N: usize> Ids<N> {
+    /// The next row's id.
+    #[inline]
+    pub(super) fn push(&mut self, id: Option<&[u8; N]>) {
+        let Some(id) = id else { return self.codes.push(NULL) };
+        let slot = (usize::from(id[N - 1]) | usize::from(id[N - 2]) << 8) % RECENT;
+        let code = self.recent[slot];
+        if self.distinct.get(code as usize) == Some(id) {
+            return self.codes.push(code);
+        }
+        let code = self.distinct.len() as u32;
+        self.distinct.push(*id);
+        self.recent[slot] = code;
+        self.codes.push(code);
+    }
+
+    /// Forgets all ids but keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.distinct.clear();
+        self.codes.clear();
+        self.recent.fill(NULL);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_values_have_one_code() {
+        let mut dictionary = Dictionary::default();
+        let codes: Vec<u32> =
+            ["a", "bc", "a", "", "bc", "bc", ""].iter().map(|s| dictionary.text(s.as_bytes(), 1)).collect();
+        assert_eq!(codes, [0, 1, 0, 2, 1, 1, 2]);
+        assert_eq!(dictionary.plain(), b"\x01\0\0\0a\x02\0\0\0bc\0\0\0\0");
+        assert_eq!((dictionary.len(), dictionary.value(1)), (3, &b"\x02\0\0\0bc"[..]));
+        dictionary.clear();
+        assert_eq!((dictionary.text(b"bc", 0), dictionary.len()), (0, 1));
+    }
+
+    #[test]
+    fn equal_is_what_is_equal() {
+        for length in 0..40 {
+            let a: Vec<u8> = (0..length).collect();
+            assert!(same(&a, &a.clone()));
+            assert!(!same(&a, &[&a[..], b"x"].concat()));
+            for at in 0..a.len() {
+                let mut b = a.clone();
+                b[at] ^= 0x80;
+                assert!(!same(&a, &b), "{length} bytes, another at {at}");
+            }
+        }
+    }
+
+    #[test]
+    fn broken_text_is_mended() {
+        let mut dictionary = Dictionary::default();
+        dictionary.text(b"caf\xe9", NULL);
+        assert_eq!(dictionary.plain(), b"\x06\0\0\0caf\xef\xbf\xbd");
+    }
+
+    #[test]
+    fn ids_of_neighbours_have_one_code() {
+        let mut ids = Ids::<8>::default();
+        for number in [1_u64, 1, 2, 1, 1025, 1] {
+            ids.push(Some(&number.to_be_bytes()));
+        }
+        ids.push(None);
+        // 1025 falls into the slot of 1, which is therefore not found again.
+        assert_eq!(ids.codes, [0, 0, 1, 0, 2, 3, NULL]);
+        let back: Vec<u64> =
+            ids.codes[..6].iter().map(|code| u64::from_be_bytes(ids.distinct[*code as usize])).collect();
+        assert_eq!(back, [1, 1, 2, 1, 1025, 1]);
+    }
+}

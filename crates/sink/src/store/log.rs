@@ -1,0 +1,253 @@
+//! The log of spans that are on the disk but not yet in a row group.
+//!
+//! A span is acknowledged when it is durable, and at a low rate a row group of the few spans of some milliseconds would be
+//! almost all overhead. So they are logged first and written as a row group when there are enough. A block in the log
+//! names the group that its spans will be in: once that group is in a file, the block says nothing new.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use crate::config::Attributes;
+use crate::span::{Kind, Protocol, RawAttributes, Source, Span, Status, Value};
+
+/// Name of the log in the folder of span files.
+pub(super) const NAME: &str = "spans.log";
+const MAGIC: &[u8; 8] = b"unladenL";
+/// Checksum, compressed length, plain length, group.
+const BLOCK_HEAD: usize = 4 + 4 + 4 + 8;
+/// Blocks are small, so the level hardly matters.
+const LEVEL: i32 = 1;
+/// No block is larger, whatever its head says.
+const MAX_BLOCK: usize = 256 << 20;
+
+/// The log being written.
+#[derive(Debug)]
+pub(super) struct Log {
+    file: File,
+    end: u64,
+}
+
+impl Log {
+    /// Starts an empty log.
+    pub(super) fn create(folder: &Path) -> io::Result<Self> {
+        let file = File::create(path(folder))?;
+        file.write_all_at(MAGIC, 0)?;
+        Ok(Self { file, end: MAGIC.len() as u64 })
+    }
+
+    /// Appends spans and waits until they are on the disk. After an error the log is as before.
+    pub(super) fn append(&mut self, group: u64, spans: &[u8]) -> io::Result<()> {
+        let compressed = zstd::bulk::compress(spans, LEVEL)?;
+        let mut block = Vec::with_capacity(BLOCK_HEAD + compressed.len());
+        block.extend_from_slice(&[0; 4]);
+        block.extend_from_slice(&(compressed.len() as u32).to_le_bytes());
+        block.extend_from_slice(&(spans.len() as u32).to_le_bytes());
+        block.extend_from_slice(&group.to_le_bytes());
+        block.extend_from_slice(&compressed);
+        let checksum = crc32fast::hash(&block[4..]);
+        block[..4].copy_from_slice(&checksum.to_le_bytes());
+        self.file.write_all_at(&block, self.end)?;
+        self.file.sync_data()?;
+        self.end += block.len() as u64;
+        Ok(())
+    }
+
+    /// Begins anew: all spans so far are in a row group.
+    pub(super) fn reset(&mut self) {
+        if self.end > MAGIC.len() as u64 {
+            self.end = MAGIC.len() as u64;
+            // What would be left behind names a group that is in a file, so it does no harm.
+            let _ = self.file.set_len(self.end);
+        }
+    }
+
+    /// Removes the log: all spans are in files.
+    pub(super) fn remove(folder: &Path) -> io::Result<()> {
+        match fs::remove_file(path(folder)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn path(folder: &Path) -> PathBuf {
+    folder.join(NAME)
+}
+
+/// Spans that became durable together, and the group that they are in or will be.
+pub(super) type Block = (u64, Vec<u8>);
+
+/// All whole blocks of a log. Empty if there is no log.
+pub(super) fn read(folder: &Path) -> io::Result<Vec<Block>> {
+    let bytes = match fs::read(path(folder)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        bytes => bytes?,
+    };
+    let mut blocks = Vec::new();
+    let mut rest = bytes.strip_prefix(MAGIC).unwrap_or_default();
+    while let Some((block, behind)) = block(rest) {
+        blocks.push(block);
+        rest = behind;
+    }
+    Ok(blocks)
+}
+
+fn block(bytes: &[u8]) -> Option<(Block, &[u8])> {
+    let (checksum, rest) = bytes.split_first_chunk::<4>()?;
+    let (compressed, rest) = rest.split_first_chunk::<4>()?;
+    let (plain, rest) = rest.split_first_chunk::<4>()?;
+    let (group, _) = rest.split_first_chunk::<8>()?;
+    let end = BLOCK_HEAD.checked_add(u32::from_le_bytes(*compressed) as usize)?;
+    let (block, behind) = bytes.split_at_checked(end)?;
+    let plain = u32::from_le_bytes(*plain) as usize;
+    if crc32fast::hash(&block[4..]) != u32::from_le_bytes(*checksum) || plain > MAX_BLOCK {
+        return None;
+    }
+    let spans = zstd::bulk::decompress(&block[BLOCK_HEAD..], plain).ok()?;
+    Some(((u64::from_le_bytes(*group), spans), behind))
+}
+
+/// A span as the log has it, with what the accounts and the receiver added.
+#[derive(Debug)]
+pub(super) struct Logged<'a> {
+    pub(super) span: Span<'a>,
+    pub(super) source: Source<'a>,
+    pub(super) request: Option<u64>,
+    pub(super) protocol: Protocol,
+    pub(super) arrival_ns: i64,
+}
+
+const HAS_PARENT: u8 = 1;
+const HAS_INSTANCE: u8 = 2;
+const HAS_REQUEST: u8 = 4;
+
+/// Appends a span with the attributes that are to be stored.
+pub(super) fn write(logged: &Logged<'_>, which: Attributes, out: &mut Vec<u8>) {
+    let Logged { span, source, request, protocol, arrival_ns } = logged;
+    let flag = |flag, is_set| if is_set { flag } else { 0 };
+    out.push(
+        flag(HAS_PARENT, span.parent_id.is_some())
+            | flag(HAS_INSTANCE, source.instance.is_some())
+            | flag(HAS_REQUEST, request.is_some()),
+    );
+    out.extend_from_slice(&[span.kind as u8, span.status as u8, *protocol as u8]);
+    out.extend_from_slice(&span.trace_id);
+    out.extend_from_slice(&span.span_id);
+    out.extend_from_slice(&span.parent_id.unwrap_or_default());
+    out.extend_from_slice(&request.unwrap_or_default().to_le_bytes());
+    out.extend_from_slice(&span.start_ns.to_le_bytes());
+    out.extend_from_slice(&span.duration_ns.to_le_bytes());
+    out.extend_from_slice(&arrival_ns.to_le_bytes());
+    out.extend_from_slice(&span.size.to_le_bytes());
+    put(source.service, out);
+    put(source.instance.unwrap_or_default(), out);
+    put(span.operation, out);
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    if which != Attributes::None {
+        span.attributes.visit(|key, value| {
+            if which.wants(key) {
+                attribute(key, value, out);
+            }
+        });
+    }
+    let length = (out.len() - start - 4) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_le_bytes());
+}
+
+/// Appends an attribute.
+pub(super) fn attribute(key: &[u8], value: Value<'_>, out: &mut Vec<u8>) {
+    put(key, out);
+    match value {
+        Value::Text(text) => {
+            out.push(0);
+            put(text, out);
+        }
+        Value::Json(json) => {
+            out.push(1);
+            put(json, out);
+        }
+        Value::Whole(number) => {
+            out.push(2);
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        Value::Real(number) => {
+            out.push(3);
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        Value::Truth(truth) => out.extend_from_slice(&[4, u8::from(truth)]),
+    }
+}
+
+fn put(bytes: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Takes the next span off `rest`; `None` at the end.
+pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Logged<'a>> {
+    let [flags, kind, status, protocol] = fixed(rest)?;
+    let has = |flag| flags & flag != 0;
+    let trace_id = fixed(rest)?;
+    let span_id = fixed(rest)?;
+    let parent_id = Some(fixed(rest)?).filter(|_| has(HAS_PARENT));
+    let request = Some(u64::from_le_bytes(fixed(rest)?)).filter(|_| has(HAS_REQUEST));
+    let start_ns = u64::from_le_bytes(fixed(rest)?);
+    let duration_ns = i64::from_le_bytes(fixed(rest)?);
+    let arrival_ns = i64::from_le_bytes(fixed(rest)?);
+    let size = u32::from_le_bytes(fixed(rest)?);
+    let service = bytes(rest)?;
+    let instance = Some(bytes(rest)?).filter(|_| has(HAS_INSTANCE));
+    let operation = bytes(rest)?;
+    let attributes = RawAttributes::Logged(bytes(rest)?);
+    let kind = *Kind::ALL.get(usize::from(kind))?;
+    let status = *Status::ALL.get(usize::from(status))?;
+    let protocol = *Protocol::ALL.get(usize::from(protocol))?;
+    let source = Source { service, instance };
+    let span = Span {
+        source: 0,
+        trace_id,
+        span_id,
+        parent_id,
+        kind,
+        operation,
+        start_ns,
+        duration_ns,
+        status,
+        size,
+        attributes,
+    };
+    Some(Logged { span, source, request, protocol, arrival_ns })
+}
+
+/// Shows the attributes of a span from the log.
+pub(crate) fn visit(mut rest: &[u8], mut visit: impl FnMut(&[u8], Value<'_>)) {
+    while let Some(key) = bytes(&mut rest) {
+        let value = fixed::<1>(&mut rest).and_then(|[kind]| match kind {
+            0 => bytes(&mut rest).map(Value::Text),
+            1 => bytes(&mut rest).map(Value::Json),
+            2 => fixed(&mut rest).map(|number| Value::Whole(i64::from_le_bytes(number))),
+            3 => fixed(&mut rest).map(|number| Value::Real(f64::from_le_bytes(number))),
+            _ => fixed(&mut rest).map(|[truth]| Value::Truth(truth != 0)),
+        });
+        match value {
+            Some(value) => visit(key, value),
+            None => return,
+        }
+    }
+}
+
+fn fixed<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (bytes, behind) = rest.split_first_chunk::<N>()?;
+    *rest = behind;
+    Some(*bytes)
+}
+
+fn bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = u32::from_le_bytes(fixed(rest)?);
+    let (bytes, behind) = rest.split_at_checked(length as usize)?;
+    *rest = behind;
+    Some(bytes)
+}
