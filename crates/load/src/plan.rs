@@ -43,7 +43,7 @@ pub struct Plan {
     #[serde(default)]
     pub cores: Vec<u32>,
     /// Open loop: least microseconds between two wake-ups of a thread; requests that fall due in between are sent together.
-    /// 0 sends each at its instant; `None` chooses by rate (0 up to 5,000 a second, 100 µs from 20,000).
+    /// 0 sends each at its instant; `None` chooses by rate (0 up to 5,000 a second, then 250 µs, falling to 100 µs at 25,000).
     #[serde(default)]
     pub slot_us: Option<f64>,
     /// Iterations (requests, unless there is a sequence) at most, warm-up included. The load ends with the answer to the last.

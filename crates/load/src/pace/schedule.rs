@@ -125,11 +125,11 @@ impl Schedule {
     }
 
     /// Least nanoseconds between two wake-ups of the sender. A wake-up costs 12 to 29 µs of CPU, a request 4: up to 5,000
-    /// requests a second each has a wake-up (and its exact instant) of its own; above, a few share one.
+    /// requests a second each has a wake-up (and its exact instant) of its own; above, two or three share one.
     #[must_use]
     pub fn slot_ns(&self) -> u64 {
         let rate = self.most_per_second();
-        if rate <= 5_000.0 { 0 } else { ((2.0 * SECOND as f64 / rate) as u64).clamp(100_000, 200_000) }
+        if rate <= 5_000.0 { 0 } else { ((2.5 * SECOND as f64 / rate) as u64).clamp(100_000, 250_000) }
     }
 }
 
@@ -230,7 +230,7 @@ mod tests {
     #[test]
     fn slots_by_rate() {
         for (rate, slot) in
-            [(10.0, 0), (5_000.0, 0), (5_001.0, 200_000), (10_000.0, 200_000), (20_000.0, 100_000), (1e6, 100_000)]
+            [(10.0, 0), (5_000.0, 0), (5_001.0, 250_000), (10_000.0, 250_000), (20_000.0, 125_000), (1e6, 100_000)]
         {
             assert_eq!(Schedule::constant(rate, SECOND).slot_ns(), slot, "{rate}/s");
         }

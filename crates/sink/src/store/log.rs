@@ -157,8 +157,8 @@ pub(super) fn write(logged: &Logged<'_>, which: Attributes, out: &mut Vec<u8>) {
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// Appends an attribute.
-pub(super) fn attribute(key: &[u8], value: Value<'_>, out: &mut Vec<u8>) {
+/// Appends one attribute.
+pub(crate) fn attribute(key: &[u8], value: Value<'_>, out: &mut Vec<u8>) {
     put(key, out);
     match value {
         Value::Text(text) => {
@@ -216,6 +216,7 @@ pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Logged<'a>> {
         start_ns,
         duration_ns,
         status,
+        is_shared: false,
         size,
         attributes,
     };

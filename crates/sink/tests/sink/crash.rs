@@ -91,6 +91,19 @@ fn crash(seed: u64) -> (usize, Recovered) {
 }
 
 #[test]
+fn the_next_sink_finishes_what_the_last_one_left() {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    let acknowledged = acknowledged(folder.path(), Duration::from_millis(300), 40);
+    assert!(!acknowledged.is_empty());
+    let config = config(folder.path());
+    let error =
+        unladen_sink::run(&config, |_| (), std::future::pending()).expect_err("the folder has spans of another run");
+    assert!(matches!(error, unladen_sink::SinkError::FolderInUse { .. }), "{error:?}");
+    let stored = stored(folder.path());
+    assert!(acknowledged.iter().all(|id| stored.contains(id)));
+}
+
+#[test]
 fn what_was_acknowledged_survives_kill_9() {
     let crashes: Vec<_> = (0..8).map(crash).collect();
     // It was no idle sink that was killed, and both kinds of traces are left by some.

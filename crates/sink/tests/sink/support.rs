@@ -27,6 +27,7 @@ pub(crate) struct Sink {
     pub(crate) folder: TempDir,
     pub(crate) grpc: SocketAddr,
     pub(crate) http: SocketAddr,
+    pub(crate) addresses: BTreeMap<String, SocketAddr>,
     pub(crate) events: mpsc::Receiver<Event>,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<Result<Summary, SinkError>>,
@@ -57,7 +58,7 @@ impl Sink {
         });
         let Ok(Event::Ready { addresses }) = events.recv_timeout(PATIENCE) else { panic!("the sink is not ready") };
         let (grpc, http) = (addresses["otlp_grpc"], addresses["otlp_http"]);
-        Self { folder, grpc, http, events, stop, thread }
+        Self { folder, grpc, http, addresses, events, stop, thread }
     }
 
     /// Waits until the sink ends without being told to.
@@ -139,8 +140,13 @@ pub(crate) fn request(spans: Vec<Span>) -> ExportTraceServiceRequest {
 
 /// A runtime for clients.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    block_on_within(PATIENCE, future)
+}
+
+/// The same for what takes longer.
+pub(crate) fn block_on_within<T>(patience: Duration, future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, future).await.expect("the test hangs") })
+    runtime.block_on(async { tokio::time::timeout(patience, future).await.expect("the test hangs") })
 }
 
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
