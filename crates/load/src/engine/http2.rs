@@ -4,7 +4,7 @@
 //! Kernel receive stamps say when the last byte of a read came. With several answers on one connection that is too late for the
 //! first of them, so a connection with more than one request in flight is read as soon as it is ready.
 
-use super::connection::{Protocol, State};
+use super::connection::{Phase, Protocol, State};
 use super::exchange::judge;
 use super::{Engine, RETRY};
 use crate::h2::Violation;
@@ -115,6 +115,10 @@ impl Engine<'_> {
         let connection = &mut self.connections[at];
         let Protocol::Http2(http2) = &mut connection.protocol else { return };
         http2.dirty = false;
+        // It may have been closed since it was given something, and be on its way to stand again: the greeting has its time.
+        if !matches!(connection.state, State::Open | State::Connecting { phase: Phase::Settings, .. }) {
+            return;
+        }
         let session = &mut http2.session;
         if connection.unsent.is_empty() {
             session.pump();

@@ -57,6 +57,8 @@ pub(crate) enum Way {
     TlsAsAuthority,
     /// Over a Unix socket.
     Unix,
+    /// Over a Unix socket, speaking HTTP/1.1.
+    UnixHttp1,
 }
 
 /// A running server; dropping it stops it.
@@ -94,18 +96,19 @@ impl CorrectServer {
                 let authority = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
                 Some(acceptor(&folder.path().join("ca.pem"), &[], authority))
             }
-            Way::Tcp | Way::Unix => None,
+            Way::Tcp | Way::Unix | Way::UnixHttp1 => None,
         };
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound");
         listener.set_nonblocking(true).expect("supported");
-        let unix =
-            matches!(way, Way::Unix).then(|| std::os::unix::net::UnixListener::bind(&socket).expect("a new path"));
+        let unix = matches!(way, Way::Unix | Way::UnixHttp1)
+            .then(|| std::os::unix::net::UnixListener::bind(&socket).expect("a new path"));
         let place = match way {
             Way::Tcp => format!("http://{address}"),
             Way::Tls(_) | Way::TlsAsAuthority => format!("https://localhost:{}", address.port()),
-            Way::Unix => format!("unix:{}:", socket.display()),
+            Way::Unix | Way::UnixHttp1 => format!("unix:{}:", socket.display()),
         };
+        let unix_http1 = matches!(way, Way::UnixHttp1);
         let seen = Arc::new(Seen::default());
         let (stop, mut stopped) = tokio::sync::oneshot::channel();
         let shared = Arc::clone(&seen);
@@ -124,7 +127,7 @@ impl CorrectServer {
                         Some(unix) => tokio::select! {
                             accepted = unix.accept() => {
                                 let (stream, _) = accepted.expect("accepts");
-                                tokio::spawn(async move { let _ = speak(stream, setup, shared, false).await; });
+                                tokio::spawn(async move { let _ = speak(stream, setup, shared, unix_http1).await; });
                             }
                             _ = &mut stopped => return,
                         },

@@ -112,14 +112,27 @@ fn a_server_without_tls_is_named() {
 }
 
 #[test]
-fn unix_sockets_carry_http2_in_an_open_and_a_closed_loop() {
-    let server = CorrectServer::start_on(Setup::new(Manner::Good), Way::Unix);
-    let mut plan = plan(&server, Protocol::Http2, 8);
-    let outcome = run(&plan);
-    assert_eq!((outcome.requests, outcome.errors), (200, 0), "{:?}", outcome.error_classes);
-    assert_eq!((server.requests(), server.connections()), (200, 2));
-    assert_eq!(server.heads()[0].uri.to_string(), "http://localhost/resource?x=1");
-    plan.pacing = Pacing::Closed;
-    let outcome = run(&plan);
-    assert_eq!((outcome.requests, outcome.errors), (server.requests() - 200, 0));
+fn unix_sockets_carry_both_protocols_in_open_and_closed_loops() {
+    at_once([(Protocol::Http1, 1, Way::UnixHttp1), (Protocol::Http2, 8, Way::Unix)], |(protocol, streams, way)| {
+        let server = CorrectServer::start_on(Setup::new(Manner::Good), way);
+        let mut plan = plan(&server, protocol, streams);
+        let outcome = run(&plan);
+        assert_eq!((outcome.requests, outcome.errors), (200, 0), "{protocol:?}: {:?}", outcome.error_classes);
+        assert_eq!((server.requests(), server.connections()), (200, 2), "{protocol:?}");
+        if protocol == Protocol::Http2 {
+            assert_eq!(server.heads()[0].uri.to_string(), "http://localhost/resource?x=1");
+        }
+        plan.pacing = Pacing::Closed;
+        let outcome = run(&plan);
+        assert_eq!((outcome.requests, outcome.errors), (server.requests() - 200, 0), "{protocol:?}");
+        assert!(outcome.requests > 10, "{protocol:?}");
+    });
+}
+
+#[test]
+fn a_socket_that_nobody_listens_on_is_an_error_that_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let plan = Plan::new(format!("unix:{}/none:/x", folder.path().display()));
+    let error = unladen_load::run(&plan, &mut |_| {}, &std::sync::atomic::AtomicBool::new(false)).expect_err("nobody");
+    assert!(matches!(error, LoadError::Connect { .. }) && error.to_string().contains("none"), "{error}");
 }
