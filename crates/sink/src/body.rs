@@ -9,13 +9,15 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use flate2::read::MultiGzDecoder;
-use http::HeaderMap;
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
+use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming};
 
 /// Step in which a body is decompressed, so that a bomb is noticed early.
 const STEP: u64 = 256 << 10;
+/// Largest window of zstd, as a power of two: what RFC 8878 asks every decoder to take at least.
+const ZSTD_WINDOW: u32 = 23;
 
 /// Why a body was not read.
 #[derive(Debug)]
@@ -54,7 +56,8 @@ pub(crate) struct Payload {
 }
 
 impl Payload {
-    fn new(budget: &Rc<Budget>) -> Self {
+    /// Nothing yet.
+    pub(crate) fn new(budget: &Rc<Budget>) -> Self {
         Self { bytes: Vec::new(), skipped: 0, reserved: 0, budget: Rc::clone(budget) }
     }
 
@@ -79,7 +82,8 @@ impl Payload {
         Ok(())
     }
 
-    fn push(&mut self, chunk: &[u8], limit: usize) -> Result<(), BodyError> {
+    /// Appends bytes, up to `limit` in all.
+    pub(crate) fn push(&mut self, chunk: &[u8], limit: usize) -> Result<(), BodyError> {
         if self.bytes.len() + chunk.len() > limit {
             return Err(BodyError::TooLarge);
         }
@@ -116,10 +120,65 @@ pub(crate) async fn read(mut body: Incoming, limit: usize, budget: &Rc<Budget>) 
     Ok(payload)
 }
 
-/// Decompresses gzip (RFC 1952), one member or several, to at most `limit` bytes.
+/// How a body is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// Not at all.
+    Identity,
+    /// RFC 1952.
+    Gzip,
+    /// RFC 1950, or RFC 1951 bare, as some senders read HTTP.
+    Deflate,
+    /// RFC 8878.
+    Zstd,
+}
+
+impl Encoding {
+    /// What `content-encoding` says; its value if it is another.
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, String> {
+        match headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes) {
+            None | Some(b"" | b"identity") => Ok(Self::Identity),
+            Some(b"gzip" | b"x-gzip") => Ok(Self::Gzip),
+            Some(b"deflate") => Ok(Self::Deflate),
+            Some(b"zstd") => Ok(Self::Zstd),
+            Some(other) => Err(String::from_utf8_lossy(other).into_owned()),
+        }
+    }
+}
+
+/// Decompresses a body to at most `limit` bytes.
+pub(crate) fn unpack(
+    encoding: Encoding,
+    body: Payload,
+    limit: usize,
+    budget: &Rc<Budget>,
+) -> Result<Payload, BodyError> {
+    let bytes = body.bytes();
+    match encoding {
+        Encoding::Identity => Ok(body),
+        Encoding::Gzip => gunzip(bytes, limit, budget),
+        Encoding::Deflate => match bytes {
+            // Deflate with a window of up to 32 KiB, and a checksum over these two bytes: the head of RFC 1950.
+            [head, flags, ..] if head & 15 == 8 && u16::from_be_bytes([*head, *flags]) % 31 == 0 => {
+                inflate(ZlibDecoder::new(bytes), limit, budget)
+            }
+            _ => inflate(DeflateDecoder::new(bytes), limit, budget),
+        },
+        Encoding::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(|_| BodyError::Compression)?;
+            decoder.window_log_max(ZSTD_WINDOW).map_err(|_| BodyError::Compression)?;
+            inflate(decoder, limit, budget)
+        }
+    }
+}
+
+/// Decompresses gzip, one member or several, to at most `limit` bytes.
 pub(crate) fn gunzip(compressed: &[u8], limit: usize, budget: &Rc<Budget>) -> Result<Payload, BodyError> {
+    inflate(MultiGzDecoder::new(compressed), limit, budget)
+}
+
+fn inflate(mut decoder: impl Read, limit: usize, budget: &Rc<Budget>) -> Result<Payload, BodyError> {
     let mut payload = Payload::new(budget);
-    let mut decoder = MultiGzDecoder::new(compressed);
     loop {
         let before = payload.bytes.len();
         decoder.by_ref().take(STEP).read_to_end(&mut payload.bytes).map_err(|_| BodyError::Compression)?;
@@ -192,6 +251,39 @@ mod tests {
         let budget = Budget::new(1 << 20);
         let two_members = [gzip(b"one "), gzip(b"two")].concat();
         assert_eq!(gunzip(&two_members, 100, &budget).expect("sound").bytes(), b"one two");
+        assert_eq!(budget.used.get(), 0, "everything is given back");
+    }
+
+    fn body(bytes: &[u8], budget: &Rc<Budget>) -> Payload {
+        let mut body = Payload::new(budget);
+        body.push(bytes, usize::MAX).expect("within the budget");
+        body
+    }
+
+    #[test]
+    fn every_encoding_comes_back_whole_and_no_bomb_goes_off() {
+        let budget = Budget::new(1 << 20);
+        let zlib = |bytes: &[u8]| {
+            let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), Compression::default());
+            encoder.write_all(bytes).expect("writing to memory");
+            encoder.finish().expect("writing to memory")
+        };
+        let raw = |bytes: &[u8]| zlib(bytes)[2..zlib(bytes).len() - 4].to_vec();
+        let zstd = |bytes: &[u8]| zstd::bulk::compress(bytes, 1).expect("writing to memory");
+        type Pack<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
+        let encoders: [(Encoding, Pack<'_>); 4] =
+            [(Encoding::Gzip, &gzip), (Encoding::Deflate, &zlib), (Encoding::Deflate, &raw), (Encoding::Zstd, &zstd)];
+        for (encoding, pack) in encoders {
+            let whole = unpack(encoding, body(&pack(b"one two"), &budget), 7, &budget);
+            assert_eq!(whole.expect("sound").bytes(), b"one two", "{encoding:?}");
+            let bomb = pack(&vec![0; 8 << 20]);
+            let gone = unpack(encoding, body(&bomb, &budget), 100_000, &budget);
+            assert!(matches!(gone, Err(BodyError::TooLarge)), "{encoding:?}");
+            let cut = unpack(encoding, body(&bomb[..bomb.len() / 2], &budget), 100_000_000, &Budget::new(1 << 30));
+            assert!(matches!(cut, Err(BodyError::Compression)), "{encoding:?}");
+            let scrap = unpack(encoding, body(b"\xff\xff\xff", &budget), 100, &budget);
+            assert!(matches!(scrap, Err(BodyError::Compression)), "{encoding:?}");
+        }
         assert_eq!(budget.used.get(), 0, "everything is given back");
     }
 

@@ -11,8 +11,16 @@ use serde::{Deserialize, Serialize};
 pub struct Config {
     /// OTLP over gRPC; port 0 takes a free one.
     pub otlp_grpc: Option<SocketAddr>,
-    /// OTLP over HTTP with protobuf.
+    /// OTLP over HTTP, as protobuf or JSON.
     pub otlp_http: Option<SocketAddr>,
+    /// Zipkin: `POST /api/v2/spans`, as JSON or protobuf.
+    pub zipkin: Option<SocketAddr>,
+    /// Apache SkyWalking: gRPC, and `POST /v3/segments` and `/v3/segment`, on one port.
+    pub skywalking: Option<SocketAddr>,
+    /// Elastic APM: `POST /intake/v2/events`.
+    pub elastic: Option<SocketAddr>,
+    /// Jaeger: `POST /api/traces` (Thrift) and gRPC, on one port.
+    pub jaeger: Option<SocketAddr>,
     /// Folder for `summary.json` and `spans/*.parquet`; made if it does not exist.
     pub out: PathBuf,
     /// How the load generator made its trace ids; `None`: spans are counted but not tied to requests.
@@ -115,6 +123,10 @@ impl Default for Config {
         Self {
             otlp_grpc: None,
             otlp_http: None,
+            zipkin: None,
+            skywalking: None,
+            elastic: None,
+            jaeger: None,
             out: PathBuf::new(),
             requests: None,
             attributes: Attributes::default(),

@@ -9,13 +9,14 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use tokio::sync::{Notify, oneshot};
 
 use crate::account::{Accounts, Booked};
+use crate::arena::Arena;
 use crate::body::Budget;
+use crate::broken::Broken;
 use crate::config::Config;
 use crate::otlp;
-use crate::span::{Batch, Protocol};
+use crate::span::{Decode, Protocol};
 use crate::store::{Handle, Store, Unstored};
 use crate::summary::Summary;
-use crate::wire::WireError;
 
 /// Bytes of the bodies of all connections at once; a few of the largest messages fit in any case.
 const BODIES: usize = 48 << 20;
@@ -35,6 +36,7 @@ pub(crate) struct Hub {
     /// Who waits until how many rows are durable, in ascending order.
     waiting: RefCell<VecDeque<Waiting>>,
     budget: Rc<Budget>,
+    arena: RefCell<Arena>,
     max_message: usize,
     last_span: Cell<Instant>,
 }
@@ -55,7 +57,7 @@ pub(crate) struct Accepted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// It will never be taken.
-    Undecodable(WireError),
+    Undecodable(Broken),
     /// The store is behind or cannot write for the moment: it may pass later.
     Busy,
     /// The sink ends, because it was told to or because its store has failed.
@@ -81,6 +83,7 @@ impl Hub {
             is_closed: Cell::new(false),
             uncommitted: Notify::new(),
             waiting: RefCell::default(),
+            arena: RefCell::default(),
             budget: Budget::new(BODIES.max(config.max_message.saturating_mul(LARGEST_BODIES))),
             max_message: config.max_message,
             last_span: Cell::new(Instant::now()),
@@ -113,7 +116,7 @@ impl Hub {
         &self,
         protocol: Protocol,
         message: M,
-        decode: fn(&[u8]) -> Result<Batch<'_>, WireError>,
+        decode: Decode,
     ) -> Result<Accepted, Refused> {
         let arrival = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         let arrival_ns = i64::try_from(arrival).unwrap_or(i64::MAX);
@@ -157,7 +160,7 @@ impl Hub {
         &self,
         protocol: Protocol,
         message: &[u8],
-        decode: fn(&[u8]) -> Result<Batch<'_>, WireError>,
+        decode: Decode,
         arrival_ns: i64,
     ) -> Result<(Accepted, u64), Refused> {
         let mut store = self.store.borrow_mut();
@@ -166,7 +169,9 @@ impl Hub {
             return Err(Refused::Closed);
         }
         let mut accounts = self.accounts.borrow_mut();
-        let batch = decode(message).map_err(|error| {
+        let mut arena = self.arena.borrow_mut();
+        arena.clear();
+        let batch = decode(message, arena.bump()).map_err(|error| {
             accounts.undecodable();
             Refused::Undecodable(error)
         })?;

@@ -1,5 +1,7 @@
 //! JSON written by hand, value by value, straight into a buffer.
 
+pub(crate) mod reader;
+
 use crate::span::Value;
 
 /// `"key":value`, with the bracket or comma before it.

@@ -5,21 +5,31 @@
 //! sent. Spans flow in one direction: a receiver decodes (`otlp`), the hub books (`account`) and stores (`store`).
 
 mod account;
+mod arena;
 mod body;
+mod broken;
 pub mod child;
 pub mod config;
+mod elastic;
 mod error;
+mod gather;
+mod grpc;
 mod hub;
+mod ids;
+mod jaeger;
 mod json;
 pub mod ledger;
 mod listen;
 mod otlp;
 pub mod requests;
 mod server;
+mod skywalking;
 mod span;
 mod store;
 pub mod summary;
+mod web;
 mod wire;
+mod zipkin;
 
 pub use error::SinkError;
 pub use server::run;

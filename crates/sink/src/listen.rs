@@ -16,8 +16,8 @@ use tokio::sync::watch;
 
 use crate::error::SinkError;
 use crate::hub::Hub;
-use crate::otlp;
 use crate::span::Protocol;
+use crate::{elastic, jaeger, otlp, skywalking, zipkin};
 
 /// Bytes read from a connection at once: hyper by itself asks for a frame's worth, and each time the kernel is asked.
 const READ: usize = 64 << 10;
@@ -81,6 +81,10 @@ impl Connections {
                 Ok::<_, Infallible>(match protocol {
                     Protocol::OtlpGrpc => otlp::grpc::serve(&hub, request).await,
                     Protocol::OtlpHttp => otlp::http::serve(&hub, request).await,
+                    Protocol::Zipkin => zipkin::serve(&hub, request).await,
+                    Protocol::Skywalking => skywalking::serve(&hub, request).await,
+                    Protocol::Elastic => elastic::serve(&hub, request).await,
+                    Protocol::Jaeger => jaeger::serve(&hub, request).await,
                 })
             }
         });

@@ -36,10 +36,12 @@ pub const fn unmix(mut z: u64) -> u64 {
 }
 
 impl Requests {
-    /// Index of the request that started this trace; `None` if the load generator did not make the id.
+    /// Index of the request that started this trace; `None` if the load generator did not make the id. Senders that know
+    /// only trace ids of 64 bits lose the tag; what is left must then do.
     pub fn index(&self, trace_id: &[u8; 16]) -> Option<u64> {
         let id = u128::from_be_bytes(*trace_id);
-        if (id >> 64) as u64 != self.tag {
+        let high = (id >> 64) as u64;
+        if high != self.tag && high != 0 {
             return None;
         }
         let index = unmix(id as u64) ^ self.key;
@@ -103,6 +105,15 @@ mod tests {
         assert_eq!(requests.index(&Requests { tag: 8, key: 99 }.trace_id(5)), None, "another run's tag");
         assert_eq!(requests.index(&requests.trace_id(MAX_INDEX + 1)), None, "beyond any load");
         assert_eq!(requests.index(&Requests { tag: 7, key: 98 << 40 }.trace_id(5)), None, "another key");
+    }
+
+    #[test]
+    fn a_trace_id_cut_to_64_bits_is_known() {
+        let requests = Requests { tag: 7, key: 99 };
+        let mut id = requests.trace_id(5);
+        id[..8].fill(0);
+        assert_eq!(requests.index(&id), Some(5));
+        assert_eq!(requests.index(&[0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]), None, "a 64-bit id of others");
     }
 
     #[test]

@@ -41,7 +41,14 @@ async fn serve(
     stop: impl Future<Output = ()>,
 ) -> Result<Summary, SinkError> {
     let mut stop = std::pin::pin!(stop);
-    let wanted = [(Protocol::OtlpGrpc, config.otlp_grpc), (Protocol::OtlpHttp, config.otlp_http)];
+    let wanted = [
+        (Protocol::OtlpGrpc, config.otlp_grpc),
+        (Protocol::OtlpHttp, config.otlp_http),
+        (Protocol::Zipkin, config.zipkin),
+        (Protocol::Skywalking, config.skywalking),
+        (Protocol::Elastic, config.elastic),
+        (Protocol::Jaeger, config.jaeger),
+    ];
     let mut listeners = Vec::new();
     let mut addresses = BTreeMap::new();
     for (protocol, address) in wanted {

@@ -1,6 +1,13 @@
 //! A span as every receiver hands it on, whatever the protocol: slices of the message that carried it.
 
+use bumpalo::Bump;
+
+use crate::broken::Broken;
 use crate::otlp;
+use crate::requests::mix;
+
+/// Decodes a message. What cannot be a slice of it, such as text with escapes, is put into the arena.
+pub(crate) type Decode = for<'a> fn(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>;
 
 /// One request of a sender, decoded: nothing of it has been counted yet.
 #[derive(Debug, Default)]
@@ -45,6 +52,8 @@ pub(crate) struct Span<'a> {
     pub(crate) duration_ns: i64,
     /// How it went.
     pub(crate) status: Status,
+    /// Whether another process may report a span with the same ids: the client of a call, in Zipkin's model.
+    pub(crate) is_shared: bool,
     /// Bytes of the span in the message.
     pub(crate) size: u32,
     /// Still encoded.
@@ -56,8 +65,39 @@ pub(crate) struct Span<'a> {
 pub(crate) enum RawAttributes<'a> {
     /// The `Span` message of OTLP that has them.
     Otlp(&'a [u8]),
-    /// As the store's log has them.
+    /// As the store's log has them: what receivers make that cannot leave them as they came.
     Logged(&'a [u8]),
+}
+
+impl Span<'_> {
+    /// What tells it from the other spans of its trace: its id, unless two processes share that.
+    pub(crate) fn identity(&self) -> [u8; 8] {
+        if self.is_shared { mix(!u64::from_be_bytes(self.span_id)).to_be_bytes() } else { self.span_id }
+    }
+
+    /// A span of which only its times are known, ns; everything else is to be filled in.
+    pub(crate) fn between(start_ns: u64, end_ns: u64) -> Self {
+        let duration = i128::from(end_ns) - i128::from(start_ns);
+        Self::lasting(start_ns, duration.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+    }
+
+    /// The same with a duration.
+    pub(crate) fn lasting(start_ns: u64, duration_ns: i64) -> Self {
+        Self {
+            source: 0,
+            trace_id: [0; 16],
+            span_id: [0; 8],
+            parent_id: None,
+            kind: Kind::default(),
+            operation: &[],
+            start_ns,
+            duration_ns,
+            status: Status::default(),
+            is_shared: false,
+            size: 0,
+            attributes: RawAttributes::Logged(&[]),
+        }
+    }
 }
 
 impl RawAttributes<'_> {
@@ -156,13 +196,22 @@ pub(crate) enum Protocol {
     OtlpGrpc,
     /// OTLP over HTTP.
     OtlpHttp,
+    /// Zipkin's API, version 2.
+    Zipkin,
+    /// Apache SkyWalking's agent protocol, version 3.
+    Skywalking,
+    /// Elastic APM's intake, version 2.
+    Elastic,
+    /// Jaeger's collector.
+    Jaeger,
 }
 
 impl Protocol {
     /// All of them, by discriminant.
-    pub(crate) const ALL: [Self; 2] = [Self::OtlpGrpc, Self::OtlpHttp];
+    pub(crate) const ALL: [Self; 6] =
+        [Self::OtlpGrpc, Self::OtlpHttp, Self::Zipkin, Self::Skywalking, Self::Elastic, Self::Jaeger];
     /// Names in the store, the summary and the configuration, by discriminant.
-    pub(crate) const NAMES: [&str; 2] = ["otlp_grpc", "otlp_http"];
+    pub(crate) const NAMES: [&str; 6] = ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger"];
 
     /// Its name.
     pub(crate) fn name(self) -> &'static str {

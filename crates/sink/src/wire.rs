@@ -191,6 +191,20 @@ fn long_varint(bytes: &[u8]) -> Result<(u64, &[u8]), WireError> {
     Err(if bytes.len() < 10 { WireError::Truncated } else { WireError::Varint })
 }
 
+/// Two strings, fields 1 and 2: an entry of a map, or any pair of key and value.
+pub(crate) fn pair(message: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
+    let (mut key, mut content) = (&[][..], &[][..]);
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            1 => key = value.bytes()?,
+            2 => content = value.bytes()?,
+            _ => {}
+        }
+    }
+    Ok((key, content))
+}
+
 /// Appends a varint.
 pub(crate) fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {

@@ -135,7 +135,7 @@ impl Accounts {
         self.foreseen.clear();
         for span in &batch.spans {
             let request = self.requests.and_then(|requests| requests.index(&span.trace_id));
-            self.foreseen.push((request, Seen::marks(request, &span.trace_id, span.span_id)));
+            self.foreseen.push((request, Seen::marks(request, &span.trace_id, span.identity())));
         }
         self.seen.fetch(self.foreseen.iter().flat_map(|(_, marks)| *marks));
         self.booked.clear();

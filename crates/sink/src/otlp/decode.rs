@@ -6,9 +6,9 @@ use crate::span::{Batch, Kind, RawAttributes, Source, Span, Status};
 use crate::wire::{Fields, Value, WireError};
 
 /// Why a span can never be stored.
-const TRACE_ID: &str = "a span's trace id is not 16 bytes, or all zeros";
-const SPAN_ID: &str = "a span's id is not 8 bytes, or all zeros";
-const PARENT_ID: &str = "a span's parent id is neither empty nor 8 bytes";
+pub(super) const TRACE_ID: &str = "a span's trace id is not 16 bytes, or all zeros";
+pub(super) const SPAN_ID: &str = "a span's id is not 8 bytes, or all zeros";
+pub(super) const PARENT_ID: &str = "a span's parent id is neither empty nor 8 bytes";
 
 /// Bytes of a usual span; most are larger.
 const USUAL_SPAN: usize = 320;
@@ -162,6 +162,7 @@ fn span(message: &[u8], source: u32) -> Result<Result<Span<'_>, &'static str>, W
         start_ns: start,
         duration_ns: duration.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
         status,
+        is_shared: false,
         size: u32::try_from(message.len()).unwrap_or(u32::MAX),
         attributes: RawAttributes::Otlp(message),
     }))
@@ -172,7 +173,7 @@ fn id<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     <[u8; N]>::try_from(bytes).ok().filter(|id| *id != [0; N])
 }
 
-fn kind_of(number: u64) -> Kind {
+pub(super) fn kind_of(number: u64) -> Kind {
     match number {
         1 => Kind::Internal,
         2 => Kind::Server,

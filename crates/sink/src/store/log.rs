@@ -216,6 +216,7 @@ pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Logged<'a>> {
         start_ns,
         duration_ns,
         status,
+        is_shared: false,
         size,
         attributes,
     };

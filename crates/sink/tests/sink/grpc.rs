@@ -85,7 +85,12 @@ fn duplicates_are_counted_and_stored_once() {
 }
 
 /// Sends one call as raw bytes; its HTTP status, gRPC status and message.
-async fn call(address: SocketAddr, path: &str, encoding: Option<&str>, body: Vec<u8>) -> (u16, String, String) {
+pub(crate) async fn call(
+    address: SocketAddr,
+    path: &str,
+    encoding: Option<&str>,
+    body: Vec<u8>,
+) -> (u16, String, String) {
     let request = Request::post(format!("http://{address}{path}")).header("content-type", "application/grpc+proto");
     let request = match encoding {
         Some(encoding) => request.header("grpc-encoding", encoding),

@@ -20,7 +20,7 @@ use unladen_sink::summary::Told;
 use crate::support::{Sink, block_on, columns, gzip, request, span};
 
 /// Sends one request; status and body of the answer.
-async fn send(address: SocketAddr, request: Request<Full<Bytes>>) -> (u16, Bytes) {
+pub(crate) async fn send(address: SocketAddr, request: Request<Full<Bytes>>) -> (u16, Bytes) {
     let stream = TcpStream::connect(address).await.expect("the sink listens");
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("HTTP/1.1 is spoken");
@@ -30,7 +30,7 @@ async fn send(address: SocketAddr, request: Request<Full<Bytes>>) -> (u16, Bytes
     (status, response.into_body().collect().await.expect("a body").to_bytes())
 }
 
-fn post(path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Request<Full<Bytes>> {
+pub(crate) fn post(path: &str, headers: &[(&str, &str)], body: Vec<u8>) -> Request<Full<Bytes>> {
     let mut request = Request::post(path).header("host", "sink");
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -116,14 +116,42 @@ fn broken_requests_get_the_right_status_and_book_nothing() {
 }
 
 #[test]
-fn json_is_told_to_come_as_protobuf() {
+fn json_is_taken_and_answered_as_json() {
     let sink = Sink::start();
-    let json = post("/v1/traces", &[("content-type", "application/json")], br#"{"resourceSpans":[]}"#.to_vec());
-    let (status, answer) = block_on(send(sink.http, json));
-    let said: serde_json::Value = serde_json::from_slice(&answer).expect("a JSON sender gets JSON");
-    assert_eq!(status, 415);
-    assert!(said["message"].as_str().expect("a message").contains("http/protobuf"), "{said}");
-    sink.stop();
+    let span = |id: &str| {
+        let trace = "5b8efff798038103d269b633813fc60c";
+        format!(
+            r#"{{"traceId":"{trace}","spanId":"{id}","name":"GET /vets","kind":"SPAN_KIND_SERVER",
+                "startTimeUnixNano":"1544712660000000000","endTimeUnixNano":1544712661000000000,
+                "attributes":[{{"key":"n","value":{{"intValue":"7"}}}}]}}"#
+        )
+    };
+    let body = |ids: &[&str]| {
+        let spans: Vec<_> = ids.iter().map(|id| span(id)).collect();
+        let resource = r#"{"attributes":[{"key":"service.name","value":{"stringValue":"pets"}}]}"#;
+        let spans = spans.join(",");
+        // The resource comes last, as it may.
+        format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{spans}]}}],"resource":{resource}}}]}}"#).into_bytes()
+    };
+    let json = ("content-type", "application/json");
+    let zstd = zstd::bulk::compress(&body(&["eee19b7ec3c1b175"]), 1).expect("compressed");
+    block_on(async {
+        let (status, answer) = send(sink.http, post("/v1/traces", &[json], body(&["eee19b7ec3c1b174"]))).await;
+        assert_eq!((status, &answer[..]), (200, &b"{}"[..]));
+        let packed = post("/v1/traces", &[json, ("content-encoding", "zstd")], zstd);
+        assert_eq!(send(sink.http, packed).await.0, 200);
+        let (status, answer) = send(sink.http, post("/v1/traces", &[json], body(&["eee1", "eee19b7ec3c1b176"]))).await;
+        let said: serde_json::Value = serde_json::from_slice(&answer).expect("a JSON sender gets JSON");
+        assert_eq!((status, &said["partialSuccess"]["rejectedSpans"]), (200, &"1".into()));
+        let (status, answer) = send(sink.http, post("/v1/traces", &[json], b"{\"resourceSpans\":[".to_vec())).await;
+        let said: serde_json::Value = serde_json::from_slice(&answer).expect("a JSON sender gets JSON");
+        assert_eq!((status, &said["code"]), (400, &3.into()));
+    });
+    let (summary, rows) = sink.stop();
+    assert_eq!((summary.saved, summary.rejected, summary.undecodable), (3, 1, 1));
+    let row = columns(&rows[0]);
+    assert_eq!((row["service"].as_str(), row["kind"].as_str(), row["n"].as_str()), ("\"pets\"", "\"server\"", "7"));
+    assert_eq!(row["duration_ns"], "1000000000");
 }
 
 #[test]

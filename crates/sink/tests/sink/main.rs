@@ -6,5 +6,6 @@ mod duckdb;
 mod grpc;
 mod http;
 mod pressure;
+mod protocols;
 mod run;
 mod support;

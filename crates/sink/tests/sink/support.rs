@@ -27,6 +27,7 @@ pub(crate) struct Sink {
     pub(crate) folder: TempDir,
     pub(crate) grpc: SocketAddr,
     pub(crate) http: SocketAddr,
+    pub(crate) addresses: BTreeMap<String, SocketAddr>,
     pub(crate) events: mpsc::Receiver<Event>,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<Result<Summary, SinkError>>,
@@ -57,7 +58,7 @@ impl Sink {
         });
         let Ok(Event::Ready { addresses }) = events.recv_timeout(PATIENCE) else { panic!("the sink is not ready") };
         let (grpc, http) = (addresses["otlp_grpc"], addresses["otlp_http"]);
-        Self { folder, grpc, http, events, stop, thread }
+        Self { folder, grpc, http, addresses, events, stop, thread }
     }
 
     /// Waits until the sink ends without being told to.

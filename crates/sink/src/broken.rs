@@ -1,0 +1,21 @@
+//! Why a message cannot be decoded, whatever its format.
+
+use thiserror::Error;
+
+use crate::wire::WireError;
+
+/// Why a message cannot be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+pub(crate) enum Broken {
+    /// It is not Protocol Buffers.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// It is not the text or the Thrift it should be.
+    #[error("{what} at byte {at}")]
+    At {
+        /// What was found, or not found.
+        what: &'static str,
+        /// Where, from the start of the message.
+        at: usize,
+    },
+}

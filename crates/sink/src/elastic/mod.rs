@@ -1,0 +1,92 @@
+//! Elastic APM's intake, version 2 (<https://www.elastic.co/docs/solutions/observability/apm/elastic-apm-events-intake-api>):
+//! `POST /intake/v2/events`, one JSON object a line. Also what agents ask before and between: the server's version at `/`
+//! and their central configuration, which is empty.
+//!
+//! As in Elastic's own server sound lines are taken even if others are broken; the answer says how many.
+
+mod events;
+
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+
+use crate::body::Reply;
+use crate::hub::{Accepted, Hub};
+use crate::span::Protocol;
+use crate::web::{self, Failure, JSON};
+
+const INTAKE: &str = "/intake/v2/events";
+const CONFIG: &str = "/config/v1/agents";
+/// The server that agents take the sink for: they switch on what it understands.
+const VERSION: &str = "8.15.0";
+/// Of the empty configuration.
+const ETAG: &str = "\"unladen\"";
+/// For how long agents need not ask again for their configuration.
+const CONFIG_AGE: &str = "max-age=300, must-revalidate";
+
+/// Answers one request.
+pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Reply> {
+    let path = request.uri().path();
+    match (request.method(), path) {
+        (&Method::GET | &Method::HEAD, "/") => {
+            let about = serde_json::json!({ "version": VERSION, "publish_ready": true });
+            web::reply(StatusCode::OK, JSON, about.to_string())
+        }
+        (&Method::GET | &Method::POST, CONFIG) => configuration(&request),
+        (&Method::POST, INTAKE) => {
+            let query = request.uri().query().unwrap_or_default();
+            let is_verbose = query.split('&').any(|part| part == "verbose" || part.starts_with("verbose="));
+            match intake(hub, request).await {
+                Ok(taken) => answer(&taken, is_verbose),
+                Err(failure) => fail(&failure, 0),
+            }
+        }
+        (_, INTAKE) => {
+            fail(&Failure::new(StatusCode::METHOD_NOT_ALLOWED, format!("{INTAKE} takes POST requests only")), 0)
+        }
+        _ => fail(&Failure::unknown(path, INTAKE), 0),
+    }
+}
+
+fn configuration(request: &Request<Incoming>) -> Response<Reply> {
+    let is_known = request.headers().get(header::IF_NONE_MATCH).is_some_and(|tag| tag.as_bytes() == ETAG.as_bytes());
+    let mut response =
+        if is_known { web::reply(StatusCode::NOT_MODIFIED, JSON, "") } else { web::reply(StatusCode::OK, JSON, "{}") };
+    let headers = response.headers_mut();
+    headers.insert(header::ETAG, HeaderValue::from_static(ETAG));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(CONFIG_AGE));
+    response
+}
+
+/// Events of a request, whatever they are.
+struct Taken {
+    events: u64,
+    accepted: Accepted,
+}
+
+async fn intake(hub: &Hub, request: Request<Incoming>) -> Result<Taken, Failure> {
+    let body = web::receive(hub, request).await?;
+    // The first line is metadata.
+    let events = events::lines(body.bytes()).skip(1).count() as u64;
+    let accepted = hub.take(Protocol::Elastic, body, events::decode).await;
+    let accepted = accepted.map_err(|reason| web::refused(reason, "stream of events"))?;
+    Ok(Taken { events, accepted })
+}
+
+fn answer(taken: &Taken, is_verbose: bool) -> Response<Reply> {
+    let Accepted { rejected, reason } = taken.accepted;
+    let accepted = taken.events.saturating_sub(rejected);
+    match reason {
+        Some(reason) => fail(&Failure::new(StatusCode::BAD_REQUEST, reason), accepted),
+        None if is_verbose => {
+            web::reply(StatusCode::ACCEPTED, JSON, serde_json::json!({ "accepted": accepted }).to_string())
+        }
+        None => web::reply(StatusCode::ACCEPTED, JSON, ""),
+    }
+}
+
+fn fail(failure: &Failure, accepted: u64) -> Response<Reply> {
+    let said = serde_json::json!({ "accepted": accepted, "errors": [{ "message": failure.message }] });
+    let mut response = web::reply(failure.status, JSON, said.to_string());
+    web::retry(&mut response);
+    response
+}

@@ -1,0 +1,89 @@
+//! Puts a batch together from what a decoder finds, piece by piece. For the protocols whose attributes cannot stay as they
+//! came: JSON has escapes, Thrift is not to be walked twice, and some fields are attributes in all but name.
+
+use bumpalo::Bump;
+
+use crate::span::{Batch, RawAttributes, Source, Span, Value};
+use crate::store::log;
+
+/// A batch in the making.
+#[derive(Debug)]
+pub(crate) struct Gatherer<'a> {
+    arena: &'a Bump,
+    batch: Batch<'a>,
+    /// Of the span at hand.
+    attributes: Vec<u8>,
+}
+
+impl<'a> Gatherer<'a> {
+    /// Empty, with room for about so many spans.
+    pub(crate) fn new(arena: &'a Bump, spans: usize) -> Self {
+        let batch = Batch { spans: Vec::with_capacity(spans), ..Batch::default() };
+        Self { arena, batch, attributes: Vec::new() }
+    }
+
+    /// Where text may be put that is no slice of the message.
+    pub(crate) fn arena(&self) -> &'a Bump {
+        self.arena
+    }
+
+    /// Forgets the attributes of a span that was given up.
+    pub(crate) fn begin(&mut self) {
+        self.attributes.clear();
+    }
+
+    /// Adds an attribute to the span at hand.
+    pub(crate) fn attribute(&mut self, key: &[u8], value: Value<'_>) {
+        log::attribute(key, value, &mut self.attributes);
+    }
+
+    /// The same for text that may not be there.
+    pub(crate) fn text(&mut self, key: &[u8], text: &[u8]) {
+        if !text.is_empty() {
+            self.attribute(key, Value::Text(text));
+        }
+    }
+
+    /// The number of a source; the one before, if it is the same.
+    pub(crate) fn source(&mut self, source: Source<'a>) -> u32 {
+        if self.batch.sources.last() != Some(&source) {
+            self.batch.sources.push(source);
+        }
+        (self.batch.sources.len() - 1) as u32
+    }
+
+    /// The number of a source of which nothing is known yet.
+    pub(crate) fn fresh_source(&mut self) -> u32 {
+        self.batch.sources.push(Source::default());
+        (self.batch.sources.len() - 1) as u32
+    }
+
+    /// The source that was given a number, to be changed when more is known of it.
+    pub(crate) fn source_mut(&mut self, source: u32) -> Option<&mut Source<'a>> {
+        self.batch.sources.get_mut(source as usize)
+    }
+
+    /// Adds the span at hand with its attributes.
+    pub(crate) fn push(&mut self, span: Span<'a>) {
+        let attributes = RawAttributes::Logged(self.arena.alloc_slice_copy(&self.attributes));
+        self.attributes.clear();
+        self.batch.spans.push(Span { attributes, ..span });
+    }
+
+    /// Counts a span that can never be stored.
+    pub(crate) fn reject(&mut self, reason: &'static str) {
+        self.attributes.clear();
+        self.batch.rejected += 1;
+        self.batch.reason.get_or_insert(reason);
+    }
+
+    /// All of it.
+    pub(crate) fn finish(self) -> Batch<'a> {
+        self.batch
+    }
+}
+
+/// Length of a span in its message.
+pub(crate) fn size(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,271 @@
+//! gRPC as in <https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>, as far as a server of unary calls and
+//! client streams needs it: messages out of bodies, answers and failures. Knows no service.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response, header};
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
+
+use crate::body::{self, BodyError, Payload, Reply};
+use crate::hub::{Hub, Refused};
+use crate::otlp::reply::{Code, status_with_retry};
+
+/// Seconds after which a refused sender may come again.
+const RETRY_AFTER: u64 = 1;
+/// Compressed flag and length before every message.
+const PREFIX: usize = 5;
+
+/// A call that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// Status.
+    pub(crate) code: Code,
+    /// What to do.
+    pub(crate) message: String,
+}
+
+impl Failure {
+    /// A failure with its text.
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+}
+
+/// Whether a request is a gRPC call.
+pub(crate) fn is_grpc<B>(request: &Request<B>) -> bool {
+    let content_type = request.headers().get(header::CONTENT_TYPE);
+    content_type.is_some_and(|content_type| content_type.as_bytes().starts_with(b"application/grpc"))
+}
+
+/// Why spans are not taken; `what` they should have been.
+pub(crate) fn refused(reason: Refused, what: &str) -> Failure {
+    match reason {
+        Refused::Undecodable(error) => Failure::new(Code::InvalidArgument, format!("this is no {what}: {error}")),
+        Refused::Busy => Failure::new(Code::Unavailable, "the store is behind; try again"),
+        Refused::Closed => Failure::new(Code::Unavailable, "the sink is closing"),
+    }
+}
+
+/// The message of a unary call.
+pub(crate) async fn unary(hub: &Hub, request: Request<Incoming>) -> Result<Payload, Failure> {
+    let encoding = request.headers().get("grpc-encoding").cloned();
+    let limit = hub.max_message();
+    let framed = body::read(request.into_body(), limit.saturating_add(PREFIX), hub.budget())
+        .await
+        .map_err(|error| refuse(hub, &error))?;
+    hub.body(framed.bytes().len());
+    let message = unframe(framed.bytes()).inspect_err(|_| hub.undecodable())?;
+    if message.compressed { unpack(hub, encoding.as_ref(), message.bytes) } else { Ok(framed.skip(PREFIX)) }
+}
+
+/// The messages of a client stream, one by one as they come.
+#[derive(Debug)]
+pub(crate) struct Messages {
+    body: Incoming,
+    encoding: Option<HeaderValue>,
+    /// What came with the last message but is not of it.
+    rest: Bytes,
+}
+
+impl Messages {
+    /// The messages of a request.
+    pub(crate) fn of(request: Request<Incoming>) -> Self {
+        let encoding = request.headers().get("grpc-encoding").cloned();
+        Self { body: request.into_body(), encoding, rest: Bytes::new() }
+    }
+
+    /// The next message; `None` at the end of the stream.
+    pub(crate) async fn next(&mut self, hub: &Hub) -> Result<Option<Payload>, Failure> {
+        let Some(prefix) = self.prefix(hub).await? else { return Ok(None) };
+        let (compressed, length) = read_prefix(prefix).inspect_err(|_| hub.undecodable())?;
+        let limit = hub.max_message();
+        if length > limit {
+            return Err(refuse(hub, &BodyError::TooLarge));
+        }
+        let mut message = Payload::new(hub.budget());
+        while message.bytes().len() < length {
+            if !self.fill().await? {
+                hub.undecodable();
+                return Err(Failure::new(Code::Internal, "the message is shorter than its prefix says"));
+            }
+            let part = self.rest.split_to(self.rest.len().min(length - message.bytes().len()));
+            message.push(&part, limit).map_err(|error| refuse(hub, &error))?;
+        }
+        hub.body(PREFIX + length);
+        if compressed { unpack(hub, self.encoding.as_ref(), message.bytes()).map(Some) } else { Ok(Some(message)) }
+    }
+
+    async fn prefix(&mut self, hub: &Hub) -> Result<Option<[u8; PREFIX]>, Failure> {
+        let mut prefix = [0; PREFIX];
+        let mut read = 0;
+        while read < PREFIX {
+            if !self.fill().await? {
+                if read == 0 {
+                    return Ok(None);
+                }
+                hub.undecodable();
+                return Err(Failure::new(Code::Internal, "the call ends within the prefix of a message"));
+            }
+            let part = self.rest.split_to(self.rest.len().min(PREFIX - read));
+            prefix[read..read + part.len()].copy_from_slice(&part);
+            read += part.len();
+        }
+        Ok(Some(prefix))
+    }
+
+    /// Sees to it that there is something to read; false at the end of the stream.
+    async fn fill(&mut self) -> Result<bool, Failure> {
+        while self.rest.is_empty() {
+            let Some(frame) = self.body.frame().await else { return Ok(false) };
+            let broken = |_| Failure::new(Code::Unavailable, "the connection broke off within the call");
+            if let Ok(data) = frame.map_err(broken)?.into_data() {
+                self.rest = data;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Reads to the end of the stream and forgets everything, a frame at a time.
+    pub(crate) async fn ignore(mut self) -> Result<(), Failure> {
+        while self.fill().await? {
+            self.rest.clear();
+        }
+        Ok(())
+    }
+}
+
+fn unpack(hub: &Hub, encoding: Option<&HeaderValue>, message: &[u8]) -> Result<Payload, Failure> {
+    match encoding.map(HeaderValue::as_bytes) {
+        Some(b"gzip") => body::gunzip(message, hub.max_message(), hub.budget()).map_err(|error| refuse(hub, &error)),
+        None | Some(b"identity") => {
+            hub.undecodable();
+            let message = "the message is compressed but grpc-encoding names no compression";
+            Err(Failure::new(Code::Internal, message))
+        }
+        Some(other) => {
+            hub.undecodable();
+            let other = String::from_utf8_lossy(other);
+            let message = format!("compression {other} is not supported; use gzip or identity");
+            Err(Failure::new(Code::Unimplemented, message))
+        }
+    }
+}
+
+fn refuse(hub: &Hub, error: &BodyError) -> Failure {
+    match error {
+        BodyError::TooLarge => {
+            hub.undecodable();
+            let limit = hub.max_message();
+            let message = format!("the message is larger than {limit} bytes; send smaller batches");
+            Failure::new(Code::ResourceExhausted, message)
+        }
+        BodyError::Busy => Failure::new(Code::Unavailable, "too many bytes are being received at once; try again"),
+        BodyError::Connection => Failure::new(Code::Unavailable, "the connection broke off within the message"),
+        BodyError::Compression => {
+            hub.undecodable();
+            Failure::new(Code::Internal, "the message cannot be decompressed with gzip")
+        }
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct Message<'a> {
+    compressed: bool,
+    bytes: &'a [u8],
+}
+
+/// The one message of a unary call.
+fn unframe(body: &[u8]) -> Result<Message<'_>, Failure> {
+    let broken = |text: &str| Failure::new(Code::Internal, text);
+    let Some((prefix, bytes)) = body.split_first_chunk::<PREFIX>() else {
+        return Err(broken("the call ends before its message"));
+    };
+    let (compressed, length) = read_prefix(*prefix)?;
+    match bytes.len().cmp(&length) {
+        std::cmp::Ordering::Less => Err(broken("the message is shorter than its prefix says")),
+        std::cmp::Ordering::Greater => Err(broken("the call takes one message, not several")),
+        std::cmp::Ordering::Equal => Ok(Message { compressed, bytes }),
+    }
+}
+
+/// Whether a message is compressed, and its length.
+fn read_prefix(prefix: [u8; PREFIX]) -> Result<(bool, usize), Failure> {
+    let [flag, length @ ..] = prefix;
+    if flag > 1 {
+        return Err(Failure::new(Code::Internal, "the compressed flag of the message is neither 0 nor 1"));
+    }
+    Ok((flag == 1, u32::from_be_bytes(length) as usize))
+}
+
+/// A response with one message.
+pub(crate) fn success(message: &[u8]) -> Response<Reply> {
+    let mut framed = Vec::with_capacity(PREFIX + message.len());
+    framed.push(0);
+    framed.extend_from_slice(&(message.len() as u32).to_be_bytes());
+    framed.extend_from_slice(message);
+    let mut trailers = HeaderMap::with_capacity(1);
+    trailers.insert("grpc-status", HeaderValue::from_static("0"));
+    response(Reply::new(framed, Some(trailers)))
+}
+
+/// A "trailers-only" response: the status stands in the headers.
+pub(crate) fn failure(failure: &Failure) -> Response<Reply> {
+    let Failure { code, message } = failure;
+    let code = *code;
+    let mut response = response(Reply::default());
+    let headers = response.headers_mut();
+    headers.insert("grpc-status", HeaderValue::from(code as u16));
+    if let Ok(message) = HeaderValue::from_str(&percent_encode(message)) {
+        headers.insert("grpc-message", message);
+    }
+    if code == Code::Unavailable {
+        // Binary headers are base64 without padding.
+        let details = STANDARD_NO_PAD.encode(status_with_retry(code, message, RETRY_AFTER));
+        if let Ok(details) = HeaderValue::from_str(&details) {
+            headers.insert("grpc-status-details-bin", details);
+        }
+    }
+    if code == Code::Unimplemented {
+        headers.insert("grpc-accept-encoding", HeaderValue::from_static("gzip,identity"));
+    }
+    response
+}
+
+fn response(reply: Reply) -> Response<Reply> {
+    let mut response = Response::new(reply);
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
+    response
+}
+
+/// `grpc-message` is percent-encoded outside of printable ASCII.
+fn percent_encode(message: &str) -> String {
+    message
+        .bytes()
+        .map(|byte| match byte {
+            b' '..=b'~' if byte != b'%' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn framing() {
+        assert_eq!(unframe(&[0, 0, 0, 0, 2, 7, 8]), Ok(Message { compressed: false, bytes: &[7, 8] }));
+        assert_eq!(unframe(&[1, 0, 0, 0, 0]), Ok(Message { compressed: true, bytes: &[] }));
+        let broken: [&[u8]; 5] = [&[], &[0, 0, 0], &[0, 0, 0, 0, 3, 1], &[0, 0, 0, 0, 1, 1, 0], &[2, 0, 0, 0, 0]];
+        for body in broken {
+            assert_eq!(unframe(body).expect_err("broken").code, Code::Internal, "{body:?}");
+        }
+    }
+
+    #[test]
+    fn messages_are_printable_ascii() {
+        assert_eq!(percent_encode("100 % größer\n"), "100 %25 gr%C3%B6%C3%9Fer%0A");
+    }
+}

@@ -1,0 +1,102 @@
+//! Ids that do not come as the 16 and 8 bytes of the store: hexadecimal text of any length, and names that are hashed.
+
+use crate::requests::mix;
+
+/// Hexadecimal digits as a number of `N` bytes, filled up with zeros from the left; `None` if there are none, too many, or
+/// all are zero (W3C Trace Context calls zeros invalid).
+pub(crate) fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
+    if digits.is_empty() || digits.len() > 2 * N {
+        return None;
+    }
+    let mut id = [0; N];
+    let mut any = 0;
+    for (position, digit) in digits.iter().rev().enumerate() {
+        let value = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            b'A'..=b'F' => digit - b'A' + 10,
+            _ => return None,
+        };
+        any |= value;
+        id[N - 1 - position / 2] |= value << (4 * (position % 2));
+    }
+    (any != 0).then_some(id)
+}
+
+/// The same for exactly as many digits as the id has room for.
+pub(crate) fn hex_exact<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
+    if digits.len() == 2 * N { hex(digits) } else { None }
+}
+
+/// An id of `N` bytes or fewer, filled up with zeros from the left; `None` if there is none, or it is all zeros.
+pub(crate) fn padded<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
+    let mut id = [0; N];
+    id.get_mut(N.checked_sub(bytes.len())?..)?.copy_from_slice(bytes);
+    (id != [0; N]).then_some(id)
+}
+
+/// A name as a number that is the same on every machine and in every run. Two names are told apart as well as by chance;
+/// not made to withstand somebody who looks for collisions.
+fn hash(seed: u64, name: &[u8]) -> u64 {
+    let mut state = mix(seed ^ name.len() as u64);
+    for chunk in name.chunks(8) {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        // An odd multiplier between the rounds, so that words that swap places do not cancel.
+        state = mix(state.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from_le_bytes(word));
+    }
+    state
+}
+
+/// A trace id from a name: the name itself if it is 32 hexadecimal digits, else a hash of it; never all zeros.
+pub(crate) fn trace_id(name: &[u8]) -> [u8; 16] {
+    hex_exact(name).unwrap_or_else(|| {
+        let (high, low) = (hash(1, name), hash(2, name));
+        (u128::from(high) << 64 | u128::from(low.max(1))).to_be_bytes()
+    })
+}
+
+/// A span id from a name and a number within it; never all zeros.
+pub(crate) fn span_id(name: &[u8], number: i64) -> [u8; 8] {
+    mix(hash(3, name) ^ mix(number as u64)).max(1).to_be_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn hexadecimal() {
+        assert_eq!(hex::<2>(b"0aF"), Some([0, 0xaf]));
+        assert_eq!(hex::<2>(b"10aF"), Some([0x10, 0xaf]));
+        for wrong in [&b""[..], b"0", b"0000", b"12345", b"12g", b"-1", "é".as_bytes()] {
+            assert_eq!(hex::<2>(wrong), None, "{wrong:?}");
+        }
+        assert_eq!((hex_exact::<2>(b"af"), hex_exact::<2>(b"00af")), (None, Some([0, 0xaf])));
+    }
+
+    #[test]
+    fn bytes_are_padded() {
+        assert_eq!(padded::<4>(&[1, 2]), Some([0, 0, 1, 2]));
+        assert_eq!(padded::<2>(&[1, 2]), Some([1, 2]));
+        assert_eq!((padded::<2>(&[1, 2, 3]), padded::<2>(&[0]), padded::<2>(&[])), (None, None, None));
+    }
+
+    #[test]
+    fn names_become_ids_of_their_own() {
+        assert_eq!(trace_id(b"0af7651916cd43dd8448eb211c80319c")[..2], [0x0a, 0xf7]);
+        let mut traces = HashSet::new();
+        let mut spans = HashSet::new();
+        for number in 0..2_000_i64 {
+            let name = format!("f0e1.{number}.16000000");
+            assert!(traces.insert(trace_id(name.as_bytes())));
+            assert_eq!(trace_id(name.as_bytes()), trace_id(name.as_bytes()));
+            assert!(spans.insert(span_id(name.as_bytes(), 0)) && spans.insert(span_id(name.as_bytes(), 1)));
+        }
+        // Words that swap places, and text that is only longer by zeros.
+        assert!(traces.insert(trace_id(b"aaaaaaaabbbbbbbb")) && traces.insert(trace_id(b"bbbbbbbbaaaaaaaa")));
+        assert!(traces.insert(trace_id(b"a")) && traces.insert(trace_id(b"a\0")));
+    }
+}

@@ -1,0 +1,280 @@
+//! OTLP's JSON: an `ExportTraceServiceRequest` as <https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding> has
+//! it. Ids are hexadecimal, 64-bit numbers come as text or as numbers, enums as numbers or names; unknown members are
+//! skipped, names in snake case are known too, as proto3's JSON wants it.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bumpalo::Bump;
+
+use super::decode::{PARENT_ID, SPAN_ID, TRACE_ID, kind_of};
+use crate::broken::Broken;
+use crate::gather::{Gatherer, size};
+use crate::hub::Accepted;
+use crate::ids::hex_exact;
+use crate::json;
+use crate::json::reader::Reader;
+use crate::span::{Batch, Kind, Source, Span, Status, Value};
+
+/// Values within values that are followed; deeper ones become `null`.
+const MAX_DEPTH: u32 = 16;
+/// Bytes of a usual span.
+const USUAL_SPAN: usize = 700;
+
+/// An `ExportTraceServiceResponse`.
+pub(crate) fn response(accepted: Accepted) -> String {
+    match accepted {
+        Accepted { rejected: 0, .. } => "{}".into(),
+        Accepted { rejected, reason } => {
+            let partial = serde_json::json!({
+                // As text, because it is an int64.
+                "rejectedSpans": rejected.to_string(),
+                "errorMessage": reason.unwrap_or_default(),
+            });
+            serde_json::json!({ "partialSuccess": partial }).to_string()
+        }
+    }
+}
+
+/// All spans of a request.
+pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
+    let mut reader = Reader::new(body, arena);
+    let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
+    reader.object(|reader, key| match key {
+        b"resourceSpans" | b"resource_spans" => reader.array(|reader| resource_spans(reader, &mut gatherer)),
+        _ => reader.skip(),
+    })?;
+    reader.end()?;
+    Ok(gatherer.finish())
+}
+
+fn resource_spans<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>) -> Result<(), Broken> {
+    // The resource may follow its spans, so their source is known for good only at the end.
+    let mut source = Source::default();
+    let mut number = None;
+    reader.object(|reader, key| match key {
+        b"resource" => reader.object(|reader, key| match key {
+            b"attributes" => attributes(reader, |key, value| match (key, value) {
+                (b"service.name", Value::Text(text)) => source.service = text,
+                (b"service.instance.id", Value::Text(text)) => source.instance = Some(text),
+                _ => {}
+            }),
+            _ => reader.skip(),
+        }),
+        b"scopeSpans" | b"scope_spans" => reader.array(|reader| {
+            reader.object(|reader, key| match key {
+                b"spans" => reader.array(|reader| {
+                    let number = *number.get_or_insert_with(|| gatherer.fresh_source());
+                    span(reader, number, gatherer)
+                }),
+                _ => reader.skip(),
+            })
+        }),
+        _ => reader.skip(),
+    })?;
+    if let Some(known) = number.and_then(|number| gatherer.source_mut(number)) {
+        *known = source;
+    }
+    Ok(())
+}
+
+fn span<'a>(reader: &mut Reader<'a>, source: u32, gatherer: &mut Gatherer<'a>) -> Result<(), Broken> {
+    reader.peek();
+    let at = reader.at();
+    let (mut trace_id, mut span_id, mut parent_id, mut operation) = (&[][..], &[][..], &[][..], &[][..]);
+    let (mut start, mut end, mut kind, mut status) = (0, 0, Kind::default(), Status::default());
+    gatherer.begin();
+    reader.object(|reader, key| {
+        match key {
+            b"traceId" | b"trace_id" => trace_id = reader.text()?,
+            b"spanId" | b"span_id" => span_id = reader.text()?,
+            b"parentSpanId" | b"parent_span_id" => parent_id = reader.text()?,
+            b"name" => operation = reader.text()?,
+            b"kind" => kind = kind_from(reader.value()?),
+            b"startTimeUnixNano" | b"start_time_unix_nano" => start = unsigned(reader.value()?),
+            b"endTimeUnixNano" | b"end_time_unix_nano" => end = unsigned(reader.value()?),
+            b"status" => reader.object(|reader, key| {
+                match key {
+                    b"code" => status = status_from(reader.value()?),
+                    _ => reader.skip()?,
+                }
+                Ok(())
+            })?,
+            b"attributes" => attributes(reader, |key, value| gatherer.attribute(key, value))?,
+            _ => reader.skip()?,
+        }
+        Ok(())
+    })?;
+    let Some(trace_id) = hex_exact(trace_id) else {
+        gatherer.reject(TRACE_ID);
+        return Ok(());
+    };
+    let Some(span_id) = hex_exact(span_id) else {
+        gatherer.reject(SPAN_ID);
+        return Ok(());
+    };
+    let is_root = parent_id.iter().all(|digit| *digit == b'0') && matches!(parent_id.len(), 0 | 16);
+    let parent_id = hex_exact(parent_id);
+    if parent_id.is_none() && !is_root {
+        gatherer.reject(PARENT_ID);
+        return Ok(());
+    }
+    let size = size(reader.at() - at);
+    let span = Span::between(start, end);
+    gatherer.push(Span { source, trace_id, span_id, parent_id, kind, operation, status, size, ..span });
+    Ok(())
+}
+
+fn kind_from(value: Value<'_>) -> Kind {
+    match value {
+        Value::Text(b"SPAN_KIND_INTERNAL") => Kind::Internal,
+        Value::Text(b"SPAN_KIND_SERVER") => Kind::Server,
+        Value::Text(b"SPAN_KIND_CLIENT") => Kind::Client,
+        Value::Text(b"SPAN_KIND_PRODUCER") => Kind::Producer,
+        Value::Text(b"SPAN_KIND_CONSUMER") => Kind::Consumer,
+        value => kind_of(unsigned(value)),
+    }
+}
+
+fn status_from(value: Value<'_>) -> Status {
+    match (value, unsigned(value)) {
+        (Value::Text(b"STATUS_CODE_OK"), _) | (_, 1) => Status::Ok,
+        (Value::Text(b"STATUS_CODE_ERROR"), _) | (_, 2) => Status::Error,
+        _ => Status::Unset,
+    }
+}
+
+fn unsigned(value: Value<'_>) -> u64 {
+    match value {
+        Value::Text(text) => std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0),
+        Value::Real(number) => number as u64,
+        value => value.whole().and_then(|number| u64::try_from(number).ok()).unwrap_or(0),
+    }
+}
+
+/// Shows a list of `KeyValue`.
+fn attributes<'a>(reader: &mut Reader<'a>, mut visit: impl FnMut(&'a [u8], Value<'a>)) -> Result<(), Broken> {
+    reader.array(|reader| {
+        let (mut name, mut content) = (&[][..], None);
+        reader.object(|reader, key| {
+            match key {
+                b"key" => name = reader.text()?,
+                b"value" => content = Some(any_value(reader)?),
+                _ => reader.skip()?,
+            }
+            Ok(())
+        })?;
+        visit(name, content.unwrap_or(Value::Json(b"null")));
+        Ok(())
+    })
+}
+
+/// An `AnyValue`.
+fn any_value<'a>(reader: &mut Reader<'a>) -> Result<Value<'a>, Broken> {
+    let mut found = Value::Json(b"null");
+    reader.object(|reader, key| {
+        match key {
+            b"stringValue" | b"string_value" => found = Value::Text(reader.text()?),
+            b"boolValue" | b"bool_value" => found = reader.value()?,
+            b"intValue" | b"int_value" => found = reader.value()?.whole().map_or(Value::Json(b"null"), Value::Whole),
+            b"doubleValue" | b"double_value" => found = real(reader.value()?),
+            b"arrayValue" | b"array_value" | b"kvlistValue" | b"kvlist_value" | b"bytesValue" | b"bytes_value" => {
+                let mut out = Vec::new();
+                nested(reader, key, 0, &mut out)?;
+                found = Value::Json(reader.keep(&out));
+            }
+            _ => reader.skip()?,
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn real(value: Value<'_>) -> Value<'_> {
+    match value {
+        Value::Text(b"NaN") => Value::Real(f64::NAN),
+        Value::Text(b"Infinity") => Value::Real(f64::INFINITY),
+        Value::Text(b"-Infinity") => Value::Real(f64::NEG_INFINITY),
+        value => value.real().map_or(Value::Json(b"null"), Value::Real),
+    }
+}
+
+/// The content of an `AnyValue` as plain JSON; `key` says what it is.
+fn nested(reader: &mut Reader<'_>, key: &[u8], depth: u32, out: &mut Vec<u8>) -> Result<(), Broken> {
+    let start = out.len();
+    let mut first = true;
+    match key {
+        b"arrayValue" | b"array_value" if depth < MAX_DEPTH => {
+            reader.object(|reader, key| {
+                if key != b"values" {
+                    return reader.skip();
+                }
+                reader.array(|reader| {
+                    out.push(if std::mem::take(&mut first) { b'[' } else { b',' });
+                    item(reader, depth + 1, out)
+                })
+            })?;
+            out.extend_from_slice(if first { b"[]" } else { b"]" });
+        }
+        b"kvlistValue" | b"kvlist_value" if depth < MAX_DEPTH => {
+            reader.object(|reader, key| {
+                if key != b"values" {
+                    return reader.skip();
+                }
+                reader.array(|reader| {
+                    let (mut name, mut content) = (&[][..], b"null".to_vec());
+                    reader.object(|reader, key| {
+                        match key {
+                            b"key" => name = reader.text()?,
+                            b"value" => {
+                                content.clear();
+                                item(reader, depth + 1, &mut content)?;
+                            }
+                            _ => reader.skip()?,
+                        }
+                        Ok(())
+                    })?;
+                    json::member(name, Value::Json(&content), std::mem::take(&mut first), out);
+                    Ok(())
+                })
+            })?;
+            out.extend_from_slice(if first { b"{}" } else { b"}" });
+        }
+        b"stringValue" | b"string_value" => json::string(reader.text()?, out),
+        // Base64 as it came, if it is: else as much as nothing.
+        b"bytesValue" | b"bytes_value" => {
+            let text = reader.text()?;
+            json::string(if STANDARD.decode(text).is_ok() { text } else { b"" }, out);
+        }
+        b"boolValue" | b"bool_value" | b"intValue" | b"int_value" | b"doubleValue" | b"double_value" => {
+            match (key, reader.value()?) {
+                (_, Value::Truth(truth)) => out.extend_from_slice(if truth { b"true" } else { b"false" }),
+                (b"doubleValue" | b"double_value", value) => match real(value) {
+                    Value::Real(number) => json::double(number, out),
+                    _ => out.extend_from_slice(b"null"),
+                },
+                (_, value) => match value.whole() {
+                    Some(number) => out.extend_from_slice(number.to_string().as_bytes()),
+                    None => out.extend_from_slice(b"null"),
+                },
+            }
+        }
+        _ => reader.skip()?,
+    }
+    if out.len() == start {
+        out.extend_from_slice(b"null");
+    }
+    Ok(())
+}
+
+/// An `AnyValue` within another, as plain JSON.
+fn item(reader: &mut Reader<'_>, depth: u32, out: &mut Vec<u8>) -> Result<(), Broken> {
+    let start = out.len();
+    reader.object(|reader, key| {
+        out.truncate(start);
+        nested(reader, key, depth, out)
+    })?;
+    if out.len() == start {
+        out.extend_from_slice(b"null");
+    }
+    Ok(())
+}

@@ -1,0 +1,188 @@
+//! Apache SkyWalking's agent protocol, version 3 (apache/skywalking-data-collect-protocol): segments over gRPC or as JSON
+//! over HTTP, on one port. What agents send besides segments is welcome and not kept.
+//!
+//! Segments have no acknowledgement of their own: `Commands`, the answer to a stream, is withheld until every segment of
+//! it is taken, and the windows of HTTP/2 hold back a sender that is too fast.
+
+mod json;
+mod segment;
+
+use bumpalo::Bump;
+use http::{Method, Request, Response, StatusCode};
+use hyper::body::Incoming;
+
+use crate::body::Reply;
+use crate::gather::Gatherer;
+use crate::grpc::{self, Messages};
+use crate::hub::Hub;
+use crate::otlp::reply::Code;
+use crate::span::{Batch, Protocol};
+use crate::web::{self, Failure, JSON};
+
+const PACKAGE: &str = "/skywalking.v3.";
+/// Services whose methods all answer with `Commands`, or with a message that is as empty: there is nothing that the sink
+/// would have an agent do.
+const WELCOME: [&str; 18] = [
+    "AsyncProfilerTask",
+    "BrowserPerfService",
+    "CLRMetricReportService",
+    "ConfigurationDiscoveryService",
+    "ContinuousProfilingService",
+    "EBPFAccessLogService",
+    "EBPFProcessService",
+    "EBPFProfilingService",
+    "EventService",
+    "GolangMetricReportService",
+    "JVMMetricReportService",
+    "LogReportService",
+    "ManagementService",
+    "MeterReportService",
+    "PprofTask",
+    "ProfileTask",
+    "ServiceMeshMetricService",
+    "SpanAttachedEventReportService",
+];
+
+/// Answers one request, gRPC or not.
+pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Reply> {
+    if !grpc::is_grpc(&request) {
+        return match post(hub, request).await {
+            // As the OAP server answers: no commands.
+            Ok(()) => web::reply(StatusCode::OK, JSON, "{}"),
+            Err(failure) => failure.plain(),
+        };
+    }
+    match call(hub, request).await {
+        // An empty `Commands`.
+        Ok(()) => grpc::success(&[]),
+        Err(failure) => grpc::failure(&failure),
+    }
+}
+
+async fn call(hub: &Hub, request: Request<Incoming>) -> Result<(), grpc::Failure> {
+    let path = request.uri().path().to_string();
+    let (service, method) = path.strip_prefix(PACKAGE).and_then(|path| path.split_once('/')).unwrap_or_default();
+    match (service, method) {
+        ("TraceSegmentReportService", "collect") => {
+            let mut messages = Messages::of(request);
+            while let Some(segment) = messages.next(hub).await? {
+                let taken = hub.take(Protocol::Skywalking, segment, segment::decode).await;
+                taken.map_err(|reason| grpc::refused(reason, "SegmentObject"))?;
+            }
+            Ok(())
+        }
+        ("TraceSegmentReportService", "collectInSync") => {
+            let message = grpc::unary(hub, request).await?;
+            let taken = hub.take(Protocol::Skywalking, message, segment::decode_collection).await;
+            taken.map(drop).map_err(|reason| grpc::refused(reason, "SegmentCollection"))
+        }
+        _ if WELCOME.contains(&service) => Messages::of(request).ignore().await,
+        _ => {
+            let right = "/skywalking.v3.TraceSegmentReportService/collect";
+            let message = format!("unladen's sink does not know {path}; segments go to {right}");
+            Err(grpc::Failure::new(Code::Unimplemented, message))
+        }
+    }
+}
+
+async fn post(hub: &Hub, request: Request<Incoming>) -> Result<(), Failure> {
+    let path = request.uri().path();
+    let is_welcome = matches!(
+        path,
+        "/v3/management/reportProperties"
+            | "/v3/management/keepAlive"
+            | "/v3/logs"
+            | "/browser/perfData"
+            | "/browser/errorLogs"
+    );
+    let decode: crate::span::Decode = match path {
+        "/v3/segment" => |body, arena| json::decode(body, arena, false),
+        _ => |body, arena| json::decode(body, arena, true),
+    };
+    if !is_welcome && path != "/v3/segment" && path != "/v3/segments" {
+        return Err(Failure::unknown(path, "/v3/segments, or by gRPC"));
+    }
+    if request.method() != Method::POST {
+        return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, format!("{path} takes POST requests only")));
+    }
+    let body = web::receive(hub, request).await?;
+    if is_welcome {
+        return Ok(());
+    }
+    let taken = hub.take(Protocol::Skywalking, body, decode).await;
+    taken.map(drop).map_err(|reason| web::refused(reason, "segment of SkyWalking"))
+}
+
+/// What every span of a segment shares.
+#[derive(Debug, Clone, Copy, Default)]
+struct Segment<'a> {
+    trace_id: &'a [u8],
+    id: &'a [u8],
+    service: &'a [u8],
+    instance: &'a [u8],
+}
+
+/// A span before its segment is known.
+#[derive(Debug, Clone, Copy, Default)]
+struct Found<'a> {
+    id: i64,
+    /// −1 for the first of the segment.
+    parent: i64,
+    /// Segment and span of the first reference.
+    reference: Option<(&'a [u8], i64)>,
+    /// ms.
+    start: i64,
+    /// ms.
+    end: i64,
+    operation: &'a [u8],
+    peer: &'a [u8],
+    kind: i64,
+    layer: i64,
+    is_error: bool,
+    size: u32,
+}
+
+const NO_TRACE: &str = "a segment has no trace id";
+const NO_SEGMENT: &str = "a segment has no id of its own";
+
+impl<'a> Found<'a> {
+    /// Adds the span; its tags are in the gatherer already.
+    fn push(self, segment: &Segment<'a>, gatherer: &mut Gatherer<'a>) {
+        use crate::ids;
+        use crate::span::{Kind, Source, Span, Status};
+        if segment.trace_id.is_empty() {
+            return gatherer.reject(NO_TRACE);
+        }
+        if segment.id.is_empty() {
+            return gatherer.reject(NO_SEGMENT);
+        }
+        gatherer.text(b"peer", self.peer);
+        let parent_id = match self.reference {
+            _ if self.parent >= 0 => Some(ids::span_id(segment.id, self.parent)),
+            Some((parent_segment, parent)) => Some(ids::span_id(parent_segment, parent)),
+            None => None,
+        };
+        // Messages are layer 4: entries and exits of queues, not of calls.
+        let kind = match (self.kind, self.layer) {
+            (0, 4) => Kind::Consumer,
+            (0, _) => Kind::Server,
+            (1, 4) => Kind::Producer,
+            (1, _) => Kind::Client,
+            _ => Kind::Internal,
+        };
+        let instance = Some(segment.instance).filter(|instance| !instance.is_empty());
+        let source = gatherer.source(Source { service: segment.service, instance });
+        let ns = |ms: i64| u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000);
+        gatherer.push(Span {
+            source,
+            trace_id: ids::trace_id(segment.trace_id),
+            span_id: ids::span_id(segment.id, self.id),
+            parent_id,
+            kind,
+            operation: self.operation,
+            status: if self.is_error { Status::Error } else { Status::Unset },
+            size: self.size,
+            ..Span::between(ns(self.start), ns(self.end))
+        });
+    }
+}

@@ -1,0 +1,143 @@
+//! A list of Zipkin's spans as JSON.
+
+use bumpalo::Bump;
+
+use super::Found;
+use crate::broken::Broken;
+use crate::gather::{Gatherer, size};
+use crate::ids::hex;
+use crate::json::reader::Reader;
+use crate::span::{Batch, Kind, Value};
+
+/// Bytes of a usual span.
+const USUAL_SPAN: usize = 400;
+
+/// All spans of a request.
+pub(super) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
+    let mut reader = Reader::new(body, arena);
+    let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
+    reader.array(|reader| span(reader, &mut gatherer))?;
+    reader.end()?;
+    Ok(gatherer.finish())
+}
+
+fn span<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>) -> Result<(), Broken> {
+    reader.peek();
+    let at = reader.at();
+    let mut found = Found::default();
+    gatherer.begin();
+    reader.object(|reader, key| {
+        match key {
+            b"traceId" => found.trace_id = hex(reader.text()?),
+            b"id" => found.span_id = hex(reader.text()?),
+            b"parentId" => {
+                let text = reader.text()?;
+                let is_there = text.iter().any(|digit| *digit != b'0');
+                found.parent_id = is_there.then(|| hex(text).ok_or(()));
+            }
+            b"name" => found.name = reader.text()?,
+            b"kind" => {
+                found.kind = match reader.text()? {
+                    b"CLIENT" => Kind::Client,
+                    b"SERVER" => Kind::Server,
+                    b"PRODUCER" => Kind::Producer,
+                    b"CONSUMER" => Kind::Consumer,
+                    _ => Kind::Unspecified,
+                }
+            }
+            b"timestamp" => found.timestamp = unsigned(reader.value()?),
+            b"duration" => found.duration = unsigned(reader.value()?),
+            b"shared" => found.shared = reader.value()? == Value::Truth(true),
+            b"localEndpoint" => found.service = service_name(reader)?,
+            b"remoteEndpoint" => found.remote = service_name(reader)?,
+            b"tags" => reader.object(|reader, key| {
+                found.is_error |= key == b"error";
+                let value = reader.value()?;
+                gatherer.attribute(key, value);
+                Ok(())
+            })?,
+            _ => reader.skip()?,
+        }
+        Ok(())
+    })?;
+    found.size = size(reader.at() - at);
+    found.push(gatherer);
+    Ok(())
+}
+
+fn service_name<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Broken> {
+    let mut name = &[][..];
+    reader.object(|reader, key| {
+        match key {
+            b"serviceName" => name = reader.text()?,
+            _ => reader.skip()?,
+        }
+        Ok(())
+    })?;
+    Ok(name)
+}
+
+fn unsigned(value: Value<'_>) -> u64 {
+    value.whole().and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::Attributes;
+    use crate::span::{Source, Status};
+
+    const LIST: &str = r#"[
+        {"traceId":"5af7183fb1d4cf5f","id":"352bff9a74ca9ad2","parentId":"6b221d5bc9e6496c","kind":"CLIENT",
+         "name":"get /a\u0070i","timestamp":1556604172355737,"duration":1431,
+         "localEndpoint":{"serviceName":"backend","ipv4":"192.168.99.1","port":3306},
+         "remoteEndpoint":{"serviceName":"db"},
+         "annotations":[{"timestamp":1,"value":"x"}],
+         "tags":{"http.method":"GET","error":""}},
+        {"traceId":"0af7651916cd43dd8448eb211c80319c","id":"1","shared":true,"kind":"SERVER","unknown":[{}]},
+        {"traceId":"0","id":"1"}, {"traceId":"1","id":"11111111111111111"}, {"traceId":"1","id":"1","parentId":"x"}
+    ]"#;
+
+    #[test]
+    fn spans() {
+        let arena = Bump::new();
+        let batch = decode(LIST.as_bytes(), &arena).expect("sound");
+        assert_eq!((batch.spans.len(), batch.rejected, batch.reason), (2, 3, Some(super::super::TRACE_ID)));
+        let [client, server] = [batch.spans[0], batch.spans[1]];
+        assert_eq!(client.trace_id, hex::<16>(b"5af7183fb1d4cf5f").expect("hex"), "filled up from the left");
+        assert_eq!(client.parent_id, hex(b"6b221d5bc9e6496c"));
+        assert_eq!((client.kind, client.status, client.operation), (Kind::Client, Status::Error, &b"get /api"[..]));
+        assert_eq!((client.start_ns, client.duration_ns), (1_556_604_172_355_737_000, 1_431_000));
+        assert_eq!(batch.sources[client.source as usize], Source { service: b"backend", instance: None });
+        let mut json = Vec::new();
+        assert!(client.attributes.write_json(Attributes::All, &mut json));
+        assert_eq!(String::from_utf8_lossy(&json), r#"{"http.method":"GET","error":"","peer.service":"db"}"#);
+        assert_eq!((server.kind, server.parent_id, server.is_shared), (Kind::Server, None, true));
+        assert_eq!(server.span_id, [0, 0, 0, 0, 0, 0, 0, 1]);
+        let shared =
+            r#"{"traceId":"0af7651916cd43dd8448eb211c80319c","id":"1","shared":true,"kind":"SERVER","unknown":[{}]}"#;
+        assert_eq!(server.size as usize, shared.len());
+        assert_ne!(server.identity(), server.span_id, "the client's span of the same id is another");
+    }
+
+    #[test]
+    fn no_list() {
+        let arena = Bump::new();
+        for wrong in ["", "{}", "[", "[1]", "[{\"traceId\":1}]", "[{}] x", "[[]]"] {
+            assert!(decode(wrong.as_bytes(), &arena).is_err(), "{wrong}");
+        }
+        assert_eq!(decode(b"[]", &arena).expect("sound").spans.len(), 0);
+    }
+
+    proptest! {
+        #[test]
+        fn broken_lists(at in any::<prop::sample::Index>(), byte: u8, cut: bool) {
+            let mut list = LIST.as_bytes().to_vec();
+            let at = at.index(list.len());
+            if cut { list.truncate(at) } else { list[at] = byte }
+            let _ = decode(&list, &Bump::new());
+        }
+    }
+}

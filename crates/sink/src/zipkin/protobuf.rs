@@ -1,0 +1,174 @@
+//! A `ListOfSpans` (openzipkin/zipkin-api, `zipkin.proto`).
+
+use bumpalo::Bump;
+
+use super::Found;
+use crate::broken::Broken;
+use crate::gather::{Gatherer, size};
+use crate::ids::padded;
+use crate::span::{Batch, Kind, Value};
+use crate::wire::{Fields, WireError, pair};
+
+/// Bytes of a usual span.
+const USUAL_SPAN: usize = 250;
+
+/// All spans of a request.
+pub(super) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
+    let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
+    let mut list = Fields::of(body);
+    while let Some((field, value)) = list.next()? {
+        if field == 1 {
+            span(value.bytes()?, &mut gatherer)?;
+        }
+    }
+    Ok(gatherer.finish())
+}
+
+fn span<'a>(message: &'a [u8], gatherer: &mut Gatherer<'a>) -> Result<(), WireError> {
+    let mut found = Found { size: size(message.len()), ..Found::default() };
+    gatherer.begin();
+    let mut fields = Fields::of(message);
+    while let Some((field, value)) = fields.next()? {
+        match field {
+            1 => found.trace_id = padded(value.bytes()?),
+            2 => {
+                let id = value.bytes()?;
+                let is_there = id.iter().any(|byte| *byte != 0);
+                found.parent_id = is_there.then(|| padded(id).ok_or(()));
+            }
+            3 => found.span_id = padded(value.bytes()?),
+            4 => {
+                found.kind = match value.varint()? {
+                    1 => Kind::Client,
+                    2 => Kind::Server,
+                    3 => Kind::Producer,
+                    4 => Kind::Consumer,
+                    _ => Kind::Unspecified,
+                }
+            }
+            5 => found.name = value.bytes()?,
+            6 => found.timestamp = value.fixed64()?,
+            7 => found.duration = value.varint()?,
+            8 => found.service = service_name(value.bytes()?)?,
+            9 => found.remote = service_name(value.bytes()?)?,
+            11 => {
+                let (key, content) = pair(value.bytes()?)?;
+                found.is_error |= key == b"error";
+                gatherer.attribute(key, Value::Text(content));
+            }
+            13 => found.shared = value.varint()? != 0,
+            _ => {}
+        }
+    }
+    found.push(gatherer);
+    Ok(())
+}
+
+fn service_name(endpoint: &[u8]) -> Result<&[u8], WireError> {
+    let mut name = &[][..];
+    let mut fields = Fields::of(endpoint);
+    while let Some((field, value)) = fields.next()? {
+        if field == 1 {
+            name = value.bytes()?;
+        }
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+    use prost::Message;
+
+    use super::*;
+    use crate::config::Attributes;
+    use crate::span::Status;
+
+    #[derive(Clone, PartialEq, Message)]
+    struct Endpoint {
+        #[prost(string, tag = "1")]
+        service_name: String,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    struct SpanMessage {
+        #[prost(bytes = "vec", tag = "1")]
+        trace_id: Vec<u8>,
+        #[prost(bytes = "vec", tag = "2")]
+        parent_id: Vec<u8>,
+        #[prost(bytes = "vec", tag = "3")]
+        id: Vec<u8>,
+        #[prost(int32, tag = "4")]
+        kind: i32,
+        #[prost(string, tag = "5")]
+        name: String,
+        #[prost(fixed64, tag = "6")]
+        timestamp: u64,
+        #[prost(uint64, tag = "7")]
+        duration: u64,
+        #[prost(message, optional, tag = "8")]
+        local: Option<Endpoint>,
+        #[prost(map = "string, string", tag = "11")]
+        tags: HashMap<String, String>,
+        #[prost(bool, tag = "13")]
+        shared: bool,
+    }
+
+    #[derive(Clone, PartialEq, Message)]
+    struct ListOfSpans {
+        #[prost(message, repeated, tag = "1")]
+        spans: Vec<SpanMessage>,
+    }
+
+    fn list() -> ListOfSpans {
+        let sound = SpanMessage {
+            trace_id: vec![7; 8],
+            parent_id: vec![2; 8],
+            id: vec![3; 8],
+            kind: 2,
+            name: "get".into(),
+            timestamp: 1_556_604_172_355_737,
+            duration: 1_431,
+            local: Some(Endpoint { service_name: "backend".into() }),
+            tags: HashMap::from([("error".into(), "500".into())]),
+            shared: true,
+        };
+        let broken = SpanMessage { id: vec![1; 9], ..sound.clone() };
+        ListOfSpans { spans: vec![sound, broken] }
+    }
+
+    #[test]
+    fn spans() {
+        let (body, arena) = (list().encode_to_vec(), Bump::new());
+        let batch = decode(&body, &arena).expect("sound");
+        assert_eq!((batch.spans.len(), batch.rejected, batch.reason), (1, 1, Some(super::super::SPAN_ID)));
+        let span = batch.spans[0];
+        assert_eq!(span.trace_id, [0, 0, 0, 0, 0, 0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7]);
+        assert_eq!((span.span_id, span.parent_id, span.is_shared), ([3; 8], Some([2; 8]), true));
+        assert_eq!((span.kind, span.status, span.operation), (Kind::Server, Status::Error, &b"get"[..]));
+        assert_eq!((span.start_ns, span.duration_ns), (1_556_604_172_355_737_000, 1_431_000));
+        assert_eq!(batch.sources[0].service, b"backend");
+        let mut json = Vec::new();
+        assert!(span.attributes.write_json(Attributes::All, &mut json));
+        assert_eq!(json, br#"{"error":"500","zipkin.shared":true}"#);
+        assert_eq!(span.size as usize, list().spans[0].encoded_len());
+    }
+
+    proptest! {
+        #[test]
+        fn broken_lists(at in any::<prop::sample::Index>(), byte: u8, cut: bool) {
+            let mut body = list().encode_to_vec();
+            let at = at.index(body.len());
+            if cut { body.truncate(at) } else { body[at] = byte }
+            let arena = Bump::new();
+            if let Ok(decoded) = ListOfSpans::decode(&body[..]) {
+                let batch = decode(&body, &arena).expect("prost decoded it");
+                prop_assert_eq!(batch.spans.len() as u64 + batch.rejected, decoded.spans.len() as u64);
+            } else {
+                let _ = decode(&body, &arena);
+            }
+        }
+    }
+}
