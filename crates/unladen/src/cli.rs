@@ -193,6 +193,21 @@ pub struct Sink {
     /// Address for OTLP over HTTP.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4318")]
     pub otlp_http: std::net::SocketAddr,
+    /// Address for Zipkin v2 [off unless given; its own port is 9411]
+    #[arg(long, value_name = "ADDR")]
+    pub zipkin: Option<std::net::SocketAddr>,
+    /// Address for SkyWalking v3 over gRPC and HTTP [off unless given; its own port is 11800]
+    #[arg(long, value_name = "ADDR")]
+    pub skywalking: Option<std::net::SocketAddr>,
+    /// Address for Elastic APM intake v2 [off unless given; its own port is 8200]
+    #[arg(long, value_name = "ADDR")]
+    pub elastic: Option<std::net::SocketAddr>,
+    /// Address for Jaeger's Thrift over HTTP and its gRPC collector [off unless given; its own port is 14268]
+    #[arg(long, value_name = "ADDR")]
+    pub jaeger: Option<std::net::SocketAddr>,
+    /// When stored spans are made durable.
+    #[arg(long, value_enum, default_value_t = Sync::Always)]
+    pub sync: Sync,
     /// Which attributes are stored with each span.
     #[arg(long, value_enum, default_value_t = Attributes::Few)]
     pub attributes: Attributes,
@@ -207,4 +222,15 @@ pub enum Attributes {
     Few,
     /// All of them.
     All,
+}
+
+/// When stored spans are made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sync {
+    /// Before they are acknowledged.
+    Always,
+    /// About every second.
+    Interval,
+    /// At the end of each file.
+    End,
 }

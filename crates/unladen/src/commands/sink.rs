@@ -5,10 +5,10 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use anyhow::Context;
-use unladen_sink::config::{Attributes as Stored, Config};
+use unladen_sink::config::{Attributes as Stored, Config, Sync as Durable};
 use unladen_sink::summary::{Event as SinkEvent, Summary};
 
-use crate::cli::{Attributes, Sink};
+use crate::cli::{Attributes, Sink, Sync};
 
 /// `unladen sink`
 ///
@@ -19,12 +19,21 @@ pub fn sink(options: &Sink) -> anyhow::Result<ExitCode> {
     let config = Config {
         otlp_grpc: Some(options.otlp_grpc),
         otlp_http: Some(options.otlp_http),
+        zipkin: options.zipkin,
+        skywalking: options.skywalking,
+        elastic: options.elastic,
+        jaeger: options.jaeger,
         out: options.out.clone(),
         requests: None,
         attributes: match options.attributes {
             Attributes::None => Stored::None,
             Attributes::Few => Stored::Few,
             Attributes::All => Stored::All,
+        },
+        sync: match options.sync {
+            Sync::Always => Durable::Always,
+            Sync::Interval => Durable::Interval,
+            Sync::End => Durable::End,
         },
         ..Config::default()
     };

@@ -168,6 +168,10 @@ impl<'a> Setup<'a> {
         Config {
             otlp_grpc: self.sinks.get("otlp_grpc").copied(),
             otlp_http: self.sinks.get("otlp_http").copied(),
+            zipkin: self.sinks.get("zipkin").copied(),
+            skywalking: self.sinks.get("skywalking").copied(),
+            elastic: self.sinks.get("elastic").copied(),
+            jaeger: self.sinks.get("jaeger").copied(),
             out: folder.to_owned(),
             requests: self.traced().then_some(Requests { tag: ids.tag, key: ids.key }),
             attributes: match self.plan.study.sink.attributes {
