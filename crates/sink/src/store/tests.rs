@@ -77,6 +77,7 @@ impl Owned {
             duration_ns: self.duration_ns,
             status: Status::ALL[self.status],
             size: 7,
+            is_shared: false,
             attributes: RawAttributes::Logged(attributes),
         };
         let source =
