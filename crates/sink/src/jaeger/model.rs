@@ -87,8 +87,14 @@ fn span<'a>(message: &'a [u8], mut source: Source<'a>, gatherer: &mut Gatherer<'
             _ => {}
         }
     }
-    let Some(trace_id) = trace_id else { return Ok(gatherer.reject(TRACE_ID)) };
-    let Some(span_id) = span_id else { return Ok(gatherer.reject(SPAN_ID)) };
+    let Some(trace_id) = trace_id else {
+        gatherer.reject(TRACE_ID);
+        return Ok(());
+    };
+    let Some(span_id) = span_id else {
+        gatherer.reject(SPAN_ID);
+        return Ok(());
+    };
     let source = gatherer.source(source);
     let (kind, status, size) = (told.kind, told.status(), size(message.len()));
     let times = Span::lasting(u64::try_from(start).unwrap_or(0), duration);

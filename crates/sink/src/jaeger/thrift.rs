@@ -105,8 +105,14 @@ fn span<'a>(reader: &mut Reader<'a>, source: u32, gatherer: &mut Gatherer<'a>) -
     })?;
     let number = |number: i64| padded(&number.to_be_bytes());
     let trace_id = (u128::from(high as u64) << 64 | u128::from(low as u64)).to_be_bytes();
-    let Some(trace_id) = padded(&trace_id) else { return Ok(gatherer.reject(TRACE_ID)) };
-    let Some(span_id) = number(id) else { return Ok(gatherer.reject(SPAN_ID)) };
+    let Some(trace_id) = padded(&trace_id) else {
+        gatherer.reject(TRACE_ID);
+        return Ok(());
+    };
+    let Some(span_id) = number(id) else {
+        gatherer.reject(SPAN_ID);
+        return Ok(());
+    };
     let times = Span::lasting(u64::try_from(start).unwrap_or(0).saturating_mul(1_000), duration.saturating_mul(1_000));
     gatherer.push(Span {
         source,

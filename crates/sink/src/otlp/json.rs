@@ -104,12 +104,19 @@ fn span<'a>(reader: &mut Reader<'a>, source: u32, gatherer: &mut Gatherer<'a>) -
         }
         Ok(())
     })?;
-    let Some(trace_id) = hex_exact(trace_id) else { return Ok(gatherer.reject(TRACE_ID)) };
-    let Some(span_id) = hex_exact(span_id) else { return Ok(gatherer.reject(SPAN_ID)) };
+    let Some(trace_id) = hex_exact(trace_id) else {
+        gatherer.reject(TRACE_ID);
+        return Ok(());
+    };
+    let Some(span_id) = hex_exact(span_id) else {
+        gatherer.reject(SPAN_ID);
+        return Ok(());
+    };
     let is_root = parent_id.iter().all(|digit| *digit == b'0') && matches!(parent_id.len(), 0 | 16);
     let parent_id = hex_exact(parent_id);
     if parent_id.is_none() && !is_root {
-        return Ok(gatherer.reject(PARENT_ID));
+        gatherer.reject(PARENT_ID);
+        return Ok(());
     }
     let size = size(reader.at() - at);
     let span = Span::between(start, end);
