@@ -34,10 +34,10 @@ bench-sink:      ## Compare the span sink with its peers (Go builds the Collecto
 calibrate:       ## Simulate the statistics: false alarms and coverage against their nominal values.
 	$(CARGO) test --release --locked -p unladen-stats --test calibration -- --ignored --nocapture
 
-BENCH_LOAD_CASES ?= closed-8 closed-64 closed-256 open-10000 open-30000 frozen-8 frozen-64
+BENCH_LOAD_CASES ?= closed-8 closed-64 closed-256 open-10000 open-30000 frozen-8 frozen-64 http2-8 nghttpd-8
 BENCH_LOAD_ROUNDS ?= 5
 BENCH_LOAD_SECONDS ?= 10
-bench-load:      ## Compare the load generator with its peers; writes bench/README.md (about 40 minutes).
+bench-load:      ## Compare the load generator with its peers; writes bench/README.md (about 50 minutes).
 	bench/load/peers.sh target/peers
 	$(CARGO) build --profile dist --locked -p unladen
 	$(CARGO) build --profile dist --locked -p unladen-load --examples

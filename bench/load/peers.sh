@@ -6,7 +6,7 @@ into=$(realpath -m "$1")
 mkdir -p "$into/bin"
 
 missing=""
-for package in wrk nghttp2-client; do
+for package in wrk nghttp2-client nghttp2-server; do
   dpkg-query -W -f='${Status}' $package 2>/dev/null | grep -q 'ok installed' || missing="$missing $package"
 done
 if [ -n "$missing" ]; then

@@ -1,7 +1,18 @@
-//! The highest rate that a service bears: bisection on top of [`crate::run`], with confirmation. Pure: trials are a function.
+//! The highest rate that a service bears: bisection on top of [`crate::run`], with confirmation. [`search`] is pure: trials are
+//! a function; [`measure`] makes them loads.
 //!
 //! One trial can mislead either way, so the answer is a rate that held twice below a rate that failed. A rate that failed
 //! once is tried again before it counts as failed.
+
+use std::sync::atomic::AtomicBool;
+
+use crate::error::LoadError;
+use crate::outcome::Outcome;
+use crate::plan::{Pacing, Plan};
+use crate::threshold::Threshold;
+
+/// Share of the wanted rate that must come back: below it the service, or the generator, did not keep up.
+const LEAST_ACHIEVED: f64 = 0.99;
 
 /// What is searched for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,18 +42,18 @@ const LEAST: f64 = 1.0 / 1024.0;
 const MOST_TRIALS: usize = 80;
 
 /// Searches: doubles the rate while it holds, halves it while it does not, then takes the (geometric) middle. `trial` makes a
-/// load at a rate and says whether the service bore it.
+/// load at a rate and says whether the service bore it; with `None` the search ends with what is known by then.
 ///
 /// # Errors
 /// What `trial` returns.
-pub fn search<E>(plan: &Search, mut trial: impl FnMut(f64) -> Result<bool, E>) -> Result<Capacity, E> {
+pub fn search<E>(plan: &Search, mut trial: impl FnMut(f64) -> Result<Option<bool>, E>) -> Result<Capacity, E> {
     let mut found = Capacity { holds: None, fails: None, trials: Vec::new() };
     let mut rate = plan.from.min(plan.most);
     while found.trials.len() < MOST_TRIALS {
-        if twice(rate, &mut trial, &mut found.trials)? {
-            found.holds = Some(rate);
-        } else {
-            found.fails = Some(rate);
+        match twice(rate, &mut trial, &mut found.trials)? {
+            Some(true) => found.holds = Some(rate),
+            Some(false) => found.fails = Some(rate),
+            None => break,
         }
         rate = match (found.holds, found.fails) {
             (Some(holds), None) if holds >= plan.most => break,
@@ -60,18 +71,43 @@ pub fn search<E>(plan: &Search, mut trial: impl FnMut(f64) -> Result<bool, E>) -
 /// Tries a rate until one of the answers has come twice.
 fn twice<E>(
     rate: f64,
-    trial: &mut impl FnMut(f64) -> Result<bool, E>,
+    trial: &mut impl FnMut(f64) -> Result<Option<bool>, E>,
     trials: &mut Vec<(f64, bool)>,
-) -> Result<bool, E> {
+) -> Result<Option<bool>, E> {
     let mut count = [0; 2];
     loop {
-        let held = trial(rate)?;
+        let Some(held) = trial(rate)? else { return Ok(None) };
         trials.push((rate, held));
         count[usize::from(held)] += 1;
         if count[usize::from(held)] == 2 {
-            return Ok(held);
+            return Ok(Some(held));
         }
     }
+}
+
+/// Searches with loads like the plan's at constant rates. A rate holds if no threshold is broken and 99 % of it come back.
+/// `after` is called after each trial with its rate, its outcome and whether it held. Setting `stop` ends the search.
+///
+/// # Errors
+/// [`LoadError`] if a load cannot run at all.
+pub fn measure(
+    plan: &Plan,
+    search_for: &Search,
+    thresholds: &[Threshold],
+    mut after: impl FnMut(f64, &Outcome, bool),
+    stop: &AtomicBool,
+) -> Result<Capacity, LoadError> {
+    search(search_for, |rate| {
+        let plan = Plan { pacing: Pacing::Constant { rate }, start_at_ns: None, ..plan.clone() };
+        let outcome = crate::run(&plan, &mut |_| {}, stop)?;
+        if outcome.interrupted {
+            return Ok(None);
+        }
+        let kept_up = outcome.rate >= LEAST_ACHIEVED * rate;
+        let held = kept_up && thresholds.iter().all(|threshold| threshold.broken_by(&outcome).is_none());
+        after(rate, &outcome, held);
+        Ok(Some(held))
+    })
 }
 
 #[cfg(test)]
@@ -85,7 +121,7 @@ mod tests {
     const PLAN: Search = Search { from: 100.0, most: 1e6, precision: 0.02 };
 
     fn of(capacity: f64, plan: &Search) -> Capacity {
-        let Ok(found) = search(plan, |rate| Ok::<_, Infallible>(rate <= capacity));
+        let Ok(found) = search(plan, |rate| Ok::<_, Infallible>(Some(rate <= capacity)));
         found
     }
 
@@ -95,7 +131,7 @@ mod tests {
         let Ok(found) = search(&PLAN, |rate| {
             number += 1;
             // Every third trial says the contrary.
-            Ok::<_, Infallible>((rate <= 777.0) != (number % 3 == 0))
+            Ok::<_, Infallible>(Some((rate <= 777.0) != (number % 3 == 0)))
         });
         let (holds, fails) = (found.holds.expect("some rate holds"), found.fails.expect("some rate fails"));
         assert!(holds <= 777.0 && fails > 777.0 && fails / holds <= 1.02, "{found:?}");
@@ -109,6 +145,12 @@ mod tests {
         assert_eq!(found.holds, None);
         assert!(found.fails.expect("all fail") < 0.1 && found.trials.len() < 30);
         assert_eq!(search(&PLAN, |_| Err("no server")), Err("no server"));
+        let mut left = 5;
+        let Ok(found) = search(&PLAN, |_| {
+            left -= 1;
+            Ok::<_, Infallible>((left >= 0).then_some(true))
+        });
+        assert_eq!((found.holds, found.fails, found.trials.len()), (Some(200.0), None, 5), "stopped in the third rate");
     }
 
     proptest! {

@@ -10,6 +10,8 @@ pub mod capacity;
 pub mod child;
 mod engine;
 pub mod error;
+#[doc(hidden)]
+pub mod fuzz;
 mod gather;
 mod grpc;
 mod h2;

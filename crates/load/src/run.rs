@@ -18,7 +18,7 @@ use crate::http1::request::Template;
 use crate::merge;
 use crate::outcome::{Event, Outcome};
 use crate::pace::{Profile, Schedule, Span, Stage, nanoseconds};
-use crate::plan::{Pacing, Plan, Protocol, Shard};
+use crate::plan::{self, Order, Pacing, Plan, Protocol, Shard};
 use crate::record::Recorder;
 use crate::script::Script;
 use crate::sys;
@@ -300,8 +300,15 @@ fn check_pacing(plan: &Plan) -> Result<(), LoadError> {
 fn check(plan: &Plan) -> Result<(), LoadError> {
     let refuse = |field, value: String, remedy| Err(LoadError::Plan { field, value, remedy });
     check_pacing(plan)?;
-    if plan.protocol == Protocol::Http2 && (!plan.requests.is_empty() || !plan.values.is_empty()) {
-        return refuse("requests", plan.requests.len().to_string(), "several requests and values need HTTP/1.1 as yet");
+    let several = !plan.requests.is_empty() || !plan.values.is_empty();
+    if plan.grpc.is_some() && several {
+        return refuse("requests", plan.requests.len().to_string(), "a gRPC call is the only request; leave them out");
+    }
+    let looks =
+        |request: &plan::Request| !request.checks.is_empty() || !request.captures.is_empty() || request.until.is_some();
+    if plan.protocol == Protocol::Http2 && (plan.order == Order::Sequence || plan.requests.iter().any(looks)) {
+        let remedy = "sequences, captures, until, and checks beyond status and length need HTTP/1.1 as yet";
+        return refuse("requests", plan.requests.len().to_string(), remedy);
     }
     if plan.protocol == Protocol::Http2 && plan.pacing.users().is_some() {
         return refuse(

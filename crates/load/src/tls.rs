@@ -5,9 +5,11 @@
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use crate::error::LoadError;
@@ -30,12 +32,16 @@ impl Tls {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|error| LoadError::Tls { message: error.to_string() })?;
-        let mut config = if plan.tls.insecure {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)))
+        let verifier: Arc<dyn ServerCertVerifier> = if plan.tls.insecure {
+            Arc::new(AnyCertificate(provider))
         } else {
-            builder.with_root_certificates(roots(plan)?)
-        }
-        .with_no_client_auth();
+            let (roots, pinned) = roots(plan)?;
+            let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+                .build()
+                .map_err(|error| LoadError::Tls { message: error.to_string() })?;
+            Arc::new(OrPinned { usual, pinned })
+        };
+        let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
         config.alpn_protocols = vec![protocol_name(plan.protocol).to_vec()];
         let name = plan.tls.server_name.as_ref().unwrap_or(&target.host).clone();
         let name = ServerName::try_from(name).map_err(|_| LoadError::Tls {
@@ -53,15 +59,16 @@ pub(crate) fn protocol_name(protocol: Protocol) -> &'static [u8] {
     }
 }
 
-/// The certificates to trust.
-fn roots(plan: &Plan) -> Result<RootCertStore, LoadError> {
-    let mut roots = RootCertStore::empty();
+/// The certificates to trust, and those of them that the plan names.
+fn roots(plan: &Plan) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), LoadError> {
+    let (mut roots, mut pinned) = (RootCertStore::empty(), Vec::new());
     if let Some(path) = &plan.tls.ca {
         let failed =
             |message: String| LoadError::Tls { message: format!("the file {} of tls.ca: {message}", path.display()) };
         for certificate in CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))? {
             let certificate = certificate.map_err(|error| failed(error.to_string()))?;
-            roots.add(certificate).map_err(|error| failed(error.to_string()))?;
+            roots.add(certificate.clone()).map_err(|error| failed(error.to_string()))?;
+            pinned.push(certificate);
         }
         if roots.is_empty() {
             return Err(failed("it holds no certificate in PEM form".to_owned()));
@@ -74,7 +81,54 @@ fn roots(plan: &Plan) -> Result<RootCertStore, LoadError> {
             return Err(LoadError::Tls { message });
         }
     }
-    Ok(roots)
+    Ok((roots, pinned))
+}
+
+/// Trusts as usual, and a server that shows one of the plan's certificates as its own. `openssl req -x509` marks what it makes as
+/// an authority's, which the usual rules do not accept from a server, although nothing could be more certain.
+#[derive(Debug)]
+struct OrPinned {
+    usual: Arc<WebPkiServerVerifier>,
+    pinned: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for OrPinned {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        if self.pinned.iter().any(|pinned| pinned == end_entity) {
+            verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
+            return Ok(ServerCertVerified::assertion());
+        }
+        self.usual.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now)
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.usual.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.usual.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.usual.supported_verify_schemes()
+    }
 }
 
 /// Trusts every certificate whose key the server has: for test servers that have signed their own.

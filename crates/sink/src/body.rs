@@ -254,9 +254,6 @@ mod tests {
         assert_eq!(budget.used.get(), 0, "everything is given back");
     }
 
-    /// Compresses.
-    type Pack<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
-
     fn body(bytes: &[u8], budget: &Rc<Budget>) -> Payload {
         let mut body = Payload::new(budget);
         body.push(bytes, usize::MAX).expect("within the budget");
@@ -273,6 +270,7 @@ mod tests {
         };
         let raw = |bytes: &[u8]| zlib(bytes)[2..zlib(bytes).len() - 4].to_vec();
         let zstd = |bytes: &[u8]| zstd::bulk::compress(bytes, 1).expect("writing to memory");
+        type Pack<'a> = &'a dyn Fn(&[u8]) -> Vec<u8>;
         let encoders: [(Encoding, Pack<'_>); 4] =
             [(Encoding::Gzip, &gzip), (Encoding::Deflate, &zlib), (Encoding::Deflate, &raw), (Encoding::Zstd, &zstd)];
         for (encoding, pack) in encoders {

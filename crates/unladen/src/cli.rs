@@ -1,5 +1,7 @@
 //! The command line: what may be typed. What it means is decided in [`crate::commands`].
 
+pub mod load;
+
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -7,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::report::Format;
 use crate::study::compare::NamedCommand;
-use crate::study::units::{Ratio, Time};
+use crate::study::units::Time;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -44,7 +46,7 @@ pub enum Command {
     /// Judge a run folder against its budgets: exit code 0 pass, 1 fail, 3 undecided, 2 could not run.
     Gate(Gate),
     /// The load generator alone.
-    Load(Load),
+    Load(Box<load::Load>),
     /// The span sink alone: counts and stores what instrumentation sends.
     Sink(Sink),
     /// Can this machine measure?
@@ -179,46 +181,6 @@ pub struct Gate {
     pub budgets: Vec<String>,
 }
 
-/// `unladen load`
-#[derive(Debug, Args)]
-pub struct Load {
-    /// Where requests go.
-    pub url: String,
-    /// Connections.
-    #[arg(long, short, value_name = "N", default_value_t = 16)]
-    pub connections: u32,
-    /// Requests per second, open loop. Without it a closed loop over the connections.
-    #[arg(long, short, value_name = "R")]
-    pub rate: Option<f64>,
-    /// How long.
-    #[arg(long, short, value_name = "TIME", default_value = "10s")]
-    pub duration: Time,
-    /// Load before that, not measured.
-    #[arg(long, value_name = "TIME", default_value = "0s")]
-    pub warmup: Time,
-    /// HTTP method.
-    #[arg(long, short = 'X', value_name = "METHOD", default_value = "GET")]
-    pub method: String,
-    /// Request header, 'Name: value'; may be given several times.
-    #[arg(long = "header", short = 'H', value_name = "HEADER")]
-    pub headers: Vec<String>,
-    /// Request body.
-    #[arg(long, value_name = "TEXT")]
-    pub body: Option<String>,
-    /// A request without an answer after this long is an error.
-    #[arg(long, value_name = "TIME", default_value = "10s")]
-    pub timeout: Time,
-    /// Set a W3C traceparent header on every request; the sampled flag on this share of them.
-    #[arg(long, value_name = "SHARE")]
-    pub trace: Option<Ratio>,
-    /// Write the result as JSON to a file, or to standard output with '-'.
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
-    /// Folder for latency.hdr.
-    #[arg(long, value_name = "DIR")]
-    pub hdr: Option<PathBuf>,
-}
-
 /// `unladen sink`
 #[derive(Debug, Args)]
 pub struct Sink {
@@ -231,6 +193,21 @@ pub struct Sink {
     /// Address for OTLP over HTTP.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4318")]
     pub otlp_http: std::net::SocketAddr,
+    /// Address for Zipkin v2 [off unless given; its own port is 9411]
+    #[arg(long, value_name = "ADDR")]
+    pub zipkin: Option<std::net::SocketAddr>,
+    /// Address for SkyWalking v3 over gRPC and HTTP [off unless given; its own port is 11800]
+    #[arg(long, value_name = "ADDR")]
+    pub skywalking: Option<std::net::SocketAddr>,
+    /// Address for Elastic APM intake v2 [off unless given; its own port is 8200]
+    #[arg(long, value_name = "ADDR")]
+    pub elastic: Option<std::net::SocketAddr>,
+    /// Address for Jaeger's Thrift over HTTP and its gRPC collector [off unless given; its own port is 14268]
+    #[arg(long, value_name = "ADDR")]
+    pub jaeger: Option<std::net::SocketAddr>,
+    /// When stored spans are made durable.
+    #[arg(long, value_enum, default_value_t = Sync::Always)]
+    pub sync: Sync,
     /// Which attributes are stored with each span.
     #[arg(long, value_enum, default_value_t = Attributes::Few)]
     pub attributes: Attributes,
@@ -245,4 +222,15 @@ pub enum Attributes {
     Few,
     /// All of them.
     All,
+}
+
+/// When stored spans are made durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Sync {
+    /// Before they are acknowledged.
+    Always,
+    /// About every second.
+    Interval,
+    /// At the end of each file.
+    End,
 }

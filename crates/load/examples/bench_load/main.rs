@@ -28,7 +28,7 @@ struct Options {
 
 const USAGE: &str = "usage: bench_load [CASE…] [--rounds N] [--seconds S] [--only TOOL,…] --ours PATH --peers DIR --stub PATH --runs FILE [--table README]
 cases: closed-N (connections), open-R (requests a second over 64 connections), frozen-N (1,000 a second over N connections,
-the server stands still for 200 ms in every second)";
+the server stands still for 200 ms in every second), http2-N and nghttpd-N (connections of 32 streams each)";
 
 fn options() -> Result<Options, String> {
     let mut found = Options {

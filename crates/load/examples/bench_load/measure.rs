@@ -1,8 +1,10 @@
 //! One run: the server, the tool, its CPU time and memory, the server's count.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +12,8 @@ use crate::peers::Tool;
 
 /// Core of the generator and core of the server.
 const CORES: (&str, &str) = ("0", "1");
+/// Streams per connection of the cases with HTTP/2.
+pub(crate) const STREAMS: u32 = 32;
 /// Rate of the cases with a server that stands still.
 pub(crate) const FROZEN_RATE: u32 = 1_000;
 
@@ -22,6 +26,10 @@ pub(crate) enum Case {
     Open(u32),
     /// A server that stands still for 200 ms in every second, over so many connections.
     Frozen(u32),
+    /// HTTP/2 in the clear, as fast as our own server answers, over so many connections with [`STREAMS`] streams each.
+    Http2(u32),
+    /// The same against nghttpd, the server of nghttp2. It does not count: the tool's own number of answers is taken.
+    Nghttpd(u32),
 }
 
 impl Case {
@@ -33,6 +41,8 @@ impl Case {
             "closed" => Some(Self::Closed(number)),
             "open" => Some(Self::Open(number)),
             "frozen" => Some(Self::Frozen(number)),
+            "http2" => Some(Self::Http2(number)),
+            "nghttpd" => Some(Self::Nghttpd(number)),
             _ => None,
         }
     }
@@ -43,13 +53,20 @@ impl Case {
             Self::Closed(connections) => format!("closed-{connections}"),
             Self::Open(rate) => format!("open-{rate}"),
             Self::Frozen(connections) => format!("frozen-{connections}"),
+            Self::Http2(connections) => format!("http2-{connections}"),
+            Self::Nghttpd(connections) => format!("nghttpd-{connections}"),
         }
+    }
+
+    /// Whether it is about HTTP/2.
+    pub(crate) fn is_http2(self) -> bool {
+        matches!(self, Self::Http2(_) | Self::Nghttpd(_))
     }
 
     /// Connections and rate.
     pub(crate) fn shape(self) -> (u32, Option<u32>) {
         match self {
-            Self::Closed(connections) => (connections, None),
+            Self::Closed(connections) | Self::Http2(connections) | Self::Nghttpd(connections) => (connections, None),
             Self::Open(rate) => (64, Some(rate)),
             Self::Frozen(connections) => (connections, Some(FROZEN_RATE)),
         }
@@ -73,6 +90,8 @@ pub(crate) struct Said {
     pub(crate) lag_p99_us: Option<f64>,
     /// Requests that it left out.
     pub(crate) dropped: Option<u64>,
+    /// Requests that were answered.
+    pub(crate) answered: Option<u64>,
 }
 
 /// A run, as it is kept.
@@ -116,11 +135,18 @@ fn pinned(core: &str, program: &Path) -> Command {
 /// Runs a tool once.
 pub(crate) fn run(tool: &Tool, case: Case, round: u32, seconds: u32, stub: &Path) -> Result<Run, String> {
     let failed = |what: &str| format!("{} in {}: {what}", tool.name, case.name());
-    let mut command = pinned(CORES.1, stub);
+    let folder = std::env::temp_dir().join(format!("bench-load-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|error| failed(&error.to_string()))?;
+    let http2_stub = stub.with_file_name("stub_server_h2");
+    let mut command = match case {
+        Case::Nghttpd(_) => return against_nghttpd(tool, case, round, seconds, &folder),
+        Case::Http2(_) => pinned(CORES.1, &http2_stub),
+        Case::Closed(_) | Case::Open(_) | Case::Frozen(_) => pinned(CORES.1, stub),
+    };
     match case {
-        Case::Closed(_) => {}
         Case::Open(rate) => drop(command.args(["--busy", "--rate", &rate.to_string()])),
         Case::Frozen(_) => drop(command.arg("--frozen")),
+        Case::Closed(_) | Case::Http2(_) | Case::Nghttpd(_) => {}
     }
     let server = command.stdout(Stdio::piped()).spawn().map_err(|error| failed(&format!("no server: {error}")))?;
     let mut server = Server(server);
@@ -129,13 +155,83 @@ pub(crate) fn run(tool: &Tool, case: Case, round: u32, seconds: u32, stub: &Path
     said.read_line(&mut line).map_err(|error| failed(&error.to_string()))?;
     let port = line.trim().parse().map_err(|_| failed("the server names no port"))?;
 
-    let load = Load { case, port, seconds };
-    let (arguments, input) = tool.command(&load).ok_or_else(|| failed("not made for it"))?;
-    let folder = std::env::temp_dir().join(format!("bench-load-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).map_err(|error| failed(&error.to_string()))?;
+    let (cpu_us, rss_kib, says) = generate(tool, &Load { case, port, seconds }, &folder)?;
+
+    let _ = std::fs::remove_dir_all(&folder);
+    let pid = rustix::process::Pid::from_child(&server.0);
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).map_err(|error| failed(&error.to_string()))?;
+    line.clear();
+    said.read_line(&mut line).map_err(|error| failed(&error.to_string()))?;
+    let counted: serde_json::Value = serde_json::from_str(&line).map_err(|error| failed(&error.to_string()))?;
+    let requests = counted["requests"].as_u64().ok_or_else(|| failed("the server counted nothing"))?;
+    let off_schedule_p99_us = counted["off_schedule_us"]["p99"].as_f64();
+    let run = Run::new(tool, case, round, seconds, (requests, cpu_us, rss_kib), &says);
+    Ok(Run { off_schedule_p99_us, ..run })
+}
+
+impl Run {
+    /// A run of a tool: requests, CPU time, memory, and what it said.
+    fn new(
+        tool: &Tool,
+        case: Case,
+        round: u32,
+        seconds: u32,
+        (requests, cpu_us, rss_kib): (u64, f64, u64),
+        says: &Said,
+    ) -> Self {
+        Self {
+            case: case.name(),
+            tool: tool.name.to_owned(),
+            round,
+            seconds,
+            requests,
+            cpu_us,
+            rss_kib,
+            p90_ms: says.p90_ms,
+            p99_ms: says.p99_ms,
+            lag_p99_us: says.lag_p99_us,
+            dropped: says.dropped,
+            off_schedule_p99_us: None,
+        }
+    }
+}
+
+/// Runs a tool against nghttpd.
+fn against_nghttpd(tool: &Tool, case: Case, round: u32, seconds: u32, folder: &Path) -> Result<Run, String> {
+    let failed = |what: &str| format!("{} in {}: {what}", tool.name, case.name());
+    let port = TcpListener::bind("127.0.0.1:0")
+        .and_then(|listener| listener.local_addr())
+        .map_err(|error| failed(&error.to_string()))?
+        .port();
+    std::fs::write(folder.join("index.html"), "hello, unladen!").map_err(|error| failed(&error.to_string()))?;
+    let server = pinned(CORES.1, Path::new("nghttpd"))
+        .args(["--no-tls", "-n1", "-a", "127.0.0.1", "-d"])
+        .arg(folder)
+        .arg(port.to_string())
+        .stdout(Stdio::null())
+        .spawn()
+        .map_err(|error| failed(&format!("no server: {error}")))?;
+    let _server = Server(server);
+    let until = Instant::now() + Duration::from_secs(5);
+    while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        if Instant::now() > until {
+            return Err(failed("nghttpd does not listen; is it installed (nghttp2-server)?"));
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let (cpu_us, rss_kib, says) = generate(tool, &Load { case, port, seconds }, folder)?;
+    let requests = says.answered.ok_or_else(|| failed("it does not say how many requests were answered"))?;
+    let _ = std::fs::remove_dir_all(folder);
+    Ok(Run::new(tool, case, round, seconds, (requests, cpu_us, rss_kib), &says))
+}
+
+/// Lets a tool make its load: CPU time (µs), largest resident size (KiB), what it says.
+fn generate(tool: &Tool, load: &Load, folder: &Path) -> Result<(f64, u64, Said), String> {
+    let failed = |what: &str| format!("{} in {}: {what}", tool.name, load.case.name());
+    let (arguments, input) = tool.command(load).ok_or_else(|| failed("not made for it"))?;
     let mut child = pinned(CORES.0, &tool.program)
         .args(arguments)
-        .current_dir(&folder)
+        .current_dir(folder)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -149,29 +245,7 @@ pub(crate) fn run(tool: &Tool, case: Case, round: u32, seconds: u32, stub: &Path
         pipe.read_to_end(&mut text).map_err(|error| failed(&error.to_string()))?;
     }
     let (cpu_us, rss_kib) = reap(child.id()).map_err(|error| failed(&error.to_string()))?;
-    let output = String::from_utf8_lossy(&text).into_owned();
-    let says = (tool.read)(&tool.program, &folder, &output);
-    let _ = std::fs::remove_dir_all(&folder);
-
-    let pid = rustix::process::Pid::from_child(&server.0);
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).map_err(|error| failed(&error.to_string()))?;
-    line.clear();
-    said.read_line(&mut line).map_err(|error| failed(&error.to_string()))?;
-    let counted: serde_json::Value = serde_json::from_str(&line).map_err(|error| failed(&error.to_string()))?;
-    Ok(Run {
-        case: case.name(),
-        tool: tool.name.to_owned(),
-        round,
-        seconds,
-        requests: counted["requests"].as_u64().ok_or_else(|| failed("the server counted nothing"))?,
-        cpu_us,
-        rss_kib,
-        p90_ms: says.p90_ms,
-        p99_ms: says.p99_ms,
-        lag_p99_us: says.lag_p99_us,
-        dropped: says.dropped,
-        off_schedule_p99_us: counted["off_schedule_us"]["p99"].as_f64(),
-    })
+    Ok((cpu_us, rss_kib, (tool.read)(&tool.program, folder, &String::from_utf8_lossy(&text))))
 }
 
 /// Waits for a process: its CPU time (µs) and largest resident size (KiB).

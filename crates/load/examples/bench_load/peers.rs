@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
-use unladen_load::plan::{Pacing, Plan};
+use unladen_load::plan::{Pacing, Plan, Protocol};
 
-use crate::measure::{Case, Load, Said};
+use crate::measure::{Case, Load, STREAMS, Said};
 
 /// A load generator.
 pub(crate) struct Tool {
@@ -55,7 +55,7 @@ pub(crate) fn all(ours: &Path, peers: &Path) -> Vec<Tool> {
     vec![
         tool("unladen", ours.to_owned(), "", unladen, read_unladen),
         tool("wrk", system("wrk"), "-v", wrk, read_wrk),
-        tool("h2load", system("h2load"), "--version", h2load, |_, _, _| Said::default()),
+        tool("h2load", system("h2load"), "--version", h2load, read_h2load),
         tool("oha", own("oha"), "--version", oha, read_oha),
         tool("oha -q", own("oha"), "", oha_uncorrected, read_oha),
         tool("bombardier", own("bombardier"), "--version", bombardier, read_bombardier),
@@ -84,12 +84,17 @@ fn unladen(load: &Load) -> Option<(String, String)> {
         warmup_s: 0.0,
         window_s: f64::from(load.seconds),
         cores: vec![0],
+        protocol: if load.case.is_http2() { Protocol::Http2 } else { Protocol::Http1 },
+        streams: if load.case.is_http2() { STREAMS } else { 1 },
         ..Plan::new(url(load))
     };
     Some(("__load".to_owned(), serde_json::to_string(&plan).ok()?))
 }
 
 fn wrk(load: &Load) -> Option<(String, String)> {
+    if load.case.is_http2() {
+        return None;
+    }
     let (connections, rate) = load.case.shape();
     // wrk knows no rate; against the server that stands still it shows what a closed loop says.
     if rate.is_some() && !matches!(load.case, Case::Frozen(_)) {
@@ -103,13 +108,19 @@ fn h2load(load: &Load) -> Option<(String, String)> {
     if rate.is_some() {
         return None;
     }
-    words(format!("--h1 -t1 -c{connections} -D{} {}", load.seconds, url(load)))
+    let protocol = if load.case.is_http2() { format!("-m{STREAMS}") } else { "--h1".to_owned() };
+    words(format!("{protocol} -t1 -c{connections} -D{} {}", load.seconds, url(load)))
 }
 
 fn oha(load: &Load) -> Option<(String, String)> {
     let (connections, rate) = load.case.shape();
     let rate = rate.map_or(String::new(), |rate| format!("-q {rate} --latency-correction"));
-    words(format!("--no-tui --output-format json -c {connections} -z {}s {rate} {}", load.seconds, url(load)))
+    let protocol = if load.case.is_http2() { format!("--http2 -p {STREAMS}") } else { String::new() };
+    words(format!(
+        "--no-tui --output-format json -c {connections} -z {}s {rate} {protocol} {}",
+        load.seconds,
+        url(load)
+    ))
 }
 
 fn oha_uncorrected(load: &Load) -> Option<(String, String)> {
@@ -118,18 +129,27 @@ fn oha_uncorrected(load: &Load) -> Option<(String, String)> {
 }
 
 fn bombardier(load: &Load) -> Option<(String, String)> {
+    if load.case.is_http2() {
+        return None;
+    }
     let (connections, rate) = load.case.shape();
     let rate = rate.map_or(String::new(), |rate| format!("-r {rate}"));
     words(format!("-c {connections} -d {}s {rate} -l -o json -p r {}", load.seconds, url(load)))
 }
 
 fn fortio(load: &Load) -> Option<(String, String)> {
+    if load.case.is_http2() {
+        return None;
+    }
     let (connections, rate) = load.case.shape();
     let rate = rate.map_or("-qps 0".to_owned(), |rate| format!("-qps {rate} -uniform -nocatchup=false"));
     words(format!("load -quiet -json - -r 0.00001 -p 90,99 -c {connections} -t {}s {rate} {}", load.seconds, url(load)))
 }
 
 fn vegeta(load: &Load) -> Option<(String, String)> {
+    if load.case.is_http2() {
+        return None;
+    }
     let (connections, rate) = load.case.shape();
     let rate = match rate {
         Some(rate) => format!("-rate {rate}/s"),
@@ -143,6 +163,9 @@ fn vegeta(load: &Load) -> Option<(String, String)> {
 }
 
 fn hey(load: &Load) -> Option<(String, String)> {
+    if load.case.is_http2() {
+        return None;
+    }
     let (connections, rate) = load.case.shape();
     // Its limit is per worker and it does not reach high rates.
     let rate = match (load.case, rate) {
@@ -154,6 +177,9 @@ fn hey(load: &Load) -> Option<(String, String)> {
 }
 
 fn k6(load: &Load) -> Option<(String, String)> {
+    if load.case.is_http2() {
+        return None;
+    }
     let (connections, rate) = load.case.shape();
     let seconds = load.seconds;
     let scenario = match rate {
@@ -187,6 +213,7 @@ fn read_unladen(_: &Path, _: &Path, text: &str) -> Said {
         p99_ms: milliseconds(&done["latency_us"]["p99"], 1e-3),
         lag_p99_us: done["send_lag_us"]["p99"].as_f64(),
         dropped: None,
+        answered: done["answered_total"].as_u64(),
     }
 }
 
@@ -207,9 +234,23 @@ fn read_wrk(_: &Path, _: &Path, text: &str) -> Said {
     Said { p90_ms: at("90%"), p99_ms: at("99%"), ..Said::default() }
 }
 
+/// `requests: 10 total, 10 started, 10 done, …`, the way h2load prints it.
+fn read_h2load(_: &Path, _: &Path, text: &str) -> Said {
+    let line = text.lines().find_map(|line| line.strip_prefix("requests: "));
+    let done = line.and_then(|line| line.split(", ").find_map(|part| part.strip_suffix(" done")));
+    Said { answered: done.and_then(|count| count.parse().ok()), ..Said::default() }
+}
+
 fn read_oha(_: &Path, _: &Path, text: &str) -> Said {
-    let found = &json(text)["latencyPercentiles"];
-    Said { p90_ms: milliseconds(&found["p90"], 1e3), p99_ms: milliseconds(&found["p99"], 1e3), ..Said::default() }
+    let said = json(text);
+    let found = &said["latencyPercentiles"];
+    let statuses = said["statusCodeDistribution"].as_object();
+    Said {
+        p90_ms: milliseconds(&found["p90"], 1e3),
+        p99_ms: milliseconds(&found["p99"], 1e3),
+        answered: statuses.map(|all| all.values().filter_map(Value::as_u64).sum()),
+        ..Said::default()
+    }
 }
 
 fn read_bombardier(_: &Path, _: &Path, text: &str) -> Said {
@@ -248,7 +289,7 @@ fn read_k6(_: &Path, folder: &Path, _: &str) -> Said {
     Said {
         p90_ms: duration["p(90)"].as_f64(),
         p99_ms: duration["p(99)"].as_f64(),
-        lag_p99_us: None,
         dropped: found["metrics"]["dropped_iterations"]["count"].as_u64(),
+        ..Said::default()
     }
 }

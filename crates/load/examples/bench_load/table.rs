@@ -5,7 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::process::Command;
 
-use crate::measure::{Case, Run};
+use crate::measure::{Case, Run, STREAMS};
 use crate::peers::Tool;
 
 /// The table stands between these lines.
@@ -62,6 +62,11 @@ fn case(text: &mut String, name: &str, runs: Vec<&Run>, tools: &[Tool]) {
             text,
             "\n### Closed loop, {connections} connections, {seconds} s\n\n| tool | requests/s | CPU µs/request (least) | ours / its, paired | peak RSS MiB | runs |\n|---|---:|---:|---:|---:|---:|\n"
         ),
+        Case::Http2(_) | Case::Nghttpd(_) => write!(
+            text,
+            "\n### HTTP/2 in the clear, {connections} connections of {STREAMS} streams, {}, {seconds} s\n\n| tool | requests/s | CPU µs/request (least) | ours / its, paired | peak RSS MiB | runs |\n|---|---:|---:|---:|---:|---:|\n",
+            if matches!(case, Case::Http2(_)) { "our own server" } else { "nghttpd (requests by the tools' count)" }
+        ),
         Case::Open(rate) => write!(
             text,
             "\n### Open loop, {rate} requests/s over {connections} connections, {seconds} s\n\n| tool | requests/s | CPU µs/request (least) | says: send lag p99 µs | server saw: off schedule p99 µs | says: latency p99 ms | dropped | peak RSS MiB | runs |\n|---|---:|---:|---:|---:|---:|---:|---:|---:|\n"
@@ -87,7 +92,9 @@ fn case(text: &mut String, name: &str, runs: Vec<&Run>, tools: &[Tool]) {
         let dropped = cell(series.median(tool.name, |run| run.dropped.map(|count| count as f64)), 0);
         let ratio = if tool.name == "unladen" { "1".to_owned() } else { cell(series.paired(tool.name), 2) };
         let _ = match case {
-            Case::Closed(_) => writeln!(text, "| {} | {rate} | {cost} | {ratio} | {memory} | {count} |", tool.name),
+            Case::Closed(_) | Case::Http2(_) | Case::Nghttpd(_) => {
+                writeln!(text, "| {} | {rate} | {cost} | {ratio} | {memory} | {count} |", tool.name)
+            }
             Case::Open(_) => writeln!(
                 text,
                 "| {} | {rate} | {cost} | {lag} | {off} | {p99} | {dropped} | {memory} | {count} |",
@@ -127,6 +134,8 @@ pub(crate) fn write(readme: &Path, runs: &Path, tools: &[Tool]) -> Result<(), St
             Some(Case::Closed(number)) => (0, number),
             Some(Case::Open(number)) => (1, number),
             Some(Case::Frozen(number)) => (2, number),
+            Some(Case::Http2(number)) => (3, number),
+            Some(Case::Nghttpd(number)) => (4, number),
             None => return Err(format!("{} is no case", run.case)),
         };
         cases.entry((order.0, order.1, run.case.clone())).or_default().push(run);

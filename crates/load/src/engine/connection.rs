@@ -120,12 +120,17 @@ impl Connection {
         }
     }
 
-    /// Due times of the requests on it.
-    pub(super) fn outstanding_dues(&self) -> impl Iterator<Item = u64> {
+    /// Indices and due times of the requests on it.
+    pub(super) fn outstanding(&self) -> impl Iterator<Item = (u64, u64)> {
         let connecting_for = match self.state {
-            State::Connecting { request, .. } => request.map(|(_, due)| due),
+            State::Connecting { request, .. } => request,
             State::Closed { .. } | State::Open => None,
         };
-        connecting_for.into_iter().chain(self.protocol.outstanding().map(|request| request.due))
+        connecting_for.into_iter().chain(self.protocol.outstanding().map(|request| (request.index, request.due)))
+    }
+
+    /// Due times of the requests on it.
+    pub(super) fn outstanding_dues(&self) -> impl Iterator<Item = u64> {
+        self.outstanding().map(|(_, due)| due)
     }
 }

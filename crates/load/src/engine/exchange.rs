@@ -290,9 +290,12 @@ impl Engine<'_> {
     /// A connection is given up, and the requests on it have failed.
     #[cold]
     pub(super) fn fail(&mut self, at: usize, failure: Failure) {
-        let dues: Vec<u64> = self.connections[at].outstanding_dues().collect();
-        for &due in &dues {
-            self.abandon(at, due, failure);
+        let outstanding: Vec<(u64, u64)> = self.connections[at].outstanding().collect();
+        for &(index, due) in &outstanding {
+            match self.connections[at].protocol {
+                Protocol::Http1(_) => self.abandon(at, due, failure),
+                Protocol::Http2(_) => self.abandon_http2(index, due, failure),
+            }
         }
         let connection = &self.connections[at];
         let pause = match &connection.protocol {
@@ -301,7 +304,7 @@ impl Engine<'_> {
             Protocol::Http2(http2) => http2.pause(),
         };
         self.close(at, sys::monotonic_ns() + pause);
-        if !dues.is_empty() {
+        if !outstanding.is_empty() {
             self.go_on(at, None, sys::monotonic_ns());
         }
     }

@@ -69,10 +69,17 @@ impl Engine<'_> {
     /// Gives a request to a connection that stands and has room. It is sent with the next [`Engine::flush`].
     #[inline]
     pub(super) fn send_http2(&mut self, at: usize, request: Request, tries: u8) {
-        let Some(encoded) = &self.shared.http2 else { return };
         let Protocol::Http2(http2) = &mut self.connections[at].protocol else { return };
-        let request = Request { sampled: encoded.is_sampled(request.index), ..request };
-        http2.session.send(request, tries, encoded);
+        if let Some(script) = &mut self.script {
+            script.begin(&mut self.alternative, request.index);
+            let head = script.steps().get(self.alternative.step).is_some_and(|step| step.method == "HEAD");
+            let scheme = if self.shared.tls.is_some() { "https" } else { "http" };
+            let (rendered, sampled) = script.render(&self.alternative, request.index);
+            http2.session.send_rendered(Request { sampled, ..request }, tries, rendered, scheme, head);
+        } else if let Some(encoded) = &self.shared.http2 {
+            let request = Request { sampled: encoded.is_sampled(request.index), ..request };
+            http2.session.send(request, tries, encoded);
+        }
         self.active += 1;
         if !http2.dirty {
             http2.dirty = true;
@@ -146,7 +153,14 @@ impl Engine<'_> {
                     http2.useful = true;
                     let arrived = stamp.map_or(now, |stamp| self.bridge.to_monotonic(stamp, request.sent, now));
                     let response = Response { status, close: false, head: &[], body };
-                    let mut answer = judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived);
+                    let check = match &self.script {
+                        None => &self.shared.check,
+                        Some(script) => {
+                            script.begin(&mut self.alternative, request.index);
+                            script.steps().get(self.alternative.step).map_or(&self.shared.check, |step| &step.check)
+                        }
+                    };
+                    let mut answer = judge(check, &mut self.recorder.bodies, &response, arrived);
                     if self.shared.grpc {
                         self.recorder.grpc_status(request.due, grpc_status);
                         let bad = (grpc_status != Some(0)).then_some(Failure::Grpc);
@@ -154,11 +168,14 @@ impl Engine<'_> {
                     }
                     self.largest = self.largest.max(response.body.length());
                     self.recorder.answered(&request, &answer);
+                    if self.script.is_some() {
+                        self.recorder.named_answered(self.alternative.step, &request, &answer);
+                    }
                     self.active -= 1;
                     freed = arrived;
                 }
                 Ok(Some(Event::Failed { request, failure })) => {
-                    self.recorder.failed(request.due, failure);
+                    self.abandon_http2(request.index, request.due, failure);
                     self.active -= 1;
                     freed = now;
                 }
@@ -226,21 +243,30 @@ impl Engine<'_> {
     pub(super) fn time_out_http2(&mut self, at: usize, now: u64) {
         let timeout = self.shared.timeout;
         let Protocol::Http2(http2) = &mut self.connections[at].protocol else { return };
-        let before = http2.session.in_flight();
-        http2.session.cancel_overdue(
-            |since| now.saturating_sub(since) > timeout,
-            |request| self.recorder.failed(request.due, Failure::Timeout),
-        );
-        let gone = before - http2.session.in_flight();
-        if gone == 0 {
+        let mut gone = Vec::new();
+        http2.session.cancel_overdue(|since| now.saturating_sub(since) > timeout, |request| gone.push(*request));
+        if gone.is_empty() {
             return;
         }
-        self.active -= gone;
         // Not a sign of life: the next requests go over a new connection.
         if now.saturating_sub(http2.heard) > timeout {
             http2.session.drain();
         }
+        self.active -= gone.len();
+        for request in gone {
+            self.abandon_http2(request.index, request.due, Failure::Timeout);
+        }
         self.settle_http2(at, now);
+    }
+
+    /// A request has failed without an answer: counts it, under its name too.
+    #[cold]
+    pub(super) fn abandon_http2(&mut self, index: u64, due: u64, failure: Failure) {
+        self.recorder.failed(due, failure);
+        if let Some(script) = &self.script {
+            script.begin(&mut self.alternative, index);
+            self.recorder.named_failed(self.alternative.step, due);
+        }
     }
 
     /// The server has ended the connection.

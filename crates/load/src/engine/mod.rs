@@ -106,6 +106,8 @@ pub(crate) struct Engine<'a> {
     script: Option<Script>,
     /// Where the iteration on each connection stands; empty without a script.
     progress: Vec<Progress>,
+    /// HTTP/2: the alternative at hand; with several on a connection it is found again from a request's index.
+    alternative: Progress,
     /// Iteration that was taken last.
     iteration: u64,
     /// The answer at hand is not yet what the step waits for.
@@ -189,6 +191,7 @@ impl<'a> Engine<'a> {
                 None => vec![HeadReader::new(&shared.method)],
             },
             progress: vec![Progress::default(); if script.is_some() { connections } else { 0 }],
+            alternative: Progress::default(),
             iteration: 0,
             again: false,
             cursor: shared.schedule.clone().map(|schedule| Cursor::new(schedule, first, stride)),

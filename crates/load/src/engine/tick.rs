@@ -100,13 +100,17 @@ impl Engine<'_> {
     /// Fails requests that have come back and have been waiting too long to be sent again.
     fn time_out_returned(&mut self, now: u64) {
         let timeout = self.shared.timeout;
+        let mut overdue = Vec::new();
         self.returned.retain(|(request, _)| {
             let waits = now.saturating_sub(request.sent) <= timeout;
             if !waits {
-                self.recorder.failed(request.due, Failure::Timeout);
+                overdue.push(*request);
             }
             waits
         });
+        for request in overdue {
+            self.abandon_http2(request.index, request.due, Failure::Timeout);
+        }
     }
 
     /// Due time of the oldest request that is not accounted for.
@@ -149,7 +153,7 @@ impl Engine<'_> {
         for (request, _) in std::mem::take(&mut self.returned) {
             self.recorder.unanswered(request.due);
             if !self.interrupted {
-                self.recorder.failed(request.due, Failure::Timeout);
+                self.abandon_http2(request.index, request.due, Failure::Timeout);
             }
         }
         while let Some(due) = self.take_due(u64::MAX - 1).map(|(_, due)| due).or_else(|| self.give_up_agenda()) {

@@ -7,8 +7,11 @@ use super::request::Table;
 use super::session::{Event, MOST_WINDOW, Session};
 use crate::record::Failure;
 
-/// How often a request that the server has not processed is sent again.
-const MOST_TRIES: u8 = 3;
+/// How often a request that the server has refused is sent again: it means to be asked less.
+const MOST_REFUSALS: u8 = 3;
+/// The same for requests that were on their way when the server went away. Where connections end after so many requests, all of
+/// them tend to end at the same time, so that a request may be unlucky several times in a row; its patience ends that anyway.
+const MOST_GOODBYES: u8 = 100;
 
 impl Session {
     #[cold]
@@ -18,10 +21,10 @@ impl Session {
         }
         self.check_stream(head.stream)?;
         let Some(stream) = self.streams.get(head.stream) else { return Ok(None) };
-        let (request, tries) = (stream.request, stream.tries + 1);
+        let (request, tries) = (stream.request, stream.tries.saturating_add(1));
         self.streams.close(head.stream);
         Ok(Some(match frame::word(payload) {
-            code::REFUSED_STREAM if tries <= MOST_TRIES => Event::Returned { request, tries },
+            code::REFUSED_STREAM if tries <= MOST_REFUSALS => Event::Returned { request, tries },
             _ => Event::Failed { request, failure: Failure::Reset },
         }))
     }
@@ -148,9 +151,9 @@ impl Session {
             .streams
             .iter()
             .find(|stream| stream.id > last)
-            .map(|stream| (stream.id, stream.request, stream.tries + 1))?;
+            .map(|stream| (stream.id, stream.request, stream.tries.saturating_add(1)))?;
         self.streams.close(id);
-        Some(if tries <= MOST_TRIES {
+        Some(if tries <= MOST_GOODBYES {
             Event::Returned { request, tries }
         } else {
             Event::Failed { request, failure: Failure::Reset }

@@ -47,7 +47,7 @@ impl Fields {
             if Some(name.as_str()) == trace {
                 fields.insert(place, (name, value.to_owned()));
                 found = Some(place);
-            } else if !NOT_SENT.contains(&name.as_str()) && (name != "te" || value == "trailers") {
+            } else if is_sent(&name, value) {
                 fields.push((name, value.to_owned()));
             }
         }
@@ -75,6 +75,47 @@ impl Fields {
         self.set("te", "trailers");
         self.body = body;
     }
+}
+
+/// Whether a field of an HTTP/1.1 request is sent; its name is in lower case.
+fn is_sent(name: &str, value: &str) -> bool {
+    !NOT_SENT.contains(&name) && (name != "te" || value == "trailers")
+}
+
+/// Appends the frames of a request that has been rendered for HTTP/1.1 and is different every time: nothing of it goes into the
+/// server's table. Returns its body.
+pub(crate) fn put_rendered<'a>(into: &mut Vec<u8>, rendered: &'a [u8], scheme: &str, stream: u32) -> &'a [u8] {
+    let end = rendered.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(rendered.len());
+    let body = rendered.get(end + 4..).unwrap_or_default();
+    let head = String::from_utf8_lossy(&rendered[..end]);
+    let mut lines = head.split("\r\n");
+    let mut words = lines.next().unwrap_or_default().split(' ');
+    let mut block = Vec::with_capacity(rendered.len());
+    let mut field = |name: &str, value: &str| match hpack::static_field(name, value) {
+        Some(index) => hpack::put_indexed(&mut block, index),
+        None => hpack::put_literal(&mut block, name, value.as_bytes(), false),
+    };
+    field(":method", words.next().unwrap_or_default());
+    field(":scheme", scheme);
+    field(":path", words.next().unwrap_or_default());
+    // Pseudo-header fields come before all others, wherever `Host` stands.
+    let headers = || lines.clone().filter_map(|line| line.split_once(':')).map(|(name, value)| (name, value.trim()));
+    if let Some((_, authority)) = headers().find(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        field(":authority", authority);
+    }
+    for (name, value) in headers() {
+        let name = name.to_ascii_lowercase();
+        if is_sent(&name, value) {
+            field(&name, value);
+        }
+    }
+    let frames = Frames::new(&block, None, body.is_empty());
+    let start = into.len();
+    into.extend_from_slice(&frames.bytes);
+    for place in frames.ids {
+        into[start + place..start + place + 4].copy_from_slice(&stream.to_be_bytes());
+    }
+    body
 }
 
 /// HEADERS, with CONTINUATION if it is large.
@@ -290,6 +331,20 @@ mod tests {
             assert_eq!(decoder.changes() > changes, table == Table::Fresh, "{table:?}");
         }
         assert!(encoded.is_sampled(0));
+    }
+
+    #[test]
+    fn a_rendered_request_means_the_same_and_stays_out_of_the_table() {
+        let rendered =
+            b"POST /x?id=7 HTTP/1.1\r\nX-A: 1\r\nHost: h\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}";
+        let mut bytes = b"before".to_vec();
+        assert_eq!(put_rendered(&mut bytes, rendered, "https", 5), b"{}");
+        let mut decoder = hpack::Decoder::new();
+        let expected = [":method=POST", ":scheme=https", ":path=/x?id=7", ":authority=h", "x-a=1", "content-length=2"];
+        assert_eq!(fields(&mut decoder, &bytes[6..]), expected);
+        assert_eq!(decoder.changes(), 0);
+        let heads = block(&bytes[6..]).1;
+        assert_eq!((heads.len(), heads[0].stream, heads[0].flags), (1, 5, flag::END_HEADERS));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::Violation;
 use super::frame::{self, Head, MOST_PAYLOAD, code, flag, kind, setting};
 use super::heads::{self, Heads};
 use super::hpack;
-use super::request::{Encoded, Table};
+use super::request::{Encoded, Table, put_rendered};
 use super::streams::{Stream, Streams};
 use crate::http1::response::Body;
 use crate::record::{Failure, Request};
@@ -179,32 +179,62 @@ impl Session {
     /// Sends a request. The caller has seen to it that there is room.
     #[inline]
     pub(crate) fn send(&mut self, request: Request, tries: u8, encoded: &Encoded) {
-        let stream = self.streams.open(request, tries, STREAM_WINDOW, self.stream_window);
-        let id = stream.id;
+        let id = self.open(request, tries, self.bodiless);
         if self.tell_table {
-            // Rare, and a block must begin with it: the frames are put together by hand.
-            self.tell_table = false;
             let start = self.out.len();
             encoded.put(&mut self.out, Table::Unused, id, request.index);
-            prepend_table_size(&mut self.out, start);
+            self.tell_table_size(start);
         } else {
             encoded.put(&mut self.out, self.table, id, request.index);
             if self.table == Table::Fresh {
                 self.table = Table::Filled;
             }
         }
-        self.fresh.push(id);
-        let body = encoded.body();
-        if !body.is_empty() {
-            // What the windows let pass is not copied a second time.
-            let sent = put_body(&mut self.out, stream, body, &mut self.send_window, self.most_payload);
-            if sent < body.len() {
-                (stream.unsent, stream.unsent_from) = (body[sent..].to_vec(), 0);
-                self.sending.push_back(id);
-            }
+        self.send_body(id, encoded.body());
+    }
+
+    /// Sends a request that has been rendered for HTTP/1.1. `bodiless`: its answer has no body whatever its head says.
+    pub(crate) fn send_rendered(&mut self, request: Request, tries: u8, rendered: &[u8], scheme: &str, bodiless: bool) {
+        let id = self.open(request, tries, bodiless);
+        let start = self.out.len();
+        let body = put_rendered(&mut self.out, rendered, scheme, id);
+        if self.tell_table {
+            self.tell_table_size(start);
         }
+        self.send_body(id, body);
+    }
+
+    /// Opens a stream for a request.
+    #[inline]
+    fn open(&mut self, request: Request, tries: u8, bodiless: bool) -> u32 {
+        let stream = self.streams.open(request, tries, STREAM_WINDOW, self.stream_window);
+        stream.bodiless = bodiless;
+        let id = stream.id;
+        self.fresh.push(id);
         if !self.streams.has_numbers() {
             self.draining = true;
+        }
+        id
+    }
+
+    /// Makes the block whose frame begins at `start` say that the table is empty from now on.
+    #[cold]
+    fn tell_table_size(&mut self, start: usize) {
+        self.tell_table = false;
+        prepend_table_size(&mut self.out, start);
+    }
+
+    /// Sends the body of a request whose head has just been put, as far as the windows let it pass; the rest waits.
+    #[inline]
+    fn send_body(&mut self, id: u32, body: &[u8]) {
+        if body.is_empty() {
+            return;
+        }
+        let Some(stream) = self.streams.get(id) else { return };
+        let sent = put_body(&mut self.out, stream, body, &mut self.send_window, self.most_payload);
+        if sent < body.len() {
+            (stream.unsent, stream.unsent_from) = (body[sent..].to_vec(), 0);
+            self.sending.push_back(id);
         }
     }
 
@@ -416,7 +446,7 @@ impl Session {
         if stream.receive_window < 0 {
             return Ok(self.fail(head.stream, code::FLOW_CONTROL_ERROR, Failure::Protocol));
         }
-        if stream.status == 0 || (self.bodiless && !data.is_empty()) {
+        if stream.status == 0 || (stream.bodiless && !data.is_empty()) {
             return Ok(self.fail(head.stream, code::PROTOCOL_ERROR, Failure::Protocol));
         }
         if ends {
@@ -445,7 +475,7 @@ impl Session {
             stream.hash.update(last);
             Body::Pieces(stream.hash)
         };
-        let may_lack = self.bodiless || status == 304 || status == 204;
+        let may_lack = stream.bodiless || status == 304 || status == 204;
         if stream.length.is_some_and(|length| length != body.length() && !(may_lack && body.length() == 0)) {
             return self.fail(id, code::PROTOCOL_ERROR, Failure::Protocol);
         }

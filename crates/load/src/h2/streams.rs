@@ -21,6 +21,8 @@ pub(super) struct Stream {
     pub(super) status: u16,
     /// Interim responses so far.
     pub(super) interim: u8,
+    /// Whether its answer has no body whatever the head says.
+    pub(super) bodiless: bool,
     /// Its `content-length`.
     pub(super) length: Option<u64>,
     /// From the headers, for answers that have no trailers.
@@ -55,6 +57,7 @@ impl Streams {
             tries: 0,
             status: 0,
             interim: 0,
+            bodiless: false,
             length: None,
             grpc_status: None,
             hash: BodyHash::default(),

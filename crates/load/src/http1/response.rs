@@ -306,6 +306,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_kept_is_bounded_and_is_what_came() {
+        let head = "HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n";
+        let (mut heads, mut reader) = (HeadReader::new("GET"), ResponseReader::new());
+        reader.keep(true);
+        assert!(reader.push(&mut heads, head.as_bytes()).expect("good").is_none());
+        for number in 0..300u32 {
+            let piece = vec![b'0' + (number % 10) as u8; 10_000];
+            let done = reader.push(&mut heads, &piece).expect("good").is_some();
+            assert_eq!(done, number == 299);
+        }
+        assert_eq!(reader.kept().0, head.as_bytes());
+        assert_eq!(reader.kept().1.len(), MOST_KEPT);
+        assert_eq!(&reader.kept().1[9_999..10_001], b"01");
+    }
+
+    #[test]
     fn too_much_is_an_error() {
         for text in [
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello!",

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::engine::{at_once, run};
 use crate::h2_server::{CorrectServer, Manner, RawServer, Setup, frame, greet_then};
 use unladen_load::LoadError;
-use unladen_load::plan::{Check, Pacing, Plan, Protocol, Trace, TraceHeader};
+use unladen_load::plan::{Check, NamedTest, Order, Pacing, Plan, Protocol, Request, Test, Trace, TraceHeader, Value};
 use unladen_load::trace::index_of;
 
 /// A short plan at a constant rate over HTTP/2.
@@ -84,6 +84,58 @@ fn every_request_carries_its_index() {
     }
     assert_eq!(indices, (0..500).collect());
     assert_eq!(outcome.sampled_total, flagged);
+}
+
+#[test]
+fn alternatives_and_values_are_sent_and_counted_by_name() {
+    let server = CorrectServer::start(Setup::new(Manner::CountBody));
+    let mut plan = open(server.url(), 1000.0, 2, 8);
+    let read = Request { path: Some("/item/{{id}}".to_owned()), weight: 3.0, ..Request::new("read") };
+    let write = Request { method: "POST".to_owned(), body: Some("{{text}}".to_owned()), ..Request::new("write") };
+    plan.requests = vec![read, write];
+    plan.values.insert("id".to_owned(), Value::Counter { from: 0 });
+    plan.values.insert("text".to_owned(), Value::Text { length: 100 });
+    let trace = Trace { header: TraceHeader::W3c, tag: 7, key: 9, sampled: 1.0 };
+    plan.trace = Some(trace.clone());
+    let outcome = run(&plan);
+    assert_eq!((outcome.requests, outcome.errors), (500, 0), "{:?}", outcome.error_classes);
+    let (mut reads, mut writes) = (0, 0);
+    for head in server.heads() {
+        let value = head.headers["traceparent"].to_str().expect("ascii");
+        let index = index_of(u64::from_str_radix(&value[19..35], 16).expect("hex"), trace.key);
+        match head.method.as_str() {
+            "GET" => {
+                assert_eq!(head.uri.path(), format!("/item/{index}"), "values belong to the iteration");
+                reads += 1;
+            }
+            _ => {
+                assert_eq!((head.uri.path(), head.headers["content-length"].as_bytes()), ("/resource", &b"100"[..]));
+                writes += 1;
+            }
+        }
+    }
+    let named: Vec<_> = outcome.named.iter().map(|named| (named.name.as_str(), named.requests, named.errors)).collect();
+    assert_eq!(named, [("read", reads, 0), ("write", writes, 0)]);
+    assert!((320..430).contains(&reads), "three in four: {reads} of 500");
+    // "0" for what has no body, "100" for what has.
+    let bodies: std::collections::BTreeMap<u64, u64> =
+        outcome.bodies.iter().map(|body| (body.length, body.count)).collect();
+    assert_eq!(bodies.into_iter().collect::<Vec<_>>(), [(1, reads), (3, writes)]);
+}
+
+#[test]
+fn what_http2_cannot_do_is_refused() {
+    let good = open("http://127.0.0.1:9/".to_owned(), 10.0, 1, 1);
+    let step = Request::new("a");
+    let checked = NamedTest { name: "there".to_owned(), test: Test::BodyContains("x".to_owned()) };
+    for plan in [
+        Plan { requests: vec![step.clone()], order: Order::Sequence, ..good.clone() },
+        Plan { requests: vec![Request { checks: vec![checked], ..step }], ..good.clone() },
+        Plan { streams: 0, ..good },
+    ] {
+        let error = unladen_load::run(&plan, &mut |_| {}, &std::sync::atomic::AtomicBool::new(false));
+        assert!(matches!(error, Err(LoadError::Plan { .. })), "{error:?}");
+    }
 }
 
 #[test]

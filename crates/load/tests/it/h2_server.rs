@@ -53,6 +53,8 @@ pub(crate) enum Way {
     Tcp,
     /// Over TLS, with these protocols for ALPN.
     Tls(&'static [&'static [u8]]),
+    /// Over TLS, with a certificate that is marked as an authority's, as `openssl req -x509` makes them.
+    TlsAsAuthority,
     /// Over a Unix socket.
     Unix,
 }
@@ -87,7 +89,11 @@ impl CorrectServer {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("socket");
         let acceptor = match way {
-            Way::Tls(protocols) => Some(acceptor(&folder.path().join("ca.pem"), protocols)),
+            Way::Tls(protocols) => Some(acceptor(&folder.path().join("ca.pem"), protocols, rcgen::IsCa::NoCa)),
+            Way::TlsAsAuthority => {
+                let authority = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+                Some(acceptor(&folder.path().join("ca.pem"), &[], authority))
+            }
             Way::Tcp | Way::Unix => None,
         };
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -97,7 +103,7 @@ impl CorrectServer {
             matches!(way, Way::Unix).then(|| std::os::unix::net::UnixListener::bind(&socket).expect("a new path"));
         let place = match way {
             Way::Tcp => format!("http://{address}"),
-            Way::Tls(_) => format!("https://localhost:{}", address.port()),
+            Way::Tls(_) | Way::TlsAsAuthority => format!("https://localhost:{}", address.port()),
             Way::Unix => format!("unix:{}:", socket.display()),
         };
         let seen = Arc::new(Seen::default());
@@ -182,16 +188,19 @@ impl Drop for CorrectServer {
 }
 
 /// Makes a certificate for `localhost`, writes it down and accepts TLS with it.
-fn acceptor(path: &std::path::Path, protocols: &[&[u8]]) -> tokio_rustls::TlsAcceptor {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("makes a certificate");
-    std::fs::write(path, made.cert.pem()).expect("written");
-    let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).expect("a key");
+fn acceptor(path: &std::path::Path, protocols: &[&[u8]], authority: rcgen::IsCa) -> tokio_rustls::TlsAcceptor {
+    let pair = rcgen::KeyPair::generate().expect("makes a key");
+    let mut parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a good name");
+    parameters.is_ca = authority;
+    let made = parameters.self_signed(&pair).expect("makes a certificate");
+    std::fs::write(path, made.pem()).expect("written");
+    let key = rustls::pki_types::PrivateKeyDer::try_from(pair.serialize_der()).expect("a key");
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let mut config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .expect("supported")
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
+        .with_single_cert(vec![made.der().clone()], key)
         .expect("they fit");
     config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     tokio_rustls::TlsAcceptor::from(Arc::new(config))

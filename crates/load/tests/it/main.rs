@@ -5,6 +5,7 @@ mod engine;
 mod grpc;
 mod h2;
 mod h2_server;
+mod hostile;
 mod pacing;
 mod scripts;
 mod server;

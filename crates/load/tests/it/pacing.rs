@@ -196,3 +196,20 @@ fn merged_shards_are_the_whole_load_and_a_missing_one_is_noticed() {
     assert!(matches!(folders(&[folder.path().join("none")]), Err(MergeError::Read { .. })));
     assert!(matches!(folders(&[]), Err(MergeError::Missing { .. })));
 }
+
+#[test]
+fn the_capacity_of_a_service_is_found() {
+    use unladen_load::capacity::{Search, measure};
+    // 4 connections, 10 ms each: 400 a second at most.
+    let server = Server::start(Behaviour::Slow(Duration::from_millis(10)));
+    let plan = Plan { window_s: 0.5, ..open(&server, 1.0, 4) };
+    let thresholds = ["p99>250ms".parse().expect("a condition"), "errors>0".parse().expect("a condition")];
+    let search = Search { from: 50.0, most: 10_000.0, precision: 0.5 };
+    let mut trials = 0;
+    let found = measure(&plan, &search, &thresholds, |_, _, _| trials += 1, &std::sync::atomic::AtomicBool::new(false))
+        .expect("the server listens");
+    assert_eq!(trials, found.trials.len());
+    let (holds, fails) = (found.holds.expect("50 a second hold"), found.fails.expect("10,000 do not"));
+    // It cannot be above 400; how far below depends on how busy the machine is.
+    assert!(holds <= 420.0 && fails <= holds * 1.5 + 1e-9, "{found:?}");
+}

@@ -28,6 +28,10 @@ pub(crate) enum Behaviour {
     CloseAfter(u64),
     /// Closes after every so many requests, without a word.
     CloseSilentlyAfter(u64),
+    /// Sends the first bytes, then the others again and again with a pause after each, until the client leaves.
+    Endless(&'static str, &'static str, Duration),
+    /// Sends these bytes and resets the connection.
+    Reset(&'static str),
     /// Sends what a function makes of the request's head and of its number on the connection, from 1.
     By(fn(&str, u64) -> String),
 }
@@ -159,6 +163,20 @@ impl State {
                     let last = number == most;
                     stream.write_all(if last { GOOD_LAST } else { GOOD }.as_bytes())?;
                     last
+                }
+                Behaviour::Endless(first, again, pause) => {
+                    stream.write_all(first.as_bytes())?;
+                    while !self.stop.load(Ordering::Relaxed) {
+                        stream.write_all(again.as_bytes())?;
+                        thread::sleep(pause);
+                    }
+                    true
+                }
+                Behaviour::Reset(text) => {
+                    stream.write_all(text.as_bytes())?;
+                    // Without lingering, closing is a reset.
+                    rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO))?;
+                    true
                 }
                 Behaviour::By(answer) => {
                     stream.write_all(answer(&head, number).as_bytes())?;

@@ -84,6 +84,15 @@ fn trust_is_asked_for_and_may_be_waived() {
 }
 
 #[test]
+fn a_certificate_of_an_authority_is_trusted_if_the_plan_names_it() {
+    let server = CorrectServer::start_on(Setup::new(Manner::Good), Way::TlsAsAuthority);
+    let mut plan = plan(&server, Protocol::Http1, 1);
+    assert_eq!(run(&plan).requests, 200);
+    plan.tls.server_name = Some("other.example".to_owned());
+    assert!(refused(&plan).contains("certificate"), "the name must fit all the same");
+}
+
+#[test]
 fn the_protocol_must_be_agreed_on() {
     let server = CorrectServer::start_on(Setup::new(Manner::Good), Way::Tls(&[]));
     assert!(refused(&plan(&server, Protocol::Http2, 1)).contains("ALPN"));

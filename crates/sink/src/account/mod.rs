@@ -83,7 +83,7 @@ pub(crate) struct Accounts {
     losses: Losses,
     delays: Delays,
     booked: Vec<Booked>,
-    foreseen: Vec<(Option<u64>, u64)>,
+    foreseen: Vec<(Option<u64>, [u64; 2])>,
 }
 
 impl Accounts {
@@ -142,14 +142,15 @@ impl Accounts {
         self.foreseen.clear();
         for span in &batch.spans {
             let request = self.requests.and_then(|requests| requests.index(&span.trace_id));
-            self.foreseen.push((request, self.seen.foresee(request, &span.trace_id, span.identity())));
+            self.foreseen.push((request, Seen::marks(request, &span.trace_id, span.identity())));
         }
+        self.seen.fetch(self.foreseen.iter().flat_map(|(_, marks)| *marks));
         self.booked.clear();
         for (position, span) in batch.spans.iter().enumerate() {
-            let (request, mark) = self.foreseen[position];
+            let (request, marks) = self.foreseen[position];
             let is_new = match request {
-                Some(index) => self.seen.of_request(index, mark),
-                None => self.seen.of_trace(&span.trace_id, mark),
+                Some(index) => self.seen.of_request(index, marks[0]),
+                None => self.seen.of_trace(marks),
             };
             if is_new {
                 self.saved += 1;

@@ -27,23 +27,24 @@ pub(crate) struct Seen {
     counts: HashMap<u64, Box<[u32; 1 << PAGE_BITS]>>,
     /// Traces that are of no request.
     traces: u64,
-    last_trace: [u8; 16],
+    last_trace: u64,
 }
 
 impl Seen {
-    /// Prepares a look: the span's mark, and what it lies in is fetched. Looks one after the other would each wait for the
-    /// memory; these need not, as none depends on another.
+    /// Marks of a span and, if it is of no request, of its trace; else the second is of no meaning.
     #[inline]
-    pub(crate) fn foresee(&self, request: Option<u64>, trace_id: &[u8; 16], span_id: [u8; 8]) -> u64 {
-        let mark = mark(request, trace_id, span_id);
-        self.marks.touch(mark);
-        if request.is_none() {
-            self.marks.touch(trace_mark(TRACE, trace_id));
-        }
-        mark
+    pub(crate) fn marks(request: Option<u64>, trace_id: &[u8; 16], span_id: [u8; 8]) -> [u64; 2] {
+        let span = mark(request, trace_id, span_id);
+        [span, if request.is_none() { trace_mark(TRACE, trace_id) } else { span }]
     }
 
-    /// Notes a span of a request of the load; false if it was there before. `mark` is from [`Seen::foresee`].
+    /// Fetches what marks lie in. Looks one after the other would each wait for the memory; these need not, as none depends
+    /// on another.
+    pub(crate) fn fetch(&self, marks: impl Iterator<Item = u64>) {
+        std::hint::black_box(marks.fold(0, |all, mark| all ^ self.marks.touch(mark)));
+    }
+
+    /// Notes a span of a request of the load; false if it was there before. `mark` is from [`Seen::marks`].
     #[inline]
     pub(crate) fn of_request(&mut self, index: u64, mark: u64) -> bool {
         if !self.marks.insert(mark) {
@@ -55,14 +56,14 @@ impl Seen {
         true
     }
 
-    /// Notes a span of any other trace; false if it was there before. `mark` is from [`Seen::foresee`].
+    /// Notes a span of any other trace; false if it was there before.
     #[inline]
-    pub(crate) fn of_trace(&mut self, trace_id: &[u8; 16], mark: u64) -> bool {
-        let is_new = self.marks.insert(mark);
+    pub(crate) fn of_trace(&mut self, [span, trace]: [u64; 2]) -> bool {
+        let is_new = self.marks.insert(span);
         // Spans of a trace often follow each other.
-        if is_new && (self.traces == 0 || self.last_trace != *trace_id) {
-            self.last_trace = *trace_id;
-            self.traces += u64::from(self.marks.insert(trace_mark(TRACE, trace_id)));
+        if is_new && self.last_trace != trace {
+            self.last_trace = trace;
+            self.traces += u64::from(self.marks.insert(trace));
         }
         is_new
     }
@@ -128,9 +129,9 @@ impl Default for Marks {
 
 impl Marks {
     #[inline]
-    fn touch(&self, mark: u64) {
+    fn touch(&self, mark: u64) -> u64 {
         let buckets = &self.shards[(mark >> (64 - SHARD_BITS)) as usize].buckets;
-        std::hint::black_box(buckets[place(mark, buckets.len())].0[0]);
+        buckets[place(mark, buckets.len())].0[0]
     }
 
     /// False if it was there before.
@@ -193,13 +194,13 @@ mod tests {
     use crate::requests::MAX_INDEX;
 
     fn of_request(seen: &mut Seen, index: u64, span_id: [u8; 8]) -> bool {
-        let mark = seen.foresee(Some(index), &[0; 16], span_id);
-        seen.of_request(index, mark)
+        seen.of_request(index, Seen::marks(Some(index), &[0; 16], span_id)[0])
     }
 
     fn of_trace(seen: &mut Seen, trace_id: [u8; 16], span_id: [u8; 8]) -> bool {
-        let mark = seen.foresee(None, &trace_id, span_id);
-        seen.of_trace(&trace_id, mark)
+        let marks = Seen::marks(None, &trace_id, span_id);
+        seen.fetch(marks.into_iter());
+        seen.of_trace(marks)
     }
 
     proptest! {

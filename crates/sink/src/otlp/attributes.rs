@@ -34,6 +34,20 @@ pub(crate) fn visit(span: &[u8], mut visit: impl FnMut(&[u8], Attribute<'_>)) {
 /// An `AnyValue`; what is no plain value is written to `json`.
 #[inline]
 fn any_value<'a>(message: &'a [u8], json: &'a mut Vec<u8>) -> Result<Attribute<'a>, WireError> {
+    // As every encoder writes it: one field. A short string, then a small number, are by far the most frequent.
+    match message {
+        [0x0a, length @ 0..0x80, text @ ..] if text.len() == usize::from(*length) => return Ok(Attribute::Text(text)),
+        [0x18, number @ 0..0x80] => return Ok(Attribute::Whole(i64::from(*number))),
+        [0x18, low @ 0x80..=0xff, high @ 0..0x80] => {
+            return Ok(Attribute::Whole(i64::from(*low & 0x7f) | i64::from(*high) << 7));
+        }
+        _ => {}
+    }
+    seldom_value(message, json)
+}
+
+#[inline(never)]
+fn seldom_value<'a>(message: &'a [u8], json: &'a mut Vec<u8>) -> Result<Attribute<'a>, WireError> {
     Ok(match content(message)? {
         Some((1, Value::Bytes(bytes))) => Attribute::Text(bytes),
         Some((2, Value::Varint(number))) => Attribute::Truth(number != 0),

@@ -85,6 +85,18 @@ pub(crate) fn resource<'a>(message: &'a [u8], source: &mut Source<'a>) -> Result
 /// Key and encoded `AnyValue` of a `KeyValue`.
 #[inline]
 pub(crate) fn key_value(message: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
+    // As every encoder writes it: a short key, then a short value, and nothing else.
+    if let [0x0a, length @ 0..0x80, rest @ ..] = message
+        && let Some((key, [0x12, length @ 0..0x80, content @ ..])) = rest.split_at_checked(usize::from(*length))
+        && content.len() == usize::from(*length)
+    {
+        return Ok((key, content));
+    }
+    any_key_value(message)
+}
+
+#[inline(never)]
+fn any_key_value(message: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
     let (mut key, mut content) = (&[][..], &[][..]);
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {

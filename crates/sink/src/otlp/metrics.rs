@@ -85,7 +85,7 @@ fn metric(message: &[u8], source: &Source<'_>, told: &mut impl FnMut(Told<'_>)) 
 
 /// The attributes of a point, mixed into one number, and its count; `None` if it counts no losses.
 fn point(message: &[u8], marker: &[u8]) -> Result<Option<(u64, u64)>, WireError> {
-    let (mut count, mut is_loss, mut series) = (0, false, 0_u64);
+    let (mut count, mut is_loss, mut is_other, mut series) = (0, false, false, 0_u64);
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
         match field {
@@ -98,12 +98,15 @@ fn point(message: &[u8], marker: &[u8]) -> Result<Option<(u64, u64)>, WireError>
                 let (key, content) = key_value(attribute)?;
                 if key == marker {
                     is_loss = marks_loss(marker, content)?;
+                } else if key == b"type" && marker == b"success" {
+                    // The Java SDK counts logs and metrics under the same name.
+                    is_other |= !matches!(Fields::of(content).next()?, Some((1, Value::Bytes(b"span"))));
                 }
             }
             _ => {}
         }
     }
-    Ok(is_loss.then_some((series, count)))
+    Ok((is_loss && !is_other).then_some((series, count)))
 }
 
 fn marks_loss(marker: &[u8], content: &[u8]) -> Result<bool, WireError> {
@@ -140,10 +143,15 @@ mod tests {
     }
 
     fn message(name: &str, temporality: u64, points: &[(Vec<u8>, u64)]) -> Vec<u8> {
+        of_type("span", name, temporality, points)
+    }
+
+    fn of_type(kind: &str, name: &str, temporality: u64, points: &[(Vec<u8>, u64)]) -> Vec<u8> {
         let mut sum = Vec::new();
         for (attribute, count) in points {
             let mut point = vec![6 << 3 | 1];
             point.extend_from_slice(&count.to_le_bytes());
+            put_bytes(&mut point, 7, &string("type", kind));
             put_bytes(&mut point, 7, attribute);
             put_bytes(&mut sum, 1, &point);
         }
@@ -178,6 +186,8 @@ mod tests {
         let java =
             message("otlp.exporter.exported", 2, &[(boolean("success", true), 3), (boolean("success", false), 5)]);
         assert_eq!(losses(&java), [("shop".into(), Stage::Export, 5, true)]);
+        let logs = of_type("log", "otlp.exporter.exported", 2, &[(boolean("success", false), 5)]);
+        assert_eq!(losses(&logs), [], "those are no spans");
         assert_eq!(losses(&message("http.server.duration", 2, &[(string("error.type", "500"), 3)])), []);
     }
 

@@ -2,10 +2,12 @@
 //!
 //! What is kept is laid out as Parquet's PLAIN encoding, so that a dictionary page is a copy of it.
 
-use std::borrow::Cow;
 use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
+
+/// Bytes of the length before a string in PLAIN encoding.
+const LENGTH: usize = 4;
 
 /// Stands for "no value" among codes.
 pub(super) const NULL: u32 = u32::MAX;
@@ -18,53 +20,50 @@ pub(super) struct Dictionary {
     plain: Vec<u8>,
     /// Where each value ends in `plain`.
     ends: Vec<u32>,
-    last: Option<u32>,
 }
 
 impl Dictionary {
-    /// Code of a string. What is not UTF-8 is kept with replacement characters.
+    /// Code of a string; `guess` is a code that it may have, or [`NULL`]. What is not UTF-8 is kept with replacement
+    /// characters.
     #[inline]
-    pub(super) fn text(&mut self, bytes: &[u8]) -> u32 {
-        self.code(bytes, 4, |plain| {
+    pub(super) fn text(&mut self, bytes: &[u8], guess: u32) -> u32 {
+        if self.is(guess, bytes, LENGTH) {
+            return guess;
+        }
+        self.code(bytes, LENGTH, |plain| {
             let text = String::from_utf8_lossy(bytes);
-            let text: Cow<'_, [u8]> = match text {
-                Cow::Borrowed(_) => Cow::Borrowed(bytes),
-                Cow::Owned(text) => Cow::Owned(text.into_bytes()),
-            };
             plain.extend_from_slice(&(text.len() as u32).to_le_bytes());
-            plain.extend_from_slice(&text);
+            plain.extend_from_slice(text.as_bytes());
         })
     }
 
-    /// Code of a number of 64 bits.
+    /// Code of a number of 64 bits; `guess` as for [`Dictionary::text`].
     #[inline]
-    pub(super) fn fixed(&mut self, bytes: [u8; 8]) -> u32 {
+    pub(super) fn fixed(&mut self, bytes: [u8; 8], guess: u32) -> u32 {
+        if self.is(guess, &bytes, 0) {
+            return guess;
+        }
         self.code(&bytes, 0, |plain| plain.extend_from_slice(&bytes))
     }
 
-    /// `prefix` is the length of what stands before a value in PLAIN encoding.
+    /// Whether a code stands for these bytes; `prefix` is the length of what stands before a value in PLAIN encoding.
     #[inline]
+    fn is(&self, code: u32, bytes: &[u8], prefix: usize) -> bool {
+        (code as usize) < self.ends.len() && same(value(&self.plain, &self.ends, code, prefix), bytes)
+    }
+
+    #[inline(never)]
     fn code(&mut self, bytes: &[u8], prefix: usize, append: impl FnOnce(&mut Vec<u8>)) -> u32 {
-        // Neighbours are often alike, and comparing is cheaper than hashing.
-        if let Some(last) = self.last
-            && value(&self.plain, &self.ends, last, prefix) == bytes
-        {
-            return last;
-        }
         let hash = self.hasher.hash_one(bytes);
-        let known = self.table.find(hash, |code| value(&self.plain, &self.ends, *code, prefix) == bytes);
-        let code = match known {
-            Some(code) => *code,
-            None => {
-                let code = self.ends.len() as u32;
-                append(&mut self.plain);
-                self.ends.push(self.plain.len() as u32);
-                let (plain, ends, hasher) = (&self.plain, &self.ends, &self.hasher);
-                self.table.insert_unique(hash, code, |code| hasher.hash_one(value(plain, ends, *code, prefix)));
-                code
-            }
-        };
-        self.last = Some(code);
+        let known = self.table.find(hash, |code| same(value(&self.plain, &self.ends, *code, prefix), bytes));
+        if let Some(code) = known {
+            return *code;
+        }
+        let code = self.ends.len() as u32;
+        append(&mut self.plain);
+        self.ends.push(self.plain.len() as u32);
+        let (plain, ends, hasher) = (&self.plain, &self.ends, &self.hasher);
+        self.table.insert_unique(hash, code, |code| hasher.hash_one(value(plain, ends, *code, prefix)));
         code
     }
 
@@ -88,7 +87,32 @@ impl Dictionary {
         self.table.clear();
         self.plain.clear();
         self.ends.clear();
-        self.last = None;
+    }
+}
+
+/// Whether two short strings are equal. Calling `memcmp`, as `==` does, costs more than comparing them.
+#[inline]
+pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
+    let length = a.len();
+    if length != b.len() {
+        return false;
+    }
+    let words = |at: usize| -> Option<bool> {
+        let (a, b) = (a.get(at..)?.first_chunk::<8>()?, b.get(at..)?.first_chunk::<8>()?);
+        Some(u64::from_le_bytes(*a) == u64::from_le_bytes(*b))
+    };
+    match length {
+        0 => true,
+        1..8 => a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b)) == 0,
+        // The words overlap where the length is no multiple of eight.
+        8..=16 => words(0) == Some(true) && words(length - 8) == Some(true),
+        17..=32 => {
+            words(0) == Some(true)
+                && words(8) == Some(true)
+                && words(length - 16) == Some(true)
+                && words(length - 8) == Some(true)
+        }
+        _ => a == b,
     }
 }
 
@@ -108,6 +132,12 @@ pub(super) struct Column {
 }
 
 impl Column {
+    /// The last row's code, for a guess.
+    #[inline]
+    pub(super) fn last(&self) -> u32 {
+        self.codes.last().copied().unwrap_or(NULL)
+    }
+
     /// Whether a row has a value already.
     #[inline]
     pub(super) fn has(&self, row: usize) -> bool {
@@ -181,18 +211,32 @@ mod tests {
     fn equal_values_have_one_code() {
         let mut dictionary = Dictionary::default();
         let codes: Vec<u32> =
-            ["a", "bc", "a", "", "bc", "bc", ""].iter().map(|s| dictionary.text(s.as_bytes())).collect();
+            ["a", "bc", "a", "", "bc", "bc", ""].iter().map(|s| dictionary.text(s.as_bytes(), 1)).collect();
         assert_eq!(codes, [0, 1, 0, 2, 1, 1, 2]);
         assert_eq!(dictionary.plain(), b"\x01\0\0\0a\x02\0\0\0bc\0\0\0\0");
         assert_eq!((dictionary.len(), dictionary.value(1)), (3, &b"\x02\0\0\0bc"[..]));
         dictionary.clear();
-        assert_eq!((dictionary.text(b"bc"), dictionary.len()), (0, 1));
+        assert_eq!((dictionary.text(b"bc", 0), dictionary.len()), (0, 1));
+    }
+
+    #[test]
+    fn equal_is_what_is_equal() {
+        for length in 0..40 {
+            let a: Vec<u8> = (0..length).collect();
+            assert!(same(&a, &a.clone()));
+            assert!(!same(&a, &[&a[..], b"x"].concat()));
+            for at in 0..a.len() {
+                let mut b = a.clone();
+                b[at] ^= 0x80;
+                assert!(!same(&a, &b), "{length} bytes, another at {at}");
+            }
+        }
     }
 
     #[test]
     fn broken_text_is_mended() {
         let mut dictionary = Dictionary::default();
-        dictionary.text(b"caf\xe9");
+        dictionary.text(b"caf\xe9", NULL);
         assert_eq!(dictionary.plain(), b"\x06\0\0\0caf\xef\xbf\xbd");
     }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use super::dictionary::{Column, Ids};
+use super::dictionary::{Column, Ids, NULL, same};
 use super::file::CORE;
 use crate::account::UNKNOWN_SERVICE;
 use crate::config::Attributes;
@@ -80,6 +80,13 @@ impl Keys {
     }
 }
 
+/// Column and code of an attribute of an earlier span.
+#[derive(Debug, Clone, Copy)]
+struct Step {
+    column: u32,
+    code: u32,
+}
+
 /// Some thousand spans, as columns.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
@@ -110,8 +117,8 @@ pub(crate) struct Group {
     pub(super) overflow: Column,
     /// By position in [`Keys::columns`]; those beyond the end have no value.
     pub(super) attributes: Vec<Column>,
-    /// Columns of the attributes of the last span of each operation, in their order: the next is most likely alike.
-    routes: Vec<Vec<u32>>,
+    /// The attributes of the last span of each operation, in their order: the next is most likely alike.
+    routes: Vec<Vec<Step>>,
     /// Bytes of all spans in their messages.
     bytes: usize,
     json: Vec<u8>,
@@ -171,13 +178,13 @@ impl Group {
         self.parent_id.push(span.parent_id.as_ref());
         self.kind.push(span.kind as u8);
         let service = if source.service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { source.service };
-        let code = self.service.dictionary.text(service);
+        let code = self.service.dictionary.text(service, self.service.last());
         self.service.set(row, code);
         if let Some(instance) = source.instance {
-            let code = self.instance.dictionary.text(instance);
+            let code = self.instance.dictionary.text(instance, self.instance.last());
             self.instance.set(row, code);
         }
-        let operation = self.operation.dictionary.text(span.operation);
+        let operation = self.operation.dictionary.text(span.operation, self.operation.last());
         self.operation.set(row, operation);
         self.start_ns.push(i64::try_from(span.start_ns).unwrap_or(i64::MAX));
         self.duration_ns.push(span.duration_ns);
@@ -204,34 +211,30 @@ impl Group {
             if which == Attributes::Few && !which.wants(key) {
                 return;
             }
-            let predicted = route.get(position).copied();
-            let column = match predicted {
-                Some(column) if self.is_key(column, key) => column,
-                _ => {
-                    let column = self.column(key, value);
-                    match route.get_mut(position) {
-                        Some(entry) => *entry = column,
-                        None => route.push(column),
-                    }
-                    column
-                }
-            };
+            if position == route.len() {
+                route.push(Step { column: self.column(key, value), code: NULL });
+            }
+            let step = &mut route[position];
+            if !self.is_key(step.column, key) {
+                *step = Step { column: self.column(key, value), code: NULL };
+            }
             position += 1;
-            if !self.set(row, column, value) {
-                json::member(key, value, self.json.is_empty(), &mut self.json);
+            match self.set(row, *step, value) {
+                Some(code) => step.code = code,
+                None => json::member(key, value, self.json.is_empty(), &mut self.json),
             }
         });
         self.routes[operation] = route;
         if !self.json.is_empty() {
             self.json.push(b'}');
-            let code = self.overflow.dictionary.text(&self.json);
+            let code = self.overflow.dictionary.text(&self.json, NULL);
             self.overflow.set(row, code);
         }
     }
 
     #[inline]
     fn is_key(&self, column: u32, key: &[u8]) -> bool {
-        self.keys.columns.get(column as usize).is_some_and(|(name, _)| name.as_bytes() == key)
+        self.keys.columns.get(column as usize).is_some_and(|(name, _)| same(name.as_bytes(), key))
     }
 
     /// The column of a key, made if there is none yet.
@@ -245,26 +248,26 @@ impl Group {
         }
     }
 
-    /// False if the value does not fit into the column.
+    /// Sets a value; its code, or `None` if the value does not fit into the column.
     #[inline]
-    fn set(&mut self, row: usize, column: u32, value: Value<'_>) -> bool {
-        let Some((_, kind)) = self.keys.columns.get(column as usize) else { return false };
-        let column = column as usize;
-        if self.attributes.len() <= column {
-            self.attributes.resize_with(column + 1, Column::default);
+    fn set(&mut self, row: usize, step: Step, value: Value<'_>) -> Option<u32> {
+        let number = step.column as usize;
+        let (_, kind) = self.keys.columns.get(number)?;
+        if self.attributes.len() <= number {
+            self.attributes.resize_with(number + 1, Column::default);
         }
-        let column = &mut self.attributes[column];
+        let column = &mut self.attributes[number];
         if column.has(row) {
-            return false;
+            return None;
         }
         let code = match (kind, value) {
-            (Type::Text, Value::Text(text)) => column.dictionary.text(text),
-            (Type::Whole, Value::Whole(number)) => column.dictionary.fixed(number.to_le_bytes()),
-            (Type::Real, Value::Real(number)) => column.dictionary.fixed(number.to_le_bytes()),
+            (Type::Text, Value::Text(text)) => column.dictionary.text(text, step.code),
+            (Type::Whole, Value::Whole(number)) => column.dictionary.fixed(number.to_le_bytes(), step.code),
+            (Type::Real, Value::Real(number)) => column.dictionary.fixed(number.to_le_bytes(), step.code),
             (Type::Truth, Value::Truth(truth)) => u32::from(truth),
-            _ => return false,
+            _ => return None,
         };
         column.set(row, code);
-        true
+        Some(code)
     }
 }

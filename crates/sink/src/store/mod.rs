@@ -13,6 +13,8 @@ pub(crate) mod log;
 mod pages;
 mod recover;
 mod shape;
+#[cfg(test)]
+mod tests;
 
 mod writer;
 
@@ -34,7 +36,7 @@ pub(crate) use shape::shape;
 use writer::{Job, Progress, Writer};
 
 /// Jobs waiting to be done.
-const QUEUE: usize = 2;
+const QUEUE: usize = 1;
 /// Rows that are worth a row group of their own when they are to become durable; fewer are logged.
 const DIRECT_ROWS: usize = 2_048;
 /// How long spans wait for others to become durable together. Short, because an agent may send its next batch only when
@@ -196,6 +198,10 @@ impl Store {
                 let is_fast = waiting.rows >= DIRECT_ROWS;
                 self.send_group(room);
                 self.uncommitted.is_fast = is_fast;
+                if is_fast {
+                    // Not needed for a while, and large.
+                    self.uncommitted.log = Vec::new();
+                }
             } else if let Some(room) = self.room(room) {
                 let waiting = &mut self.uncommitted;
                 room.send(Job::Log(std::mem::take(&mut waiting.log), self.rows));

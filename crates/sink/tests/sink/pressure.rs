@@ -14,7 +14,7 @@ use unladen_sink::summary::Event;
 
 use crate::child::Process;
 use crate::crash::stored;
-use crate::support::{Sink, block_on, config, request, span, with_trace};
+use crate::support::{PATIENCE, Sink, block_on, block_on_within, config, request, span, with_trace};
 
 const SPANS_PER_REQUEST: u64 = 4;
 
@@ -48,7 +48,8 @@ fn nothing_is_lost(requests: u64, rate: u64) {
     let sink = Sink::with(|config| Config { requests: Some(ids), write_rate: Some(rate), ..config });
     let grpc = sink.grpc;
     let share = requests / SENDERS;
-    block_on(async {
+    let patience = PATIENCE + Duration::from_secs(requests * SPANS_PER_REQUEST / rate * 4);
+    block_on_within(patience, async {
         let senders: Vec<_> = (0..SENDERS)
             .map(|sender| tokio::spawn(deliver(grpc, ids, sender * share..(sender + 1) * share, 256)))
             .collect();

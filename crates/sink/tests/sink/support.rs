@@ -140,8 +140,13 @@ pub(crate) fn request(spans: Vec<Span>) -> ExportTraceServiceRequest {
 
 /// A runtime for clients.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
+    block_on_within(PATIENCE, future)
+}
+
+/// The same for what takes longer.
+pub(crate) fn block_on_within<T>(patience: Duration, future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    runtime.block_on(async { tokio::time::timeout(PATIENCE, future).await.expect("the test hangs") })
+    runtime.block_on(async { tokio::time::timeout(patience, future).await.expect("the test hangs") })
 }
 
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {

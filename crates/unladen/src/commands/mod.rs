@@ -1,9 +1,10 @@
 //! What the subcommands do: thin glue between `cli` and the modules that do the work. Exit codes are decided here.
 
-pub mod alone;
 pub mod doctor;
 pub mod judge;
+pub mod load;
 pub mod measure;
+pub mod sink;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

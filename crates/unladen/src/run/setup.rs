@@ -168,6 +168,10 @@ impl<'a> Setup<'a> {
         Config {
             otlp_grpc: self.sinks.get("otlp_grpc").copied(),
             otlp_http: self.sinks.get("otlp_http").copied(),
+            zipkin: self.sinks.get("zipkin").copied(),
+            skywalking: self.sinks.get("skywalking").copied(),
+            elastic: self.sinks.get("elastic").copied(),
+            jaeger: self.sinks.get("jaeger").copied(),
             out: folder.to_owned(),
             requests: self.traced().then_some(Requests { tag: ids.tag, key: ids.key }),
             attributes: match self.plan.study.sink.attributes {
@@ -203,11 +207,12 @@ impl<'a> Setup<'a> {
             window_s: study.window.as_seconds(),
             timeout_s: load.timeout.as_seconds(),
             trace: match load.trace {
-                TraceHeader::W3c => {
-                    Some(Trace { header: Header::W3c, tag: ids.tag, key: ids.key, sampled: arm.sampled.0 })
-                }
                 TraceHeader::None => None,
-            },
+                TraceHeader::W3c => Some(Header::W3c),
+                TraceHeader::B3 => Some(Header::B3),
+                TraceHeader::Sw8 => Some(Header::Sw8),
+            }
+            .map(|header| Trace { header, tag: ids.tag, key: ids.key, sampled: arm.sampled.0 }),
             check: Check { status: load.check.status, length: load.check.length },
             out: Some(folder.to_owned()),
             cores,

@@ -365,6 +365,10 @@ pub enum TraceHeader {
     /// W3C Trace Context `traceparent`.
     #[default]
     W3c,
+    /// Zipkin's single header `b3`.
+    B3,
+    /// SkyWalking's `sw8`.
+    Sw8,
     /// None: spans cannot be tied to their requests.
     None,
 }

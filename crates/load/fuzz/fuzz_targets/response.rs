@@ -1,0 +1,5 @@
+//! Responses from anybody, cut up in any way.
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| unladen_load::fuzz::response(input));

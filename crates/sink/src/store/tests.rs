@@ -1,0 +1,245 @@
+//! Arbitrary spans written, torn or not, and read back by another's reader.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::Field;
+use proptest::prelude::*;
+
+use super::encode::Encoder;
+use super::file::{SpanFile, partial};
+use super::group::Group;
+use super::log::{self, Logged};
+use super::recover::recover;
+use super::writer::path;
+use crate::config::Attributes;
+use crate::span::{Kind, Protocol, RawAttributes, Source, Span, Status, Value};
+
+/// A span that owns what it is made of; attributes as the log has them.
+#[derive(Debug, Clone)]
+struct Owned {
+    ids: (u8, u64, Option<u64>),
+    service: String,
+    instance: Option<String>,
+    operation: String,
+    start_ns: u64,
+    duration_ns: i64,
+    request: Option<u64>,
+    kind: usize,
+    status: usize,
+    attributes: BTreeMap<String, Attribute>,
+}
+
+#[derive(Debug, Clone)]
+enum Attribute {
+    Text(String),
+    Whole(i64),
+    Real(f64),
+    Truth(bool),
+}
+
+impl Attribute {
+    fn value(&self) -> Value<'_> {
+        match self {
+            Self::Text(text) => Value::Text(text.as_bytes()),
+            Self::Whole(number) => Value::Whole(*number),
+            Self::Real(number) => Value::Real(*number),
+            Self::Truth(truth) => Value::Truth(*truth),
+        }
+    }
+
+    /// As the reader shows it.
+    fn field(&self) -> Field {
+        match self {
+            Self::Text(text) => Field::Str(text.clone()),
+            Self::Whole(number) => Field::Long(*number),
+            Self::Real(number) => Field::Double(*number),
+            Self::Truth(truth) => Field::Bool(*truth),
+        }
+    }
+}
+
+impl Owned {
+    fn trace_id(&self) -> [u8; 16] {
+        [self.ids.0 | 1; 16]
+    }
+
+    fn logged<'a>(&'a self, attributes: &'a [u8]) -> Logged<'a> {
+        let span = Span {
+            source: 0,
+            trace_id: self.trace_id(),
+            span_id: self.ids.1.to_be_bytes(),
+            parent_id: self.ids.2.map(u64::to_be_bytes),
+            kind: Kind::ALL[self.kind],
+            operation: self.operation.as_bytes(),
+            start_ns: self.start_ns,
+            duration_ns: self.duration_ns,
+            status: Status::ALL[self.status],
+            size: 7,
+            is_shared: false,
+            attributes: RawAttributes::Logged(attributes),
+        };
+        let source =
+            Source { service: self.service.as_bytes(), instance: self.instance.as_ref().map(String::as_bytes) };
+        Logged { span, source, request: self.request, protocol: Protocol::OtlpHttp, arrival_ns: -5 }
+    }
+
+    fn attributes(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.attributes.iter().for_each(|(key, value)| log::attribute(key.as_bytes(), value.value(), &mut out));
+        out
+    }
+}
+
+fn attribute() -> impl Strategy<Value = Attribute> {
+    prop_oneof![
+        "[a-zß]{0,3}".prop_map(Attribute::Text),
+        any::<i64>().prop_map(Attribute::Whole),
+        (0_i64..3).prop_map(Attribute::Whole),
+        (-1e9..1e9).prop_map(Attribute::Real),
+        any::<bool>().prop_map(Attribute::Truth),
+    ]
+}
+
+fn span() -> impl Strategy<Value = Owned> {
+    let ids = (0_u8..4, any::<u64>(), prop::option::of(0_u64..3));
+    let names = ("[ab]{1,2}", prop::option::of("[xy]"), "[a-c]{0,9}");
+    let numbers = (0_u64..1 << 62, any::<i64>(), prop::option::of(0_u64..1 << 40), 0_usize..6, 0_usize..3);
+    (ids, names, numbers, prop::collection::btree_map("[k-m]|kind|Kind", attribute(), 0..4)).prop_map(
+        |(ids, (service, instance, operation), (start_ns, duration_ns, request, kind, status), attributes)| Owned {
+            ids,
+            service,
+            instance,
+            operation,
+            start_ns,
+            duration_ns,
+            request,
+            kind,
+            status,
+            attributes,
+        },
+    )
+}
+
+fn group(spans: &[Owned], keys: &Group) -> Group {
+    let mut group = Group::default();
+    group.succeed(keys);
+    for span in spans {
+        let attributes = span.attributes();
+        let Logged { span, source, request, protocol, arrival_ns } = &span.logged(&attributes);
+        group.push(span, source, *request, *protocol, *arrival_ns, Attributes::All);
+    }
+    group
+}
+
+fn text(field: Option<&Field>) -> Option<String> {
+    match field {
+        Some(Field::Str(text)) => Some(text.clone()),
+        Some(Field::Null) | None => None,
+        other => panic!("{other:?} is no text"),
+    }
+}
+
+/// Every row of the files against the span that it was.
+fn check(folder: &Path, spans: &[Owned]) {
+    let mut spans = spans.iter();
+    for number in 1.. {
+        let Ok(file) = std::fs::File::open(path(folder, number)) else { break };
+        let reader = SerializedFileReader::new(file).expect("a whole file");
+        for row in reader.get_row_iter(None).expect("rows") {
+            let row = row.expect("a row");
+            let row: BTreeMap<&str, &Field> = row.get_column_iter().map(|(name, field)| (&name[..], field)).collect();
+            let span = spans.next().expect("no more rows than spans");
+            let bytes = |name: &str| match row[name] {
+                Field::Bytes(bytes) => Some(bytes.data().to_vec()),
+                _ => None,
+            };
+            assert_eq!(bytes("trace_id"), Some(span.trace_id().to_vec()));
+            assert_eq!(bytes("span_id"), Some(span.ids.1.to_be_bytes().to_vec()));
+            assert_eq!(bytes("parent_id"), span.ids.2.map(|id| id.to_be_bytes().to_vec()));
+            assert_eq!(text(row.get("service").copied()).as_ref(), Some(&span.service));
+            assert_eq!(text(row.get("instance").copied()), span.instance);
+            assert_eq!(text(row.get("operation").copied()).as_ref(), Some(&span.operation));
+            assert_eq!(text(row.get("kind").copied()).as_deref(), Some(Kind::NAMES[span.kind]));
+            assert_eq!(text(row.get("status").copied()).as_deref(), Some(Status::NAMES[span.status]));
+            assert_eq!(text(row.get("protocol").copied()).as_deref(), Some("otlp_http"));
+            assert_eq!(*row["start_ns"], Field::Long(span.start_ns as i64));
+            assert_eq!(*row["duration_ns"], Field::Long(span.duration_ns));
+            assert_eq!((row["arrival_ns"], row["size"]), (&Field::Long(-5), &Field::Long(7)));
+            assert_eq!(*row["request"], span.request.map_or(Field::Null, |index| Field::Long(index as i64)));
+            let rest = text(row.get("attributes").copied()).unwrap_or("{}".into());
+            let rest: serde_json::Value = serde_json::from_str(&rest).expect("JSON");
+            for (key, value) in &span.attributes {
+                let column = row.get(&key[..]).filter(|_| !key.eq_ignore_ascii_case("kind"));
+                match column {
+                    Some(field) if **field != Field::Null => assert_eq!(**field, value.field(), "{key}"),
+                    _ => {
+                        let found = &rest[key];
+                        let same = match value {
+                            Attribute::Text(text) => found == text,
+                            Attribute::Whole(number) => found == number,
+                            Attribute::Real(number) => found.as_f64() == Some(*number),
+                            Attribute::Truth(truth) => found == truth,
+                        };
+                        assert!(same, "{key}: {found} is not {value:?}");
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(spans.count(), 0, "no span is missing");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn what_is_written_is_read(groups in prop::collection::vec(prop::collection::vec(span(), 1..300), 1..4), torn: bool) {
+        let out = tempfile::tempdir().expect("a folder");
+        let folder = out.path().join("spans");
+        std::fs::create_dir(&folder).expect("a folder");
+        // All groups once, to know all columns.
+        let mut all = Group::default();
+        groups.iter().for_each(|spans| all = group(spans, &all));
+        let mut file = SpanFile::create(path(&folder, 1), &all.keys).expect("a file");
+        let mut encoder = Encoder::new().expect("an encoder");
+        for (number, spans) in groups.iter().enumerate() {
+            file.append(&mut encoder, &group(spans, &all), number as u64 + 1, &mut Vec::new()).expect("written");
+        }
+        if torn {
+            drop(file);
+            let torn = partial(&path(&folder, 1));
+            let mut bytes = std::fs::read(&torn).expect("the file");
+            bytes.extend_from_slice(b"a row group that was under way unladen1");
+            std::fs::write(&torn, bytes).expect("written");
+            prop_assert_eq!(recover(out.path()).expect("recovered").files, 1);
+        } else {
+            file.finish().expect("finished");
+        }
+        check(&folder, &groups.concat());
+    }
+
+    #[test]
+    fn what_is_logged_is_recovered(spans in prop::collection::vec(span(), 1..50), cut in 0_usize..40) {
+        let out = tempfile::tempdir().expect("a folder");
+        let folder = out.path().join("spans");
+        std::fs::create_dir(&folder).expect("a folder");
+        let mut log = log::Log::create(&folder).expect("a log");
+        for spans in spans.chunks(7) {
+            let mut block = Vec::new();
+            for span in spans {
+                let attributes = span.attributes();
+                log::write(&span.logged(&attributes), Attributes::All, &mut block);
+            }
+            log.append(1, &block).expect("written");
+        }
+        // Cut off in the last block.
+        let file = std::fs::OpenOptions::new().write(true).open(folder.join(log::NAME)).expect("the log");
+        let length = file.metadata().expect("its length").len();
+        file.set_len(length - cut as u64).expect("cut off");
+        let kept = if cut == 0 { spans.len() } else { (spans.len() - 1) / 7 * 7 };
+        prop_assert_eq!(recover(out.path()).expect("recovered").logged_rows, kept as u64);
+        check(&folder, &spans[..kept]);
+    }
+}

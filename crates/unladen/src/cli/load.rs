@@ -1,0 +1,194 @@
+//! What may be typed after `unladen load`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use unladen_load::plan::Shard;
+use unladen_load::threshold::Threshold;
+
+use crate::study::units::{Ratio, Time};
+
+/// `unladen load`
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(
+    after_help = "Examples:\n  unladen load http://127.0.0.1:8080/ --rate 1000 --duration 30s --fail-if 'p99>50ms'\n  unladen load http://127.0.0.1:8080/ -c 64\n  unladen load http://127.0.0.1:8080/ --stages 10s:100,30s:500\n\nWithout --rate, --stages, --users, --burst or --replay the load is a closed loop over the connections."
+)]
+pub struct Load {
+    /// Merging the parts of a load that several processes shared.
+    #[command(subcommand)]
+    pub merge: Option<Merge>,
+    /// Where requests go: http, https, or unix:/socket.
+    #[arg(required_unless_present_any = ["targets", "plan"])]
+    pub url: Option<String>,
+    /// Connections.
+    #[arg(long, short, value_name = "N", default_value_t = 16)]
+    pub connections: u32,
+    /// Cores to run on, one thread pinned to each.
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub cores: Vec<u32>,
+    /// When requests are due.
+    #[command(flatten)]
+    pub pacing: Pacing,
+    /// How long.
+    #[arg(long, short, value_name = "TIME", default_value = "10s")]
+    pub duration: Time,
+    /// Load before that, not measured.
+    #[arg(long, value_name = "TIME", default_value = "0s")]
+    pub warmup: Time,
+    /// What is asked.
+    #[command(flatten)]
+    pub request: Request,
+    /// What comes out.
+    #[command(flatten)]
+    pub output: Output,
+    /// A plan as JSON, for all that has no option of its own (sequences, values, captures, tests). Other options but the
+    /// outputs are ignored.
+    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    pub plan: Option<PathBuf>,
+    /// This process's part of a load that several share: 2/4. In an indexed Kubernetes Job give only the total, as in /4.
+    #[arg(long, value_name = "PART")]
+    pub shard: Option<String>,
+    /// Instant at which the load starts, UTC, so that all parts start together: 2026-11-20T10:00:00Z.
+    #[arg(long, value_name = "TIME")]
+    pub start_at: Option<jiff::Timestamp>,
+}
+
+/// `unladen load merge`
+#[derive(Debug, Subcommand)]
+pub enum Merge {
+    /// Add up the parts of a load: counts and histograms, exactly. A missing part is an error.
+    Merge {
+        /// Folders given to --hdr by the parts.
+        #[arg(required = true)]
+        dirs: Vec<PathBuf>,
+        /// Write the result as JSON to a file, or to standard output with '-'.
+        #[arg(long, value_name = "FILE")]
+        json: Option<PathBuf>,
+    },
+}
+
+/// When requests are due.
+#[derive(Debug, Args)]
+pub struct Pacing {
+    /// Requests per second, open loop: sent when due, whatever the service does.
+    #[arg(long, short, value_name = "R", group = "paced")]
+    pub rate: Option<f64>,
+    /// Open loop whose rate goes in straight lines: 10s:100,30s:500 reaches 100/s in 10 s, then 500/s in 30 s.
+    #[arg(long, value_name = "LIST", group = "paced")]
+    pub stages: Option<String>,
+    /// Closed loop of this many users, each pausing --think after every request.
+    #[arg(long, value_name = "N", group = "paced")]
+    pub users: Option<u32>,
+    /// Closed loop of users whose number goes in straight lines: 30s:320,4m:320.
+    #[arg(long, value_name = "LIST", group = "paced")]
+    pub user_stages: Option<String>,
+    /// This many requests at once; as many are on their way at a time as there are connections.
+    #[arg(long, value_name = "N", group = "paced")]
+    pub burst: Option<u64>,
+    /// Open loop with recorded gaps, one number of microseconds a line.
+    #[arg(long, value_name = "FILE", group = "paced")]
+    pub replay: Option<PathBuf>,
+    /// Requests at random (a Poisson process) instead of evenly; with --rate or --stages.
+    #[arg(long)]
+    pub poisson: bool,
+    /// Pause of a user after every request.
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    pub think: Time,
+    /// Requests at most.
+    #[arg(long, value_name = "N")]
+    pub requests: Option<u64>,
+    /// Seed of everything that is random.
+    #[arg(long, value_name = "S", default_value_t = 0)]
+    pub seed: u64,
+}
+
+/// What is asked.
+#[derive(Debug, Args)]
+pub struct Request {
+    /// HTTP method.
+    #[arg(long, short = 'X', value_name = "METHOD", default_value = "GET")]
+    pub method: String,
+    /// Request header, 'Name: value'; may be given several times.
+    #[arg(long = "header", short = 'H', value_name = "HEADER")]
+    pub headers: Vec<String>,
+    /// Request body.
+    #[arg(long, value_name = "TEXT")]
+    pub body: Option<String>,
+    /// Vegeta's target file: 'GET url' lines, headers below, an empty line between targets.
+    #[arg(long, value_name = "FILE", conflicts_with = "url")]
+    pub targets: Option<PathBuf>,
+    /// A request without an answer after this long is an error.
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub timeout: Time,
+    /// Status that a good answer has. Default: any below 400.
+    #[arg(long, value_name = "CODE")]
+    pub status: Option<u16>,
+    /// Set a trace header on every request, with the sampled flag on this share of them.
+    #[arg(long, value_name = "SHARE")]
+    pub trace: Option<Ratio>,
+    /// Which trace header.
+    #[arg(long, value_enum, default_value_t)]
+    pub trace_header: TraceHeader,
+    /// Speak HTTP/2: by ALPN over TLS, with prior knowledge else.
+    #[arg(long)]
+    pub http2: bool,
+    /// HTTP/2: requests at once per connection.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub streams: u32,
+    /// TLS: file with the certificates to trust, PEM. Default: the system's.
+    #[arg(long, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// TLS: trust any certificate.
+    #[arg(long)]
+    pub insecure: bool,
+    /// Call a unary gRPC method, 'package.Service/Method', described by --proto or the server's reflection.
+    #[arg(long, value_name = "METHOD")]
+    pub grpc: Option<String>,
+    /// gRPC: the message as JSON.
+    #[arg(long, value_name = "JSON", default_value = "{}")]
+    pub message: String,
+    /// gRPC: .proto file; may be given several times.
+    #[arg(long = "proto", value_name = "FILE")]
+    pub protos: Vec<PathBuf>,
+}
+
+/// Kinds of trace headers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum TraceHeader {
+    /// W3C traceparent.
+    #[default]
+    W3c,
+    /// Zipkin's b3.
+    B3,
+    /// SkyWalking's sw8.
+    Sw8,
+}
+
+/// What comes out.
+#[derive(Debug, Args)]
+pub struct Output {
+    /// Write the result as JSON to a file, or to standard output with '-'.
+    #[arg(long, value_name = "FILE")]
+    pub json: Option<PathBuf>,
+    /// Folder for the histograms, latency.hdr.
+    #[arg(long, value_name = "DIR")]
+    pub hdr: Option<PathBuf>,
+    /// Exit with code 1 if this holds: p99>50ms, error-rate>1%, rate<950; may be given several times.
+    #[arg(long, value_name = "CONDITION")]
+    pub fail_if: Vec<Threshold>,
+}
+
+/// A part of a load as typed: `2/4`, or `/4` with the number from `JOB_COMPLETION_INDEX`.
+///
+/// # Errors
+/// When it names no part.
+pub fn shard(text: &str) -> anyhow::Result<Shard> {
+    let Some(of) = text.strip_prefix('/') else { return Ok(text.parse()?) };
+    let index = std::env::var("JOB_COMPLETION_INDEX").map_err(|_| {
+        anyhow::anyhow!(
+            "`--shard {text}` takes its number from JOB_COMPLETION_INDEX, which is not set; write --shard 1{text}"
+        )
+    })?;
+    Ok(Shard::of_job(&index, of.parse()?)?)
+}
