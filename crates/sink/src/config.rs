@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use crate::faults::Faults;
+
 /// Read as JSON by the sink process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -35,6 +37,8 @@ pub struct Config {
     pub store: bool,
     /// At most so many spans are stored per second, to see what senders do when the store is slow.
     pub write_rate: Option<u64>,
+    /// What goes wrong on purpose.
+    pub faults: Option<Faults>,
     /// Connections at once; further ones are closed.
     pub max_connections: usize,
 }
@@ -134,6 +138,7 @@ impl Default for Config {
             sync: Sync::default(),
             store: true,
             write_rate: None,
+            faults: None,
             max_connections: 1_024,
         }
     }

@@ -233,6 +233,15 @@ pub(crate) fn failure(failure: &Failure) -> Response<Reply> {
     response
 }
 
+/// A failure on purpose, with any status.
+pub(crate) fn refusal(code: u8) -> Response<Reply> {
+    let mut response = response(Reply::default());
+    let headers = response.headers_mut();
+    headers.insert("grpc-status", HeaderValue::from(u16::from(code)));
+    headers.insert("grpc-message", HeaderValue::from_static("refused on purpose"));
+    response
+}
+
 fn response(reply: Reply) -> Response<Reply> {
     let mut response = Response::new(reply);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));

@@ -4,7 +4,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{Notify, oneshot};
 
@@ -13,6 +13,7 @@ use crate::arena::Arena;
 use crate::body::Budget;
 use crate::broken::Broken;
 use crate::config::Config;
+use crate::faults::Faults;
 use crate::otlp;
 use crate::span::{Decode, Protocol};
 use crate::store::{Handle, Store, Unstored};
@@ -37,6 +38,10 @@ pub(crate) struct Hub {
     waiting: RefCell<VecDeque<Waiting>>,
     budget: Rc<Budget>,
     arena: RefCell<Arena>,
+    faults: Option<Faults>,
+    /// Messages with spans that faults could have dropped.
+    droppable: Cell<u64>,
+    start: Instant,
     max_message: usize,
     last_span: Cell<Instant>,
 }
@@ -84,6 +89,9 @@ impl Hub {
             uncommitted: Notify::new(),
             waiting: RefCell::default(),
             arena: RefCell::default(),
+            faults: config.faults.clone(),
+            droppable: Cell::new(0),
+            start: Instant::now(),
             budget: Budget::new(BODIES.max(config.max_message.saturating_mul(LARGEST_BODIES))),
             max_message: config.max_message,
             last_span: Cell::new(Instant::now()),
@@ -98,6 +106,20 @@ impl Hub {
     /// Largest message in bytes, as sent and after decompression.
     pub(crate) fn max_message(&self) -> usize {
         self.max_message
+    }
+
+    /// What goes wrong on purpose, and how long the sink has lived.
+    pub(crate) fn faults(&self) -> Option<(&Faults, Duration)> {
+        self.faults.as_ref().map(|faults| (faults, self.start.elapsed()))
+    }
+
+    /// Whether the next message with spans is to be thrown away.
+    fn drops(&self) -> bool {
+        self.faults().is_some_and(|(faults, age)| {
+            let number = self.droppable.get();
+            self.droppable.set(number + 1);
+            faults.drops(number, age)
+        })
     }
 
     /// Books the bytes of a body, before decompression.
@@ -175,6 +197,10 @@ impl Hub {
             accounts.undecodable();
             Refused::Undecodable(error)
         })?;
+        if !batch.spans.is_empty() && self.drops() {
+            accounts.dropped(batch.spans.len());
+            return Ok((Accepted { rejected: batch.rejected, reason: batch.reason }, 0));
+        }
         accounts.batch(protocol, &batch, arrival_ns);
         if let Some(store) = &mut store {
             for (span, booked) in batch.spans.iter().zip(accounts.booked()) {

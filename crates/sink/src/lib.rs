@@ -12,6 +12,7 @@ pub mod child;
 pub mod config;
 mod elastic;
 mod error;
+pub mod faults;
 mod gather;
 mod grpc;
 mod hub;

@@ -6,18 +6,23 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
+use http::{Request, Response, StatusCode};
+use hyper::body::Incoming;
 use hyper::rt::Executor;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::io::BufReader;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 
+use crate::body::Reply;
 use crate::error::SinkError;
+use crate::faults::Fate;
 use crate::hub::Hub;
 use crate::span::Protocol;
-use crate::{elastic, jaeger, otlp, skywalking, zipkin};
+use crate::web::Failure;
+use crate::{elastic, grpc, jaeger, otlp, skywalking, zipkin};
 
 /// Bytes read from a connection at once: hyper by itself asks for a frame's worth, and each time the kernel is asked.
 const READ: usize = 64 << 10;
@@ -39,12 +44,14 @@ pub(crate) struct Connections {
     stop: watch::Receiver<bool>,
     open: Rc<Cell<usize>>,
     limit: usize,
+    /// Requests so far; only counted if there are faults.
+    requests: Rc<Cell<u64>>,
 }
 
 impl Connections {
     /// None yet; they end when `stop` turns true. Of more than `limit`, the last are closed at once.
     pub(crate) fn new(hub: Rc<Hub>, stop: watch::Receiver<bool>, limit: usize) -> Self {
-        Self { hub, stop, open: Rc::default(), limit }
+        Self { hub, stop, open: Rc::default(), limit, requests: Rc::default() }
     }
 
     /// How many are open.
@@ -75,16 +82,22 @@ impl Connections {
         // Replies are small: without this each would wait for the acknowledgement of the last.
         let _ = stream.set_nodelay(true);
         let hub = &self.hub;
+        if hub.faults().is_some_and(|(faults, _)| faults.reset) {
+            // Closed without a farewell: what else is a reset.
+            let _ = stream.set_zero_linger();
+        }
+        let cut = Rc::new(Cut::default());
+        let (requests, cutting) = (&self.requests, &cut);
         let service = service_fn(move |request| {
-            let hub = Rc::clone(hub);
+            let (hub, requests, cut) = (Rc::clone(hub), Rc::clone(requests), Rc::clone(cutting));
             async move {
-                Ok::<_, Infallible>(match protocol {
-                    Protocol::OtlpGrpc => otlp::grpc::serve(&hub, request).await,
-                    Protocol::OtlpHttp => otlp::http::serve(&hub, request).await,
-                    Protocol::Zipkin => zipkin::serve(&hub, request).await,
-                    Protocol::Skywalking => skywalking::serve(&hub, request).await,
-                    Protocol::Elastic => elastic::serve(&hub, request).await,
-                    Protocol::Jaeger => jaeger::serve(&hub, request).await,
+                let fault = match hub.faults() {
+                    Some(_) => suffer(&hub, &requests, &cut, &request).await,
+                    None => None,
+                };
+                Ok::<_, Infallible>(match fault {
+                    Some(refusal) => refusal,
+                    None => answer(&hub, protocol, request).await,
                 })
             }
         });
@@ -96,11 +109,64 @@ impl Connections {
         // A connection that breaks is the sender's affair: what it acknowledged is booked already.
         tokio::select! {
             _ = connection.as_mut() => {}
-            _ = self.stop.changed() => {
+            () = cut.reset.notified() => {}
+            _ = async {
+                tokio::select! {
+                    _ = self.stop.changed() => {}
+                    () = cut.close.notified() => {}
+                }
+            } => {
                 connection.as_mut().graceful_shutdown();
                 let _ = connection.await;
             }
         }
+    }
+}
+
+async fn answer(hub: &Hub, protocol: Protocol, request: Request<Incoming>) -> Response<Reply> {
+    match protocol {
+        Protocol::OtlpGrpc => otlp::grpc::serve(hub, request).await,
+        Protocol::OtlpHttp => otlp::http::serve(hub, request).await,
+        Protocol::Zipkin => zipkin::serve(hub, request).await,
+        Protocol::Skywalking => skywalking::serve(hub, request).await,
+        Protocol::Elastic => elastic::serve(hub, request).await,
+        Protocol::Jaeger => jaeger::serve(hub, request).await,
+    }
+}
+
+/// How faults end a connection.
+#[derive(Debug, Default)]
+struct Cut {
+    requests: Cell<u64>,
+    /// At once.
+    reset: Notify,
+    /// Once its requests are answered.
+    close: Notify,
+}
+
+/// Does to a request what the faults want; an answer if that is all it gets.
+async fn suffer(hub: &Hub, requests: &Cell<u64>, cut: &Cut, request: &Request<Incoming>) -> Option<Response<Reply>> {
+    let (faults, age) = hub.faults()?;
+    let number = requests.get();
+    requests.set(number + 1);
+    cut.requests.set(cut.requests.get() + 1);
+    if faults.closes(cut.requests.get()) {
+        cut.close.notify_one();
+    }
+    let (delay, fate) = faults.decide(number, age);
+    tokio::time::sleep(delay).await;
+    match fate {
+        Fate::Serve => None,
+        Fate::Refuse(refusal) if grpc::is_grpc(request) => Some(grpc::refusal(refusal.grpc)),
+        Fate::Refuse(refusal) => {
+            let status = StatusCode::from_u16(refusal.http).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
+            Some(Failure::new(status, "refused on purpose").plain())
+        }
+        Fate::Reset => {
+            cut.reset.notify_one();
+            std::future::pending().await
+        }
+        Fate::BlackHole => std::future::pending().await,
     }
 }
 

@@ -74,6 +74,7 @@ pub(crate) struct Accounts {
     duplicates: u64,
     foreign: u64,
     rejected: u64,
+    dropped: u64,
     undecodable: u64,
     bytes: u64,
     by_protocol: [u64; Protocol::NAMES.len()],
@@ -95,6 +96,7 @@ impl Accounts {
             duplicates: 0,
             foreign: 0,
             rejected: 0,
+            dropped: 0,
             undecodable: 0,
             bytes: 0,
             by_protocol: Default::default(),
@@ -120,6 +122,11 @@ impl Accounts {
     /// Books the bytes of a body, before decompression.
     pub(crate) fn body(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
+    }
+
+    /// Books spans that are thrown away on purpose.
+    pub(crate) fn dropped(&mut self, spans: usize) {
+        self.dropped += spans as u64;
     }
 
     /// Books a request that cannot be decoded.
@@ -183,6 +190,7 @@ impl Accounts {
             shape: None,
             duplicates: self.duplicates,
             rejected: self.rejected,
+            dropped: self.dropped,
             undecodable: self.undecodable,
             foreign: self.foreign,
             bytes: self.bytes,

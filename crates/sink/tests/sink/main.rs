@@ -3,6 +3,7 @@
 mod child;
 mod crash;
 mod duckdb;
+mod faults;
 mod grpc;
 mod http;
 mod pressure;
