@@ -8,6 +8,8 @@
 //! intervals of such studies.
 
 use crate::harness::{Scratch, demo_study, finding, measuring};
+use unladen::journal::read::read;
+use unladen::journal::record::Ledger;
 use unladen::judge::findings::Finding;
 
 /// CPU that the `burn` variant burns per request, µs.
@@ -31,10 +33,10 @@ fn known_cost_comes_back() {
         "known-cost",
         "  burn:\n    services: {consumer: {args: [--burn-us, '100']}}\n  hold:\n    services: {consumer: {args: [--hold-mib, '50']}}\n  same: {}\n",
     ));
-    let said = scratch.run(&["--rounds", "12", "--set", "placebo=false"]).ends_with(0);
+    let said = scratch.run(&["--rounds", "13", "--set", "placebo=false"]).ends_with(0);
     println!("{}", said.out);
     let findings = scratch.findings();
-    // A round may have lost a run to a disturbance of the machine.
+    // Two rounds may have lost a run to a disturbance of the machine.
     assert!(findings.rounds >= 11, "{} rounds", findings.rounds);
 
     for (variant, metric, truth) in [("burn", "cpu_per_request", BURN_US), ("hold", "rss", HOLD_BYTES)] {
@@ -69,22 +71,20 @@ fn every_span_is_accounted_for() {
     services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: "http://${sink.otlp_grpc}"}, args: [--trace, otlp]}}
 "#,
     ));
-    scratch.run(&["--rounds", "2"]).ends_with(0);
-    let findings = scratch.findings();
+    scratch.run(&["--rounds", "2"]);
+    // The books are closed whatever the machine did to the latencies, so every run is asked.
+    let runs = read(&scratch.path("out")).expect("a run folder").runs;
     for (variant, share) in [("otel", 1.0), ("tenth", 0.1)] {
-        let ledger = findings
-            .variants
-            .iter()
-            .find(|one| one.name == variant)
-            .and_then(|one| one.ledger.as_ref())
-            .expect("a ledger");
-        println!("{variant}: {ledger:?}");
-        assert_eq!((ledger.lost, ledger.duplicates, ledger.unexplained), (0, 0, 0), "{variant}");
-        assert_eq!(ledger.expected, ledger.saved + ledger.sampled_out, "{variant}");
-        // 2 runs of 2.5 s at 300/s with 4 spans are 6,000 spans. A tenth of 1,500 requests is 150 ± 12 (one sigma);
-        // ±58 is five sigma.
-        assert_eq!(ledger.expected, 6_000, "{variant}");
-        let sampled = ledger.saved as f64 / 4.0;
-        assert!((sampled - 1_500.0 * share).abs() <= 58.0, "{variant}: {sampled} requests");
+        let ledgers: Vec<&Ledger> =
+            runs.iter().filter(|run| run.variant == variant).filter_map(|run| run.ledger.as_ref()).collect();
+        assert!(ledgers.len() >= 2, "{variant}");
+        for ledger in ledgers {
+            assert_eq!((ledger.lost, ledger.duplicates, ledger.unexplained), (0, 0, 0), "{variant}: {ledger:?}");
+            assert_eq!(ledger.expected, ledger.saved + ledger.sampled_out, "{variant}");
+            // 2.5 s at 300/s with 4 spans are 3,000 spans. A tenth of 750 requests is 75 ± 8.2 (one sigma); ±42 is five.
+            assert_eq!(ledger.expected, 3_000, "{variant}");
+            let sampled = ledger.saved as f64 / 4.0;
+            assert!((sampled - 750.0 * share).abs() <= 42.0, "{variant}: {sampled} requests");
+        }
     }
 }
