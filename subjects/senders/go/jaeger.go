@@ -12,7 +12,7 @@ import (
 // complaints of the reporter, which tells of losses in its log only.
 type complaints struct{ text string }
 
-func (complaints *complaints) Error(message string)      { complaints.text += message + "\n" }
+func (complaints *complaints) Error(message string)     { complaints.text += message + "\n" }
 func (complaints *complaints) Infof(_ string, _ ...any) {}
 
 func jaegerThrift(address string, traces int, sent *Sent) error {

@@ -5,20 +5,57 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"net"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/SkyAPM/go2sky"
 	"github.com/SkyAPM/go2sky/reporter"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
 	agent "skywalking.apache.org/repo/goapi/collect/language/agent/v3"
 )
+
+// plain text, and word of the end of the connection: the reporter closes it when the receiver has answered the last
+// stream, and tells nobody else that all is sent.
+type plain struct {
+	credentials.TransportCredentials
+	closed func()
+}
+
+func (plain plain) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	return plain.TransportCredentials.ClientHandshake(ctx, authority, connection{raw, plain.closed})
+}
+
+func (plain plain) Clone() credentials.TransportCredentials { return plain }
+
+type connection struct {
+	net.Conn
+	closed func()
+}
+
+func (connection connection) Close() error {
+	defer connection.closed()
+	return connection.Conn.Close()
+}
 
 // skywalking sends for every trace two segments: a request with an exit, and what that calls. The SDK gives no ids of
 // spans to the outside, so parents are named by their operation.
 func skywalking(address string, traces int, sent *Sent) error {
-	heard := &bytes.Buffer{}
+	heard, closed := &bytes.Buffer{}, make(chan struct{})
+	ended := plain{insecure.NewCredentials(), sync.OnceFunc(func() { close(closed) })}
+	// Segments are handed over by goroutines of the SDK, which fail if the reporter is closed before them.
+	segments := sync.WaitGroup{}
+	segments.Add(2 * traces)
+	count := func(*agent.SegmentObject) bool {
+		segments.Done()
+		return true
+	}
 	report, err := reporter.NewGRPCReporter(address, reporter.WithCheckInterval(100*time.Millisecond),
-		reporter.WithLogger(log.New(heard, "", 0)))
+		reporter.WithReportStrategy(count),
+		reporter.WithTransportCredentials(ended), reporter.WithLogger(log.New(heard, "", 0)))
 	if err != nil {
 		return err
 	}
@@ -81,6 +118,12 @@ func skywalking(address string, traces int, sent *Sent) error {
 		entry.End()
 		row(ctx, "GET /pets/{id}", "", "server", "unset")
 	}
+	segments.Wait()
 	report.Close()
+	<-closed
+	// The reporter tells of losses in its log only.
+	if strings.Contains(heard.String(), "send") {
+		return fmt.Errorf("the reporter complains: %s", heard)
+	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log"
 	"strconv"
+	"strings"
 
 	zipkin "github.com/openzipkin/zipkin-go"
 	"github.com/openzipkin/zipkin-go/model"
@@ -62,9 +63,14 @@ func zipkinSpans(address string, serializer reporter.SpanSerializer, traces int,
 			if kind == "internal" {
 				kind = "unspecified"
 			}
+			operation := span.Operation
+			if _, isJSON := serializer.(reporter.JSONSerializer); isJSON {
+				// As the library writes it; in protobuf it leaves names as they are.
+				operation = strings.ToLower(operation)
+			}
 			sent.add(Row{
 				TraceID: one.Context().TraceID.String(), SpanID: one.Context().ID.String(), ParentID: &parent,
-				Service: service, Operation: span.Operation, Kind: kind, Status: status,
+				Service: service, Operation: operation, Kind: kind, Status: status,
 				StartNs: span.Start.UnixNano(), DurationNs: int64(span.Duration),
 				Attributes: map[string]any{"number": strconv.Itoa(span.Number), "text": span.Text},
 			})

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use serde_json::{Value, json};
+
 use crate::sink::{Sink, run, set_up};
 use crate::spans::parse;
 
@@ -14,8 +16,7 @@ fn sends(command: &mut Command, sender: &str, receiver: &str, spans_per_trace: u
     let sink = Sink::start();
     let sent = parse(&run(command.args([sender, &sink.address(receiver), &TRACES.to_string()])));
     assert_eq!(sent.len(), TRACES * spans_per_trace);
-    let protocol = receiver;
-    sink.stop().has_exactly(&sent, protocol);
+    sink.stop().has_exactly(&sent, TRACES, receiver);
 }
 
 fn go() -> Command {
@@ -92,4 +93,44 @@ fn elastic_go() {
 #[test]
 fn skywalking_go() {
     sends(&mut go(), "skywalking", "skywalking", 4);
+}
+
+/// telemetrygen names its spans and their attributes, and tells no ids.
+#[track_caller]
+fn telemetrygen(receiver: &str, more: &[&str]) {
+    let sink = Sink::start();
+    let mut command = Command::new(set_up("go/telemetrygen"));
+    command.args(["traces", "--otlp-insecure", "--rate", "0", "--workers", "2", "--traces"]);
+    command.arg((TRACES / 2).to_string()).args(["--otlp-endpoint", &sink.address(receiver)]);
+    command.args(["--child-spans", "2", "--service", "pets-größe-🐾", "--status-code", "Error"]);
+    command.args(["--telemetry-attributes", "text=\"größe 🐾\"", "--telemetry-attributes", "number=17"]);
+    run(command.args(more));
+    let row = |operation: &str, parent: &str, kind: &str, duration_ns: u64| {
+        json!({
+            "parent_operation": parent,
+            "service": "pets-größe-🐾",
+            "operation": operation,
+            "kind": kind,
+            "status": "error",
+            "duration_ns": duration_ns,
+            "attributes": {"text": "größe 🐾", "number": 17, "network.peer.address": "1.2.3.4"},
+        })
+    };
+    let trace = [
+        row("lets-go", "", "client", 246_000),
+        row("okey-dokey-0", "lets-go", "server", 123_000),
+        row("okey-dokey-1", "lets-go", "server", 123_000),
+    ];
+    let sent: Vec<Value> = (0..TRACES).flat_map(|_| trace.clone()).collect();
+    sink.stop().has_exactly(&sent, TRACES, receiver);
+}
+
+#[test]
+fn telemetrygen_grpc() {
+    telemetrygen("otlp_grpc", &[]);
+}
+
+#[test]
+fn telemetrygen_http() {
+    telemetrygen("otlp_http", &["--otlp-http"]);
 }
