@@ -13,11 +13,15 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use http::{HeaderMap, HeaderValue, header};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame, Incoming};
+use tokio::time::timeout;
+
+use crate::hub::Hub;
+use crate::inflate::is_zlib;
 
 /// Step in which a body is decompressed, so that a bomb is noticed early.
 const STEP: u64 = 256 << 10;
 /// Largest window of zstd, as a power of two: what RFC 8878 asks every decoder to take at least.
-const ZSTD_WINDOW: u32 = 23;
+pub(crate) const ZSTD_WINDOW: u32 = 23;
 
 /// Why a body was not read.
 #[derive(Debug)]
@@ -28,6 +32,8 @@ pub(crate) enum BodyError {
     Busy,
     /// The connection broke off.
     Connection,
+    /// The sender has fallen silent.
+    Silent,
     /// Not what its compression says.
     Compression,
 }
@@ -106,13 +112,13 @@ impl Drop for Payload {
 }
 
 /// Reads a body of at most `limit` bytes.
-pub(crate) async fn read(mut body: Incoming, limit: usize, budget: &Rc<Budget>) -> Result<Payload, BodyError> {
+pub(crate) async fn read(hub: &Hub, mut body: Incoming, limit: usize) -> Result<Payload, BodyError> {
     if body.size_hint().lower() > limit as u64 {
         return Err(BodyError::TooLarge);
     }
-    let mut payload = Payload::new(budget);
+    let mut payload = Payload::new(hub.budget());
     payload.bytes.reserve(body.size_hint().lower() as usize);
-    while let Some(frame) = body.frame().await {
+    while let Some(frame) = timeout(hub.silence(), body.frame()).await.map_err(|_| BodyError::Silent)? {
         if let Ok(chunk) = frame.map_err(|_| BodyError::Connection)?.into_data() {
             payload.push(&chunk, limit)?;
         }
@@ -158,10 +164,7 @@ pub(crate) fn unpack(
         Encoding::Identity => Ok(body),
         Encoding::Gzip => gunzip(bytes, limit, budget),
         Encoding::Deflate => match bytes {
-            // Deflate with a window of up to 32 KiB, and a checksum over these two bytes: the head of RFC 1950.
-            [head, flags, ..] if head & 15 == 8 && u16::from_be_bytes([*head, *flags]) % 31 == 0 => {
-                inflate(ZlibDecoder::new(bytes), limit, budget)
-            }
+            [first, second, ..] if is_zlib(*first, *second) => inflate(ZlibDecoder::new(bytes), limit, budget),
             _ => inflate(DeflateDecoder::new(bytes), limit, budget),
         },
         Encoding::Zstd => {

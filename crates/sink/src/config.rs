@@ -31,6 +31,9 @@ pub struct Config {
     pub attributes: Attributes,
     /// Largest message in bytes, after decompression.
     pub max_message: usize,
+    /// How long a sender may be silent in the middle of a body, ms. Then its request is refused, so that what came of it
+    /// does not take memory for ever. Elastic's agents pause for ten seconds.
+    pub silence_ms: u64,
     /// When spans become durable.
     pub sync: Sync,
     /// Whether spans are stored at all; if not, they are only counted.
@@ -135,6 +138,7 @@ impl Default for Config {
             requests: None,
             attributes: Attributes::default(),
             max_message: 16 << 20,
+            silence_ms: 30_000,
             sync: Sync::default(),
             store: true,
             write_rate: None,

@@ -52,9 +52,8 @@ pub(crate) fn refused(reason: Refused, what: &str) -> Failure {
 pub(crate) async fn unary(hub: &Hub, request: Request<Incoming>) -> Result<Payload, Failure> {
     let encoding = request.headers().get("grpc-encoding").cloned();
     let limit = hub.max_message();
-    let framed = body::read(request.into_body(), limit.saturating_add(PREFIX), hub.budget())
-        .await
-        .map_err(|error| refuse(hub, &error))?;
+    let framed = body::read(hub, request.into_body(), limit.saturating_add(PREFIX)).await;
+    let framed = framed.map_err(|error| refuse(hub, &error))?;
     hub.body(framed.bytes().len());
     let message = unframe(framed.bytes()).inspect_err(|_| hub.undecodable())?;
     if message.compressed { unpack(hub, encoding.as_ref(), message.bytes) } else { Ok(framed.skip(PREFIX)) }
@@ -163,6 +162,10 @@ fn refuse(hub: &Hub, error: &BodyError) -> Failure {
         }
         BodyError::Busy => Failure::new(Code::Unavailable, "too many bytes are being received at once; try again"),
         BodyError::Connection => Failure::new(Code::Unavailable, "the connection broke off within the message"),
+        BodyError::Silent => {
+            hub.undecodable();
+            Failure::new(Code::Unavailable, "nothing came for too long in the middle of the message; send it at once")
+        }
         BodyError::Compression => {
             hub.undecodable();
             Failure::new(Code::Internal, "the message cannot be decompressed with gzip")
@@ -170,14 +173,15 @@ fn refuse(hub: &Hub, error: &BodyError) -> Failure {
     }
 }
 
+/// A message with its prefix taken off.
 #[derive(Debug, PartialEq)]
-struct Message<'a> {
+pub(crate) struct Message<'a> {
     compressed: bool,
     bytes: &'a [u8],
 }
 
 /// The one message of a unary call.
-fn unframe(body: &[u8]) -> Result<Message<'_>, Failure> {
+pub(crate) fn unframe(body: &[u8]) -> Result<Message<'_>, Failure> {
     let broken = |text: &str| Failure::new(Code::Internal, text);
     let Some((prefix, bytes)) = body.split_first_chunk::<PREFIX>() else {
         return Err(broken("the call ends before its message"));

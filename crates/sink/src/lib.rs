@@ -13,10 +13,13 @@ pub mod config;
 mod elastic;
 mod error;
 pub mod faults;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod gather;
 mod grpc;
 mod hub;
 mod ids;
+mod inflate;
 mod jaeger;
 mod json;
 pub mod ledger;

@@ -4,8 +4,8 @@
 //! Segments have no acknowledgement of their own: `Commands`, the answer to a stream, is withheld until every segment of
 //! it is taken, and the windows of HTTP/2 hold back a sender that is too fast.
 
-mod json;
-mod segment;
+pub(crate) mod json;
+pub(crate) mod segment;
 
 use bumpalo::Bump;
 use http::{Method, Request, Response, StatusCode};

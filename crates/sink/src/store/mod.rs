@@ -8,6 +8,8 @@
 mod dictionary;
 mod encode;
 mod file;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod group;
 pub(crate) mod log;
 mod pages;

@@ -1,8 +1,8 @@
 //! Zipkin's API, version 2 (<https://zipkin.io/zipkin-api/>): `POST /api/v2/spans`, as JSON or protobuf. Answers 202, as
 //! Zipkin's server does, but not before the spans are taken.
 
-mod json;
-mod protobuf;
+pub(crate) mod json;
+pub(crate) mod protobuf;
 
 use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
