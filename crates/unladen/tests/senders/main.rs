@@ -2,6 +2,7 @@
 //! to have exactly those. `make deps` sets the senders up in `target/senders` (sources: `subjects/senders`); one that is
 //! not there is a failure, never a test that is left out.
 
+mod agents;
 mod libraries;
 mod sink;
 mod spans;

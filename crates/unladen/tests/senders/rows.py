@@ -1,6 +1,7 @@
 """Prints every row of the span files in a folder as a line of JSON: ids as hexadecimal digits, "" for what is not there,
 and all attributes in one object, whether they have columns of their own or not. With the operation of the parent."""
 
+import glob
 import json
 import sys
 
@@ -8,6 +9,8 @@ import duckdb
 
 FIXED = "trace_id span_id parent_id kind status protocol service instance operation start_ns duration_ns arrival_ns size request"
 
+if not glob.glob(f"{sys.argv[1]}/spans/*.parquet"):
+    sys.exit()
 spans = f"read_parquet('{sys.argv[1]}/spans/*.parquet', union_by_name = true)"
 found = duckdb.sql(f"""
     SELECT parent.operation AS parent_operation, span.*

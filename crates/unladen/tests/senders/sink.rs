@@ -1,6 +1,7 @@
 //! `unladen sink` as a user starts it, on free ports, and senders beside it.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -17,7 +18,7 @@ use unladen_sink::summary::Summary;
 use crate::spans::stored;
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 /// Every receiver: its option, and what its line calls it.
 const RECEIVERS: [(&str, &str); 6] = [
     ("--otlp-grpc", "otlp_grpc"),
@@ -138,13 +139,29 @@ impl Sink {
         self.addresses[receiver].to_string()
     }
 
+    /// Spans that could be read if the sink were killed now.
+    pub(crate) fn on_disk(&self) -> usize {
+        // A copy is as torn as what a killed sink leaves, and recovered like it.
+        let copy = tempfile::tempdir().expect("a temporary folder");
+        let spans = copy.path().join("spans");
+        fs::create_dir(&spans).expect("a folder in it");
+        for entry in fs::read_dir(self.folder.path().join("spans")).into_iter().flatten().flatten() {
+            // Files come and go meanwhile.
+            let _ = fs::copy(entry.path(), spans.join(entry.file_name()));
+        }
+        match unladen_sink::recover(copy.path()) {
+            Ok(_) => stored(copy.path()).len(),
+            Err(_) => 0,
+        }
+    }
+
     /// Ends it with SIGTERM.
     #[track_caller]
     pub(crate) fn stop(self) -> Had {
         self.process.terminate();
         let (status, printed, rest) = self.process.end();
         assert!(status.success(), "the sink ends with {status}:\n{}", rest.join("\n"));
-        let summary = std::fs::read(self.folder.path().join("summary.json")).expect("summary.json");
+        let summary = fs::read(self.folder.path().join("summary.json")).expect("summary.json");
         let summary = serde_json::from_slice(&summary).expect("a summary");
         Had { summary, printed, rows: stored(self.folder.path()) }
     }

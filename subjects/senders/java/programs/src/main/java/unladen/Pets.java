@@ -1,6 +1,7 @@
 package unladen;
 
 import com.sun.net.httpserver.HttpExchange;
+import com.sun.net.httpserver.HttpHandler;
 import com.sun.net.httpserver.HttpServer;
 import io.opentelemetry.api.trace.Span;
 import java.io.IOException;
@@ -24,8 +25,19 @@ public final class Pets {
   public static void main(String[] arguments) throws IOException {
     HttpServer server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 0);
     Pets pets = new Pets(server);
-    server.createContext("/pets", exchange -> reply(exchange, pets.pets(exchange)));
-    server.createContext("/prices", exchange -> reply(exchange, pets.prices(exchange)));
+    // Elastic's agent does not see handlers that are lambda expressions.
+    server.createContext("/pets", new HttpHandler() {
+      @Override
+      public void handle(HttpExchange exchange) throws IOException {
+        reply(exchange, pets.pets(exchange));
+      }
+    });
+    server.createContext("/prices", new HttpHandler() {
+      @Override
+      public void handle(HttpExchange exchange) throws IOException {
+        reply(exchange, pets.prices(exchange));
+      }
+    });
     // A request to /pets holds a thread while its request to /prices takes another.
     server.setExecutor(Executors.newCachedThreadPool());
     server.start();
