@@ -4,11 +4,10 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::sink::{Had, PATIENCE, Process, Sink, run, set_up};
+use crate::sink::{Had, Process, Sink, run, set_up, wait_until};
 use crate::spans::parse;
 
 /// Requests that a service gets.
@@ -37,20 +36,31 @@ fn client_id(number: usize) -> String {
     format!("{:016x}", 0xc11e_0000 + number)
 }
 
-/// Runs the service beside an agent that the options name, sends it requests, and ends it with SIGTERM; before that waits
-/// for the spans, if `is_patient`.
+/// How an agent has to be treated for it not to lose spans.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Care {
+    /// What it still has when it is told to end, it sends.
+    None,
+    /// It sends what it has within a second, but not always what it has when it ends.
+    AtEnd,
+    /// It throws away what comes before it is connected, and what it has when it ends.
+    AtStartAndEnd,
+}
+
+/// Runs the service beside an agent that the options name, sends it requests, and ends it with SIGTERM.
 #[track_caller]
-fn watched(sink: Sink, options: &[String], is_patient: bool) -> Had {
+fn watched(sink: Sink, receiver: &str, options: &[String], care: Care) -> Had {
     let service = Process::start(java().args(options).args(["-cp", &libraries(), "unladen.Pets"]));
     let address = service.hear("its address", |line| line.strip_prefix("listening on ").map(str::to_string));
+    if care == Care::AtStartAndEnd {
+        wait_until(|| sink.is_connected(receiver), || "the agent does not connect".into());
+    }
     for number in 0..REQUESTS {
         let status = get(&address, number);
         assert_eq!(status, if number % 5 == 0 { "203" } else { "200" });
     }
-    let until = Instant::now() + PATIENCE;
-    while is_patient && sink.on_disk() < SPANS {
-        assert!(Instant::now() < until, "{} of {SPANS} spans arrived", sink.on_disk());
-        std::thread::sleep(Duration::from_millis(200));
+    if care != Care::None {
+        wait_until(|| sink.on_disk() >= SPANS, || format!("{} of {SPANS} spans arrived", sink.on_disk()));
     }
     service.terminate();
     let (status, _, said) = service.end();
@@ -117,7 +127,7 @@ fn opentelemetry(receiver: &str, protocol: &str) {
         format!("-Dotel.exporter.otlp.endpoint=http://{}", sink.address(receiver)),
     ];
     // The agent sends metrics and logs as well, as it does unless it is told not to.
-    let had = watched(sink, &options, false);
+    let had = watched(sink, receiver, &options, Care::None);
     let sent = (0..REQUESTS).flat_map(|number| {
         let (failed, code) = if number % 5 == 0 { ("error", 500) } else { ("unset", 200) };
         let first = if number % 5 == 0 { 203 } else { 200 };
@@ -179,7 +189,7 @@ fn elastic_java_agent() {
         // Else it holds back what it has for ten seconds.
         "-Delastic.apm.api_request_time=1s".into(),
     ];
-    let had = watched(sink, &options, true);
+    let had = watched(sink, "elastic", &options, Care::AtEnd);
     let sent = (0..REQUESTS).flat_map(|number| {
         let (failed, code) = if number % 5 == 0 { ("error", 500) } else { ("ok", 200) };
         let first = if number % 5 == 0 { 203 } else { 200 };
@@ -225,8 +235,7 @@ fn skywalking_java_agent() {
         "-Dskywalking.logging.output=CONSOLE".into(),
         "-Dskywalking.logging.level=WARN".into(),
     ];
-    // It throws away what it has when it ends.
-    let had = watched(sink, &options, true);
+    let had = watched(sink, "skywalking", &options, Care::AtStartAndEnd);
     let sent = (0..REQUESTS).flat_map(|number| {
         let failed = if number % 5 == 0 { "error" } else { "unset" };
         let tags = json!({"number": number.to_string(), "text": format!("größe 🐾 {number}")});

@@ -10,6 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use procfs::net::{TcpNetEntry, TcpState};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -18,7 +19,7 @@ use unladen_sink::summary::Summary;
 use crate::spans::stored;
 
 /// Longer than anything here takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(120);
 /// Every receiver: its option, and what its line calls it.
 const RECEIVERS: [(&str, &str); 6] = [
     ("--otlp-grpc", "otlp_grpc"),
@@ -28,6 +29,16 @@ const RECEIVERS: [(&str, &str); 6] = [
     ("--elastic", "elastic"),
     ("--jaeger", "jaeger"),
 ];
+
+/// Waits until something holds.
+#[track_caller]
+pub(crate) fn wait_until(holds: impl Fn() -> bool, otherwise: impl Fn() -> String) {
+    let until = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < until, "{}", otherwise());
+        thread::sleep(Duration::from_millis(200));
+    }
+}
 
 /// A process that does not outlive the test.
 pub(crate) struct Process {
@@ -137,6 +148,13 @@ impl Sink {
     /// Where a receiver listens.
     pub(crate) fn address(&self, receiver: &str) -> String {
         self.addresses[receiver].to_string()
+    }
+
+    /// Whether somebody is connected to a receiver.
+    pub(crate) fn is_connected(&self, receiver: &str) -> bool {
+        let connections = procfs::net::tcp().expect("/proc/net/tcp");
+        let established = |one: &TcpNetEntry| one.state == TcpState::Established;
+        connections.iter().filter(|one| established(one)).any(|one| one.local_address == self.addresses[receiver])
     }
 
     /// Spans that could be read if the sink were killed now.
