@@ -51,6 +51,10 @@ pub(super) async fn intake(hub: &Hub, request: Request<Incoming>) -> (Taken, Opt
         rows: 0,
     };
     let mut failure = stream.read(request).await.err();
+    if failure.is_some() && stream.is_fresh {
+        // Lines that came whole before the break are sound. If they are not, the first failure says enough.
+        let _ = stream.take(false).await;
+    }
     // What is said to be accepted is durable, even if what follows it is broken.
     if let Err(reason) = hub.durable(stream.rows).await {
         stream.taken = Taken::default();
