@@ -6,11 +6,11 @@
 
 mod events;
 
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
+use http::{HeaderValue, Method, Response, StatusCode, header};
 
 use crate::body::Reply;
 use crate::hub::{Accepted, Hub};
+use crate::inbound::Request;
 use crate::span::Protocol;
 use crate::web::{self, Failure, JSON};
 
@@ -24,7 +24,7 @@ const ETAG: &str = "\"unladen\"";
 const CONFIG_AGE: &str = "max-age=300, must-revalidate";
 
 /// Answers one request.
-pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Reply> {
+pub(crate) async fn serve(hub: &Hub, request: Request) -> Response<Reply> {
     let path = request.uri().path();
     match (request.method(), path) {
         (&Method::GET | &Method::HEAD, "/") => {
@@ -47,7 +47,7 @@ pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Rep
     }
 }
 
-fn configuration(request: &Request<Incoming>) -> Response<Reply> {
+fn configuration(request: &Request) -> Response<Reply> {
     let is_known = request.headers().get(header::IF_NONE_MATCH).is_some_and(|tag| tag.as_bytes() == ETAG.as_bytes());
     let mut response =
         if is_known { web::reply(StatusCode::NOT_MODIFIED, JSON, "") } else { web::reply(StatusCode::OK, JSON, "{}") };
@@ -63,7 +63,7 @@ struct Taken {
     accepted: Accepted,
 }
 
-async fn intake(hub: &Hub, request: Request<Incoming>) -> Result<Taken, Failure> {
+async fn intake(hub: &Hub, request: Request) -> Result<Taken, Failure> {
     let body = web::receive(hub, request).await?;
     // The first line is metadata.
     let events = events::lines(body.bytes()).skip(1).count() as u64;
