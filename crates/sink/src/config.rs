@@ -40,6 +40,8 @@ pub struct Config {
     pub store: bool,
     /// At most so many spans are stored per second, to see what senders do when the store is slow.
     pub write_rate: Option<u64>,
+    /// For how long that holds, from the start of the sink, ms; `None`: always.
+    pub write_rate_ms: Option<u64>,
     /// What goes wrong on purpose.
     pub faults: Option<Faults>,
     /// Connections at once; further ones are closed.
@@ -142,6 +144,7 @@ impl Default for Config {
             sync: Sync::default(),
             store: true,
             write_rate: None,
+            write_rate_ms: None,
             faults: None,
             max_connections: 1_024,
         }

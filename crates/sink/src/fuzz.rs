@@ -13,6 +13,7 @@ use bumpalo::Bump;
 use crate::body::{self, BodyError, Budget, Encoding, Payload};
 use crate::elastic;
 use crate::grpc;
+use crate::h2;
 use crate::inflate::Inflate;
 use crate::jaeger;
 use crate::otlp;
@@ -32,7 +33,7 @@ const BYTES_AT_LEAST: usize = 64 << 10;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, by the names of their executables and corpora.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 15] = [
     ("otlp_protobuf", |bytes| {
         otlp_protobuf(bytes);
     }),
@@ -55,6 +56,7 @@ pub const TARGETS: [Target; 14] = [
     }),
     ("body", decompressed),
     ("grpc_frame", |bytes| drop(grpc::unframe(bytes))),
+    ("http2", h2::fuzz),
     ("log", logged),
     ("recover", recovered),
 ];

@@ -1,10 +1,10 @@
 //! HTTP without gRPC, as the receivers share it: bodies in, whatever their compression; plain answers and refusals out.
 
-use http::{HeaderValue, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
+use http::{HeaderValue, Response, StatusCode, header};
 
 use crate::body::{self, BodyError, Encoding, Payload, Reply};
 use crate::hub::{Hub, Refused};
+use crate::inbound::Request;
 
 /// A media type.
 pub(crate) const JSON: &str = "application/json";
@@ -51,7 +51,7 @@ pub(crate) fn retry(response: &mut Response<Reply>) {
 }
 
 /// How the body of a request is compressed.
-pub(crate) fn encoding(request: &Request<Incoming>) -> Result<Encoding, Failure> {
+pub(crate) fn encoding(request: &Request) -> Result<Encoding, Failure> {
     Encoding::of(request.headers()).map_err(|other| {
         let message = format!("content-encoding {other} is not supported; use gzip, deflate, zstd or none");
         Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
@@ -59,10 +59,11 @@ pub(crate) fn encoding(request: &Request<Incoming>) -> Result<Encoding, Failure>
 }
 
 /// Reads and decompresses a body.
-pub(crate) async fn receive(hub: &Hub, request: Request<Incoming>) -> Result<Payload, Failure> {
+pub(crate) async fn receive(hub: &Hub, request: Request) -> Result<Payload, Failure> {
     let encoding = encoding(&request)?;
     let limit = hub.max_message();
-    let body = body::read(hub, request.into_body(), limit).await.map_err(|error| refuse(hub, &error))?;
+    let body = request.into_body().whole(limit, hub.budget(), hub.silence()).await;
+    let body = body.map_err(|error| refuse(hub, &error))?;
     hub.body(body.bytes().len());
     body::unpack(encoding, body, limit, hub.budget()).map_err(|error| refuse(hub, &error))
 }
@@ -101,7 +102,7 @@ pub(crate) fn refused(reason: Refused, what: &str) -> Failure {
 }
 
 /// The media type without its parameters.
-pub(crate) fn content_type<B>(request: &Request<B>) -> &[u8] {
+pub(crate) fn content_type(request: &Request) -> &[u8] {
     let value = request.headers().get(header::CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
     value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii()
 }

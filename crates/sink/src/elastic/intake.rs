@@ -4,13 +4,13 @@
 //! Nothing is acknowledged before the end of the request, as the protocol has it. By then the spans are long booked and
 //! most of them on the disk.
 
-use http::{Request, StatusCode};
-use http_body_util::BodyExt;
-use hyper::body::{Bytes, Incoming};
+use bytes::Bytes;
+use http::StatusCode;
 
 use super::events;
 use crate::body::{BodyError, Payload};
 use crate::hub::{Accepted, Hub};
+use crate::inbound::Request;
 use crate::inflate::Inflate;
 use crate::span::Protocol;
 use crate::web::{self, Failure};
@@ -39,7 +39,7 @@ impl Taken {
 }
 
 /// Takes a request; what was taken of it, and the failure that ended it, if one did.
-pub(super) async fn intake(hub: &Hub, request: Request<Incoming>) -> (Taken, Option<Failure>) {
+pub(super) async fn intake(hub: &Hub, request: Request) -> (Taken, Option<Failure>) {
     let mut stream = Stream {
         hub,
         rest: Payload::new(hub.budget()),
@@ -51,6 +51,10 @@ pub(super) async fn intake(hub: &Hub, request: Request<Incoming>) -> (Taken, Opt
         rows: 0,
     };
     let mut failure = stream.read(request).await.err();
+    if failure.is_some() && stream.is_fresh {
+        // Lines that came whole before the break are sound. If they are not, the first failure says enough.
+        let _ = stream.take(false).await;
+    }
     // What is said to be accepted is durable, even if what follows it is broken.
     if let Err(reason) = hub.durable(stream.rows).await {
         stream.taken = Taken::default();
@@ -79,13 +83,13 @@ struct Stream<'h> {
 }
 
 impl Stream<'_> {
-    async fn read(&mut self, request: Request<Incoming>) -> Result<(), Failure> {
+    async fn read(&mut self, request: Request) -> Result<(), Failure> {
         let mut inflate = Inflate::new(web::encoding(&request)?).map_err(|error| web::refuse(self.hub, &error))?;
         let mut body = request.into_body();
         loop {
-            let frame = tokio::select! {
+            let piece = tokio::select! {
                 biased;
-                frame = body.frame() => frame,
+                piece = body.piece() => piece,
                 // The sender pauses: what is there is taken in the meantime.
                 () = std::future::ready(()), if self.is_fresh => {
                     self.take(false).await?;
@@ -93,11 +97,8 @@ impl Stream<'_> {
                 }
                 () = tokio::time::sleep(self.hub.silence()) => return Err(web::refuse(self.hub, &BodyError::Silent)),
             };
-            let Some(frame) = frame else { break };
-            let frame = frame.map_err(|_| web::refuse(self.hub, &BodyError::Connection))?;
-            if let Ok(data) = frame.into_data() {
-                self.feed(&mut inflate, &data).await?;
-            }
+            let Some(piece) = piece.map_err(|error| web::refuse(self.hub, &error))? else { break };
+            self.feed(&mut inflate, &piece).await?;
         }
         inflate.finish(&mut self.rest, self.hub.max_message()).map_err(|error| web::refuse(self.hub, &error))?;
         self.take(true).await

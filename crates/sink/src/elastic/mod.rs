@@ -7,11 +7,11 @@
 pub(crate) mod events;
 mod intake;
 
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
+use http::{HeaderValue, Method, Response, StatusCode, header};
 
 use crate::body::Reply;
 use crate::hub::Hub;
+use crate::inbound::Request;
 use crate::web::{self, Failure, JSON};
 use intake::Taken;
 
@@ -25,7 +25,7 @@ const ETAG: &str = "\"unladen\"";
 const CONFIG_AGE: &str = "max-age=300, must-revalidate";
 
 /// Answers one request.
-pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Reply> {
+pub(crate) async fn serve(hub: &Hub, request: Request) -> Response<Reply> {
     let path = request.uri().path();
     match (request.method(), path) {
         (&Method::GET | &Method::HEAD, "/") => {
@@ -48,7 +48,7 @@ pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Rep
     }
 }
 
-fn configuration(request: &Request<Incoming>) -> Response<Reply> {
+fn configuration(request: &Request) -> Response<Reply> {
     let is_known = request.headers().get(header::IF_NONE_MATCH).is_some_and(|tag| tag.as_bytes() == ETAG.as_bytes());
     let mut response =
         if is_known { web::reply(StatusCode::NOT_MODIFIED, JSON, "") } else { web::reply(StatusCode::OK, JSON, "{}") };

@@ -4,12 +4,12 @@
 pub(crate) mod json;
 pub(crate) mod protobuf;
 
-use http::{Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
+use http::{Method, Response, StatusCode};
 
 use crate::body::Reply;
 use crate::gather::Gatherer;
 use crate::hub::Hub;
+use crate::inbound::Request;
 use crate::span::{Kind, Protocol, Source, Span, Status, Value};
 use crate::web::{self, Failure, JSON, TEXT, content_type};
 
@@ -19,14 +19,14 @@ const SPAN_ID: &str = "a span's id is not 64 bits, or all zeros";
 const PARENT_ID: &str = "a span's parent id is not 64 bits";
 
 /// Answers one request.
-pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Reply> {
+pub(crate) async fn serve(hub: &Hub, request: Request) -> Response<Reply> {
     match post(hub, request).await {
         Ok(()) => web::reply(StatusCode::ACCEPTED, TEXT, ""),
         Err(failure) => failure.plain(),
     }
 }
 
-async fn post(hub: &Hub, request: Request<Incoming>) -> Result<(), Failure> {
+async fn post(hub: &Hub, request: Request) -> Result<(), Failure> {
     let path = request.uri().path();
     if path != SPANS {
         return Err(Failure::unknown(path, SPANS));
