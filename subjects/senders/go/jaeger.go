@@ -9,14 +9,14 @@ import (
 	"github.com/uber/jaeger-client-go/transport"
 )
 
-// complaints of the reporter, which tells of losses in its log only.
-type complaints struct{ text string }
+// jaegerLog is a log of Jaeger's client, of which only errors are kept.
+type jaegerLog struct{ *complaints }
 
-func (complaints *complaints) Error(message string)     { complaints.text += message + "\n" }
-func (complaints *complaints) Infof(_ string, _ ...any) {}
+func (log jaegerLog) Error(message string)     { fmt.Fprintln(log, message) }
+func (log jaegerLog) Infof(_ string, _ ...any) {}
 
 func jaegerThrift(address string, traces int, sent *Sent) error {
-	heard := &complaints{}
+	heard := jaegerLog{&complaints{}}
 	reporter := jaeger.NewRemoteReporter(
 		transport.NewHTTPTransport("http://"+address+"/api/traces?format=jaeger.thrift", transport.HTTPBatchSize(100)),
 		jaeger.ReporterOptions.QueueSize(3*traces), jaeger.ReporterOptions.Logger(heard))
@@ -65,8 +65,5 @@ func jaegerThrift(address string, traces int, sent *Sent) error {
 	if err := closer.Close(); err != nil {
 		return err
 	}
-	if heard.text != "" {
-		return fmt.Errorf("the reporter complains: %s", heard.text)
-	}
-	return nil
+	return heard.err()
 }

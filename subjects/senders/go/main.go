@@ -3,10 +3,12 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 )
 
@@ -83,6 +85,28 @@ func (sent *Sent) add(row Row) {
 
 // text is a pointer to a text, which distinguishes "" from not compared.
 func text(text string) *string { return &text }
+
+// complaints are what an SDK writes into its log, where most of them tell of losses, and nowhere else.
+type complaints struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (heard *complaints) Write(line []byte) (int, error) {
+	heard.mutex.Lock()
+	defer heard.mutex.Unlock()
+	return heard.text.Write(line)
+}
+
+// err is nil if there was none.
+func (heard *complaints) err() error {
+	heard.mutex.Lock()
+	defer heard.mutex.Unlock()
+	if heard.text.Len() == 0 {
+		return nil
+	}
+	return fmt.Errorf("the SDK complains: %s", heard.text.String())
+}
 
 func fail(err error) {
 	fmt.Fprintln(os.Stderr, err)

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
 	"log"
 	"strconv"
 	"strings"
@@ -23,10 +21,9 @@ func zipkinProtobuf(address string, traces int, sent *Sent) error {
 }
 
 func zipkinSpans(address string, serializer reporter.SpanSerializer, traces int, sent *Sent) error {
-	// The reporter tells of losses in its log only.
-	complaints := &bytes.Buffer{}
+	heard := &complaints{}
 	report := zipkinhttp.NewReporter("http://"+address+"/api/v2/spans", zipkinhttp.Serializer(serializer),
-		zipkinhttp.MaxBacklog(3*traces), zipkinhttp.Logger(log.New(complaints, "", 0)))
+		zipkinhttp.MaxBacklog(3*traces), zipkinhttp.Logger(log.New(heard, "", 0)))
 	endpoint, err := zipkin.NewEndpoint(service, "127.0.0.1:8080")
 	if err != nil {
 		return err
@@ -79,8 +76,5 @@ func zipkinSpans(address string, serializer reporter.SpanSerializer, traces int,
 	if err := report.Close(); err != nil {
 		return err
 	}
-	if complaints.Len() > 0 {
-		return fmt.Errorf("the reporter complains: %s", complaints)
-	}
-	return nil
+	return heard.err()
 }
