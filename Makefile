@@ -4,7 +4,7 @@
 CARGO ?= cargo
 UNLADEN := target/release/unladen
 
-.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-sink deps debian clean
+.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-sink crash loss fuzz deps debian clean
 
 help:            ## List the targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -26,6 +26,18 @@ lint:            ## Clippy with warnings denied.
 
 rust-test:       ## Unit, property, golden and end-to-end tests.
 	$(CARGO) test --release --locked --workspace
+
+crash:           ## Kill the span sink 300 times under load, over all protocols: about three minutes.
+	$(CARGO) test --release --locked -p unladen-sink --test sink -- --ignored --nocapture survives_kill_9_at_many_moments
+
+loss:            ## Send the span sink five million spans by each protocol, with a slow store: about half an hour.
+	$(CARGO) test --release --locked -p unladen-sink --test sink -- --ignored --nocapture nothing_is_lost_of_five_million
+
+FUZZ_SECONDS ?= 600
+fuzz:            ## Fuzz every decoder of the span sink for FUZZ_SECONDS each; needs cargo-fuzz from crates.io.
+	cd crates/sink && export RUSTC_BOOTSTRAP=1 && for target in $$(ls fuzz/seeds); do mkdir -p fuzz/corpus/$$target && \
+	  $(CARGO) fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 || exit 1; done
 
 bench-sink:      ## Compare the span sink with its peers (Go builds the Collector once): about 5 minutes, into bench/README.md.
 	$(CARGO) build --profile dist --locked -p unladen-sink --examples

@@ -161,19 +161,83 @@ fn recovered(bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Every seed of a target, by name.
+    fn seeds(target: &str) -> Vec<(String, Vec<u8>)> {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(target);
+        let mut paths: Vec<_> = fs::read_dir(&folder)
+            .unwrap_or_else(|error| panic!("{}: {error}", folder.display()))
+            .map(|entry| entry.expect("an entry").path())
+            .collect();
+        paths.sort();
+        paths.iter().map(|path| (path.display().to_string(), fs::read(path).expect("a seed"))).collect()
+    }
+
+    #[derive(Debug, Clone)]
+    enum Change {
+        Cut,
+        Replace(u8),
+        Insert(u8),
+        Remove(usize),
+        Repeat(usize),
+    }
+
+    fn change() -> impl Strategy<Value = Change> {
+        prop_oneof![
+            Just(Change::Cut),
+            any::<u8>().prop_map(Change::Replace),
+            any::<u8>().prop_map(Change::Insert),
+            (1_usize..20).prop_map(Change::Remove),
+            (1_usize..200).prop_map(Change::Repeat),
+        ]
+    }
+
+    fn apply(change: &Change, at: usize, bytes: &mut Vec<u8>) {
+        let end = |length: usize| (at + length).min(bytes.len());
+        match change {
+            Change::Cut => bytes.truncate(at),
+            Change::Replace(byte) => bytes[at] = *byte,
+            Change::Insert(byte) => bytes.insert(at, *byte),
+            Change::Remove(length) => drop(bytes.drain(at..end(*length))),
+            Change::Repeat(length) => {
+                let part = bytes[at..end(*length)].to_vec();
+                bytes.splice(at..at, part);
+            }
+        }
+    }
+
+    proptest! {
+        /// A short fuzzing of every target in every run of the tests.
+        #[test]
+        fn seeds_with_a_few_changes(
+            choice in any::<prop::sample::Index>(),
+            changes in prop::collection::vec((change(), any::<prop::sample::Index>()), 1..5),
+        ) {
+            for (name, run) in TARGETS {
+                let seeds = seeds(name);
+                let mut bytes = choice.get(&seeds).1.clone();
+                for (change, at) in &changes {
+                    if !bytes.is_empty() {
+                        apply(change, at.index(bytes.len()), &mut bytes);
+                    }
+                }
+                run(&bytes);
+            }
+        }
+    }
 
     #[test]
     fn every_seed_is_taken_or_refused_in_peace() {
         for (name, run) in TARGETS {
-            let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(name);
-            let mut seeds = 0;
-            for entry in fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
-                let path = entry.expect("an entry").path();
-                run(&fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())));
-                seeds += 1;
+            let seeds = seeds(name);
+            assert!(seeds.len() >= 2, "{name} has no seeds");
+            for (seed, bytes) in seeds {
+                println!("{seed}");
+                run(&bytes);
             }
-            assert!(seeds >= 2, "{name} has no seeds");
         }
     }
 

@@ -91,7 +91,8 @@ impl<'a> Found<'a> {
             operation: self.name,
             status: if self.is_error { Status::Error } else { Status::Unset },
             size: self.size,
-            is_shared: self.shared,
+            // Not every tracer says that it shares an id, but only the server's half of a call can.
+            is_shared: self.shared || self.kind == Kind::Server,
             ..Span::lasting(self.timestamp.saturating_mul(1_000), duration)
         });
     }
