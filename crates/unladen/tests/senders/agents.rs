@@ -189,8 +189,7 @@ fn elastic_java_agent() {
         "-Delastic.apm.service_name=pets".into(),
         // Else the agent asks the addresses at which clouds tell machines about themselves.
         "-Delastic.apm.cloud_provider=NONE".into(),
-        // Else it throws away what is short, and joins what is alike.
-        "-Delastic.apm.exit_span_min_duration=0ms".into(),
+        // Else it joins spans that are alike.
         "-Delastic.apm.span_compression_enabled=false".into(),
         // Else it complains that it does not know which classes are the service's.
         "-Delastic.apm.application_packages=unladen".into(),
