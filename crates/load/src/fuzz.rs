@@ -92,7 +92,7 @@ fn converse(input: &[u8], piece: usize) -> Vec<(&'static str, u64, u64)> {
             }
             // After an event and at no other time: when requests are sent must not depend on the cuts.
             while session.has_room() && sent < 50 {
-                session.send(Request { index: sent, due: 0, sent: 0, sampled: false }, 0, &encoded);
+                session.send(Request { index: sent, ..Request::default() }, 0, &encoded);
                 session.pump();
                 sent += 1;
             }

@@ -99,6 +99,9 @@ pub struct Grpc {
     /// File with a `FileDescriptorSet`, as `protoc --descriptor_set_out --include_imports` writes it.
     #[serde(default)]
     pub descriptors: Option<PathBuf>,
+    /// Status that a good answer has, by name (`NOT_FOUND`) or as a number; `None`: OK.
+    #[serde(default)]
+    pub status: Option<String>,
 }
 
 /// Whom to trust, for `https`.
@@ -356,6 +359,8 @@ pub struct NamedTest {
 pub enum Test {
     /// Its status.
     Status(u16),
+    /// Its `grpc-status`, by name (`NOT_FOUND`) or as a number.
+    GrpcStatus(String),
     /// Its body holds this text.
     BodyContains(String),
     /// Its body matches this regular expression.

@@ -45,7 +45,7 @@ impl Failure {
 }
 
 /// A request on its way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Request {
     /// Number in due order.
     pub(crate) index: u64,
@@ -55,6 +55,10 @@ pub(crate) struct Request {
     pub(crate) sent: u64,
     /// Whether it carries the sampled flag.
     pub(crate) sampled: bool,
+    /// Whether it waited for a connection: what it is late then is not the generator's doing.
+    pub(crate) waited: bool,
+    /// Plans with several requests or users: the iteration under way that it belongs to.
+    pub(crate) lane: u32,
 }
 
 /// A complete answer.
@@ -353,7 +357,7 @@ mod tests {
     }
 
     fn request(index: u64, due: u64) -> Request {
-        Request { index, due, sent: due + 10, sampled: true }
+        Request { index, due, sent: due + 10, sampled: true, ..Request::default() }
     }
 
     fn good(arrived: u64) -> Answer {

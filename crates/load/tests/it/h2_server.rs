@@ -29,6 +29,11 @@ pub(crate) enum Manner {
     GoAwayAfter(u64),
     /// Takes requests and never replies.
     Silent,
+    /// `POST /jobs` makes a job and names it; the third `GET` of its path finds it done.
+    Jobs,
+    /// Replies with what a function makes of the path and of the request's number, from 1: status, location and body. The
+    /// body comes in two frames.
+    By(fn(&str, u64) -> (u16, Option<String>, String)),
 }
 
 /// How the correct server is set up.
@@ -37,12 +42,14 @@ pub(crate) struct Setup {
     pub(crate) manner: Manner,
     pub(crate) most_streams: u32,
     pub(crate) window: u32,
+    /// Goes away after so many requests on a connection.
+    pub(crate) most_requests: u64,
 }
 
 impl Setup {
     /// A server with this manner and the usual limits.
     pub(crate) fn new(manner: Manner) -> Self {
-        Self { manner, most_streams: 100, window: 65_535 }
+        Self { manner, most_streams: 100, window: 65_535, most_requests: u64::MAX }
     }
 }
 
@@ -78,6 +85,8 @@ pub(crate) struct Seen {
     connections: AtomicU64,
     most_at_once: AtomicU64,
     heads: Mutex<Vec<http::request::Parts>>,
+    /// How often each job has been asked for.
+    polls: Mutex<std::collections::HashMap<String, u64>>,
 }
 
 impl CorrectServer {
@@ -254,14 +263,14 @@ where
     while let Some(request) = connection.accept().await {
         let (request, respond) = request?;
         count += 1;
-        seen.requests.fetch_add(1, Ordering::Relaxed);
+        let number = seen.requests.fetch_add(1, Ordering::Relaxed) + 1;
         seen.most_at_once.fetch_max(open.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-        if matches!(setup.manner, Manner::GoAwayAfter(most) if count == most) {
+        if count == setup.most_requests || matches!(setup.manner, Manner::GoAwayAfter(most) if count == most) {
             connection.graceful_shutdown();
         }
         let (seen, open) = (Arc::clone(&seen), Arc::clone(&open));
         tokio::spawn(async move {
-            let _ = answer(request, respond, setup.manner, &seen).await;
+            let _ = answer(request, respond, setup.manner, &seen, number).await;
             open.fetch_sub(1, Ordering::Relaxed);
         });
     }
@@ -274,8 +283,10 @@ async fn answer(
     mut respond: h2::server::SendResponse<Bytes>,
     manner: Manner,
     seen: &Seen,
+    number: u64,
 ) -> Result<(), h2::Error> {
     let (head, mut body) = request.into_parts();
+    let (method, path) = (head.method.clone(), head.uri.path().to_owned());
     seen.heads.lock().expect("no thread panics with it").push(head);
     let ok = |length: usize| Response::builder().header("content-length", length).body(()).expect("good");
     match manner {
@@ -305,6 +316,30 @@ async fn answer(
             let mut trailers = HeaderMap::new();
             trailers.insert("grpc-status", http::HeaderValue::from_static("0"));
             stream.send_trailers(trailers)?;
+        }
+        Manner::Jobs => {
+            let text = if method == http::Method::POST {
+                format!("{{\"id\": \"job-{number}\"}}")
+            } else {
+                let mut polls = seen.polls.lock().expect("no thread panics with it");
+                let polls = polls.entry(path).or_default();
+                *polls += 1;
+                format!("{{\"state\": \"{}\"}}", if *polls == 3 { "done" } else { "running" })
+            };
+            respond.send_response(ok(text.len()), false)?.send_data(Bytes::from(text), true)?;
+        }
+        Manner::By(answer) => {
+            let (status, location, text) = answer(&path, number);
+            let mut response = Response::builder().status(status);
+            if let Some(location) = location {
+                response = response.header("location", location);
+            }
+            let mut stream = respond.send_response(response.body(()).expect("good"), text.is_empty())?;
+            if !text.is_empty() {
+                let (first, rest) = text.split_at(text.len() / 2);
+                stream.send_data(Bytes::from(first.to_owned()), false)?;
+                stream.send_data(Bytes::from(rest.to_owned()), true)?;
+            }
         }
         Manner::Reset(reason) => respond.send_reset(reason),
         Manner::Silent => std::future::pending().await,

@@ -8,5 +8,6 @@ mod h2_server;
 mod hostile;
 mod pacing;
 mod scripts;
+mod scripts_h2;
 mod server;
 mod tls;

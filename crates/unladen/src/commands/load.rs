@@ -182,6 +182,7 @@ fn grpc(request: &Request) -> anyhow::Result<Option<Grpc>> {
         protos: request.protos.clone(),
         includes: Vec::new(),
         descriptors: None,
+        status: None,
     }))
 }
 
