@@ -54,6 +54,22 @@ fn an_effect() {
     check("effect", &findings(&Sketch { budgets, ..ladder() }), &all);
 }
 
+/// From the bare service to the full agent, step by step.
+#[test]
+fn a_ladder() {
+    let step = |name, label, cpu, memory, latency, spans| Arm { name, label, cpu, memory, latency, spans, ..otel() };
+    let sketch = Sketch { more: "ladder: [baseline, attached, unsampled, full]\n", ..ladder() };
+    let sketch = Sketch { arms: Sketch::new("", "").arms, question: "Where does the cost come from?", ..sketch }
+        .with(step("attached", "agent attached", 1.03, 6.0, 1.0, 0.0))
+        .with(step("unsampled", "context", 1.07, 6.5, 1.03, 0.0))
+        .with(step("full", "spans and export", 1.18, 9.0, 1.12, 4.0));
+    let findings = findings(&sketch);
+    let steps: Vec<(&str, &str)> =
+        findings.ladders[0].steps.iter().map(|step| (step.from.as_str(), step.to.as_str())).collect();
+    assert_eq!(steps, [("baseline", "attached"), ("attached", "unsampled"), ("unsampled", "full")]);
+    check("ladder", &findings, &[Format::Text, Format::Markdown, Format::Html]);
+}
+
 #[test]
 fn no_effect() {
     let sketch =

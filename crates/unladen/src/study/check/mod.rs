@@ -7,6 +7,8 @@ mod references;
 mod services;
 mod variants;
 
+use unladen_stats::plan::TwoLooks;
+
 pub(super) use load::url_problem;
 pub(super) use variants::{BASELINE, PLACEBO};
 
@@ -15,7 +17,7 @@ use super::key::KeyPath;
 use super::metrics;
 use super::problem::{Problem, ProblemKind};
 use super::schema;
-use super::spec::Study;
+use super::spec::{OnUndecided, Study};
 use super::units::Time;
 use super::variables::is_name;
 
@@ -25,6 +27,7 @@ pub(super) fn check(study: &Study) -> Vec<Problem> {
     check.whole();
     check.services();
     check.variants();
+    check.ladders();
     check.load();
     check.budgets();
     check.references();
@@ -76,6 +79,11 @@ impl Check<'_> {
             "more than 0 % and less than 100 %",
             study.margin,
         );
+        if study.on_undecided == OnUndecided::Extend
+            && let Err(early) = TwoLooks::new(study.rounds as usize)
+        {
+            self.say(top("rounds"), ProblemKind::TooEarly(early));
+        }
         if study.drain.limit.0 < study.drain.quiet.0 {
             let (limit, quiet) = (study.drain.limit.to_string(), study.drain.quiet.to_string());
             self.say(KeyPath::of(&["drain", "limit"]), ProblemKind::DrainLimitTooShort { limit, quiet });
@@ -96,16 +104,21 @@ impl Check<'_> {
     fn budgets(&mut self) {
         for (name, limit) in &self.study.budgets {
             let path = KeyPath::of(&["budgets", name]);
+            let (name, service) = metrics::of_service(name);
+            if let Some(service) = service.filter(|service| !self.study.services.contains_key(*service)) {
+                let guess = guess(service, self.study.services.keys().map(String::as_str));
+                self.say(path.clone(), ProblemKind::NoSuchService { name: service.to_owned(), guess });
+            }
             let Some(metric) = metrics::find(name) else {
-                let guess = match name.as_str() {
+                let guess = match name {
                     "memory" | "mem" | "ram" => Guess::Near("rss".to_owned()),
                     name => guess(name, metrics::METRICS.iter().map(|metric| metric.name)),
                 };
-                self.say(path, ProblemKind::UnknownMetric { name: name.clone(), guess });
+                self.say(path, ProblemKind::UnknownMetric { name: name.to_owned(), guess });
                 continue;
             };
             if metric.limit(limit).is_none() {
-                let (metric, found, wanted) = (name.clone(), limit.clone(), metric.limit_form());
+                let (metric, found, wanted) = (name.to_owned(), limit.clone(), metric.limit_form());
                 self.say(path, ProblemKind::BadLimit { metric, found, wanted });
             }
         }
