@@ -79,6 +79,12 @@ pub struct Plan {
     /// A unary gRPC call instead of the request that the URL's path, `method` and `body` say. Implies HTTP/2.
     #[serde(default)]
     pub grpc: Option<Grpc>,
+    /// Redirects (301, 302, 303, 307, 308) that are followed at most, one after the other. They are followed on the connection
+    /// that they came on, as requests of their own; one that leads to another server, and one too many, is an error
+    /// (`redirect`). 0: they are answers like others. An answer with the very status that [`Check::status`] wants is not
+    /// followed.
+    #[serde(default)]
+    pub redirects: u32,
 }
 
 /// A unary gRPC call. Where the descriptor comes from: `.proto` files, a descriptor set, or else the server (reflection).
@@ -163,6 +169,7 @@ impl Plan {
             streams: 1,
             tls: Tls::default(),
             grpc: None,
+            redirects: 0,
         }
     }
 }
@@ -287,7 +294,8 @@ pub struct Request {
     /// HTTP method.
     #[serde(default = "Request::get")]
     pub method: String,
-    /// Path and query; `None`: as in the plan's url.
+    /// Path and query; `None`: as in the plan's url. One that begins with a value (`{{location}}`) may be a whole URL: then its
+    /// path and query are sent.
     #[serde(default)]
     pub path: Option<String>,
     /// Headers, besides the plan's.

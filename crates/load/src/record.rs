@@ -36,12 +36,15 @@ pub(crate) enum Failure {
     Check,
     /// What a later step needs is not there.
     Capture,
+    /// A redirect that is not followed: it leads elsewhere, or it is one too many.
+    Redirect,
 }
 
 impl Failure {
     /// All classes with their names, in the order of [`Failure`].
-    pub(crate) const NAMES: [&'static str; 10] =
-        ["connect", "timeout", "reset", "protocol", "status", "length", "grpc", "unsent", "check", "capture"];
+    pub(crate) const NAMES: [&'static str; 11] = [
+        "connect", "timeout", "reset", "protocol", "status", "length", "grpc", "unsent", "check", "capture", "redirect",
+    ];
 }
 
 /// A request on its way.
@@ -142,6 +145,7 @@ pub(crate) struct Recorder {
     pub(crate) bytes_received: u64,
     pub(crate) reconnects: u64,
     pub(crate) resent: u64,
+    pub(crate) redirected: u64,
     pub(crate) unanswered: u64,
     pub(crate) queued: u64,
     /// By request of the script; empty without one.
@@ -182,6 +186,7 @@ impl Recorder {
             bytes_received: 0,
             reconnects: 0,
             resent: 0,
+            redirected: 0,
             unanswered: 0,
             queued: 0,
             named: Vec::new(),
@@ -395,7 +400,7 @@ mod tests {
         recorder.failed(3 * SECOND, Failure::Timeout);
         let bad = Answer { status: 500, failure: Some(Failure::Status), ..good(3 * SECOND + 5) };
         recorder.answered(&request(2, 3 * SECOND), &bad);
-        assert_eq!(recorder.failures, [0, 1, 0, 0, 1, 0, 0, 0, 0, 0]);
+        assert_eq!(recorder.failures, [0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
         assert_eq!((recorder.requests, recorder.histograms.latency.len(), recorder.statuses[500]), (0, 0, 1));
         assert_eq!((recorder.answered_in_window, recorder.completed_in_window), (1, 0));
     }

@@ -304,6 +304,9 @@ fn check(plan: &Plan) -> Result<(), LoadError> {
     let refuse = |field, value: String, remedy| Err(LoadError::Plan { field, value, remedy });
     check_pacing(plan)?;
     let several = !plan.requests.is_empty() || !plan.values.is_empty();
+    if plan.grpc.is_some() && plan.redirects > 0 {
+        return refuse("redirects", plan.redirects.to_string(), "a gRPC call has none; leave it out");
+    }
     if plan.grpc.is_some() && several {
         return refuse("requests", plan.requests.len().to_string(), "a gRPC call is the only request; leave them out");
     }

@@ -178,6 +178,13 @@ pub(super) fn look(
     };
     let verdict = script.look(progress, &whole, &mut recorder.tests);
     let failure = match verdict {
+        Verdict::Redirected => {
+            // Whatever status is wanted in the end, this one is not the end.
+            answer.failure = None;
+            recorder.redirected += 1;
+            None
+        }
+        Verdict::CannotFollow => Some(Failure::Redirect),
         Verdict::Good | Verdict::NotYet => None,
         Verdict::TestFailed => Some(Failure::Check),
         Verdict::NothingToCapture => Some(Failure::Capture),

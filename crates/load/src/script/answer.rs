@@ -54,6 +54,11 @@ impl<'a> Whole<'a> {
         Self { status, head, body, json: std::cell::OnceCell::new() }
     }
 
+    /// The value of a header.
+    pub(super) fn header(&self, name: &str) -> Option<&[u8]> {
+        header(self.head, name)
+    }
+
     /// The value at a pointer of a JSON body.
     fn at(&self, pointer: &str) -> Option<&serde_json::Value> {
         self.json.get_or_init(|| serde_json::from_slice(&self.body).ok()).as_ref()?.pointer(pointer)

@@ -7,6 +7,7 @@ mod h2;
 mod h2_server;
 mod hostile;
 mod pacing;
+mod redirects;
 mod scripts;
 mod scripts_h2;
 mod server;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::engine::{at_once, run};
 use crate::h2_server::{CorrectServer, Manner, Setup, Way};
 use crate::scripts::job_plan;
-use unladen_load::plan::{Capture, NamedTest, Order, Pacing, Plan, Protocol, Request, Source, Test, Tls};
+use unladen_load::plan::{NamedTest, Pacing, Plan, Protocol, Request, Test, Tls};
 
 /// A plan over HTTP/2 for this server.
 fn plan(server: &CorrectServer, connections: u32, streams: u32) -> Plan {
@@ -115,26 +115,4 @@ fn bodies_in_pieces_fields_and_trailers_are_looked_at() {
         assert_eq!((outcome.requests, outcome.errors), (100, 0), "{manner:?}: {:?}", outcome.tests);
         assert!(outcome.tests.iter().all(|test| (test.passed, test.failed) == (100, 0)), "{manner:?}");
     }
-}
-
-#[test]
-fn fields_are_captured_and_threads_and_shards_share_sequences() {
-    let answer: fn(&str, u64) -> (u16, Option<String>, String) = |path, number| match path {
-        "/start" => (200, Some(format!("/next/{number}")), String::new()),
-        path if path.starts_with("/next/") => (200, None, String::new()),
-        _ => (404, None, String::new()),
-    };
-    let server = CorrectServer::start(Setup::new(Manner::By(answer)));
-    let location = Capture { name: "next".to_owned(), from: Source::Header("location".to_owned()) };
-    let start = Request { path: Some("/start".to_owned()), captures: vec![location], ..Request::new("start") };
-    let next = Request { path: Some("/{{next}}".to_owned()), ..Request::new("next") };
-    let mut plan = plan(&server, 3, 5);
-    plan.requests = vec![start, Request { path: Some("{{next}}".to_owned()), ..next }];
-    (plan.order, plan.pacing, plan.limit, plan.cores) = (Order::Sequence, Pacing::Closed, Some(300), vec![0, 0]);
-    // A path begins with a slash, so what is captured follows one.
-    plan.requests[1].path = Some("/{{next}}".to_owned());
-    let outcome = run(&plan);
-    let doubled = server.heads().iter().filter(|head| head.uri.path().starts_with("//next/")).count();
-    assert_eq!((doubled, outcome.requests, outcome.errors), (300, 300, 300), "captures arrive as they are");
-    assert_eq!(outcome.named[0].requests, 300);
 }
