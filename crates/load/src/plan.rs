@@ -110,7 +110,7 @@ pub struct Grpc {
     pub status: Option<String>,
 }
 
-/// Whom to trust, for `https`.
+/// Whom to trust and who to be, for `https`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tls {
@@ -120,6 +120,10 @@ pub struct Tls {
     pub insecure: bool,
     /// Name to ask for (SNI) and to find in the certificate; `None`: the URL's host.
     pub server_name: Option<String>,
+    /// File with the certificate to show to a server that asks for one, PEM, with those that lead to its authority.
+    pub client_certificate: Option<PathBuf>,
+    /// File with its key, PEM; `None`: it is in the file of the certificate.
+    pub client_key: Option<PathBuf>,
 }
 
 /// For serde.

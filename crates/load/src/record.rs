@@ -154,7 +154,7 @@ pub(crate) struct Recorder {
     pub(crate) tests: Vec<(u64, u64)>,
     /// Sum and number of samples of the requests in flight in the window.
     pub(crate) in_flight: (u64, u64),
-    /// When the last answer came.
+    /// When the last answer came, or the last request failed.
     pub(crate) last_arrival: u64,
     /// Whether the load ended because there was nothing left to send.
     pub(crate) used_up: bool,
@@ -324,6 +324,12 @@ impl Recorder {
         if self.span.in_window(due) {
             self.failures[failure as usize] += 1;
         }
+    }
+
+    /// A request has ended without an answer at this instant.
+    #[cold]
+    pub(crate) fn ended(&mut self, at: u64) {
+        self.last_arrival = self.last_arrival.max(at);
     }
 
     /// A request was given up on at the end of the load.

@@ -7,6 +7,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::Engine;
 use crate::pace::{Cursor, Profile, SECOND};
 use crate::record::{Answer, Failure, Request};
+use crate::sys;
 
 /// An entry: sorted by the instant at which it is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -215,6 +216,7 @@ impl Engine<'_> {
     #[cold]
     pub(super) fn abandon(&mut self, at: usize, due: u64, failure: Failure) {
         self.recorder.failed(due, failure);
+        self.recorder.ended(sys::monotonic_ns());
         if let Some(progress) = self.progress.get(at) {
             self.recorder.named_failed(progress.step, due);
         }

@@ -256,6 +256,10 @@ impl Engine<'_> {
                     self.recorder.bytes_received += taken as u64;
                 }
                 match taken {
+                    // Anybody can end a TCP connection: with TLS what has come is then no whole answer.
+                    0 if secure && connection.state == State::Open && connection.in_flight() > 0 => {
+                        self.fail(at, Failure::Reset);
+                    }
                     0 => self.ended(at, now),
                     _ if secure => self.open_tls(at, taken, stamp, now),
                     _ => self.take_in(at, carried, taken, stamp, now),

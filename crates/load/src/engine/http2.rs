@@ -283,11 +283,13 @@ impl Engine<'_> {
     /// A request has failed without an answer: counts it, under its name too, and ends its iteration.
     #[cold]
     pub(super) fn abandon_http2(&mut self, request: &Request, failure: Failure) {
+        let now = sys::monotonic_ns();
         self.recorder.failed(request.due, failure);
+        self.recorder.ended(now);
         if let Some(progress) = self.progress.get(request.lane as usize) {
             self.recorder.named_failed(progress.step, request.due);
         }
-        self.go_on_lane(request.lane, None, false, sys::monotonic_ns());
+        self.go_on_lane(request.lane, None, false, now);
     }
 
     /// The server has ended the connection.
