@@ -104,6 +104,39 @@ pub struct VariantFindings {
     pub metrics: Vec<Finding>,
     /// The account of the spans, summed over the valid runs; `null` without spans.
     pub ledger: Option<LedgerFindings>,
+    /// What the cost means in production; `null` unless the study has `prices`.
+    #[serde(default)]
+    pub money: Option<MoneyFindings>,
+}
+
+/// A number with the ends of its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Range {
+    /// Estimate.
+    pub value: f64,
+    /// Low end.
+    pub low: f64,
+    /// High end.
+    pub high: f64,
+}
+
+/// The cost at the user's traffic and prices.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MoneyFindings {
+    /// Traffic, requests per second.
+    pub requests_per_second: f64,
+    /// Instances that pay for the memory.
+    pub instances: u32,
+    /// Cores more, all instances together.
+    pub cores: Option<Range>,
+    /// Bytes of memory more, all instances together.
+    pub memory_bytes: Option<Range>,
+    /// Machines more; not rounded up.
+    pub machines: Option<Range>,
+    /// Money a year.
+    pub per_year: Option<Range>,
+    /// Its currency.
+    pub currency: String,
 }
 
 /// One metric of one variant against the baseline.

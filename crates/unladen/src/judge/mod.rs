@@ -19,6 +19,7 @@ mod compare;
 mod evidence;
 mod ladder;
 mod ledger;
+mod money;
 mod notices;
 mod placebo;
 mod steady;

@@ -14,10 +14,11 @@ use super::findings::{
     VariantFindings,
 };
 use super::metrics::{Metric, Of, delivered};
-use super::{checks, ladder, ledger, notices, placebo, steady, units, words, work};
+use super::{checks, ladder, ledger, money, notices, placebo, steady, units, words, work};
 use crate::journal::read::RunFolder;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
+use crate::study::prices::Prices;
 
 /// A variant on its way into the findings.
 struct Draft<'e, 'a> {
@@ -67,7 +68,7 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
     for (kind, draft) in
         against_itself.map(|draft| ("placebo", draft)).into_iter().chain(drafts.into_iter().map(|it| ("variant", it)))
     {
-        let variant = finish(kind, draft, &mut told);
+        let variant = finish(kind, draft, folder.study.prices.as_ref(), &mut told);
         let words = if kind == "placebo" { words::noise_floor(&variant) } else { words::sentence(&variant) };
         conclusions.push(Conclusion { variant: variant.name.clone(), words });
         variants.push(variant);
@@ -168,7 +169,7 @@ fn reason_alone(notice: &Notice) -> String {
     }
 }
 
-fn finish(kind: &str, draft: Draft<'_, '_>, told: &mut Vec<Notice>) -> VariantFindings {
+fn finish(kind: &str, draft: Draft<'_, '_>, prices: Option<&Prices>, told: &mut Vec<Notice>) -> VariantFindings {
     let Draft { arm, comparisons, refused } = draft;
     let mut metrics: Vec<_> = comparisons.into_iter().map(|comparison| comparison.finding).collect();
     if let Some(reason) = &refused {
@@ -184,9 +185,10 @@ fn finish(kind: &str, draft: Draft<'_, '_>, told: &mut Vec<Notice>) -> VariantFi
         name: arm.name.clone(),
         label: arm.label.clone(),
         kind: kind.to_owned(),
-        refused,
         valid_runs: arm.valid_runs(),
         runs: number(arm.all.len()),
+        money: prices.filter(|_| kind == "variant" && refused.is_none()).and_then(|it| money::of(it, &metrics)),
+        refused,
         metrics,
         ledger,
     }

@@ -39,6 +39,7 @@ struct Variant<'a> {
     rows: Vec<Row<'a>>,
     more: Vec<Row<'a>>,
     ledger: Option<String>,
+    money: Option<String>,
     valid_runs: u32,
     runs: u32,
 }
@@ -97,6 +98,7 @@ fn variant(variant: &VariantFindings) -> Variant<'_> {
         rows: prominent.iter().map(|it| row(variant, it)).collect(),
         more: detail.map(|it| row(variant, it)).collect(),
         ledger: variant.ledger.as_ref().map(|ledger| view::ledger(ledger).join(", ")),
+        money: variant.money.as_ref().map(view::money),
         valid_runs: variant.valid_runs,
         runs: variant.runs,
     }

@@ -64,6 +64,9 @@ fn under(out: &mut String, variant: &VariantFindings) {
     if let Some(ledger) = &variant.ledger {
         push(out, format_args!("\nSpans: {}.\n", text(&view::ledger(ledger).join(", "))));
     }
+    if let Some(money) = &variant.money {
+        push(out, format_args!("\n{}\n", text(&view::money(money))));
+    }
     if variant.valid_runs < variant.runs {
         push(out, format_args!("\n{} of {} runs count.\n", variant.valid_runs, variant.runs));
     }

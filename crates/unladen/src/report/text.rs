@@ -111,6 +111,9 @@ fn runs(out: &mut Page, variant: &VariantFindings) {
     if let Some(ledger) = &variant.ledger {
         out.wrapped("  spans: ", "         ", &format!("{}.", view::ledger(ledger).join(", ")), Style::new());
     }
+    if let Some(money) = &variant.money {
+        out.wrapped("  ", "  ", &view::money(money), Style::new());
+    }
     if variant.valid_runs < variant.runs {
         let line = format!("{} of {} runs count.", variant.valid_runs, variant.runs);
         out.wrapped("  ", "  ", &line, AnsiColor::Yellow.on_default());

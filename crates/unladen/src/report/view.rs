@@ -1,7 +1,7 @@
 //! Findings as cells and lines of text, shared by the reports for people.
 
 use crate::judge::findings::{
-    Conclusion, Finding, Findings, LadderFindings, LedgerFindings, StepFindings, VariantFindings,
+    Conclusion, Finding, Findings, LadderFindings, LedgerFindings, MoneyFindings, Range, StepFindings, VariantFindings,
 };
 use crate::judge::units::{self, Scale};
 
@@ -243,6 +243,29 @@ pub(super) fn delivered(ledger: &LedgerFindings) -> Option<String> {
     let scale = Scale::of("us", high, Some((high - low) / 2.0));
     let range = format!("[{}, {}]", scale.number(low), scale.number(high));
     Some(format!("{} {range} of CPU per span that arrived", scale.with_unit(value)))
+}
+
+/// At the user's traffic and prices, in one line: `+0.4 cores [0.3, 0.5], +1,000 MiB [990, 1,010], …`.
+pub(super) fn money(money: &MoneyFindings) -> String {
+    let told = |range: Range, scale: Scale| {
+        let ends = format!("[{}, {}]", scale.number(range.low), scale.number(range.high));
+        match scale.unit() {
+            "" => format!("{} {ends}", scale.signed(range.value)),
+            unit => format!("{} {unit} {ends}", scale.signed(range.value)),
+        }
+    };
+    let scale = |unit: &str, range: Range| {
+        let magnitude = range.low.abs().max(range.high.abs());
+        Scale::of(unit, magnitude, Some((range.high - range.low) / 2.0).filter(|width| *width > 0.0))
+    };
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(money.cores.map(|it| format!("{} cores", told(it, scale("", it)))));
+    parts.extend(money.memory_bytes.map(|it| format!("{} of memory", told(it, scale("B", it)))));
+    parts.extend(money.machines.map(|it| format!("{} machines", told(it, scale("", it)))));
+    parts.extend(money.per_year.map(|it| format!("{} {} a year", told(it, scale("", it)), clean(&money.currency))));
+    let instances =
+        if money.instances == 1 { "1 instance".to_owned() } else { format!("{} instances", money.instances) };
+    format!("At {} requests/s on {instances}: {}.", plain(money.requests_per_second), parts.join(", "))
 }
 
 /// What the instrument took, in one line.

@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use super::prices::Prices;
 use super::units::{Bytes, Ratio, Time};
 
 /// One question, asked of one service: its variants, the load, the rounds and the budgets.
@@ -66,6 +67,9 @@ pub struct Study {
     /// than one.
     #[serde(default)]
     pub on_undecided: OnUndecided,
+    /// Traffic and prices in production, so that the cost is told in cores, GiB, machines and money a year.
+    #[serde(default)]
+    pub prices: Option<Prices>,
     /// Named sets of changes to this study, each from a dotted key to its value: `published: {window: 20m, load.rate: 500}`.
     /// `--set profile=published` applies one.
     #[serde(default)]
@@ -94,6 +98,7 @@ impl Study {
             sink: Sink::default(),
             budgets: IndexMap::new(),
             on_undecided: OnUndecided::default(),
+            prices: None,
             profiles: IndexMap::new(),
         }
     }

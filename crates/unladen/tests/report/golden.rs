@@ -70,6 +70,30 @@ fn a_ladder() {
     check("ladder", &findings, &[Format::Text, Format::Markdown, Format::Html]);
 }
 
+/// The same cost at the user's traffic and prices, and a variant whose memory grows.
+#[test]
+fn money_and_a_leak() {
+    let more = "prices: {requests_per_second: 5000, instances: 20, core_hour: 0.04, gib_hour: 0.005, \
+                instance: {cores: 4, memory: 16GiB, utilisation: 60%}}\n";
+    let leaking = Arm { name: "leaking", label: "OpenTelemetry, leaking", ..costly() };
+    let mishap = |run: &mut unladen::journal::record::RunRecord| {
+        // 1 MiB a minute, under the teeth of a collector; everybody else stays level.
+        let per_minute = if run.variant == "leaking" { 1_048_576 } else { 0 };
+        let sample = |second: u32| {
+            let bytes =
+                40_000_000 + u64::from(second) * per_minute / 60 + u64::from((second * 7 + run.run) % 5) * 9_000;
+            (f64::from(second), bytes)
+        };
+        run.processes[0].rss_floor = (0..=60).map(sample).collect();
+    };
+    let sketch = Sketch { more, mishap, question: "What does it cost a year?", ..Sketch::new("shop", "") };
+    let findings = findings(&sketch.with(costly()).with(leaking));
+    let told = |variant: &str| &findings.conclusions.iter().find(|it| it.variant == variant).expect("told").words;
+    assert!(told("leaking").contains("may leak: its memory grows 1."), "{}", told("leaking"));
+    assert!(!told("otel").contains("leak"), "{}", told("otel"));
+    check("money", &findings, &[Format::Text, Format::Markdown]);
+}
+
 #[test]
 fn no_effect() {
     let sketch =

@@ -30,6 +30,7 @@ pub(super) fn check(study: &Study) -> Vec<Problem> {
     check.ladders();
     check.load();
     check.budgets();
+    check.prices();
     check.references();
     check.problems
 }
@@ -98,6 +99,32 @@ impl Check<'_> {
         }
         for name in study.profiles.keys() {
             self.name(KeyPath::of(&["profiles", name]), "a profile", name);
+        }
+    }
+
+    fn prices(&mut self) {
+        let Some(prices) = &self.study.prices else { return };
+        let root = KeyPath::of(&["prices"]);
+        let positive = |value: f64| value > 0.0 && value.is_finite();
+        let rate = prices.requests_per_second;
+        self.range(root.key("requests_per_second"), positive(rate), "more than 0", rate);
+        self.range(root.key("instances"), prices.instances > 0, "at least 1", prices.instances);
+        let hours = [("core_hour", prices.core_hour), ("gib_hour", prices.gib_hour)];
+        for (key, price) in hours.into_iter().filter_map(|(key, price)| Some((key, price?))) {
+            self.range(root.key(key), price >= 0.0 && price.is_finite(), "at least 0", price);
+        }
+        if let Some(instance) = &prices.instance {
+            let path = root.key("instance");
+            self.range(path.key("cores"), positive(instance.cores), "more than 0", instance.cores);
+            let share = instance.utilisation;
+            let fits = share.0 > 0.0 && share.0 <= 1.0;
+            self.range(path.key("utilisation"), fits, "more than 0 % and at most 100 %", share);
+            if let Some(memory) = instance.memory {
+                self.range(path.key("memory"), memory.0 > 0, "more than 0", memory);
+            }
+            if let Some(hour) = instance.hour {
+                self.range(path.key("hour"), hour >= 0.0 && hour.is_finite(), "at least 0", hour);
+            }
         }
     }
 
