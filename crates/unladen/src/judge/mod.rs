@@ -19,6 +19,7 @@ mod compare;
 mod evidence;
 mod ledger;
 mod notices;
+mod pacing;
 mod placebo;
 mod steady;
 mod study;
