@@ -89,7 +89,8 @@ fn queued(outcome: &Outcome, study: &Load) -> f64 {
 #[must_use]
 pub fn remarks(outcome: &Outcome, study: &Load) -> Option<Notice> {
     let queued = queued(outcome, study);
-    (queued >= LATE_SHARE).then(|| Notice::ConnectionsShort { percent: queued * 100.0, connections: study.connections })
+    (queued >= LATE_SHARE)
+        .then_some(Notice::ConnectionsShort { percent: queued * 100.0, connections: study.connections })
 }
 
 /// What the phases after the window have to be read with.
