@@ -132,6 +132,11 @@ impl Hub {
         self.accounts.borrow_mut().undecodable();
     }
 
+    /// Books a request that is refused, reset or never answered on purpose.
+    pub(crate) fn struck(&self) {
+        self.accounts.borrow_mut().struck();
+    }
+
     /// Decodes a message, books its spans and hands them to the store: all of it or, if it is broken, nothing. Waits while
     /// the store is behind, and until the spans are durable if the configuration wants that; the message is gone by then.
     pub(crate) async fn take<M: AsRef<[u8]>>(

@@ -84,7 +84,8 @@ pub struct Ledger {
     pub saved: u64,
     /// Spans that were due and never arrived.
     pub lost: u64,
-    /// Lost spans by stage, as far as anybody says: `rejected` by the sink, `queue` and `export` by the agents themselves.
+    /// Lost spans by stage, as far as anybody says: `rejected` by the sink, `export` by its faults, and whatever agents say
+    /// of themselves (`queue`, `export`, …).
     /// Never more than are lost.
     pub by_stage: BTreeMap<String, u64>,
     /// What the books do not explain: more spans than expected (negative) or fewer.
@@ -193,7 +194,9 @@ fn by_stage(summary: &Summary, lost: u64) -> BTreeMap<String, u64> {
     let told = summary.told.iter().map(|told| (told.stage.as_str(), told.spans));
     let mut stages: BTreeMap<String, u64> = BTreeMap::new();
     let mut left = lost;
-    for (stage, spans) in std::iter::once(("rejected", summary.rejected)).chain(told) {
+    // What the sink threw away on purpose left the agent and never arrived: that is lost in the export.
+    let known = [("rejected", summary.rejected), ("export", summary.dropped)];
+    for (stage, spans) in known.into_iter().chain(told) {
         let believed = spans.min(left);
         if believed > 0 {
             left -= believed;

@@ -41,6 +41,9 @@ pub struct Summary {
     /// Spans thrown away on purpose, though their sender was told that they were taken: see [`crate::faults`].
     #[serde(default)]
     pub dropped: u64,
+    /// Requests refused, reset or never answered on purpose.
+    #[serde(default)]
+    pub struck: u64,
     /// Requests that could not be decoded.
     pub undecodable: u64,
     /// Distinct spans whose trace id is not of this load (the service's own start-up, health checks, other traffic); 0 if

@@ -52,28 +52,13 @@ pub fn sink(options: &Sink) -> anyhow::Result<ExitCode> {
             }
             SinkEvent::Tick { .. } | SinkEvent::Done(_) => {}
         },
-        interrupted(),
+        unladen_sink::child::told_to_stop(),
     )?;
     if live {
         eprintln!();
     }
     print!("{}", summary_text(&summary));
     Ok(ExitCode::SUCCESS)
-}
-
-/// Ends with Ctrl-C or SIGTERM.
-async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
-        (Ok(mut interrupt), Ok(mut terminate)) => {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-        }
-        // Without handlers the signals end unladen the plain way.
-        _ => std::future::pending().await,
-    }
 }
 
 fn summary_text(summary: &Summary) -> String {

@@ -10,9 +10,9 @@ use super::record::{RunRecord, SCHEMA};
 use crate::notices::Notice;
 use crate::study::spec::Study;
 
-/// Everything that the judge needs to know of a study.
+/// What a run folder holds: everything that the judge needs to know of a study.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RunFolder {
+pub struct Measured {
     /// Where it is.
     pub dir: PathBuf,
     /// The study as resolved.
@@ -60,7 +60,7 @@ pub enum ReadError {
 ///
 /// # Errors
 /// When `study.yaml` or `journal.jsonl` cannot be read, or the journal's format is newer than this program.
-pub fn read(dir: &Path) -> Result<RunFolder, ReadError> {
+pub fn read(dir: &Path) -> Result<Measured, ReadError> {
     let study_path = dir.join("study.yaml");
     let study = serde_saphyr::from_str(&text_of(&study_path)?)
         .map_err(|error| ReadError::Study { path: study_path, message: error.to_string() })?;
@@ -72,7 +72,7 @@ pub fn read(dir: &Path) -> Result<RunFolder, ReadError> {
             serde_json::Value::Null
         }
     };
-    Ok(RunFolder { dir: dir.to_owned(), study, host, runs, notices })
+    Ok(Measured { dir: dir.to_owned(), study, host, runs, notices })
 }
 
 /// Reads the lines of a journal.

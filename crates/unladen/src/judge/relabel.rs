@@ -15,7 +15,7 @@ use super::JudgeError;
 use super::compare::Comparison;
 use super::evidence::Evidence;
 use super::study;
-use crate::journal::read::RunFolder;
+use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::study::plan::ArmKind;
 
@@ -54,7 +54,7 @@ impl Alarms {
 ///
 /// # Errors
 /// When no round has a valid run of at least two of the arms.
-pub fn false_alarms(folder: &RunFolder, arms: &[&str], draw: Draw) -> Result<BTreeMap<String, Alarms>, JudgeError> {
+pub fn false_alarms(folder: &Measured, arms: &[&str], draw: Draw) -> Result<BTreeMap<String, Alarms>, JudgeError> {
     let mut rounds: BTreeMap<u32, Vec<&RunRecord>> = BTreeMap::new();
     for run in folder.runs.iter().filter(|run| run.void.is_none() && arms.contains(&run.variant.as_str())) {
         rounds.entry(run.round).or_default().push(run);
@@ -69,7 +69,7 @@ pub fn false_alarms(folder: &RunFolder, arms: &[&str], draw: Draw) -> Result<BTr
         let mut stored: Vec<&Vec<&RunRecord>> = rounds.values().collect();
         let (drawn, _) = stored.partial_shuffle(&mut random, draw.rounds);
         let runs = drawn.iter().zip(1..).flat_map(|(runs, round)| relabel(runs, round, &mut random)).collect();
-        let study = RunFolder { runs, notices: Vec::new(), ..folder.clone() };
+        let study = Measured { runs, notices: Vec::new(), ..folder.clone() };
         let evidence = Evidence::of(&study);
         let metrics = study::metrics(&evidence, &mut Vec::new());
         for arm in &evidence.variants {

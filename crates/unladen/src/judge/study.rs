@@ -14,7 +14,7 @@ use super::findings::{
 };
 use super::metrics::{Metric, Of, delivered};
 use super::{checks, ledger, notices, placebo, steady, units, words, work};
-use crate::journal::read::RunFolder;
+use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
 
@@ -25,7 +25,7 @@ struct Draft<'e, 'a> {
     refused: Option<String>,
 }
 
-pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, BudgetError> {
+pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, BudgetError> {
     let evidence = Evidence::of(folder);
     let mut told = evidence.notices();
     let metrics = metrics(&evidence, &mut told);
