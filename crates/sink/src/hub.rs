@@ -294,6 +294,16 @@ impl Hub {
         (accounts.received(), saved, quiet)
     }
 
+    /// Everything counted so far.
+    pub(crate) fn summary(&self) -> Summary {
+        self.accounts.borrow().summary()
+    }
+
+    /// Whether spans can be stored for the moment.
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.store.borrow().as_ref().is_none_or(|store| !store.is_failing() && !store.has_failed())
+    }
+
     /// Takes no more spans; the final accounts, and the store to be finished if there is one.
     pub(crate) fn close(&self) -> (Summary, Option<Store>) {
         self.is_closed.set(true);

@@ -23,6 +23,8 @@ pub enum Event {
         /// Milliseconds since the last span arrived (since start, if none has).
         quiet_ms: u64,
     },
+    /// Every second, if the configuration wants it: everything counted so far.
+    Live(Box<Summary>),
     /// The sink has written everything and stops.
     Done(Box<Summary>),
 }

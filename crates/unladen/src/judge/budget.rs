@@ -5,8 +5,11 @@ use unladen_stats::verdict::{Budgeted, Outcome, budgets};
 
 use super::compare::{Comparison, LEVEL};
 use super::findings::{BudgetFinding, BudgetLine};
-use super::words;
+use super::{units, words};
 use crate::study::metrics::{self, Compared, Limit, Metric, Unit, Worse};
+
+/// A budget on the ledger, not on a comparison.
+const SPAN_LOSS: &str = "span_loss";
 
 /// Limits by metric, as the user wrote them.
 pub type Budgets = IndexMap<String, String>;
@@ -38,6 +41,8 @@ pub(super) struct Judged<'a> {
     pub(super) variant: &'a str,
     pub(super) comparisons: &'a mut [Comparison],
     pub(super) refused: Option<String>,
+    /// Lost spans, and spans wanted; `None` without spans.
+    pub(super) spans: Option<(u64, u64)>,
 }
 
 /// A budget that can be decided: its line, variant and comparison by position, and its limit.
@@ -54,6 +59,10 @@ pub(super) fn hold(limits: &Budgets, variants: &mut [Judged<'_>]) -> Result<Vec<
     let mut decidable = Vec::new();
     for (metric, text) in limits {
         let limit = read(metric, text)?;
+        if metric == SPAN_LOSS {
+            lines.extend(variants.iter().map(|judged| span_loss(judged, limit, text)));
+            continue;
+        }
         for (variant, judged) in variants.iter().enumerate() {
             let whole = |it: &Comparison| it.finding.metric == *metric && it.finding.service.is_none();
             let words = match (&judged.refused, judged.comparisons.iter().position(whole)) {
@@ -93,6 +102,28 @@ pub(super) fn hold(limits: &Budgets, variants: &mut [Judged<'_>]) -> Result<Vec<
         });
     }
     Ok(lines)
+}
+
+/// The share of lost spans: every one is counted, so there is no chance in it and the limit holds or does not.
+fn span_loss(judged: &Judged<'_>, limit: Limit, text: &str) -> BudgetLine {
+    let (outcome, words) = match (&judged.refused, judged.spans) {
+        (Some(reason), _) => (Outcome::Undecided, format!("no verdict on {SPAN_LOSS}: {reason}")),
+        (None, None) => (Outcome::Undecided, "no account of spans: none arrived, and none are declared".to_owned()),
+        (None, Some((lost, wanted))) => {
+            // More may be lost than 0 % of nothing.
+            let share = if wanted == 0 { 0.0 } else { lost as f64 / wanted as f64 };
+            let outcome = if share <= limit.value { Outcome::Pass } else { Outcome::Fail };
+            let (lost, wanted) = (units::count(lost), units::count(wanted));
+            (outcome, format!("{lost} of {wanted} spans were lost ({}), the limit is {text}", units::share(share)))
+        }
+    };
+    BudgetLine {
+        variant: judged.variant.to_owned(),
+        metric: SPAN_LOSS.to_owned(),
+        limit: text.to_owned(),
+        outcome: name(outcome).to_owned(),
+        words,
+    }
 }
 
 /// The paired values of a budget with its limit on their scale. No values: they have no ratio.

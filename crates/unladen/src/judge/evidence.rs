@@ -115,6 +115,7 @@ impl<'a> Evidence<'a> {
     /// What a reader has to know about the runs as such.
     pub(super) fn notices(&self) -> Vec<Notice> {
         let mut notices = self.folder.notices.clone();
+        notices.extend(self.folder.calibrations.iter().filter_map(|calibration| calibration.notice.clone()));
         let mut numbers = BTreeSet::new();
         let twice = self.folder.runs.iter().filter(|run| !numbers.insert(run.run));
         notices.extend(twice.map(|run| Notice::RunNumberTwice { run: run.run }));

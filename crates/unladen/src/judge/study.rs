@@ -50,6 +50,7 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
             variant: &draft.arm.name,
             comparisons: &mut draft.comparisons,
             refused: draft.refused.clone(),
+            spans: ledger::sum_up(draft.arm, None).map(|ledger| (ledger.lost, ledger.wanted)),
         })
         .collect();
     let budgets = budget::hold(limits, &mut judged)?;
@@ -172,7 +173,12 @@ fn finish(kind: &str, draft: Draft<'_, '_>, told: &mut Vec<Notice>) -> VariantFi
     }
     let cpu = metrics.iter().find(|finding| finding.metric == "cpu_per_request" && finding.service.is_none());
     let ledger = ledger::sum_up(arm, cpu);
-    told.extend(ledger.iter().flat_map(|ledger| ledger::notices(&arm.name, ledger)));
+    let of_ledger: Vec<Notice> = ledger.iter().flat_map(|ledger| ledger::notices(&arm.name, ledger)).collect();
+    if let Some(bought) = of_ledger.iter().find(|it| matches!(it, Notice::BoughtWithLoss { .. })) {
+        let gains = metrics.iter_mut().filter(|finding| finding.verdict == "saves");
+        gains.for_each(|finding| finding.notices.push(NoticeLine::from(bought)));
+    }
+    told.extend(of_ledger);
     VariantFindings {
         name: arm.name.clone(),
         label: arm.label.clone(),
@@ -180,6 +186,7 @@ fn finish(kind: &str, draft: Draft<'_, '_>, told: &mut Vec<Notice>) -> VariantFi
         refused,
         valid_runs: arm.valid_runs(),
         runs: number(arm.all.len()),
+        faults: arm.all.iter().find_map(|run| run.faults.as_ref()).map(ToString::to_string),
         metrics,
         ledger,
     }

@@ -5,25 +5,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use unladen_load::outcome::{Event as LoadEvent, Outcome};
+use unladen_sink::ledger::{Learned, Shortfall};
+use unladen_sink::summary::Summary;
 
 use super::RunError;
 use super::books;
 use super::checks;
-use super::instrument::{Part, Silence, SinkPart};
+use super::instrument::{InstrumentError, Part, Silence, SinkPart};
+use super::queries::{self, Asked};
 use super::schedule::Slot;
 use super::setup::Setup;
+use super::told;
 use super::watch::{Phase, Step, Watcher};
-use crate::journal::record::{Phases, ProcessRecord, RunRecord, SCHEMA};
+use crate::journal::record::{Ledger, Phases, ProcessRecord, RunRecord, SCHEMA};
 use crate::linux::monotonic_ns;
 use crate::notices::Notice;
 use crate::probe::{Observation, Sampler, Schedule, Target, timeline};
 use crate::study::plan::{Arm, Process};
+use crate::study::spec::{Drain, Faults};
 use crate::subject::{Ended, Running, SubjectError};
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
 const HEAD_START: Duration = Duration::from_millis(150);
 /// How long the sink may be quiet after the last process has ended before the books are closed.
-const LAST_QUIET: Duration = Duration::from_millis(150);
+pub(super) const LAST_QUIET: Duration = Duration::from_millis(150);
 
 /// A process of the study that is up.
 #[derive(Debug)]
@@ -70,7 +75,11 @@ impl<'a> Run<'a> {
             notices: self.setup.notices(),
             phases: Phases::default(),
             load: None,
+            faults: arm.faults.as_ref().map(Faults::of_sink),
             sink: None,
+            told: Vec::new(),
+            counted: Vec::new(),
+            shortfalls: Vec::new(),
             ledger: None,
             processes: Vec::new(),
             instrument: Vec::new(),
@@ -81,7 +90,7 @@ impl<'a> Run<'a> {
         let ids = self.setup.trace_ids(self.number);
         let mut sink = SinkPart::start(
             &self.setup.launcher,
-            &self.setup.sink_config(&folder, ids),
+            &self.setup.sink_config(arm, &folder, ids),
             &self.setup.partition.instrument,
             &logs,
         )?;
@@ -89,6 +98,7 @@ impl<'a> Run<'a> {
         let mut ups = self.start_services(arm, &folder)?;
         record.phases.start_s = started.elapsed().as_secs_f64();
 
+        let mut asked = Numbers::before(self.setup, arm).inspect_err(|_| drop(stop_all(&mut ups)))?;
         let (outcome, observation) = match self.load(&mut sink, &mut ups, &folder, &logs, ids, watcher, &mut record) {
             Ok(measured) => measured,
             Err(error) => {
@@ -101,19 +111,31 @@ impl<'a> Run<'a> {
         if let Some(outcome) = &outcome {
             watcher.see(Step::Phase(Phase::Drain));
             let draining = Instant::now();
-            self.drain(&mut sink, books::wanted(arm, outcome), &mut record)?;
+            let limit = &self.setup.plan.study.drain;
+            if drain(&mut sink, limit, books::wanted(arm, outcome), self.interrupted)? {
+                record.notices.push(Notice::DrainLimit { limit_s: limit.limit.as_seconds() });
+            }
+            asked.losses.iter_mut().for_each(Asked::again);
             record.phases.drain_s = draining.elapsed().as_secs_f64();
         }
 
         watcher.see(Step::Phase(Phase::Stop));
         let stopping = Instant::now();
-        let ends = stop_all(&mut ups)?;
+        let (ends, counted) = stop_in_two_steps(self.setup, arm, &mut ups, || {
+            let wanted = outcome.as_ref().and_then(|outcome| books::wanted(arm, outcome));
+            let interrupted = || self.interrupted.load(Ordering::Relaxed);
+            let limit = &self.setup.plan.study.drain;
+            queries::settle(&mut asked.backends, limit, wanted, interrupted, &mut record.notices)
+        });
+        let ends = ends?;
+        record.counted = counted;
         while sink.quiet().min(stopping.elapsed()) < LAST_QUIET {
             sink.look(Duration::from_millis(20))?;
         }
         let summary = sink.finish()?;
         record.phases.stop_s = stopping.elapsed().as_secs_f64();
 
+        record.told = told::losses(arm, &ups, &asked.losses, &mut record.notices);
         self.fill(&mut record, outcome, observation, summary, &ups, &ends, &folder);
         Ok(record)
     }
@@ -212,23 +234,14 @@ impl<'a> Run<'a> {
         Ok((outcome, sampler.finish()))
     }
 
-    /// Waits for the spans that are still on their way.
-    fn drain(&self, sink: &mut SinkPart, wanted: Option<u64>, record: &mut RunRecord) -> Result<(), RunError> {
-        let drain = &self.setup.plan.study.drain;
-        let started = Instant::now();
-        loop {
-            sink.look(Duration::from_millis(20))?;
-            let all_there = wanted.is_some_and(|wanted| sink.received() >= wanted);
-            let quiet = sink.quiet().min(started.elapsed()) >= drain.quiet.0;
-            if all_there || quiet || self.interrupted.load(Ordering::Relaxed) {
-                return Ok(());
+    /// Operations that lack spans, by what the calibration says.
+    fn shortfalls(&self, ledger: Option<&Ledger>, summary: &Summary) -> Vec<Shortfall> {
+        let learned = self.setup.calibrations.iter().find(|it| it.variant == self.arm().name);
+        match (ledger, learned) {
+            (Some(ledger), Some(learned)) if ledger.lost > 0 && !ledger.by_count => {
+                Learned { operations: learned.operations.clone(), ..Learned::default() }.shortfalls(ledger, summary)
             }
-            if started.elapsed() >= drain.limit.0 {
-                if sink.quiet() < Duration::from_millis(500) {
-                    record.notices.push(Notice::DrainLimit { limit_s: drain.limit.as_seconds() });
-                }
-                return Ok(());
-            }
+            _ => Vec::new(),
         }
     }
 
@@ -239,7 +252,7 @@ impl<'a> Run<'a> {
         record: &mut RunRecord,
         outcome: Option<Outcome>,
         observation: Option<Observation>,
-        summary: unladen_sink::summary::Summary,
+        summary: Summary,
         ups: &[Up],
         ends: &[(String, u32, Ended)],
         folder: &Path,
@@ -267,13 +280,73 @@ impl<'a> Run<'a> {
         }
         if let Some(outcome) = outcome {
             record.void = record.void.take().or_else(|| checks::load(&outcome));
-            // Without a ledger the report has no account of spans; why is plain from the study (no trace header) or
-            // from the summary (no spans).
-            record.ledger = self.setup.traced().then(|| books::close(self.arm(), &outcome, &summary).ok()).flatten();
+            // Without a ledger the report has no account of spans; why is plain from the study (nothing declared, nothing
+            // calibrated) and from the summary (no spans).
+            let (arm, is_traced) = (self.arm(), self.setup.traced());
+            record.ledger = books::account(arm, is_traced, &outcome, &summary, &record.told, &record.counted);
+            record.shortfalls = self.shortfalls(record.ledger.as_ref(), &summary);
             record.load = Some(outcome);
         }
         record.sink = Some(summary);
     }
+}
+
+/// Numbers that the study asks for.
+#[derive(Debug, Default)]
+struct Numbers {
+    backends: Vec<Asked>,
+    losses: Vec<Asked>,
+}
+
+impl Numbers {
+    fn before(setup: &Setup<'_>, arm: &Arm) -> Result<Self, RunError> {
+        Ok(Self { backends: queries::backends(setup, arm)?, losses: queries::losses(setup, arm)? })
+    }
+}
+
+/// Waits for the spans that are still on their way; whether they still arrived when the time was up.
+pub(super) fn drain(
+    sink: &mut SinkPart,
+    drain: &Drain,
+    wanted: Option<u64>,
+    interrupted: &AtomicBool,
+) -> Result<bool, InstrumentError> {
+    let started = Instant::now();
+    loop {
+        sink.look(Duration::from_millis(20))?;
+        let all_there = wanted.is_some_and(|wanted| sink.received() >= wanted);
+        let quiet = sink.quiet().min(started.elapsed()) >= drain.quiet.0;
+        if all_there || quiet || interrupted.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        if started.elapsed() >= drain.limit.0 {
+            return Ok(sink.quiet() < Duration::from_millis(500));
+        }
+    }
+}
+
+/// Stops the processes, and in between, when those that send have flushed what they held but the backends that the study counts
+/// (and what these need) still run, does `between`. Without such backends `between` comes last.
+pub(super) fn stop_in_two_steps<T>(
+    setup: &Setup<'_>,
+    arm: &Arm,
+    ups: &mut Vec<Up>,
+    between: impl FnOnce() -> T,
+) -> (Result<Vec<(String, u32, Ended)>, SubjectError>, T) {
+    let kept = queries::counted_services(&setup.plan.study, arm);
+    let (mut backends, mut senders): (Vec<Up>, Vec<Up>) =
+        ups.drain(..).partition(|up| kept.contains(&up.process.service));
+    let first = stop_all(&mut senders);
+    let result = between();
+    let second = stop_all(&mut backends);
+    // Those that were started first stand first again.
+    ups.append(&mut backends);
+    ups.append(&mut senders);
+    let ends = first.and_then(|mut ends| {
+        ends.extend(second?);
+        Ok(ends)
+    });
+    (ends, result)
 }
 
 /// Start-up time and end of a process, which the probe does not know.

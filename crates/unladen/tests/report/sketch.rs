@@ -136,6 +136,10 @@ impl Sketch {
             notices: Vec::new(),
             phases: Phases { start_s: 0.12, warmup_s: 2.0, window_s: window, drain_s: 0.5, stop_s: 0.05 },
             load: Some(self.outcome(rate, requests, sent, latency, tail)),
+            faults: None,
+            told: Vec::new(),
+            counted: Vec::new(),
+            shortfalls: Vec::new(),
             sink: Some(Summary { received: saved, saved, stored_bytes: saved * 61, ..Summary::default() }),
             ledger: Some(Ledger {
                 expected,

@@ -5,6 +5,7 @@
 mod load;
 mod references;
 mod services;
+mod spans;
 mod variants;
 
 pub(super) use load::url_problem;
@@ -26,6 +27,7 @@ pub(super) fn check(study: &Study) -> Vec<Problem> {
     check.services();
     check.variants();
     check.load();
+    check.spans();
     check.budgets();
     check.references();
     check.problems
