@@ -177,7 +177,14 @@ pub struct Report {
 pub struct Gate {
     /// Run folder.
     pub dir: PathBuf,
-    /// Limit on the cost besides those of the study, METRIC=LIMIT: cpu_per_request=10%; may be given several times.
+    /// Limit on the cost besides those of the study, METRIC=LIMIT: cpu_per_request=10%, or METRIC@SERVICE=LIMIT; may be
+    /// given several times.
     #[arg(long = "budget", value_name = "METRIC=LIMIT")]
     pub budgets: Vec<String>,
+    /// What to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Also write the budgets as JUnit XML, a test case each, for CI systems that show test results.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
 }

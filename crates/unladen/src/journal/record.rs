@@ -176,6 +176,10 @@ pub struct ProcessRecord {
     pub cpu_system_ns: Option<u64>,
     /// Resident memory, sampled once a second in the window, bytes: the median of the samples.
     pub rss: Option<u64>,
+    /// The least resident memory in successive stretches of the window, as seconds since its start (the middle of the
+    /// stretch) and bytes: one sample each in short windows, at most 240. A leak shows in the floor, not in the teeth of the saw.
+    #[serde(default)]
+    pub rss_floor: Vec<(f64, u64)>,
     /// Largest resident memory since start (`VmHWM`, summed over the processes of the tree), bytes.
     pub rss_peak: Option<u64>,
     /// Proportional set size at the end of the window, bytes.

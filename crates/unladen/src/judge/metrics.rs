@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use super::values::{
-    INSTRUCTIONS, Value, disk_per_span, error_rate, extra, extra_milliseconds, instructions, latency, of_role,
-    per_request, role_cpu, start_up, sum,
+    INSTRUCTIONS, Value, disk_per_span, error_rate, extra, extra_milliseconds, instructions, latency, memory_slope,
+    of_role, per_request, role_cpu, start_up, sum,
 };
 use crate::journal::record::RunRecord;
 use crate::study::metrics::{self, Compared, Worse};
@@ -164,7 +164,9 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
         m("classes", "loaded classes", "in loaded classes", Subject, extra),
         m("threads", "threads", "in threads", Subject, threads).margin(0.5),
         m("gc_time", "GC time in the window", "of garbage collection", Subject, extra_milliseconds),
-        m("memory_slope", "memory growth", "of memory growth", Subject, extra).margin(512.0 * 1024.0),
+        m("memory_slope", "memory growth", "of memory growth", Subject, memory_slope)
+            .margin(512.0 * 1024.0)
+            .place(Table),
         m("latency_p50", "latency p50", "at the median", Load, |_, run, _| latency(run, |it| it.p50))
             .quantile(0.5)
             .place(Table),

@@ -7,16 +7,18 @@ use unladen_stats::estimate::median;
 use unladen_stats::rank;
 
 use super::budget::{self, BudgetError, Budgets, Judged};
-use super::compare::{Comparison, LEVEL, compare};
+use super::compare::{Comparison, compare, level};
 use super::evidence::{Arm, Evidence, number};
 use super::findings::{
-    Comparisons, Conclusion, Findings, InstrumentFindings, LoadFindings, NoticeLine, SCHEMA, VariantFindings,
+    Comparisons, Conclusion, Findings, InstrumentFindings, LadderFindings, LoadFindings, NoticeLine, SCHEMA,
+    VariantFindings,
 };
 use super::metrics::{Metric, Of, delivered};
-use super::{checks, ledger, notices, placebo, steady, units, words, work};
+use super::{checks, ladder, ledger, money, notices, placebo, steady, units, words, work};
 use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
+use crate::study::prices::Prices;
 
 /// A variant on its way into the findings.
 struct Draft<'e, 'a> {
@@ -53,16 +55,21 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
             spans: ledger::sum_up(draft.arm, None).map(|ledger| (ledger.lost, ledger.wanted)),
         })
         .collect();
-    let budgets = budget::hold(limits, &mut judged)?;
+    let budgets = budget::hold(limits, level(&folder.study), &mut judged)?;
     drop(judged);
 
-    let comparisons_made = made(&drafts);
+    let reasons: BTreeMap<String, String> =
+        drafts.iter().filter_map(|draft| Some((draft.arm.name.clone(), draft.refused.clone()?))).collect();
+    let ladders = ladder::ladders(&evidence, &metrics, |name| {
+        void.as_ref().map(|_| "the study is void".to_owned()).or_else(|| reasons.get(name).cloned())
+    });
+    let comparisons_made = made(&drafts, &ladders, &evidence.baseline.name);
     let mut variants = Vec::new();
     let mut conclusions = Vec::new();
     for (kind, draft) in
         against_itself.map(|draft| ("placebo", draft)).into_iter().chain(drafts.into_iter().map(|it| ("variant", it)))
     {
-        let variant = finish(kind, draft, &mut told);
+        let variant = finish(kind, draft, folder.study.prices.as_ref(), &mut told);
         let words = if kind == "placebo" { words::noise_floor(&variant) } else { words::sentence(&variant) };
         conclusions.push(Conclusion { variant: variant.name.clone(), words });
         variants.push(variant);
@@ -80,6 +87,7 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
         void: void.map(|notice| notice.to_string()),
         conclusions,
         variants,
+        ladders,
         budgets,
         notices: notices::lines(&evidence, &told),
         comparisons: comparisons_made,
@@ -162,7 +170,7 @@ fn reason_alone(notice: &Notice) -> String {
     }
 }
 
-fn finish(kind: &str, draft: Draft<'_, '_>, told: &mut Vec<Notice>) -> VariantFindings {
+fn finish(kind: &str, draft: Draft<'_, '_>, prices: Option<&Prices>, told: &mut Vec<Notice>) -> VariantFindings {
     let Draft { arm, comparisons, refused } = draft;
     let mut metrics: Vec<_> = comparisons.into_iter().map(|comparison| comparison.finding).collect();
     if let Some(reason) = &refused {
@@ -183,10 +191,11 @@ fn finish(kind: &str, draft: Draft<'_, '_>, told: &mut Vec<Notice>) -> VariantFi
         name: arm.name.clone(),
         label: arm.label.clone(),
         kind: kind.to_owned(),
-        refused,
         valid_runs: arm.valid_runs(),
         runs: number(arm.all.len()),
         faults: arm.all.iter().find_map(|run| run.faults.as_ref()).map(ToString::to_string),
+        money: prices.filter(|_| kind == "variant" && refused.is_none()).and_then(|it| money::of(it, &metrics)),
+        refused,
         metrics,
         ledger,
     }
@@ -194,7 +203,7 @@ fn finish(kind: &str, draft: Draft<'_, '_>, told: &mut Vec<Notice>) -> VariantFi
 
 /// One notice for all arms that lack the same number of rounds; those without any run have a notice of their own.
 fn too_few_rounds(evidence: &Evidence<'_>) -> Vec<Notice> {
-    let needed = number(rank::fewest(LEVEL));
+    let needed = number(rank::fewest(level(&evidence.folder.study)));
     let mut short: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for arm in evidence.placebo.iter().chain(&evidence.variants).filter(|arm| !arm.valid.is_empty()) {
         let rounds = evidence.paired_rounds(arm);
@@ -211,10 +220,16 @@ fn too_few_rounds(evidence: &Evidence<'_>) -> Vec<Notice> {
 }
 
 /// How many comparisons could have raised a false alarm: those with an interval whose numbers differ at all.
-fn made(drafts: &[Draft<'_, '_>]) -> Comparisons {
-    let all = drafts.iter().filter(|draft| draft.refused.is_none()).flat_map(|draft| &draft.comparisons);
-    let noisy = all.filter(|comparison| comparison.deciding().iter().any(|value| *value != 0.0));
-    let chances: Vec<f64> = noisy.filter_map(|comparison| comparison.finding.level).map(|level| 1.0 - level).collect();
+fn made(drafts: &[Draft<'_, '_>], ladders: &[LadderFindings], baseline: &str) -> Comparisons {
+    let judged = drafts.iter().filter(|draft| draft.refused.is_none());
+    let of_variants = judged.flat_map(|draft| &draft.comparisons).map(|comparison| &comparison.finding);
+    // What is compared with the baseline has been counted among the variants.
+    let steps = ladders
+        .iter()
+        .flat_map(|ladder| ladder.steps.iter().filter(|step| step.refused.is_none() && step.from != baseline));
+    let all = of_variants.chain(steps.flat_map(|step| &step.metrics));
+    let noisy = all.filter(|finding| finding.rounds.iter().any(|round| round.difference != 0.0));
+    let chances: Vec<f64> = noisy.filter_map(|finding| finding.level).map(|level| 1.0 - level).collect();
     Comparisons { made: number(chances.len()), expected_by_chance: chances.iter().sum() }
 }
 

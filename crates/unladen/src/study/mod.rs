@@ -11,6 +11,7 @@ pub mod key;
 pub mod mask;
 pub mod metrics;
 pub mod plan;
+pub mod prices;
 pub mod problem;
 pub mod read;
 pub mod reference;

@@ -32,6 +32,30 @@ impl Check<'_> {
         }
     }
 
+    /// Each step of a ladder is a variant, and adds to another one.
+    pub(super) fn ladders(&mut self) {
+        let study = self.study;
+        for (name, steps) in study.ladder.each() {
+            let mut path = KeyPath::of(&["ladder"]);
+            if !name.is_empty() {
+                path = path.key(name);
+                self.name(path.clone(), "a ladder", name);
+            }
+            if steps.len() < 2 {
+                self.say(path.clone(), ProblemKind::LadderTooShort);
+            }
+            for (index, step) in steps.iter().enumerate() {
+                let path = path.item(index);
+                if !study.variants.contains_key(step) {
+                    let guess = guess(step, study.variants.keys().map(String::as_str));
+                    self.say(path, ProblemKind::NoSuchVariant { name: step.clone(), guess });
+                } else if steps[..index].contains(step) {
+                    self.say(path, ProblemKind::StepTwice { name: step.clone() });
+                }
+            }
+        }
+    }
+
     fn variant(&mut self, path: &KeyPath, name: &str, variant: &Variant) {
         let services = &self.study.services;
         let mut subjects = services.values().filter(|service| service.role == Role::Subject).peekable();
