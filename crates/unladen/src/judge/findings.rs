@@ -349,7 +349,9 @@ pub struct Comparisons {
 pub struct LoadFindings {
     /// Where requests went.
     pub url: String,
-    /// Wanted rate, requests per second; `null`: closed loop.
+    /// How it was paced, in words.
+    pub pacing: String,
+    /// Wanted rate, requests per second; `null`: closed loop, or another way of pacing.
     pub rate: Option<f64>,
     /// Connections.
     pub connections: u32,
@@ -357,8 +359,10 @@ pub struct LoadFindings {
     pub requests: u64,
     /// Requests that failed in them.
     pub errors: u64,
-    /// Length of the window, seconds.
+    /// Length of the window, seconds; of fixed work the median over the valid runs.
     pub window_s: f64,
+    /// Whether the window ended with the work, not at a fixed time.
+    pub fixed_work: bool,
 }
 
 /// What the instrument itself took.

@@ -33,7 +33,8 @@ const UNANIMOUS: f64 = 0.99;
 fn wanted(plan: &Plan) -> impl Iterator<Item = (usize, &Arm)> {
     let makes_spans =
         |arm: &Arm| arm.kind == ArmKind::Variant && arm.sampled.0 > 0.0 && arm.spans_per_request != Some(0.0);
-    let is_on = plan.study.calibration.requests > 0;
+    // A driver is a load of its own, which cannot be slowed down.
+    let is_on = plan.study.calibration.requests > 0 && plan.study.load.driver.is_none();
     plan.arms.iter().enumerate().filter(move |(_, arm)| is_on && makes_spans(arm))
 }
 
@@ -100,7 +101,8 @@ fn one(setup: &Setup<'_>, index: usize, arm: &Arm, interrupted: &AtomicBool) -> 
             window_s: f64::from(calibration.requests) / calibration.rate,
             cores: Vec::new(),
             out: None,
-            ..setup.load_plan(arm, &folder, ids, 0)?
+            limit: None,
+            ..setup.load_plan(arm, &folder, ids)?
         };
         let plan =
             LoadPlan { trace: plan.trace.map(|trace| unladen_load::plan::Trace { sampled: 1.0, ..trace }), ..plan };
