@@ -5,7 +5,7 @@ use unladen_load::outcome::Outcome;
 use unladen_sink::ledger::{self, Ledger, LedgerError, Load, Sampling, SecondOfRequests};
 use unladen_sink::summary::{Summary, Told};
 
-use crate::journal::record::{Counted, RunRecord};
+use crate::journal::record::RunRecord;
 use crate::study::plan::Arm;
 use crate::study::spec::Role;
 
@@ -134,6 +134,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
+    use crate::journal::record::Counted;
     use crate::study::plan::ArmKind;
     use crate::study::units::Ratio;
 
@@ -153,8 +154,7 @@ mod tests {
 
     /// 100 answered requests, so many of them sampled; what else was said and counted.
     fn record(sampled: u64, told: &[Told], counted: &[Counted]) -> RunRecord {
-        let outcome =
-            Outcome { answered_total: 100, sent_total: 100, sampled_total: sampled, ..Outcome::default() };
+        let outcome = Outcome { answered_total: 100, sent_total: 100, sampled_total: sampled, ..Outcome::default() };
         let json = serde_json::json!({
             "schema": 1, "run": 1, "round": 1, "slot": 1, "variant": "otel", "kind": "variant", "dir": "", "started": "",
             "void": null, "notices": [], "load": outcome, "sink": null, "ledger": null, "processes": [], "instrument": [],

@@ -117,7 +117,8 @@ impl<'a> Run<'a> {
             &self.setup.partition.instrument,
             &logs,
         )?;
-        let mut scene = Scene { folder, logs, ids, sink, ups: Vec::new(), record, asked: Numbers::default(), others: 0, watcher };
+        let mut scene =
+            Scene { folder, logs, ids, sink, ups: Vec::new(), record, asked: Numbers::default(), others: 0, watcher };
         let started = Instant::now();
         let seen = self.start_services(arm, &mut scene).and_then(|()| {
             scene.record.phases.start_s = started.elapsed().as_secs_f64();
@@ -135,9 +136,9 @@ impl<'a> Run<'a> {
 
         scene.watcher.see(Step::Phase(Phase::Stop));
         let stopping = Instant::now();
+        let wanted = books::wanted(arm, seen.outcome.as_ref(), scene.others);
         let Scene { ups, asked, record, .. } = &mut scene;
         let (ends, counted) = stop_in_two_steps(self.setup, arm, ups, || {
-            let wanted = books::wanted(arm, seen.outcome.as_ref(), scene.others);
             let interrupted = || self.interrupted.load(Ordering::Relaxed);
             let limit = &self.setup.plan.study.drain;
             queries::settle(&mut asked.backends, limit, wanted, interrupted, &mut record.notices)
