@@ -320,6 +320,9 @@ pub struct LoadFindings {
     pub errors: u64,
     /// Length of the window, seconds.
     pub window_s: f64,
+    /// The tools whose results these are, if they were imported; then nothing above is known but the numbers of the metrics.
+    #[serde(default)]
+    pub imported: Option<String>,
 }
 
 /// What the instrument itself took.

@@ -187,6 +187,9 @@ pub(super) fn setting(findings: &Findings) -> String {
         begun if begun == findings.rounds => format!("{begun} rounds"),
         begun => format!("{begun} rounds ({} of them with a run of every variant that counts)", findings.rounds),
     };
+    if let Some(tools) = &load.imported {
+        return format!("{rounds}, imported from {}", clean(tools));
+    }
     format!(
         "{rounds}, windows of {} s, {pace} to {}; {} requests answered, {} failed",
         plain(load.window_s),
