@@ -339,7 +339,10 @@ fn the_histograms_are_written_where_the_plan_says() {
     let folder = tempfile::tempdir().expect("a folder");
     let outcome = run(&Plan { out: Some(folder.path().to_owned()), ..open(&server, 100.0, 1) });
     let read = unladen_load::histogram::read(&folder.path().join("latency.hdr")).expect("readable");
-    assert_eq!(read.iter().map(|(tag, _)| tag.as_str()).collect::<Vec<_>>(), ["latency", "service_time", "send_lag"]);
+    assert_eq!(
+        read.iter().map(|(tag, _)| tag.as_str()).collect::<Vec<_>>(),
+        ["latency", "service_time", "send_lag", "lateness"]
+    );
     assert_eq!(read[0].1.len(), outcome.requests);
     assert!((read[0].1.value_at_quantile(0.99) as f64 / 1e3 - outcome.latency_us.p99).abs() < 1e-9);
 }

@@ -13,3 +13,4 @@ mod scripts;
 mod scripts_h2;
 mod server;
 mod tls;
+mod truth;
