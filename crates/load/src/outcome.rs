@@ -235,7 +235,8 @@ pub struct BodyClass {
 pub struct Second {
     /// Seconds since the start of the warm-up.
     pub second: u32,
-    /// Index of the first request due in it.
+    /// Index of the first request due in it. Requests are numbered in due order; steps of sequences, and what follows redirects, as
+    /// they are sent, so that a few due at the end of a second may have a number of the next.
     pub first_index: u64,
     /// Requests sent (or given up before they could be).
     pub sent: u64,

@@ -322,6 +322,31 @@ fn floods_are_cut_off() {
 }
 
 #[test]
+fn a_server_that_goes_away_at_once_is_not_asked_in_a_tight_loop() {
+    // It has processed nothing, it says, so requests may be sent again; their patience ends that.
+    let server = RawServer::start(|stream| greet_then(stream, &frame(7, 0, 0, &[0; 8])));
+    let outcome = run(&Plan { timeout_s: 0.4, ..open(server.url(), 40.0, 2, 2) });
+    assert_eq!((outcome.requests, outcome.errors), (0, 20), "{:?}", outcome.error_classes);
+    let found: u64 =
+        ["timeout", "unsent", "connect"].iter().filter_map(|class| outcome.error_classes.get(*class)).sum();
+    assert_eq!(found, 20, "{:?}", outcome.error_classes);
+    // Two connections, each at most once in 10 ms for about a second; far more would be a tight loop.
+    assert!(outcome.reconnects > 0 && outcome.reconnects < 1_000, "{}", outcome.reconnects);
+}
+
+#[test]
+fn a_body_that_the_server_gives_no_window_for_ends_with_the_patience() {
+    let server = RawServer::start(|stream| greet_then(stream, &[]));
+    let mut plan = Plan { timeout_s: 0.4, ..open(server.url(), 40.0, 2, 2) };
+    (plan.method, plan.body) = ("POST".to_owned(), Some("x".repeat(300_000)));
+    let outcome = run(&plan);
+    assert_eq!((outcome.requests, outcome.errors), (0, 20), "{:?}", outcome.error_classes);
+    assert!(outcome.error_classes.get("timeout").is_some_and(|&count| count >= 4), "{:?}", outcome.error_classes);
+    // The first window of each connection, and no more, however often it was replaced.
+    assert!(outcome.bytes_sent <= (2 + outcome.reconnects) * 70_000, "{}", outcome.bytes_sent);
+}
+
+#[test]
 fn more_than_the_window_is_refused() {
     // 16 MiB are the window of a stream.
     let server = RawServer::start(|stream| {

@@ -2,6 +2,7 @@
 
 mod certificates;
 mod child;
+mod counts;
 mod engine;
 mod grpc;
 mod h2;
