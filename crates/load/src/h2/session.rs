@@ -330,7 +330,7 @@ impl Session {
 
     /// Says goodbye.
     pub(crate) fn say_goodbye(&mut self, violation: Option<Violation>) {
-        frame::put_goaway(&mut self.out, violation.map_or(code::NO_ERROR, Violation::code));
+        frame::put_goaway(&mut self.out, 0, violation.map_or(code::NO_ERROR, Violation::code));
     }
 
     /// Forgets a stream and tells the server.

@@ -310,7 +310,9 @@ pub struct Comparisons {
 pub struct LoadFindings {
     /// Where requests went.
     pub url: String,
-    /// Wanted rate, requests per second; `null`: closed loop.
+    /// How it was paced, in words.
+    pub pacing: String,
+    /// Wanted rate, requests per second; `null`: closed loop, or another way of pacing.
     pub rate: Option<f64>,
     /// Connections.
     pub connections: u32,
@@ -318,8 +320,13 @@ pub struct LoadFindings {
     pub requests: u64,
     /// Requests that failed in them.
     pub errors: u64,
-    /// Length of the window, seconds.
+    /// Length of the window, seconds; of fixed work the median over the valid runs.
     pub window_s: f64,
+    /// The tools whose results these are, if they were imported; then nothing above is known but the numbers of the metrics.
+    #[serde(default)]
+    pub imported: Option<String>,
+    /// Whether the window ended with the work, not at a fixed time.
+    pub fixed_work: bool,
 }
 
 /// What the instrument itself took.

@@ -21,6 +21,7 @@ mod ladder;
 mod ledger;
 mod money;
 mod notices;
+mod pacing;
 mod placebo;
 mod steady;
 mod study;

@@ -1,7 +1,7 @@
 //! A whole study: every variant compared, believed or refused, and said in words.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unladen_stats::estimate::median;
 use unladen_stats::rank;
@@ -13,12 +13,13 @@ use super::findings::{
     Comparisons, Conclusion, Findings, InstrumentFindings, LadderFindings, LoadFindings, NoticeLine, SCHEMA,
     VariantFindings,
 };
-use super::metrics::{Metric, Of, delivered};
-use super::{checks, ladder, ledger, money, notices, placebo, steady, units, words, work};
+use super::metrics::{Metric, Of, Place, delivered};
+use super::{checks, ladder, ledger, money, notices, pacing, placebo, steady, units, words, work};
 use crate::journal::read::RunFolder;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
 use crate::study::prices::Prices;
+use crate::study::variables::{PortName, Variables, resolve};
 
 /// A variant on its way into the findings.
 struct Draft<'e, 'a> {
@@ -75,6 +76,7 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
     }
     told.extend(checks::notices(&evidence));
     told.extend(steady::notices(&evidence));
+    told.extend(checks::imported(&evidence));
     told.extend(too_few_rounds(&evidence));
     told.extend(void.clone());
     Ok(Findings {
@@ -98,11 +100,16 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
 
 /// The metrics that this study can speak of. Quantiles for which the runs have too few requests are left out, and told.
 pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Cow<'static, Metric>> {
-    let counts: Vec<f64> = loads(evidence).map(|load| load.latency_us.count as f64).collect();
+    let imported = evidence.valid().filter_map(|run| run.imported.as_ref()?.requests);
+    let counts: Vec<f64> =
+        loads(evidence).map(|load| load.latency_us.count).chain(imported).map(|count| count as f64).collect();
     // A typical run, and one in a hundred may be missing: at the exact rate a window may hold one request less.
     let typical = median(&counts).unwrap_or(0.0);
-    let enough =
-        |metric: &Cow<'static, Metric>| metric.requests_needed().is_none_or(|needed| typical >= 0.99 * needed as f64);
+    // Where another tool did not say how many requests it made, its quantiles are shown and a notice doubts them.
+    let unknown = counts.is_empty() && evidence.valid().any(|run| run.imported.is_some());
+    let enough = |metric: &Cow<'static, Metric>| {
+        unknown || metric.requests_needed().is_none_or(|needed| typical >= 0.99 * needed as f64)
+    };
     let (shown, hidden): (Vec<_>, Vec<_>) = delivered(evidence.valid()).into_iter().partition(enough);
     if let Some(needed) = hidden.iter().filter_map(|metric| metric.requests_needed()).min().filter(|_| typical > 0.0) {
         let titles = words::list(hidden.iter().map(|metric| metric.title.to_string()));
@@ -112,8 +119,15 @@ pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Co
             requests: units::count(typical as u64),
         });
     }
-    let open = evidence.folder.study.load.rate.is_some();
-    shown.into_iter().filter(|metric| !(open && metric.of == Of::ClosedLoad)).collect()
+    let open = evidence.folder.study.load.is_open();
+    let mut shown: Vec<_> = shown.into_iter().filter(|metric| !(open && metric.of == Of::ClosedLoad)).collect();
+    if evidence.valid().any(|run| run.imported.is_some()) {
+        // Another tool measures little: what we know of it is worth its place in the table.
+        for metric in shown.iter_mut().filter(|metric| metric.place == Place::Detail && metric.is_known()) {
+            metric.to_mut().place = Place::Table;
+        }
+    }
+    shown
 }
 
 /// Every metric of one arm: as a whole and, where there are several subject services, for each of them.
@@ -233,19 +247,33 @@ fn loads<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = &'e unladen_loa
 fn load(evidence: &Evidence<'_>) -> LoadFindings {
     let load = &evidence.folder.study.load;
     LoadFindings {
-        url: without_password(&load.url),
+        url: without_password(&resolved(&load.url, evidence)),
+        pacing: pacing::words(load),
         rate: load.rate,
         connections: load.connections,
         requests: loads(evidence).map(|load| load.requests).sum(),
         errors: loads(evidence).map(|load| load.errors).sum(),
-        window_s: evidence.folder.study.window.as_seconds(),
+        window_s: if load.is_fixed_work() {
+            median(&evidence.valid().map(|run| run.phases.window_s).collect::<Vec<_>>()).unwrap_or(0.0)
+        } else {
+            evidence.folder.study.window.as_seconds()
+        },
+        fixed_work: load.is_fixed_work(),
+        imported: imported(evidence),
     }
+}
+
+/// The tools whose results were imported, with their requests where they tell.
+fn imported(evidence: &Evidence<'_>) -> Option<String> {
+    let tools: BTreeSet<&str> =
+        evidence.valid().filter_map(|run| run.imported.as_ref()).map(|run| run.tool.as_str()).collect();
+    (!tools.is_empty()).then(|| words::list(tools.into_iter().map(str::to_owned)))
 }
 
 fn instrument(evidence: &Evidence<'_>) -> InstrumentFindings {
     let load: Vec<f64> = loads(evidence).map(|load| load.cpu_us_per_request).filter(|it| it.is_finite()).collect();
     let sink: Vec<f64> = evidence.valid().filter_map(sink_cpu).collect();
-    let open = evidence.folder.study.load.rate.is_some();
+    let open = evidence.folder.study.load.is_open();
     let lags = loads(evidence).filter(|load| open && load.send_lag_us.count > 0).map(|load| load.send_lag_us.p99);
     let apart = evidence.folder.host.get("cores_apart").and_then(serde_json::Value::as_bool);
     InstrumentFindings {
@@ -263,6 +291,21 @@ fn sink_cpu(run: &RunRecord) -> Option<f64> {
     let share = load.completed_in_window as f64 / load.answered_total as f64;
     let spans = sink.received as f64 * share;
     (spans > 0.0).then_some(process.cpu_ns? as f64 / 1e3 / spans)
+}
+
+/// The URL with the ports that the study had; as written where something else in it is not known any more.
+fn resolved(url: &str, evidence: &Evidence<'_>) -> String {
+    let ports = evidence.folder.host.get("ports").and_then(serde_json::Value::as_object);
+    let known = ports.into_iter().flatten().filter_map(|(name, port)| {
+        let (name, replica) = match name.rsplit_once('.') {
+            Some((name, replica)) => (name, replica.parse().ok()?),
+            None => (name.as_str(), 0),
+        };
+        Some((PortName { name: name.to_owned(), replica }, u16::try_from(port.as_u64()?).ok()?))
+    });
+    let values = evidence.folder.study.variables.clone();
+    let variables = Variables { ports: known.collect(), values, ..Variables::default() };
+    resolve(url, &variables).unwrap_or_else(|_| url.to_owned())
 }
 
 /// A URL may hold `user:password@`; reports are passed around.

@@ -174,26 +174,22 @@ fn finest(ladder: &LadderFindings, whole: &Finding) -> Scale {
 /// What was measured, in one line.
 pub(super) fn setting(findings: &Findings) -> String {
     let load = &findings.load;
-    let connections = match load.connections {
-        1 => "1 connection".to_owned(),
-        more => format!("{more} connections"),
-    };
-    let pace = match load.rate {
-        Some(rate) => format!("{} requests/s (open loop) over {connections}", plain(rate)),
-        None => format!("closed loop over {connections}"),
-    };
     let rounds = match findings.rounds_begun {
         1 => "1 round".to_owned(),
         begun if begun == findings.rounds => format!("{begun} rounds"),
         begun => format!("{begun} rounds ({} of them with a run of every variant that counts)", findings.rounds),
     };
-    format!(
-        "{rounds}, windows of {} s, {pace} to {}; {} requests answered, {} failed",
-        plain(load.window_s),
-        clean(&load.url),
-        units::count(load.requests),
-        units::count(load.errors),
-    )
+    if let Some(tools) = &load.imported {
+        return format!("{rounds}, imported from {}", clean(tools));
+    }
+    let windows = if load.fixed_work { "windows that end with the work, about" } else { "windows of" };
+    let (to, requests) = if load.url.is_empty() {
+        (String::new(), String::new())
+    } else {
+        let counts = (units::count(load.requests), units::count(load.errors));
+        (format!(" to {}", clean(&load.url)), format!("; {} requests answered, {} failed", counts.0, counts.1))
+    };
+    format!("{rounds}, {windows} {} s, {}{to}{requests}", plain(load.window_s), clean(&load.pacing))
 }
 
 /// The account of the spans, in parts.

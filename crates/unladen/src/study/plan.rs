@@ -162,7 +162,13 @@ impl Arm {
 
     /// Processes that are started afresh for every run of this arm, in start order.
     pub fn fresh(&self) -> impl Iterator<Item = &Process> {
-        self.processes.iter().filter(|process| process.lifetime == Lifetime::Run)
+        self.processes.iter().filter(|process| process.lifetime == Lifetime::Run && process.role != Role::Driver)
+    }
+
+    /// The program that does the work of the load, if the study has one. It is started when everything else is ready.
+    #[must_use]
+    pub fn driver(&self) -> Option<&Process> {
+        self.processes.iter().find(|process| process.role == Role::Driver)
     }
 }
 

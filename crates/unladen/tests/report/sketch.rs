@@ -137,8 +137,11 @@ impl Sketch {
             started: "2026-03-01T12:00:00Z".to_owned(),
             void: None,
             notices: Vec::new(),
-            phases: Phases { start_s: 0.12, warmup_s: 2.0, window_s: window, drain_s: 0.5, stop_s: 0.05 },
+            phases: Phases { start_s: 0.12, warmup_s: 2.0, window_s: window, drain_s: 0.5, stop_s: 0.05, after_s: 0.0 },
             load: Some(self.outcome(rate, requests, sent, latency, tail)),
+            work: None,
+            saturation: None,
+            capacity: None,
             sink: Some(Summary { received: saved, saved, stored_bytes: saved * 61, ..Summary::default() }),
             ledger: Some(Ledger {
                 expected,
@@ -180,6 +183,7 @@ impl Sketch {
                 cpu_pressure: Some(0.02),
                 memory_available: 8 << 30,
             },
+            imported: None,
         }
     }
 
