@@ -361,6 +361,9 @@ pub struct LoadFindings {
     pub errors: u64,
     /// Length of the window, seconds; of fixed work the median over the valid runs.
     pub window_s: f64,
+    /// The tools whose results these are, if they were imported; then nothing above is known but the numbers of the metrics.
+    #[serde(default)]
+    pub imported: Option<String>,
     /// Whether the window ended with the work, not at a fixed time.
     pub fixed_work: bool,
 }

@@ -49,10 +49,13 @@ pub fn plan(load: &Load, seed: u64, dir: &Path) -> Result<Plan, LoadFileError> {
         seed,
         protocol: if load.http == 2 { Protocol::Http2 } else { Protocol::Http1 },
         streams: load.streams,
+        redirects: load.redirects,
         tls: plan::Tls {
             ca: load.tls.ca.as_ref().map(path),
             insecure: load.tls.insecure,
             server_name: load.tls.server_name.clone(),
+            client_certificate: load.tls.client_certificate.as_ref().map(path),
+            client_key: load.tls.client_key.as_ref().map(path),
         },
         grpc: load.grpc.as_ref().map(|grpc| plan::Grpc {
             method: grpc.method.clone(),
@@ -60,6 +63,7 @@ pub fn plan(load: &Load, seed: u64, dir: &Path) -> Result<Plan, LoadFileError> {
             protos: grpc.protos.iter().map(path).collect(),
             includes: grpc.includes.iter().map(path).collect(),
             descriptors: grpc.descriptors.as_ref().map(path),
+            status: grpc.status.clone(),
         }),
         ..Plan::new(&load.url)
     };

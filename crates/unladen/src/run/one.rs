@@ -18,7 +18,7 @@ use super::setup::{Setup, TraceIds};
 use super::told;
 use super::watch::{Phase, Step, Watcher};
 use super::window::Seen;
-use crate::journal::record::{Ledger, Phases, ProcessRecord, RunRecord, SCHEMA};
+use crate::journal::record::{Ledger, ProcessRecord, RunRecord};
 use crate::notices::Notice;
 use crate::probe::{Target, timeline};
 use crate::study::plan::{Arm, Process};
@@ -83,7 +83,6 @@ impl<'a> Run<'a> {
         let folder = self.setup.folder.run(&dir)?;
         let logs = folder.join("logs");
         let record = RunRecord {
-            schema: SCHEMA,
             run: self.number,
             round: self.slot.round,
             slot: self.slot.slot,
@@ -91,22 +90,9 @@ impl<'a> Run<'a> {
             kind: arm.kind,
             dir,
             started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            void: None,
             notices: self.setup.notices(),
-            phases: Phases::default(),
-            load: None,
-            work: None,
-            saturation: None,
-            capacity: None,
             faults: arm.faults.as_ref().map(Faults::of_sink),
-            sink: None,
-            told: Vec::new(),
-            counted: Vec::new(),
-            shortfalls: Vec::new(),
-            ledger: None,
-            processes: Vec::new(),
-            instrument: Vec::new(),
-            host: Default::default(),
+            ..RunRecord::empty()
         };
 
         watcher.see(Step::Phase(Phase::Start));

@@ -79,6 +79,9 @@ pub struct Load {
     /// sends each at its instant. Absent: chosen by rate, `0s` up to 5,000 a second.
     #[serde(default)]
     pub slot: Option<Time>,
+    /// How many redirects to follow, within the same server. An answer that redirects is the answer unless this says otherwise.
+    #[serde(default)]
+    pub redirects: u32,
     /// HTTP method.
     #[serde(default = "defaults::method")]
     pub method: String,
@@ -126,6 +129,7 @@ impl Load {
             tls: Tls::default(),
             grpc: None,
             slot: None,
+            redirects: 0,
             method: defaults::method(),
             headers: IndexMap::new(),
             body: None,
@@ -222,6 +226,10 @@ pub struct Tls {
     pub insecure: bool,
     /// Name to ask for and to find in the certificate. Absent: the URL's host.
     pub server_name: Option<String>,
+    /// File with the certificate to show to a server that asks for one, PEM, with those that lead to its authority.
+    pub client_certificate: Option<String>,
+    /// File with its key, PEM. Absent: it is in the file of the certificate.
+    pub client_key: Option<String>,
 }
 
 /// A unary gRPC call.
@@ -242,6 +250,9 @@ pub struct Grpc {
     /// File with a descriptor set, as `protoc --descriptor_set_out --include_imports` writes it.
     #[serde(default)]
     pub descriptors: Option<String>,
+    /// Status of a good answer, by name (`NOT_FOUND`) or as a number. Absent: OK.
+    #[serde(default)]
+    pub status: Option<String>,
 }
 
 /// Which trace header the load generator sets.

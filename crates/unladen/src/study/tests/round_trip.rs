@@ -126,6 +126,7 @@ fn load() -> impl Strategy<Value = Load> {
                         protos: vec![file.clone()],
                         includes: Vec::new(),
                         descriptors: Some(file),
+                        status: Some("5".to_owned()),
                     });
                 } else {
                     load.script = Some(script);
