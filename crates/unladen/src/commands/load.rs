@@ -212,7 +212,7 @@ fn typed(options: &Load) -> anyhow::Result<Plan> {
     // Every user has a connection of its own.
     if let Pacing::Users { from, stages, .. } = &plan.pacing {
         let most = stages.iter().map(|stage| stage.to).fold(*from, f64::max);
-        plan.connections = plan.connections.max(most.ceil() as u32);
+        plan.connections = most.ceil() as u32;
     }
     Ok(plan)
 }

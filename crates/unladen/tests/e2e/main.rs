@@ -7,5 +7,7 @@ mod failures;
 mod harness;
 mod identical;
 mod interrupted;
+mod load_command;
+mod loads;
 mod real_services;
 mod truth;

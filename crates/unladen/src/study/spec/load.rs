@@ -158,8 +158,7 @@ impl Load {
     /// Connections that are opened: the load's, or one for each user.
     #[must_use]
     pub fn most_connections(&self) -> u32 {
-        let users = self.users.as_ref().map_or(0.0, Users::most);
-        self.connections.max(users.ceil() as u32)
+        self.users.as_ref().map_or(self.connections, |users| users.most().ceil() as u32)
     }
 }
 
