@@ -60,6 +60,52 @@ pub struct RunRecord {
     pub instrument: Vec<ProcessRecord>,
     /// The machine over the window.
     pub host: HostWindow,
+    /// What another tool measured; then nothing else is known of the run.
+    #[serde(default)]
+    pub imported: Option<Imported>,
+}
+
+/// A run of another tool, by `unladen import`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Imported {
+    /// The tool.
+    pub tool: String,
+    /// Its file.
+    pub file: String,
+    /// Requests behind the numbers.
+    pub requests: Option<u64>,
+    /// Numbers by the metric's name, in the unit that `findings.json` has for it.
+    pub numbers: BTreeMap<String, f64>,
+}
+
+impl RunRecord {
+    /// A run of which nothing is known.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            schema: SCHEMA,
+            run: 0,
+            round: 0,
+            slot: 0,
+            variant: String::new(),
+            kind: ArmKind::Variant,
+            dir: String::new(),
+            started: String::new(),
+            void: None,
+            notices: Vec::new(),
+            phases: Phases::default(),
+            load: None,
+            work: None,
+            saturation: None,
+            capacity: None,
+            sink: None,
+            ledger: None,
+            processes: Vec::new(),
+            instrument: Vec::new(),
+            host: HostWindow::default(),
+            imported: None,
+        }
+    }
 }
 
 /// Seconds that the phases of a run took.

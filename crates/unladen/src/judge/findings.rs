@@ -324,6 +324,9 @@ pub struct LoadFindings {
     pub window_s: f64,
     /// Whether the window ended with the work, not at a fixed time.
     pub fixed_work: bool,
+    /// The tools whose results these are, if they were imported; then nothing above is known but the numbers of the metrics.
+    #[serde(default)]
+    pub imported: Option<String>,
 }
 
 /// What the instrument itself took.

@@ -1,7 +1,7 @@
 //! A whole study: every variant compared, believed or refused, and said in words.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unladen_stats::estimate::median;
 use unladen_stats::rank;
@@ -13,7 +13,7 @@ use super::findings::{
     Comparisons, Conclusion, Findings, InstrumentFindings, LadderFindings, LoadFindings, NoticeLine, SCHEMA,
     VariantFindings,
 };
-use super::metrics::{Metric, Of, delivered};
+use super::metrics::{Metric, Of, Place, delivered};
 use super::{checks, ladder, ledger, money, notices, pacing, placebo, steady, units, words, work};
 use crate::journal::read::RunFolder;
 use crate::journal::record::RunRecord;
@@ -76,6 +76,7 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
     }
     told.extend(checks::notices(&evidence));
     told.extend(steady::notices(&evidence));
+    told.extend(checks::imported(&evidence));
     told.extend(too_few_rounds(&evidence));
     told.extend(void.clone());
     Ok(Findings {
@@ -99,11 +100,16 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
 
 /// The metrics that this study can speak of. Quantiles for which the runs have too few requests are left out, and told.
 pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Cow<'static, Metric>> {
-    let counts: Vec<f64> = loads(evidence).map(|load| load.latency_us.count as f64).collect();
+    let imported = evidence.valid().filter_map(|run| run.imported.as_ref()?.requests);
+    let counts: Vec<f64> =
+        loads(evidence).map(|load| load.latency_us.count).chain(imported).map(|count| count as f64).collect();
     // A typical run, and one in a hundred may be missing: at the exact rate a window may hold one request less.
     let typical = median(&counts).unwrap_or(0.0);
-    let enough =
-        |metric: &Cow<'static, Metric>| metric.requests_needed().is_none_or(|needed| typical >= 0.99 * needed as f64);
+    // Where another tool did not say how many requests it made, its quantiles are shown and a notice doubts them.
+    let unknown = counts.is_empty() && evidence.valid().any(|run| run.imported.is_some());
+    let enough = |metric: &Cow<'static, Metric>| {
+        unknown || metric.requests_needed().is_none_or(|needed| typical >= 0.99 * needed as f64)
+    };
     let (shown, hidden): (Vec<_>, Vec<_>) = delivered(evidence.valid()).into_iter().partition(enough);
     if let Some(needed) = hidden.iter().filter_map(|metric| metric.requests_needed()).min().filter(|_| typical > 0.0) {
         let titles = words::list(hidden.iter().map(|metric| metric.title.to_string()));
@@ -114,7 +120,14 @@ pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Co
         });
     }
     let open = evidence.folder.study.load.is_open();
-    shown.into_iter().filter(|metric| !(open && metric.of == Of::ClosedLoad)).collect()
+    let mut shown: Vec<_> = shown.into_iter().filter(|metric| !(open && metric.of == Of::ClosedLoad)).collect();
+    if evidence.valid().any(|run| run.imported.is_some()) {
+        // Another tool measures little: what we know of it is worth its place in the table.
+        for metric in shown.iter_mut().filter(|metric| metric.place == Place::Detail && metric.is_known()) {
+            metric.to_mut().place = Place::Table;
+        }
+    }
+    shown
 }
 
 /// Every metric of one arm: as a whole and, where there are several subject services, for each of them.
@@ -246,7 +259,15 @@ fn load(evidence: &Evidence<'_>) -> LoadFindings {
             evidence.folder.study.window.as_seconds()
         },
         fixed_work: load.is_fixed_work(),
+        imported: imported(evidence),
     }
+}
+
+/// The tools whose results were imported, with their requests where they tell.
+fn imported(evidence: &Evidence<'_>) -> Option<String> {
+    let tools: BTreeSet<&str> =
+        evidence.valid().filter_map(|run| run.imported.as_ref()).map(|run| run.tool.as_str()).collect();
+    (!tools.is_empty()).then(|| words::list(tools.into_iter().map(str::to_owned)))
 }
 
 fn instrument(evidence: &Evidence<'_>) -> InstrumentFindings {

@@ -179,6 +179,9 @@ pub(super) fn setting(findings: &Findings) -> String {
         begun if begun == findings.rounds => format!("{begun} rounds"),
         begun => format!("{begun} rounds ({} of them with a run of every variant that counts)", findings.rounds),
     };
+    if let Some(tools) = &load.imported {
+        return format!("{rounds}, imported from {}", clean(tools));
+    }
     let windows = if load.fixed_work { "windows that end with the work, about" } else { "windows of" };
     let (to, requests) = if load.url.is_empty() {
         (String::new(), String::new())

@@ -53,6 +53,8 @@ pub fn plan(load: &Load, seed: u64, dir: &Path) -> Result<Plan, LoadFileError> {
             ca: load.tls.ca.as_ref().map(path),
             insecure: load.tls.insecure,
             server_name: load.tls.server_name.clone(),
+            client_certificate: load.tls.client_certificate.as_ref().map(path),
+            client_key: load.tls.client_key.as_ref().map(path),
         },
         grpc: load.grpc.as_ref().map(|grpc| plan::Grpc {
             method: grpc.method.clone(),
@@ -60,7 +62,9 @@ pub fn plan(load: &Load, seed: u64, dir: &Path) -> Result<Plan, LoadFileError> {
             protos: grpc.protos.iter().map(path).collect(),
             includes: grpc.includes.iter().map(path).collect(),
             descriptors: grpc.descriptors.as_ref().map(path),
+            status: grpc.status.clone(),
         }),
+        redirects: load.redirects,
         ..Plan::new(&load.url)
     };
     if let Some(script) = &load.script {
@@ -253,12 +257,18 @@ mod tests {
             assert_eq!(of(keys.clone()).pacing, pacing, "{keys}");
         }
         let users = serde_json::json!({"users": {"stages": [{"duration": "1s", "target": 320.0}]}});
-        assert_eq!(of(users).connections, 320, "one for each user");
+        assert_eq!(of(users.clone()).connections, 320, "one for each user");
+        let mut streams = users;
+        (streams["http"], streams["streams"]) = (2.into(), 32.into());
+        assert_eq!(of(streams).connections, 10, "a stream for each user");
     }
 
     #[test]
     fn the_protocol_and_its_files_are_the_generators() {
-        let plan = of(serde_json::json!({"http": 2, "streams": 8, "slot": "100us", "tls": {"ca": "ca.pem"}}));
+        let plan = of(
+            serde_json::json!({"http": 2, "streams": 8, "slot": "100us", "redirects": 3, "tls": {"ca": "ca.pem", "client_certificate": "me.pem"}}),
+        );
+        assert_eq!((plan.redirects, plan.tls.client_certificate.as_deref()), (3, Some(Path::new("/study/me.pem"))));
         assert_eq!((plan.protocol, plan.streams, plan.slot_us), (Protocol::Http2, 8, Some(100.0)));
         assert_eq!(plan.tls.ca.as_deref(), Some(Path::new("/study/ca.pem")));
         let grpc = serde_json::json!({"method": "a.B/C", "message": {"x": 1}, "protos": ["b.proto"]});

@@ -15,7 +15,7 @@ use super::schedule::Slot;
 use super::setup::{Setup, TraceIds};
 use super::watch::{Phase, Step, Watcher};
 use super::window::Seen;
-use crate::journal::record::{Phases, ProcessRecord, RunRecord, SCHEMA};
+use crate::journal::record::{ProcessRecord, RunRecord};
 use crate::notices::Notice;
 use crate::probe::{Target, timeline};
 use crate::study::plan::{Arm, Process};
@@ -77,7 +77,6 @@ impl<'a> Run<'a> {
         let folder = self.setup.folder.run(&dir)?;
         let logs = folder.join("logs");
         let record = RunRecord {
-            schema: SCHEMA,
             run: self.number,
             round: self.slot.round,
             slot: self.slot.slot,
@@ -85,18 +84,8 @@ impl<'a> Run<'a> {
             kind: arm.kind,
             dir,
             started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            void: None,
             notices: self.setup.notices(),
-            phases: Phases::default(),
-            load: None,
-            work: None,
-            saturation: None,
-            capacity: None,
-            sink: None,
-            ledger: None,
-            processes: Vec::new(),
-            instrument: Vec::new(),
-            host: Default::default(),
+            ..RunRecord::empty()
         };
 
         watcher.see(Step::Phase(Phase::Start));

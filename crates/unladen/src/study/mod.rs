@@ -27,5 +27,7 @@ pub mod words;
 pub mod write;
 mod yaml;
 
+pub(crate) use check::{BASELINE, PLACEBO};
+
 #[cfg(test)]
 mod tests;

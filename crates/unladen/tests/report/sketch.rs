@@ -183,6 +183,7 @@ impl Sketch {
                 cpu_pressure: Some(0.02),
                 memory_available: 8 << 30,
             },
+            imported: None,
         }
     }
 

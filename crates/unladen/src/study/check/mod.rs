@@ -11,7 +11,7 @@ mod variants;
 use unladen_stats::plan::TwoLooks;
 
 pub(super) use load::url_problem;
-pub(super) use variants::{BASELINE, PLACEBO};
+pub(crate) use variants::{BASELINE, PLACEBO};
 
 use super::guess::{Guess, guess};
 use super::key::KeyPath;

@@ -7,9 +7,9 @@ use super::super::spec::{Lifetime, Override, Role, Variant};
 use super::Check;
 
 /// The bare variant.
-pub(in super::super) const BASELINE: &str = "baseline";
+pub(crate) const BASELINE: &str = "baseline";
 /// The baseline once more.
-pub(in super::super) const PLACEBO: &str = "placebo";
+pub(crate) const PLACEBO: &str = "placebo";
 
 impl Check<'_> {
     pub(super) fn variants(&mut self) {

@@ -60,7 +60,7 @@ pub struct Load {
     /// Longest time that fixed work may take. A run that takes longer does not count.
     #[serde(default = "defaults::at_most")]
     pub at_most: Time,
-    /// Connections to use. With `users`, each has one of its own.
+    /// Connections to use. With `users`, each has one of its own, or with HTTP/2 a stream.
     #[serde(default = "defaults::connections")]
     pub connections: u32,
     /// Version of HTTP: 1 (1.1, connections are kept) or 2 (by ALPN over TLS, with prior knowledge else).
@@ -91,6 +91,10 @@ pub struct Load {
     /// Several requests instead of the one that `url`, `method` and `body` say: a mix or a sequence.
     #[serde(default)]
     pub script: Option<Script>,
+    /// Redirects that are followed at most, one after the other, on the same connection. One that leads to another server is
+    /// an error.
+    #[serde(default)]
+    pub redirects: u32,
     /// A request without an answer after this long is an error.
     #[serde(default = "defaults::request_timeout")]
     pub timeout: Time,
@@ -130,6 +134,7 @@ impl Load {
             headers: IndexMap::new(),
             body: None,
             script: None,
+            redirects: 0,
             timeout: defaults::request_timeout(),
             trace: TraceHeader::default(),
             check: Check::default(),
@@ -155,10 +160,11 @@ impl Load {
         self.requests.is_some() || self.driver.is_some() || self.burst.is_some()
     }
 
-    /// Connections that are opened: the load's, or one for each user.
+    /// Connections that are opened: the load's; with users one for each, or for as many as it has streams.
     #[must_use]
     pub fn most_connections(&self) -> u32 {
-        self.users.as_ref().map_or(self.connections, |users| users.most().ceil() as u32)
+        let streams = if self.http == 2 || self.grpc.is_some() { self.streams } else { 1 };
+        self.users.as_ref().map_or(self.connections, |users| (users.most() / f64::from(streams)).ceil() as u32)
     }
 }
 
@@ -221,6 +227,10 @@ pub struct Tls {
     pub insecure: bool,
     /// Name to ask for and to find in the certificate. Absent: the URL's host.
     pub server_name: Option<String>,
+    /// File with the certificate to show to a server that asks for one, PEM; relative to the study file.
+    pub client_certificate: Option<String>,
+    /// File with its key, PEM. Absent: it is in the file of the certificate.
+    pub client_key: Option<String>,
 }
 
 /// A unary gRPC call.
@@ -241,6 +251,9 @@ pub struct Grpc {
     /// File with a descriptor set, as `protoc --descriptor_set_out --include_imports` writes it.
     #[serde(default)]
     pub descriptors: Option<String>,
+    /// Status that a good answer has, by name (`NOT_FOUND`) or as a number. Absent: OK.
+    #[serde(default)]
+    pub status: Option<String>,
 }
 
 /// Which trace header the load generator sets.

@@ -120,6 +120,7 @@ fn load() -> impl Strategy<Value = Load> {
                         protos: vec![file.clone()],
                         includes: Vec::new(),
                         descriptors: Some(file),
+                        status: None,
                     });
                 } else {
                     load.script = Some(script);
