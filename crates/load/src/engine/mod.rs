@@ -24,11 +24,11 @@ use crate::h2::frame;
 use crate::h2::request::Encoded;
 use crate::http1::head::HeadReader;
 use crate::http1::request::Template;
-use crate::pace::{Cursor, Profile, Schedule, Span};
+use crate::pace::{Cursor, Profile, SLOT_MARGIN, Schedule, Span};
 use crate::plan::{self, Check};
 use crate::record::{Recorder, Request, SecondPart};
 use crate::script::{Progress, Script};
-use crate::sys::{self, ClockBridge, Poller};
+use crate::sys::{self, Alarm, ClockBridge, Poller};
 use crate::target::Address;
 use crate::tls::Tls;
 use agenda::{Agenda, Users};
@@ -77,6 +77,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) shard: (u64, u64),
     /// Least nanoseconds between two wake-ups.
     pub(crate) slot: u64,
+    /// Open loop: whether threads spin instead of sleeping.
+    pub(crate) spin: bool,
     /// Set from outside to end the load early.
     pub(crate) stop: &'a AtomicBool,
     /// End of the window; lowered by the first thread that sees the stop flag.
@@ -151,6 +153,8 @@ pub(crate) struct Engine<'a> {
     /// Until when the thread last meant to rest, and when it last woke up to send.
     wake_at: u64,
     last_wake: u64,
+    /// How late sleeps end here.
+    alarm: Alarm,
     /// Seconds whose passing has been told.
     passed: u32,
     cpu_at_window_start: Option<u64>,
@@ -223,6 +227,7 @@ impl<'a> Engine<'a> {
             next_tick: 0,
             wake_at: 0,
             last_wake: 0,
+            alarm: Alarm::default(),
             passed: 0,
             cpu_at_window_start: None,
             cpu_at_window_end: None,
@@ -322,9 +327,16 @@ impl<'a> Engine<'a> {
         while self.next_due(now).is_some_and(|due| due <= now) {
             let Some(at) = self.take_free(now) else { break };
             // The instant meant, not the one reached: oversleeping must not add up.
-            self.last_wake = self.wake_at.min(now);
+            let meant = self.wake_at.min(now);
+            self.last_wake = meant;
             match self.take_due(now) {
-                Some((index, due)) => self.assign(at, index, due),
+                Some((index, due)) => {
+                    // Nor must the moment by which slots are longer than so many intervals.
+                    if meant.saturating_sub(due) <= SLOT_MARGIN {
+                        self.last_wake = due.min(meant);
+                    }
+                    self.assign(at, index, due);
+                }
                 None if self.connections[at].has_room() => self.idle.push_front(at),
                 None => self.closed.push_front(at),
             }
@@ -374,6 +386,9 @@ impl<'a> Engine<'a> {
         let wake = if backlog { now + self.retry_in(now) } else { due.max(self.last_wake + self.shared.slot) };
         let wake = wake.min(later).min(self.next_tick).max(now);
         self.wake_at = wake;
+        if self.shared.spin {
+            return self.poller.wait(0);
+        }
         let blind = !backlog
             && (self.active == 0 || self.is_stamped())
             && self.delicate == 0
@@ -384,9 +399,9 @@ impl<'a> Engine<'a> {
         if !blind {
             return self.poller.wait(wake - now);
         }
-        sys::sleep_until(wake);
         // What is due goes first; the responses already carry their time of arrival.
-        self.dispatch(sys::monotonic_ns());
+        let now = self.alarm.sleep_until(wake);
+        self.dispatch(now);
         self.poller.wait(0)
     }
 

@@ -9,6 +9,10 @@ use super::SECOND;
 use super::profile::Profile;
 use crate::trace::mix;
 
+/// Slots of evenly spaced requests are this many nanoseconds longer than so many intervals: due times are rounded, and the last
+/// request of a slot is not to be missed by one nanosecond.
+pub(crate) const SLOT_MARGIN: u64 = 1_000;
+
 /// How requests follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
@@ -124,12 +128,23 @@ impl Schedule {
         }
     }
 
-    /// Least nanoseconds between two wake-ups of the sender. A wake-up costs 12 to 29 µs of CPU, a request 4: up to 5,000
-    /// requests a second each has a wake-up (and its exact instant) of its own; above, two or three share one.
+    /// Least nanoseconds between two wake-ups of each of so many senders that share the schedule. A wake-up costs 12 to 29 µs
+    /// of CPU, a request 4: up to 5,000 requests a second each has a wake-up (and its exact instant) of its own. Above, two or
+    /// three share one: evenly spaced ones a whole number of intervals, so that none waits longer than 200 µs for its slot;
+    /// other ones 250 µs at most. From 30,000 a second on slots are 100 µs.
     #[must_use]
-    pub fn slot_ns(&self) -> u64 {
-        let rate = self.most_per_second();
-        if rate <= 5_000.0 { 0 } else { ((2.5 * SECOND as f64 / rate) as u64).clamp(100_000, 250_000) }
+    pub fn slot_ns(&self, senders: u64) -> u64 {
+        let interval = SECOND as f64 * senders.max(1) as f64 / self.most_per_second();
+        if interval >= 200_000.0 {
+            return 0;
+        }
+        let slot = match self.kind {
+            // The first of three waits two intervals, the last one not at all.
+            Kind::Constant(_) if interval <= 100_000.0 => 3.0 * interval + SLOT_MARGIN as f64,
+            Kind::Constant(_) => 2.0 * interval + SLOT_MARGIN as f64,
+            _ => (2.5 * interval).min(250_000.0),
+        };
+        slot.max(100_000.0) as u64
     }
 }
 
@@ -229,12 +244,22 @@ mod tests {
 
     #[test]
     fn slots_by_rate() {
-        for (rate, slot) in
-            [(10.0, 0), (5_000.0, 0), (5_001.0, 250_000), (10_000.0, 250_000), (20_000.0, 125_000), (1e6, 100_000)]
-        {
-            assert_eq!(Schedule::constant(rate, SECOND).slot_ns(), slot, "{rate}/s");
+        for (rate, senders, slot) in [
+            (10.0, 1, 0),
+            (5_000.0, 1, 0),
+            (8_000.0, 1, 251_000),
+            (10_000.0, 1, 301_000),
+            (10_000.0, 2, 0),
+            (20_000.0, 1, 151_000),
+            (20_000.0, 2, 301_000),
+            (30_000.0, 1, 101_000),
+            (1e6, 1, 100_000),
+        ] {
+            assert_eq!(Schedule::constant(rate, SECOND).slot_ns(senders), slot, "{rate}/s by {senders}");
         }
-        assert_eq!(Schedule::burst(5, SECOND).slot_ns(), 100_000);
+        assert_eq!(Schedule::burst(5, SECOND).slot_ns(1), 100_000);
+        let random = |rate| Schedule::of_rate(Profile::constant(rate), Arrivals::Poisson { seed: 1 }, SECOND).slot_ns(1);
+        assert_eq!([random(5_000.0), random(10_000.0), random(20_000.0)], [0, 250_000, 125_000]);
     }
 
     #[test]

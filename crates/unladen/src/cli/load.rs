@@ -27,6 +27,10 @@ pub struct Load {
     /// Cores to run on, one thread pinned to each.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cores: Vec<u32>,
+    /// Open loop: least time between two wake-ups, requests due in between go together: a time, 'exact' (each at its own
+    /// instant) or 'spin' (never sleep; takes the whole core). Default: by rate, exact up to 5,000 a second, then up to 3 together.
+    #[arg(long, value_name = "TIME")]
+    pub slot: Option<Slot>,
     /// When requests are due.
     #[command(flatten)]
     pub pacing: Pacing,
@@ -52,6 +56,29 @@ pub struct Load {
     /// Instant at which the load starts, UTC, so that all parts start together: 2026-11-20T10:00:00Z.
     #[arg(long, value_name = "TIME")]
     pub start_at: Option<jiff::Timestamp>,
+}
+
+/// How finely an open loop is paced.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Slot {
+    /// Every request at its own instant.
+    Exact,
+    /// The same, without ever sleeping.
+    Spin,
+    /// At most one wake-up in this time.
+    Every(Time),
+}
+
+impl std::str::FromStr for Slot {
+    type Err = <Time as std::str::FromStr>::Err;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "exact" => Ok(Self::Exact),
+            "spin" => Ok(Self::Spin),
+            time => time.parse().map(Self::Every),
+        }
+    }
 }
 
 /// `unladen load merge`

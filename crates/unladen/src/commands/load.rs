@@ -14,7 +14,7 @@ use unladen_load::threshold::Threshold;
 use unladen_load::{merge, shard, summary, targets};
 
 use super::{COULD_NOT_RUN, interrupt_flag};
-use crate::cli::load::{self as cli, Load, Merge, Request};
+use crate::cli::load::{self as cli, Load, Merge, Request, Slot};
 
 /// A condition of `--fail-if` holds.
 const FAILED: u8 = 1;
@@ -98,6 +98,12 @@ fn typed(options: &Load) -> anyhow::Result<Plan> {
         pacing: pacing(options)?,
         connections: options.connections,
         cores: options.cores.clone(),
+        slot_us: match options.slot {
+            None => None,
+            Some(Slot::Exact | Slot::Spin) => Some(0.0),
+            Some(Slot::Every(time)) => Some(time.as_seconds() * 1e6),
+        },
+        spin: options.slot == Some(Slot::Spin),
         warmup_s: options.warmup.as_seconds(),
         window_s: options.duration.as_seconds(),
         timeout_s: request.timeout.as_seconds(),
