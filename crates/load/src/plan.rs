@@ -42,7 +42,7 @@ pub struct Plan {
     /// Cores to run on, one thread pinned to each; empty: one thread wherever the system puts it.
     #[serde(default)]
     pub cores: Vec<u32>,
-    /// Open loop: least microseconds between two wake-ups of a thread; requests that fall due in between are sent together.
+    /// Open loop: microseconds that a request waits at most for later ones, to share a wake-up with them.
     /// 0 sends each at its instant; `None` chooses by rate, see [`crate::pace::Schedule::slot_ns`].
     #[serde(default)]
     pub slot_us: Option<f64>,

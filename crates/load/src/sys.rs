@@ -141,6 +141,8 @@ pub(crate) struct Ready {
     pub(crate) writable: bool,
     /// There is something to read: bytes, the end, or an error.
     pub(crate) readable: bool,
+    /// The other side has ended the connection: there is more to read than bytes.
+    pub(crate) ended: bool,
 }
 
 impl Poller {
@@ -150,12 +152,15 @@ impl Poller {
         Ok(Self { epoll, events: Vec::with_capacity(batch.clamp(1, 1024)) })
     }
 
-    /// What to wait for: reading always, writing if asked.
+    /// What to wait for: reading always, writing if asked. Edge-triggered: the kernel then need not look at every socket once
+    /// more to find that it has been read. So a reader must go on until a read takes less than it could, and to the end if
+    /// [`Ready::ended`].
     fn interest(writing: bool) -> epoll::EventFlags {
-        if writing { epoll::EventFlags::IN | epoll::EventFlags::OUT } else { epoll::EventFlags::IN }
+        let reading = epoll::EventFlags::IN | epoll::EventFlags::RDHUP | epoll::EventFlags::ET;
+        if writing { reading | epoll::EventFlags::OUT } else { reading }
     }
 
-    /// Starts to watch a socket; closing it ends that. Level-triggered, so once is enough.
+    /// Starts to watch a socket; closing it ends that.
     pub(crate) fn add(&self, socket: impl AsFd, token: usize, writing: bool) -> io::Result<()> {
         Ok(epoll::add(&self.epoll, socket, epoll::EventData::new_u64(token as u64), Self::interest(writing))?)
     }
@@ -208,6 +213,7 @@ impl Poller {
         Ready {
             token: data.u64() as usize,
             writable: flags.intersects(epoll::EventFlags::OUT | epoll::EventFlags::ERR | epoll::EventFlags::HUP),
+            ended: flags.intersects(epoll::EventFlags::RDHUP | epoll::EventFlags::ERR | epoll::EventFlags::HUP),
             readable: flags.intersects(epoll::EventFlags::IN | epoll::EventFlags::ERR | epoll::EventFlags::HUP),
         }
     }

@@ -4,7 +4,6 @@ mod profile;
 mod schedule;
 
 pub use profile::{NoStages, Profile, Stage};
-pub(crate) use schedule::SLOT_MARGIN;
 pub use schedule::{Arrivals, Cursor, Schedule};
 
 use crate::plan::{Pacing, Plan};

@@ -27,8 +27,8 @@ pub struct Load {
     /// Cores to run on, one thread pinned to each.
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub cores: Vec<u32>,
-    /// Open loop: least time between two wake-ups, requests due in between go together: a time, 'exact' (each at its own
-    /// instant) or 'spin' (never sleep; takes the whole core). Default: by rate, exact up to 5,000 a second, then up to 3 together.
+    /// Open loop: how long a request waits at most for later ones, to be sent with them: a time, 'exact' (each at its own
+    /// instant) or 'spin' (never sleep; takes the whole core). Default: exact up to 5,000 a second, then 200µs, less from 10,000 on.
     #[arg(long, value_name = "TIME")]
     pub slot: Option<Slot>,
     /// When requests are due.
@@ -65,7 +65,7 @@ pub enum Slot {
     Exact,
     /// The same, without ever sleeping.
     Spin,
-    /// At most one wake-up in this time.
+    /// A request waits for others for up to this time.
     Every(Time),
 }
 
