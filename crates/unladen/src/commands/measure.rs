@@ -184,9 +184,7 @@ fn second_look(plan: &Plan, findings: &Findings) -> Option<Plan> {
 fn head(plan: &Plan, folder: &RunFolder) -> String {
     let study = &plan.study;
     let names: Vec<&str> = plan.arms.iter().map(|arm| arm.name.as_str()).collect();
-    let seconds = (study.warmup.as_seconds() + study.window.as_seconds() + 0.8)
-        * f64::from(study.rounds)
-        * plan.arms.len() as f64;
+    let seconds = (study.run_seconds() + 0.8) * f64::from(study.rounds) * plan.arms.len() as f64;
     format!(
         "{}: {} of {} variants ({}); at least {}\nrun folder: {}",
         study.study,

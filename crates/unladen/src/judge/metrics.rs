@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use super::values::{
-    INSTRUCTIONS, Value, disk_per_span, error_rate, extra, extra_milliseconds, instructions, latency, memory_slope,
-    of_role, per_request, role_cpu, start_up, sum,
+    INSTRUCTIONS, Value, capacity, completion, completion_per_million, disk_per_span, error_rate, extra,
+    extra_milliseconds, instructions, latency, memory_slope, of_role, per_request, role_cpu, saturation, start_up, sum,
 };
 use crate::journal::record::RunRecord;
 use crate::study::metrics::{self, Compared, Worse};
@@ -193,6 +193,20 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
         m("latency_mean", "mean latency", "of mean latency", Load, |_, run, _| latency(run, |it| it.mean)),
         m("latency_max", "largest latency", "at the slowest request", Load, |_, run, _| latency(run, |it| it.max)),
         m("throughput", "throughput", "of throughput", ClosedLoad, throughput).place(Sentence),
+        m("capacity", "capacity", "of capacity", Load, capacity).place(Sentence),
+        m("throughput_max", "saturated throughput, best second", "of saturated throughput", Load, |_, run, _| {
+            saturation(run, |it| it.max)
+        }),
+        m("throughput_mean", "saturated throughput", "of saturated throughput", Load, |_, run, _| {
+            saturation(run, |it| it.mean)
+        })
+        .place(Table),
+        m("time_to_max", "time to the best throughput", "to reach the best throughput", Load, |_, run, _| {
+            saturation(run, |it| it.time_to_max_s * 1e3)
+        })
+        .margin(1000.0),
+        m("completion_time", "completion time", "of completion time", Load, completion).place(Sentence),
+        m("completion_time_per_million", "completion time per million", "per million", Load, completion_per_million),
         m("error_rate", "error rate", "in failed requests", Load, error_rate).margin(0.001).place(Table),
         m("start_up", "start-up", "of start-up time", Subject, start_up).place(Table),
         m("network_bytes_per_request", "network per request", "of network traffic per request", Subject, network),

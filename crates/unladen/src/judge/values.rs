@@ -7,7 +7,7 @@ use unladen_load::outcome::Quantiles;
 use unladen_stats::{estimate::Level, slope};
 
 use super::metrics::{Metric, Of};
-use crate::journal::record::{ProcessRecord, RunRecord};
+use crate::journal::record::{ProcessRecord, RunRecord, Saturation};
 use crate::study::spec::Role;
 
 /// Reads a metric's number: of one service, or of the whole.
@@ -48,7 +48,10 @@ pub(super) fn per_request(
 
 /// Requests over which costs are spread.
 fn completed(run: &RunRecord) -> Option<f64> {
-    let completed = run.load.as_ref()?.completed_in_window;
+    let completed = match (&run.load, run.work) {
+        (Some(load), _) => load.completed_in_window,
+        (None, work) => work?.units,
+    };
     (completed > 0).then_some(completed as f64)
 }
 
@@ -63,6 +66,27 @@ pub(super) fn role_cpu(metric: &Metric, run: &RunRecord, _: Option<&str>) -> Opt
 pub(super) fn latency(run: &RunRecord, quantile: fn(&Quantiles) -> f64) -> Option<f64> {
     let latency = &run.load.as_ref()?.latency_us;
     (latency.count > 0).then(|| quantile(latency))
+}
+
+/// Milliseconds that the fixed work took.
+pub(super) fn completion(_: &Metric, run: &RunRecord, _: Option<&str>) -> Option<f64> {
+    run.work.map(|work| work.completion_s * 1e3)
+}
+
+/// The same for a million units.
+pub(super) fn completion_per_million(_: &Metric, run: &RunRecord, _: Option<&str>) -> Option<f64> {
+    let work = run.work.filter(|work| work.units > 0)?;
+    Some(work.completion_s * 1e3 * 1e6 / work.units as f64)
+}
+
+/// The highest rate that held.
+pub(super) fn capacity(_: &Metric, run: &RunRecord, _: Option<&str>) -> Option<f64> {
+    run.capacity.as_ref()?.holds
+}
+
+/// A number of the saturation.
+pub(super) fn saturation(run: &RunRecord, number: fn(&Saturation) -> f64) -> Option<f64> {
+    run.saturation.as_ref().map(number)
 }
 
 /// Failed requests over all requests of the window.

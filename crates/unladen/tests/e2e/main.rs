@@ -7,5 +7,8 @@ mod failures;
 mod harness;
 mod identical;
 mod interrupted;
+mod losses;
 mod real_services;
+mod recovered;
+mod sink;
 mod truth;

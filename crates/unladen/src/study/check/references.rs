@@ -94,14 +94,18 @@ impl Check<'_> {
                 }
             }
         }
-        let path = KeyPath::of(&["load"]);
-        self.text(path.key("url"), &study.load.url, LOAD);
-        self.named_texts(&path.key("headers"), study.load.headers.iter(), LOAD);
-        self.optional(path.key("body"), study.load.body.as_ref(), LOAD);
+        for (path, text) in study.load.texts() {
+            self.text(path, text, LOAD);
+        }
         // A reference that is wrong may be the one that was to tell of the port.
         if self.problems.len() == problems_before {
             self.ports_of_nobody();
         }
+    }
+
+    /// A text of which only the references remain to be looked at, where somebody is to listen.
+    pub(super) fn asked(&mut self, path: KeyPath, text: &str) {
+        self.text(path, text, LOAD);
     }
 
     /// Ports that something asks for and that no service knows of: a slip, since the number is nowhere else.
