@@ -92,7 +92,7 @@ impl Dictionary {
 
 /// Whether two short strings are equal. Calling `memcmp`, as `==` does, costs more than comparing them.
 #[inline]
-pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
     let length = a.len();
     if length != b.len() {
         return false;
