@@ -132,6 +132,11 @@ impl Hub {
         self.accounts.borrow_mut().undecodable();
     }
 
+    /// Takes back that the last message was booked as broken: its parts will be looked at one by one.
+    pub(crate) fn look_again(&self) {
+        self.accounts.borrow_mut().look_again();
+    }
+
     /// Decodes a message, books its spans and hands them to the store: all of it or, if it is broken, nothing. Waits while
     /// the store is behind, and until the spans are durable if the configuration wants that; the message is gone by then.
     pub(crate) async fn take<M: AsRef<[u8]>>(
@@ -140,13 +145,23 @@ impl Hub {
         message: M,
         decode: Decode,
     ) -> Result<Accepted, Refused> {
-        let arrival = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
-        let arrival_ns = i64::try_from(arrival).unwrap_or(i64::MAX);
-        self.room().await?;
-        let (accepted, rows) = self.book(protocol, message.as_ref(), decode, arrival_ns)?;
+        let (accepted, rows) = self.accept(protocol, message.as_ref(), decode).await?;
         drop(message);
         self.durable(rows).await?;
         Ok(accepted)
+    }
+
+    /// The same, but does not wait until the spans are durable: that is the case once as many rows are as it returns.
+    pub(crate) async fn accept(
+        &self,
+        protocol: Protocol,
+        message: &[u8],
+        decode: Decode,
+    ) -> Result<(Accepted, u64), Refused> {
+        let arrival = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+        let arrival_ns = i64::try_from(arrival).unwrap_or(i64::MAX);
+        self.room().await?;
+        self.book(protocol, message, decode, arrival_ns)
     }
 
     /// Waits until the store can take more.
@@ -165,7 +180,7 @@ impl Hub {
     }
 
     /// Waits until so many rows are durable, if they are to be.
-    async fn durable(&self, rows: u64) -> Result<(), Refused> {
+    pub(crate) async fn durable(&self, rows: u64) -> Result<(), Refused> {
         let waiting = match self.store.borrow().as_ref() {
             Some(store) if store.is_due_before_acknowledgement(rows) => {
                 let (tell, told) = oneshot::channel();

@@ -137,6 +137,11 @@ impl Accounts {
         self.undecodable += 1;
     }
 
+    /// Takes the last such booking back.
+    pub(crate) fn look_again(&mut self) {
+        self.undecodable -= 1;
+    }
+
     /// Books a batch; what became of each span is in [`Accounts::booked`].
     pub(crate) fn batch(&mut self, protocol: Protocol, batch: &Batch<'_>, arrival_ns: i64) {
         self.rejected += batch.rejected;

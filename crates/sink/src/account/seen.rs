@@ -127,7 +127,7 @@ const SLOTS: usize = 8;
 
 impl Default for Marks {
     fn default() -> Self {
-        let buckets = |number: usize| BUCKETS + (number * BUCKETS / 2 >> SHARD_BITS);
+        let buckets = |number: usize| BUCKETS + ((number * BUCKETS / 2) >> SHARD_BITS);
         let shard = |number| Shard { buckets: vec![Bucket::default(); buckets(number)], used: 0 };
         Self { shards: (0..1 << SHARD_BITS).map(shard).collect() }
     }
