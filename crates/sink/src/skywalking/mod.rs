@@ -11,8 +11,8 @@ use bumpalo::Bump;
 use http::{Method, StatusCode};
 
 use crate::gather::Gatherer;
-use crate::grpc::{self, Messages};
-use crate::hub::Hub;
+use crate::grpc::{self, Messages, Next};
+use crate::hub::{Accepted, Hub, Refused};
 use crate::inbound::{Answer, Request};
 use crate::otlp::reply::Code;
 use crate::span::{Batch, Protocol};
@@ -62,26 +62,58 @@ async fn call(hub: &Hub, request: Request) -> Result<(), grpc::Failure> {
     let path = request.uri().path().to_string();
     let (service, method) = path.strip_prefix(PACKAGE).and_then(|path| path.split_once('/')).unwrap_or_default();
     match (service, method) {
-        ("TraceSegmentReportService", "collect") => {
-            let mut messages = Messages::of(request);
-            while let Some(segment) = messages.next(hub).await? {
-                let taken = hub.take(Protocol::Skywalking, segment, segment::decode).await;
-                taken.map_err(|reason| grpc::refused(reason, "SegmentObject"))?;
-            }
-            Ok(())
-        }
+        ("TraceSegmentReportService", "collect") => collect(hub, Messages::of(hub, request)).await,
         ("TraceSegmentReportService", "collectInSync") => {
             let message = grpc::unary(hub, request).await?;
             let taken = hub.take(Protocol::Skywalking, message, segment::decode_collection).await;
             taken.map(drop).map_err(|reason| grpc::refused(reason, "SegmentCollection"))
         }
-        _ if WELCOME.contains(&service) => Messages::of(request).ignore(hub).await,
+        _ if WELCOME.contains(&service) => Messages::of(hub, request).ignore(hub).await,
         _ => {
             let right = "/skywalking.v3.TraceSegmentReportService/collect";
             let message = format!("unladen's sink does not know {path}; segments go to {right}");
             Err(grpc::Failure::new(Code::Unimplemented, message))
         }
     }
+}
+
+/// Takes segments as they come. All are made durable together once the last one is here: there is one answer for them.
+async fn collect(hub: &Hub, mut messages: Messages) -> Result<(), grpc::Failure> {
+    let refused = |reason| grpc::refused(reason, "SegmentObject");
+    let mut rows = 0;
+    while let Some(next) = messages.next(hub).await? {
+        let taken = match next {
+            Next::One(segment) => hub.accept(Protocol::Skywalking, segment.bytes(), segment::decode).await,
+            Next::Framed(bytes) => {
+                let taken = framed(hub, messages.framed(bytes)).await;
+                messages.advance(bytes);
+                taken
+            }
+        };
+        rows = taken.map_err(refused)?.1.max(rows);
+    }
+    hub.durable(rows).await.map_err(refused)
+}
+
+/// Takes segments that came together.
+async fn framed(hub: &Hub, segments: &[u8]) -> Result<(Accepted, u64), Refused> {
+    // Faults count messages.
+    if hub.faults().is_none() {
+        let taken = hub.accept(Protocol::Skywalking, segments, segment::decode_framed).await;
+        if !matches!(taken, Err(Refused::Undecodable(_))) {
+            return taken;
+        }
+        // One is broken; those before it need not be.
+        hub.look_again();
+    }
+    let (mut accepted, mut rows) = (Accepted { rejected: 0, reason: None }, 0);
+    for segment in grpc::frames(segments) {
+        let (last, so_far) = hub.accept(Protocol::Skywalking, segment, segment::decode).await?;
+        accepted.rejected += last.rejected;
+        accepted.reason = accepted.reason.or(last.reason);
+        rows = so_far.max(rows);
+    }
+    Ok((accepted, rows))
 }
 
 async fn post(hub: &Hub, request: Request) -> Result<(), Failure> {

@@ -3,13 +3,26 @@
 use super::{Batch, Bump, Found, Gatherer, Segment};
 use crate::broken::Broken;
 use crate::gather::size;
+use crate::grpc;
 use crate::span::Value;
 use crate::wire::{Fields, WireError, pair};
+
+/// Bytes of a usual span.
+const USUAL_SPAN: usize = 350;
 
 /// One segment.
 pub(crate) fn decode<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, 0);
     segment(message, &mut gatherer)?;
+    Ok(gatherer.finish())
+}
+
+/// Several segments, each behind the prefix of gRPC.
+pub(super) fn decode_framed<'a>(messages: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
+    let mut gatherer = Gatherer::new(arena, messages.len() / USUAL_SPAN);
+    for message in grpc::frames(messages) {
+        segment(message, &mut gatherer)?;
+    }
     Ok(gatherer.finish())
 }
 
