@@ -134,7 +134,7 @@ impl Stream<'_> {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let whole = if is_end { bytes.len() } else { whole };
         // At the end even of nothing, so that an empty request is told what is missing.
-        if whole <= self.metadata && !(is_end && !self.is_begun) {
+        if whole <= self.metadata && (self.is_begun || !is_end) {
             return Ok(());
         }
         if self.metadata == 0 {
