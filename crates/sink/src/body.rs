@@ -13,10 +13,12 @@ use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use http::{HeaderMap, HeaderValue, header};
 use hyper::body::{Body, Frame};
 
+use crate::inflate::is_zlib;
+
 /// Step in which a body is decompressed, so that a bomb is noticed early.
 const STEP: u64 = 256 << 10;
 /// Largest window of zstd, as a power of two: what RFC 8878 asks every decoder to take at least.
-const ZSTD_WINDOW: u32 = 23;
+pub(crate) const ZSTD_WINDOW: u32 = 23;
 /// Buffers kept for the next bodies, and the largest of them.
 const SPARES: usize = 4;
 const LARGEST_SPARE: usize = 512 << 10;
@@ -30,6 +32,8 @@ pub(crate) enum BodyError {
     Busy,
     /// The connection broke off.
     Connection,
+    /// The sender has fallen silent.
+    Silent,
     /// Not what its compression says.
     Compression,
 }
@@ -50,7 +54,7 @@ impl Budget {
     }
 
     /// Bytes in use.
-    #[cfg(test)]
+    #[cfg(any(test, fuzzing))]
     pub(crate) fn used(&self) -> usize {
         self.used.get()
     }
@@ -185,10 +189,7 @@ pub(crate) fn unpack(
         Encoding::Identity => Ok(body),
         Encoding::Gzip => gunzip(bytes, limit, budget),
         Encoding::Deflate => match bytes {
-            // Deflate with a window of up to 32 KiB, and a checksum over these two bytes: the head of RFC 1950.
-            [head, flags, ..] if head & 15 == 8 && u16::from_be_bytes([*head, *flags]) % 31 == 0 => {
-                inflate(ZlibDecoder::new(bytes), limit, budget)
-            }
+            [first, second, ..] if is_zlib(*first, *second) => inflate(ZlibDecoder::new(bytes), limit, budget),
             _ => inflate(DeflateDecoder::new(bytes), limit, budget),
         },
         Encoding::Zstd => {

@@ -5,6 +5,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use http::{HeaderMap, HeaderValue, Response, header};
 
+use tokio::time::timeout;
+
 use crate::body::{self, BodyError, Payload, Reply};
 use crate::hub::{Hub, Refused};
 use crate::inbound::{Body, Request};
@@ -50,7 +52,7 @@ pub(crate) fn refused(reason: Refused, what: &str) -> Failure {
 pub(crate) async fn unary(hub: &Hub, request: Request) -> Result<Payload, Failure> {
     let encoding = request.headers().get("grpc-encoding").cloned();
     let limit = hub.max_message();
-    let framed = request.into_body().whole(limit.saturating_add(PREFIX), hub.budget()).await;
+    let framed = request.into_body().whole(limit.saturating_add(PREFIX), hub.budget(), hub.silence()).await;
     let framed = framed.map_err(|error| refuse(hub, &error))?;
     hub.body(framed.bytes().len());
     let message = unframe(framed.bytes()).inspect_err(|_| hub.undecodable())?;
@@ -87,7 +89,8 @@ impl Messages {
         if self.rest.bytes().is_empty() && !self.fill(hub).await? {
             return Ok(None);
         }
-        let whole: usize = frames(self.rest.bytes()).map(|message| PREFIX + message.len()).sum();
+        let small = frames(self.rest.bytes()).take_while(|message| message.len() <= hub.max_message());
+        let whole: usize = small.map(|message| PREFIX + message.len()).sum();
         if whole > 0 {
             hub.body(whole);
             return Ok(Some(Next::Framed(whole)));
@@ -100,9 +103,13 @@ impl Messages {
         }
         let mut message = Payload::new(hub.budget());
         while message.bytes().len() < length {
-            if self.rest.bytes().is_empty() && !self.fill(hub).await? {
-                hub.undecodable();
-                return Err(Failure::new(Code::Internal, "the message is shorter than its prefix says"));
+            // Between messages a stream may rest, within one it takes memory.
+            if self.rest.bytes().is_empty() {
+                let filled = timeout(hub.silence(), self.fill(hub)).await;
+                if !filled.map_err(|_| refuse(hub, &BodyError::Silent))?? {
+                    hub.undecodable();
+                    return Err(Failure::new(Code::Internal, "the message is shorter than its prefix says"));
+                }
             }
             let rest = self.rest.bytes();
             let part = rest.len().min(length - message.bytes().len());
@@ -194,6 +201,10 @@ fn refuse(hub: &Hub, error: &BodyError) -> Failure {
         }
         BodyError::Busy => Failure::new(Code::Unavailable, "too many bytes are being received at once; try again"),
         BodyError::Connection => Failure::new(Code::Unavailable, "the connection broke off within the message"),
+        BodyError::Silent => {
+            hub.undecodable();
+            Failure::new(Code::Unavailable, "nothing came for too long in the middle of the message; send it at once")
+        }
         BodyError::Compression => {
             hub.undecodable();
             Failure::new(Code::Internal, "the message cannot be decompressed with gzip")
@@ -201,14 +212,15 @@ fn refuse(hub: &Hub, error: &BodyError) -> Failure {
     }
 }
 
+/// A message with its prefix taken off.
 #[derive(Debug, PartialEq)]
-struct Message<'a> {
+pub(crate) struct Message<'a> {
     compressed: bool,
     bytes: &'a [u8],
 }
 
 /// The one message of a unary call.
-fn unframe(body: &[u8]) -> Result<Message<'_>, Failure> {
+pub(crate) fn unframe(body: &[u8]) -> Result<Message<'_>, Failure> {
     let broken = |text: &str| Failure::new(Code::Internal, text);
     let Some((prefix, bytes)) = body.split_first_chunk::<PREFIX>() else {
         return Err(broken("the call ends before its message"));

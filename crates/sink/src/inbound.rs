@@ -1,11 +1,13 @@
 //! A request as the receivers see it, whichever of the two servers read it: hyper for HTTP/1.1, [`crate::h2`] for HTTP/2.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, Uri, Version};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
+use tokio::time::timeout;
 
 use crate::body::{BodyError, Budget, Payload, Reply};
 use crate::grpc;
@@ -67,11 +69,28 @@ impl From<http::Request<Incoming>> for Request {
 }
 
 impl Body {
-    /// All of it, if that is at most `limit` bytes.
-    pub(crate) async fn whole(self, limit: usize, budget: &Rc<Budget>) -> Result<Payload, BodyError> {
+    /// All of it, if that is at most `limit` bytes and its sender is never silent for that long.
+    pub(crate) async fn whole(
+        self,
+        limit: usize,
+        budget: &Rc<Budget>,
+        silence: Duration,
+    ) -> Result<Payload, BodyError> {
         let mut body = match self {
             Self::Incoming(body) => body,
-            Self::Stream(reader) => return reader.whole(limit).await,
+            Self::Stream(reader) => {
+                let received = reader.watch();
+                let mut whole = std::pin::pin!(reader.whole(limit));
+                loop {
+                    // It is not woken before the end, so it looks back now and then.
+                    let before = received();
+                    match timeout(silence, whole.as_mut()).await {
+                        Ok(outcome) => return outcome,
+                        Err(_) if received() == before => return Err(BodyError::Silent),
+                        Err(_) => {}
+                    }
+                }
+            }
         };
         let least = body.size_hint().lower();
         if least > limit as u64 {
@@ -79,7 +98,7 @@ impl Body {
         }
         let mut payload = Payload::new(budget);
         payload.expect(least as usize);
-        while let Some(frame) = body.frame().await {
+        while let Some(frame) = timeout(silence, body.frame()).await.map_err(|_| BodyError::Silent)? {
             if let Ok(chunk) = frame.map_err(|_| BodyError::Connection)?.into_data() {
                 payload.push(&chunk, limit)?;
             }

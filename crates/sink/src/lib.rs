@@ -13,12 +13,15 @@ pub mod config;
 mod elastic;
 mod error;
 pub mod faults;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 mod gather;
 mod grpc;
 mod h2;
 mod hub;
 mod ids;
 mod inbound;
+mod inflate;
 mod jaeger;
 mod json;
 pub mod ledger;

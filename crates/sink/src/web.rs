@@ -50,19 +50,26 @@ pub(crate) fn retry(response: &mut Response<Reply>) {
     response.headers_mut().insert(name, HeaderValue::from_static(value));
 }
 
-/// Reads and decompresses a body.
-pub(crate) async fn receive(hub: &Hub, request: Request) -> Result<Payload, Failure> {
-    let encoding = Encoding::of(request.headers()).map_err(|other| {
+/// How the body of a request is compressed.
+pub(crate) fn encoding(request: &Request) -> Result<Encoding, Failure> {
+    Encoding::of(request.headers()).map_err(|other| {
         let message = format!("content-encoding {other} is not supported; use gzip, deflate, zstd or none");
         Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
-    })?;
+    })
+}
+
+/// Reads and decompresses a body.
+pub(crate) async fn receive(hub: &Hub, request: Request) -> Result<Payload, Failure> {
+    let encoding = encoding(&request)?;
     let limit = hub.max_message();
-    let body = request.into_body().whole(limit, hub.budget()).await.map_err(|error| refuse(hub, &error))?;
+    let body = request.into_body().whole(limit, hub.budget(), hub.silence()).await;
+    let body = body.map_err(|error| refuse(hub, &error))?;
     hub.body(body.bytes().len());
     body::unpack(encoding, body, limit, hub.budget()).map_err(|error| refuse(hub, &error))
 }
 
-fn refuse(hub: &Hub, error: &BodyError) -> Failure {
+/// Why a body is not read.
+pub(crate) fn refuse(hub: &Hub, error: &BodyError) -> Failure {
     match error {
         BodyError::TooLarge => {
             hub.undecodable();
@@ -73,6 +80,11 @@ fn refuse(hub: &Hub, error: &BodyError) -> Failure {
             Failure::new(StatusCode::SERVICE_UNAVAILABLE, "too many bytes are being received at once; try again")
         }
         BodyError::Connection => Failure::new(StatusCode::BAD_REQUEST, "the connection broke off within the body"),
+        BodyError::Silent => {
+            hub.undecodable();
+            let message = "nothing came for too long in the middle of the body; send it at once";
+            Failure::new(StatusCode::REQUEST_TIMEOUT, message)
+        }
         BodyError::Compression => {
             hub.undecodable();
             Failure::new(StatusCode::BAD_REQUEST, "the body cannot be decompressed as content-encoding says")

@@ -1,7 +1,7 @@
 //! Which spans have been seen, and therefore how many distinct ones each request and trace has.
 //!
-//! A span is known by 64 bits: 20 of its trace and 44 of itself. Two different ones have the same 64 less than once in a
-//! million runs of five million spans in traces of three, once in seventy thousand if the traces have a hundred. That takes
+//! A span is known by 64 bits: 20 of its trace and 44 of itself. Two different ones have the same 64 less than twice
+//! in a million runs of five million spans in traces of three, once in seventy thousand if the traces have a hundred. That takes
 //! about 11 bytes a span, and the price of a look is that of the memory: so spans of one trace lie side by side, and what
 //! a batch needs is fetched together, see [`Seen::fetch`].
 
@@ -13,9 +13,9 @@ use crate::requests::{mix, run_lengths};
 const PAGE_BITS: u32 = 10;
 /// Parts of the table that grow on their own, so that growing never takes much memory at once.
 const SHARD_BITS: u32 = 8;
-/// Buckets that the first part has at first; the last has almost half as many again, the others lie between, so that they
-/// do not all grow at the same time.
-const BUCKETS: usize = 16;
+/// Buckets that are allocated together. All pieces are of one size, so that what one part gives back when it grows is
+/// what the next needs; blocks that grow with the parts leave holes as large as everything else.
+const PIECE: usize = 64;
 /// Bits of a mark that are of the trace.
 const TRACE_BITS: u32 = 20;
 /// Buckets that are looked through before a mark goes elsewhere: a trace with very many spans would fill those of others.
@@ -123,7 +123,7 @@ struct Marks {
 
 #[derive(Debug)]
 struct Shard {
-    buckets: Vec<Bucket>,
+    pieces: Vec<Box<[Bucket; PIECE]>>,
     used: usize,
 }
 
@@ -137,17 +137,17 @@ const SLOTS: usize = 8;
 
 impl Default for Marks {
     fn default() -> Self {
-        let buckets = |number: usize| BUCKETS + ((number * BUCKETS / 2) >> SHARD_BITS);
-        let shard = |number| Shard { buckets: vec![Bucket::default(); buckets(number)], used: 0 };
-        Self { shards: (0..1 << SHARD_BITS).map(shard).collect() }
+        let shard = || Shard { pieces: pieces(1), used: 0 };
+        Self { shards: (0..1 << SHARD_BITS).map(|_| shard()).collect() }
     }
 }
 
 impl Marks {
     #[inline]
     fn touch(&self, mark: u64) -> u64 {
-        let buckets = &self.shards[(mark >> (64 - SHARD_BITS)) as usize].buckets;
-        buckets[place(mark, buckets.len())].0[0]
+        let shard = &self.shards[(mark >> (64 - SHARD_BITS)) as usize];
+        let at = place(mark, shard.buckets());
+        shard.pieces[at / PIECE][at % PIECE].0[0]
     }
 
     /// False if it was there before.
@@ -159,7 +159,7 @@ impl Marks {
             return false;
         }
         shard.used += 1;
-        if shard.used * 8 > shard.buckets.len() * SLOTS * 7 {
+        if shard.used * 8 > shard.buckets() * SLOTS * 7 {
             shard.grow();
         }
         true
@@ -203,10 +203,15 @@ impl Probe {
 
 impl Shard {
     #[inline]
+    fn buckets(&self) -> usize {
+        self.pieces.len() * PIECE
+    }
+
+    #[inline]
     fn insert(&mut self, mark: u64) -> bool {
-        let mut probe = Probe::new(mark, self.buckets.len());
+        let mut probe = Probe::new(mark, self.buckets());
         loop {
-            let bucket = &mut self.buckets[probe.at];
+            let bucket = &mut self.pieces[probe.at / PIECE][probe.at % PIECE];
             let (is_in, used) = bucket.look(mark);
             if is_in {
                 return false;
@@ -221,19 +226,27 @@ impl Shard {
 
     #[cold]
     fn grow(&mut self) {
-        let length = self.buckets.len() * 3 / 2;
-        let old = std::mem::replace(&mut self.buckets, vec![Bucket::default(); length]);
+        let old = std::mem::take(&mut self.pieces);
+        self.pieces = pieces(old.len() + old.len().div_ceil(2));
+        let length = self.buckets();
         let mut used = vec![0_u8; length];
-        // They come in their order, so the new buckets fill up one after the other.
-        for mark in old.iter().flat_map(|bucket| bucket.0).filter(|mark| *mark != 0) {
-            let mut probe = Probe::new(mark, length);
-            while usize::from(used[probe.at]) == SLOTS {
-                probe.next();
+        // They come in their order, so the new buckets fill up one after the other; each piece is given back as soon as it
+        // is empty.
+        for piece in old {
+            for mark in piece.iter().flat_map(|bucket| bucket.0).filter(|mark| *mark != 0) {
+                let mut probe = Probe::new(mark, length);
+                while usize::from(used[probe.at]) == SLOTS {
+                    probe.next();
+                }
+                self.pieces[probe.at / PIECE][probe.at % PIECE].0[usize::from(used[probe.at])] = mark;
+                used[probe.at] += 1;
             }
-            self.buckets[probe.at].0[usize::from(used[probe.at])] = mark;
-            used[probe.at] += 1;
         }
     }
+}
+
+fn pieces(count: usize) -> Vec<Box<[Bucket; PIECE]>> {
+    (0..count).map(|_| Box::new([Bucket::default(); PIECE])).collect()
 }
 
 /// Where a mark belongs among so many buckets: the bits that do not choose the shard, scaled.

@@ -4,15 +4,16 @@
 //!
 //! As in Elastic's own server sound lines are taken even if others are broken; the answer says how many.
 
-mod events;
+pub(crate) mod events;
+mod intake;
 
 use http::{HeaderValue, Method, Response, StatusCode, header};
 
 use crate::body::Reply;
-use crate::hub::{Accepted, Hub};
+use crate::hub::Hub;
 use crate::inbound::Request;
-use crate::span::Protocol;
 use crate::web::{self, Failure, JSON};
+use intake::Taken;
 
 const INTAKE: &str = "/intake/v2/events";
 const CONFIG: &str = "/config/v1/agents";
@@ -35,9 +36,9 @@ pub(crate) async fn serve(hub: &Hub, request: Request) -> Response<Reply> {
         (&Method::POST, INTAKE) => {
             let query = request.uri().query().unwrap_or_default();
             let is_verbose = query.split('&').any(|part| part == "verbose" || part.starts_with("verbose="));
-            match intake(hub, request).await {
-                Ok(taken) => answer(&taken, is_verbose),
-                Err(failure) => fail(&failure, 0),
+            match intake::intake(hub, request).await {
+                (taken, None) => answer(&taken, is_verbose),
+                (taken, Some(failure)) => fail(&failure, taken.accepted()),
             }
         }
         (_, INTAKE) => {
@@ -57,25 +58,9 @@ fn configuration(request: &Request) -> Response<Reply> {
     response
 }
 
-/// Events of a request, whatever they are.
-struct Taken {
-    events: u64,
-    accepted: Accepted,
-}
-
-async fn intake(hub: &Hub, request: Request) -> Result<Taken, Failure> {
-    let body = web::receive(hub, request).await?;
-    // The first line is metadata.
-    let events = events::lines(body.bytes()).skip(1).count() as u64;
-    let accepted = hub.take(Protocol::Elastic, body, events::decode).await;
-    let accepted = accepted.map_err(|reason| web::refused(reason, "stream of events"))?;
-    Ok(Taken { events, accepted })
-}
-
 fn answer(taken: &Taken, is_verbose: bool) -> Response<Reply> {
-    let Accepted { rejected, reason } = taken.accepted;
-    let accepted = taken.events.saturating_sub(rejected);
-    match reason {
+    let accepted = taken.accepted();
+    match taken.reason {
         Some(reason) => fail(&Failure::new(StatusCode::BAD_REQUEST, reason), accepted),
         None if is_verbose => {
             web::reply(StatusCode::ACCEPTED, JSON, serde_json::json!({ "accepted": accepted }).to_string())

@@ -169,6 +169,12 @@ impl Reader {
         poll_fn(|context| self.0.borrow_mut().poll_whole(limit, context)).await
     }
 
+    /// Tells how many bytes are here, while somebody else reads.
+    pub(crate) fn watch(&self) -> impl Fn() -> usize + use<> {
+        let inbox = Rc::clone(&self.0);
+        move || inbox.borrow().payload.bytes().len()
+    }
+
     /// What came since the last call, at least a byte; `None` at the end.
     pub(crate) async fn piece(&mut self) -> Result<Option<Payload>, BodyError> {
         poll_fn(|context| self.0.borrow_mut().poll_piece(context)).await

@@ -122,6 +122,41 @@ fn flush(stream: &TcpStream, out: &mut Vec<u8>) -> io::Result<()> {
     Ok(())
 }
 
+/// What a fuzz target does with bytes: a connection that begins as it should, whose requests are read and answered. The
+/// first byte says how: with what, and in how large pieces the bytes come.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    use unladen_http2::frame::PREFACE;
+    const LARGEST_BODY: usize = 100_000;
+    let Some((choice, bytes)) = bytes.split_first() else { return };
+    let budget = Budget::new(LARGEST_BODY);
+    let mut session = Session::new(&budget, LARGEST_BODY);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    let mut fed = session.feed(PREFACE);
+    let mut open = Vec::new();
+    for piece in bytes.chunks(usize::from(choice >> 2) * 7 + 1) {
+        fed = fed.and_then(|()| session.feed(piece));
+        open.extend(session.opened().map(|opened| (opened.stream, opened.request.into_body())));
+        assert!(open.len() <= session::MOST_STREAMS + bytes.len());
+        open.retain_mut(|(stream, body)| {
+            let is_read = std::pin::pin!(body.piece(&budget)).poll(&mut context).is_ready();
+            if is_read && choice & 1 == 0 {
+                session.answer(*stream, Answer::Message(vec![7; usize::from(choice & 2) * 50_000]));
+            }
+            !is_read
+        });
+        session.settle();
+        assert!(budget.used() <= LARGEST_BODY);
+        if fed.is_err() {
+            break;
+        }
+    }
+    session.close(fed.err());
+    drop(open);
+    drop(session);
+    assert_eq!(budget.used(), 0, "everything is given back");
+}
+
 /// Waits until the client hangs up, for a while.
 async fn linger(mut stream: TcpStream, scratch: &Scratch) {
     let hung_up = async {

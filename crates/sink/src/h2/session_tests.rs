@@ -1,5 +1,7 @@
 //! The session against what clients send, and against what none should.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 use unladen_http2::hpack::{Decoder, put_literal};
 
@@ -55,7 +57,10 @@ fn frames(bytes: &[u8]) -> Vec<(u8, u8, u32, Vec<u8>)> {
 fn body(mut opened: Vec<Opened>) -> Option<Vec<u8>> {
     let opened = opened.pop().expect("a request");
     let whole = opened.request.into_body();
-    let mut whole = Box::pin(async move { whole.whole(LIMIT, &Budget::new(0)).await });
+    let mut whole = Box::pin(async move { whole.whole(LIMIT, &Budget::new(0), Duration::MAX).await });
+    // There is a clock, so it must be there.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let _here = runtime.enter();
     match whole.as_mut().poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
         std::task::Poll::Ready(body) => Some(body.expect("sound").bytes().to_vec()),
         std::task::Poll::Pending => None,

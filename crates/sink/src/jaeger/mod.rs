@@ -1,8 +1,8 @@
 //! Jaeger's collector: `POST /api/traces` with a Thrift batch, and the gRPC `CollectorService`, on one port. Samplers may
 //! ask for their strategy, and are told to take everything.
 
-mod model;
-mod thrift;
+pub(crate) mod model;
+pub(crate) mod thrift;
 
 use http::{Method, StatusCode};
 

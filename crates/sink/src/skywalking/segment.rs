@@ -11,7 +11,7 @@ use crate::wire::{Fields, WireError, pair};
 const USUAL_SPAN: usize = 350;
 
 /// One segment.
-pub(super) fn decode<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
+pub(crate) fn decode<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, 0);
     segment(message, &mut gatherer)?;
     Ok(gatherer.finish())
@@ -27,7 +27,7 @@ pub(super) fn decode_framed<'a>(messages: &'a [u8], arena: &'a Bump) -> Result<B
 }
 
 /// Several segments.
-pub(super) fn decode_collection<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
+pub(crate) fn decode_collection<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, 0);
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {

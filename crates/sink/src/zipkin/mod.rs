@@ -1,8 +1,8 @@
 //! Zipkin's API, version 2 (<https://zipkin.io/zipkin-api/>): `POST /api/v2/spans`, as JSON or protobuf. Answers 202, as
 //! Zipkin's server does, but not before the spans are taken.
 
-mod json;
-mod protobuf;
+pub(crate) mod json;
+pub(crate) mod protobuf;
 
 use http::{Method, Response, StatusCode};
 
@@ -91,7 +91,8 @@ impl<'a> Found<'a> {
             operation: self.name,
             status: if self.is_error { Status::Error } else { Status::Unset },
             size: self.size,
-            is_shared: self.shared,
+            // Not every tracer says that it shares an id, but only the server's half of a call can.
+            is_shared: self.shared || self.kind == Kind::Server,
             ..Span::lasting(self.timestamp.saturating_mul(1_000), duration)
         });
     }
