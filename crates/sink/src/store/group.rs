@@ -15,8 +15,8 @@ use crate::config::Attributes;
 use crate::json;
 use crate::span::{Protocol, Source, Span, Value};
 
-/// Rows of a row group: larger ones cost more CPU and memory and save hardly a byte.
-const GROUP_ROWS: usize = 16_384;
+/// Rows of a row group: larger ones cost more memory, hardly less CPU, and save hardly a byte.
+const GROUP_ROWS: usize = 8_192;
 /// Bytes that its spans may have in their messages.
 const GROUP_BYTES: usize = 16 << 20;
 /// Attribute keys that get a column.
