@@ -152,23 +152,23 @@ impl Hub {
         message: M,
         decode: Decode,
     ) -> Result<Accepted, Refused> {
-        let (accepted, rows) = self.take_part(protocol, message, decode).await?;
+        let (accepted, rows) = self.accept(protocol, message.as_ref(), decode).await?;
+        drop(message);
         self.durable(rows).await?;
         Ok(accepted)
     }
 
-    /// The same for a part of what will be acknowledged as a whole: waits while the store is behind, but not until the
-    /// spans are durable. [`Hub::durable`] does, given the number of rows that comes with it.
-    pub(crate) async fn take_part<M: AsRef<[u8]>>(
+    /// The same, but does not wait until the spans are durable: that is the case once as many rows are as it returns.
+    pub(crate) async fn accept(
         &self,
         protocol: Protocol,
-        message: M,
+        message: &[u8],
         decode: Decode,
     ) -> Result<(Accepted, u64), Refused> {
         let arrival = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         let arrival_ns = i64::try_from(arrival).unwrap_or(i64::MAX);
         self.room().await?;
-        self.book(protocol, message.as_ref(), decode, arrival_ns)
+        self.book(protocol, message, decode, arrival_ns)
     }
 
     /// Waits until the store can take more.

@@ -134,7 +134,7 @@ impl Stream<'_> {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let whole = if is_end { bytes.len() } else { whole };
         // At the end even of nothing, so that an empty request is told what is missing.
-        if whole <= self.metadata && !(is_end && !self.is_begun) {
+        if whole <= self.metadata && (self.is_begun || !is_end) {
             return Ok(());
         }
         if self.metadata == 0 {
@@ -154,7 +154,7 @@ impl Stream<'_> {
         let lines = Lines { payload: std::mem::replace(&mut self.rest, rest), end: whole };
         let events = events::lines(lines.as_ref()).skip(1).count() as u64;
         self.is_begun = true;
-        let taken = self.hub.take_part(Protocol::Elastic, lines, events::decode).await;
+        let taken = self.hub.accept(Protocol::Elastic, lines.as_ref(), events::decode).await;
         let (Accepted { rejected, reason }, rows) = taken.map_err(|reason| web::refused(reason, WHAT))?;
         self.taken.events += events;
         self.taken.rejected += rejected;

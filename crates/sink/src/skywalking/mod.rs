@@ -84,7 +84,7 @@ async fn collect(hub: &Hub, mut messages: Messages) -> Result<(), grpc::Failure>
     let mut rows = 0;
     while let Some(next) = messages.next(hub).await? {
         let taken = match next {
-            Next::One(segment) => hub.take_part(Protocol::Skywalking, segment.bytes(), segment::decode).await,
+            Next::One(segment) => hub.accept(Protocol::Skywalking, segment.bytes(), segment::decode).await,
             Next::Framed(bytes) => {
                 let taken = framed(hub, messages.framed(bytes)).await;
                 messages.advance(bytes);
@@ -100,7 +100,7 @@ async fn collect(hub: &Hub, mut messages: Messages) -> Result<(), grpc::Failure>
 async fn framed(hub: &Hub, segments: &[u8]) -> Result<(Accepted, u64), Refused> {
     // Faults count messages.
     if hub.faults().is_none() {
-        let taken = hub.take_part(Protocol::Skywalking, segments, segment::decode_framed).await;
+        let taken = hub.accept(Protocol::Skywalking, segments, segment::decode_framed).await;
         if !matches!(taken, Err(Refused::Undecodable(_))) {
             return taken;
         }
@@ -109,7 +109,7 @@ async fn framed(hub: &Hub, segments: &[u8]) -> Result<(Accepted, u64), Refused> 
     }
     let (mut accepted, mut rows) = (Accepted { rejected: 0, reason: None }, 0);
     for segment in grpc::frames(segments) {
-        let (last, so_far) = hub.take_part(Protocol::Skywalking, segment, segment::decode).await?;
+        let (last, so_far) = hub.accept(Protocol::Skywalking, segment, segment::decode).await?;
         accepted.rejected += last.rejected;
         accepted.reason = accepted.reason.or(last.reason);
         rows = so_far.max(rows);

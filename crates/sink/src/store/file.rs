@@ -68,6 +68,8 @@ const MAGIC: &[u8; 4] = b"PAR1";
 const RECORD_MAGIC: &[u8; 8] = b"unladen1";
 /// Fixed part at the end of a record: start of the row group, number of the group, length of the metadata, checksum, magic.
 const RECORD_TAIL: usize = 8 + 8 + 4 + 4 + 8;
+/// Length of a footer and magic, at the end of a file.
+const FOOTER_TAIL: usize = 4 + 4;
 /// Key in a file's metadata under which the number of its last group stands.
 const LAST_GROUP: &str = "unladen.last_group";
 
@@ -210,11 +212,22 @@ pub(super) fn partial(path: &Path) -> PathBuf {
 
 /// Number of the last group of a finished file, and its rows.
 pub(super) fn inspect(path: &Path) -> Result<(u64, u64)> {
-    let metadata = ParquetMetaDataReader::new().parse_and_finish(&File::open(path)?)?;
+    let foreign = || ParquetError::General("this is no span file of unladen's".into());
+    let file = File::open(path)?;
+    let end = file.metadata()?.len().checked_sub(FOOTER_TAIL as u64).ok_or_else(foreign)?;
+    let mut tail = [0; FOOTER_TAIL];
+    file.read_exact_at(&mut tail, end)?;
+    let [length @ .., _, _, _, _] = tail;
+    let length = u32::from_le_bytes(length);
+    let start = end.checked_sub(u64::from(length)).filter(|_| tail.ends_with(MAGIC)).ok_or_else(foreign)?;
+    let mut footer = vec![0; length as usize];
+    file.read_exact_at(&mut footer, start)?;
+    // Looked for before anything is decoded: the decoder can take hours over a few bytes that are no footer.
+    find(&footer, LAST_GROUP.as_bytes()).ok_or_else(foreign)?;
+    let metadata = ParquetMetaDataReader::decode_metadata(&footer)?;
     let file = metadata.file_metadata();
     let note = file.key_value_metadata().into_iter().flatten().find(|note| note.key == LAST_GROUP);
     let last = note.and_then(|note| note.value.as_ref()?.parse().ok());
-    let foreign = || ParquetError::General("this is no span file of unladen's".into());
     Ok((last.ok_or_else(foreign)?, file.num_rows() as u64))
 }
 
