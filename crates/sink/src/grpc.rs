@@ -89,7 +89,8 @@ impl Messages {
         if self.rest.bytes().is_empty() && !self.fill(hub).await? {
             return Ok(None);
         }
-        let whole: usize = frames(self.rest.bytes()).map(|message| PREFIX + message.len()).sum();
+        let small = frames(self.rest.bytes()).take_while(|message| message.len() <= hub.max_message());
+        let whole: usize = small.map(|message| PREFIX + message.len()).sum();
         if whole > 0 {
             hub.body(whole);
             return Ok(Some(Next::Framed(whole)));
@@ -103,11 +104,12 @@ impl Messages {
         let mut message = Payload::new(hub.budget());
         while message.bytes().len() < length {
             // Between messages a stream may rest, within one it takes memory.
-            if self.rest.bytes().is_empty()
-                && !timeout(hub.silence(), self.fill(hub)).await.map_err(|_| refuse(hub, &BodyError::Silent))??
-            {
-                hub.undecodable();
-                return Err(Failure::new(Code::Internal, "the message is shorter than its prefix says"));
+            if self.rest.bytes().is_empty() {
+                let filled = timeout(hub.silence(), self.fill(hub)).await;
+                if !filled.map_err(|_| refuse(hub, &BodyError::Silent))?? {
+                    hub.undecodable();
+                    return Err(Failure::new(Code::Internal, "the message is shorter than its prefix says"));
+                }
             }
             let rest = self.rest.bytes();
             let part = rest.len().min(length - message.bytes().len());

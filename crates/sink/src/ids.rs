@@ -82,9 +82,25 @@ pub(crate) fn trace_id(name: &[u8]) -> [u8; 16] {
     })
 }
 
+/// A name whose spans have ids of their own: hashed once for all of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Named(u64);
+
+impl Named {
+    /// By its name.
+    pub(crate) fn new(name: &[u8]) -> Self {
+        Self(hash(3, name))
+    }
+
+    /// The id of a span by its number; never all zeros.
+    pub(crate) fn span_id(self, number: i64) -> [u8; 8] {
+        mix(self.0 ^ mix(number as u64)).max(1).to_be_bytes()
+    }
+}
+
 /// A span id from a name and a number within it; never all zeros.
 pub(crate) fn span_id(name: &[u8], number: i64) -> [u8; 8] {
-    mix(hash(3, name) ^ mix(number as u64)).max(1).to_be_bytes()
+    Named::new(name).span_id(number)
 }
 
 #[cfg(test)]

@@ -74,6 +74,16 @@ pub enum Notice {
         /// What it said.
         message: String,
     },
+    /// An imported run breaks Little's law.
+    #[error(
+        "its rate and its mean latency would need {under_way:.1} requests under way, but there were at most {most:.0}: one of the numbers is not what it is called"
+    )]
+    ImportedImpossible {
+        /// Requests under way on average, by Little's law.
+        under_way: f64,
+        /// Most that could be.
+        most: f64,
+    },
     // Warnings of a run.
     /// The cgroup's quota held a process back.
     #[error(
@@ -325,6 +335,12 @@ pub enum Notice {
         /// Unexplained spans, signed.
         unexplained: String,
     },
+    /// The numbers are another tool's.
+    #[error("the numbers were imported. They do not say {missing}")]
+    Imported {
+        /// What nobody knows.
+        missing: String,
+    },
     /// The number of spans per request was learned from what arrived.
     #[error(
         "{variant}: {spans} spans per request were learned from the traces that arrived. Spans lost from every request would go unseen: declare `spans_per_request`"
@@ -359,6 +375,7 @@ impl Notice {
             | Self::NoBaseline
             | Self::NothingCounts { .. }
             | Self::WorkDiffers { .. }
+            | Self::ImportedImpossible { .. }
             | Self::LittleLawBroken { .. } => Severity::Refusal,
             Self::Throttled { .. }
             | Self::Steal { .. }
@@ -378,6 +395,7 @@ impl Notice {
             | Self::NotSteady { .. }
             | Self::MethodsDisagree { .. }
             | Self::BoughtWithLoss { .. }
+            | Self::Imported { .. }
             | Self::LedgerUnbalanced { .. } => Severity::Warning,
             Self::NoCgroup { .. }
             | Self::JournalTorn { .. }

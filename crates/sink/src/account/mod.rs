@@ -86,7 +86,10 @@ pub(crate) struct Accounts {
     losses: Losses,
     delays: Delays,
     booked: Vec<Booked>,
-    foreseen: Vec<(Option<u64>, [u64; 2])>,
+    /// Request, trace and mark of the spans at hand.
+    foreseen: Vec<(Option<u64>, TraceMarks, u64)>,
+    /// The traces of those.
+    traces: Vec<TraceMarks>,
 }
 
 impl Accounts {
@@ -109,6 +112,7 @@ impl Accounts {
             delays: Delays::default(),
             booked: Vec::new(),
             foreseen: Vec::new(),
+            traces: Vec::new(),
         }
     }
 
@@ -155,9 +159,10 @@ impl Accounts {
         }
     }
 
-    /// Finds out which requests spans belong to, and fetches what is known of them.
+    /// Finds out which requests spans belong to, and fetches what is known of their traces.
     fn foresee(&mut self, spans: &[Span<'_>]) {
         self.foreseen.clear();
+        self.traces.clear();
         let mut last: Option<(&[u8; 16], Option<u64>, TraceMarks)> = None;
         for span in spans {
             // Spans of a trace often follow each other.
@@ -165,21 +170,21 @@ impl Accounts {
                 Some(last) if last.0 == &span.trace_id => last,
                 last => {
                     let request = self.requests.and_then(|requests| requests.index(&span.trace_id));
-                    last.insert((&span.trace_id, request, TraceMarks::of(request, &span.trace_id)))
+                    let trace = TraceMarks::of(request, &span.trace_id);
+                    self.traces.push(trace);
+                    last.insert((&span.trace_id, request, trace))
                 }
             };
-            self.foreseen.push((request, Seen::marks(trace, span.identity())));
+            self.foreseen.push((request, trace, Seen::mark(trace, span.identity())));
         }
-        // Those of a trace of no request are looked for as well.
-        let marks = |(request, marks): &(Option<u64>, [u64; 2])| [marks[0], marks[usize::from(request.is_none())]];
-        self.seen.fetch(self.foreseen.iter().flat_map(marks));
+        self.seen.fetch(self.traces.iter());
     }
 
     fn spans(&mut self, spans: &[Span<'_>], sources: &[Source<'_>], arrival_ns: i64) {
-        for (span, (request, marks)) in spans.iter().zip(&self.foreseen) {
+        for (span, (request, trace, mark)) in spans.iter().zip(&self.foreseen) {
             let is_new = match request {
-                Some(index) => self.seen.of_request(*index, marks[0]),
-                None => self.seen.of_trace(*marks),
+                Some(index) => self.seen.of_request(*index, *mark),
+                None => self.seen.of_trace(*trace, *mark),
             };
             if is_new {
                 self.saved += 1;

@@ -13,9 +13,10 @@ use http::{Method, StatusCode};
 use crate::gather::Gatherer;
 use crate::grpc::{self, Messages, Next};
 use crate::hub::{Accepted, Hub, Refused};
+use crate::ids;
 use crate::inbound::{Answer, Request};
 use crate::otlp::reply::Code;
-use crate::span::{Batch, Protocol};
+use crate::span::{Batch, Kind, Protocol, RawAttributes, Source, Span, Status};
 use crate::web::{self, Failure, JSON};
 
 const PACKAGE: &str = "/skywalking.v3.";
@@ -144,13 +145,39 @@ async fn post(hub: &Hub, request: Request) -> Result<(), Failure> {
     taken.map(drop).map_err(|reason| web::refused(reason, "segment of SkyWalking"))
 }
 
-/// What every span of a segment shares.
+/// What every span of a segment shares, as it comes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Segment<'a> {
     trace_id: &'a [u8],
     id: &'a [u8],
     service: &'a [u8],
     instance: &'a [u8],
+}
+
+/// The same, once for all spans.
+#[derive(Debug, Clone, Copy)]
+struct Shared<'a> {
+    trace_id: [u8; 16],
+    spans: ids::Named,
+    source: Source<'a>,
+}
+
+impl<'a> Segment<'a> {
+    /// What its spans need, or why they can never be stored.
+    fn shared(&self) -> Result<Shared<'a>, &'static str> {
+        if self.trace_id.is_empty() {
+            return Err(NO_TRACE);
+        }
+        if self.id.is_empty() {
+            return Err(NO_SEGMENT);
+        }
+        let instance = Some(self.instance).filter(|instance| !instance.is_empty());
+        Ok(Shared {
+            trace_id: ids::trace_id(self.trace_id),
+            spans: ids::Named::new(self.id),
+            source: Source { service: self.service, instance },
+        })
+    }
 }
 
 /// A span before its segment is known.
@@ -177,19 +204,19 @@ const NO_TRACE: &str = "a segment has no trace id";
 const NO_SEGMENT: &str = "a segment has no id of its own";
 
 impl<'a> Found<'a> {
-    /// Adds the span; its tags are in the gatherer already.
-    fn push(self, segment: &Segment<'a>, gatherer: &mut Gatherer<'a>) {
-        use crate::ids;
-        use crate::span::{Kind, Source, Span, Status};
-        if segment.trace_id.is_empty() {
-            return gatherer.reject(NO_TRACE);
-        }
-        if segment.id.is_empty() {
-            return gatherer.reject(NO_SEGMENT);
-        }
-        gatherer.text(b"peer", self.peer);
+    /// Adds the span; its attributes are in the gatherer already, unless they are given.
+    fn push(
+        self,
+        segment: &Result<Shared<'a>, &'static str>,
+        attributes: Option<RawAttributes<'a>>,
+        gatherer: &mut Gatherer<'a>,
+    ) {
+        let Shared { trace_id, spans, source } = match segment {
+            Ok(shared) => *shared,
+            Err(reason) => return gatherer.reject(reason),
+        };
         let parent_id = match self.reference {
-            _ if self.parent >= 0 => Some(ids::span_id(segment.id, self.parent)),
+            _ if self.parent >= 0 => Some(spans.span_id(self.parent)),
             Some((parent_segment, parent)) => Some(ids::span_id(parent_segment, parent)),
             None => None,
         };
@@ -201,19 +228,24 @@ impl<'a> Found<'a> {
             (1, _) => Kind::Client,
             _ => Kind::Internal,
         };
-        let instance = Some(segment.instance).filter(|instance| !instance.is_empty());
-        let source = gatherer.source(Source { service: segment.service, instance });
         let ns = |ms: i64| u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000);
-        gatherer.push(Span {
-            source,
-            trace_id: ids::trace_id(segment.trace_id),
-            span_id: ids::span_id(segment.id, self.id),
+        let span = Span {
+            source: gatherer.source(source),
+            trace_id,
+            span_id: spans.span_id(self.id),
             parent_id,
             kind,
             operation: self.operation,
             status: if self.is_error { Status::Error } else { Status::Unset },
             size: self.size,
             ..Span::between(ns(self.start), ns(self.end))
-        });
+        };
+        match attributes {
+            Some(attributes) => gatherer.push_raw(Span { attributes, ..span }),
+            None => {
+                gatherer.text(b"peer", self.peer);
+                gatherer.push(span);
+            }
+        }
     }
 }

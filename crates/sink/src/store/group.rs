@@ -15,20 +15,23 @@ use crate::config::Attributes;
 use crate::json;
 use crate::span::{Protocol, Source, Span, Value};
 
-/// Rows of a row group: larger ones cost more CPU and memory and save hardly a byte.
-const GROUP_ROWS: usize = 16_384;
+/// Rows of a row group: larger ones cost more memory, hardly less CPU, and save hardly a byte.
+const GROUP_ROWS: usize = 8_192;
 /// Bytes that its spans may have in their messages.
 const GROUP_BYTES: usize = 16 << 20;
 /// Attribute keys that get a column.
 const MAX_KEYS: usize = 128;
 /// Longest key that gets a column, in bytes.
 const MAX_KEY: usize = 200;
+/// Attributes of an operation that are foreseen.
+const MAX_ROUTE: usize = 256;
 /// Stands in a route for a key without column.
 const NO_COLUMN: u32 = u32::MAX;
 
 /// What a column of attributes holds, by the first value of its key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Type {
+    #[default]
     Text,
     Whole,
     Real,
@@ -83,6 +86,7 @@ impl Keys {
 /// An attribute of an earlier span: the next one of the same operation most likely has the same key, and often the value.
 #[derive(Debug)]
 struct Step {
+    /// Empty if it has no column.
     key: Arc<[u8]>,
     column: u32,
     kind: Type,
@@ -217,6 +221,11 @@ impl Group {
                 return;
             }
             if position == route.len() {
+                if position == MAX_ROUTE {
+                    // No usual span: what is foreseen must not take more than what is stored.
+                    position -= 1;
+                    route.pop();
+                }
                 route.push(self.step(key, value));
             }
             let step = &mut route[position];
@@ -241,7 +250,7 @@ impl Group {
     fn step(&mut self, key: &[u8], value: Value<'_>) -> Step {
         let column = self.column(key, value);
         let known = self.keys.columns.get(column as usize);
-        let (key, kind) = known.map_or((key.into(), Type::Text), |(name, kind)| (Arc::clone(name).into(), *kind));
+        let (key, kind) = known.map_or_else(Default::default, |(name, kind)| (Arc::clone(name).into(), *kind));
         if column != NO_COLUMN && self.attributes.len() <= column as usize {
             self.attributes.resize_with(column as usize + 1, Column::default);
         }

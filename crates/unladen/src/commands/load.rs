@@ -107,7 +107,7 @@ fn typed(options: &Load) -> anyhow::Result<Plan> {
         seed: options.pacing.seed,
         protocol: if request.http2 { Protocol::Http2 } else { Protocol::Http1 },
         streams: request.streams,
-        tls: Tls { ca: request.ca.clone(), insecure: request.insecure, server_name: None },
+        tls: Tls { ca: request.ca.clone(), insecure: request.insecure, ..Tls::default() },
         grpc: grpc(request)?,
         ..Plan::new(options.url.clone().unwrap_or_default())
     };
@@ -182,6 +182,7 @@ fn grpc(request: &Request) -> anyhow::Result<Option<Grpc>> {
         protos: request.protos.clone(),
         includes: Vec::new(),
         descriptors: None,
+        status: None,
     }))
 }
 

@@ -51,6 +51,49 @@ pub struct RunRecord {
     pub instrument: Vec<ProcessRecord>,
     /// The machine over the window.
     pub host: HostWindow,
+    /// What another tool measured; then nothing else is known of the run.
+    #[serde(default)]
+    pub imported: Option<Imported>,
+}
+
+/// A run of another tool, by `unladen import`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Imported {
+    /// The tool.
+    pub tool: String,
+    /// Its file.
+    pub file: String,
+    /// Requests behind the numbers.
+    pub requests: Option<u64>,
+    /// Numbers by the metric's name, in the unit that `findings.json` has for it.
+    pub numbers: BTreeMap<String, f64>,
+}
+
+impl RunRecord {
+    /// A run of which nothing is known.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            schema: SCHEMA,
+            run: 0,
+            round: 0,
+            slot: 0,
+            variant: String::new(),
+            kind: ArmKind::Variant,
+            dir: String::new(),
+            started: String::new(),
+            void: None,
+            notices: Vec::new(),
+            phases: Phases::default(),
+            load: None,
+            sink: None,
+            ledger: None,
+            processes: Vec::new(),
+            instrument: Vec::new(),
+            host: HostWindow::default(),
+            imported: None,
+        }
+    }
 }
 
 /// Seconds that the phases of a run took.
@@ -91,6 +134,10 @@ pub struct ProcessRecord {
     pub cpu_system_ns: Option<u64>,
     /// Resident memory, sampled once a second in the window, bytes: the median of the samples.
     pub rss: Option<u64>,
+    /// The least resident memory in successive stretches of the window, as seconds since its start (the middle of the
+    /// stretch) and bytes: one sample each in short windows, at most 240. A leak shows in the floor, not in the teeth of the saw.
+    #[serde(default)]
+    pub rss_floor: Vec<(f64, u64)>,
     /// Largest resident memory since start (`VmHWM`, summed over the processes of the tree), bytes.
     pub rss_peak: Option<u64>,
     /// Proportional set size at the end of the window, bytes.

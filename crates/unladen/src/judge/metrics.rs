@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use super::values::{
-    INSTRUCTIONS, Value, disk_per_span, error_rate, extra, extra_milliseconds, instructions, latency, of_role,
-    per_request, role_cpu, start_up, sum,
+    INSTRUCTIONS, Value, disk_per_span, error_rate, extra, extra_milliseconds, instructions, latency, memory_slope,
+    of_role, per_request, role_cpu, start_up, sum,
 };
 use crate::journal::record::RunRecord;
 use crate::study::metrics::{self, Compared, Worse};
@@ -81,13 +81,24 @@ impl Metric {
     /// The metric's number in one run: of one service, or as a whole. `None`: it was not measured.
     #[must_use]
     pub fn value(&self, run: &RunRecord, service: Option<&str>) -> Option<f64> {
-        (self.value)(self, run, service).filter(|value| value.is_finite())
+        let value = match &run.imported {
+            // What another tool measured is of the subject as a whole.
+            Some(imported) => imported.numbers.get(self.name.as_ref()).copied().filter(|_| service.is_none()),
+            None => (self.value)(self, run, service),
+        };
+        value.filter(|value| value.is_finite())
     }
 
     /// Requests that a run must have before the metric means anything: 100 beyond the quantile.
     #[must_use]
     pub fn requests_needed(&self) -> Option<u64> {
         self.quantile.and_then(unladen_stats::quantile::requests_needed)
+    }
+
+    /// Whether the table has it: it is not a number that a probe or another tool delivers under a name of its own.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        METRICS.iter().any(|metric| metric.name == self.name)
     }
 
     /// Whether 0 on both sides means that there is nothing to speak of (no collector, no spans), not that they are alike.
@@ -164,7 +175,9 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
         m("classes", "loaded classes", "in loaded classes", Subject, extra),
         m("threads", "threads", "in threads", Subject, threads).margin(0.5),
         m("gc_time", "GC time in the window", "of garbage collection", Subject, extra_milliseconds),
-        m("memory_slope", "memory growth", "of memory growth", Subject, extra).margin(512.0 * 1024.0),
+        m("memory_slope", "memory growth", "of memory growth", Subject, memory_slope)
+            .margin(512.0 * 1024.0)
+            .place(Table),
         m("latency_p50", "latency p50", "at the median", Load, |_, run, _| latency(run, |it| it.p50))
             .quantile(0.5)
             .place(Table),
@@ -195,8 +208,13 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
 #[must_use]
 pub fn delivered<'a>(runs: impl IntoIterator<Item = &'a RunRecord>) -> Vec<Cow<'static, Metric>> {
     let mut all: Vec<_> = METRICS.iter().map(Cow::Borrowed).collect();
-    let subjects = runs.into_iter().flat_map(|run| of_role(run, Role::Subject, None));
-    let names: BTreeSet<&str> = subjects.flat_map(|process| process.extra.keys().map(String::as_str)).collect();
+    let names: BTreeSet<&str> = runs
+        .into_iter()
+        .flat_map(|run| {
+            let probed = of_role(run, Role::Subject, None).flat_map(|process| process.extra.keys());
+            probed.chain(run.imported.iter().flat_map(|imported| imported.numbers.keys())).map(String::as_str)
+        })
+        .collect();
     let known = |name: &str| name == INSTRUCTIONS || METRICS.iter().any(|metric| metric.name == name);
     all.extend(names.into_iter().filter(|name| !known(name)).map(|name| Cow::Owned(Metric::unknown(name))));
     all

@@ -4,6 +4,7 @@
 //! look like a saving.
 
 use unladen_load::outcome::Quantiles;
+use unladen_stats::{estimate::Level, slope};
 
 use super::metrics::{Metric, Of};
 use crate::journal::record::{ProcessRecord, RunRecord};
@@ -87,6 +88,34 @@ pub(super) fn disk_per_span(_: &Metric, run: &RunRecord, _: Option<&str>) -> Opt
         (0, _) => None,
         (saved, _) => Some(sink.stored_bytes as f64 / saved as f64),
     }
+}
+
+/// Points that a slope needs, and the stretches that a window is cut into where it is too short for those of
+/// [`SLOPE_STRETCH_S`].
+const SLOPE_POINTS: usize = 12;
+/// Length of the stretches of which the minimum counts, seconds: longer than the pause between two collections.
+const SLOPE_STRETCH_S: f64 = 15.0;
+
+/// Bytes per minute by which the floor of the resident memory rises, summed over the processes. `None` where the window holds
+/// fewer than twelve samples.
+pub(super) fn memory_slope(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    let slopes = of_role(run, Role::Subject, service).map(|process| floor_slope(&process.rss_floor));
+    let mut slopes = slopes.peekable();
+    slopes.peek()?;
+    slopes.sum()
+}
+
+/// Theil-Sen slope of the minima, bytes per minute.
+fn floor_slope(floor: &[(f64, u64)]) -> Option<f64> {
+    let samples: Vec<(f64, f64)> = floor.iter().map(|(t_s, bytes)| (t_s / 60.0, *bytes as f64)).collect();
+    let (first, last) = (floor.first()?.0, floor.last()?.0);
+    let step = (last - first) / (floor.len() - 1).max(1) as f64;
+    if floor.len() < SLOPE_POINTS || step <= 0.0 {
+        return None;
+    }
+    let wanted = (SLOPE_STRETCH_S / step).round().max(1.0) as usize;
+    let minima = slope::minima(&samples, wanted.min(floor.len() / SLOPE_POINTS));
+    slope::theil_sen(&minima, Level::P95).ok().map(|slope| slope.value)
 }
 
 /// A number that a probe delivers under the metric's name and in its unit.

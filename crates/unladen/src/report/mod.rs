@@ -10,6 +10,7 @@ use crate::judge::findings::Findings;
 mod csv;
 mod html;
 mod json;
+pub mod junit;
 mod markdown;
 mod plot;
 mod text;

@@ -13,7 +13,7 @@ use super::instrument::{Part, Silence, SinkPart};
 use super::schedule::Slot;
 use super::setup::Setup;
 use super::watch::{Phase, Step, Watcher};
-use crate::journal::record::{Phases, ProcessRecord, RunRecord, SCHEMA};
+use crate::journal::record::{ProcessRecord, RunRecord};
 use crate::linux::monotonic_ns;
 use crate::notices::Notice;
 use crate::probe::{Observation, Sampler, Schedule, Target, timeline};
@@ -58,7 +58,6 @@ impl<'a> Run<'a> {
         let folder = self.setup.folder.run(&dir)?;
         let logs = folder.join("logs");
         let mut record = RunRecord {
-            schema: SCHEMA,
             run: self.number,
             round: self.slot.round,
             slot: self.slot.slot,
@@ -66,15 +65,8 @@ impl<'a> Run<'a> {
             kind: arm.kind,
             dir,
             started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
-            void: None,
             notices: self.setup.notices(),
-            phases: Phases::default(),
-            load: None,
-            sink: None,
-            ledger: None,
-            processes: Vec::new(),
-            instrument: Vec::new(),
-            host: Default::default(),
+            ..RunRecord::empty()
         };
 
         watcher.see(Step::Phase(Phase::Start));

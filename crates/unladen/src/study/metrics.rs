@@ -141,6 +141,12 @@ const fn metric(name: &'static str, unit: Unit, compared: Compared, worse: Worse
     Metric { name, unit, compared, worse, meaning }
 }
 
+/// Metric and service of a budget: `cpu_per_request@vets` is `cpu_per_request` of `vets`.
+#[must_use]
+pub fn of_service(budget: &str) -> (&str, Option<&str>) {
+    budget.split_once('@').map_or((budget, None), |(metric, service)| (metric, Some(service)))
+}
+
 /// The metric of this name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Metric> {

@@ -127,6 +127,7 @@ impl Plan {
             service.only.retain(|name| study.variants.contains_key(name));
             ran_in_all || !service.only.is_empty()
         });
+        study.ladder.retain(|step| study.variants.contains_key(step));
         for profile in study.profiles.values_mut() {
             profile.retain(|key, _| {
                 let mut steps = key.split('.');

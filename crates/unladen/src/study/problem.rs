@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use unladen_stats::plan::TooEarly;
+
 use super::guess::Guess;
 use super::key::KeyPath;
 use super::tree::{Node, Origin, Place};
@@ -200,6 +202,11 @@ pub(super) enum ProblemKind {
     )]
     AbsentService { service: String, variant: String },
 
+    #[error("a ladder needs at least two steps, as in `[baseline, attached, full]`")]
+    LadderTooShort,
+    #[error("`{name}` is a step of this ladder already; keep one of the two")]
+    StepTwice { name: String },
+
     #[error("no subject runs in this variant; add it to the `only` of one")]
     NoSubjectHere,
 
@@ -220,6 +227,8 @@ pub(super) enum ProblemKind {
     HeaderTaken { name: String },
 
     // Budgets.
+    #[error("{0}, or remove `on_undecided: extend`")]
+    TooEarly(TooEarly),
     #[error("unknown metric `{name}`{guess}")]
     UnknownMetric { name: String, guess: Guess },
     #[error("`{found}` is no limit for {metric}; write {wanted}")]

@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use super::prices::Prices;
 use super::units::{Bytes, Ratio, Time};
 
 /// One question, asked of one service: its variants, the load, the rounds and the budgets.
@@ -49,14 +50,26 @@ pub struct Study {
     pub services: IndexMap<String, Service>,
     /// The ways to run the subject, by name. `baseline` is the bare one and must be there.
     pub variants: IndexMap<String, Variant>,
+    /// The variants in steps from the bare service to the full instrumentation, so that the cost is told step by step:
+    /// `[baseline, attached, unsampled, full]`. Several ladders have names: `{otel: [baseline, …], elastic: [baseline, …]}`.
+    #[serde(default)]
+    pub ladder: Ladder,
     /// What is asked of the service, and how often.
     pub load: Load,
     /// The span sink that the study offers to the services.
     #[serde(default)]
     pub sink: Sink,
-    /// Limits on the cost, by metric: `cpu_per_request: 10%`, `rss: 50MiB`.
+    /// Limits on the cost, by metric: `cpu_per_request: 10%`, `rss: 50MiB`; of one service: `cpu_per_request@vets: 5%`.
     #[serde(default)]
     pub budgets: IndexMap<String, String>,
+    /// What follows when a budget is undecided after `rounds`: `report` it so, or `extend` the study once, to twice as many
+    /// rounds. A study that may be extended is judged at 97 % at both looks, so that two looks raise no more false alarms
+    /// than one.
+    #[serde(default)]
+    pub on_undecided: OnUndecided,
+    /// Traffic and prices in production, so that the cost is told in cores, GiB, machines and money a year.
+    #[serde(default)]
+    pub prices: Option<Prices>,
     /// Named sets of changes to this study, each from a dotted key to its value: `published: {window: 20m, load.rate: 500}`.
     /// `--set profile=published` applies one.
     #[serde(default)]
@@ -80,12 +93,26 @@ impl Study {
             variables: IndexMap::new(),
             services: IndexMap::new(),
             variants: IndexMap::new(),
+            ladder: Ladder::default(),
             load,
             sink: Sink::default(),
             budgets: IndexMap::new(),
+            on_undecided: OnUndecided::default(),
+            prices: None,
             profiles: IndexMap::new(),
         }
     }
+}
+
+/// What follows when a budget is undecided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnUndecided {
+    /// It is reported so.
+    #[default]
+    Report,
+    /// The study goes on, once, to twice as many rounds.
+    Extend,
 }
 
 /// What a service is in the study; costs are summed by role.
@@ -300,6 +327,79 @@ pub struct Override {
     pub ready: Option<Ready>,
     /// Replaces the limits.
     pub limits: Option<Limits>,
+}
+
+/// Variants in the order in which each adds something to the one before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Ladder {
+    /// One ladder, from the lowest step up; empty: none.
+    Steps(Vec<String>),
+    /// Several, by name.
+    Named(IndexMap<String, Vec<String>>),
+}
+
+impl Ladder {
+    /// Every ladder that has steps, with its name; the name is empty if there is but one without.
+    pub fn each(&self) -> impl Iterator<Item = (&str, &[String])> {
+        let (one, named) = match self {
+            Self::Steps(steps) => ((!steps.is_empty()).then_some(("", steps.as_slice())), None),
+            Self::Named(ladders) => (None, Some(ladders)),
+        };
+        let named = named.into_iter().flatten().map(|(name, steps)| (name.as_str(), steps.as_slice()));
+        one.into_iter().chain(named)
+    }
+
+    /// Without the steps that are not to be kept, and without the ladders of which fewer than two are left.
+    pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        let narrow = |steps: &mut Vec<String>| {
+            steps.retain(|step| keep(step));
+            steps.len() > 1
+        };
+        match self {
+            Self::Named(ladders) => ladders.retain(|_, steps| narrow(steps)),
+            Self::Steps(steps) => {
+                if !narrow(steps) {
+                    steps.clear();
+                }
+            }
+        }
+    }
+}
+
+impl Default for Ladder {
+    fn default() -> Self {
+        Self::Steps(Vec::new())
+    }
+}
+
+// By hand, as `Command`.
+impl<'de> Deserialize<'de> for Ladder {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Ladder;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of variants such as `[baseline, attached, full]`, or several such lists by name")
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Ladder, A::Error> {
+                let mut steps = Vec::new();
+                while let Some(step) = items.next_element()? {
+                    steps.push(step);
+                }
+                Ok(Ladder::Steps(steps))
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, mut entries: A) -> Result<Ladder, A::Error> {
+                let mut ladders = IndexMap::new();
+                while let Some((name, steps)) = entries.next_entry()? {
+                    ladders.insert(name, steps);
+                }
+                Ok(Ladder::Named(ladders))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
 }
 
 /// What is asked of the service, and how often: at a `rate` (open loop), or, without one, as fast as its `connections`

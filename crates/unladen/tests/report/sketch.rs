@@ -26,6 +26,8 @@ pub(crate) struct Sketch {
     pub(crate) window_s: u32,
     pub(crate) arms: Vec<Arm>,
     pub(crate) budgets: Vec<(&'static str, &'static str)>,
+    /// More lines of the study.
+    pub(crate) more: &'static str,
     /// Relative scatter of a run.
     pub(crate) noise: f64,
     pub(crate) seed: u64,
@@ -68,6 +70,7 @@ impl Sketch {
             window_s: 5,
             arms: vec![arm("baseline", "", ArmKind::Baseline), arm("placebo", "", ArmKind::Placebo)],
             budgets: Vec::new(),
+            more: "",
             noise: 0.01,
             seed: 1,
             mishap: |_| {},
@@ -177,6 +180,7 @@ impl Sketch {
                 cpu_pressure: Some(0.02),
                 memory_available: 8 << 30,
             },
+            imported: None,
         }
     }
 
@@ -247,6 +251,7 @@ impl Sketch {
                 yaml.push_str(&format!("  {metric}: {limit}\n"));
             }
         }
+        yaml.push_str(self.more);
         yaml
     }
 }
