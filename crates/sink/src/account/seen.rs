@@ -1,8 +1,9 @@
 //! Which spans have been seen, and therefore how many distinct ones each request and trace has.
 //!
-//! A span is known by 64 bits of its ids, mixed so that two spans of one trace never have the same; two of different
-//! traces do once in 10¹² runs of five thousand spans, and less than once in a million runs of five million. That takes
-//! 9 to 14 bytes a span, and the price of a look is that of the memory: see [`Seen::foresee`].
+//! A span is known by 64 bits: 20 of its trace and 44 of itself. Two different ones have the same 64 less than twice
+//! in a million runs of five million spans in traces of three, once in seventy thousand if the traces have a hundred. That takes
+//! about 11 bytes a span, and the price of a look is that of the memory: so spans of one trace lie side by side, and what
+//! a batch needs is fetched together, see [`Seen::fetch`].
 
 use std::collections::HashMap;
 
@@ -15,6 +16,10 @@ const SHARD_BITS: u32 = 8;
 /// Buckets that are allocated together. All pieces are of one size, so that what one part gives back when it grows is
 /// what the next needs; blocks that grow with the parts leave holes as large as everything else.
 const PIECE: usize = 64;
+/// Bits of a mark that are of the trace.
+const TRACE_BITS: u32 = 20;
+/// Buckets that are looked through before a mark goes elsewhere: a trace with very many spans would fill those of others.
+const PROBES: usize = 4;
 /// Salt of spans of a request, of spans of any other trace, of such traces themselves.
 const OF_REQUEST: u64 = 0x6c62_272e_07bb_0142;
 const OF_TRACE: u64 = 0x62b8_2175_6295_c58d;
@@ -32,20 +37,19 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Marks of a span and, if it is of no request, of its trace; else the second is of no meaning.
+    /// Mark of a span.
     #[inline]
-    pub(crate) fn marks(request: Option<u64>, trace_id: &[u8; 16], span_id: [u8; 8]) -> [u64; 2] {
-        let span = mark(request, trace_id, span_id);
-        [span, if request.is_none() { trace_mark(TRACE, trace_id) } else { span }]
+    pub(crate) fn mark(trace: TraceMarks, span_id: [u8; 8]) -> u64 {
+        trace.with(mix(u64::from_le_bytes(span_id) ^ trace.salt))
     }
 
-    /// Fetches what marks lie in. Looks one after the other would each wait for the memory; these need not, as none depends
-    /// on another.
-    pub(crate) fn fetch(&self, marks: impl Iterator<Item = u64>) {
-        std::hint::black_box(marks.fold(0, |all, mark| all ^ self.marks.touch(mark)));
+    /// Fetches what spans of these traces lie in. Looks one after the other would each wait for the memory; these need not,
+    /// as none depends on another.
+    pub(crate) fn fetch<'a>(&self, traces: impl Iterator<Item = &'a TraceMarks>) {
+        std::hint::black_box(traces.fold(0, |all, trace| all ^ self.marks.touch(trace.salt)));
     }
 
-    /// Notes a span of a request of the load; false if it was there before. `mark` is from [`Seen::marks`].
+    /// Notes a span of a request of the load; false if it was there before. `mark` is from [`Seen::mark`].
     #[inline]
     pub(crate) fn of_request(&mut self, index: u64, mark: u64) -> bool {
         if !self.marks.insert(mark) {
@@ -59,8 +63,9 @@ impl Seen {
 
     /// Notes a span of any other trace; false if it was there before.
     #[inline]
-    pub(crate) fn of_trace(&mut self, [span, trace]: [u64; 2]) -> bool {
-        let is_new = self.marks.insert(span);
+    pub(crate) fn of_trace(&mut self, trace: TraceMarks, mark: u64) -> bool {
+        let trace = trace.with(mix(trace.salt ^ TRACE));
+        let is_new = self.marks.insert(mark);
         // Spans of a trace often follow each other.
         if is_new && self.last_trace != trace {
             self.last_trace = trace;
@@ -86,20 +91,28 @@ impl Seen {
     }
 }
 
-/// For one trace or request, a bijection of the span id.
-#[inline]
-fn mark(request: Option<u64>, trace_id: &[u8; 16], span_id: [u8; 8]) -> u64 {
-    let trace = match request {
-        Some(index) => mix(index ^ OF_REQUEST),
-        None => trace_mark(OF_TRACE, trace_id),
-    };
-    mix(u64::from_le_bytes(span_id) ^ trace)
+/// What the marks of a trace's spans have in common.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TraceMarks {
+    salt: u64,
 }
 
-#[inline]
-fn trace_mark(salt: u64, trace_id: &[u8; 16]) -> u64 {
-    let id = u128::from_be_bytes(*trace_id);
-    mix(mix((id >> 64) as u64 ^ salt) ^ id as u64)
+impl TraceMarks {
+    /// Of a trace, or of a request of the load.
+    #[inline]
+    pub(crate) fn of(request: Option<u64>, trace_id: &[u8; 16]) -> Self {
+        if let Some(index) = request {
+            return Self { salt: mix(index ^ OF_REQUEST) };
+        }
+        let id = u128::from_be_bytes(*trace_id);
+        Self { salt: mix(mix((id >> 64) as u64 ^ OF_TRACE) ^ id as u64) }
+    }
+
+    /// A mark with the trace's bits in front.
+    #[inline]
+    fn with(self, own: u64) -> u64 {
+        self.salt & !(u64::MAX >> TRACE_BITS) | own >> TRACE_BITS
+    }
 }
 
 /// A set of random numbers of 64 bits: buckets the size of a cache line, in the order of the numbers.
@@ -114,7 +127,8 @@ struct Shard {
     used: usize,
 }
 
-/// Filled from the front; 0 is an empty slot. What does not fit goes into the next one that has room.
+/// Filled from the front; 0 is an empty slot. What does not fit goes into one of the next few, or after those into one far
+/// away, see [`Probe`].
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
 struct Bucket([u64; SLOTS]);
@@ -152,6 +166,41 @@ impl Marks {
     }
 }
 
+impl Bucket {
+    /// Whether a mark is in it, and how many are. Looks at all of it: where the first empty slot is cannot be foreseen, and
+    /// to guess wrong costs more.
+    #[inline]
+    fn look(&self, mark: u64) -> (bool, usize) {
+        self.0.iter().fold((false, 0), |(is_in, used), slot| (is_in | (*slot == mark), used + usize::from(*slot != 0)))
+    }
+}
+
+/// The buckets where a mark may be, in their order: where the first with room is, it is or is not there at all.
+struct Probe {
+    mark: u64,
+    at: usize,
+    left: usize,
+    length: usize,
+}
+
+impl Probe {
+    #[inline]
+    fn new(mark: u64, length: usize) -> Self {
+        Self { mark, at: place(mark, length), left: PROBES, length }
+    }
+
+    /// On to the next.
+    #[inline]
+    fn next(&mut self) {
+        self.left = self.left.wrapping_sub(1);
+        self.at = match self.left {
+            0 => place(mix(self.mark), self.length),
+            _ if self.at + 1 == self.length => 0,
+            _ => self.at + 1,
+        };
+    }
+}
+
 impl Shard {
     #[inline]
     fn buckets(&self) -> usize {
@@ -160,18 +209,18 @@ impl Shard {
 
     #[inline]
     fn insert(&mut self, mark: u64) -> bool {
-        let mut at = place(mark, self.buckets());
+        let mut probe = Probe::new(mark, self.buckets());
         loop {
-            for slot in &mut self.pieces[at / PIECE][at % PIECE].0 {
-                if *slot == mark {
-                    return false;
-                }
-                if *slot == 0 {
-                    *slot = mark;
-                    return true;
-                }
+            let bucket = &mut self.pieces[probe.at / PIECE][probe.at % PIECE];
+            let (is_in, used) = bucket.look(mark);
+            if is_in {
+                return false;
             }
-            at = if at + 1 == self.buckets() { 0 } else { at + 1 };
+            if let Some(slot) = bucket.0.get_mut(used) {
+                *slot = mark;
+                return true;
+            }
+            probe.next();
         }
     }
 
@@ -179,10 +228,18 @@ impl Shard {
     fn grow(&mut self) {
         let old = std::mem::take(&mut self.pieces);
         self.pieces = pieces(old.len() + old.len().div_ceil(2));
-        // Each piece is given back as soon as it is empty.
+        let length = self.buckets();
+        let mut used = vec![0_u8; length];
+        // They come in their order, so the new buckets fill up one after the other; each piece is given back as soon as it
+        // is empty.
         for piece in old {
             for mark in piece.iter().flat_map(|bucket| bucket.0).filter(|mark| *mark != 0) {
-                self.insert(mark);
+                let mut probe = Probe::new(mark, length);
+                while usize::from(used[probe.at]) == SLOTS {
+                    probe.next();
+                }
+                self.pieces[probe.at / PIECE][probe.at % PIECE].0[usize::from(used[probe.at])] = mark;
+                used[probe.at] += 1;
             }
         }
     }
@@ -208,13 +265,13 @@ mod tests {
     use crate::requests::MAX_INDEX;
 
     fn of_request(seen: &mut Seen, index: u64, span_id: [u8; 8]) -> bool {
-        seen.of_request(index, Seen::marks(Some(index), &[0; 16], span_id)[0])
+        seen.of_request(index, Seen::mark(TraceMarks::of(Some(index), &[0; 16]), span_id))
     }
 
     fn of_trace(seen: &mut Seen, trace_id: [u8; 16], span_id: [u8; 8]) -> bool {
-        let marks = Seen::marks(None, &trace_id, span_id);
-        seen.fetch(marks.into_iter());
-        seen.of_trace(marks)
+        let trace = TraceMarks::of(None, &trace_id);
+        seen.fetch([trace].iter());
+        seen.of_trace(trace, Seen::mark(trace, span_id))
     }
 
     proptest! {
