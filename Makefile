@@ -39,7 +39,7 @@ fuzz:            ## Fuzz every decoder of the span sink for FUZZ_SECONDS each; n
 	  $(CARGO) fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
 	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 || exit 1; done
 
-bench-sink:      ## Compare the span sink with its peers (Go builds the Collector once): about 5 minutes, into bench/README.md.
+bench-sink:      ## Compare the span sink with its peers (Go builds the Collector and Jaeger once): about 8 minutes, into bench/README.md.
 	$(CARGO) build --profile dist --locked -p unladen-sink --examples
 	bench/sink/run.py
 

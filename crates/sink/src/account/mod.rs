@@ -87,10 +87,8 @@ pub(crate) struct Accounts {
     losses: Losses,
     delays: Delays,
     booked: Vec<Booked>,
-    /// Request, trace and mark of the spans at hand.
-    foreseen: Vec<(Option<u64>, TraceMarks, u64)>,
-    /// The traces of those.
-    traces: Vec<TraceMarks>,
+    /// Requests and marks of the spans at hand.
+    foreseen: Vec<(Option<u64>, [u64; 2])>,
 }
 
 impl Accounts {
@@ -114,7 +112,6 @@ impl Accounts {
             delays: Delays::default(),
             booked: Vec::new(),
             foreseen: Vec::new(),
-            traces: Vec::new(),
         }
     }
 
@@ -166,10 +163,9 @@ impl Accounts {
         }
     }
 
-    /// Finds out which requests spans belong to, and fetches what is known of their traces.
+    /// Finds out which requests spans belong to, and fetches what is known of them.
     fn foresee(&mut self, spans: &[Span<'_>]) {
         self.foreseen.clear();
-        self.traces.clear();
         let mut last: Option<(&[u8; 16], Option<u64>, TraceMarks)> = None;
         for span in spans {
             // Spans of a trace often follow each other.
@@ -177,21 +173,21 @@ impl Accounts {
                 Some(last) if last.0 == &span.trace_id => last,
                 last => {
                     let request = self.requests.and_then(|requests| requests.index(&span.trace_id));
-                    let trace = TraceMarks::of(request, &span.trace_id);
-                    self.traces.push(trace);
-                    last.insert((&span.trace_id, request, trace))
+                    last.insert((&span.trace_id, request, TraceMarks::of(request, &span.trace_id)))
                 }
             };
-            self.foreseen.push((request, trace, Seen::mark(trace, span.identity())));
+            self.foreseen.push((request, Seen::marks(trace, span.identity())));
         }
-        self.seen.fetch(self.traces.iter());
+        // Those of a trace of no request are looked for as well.
+        let marks = |(request, marks): &(Option<u64>, [u64; 2])| [marks[0], marks[usize::from(request.is_none())]];
+        self.seen.fetch(self.foreseen.iter().flat_map(marks));
     }
 
     fn spans(&mut self, spans: &[Span<'_>], sources: &[Source<'_>], arrival_ns: i64) {
-        for (span, (request, trace, mark)) in spans.iter().zip(&self.foreseen) {
+        for (span, (request, marks)) in spans.iter().zip(&self.foreseen) {
             let is_new = match request {
-                Some(index) => self.seen.of_request(*index, *mark),
-                None => self.seen.of_trace(*trace, *mark),
+                Some(index) => self.seen.of_request(*index, marks[0]),
+                None => self.seen.of_trace(*marks),
             };
             if is_new {
                 self.saved += 1;
