@@ -157,6 +157,15 @@ pub struct Request {
     /// TLS: trust any certificate.
     #[arg(long)]
     pub insecure: bool,
+    /// TLS: file with the certificate to show to a server that asks for one, PEM.
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+    /// TLS: file with its key, PEM. Default: it is in the file of the certificate.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Follow redirects, at most so many one after the other, on the same connection. Default: they are answers like others.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub redirects: u32,
     /// Call a unary gRPC method, 'package.Service/Method', described by --proto or the server's reflection.
     #[arg(long, value_name = "METHOD")]
     pub grpc: Option<String>,

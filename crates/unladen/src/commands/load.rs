@@ -195,7 +195,14 @@ fn typed(options: &Load) -> anyhow::Result<Plan> {
         seed: options.pacing.seed,
         protocol: if request.http2 { Protocol::Http2 } else { Protocol::Http1 },
         streams: request.streams,
-        tls: Tls { ca: request.ca.clone(), insecure: request.insecure, ..Tls::default() },
+        tls: Tls {
+            ca: request.ca.clone(),
+            insecure: request.insecure,
+            client_certificate: request.cert.clone(),
+            client_key: request.key.clone(),
+            ..Tls::default()
+        },
+        redirects: request.redirects,
         grpc: grpc(request)?,
         ..Plan::new(options.url.clone().unwrap_or_default())
     };
@@ -209,10 +216,10 @@ fn typed(options: &Load) -> anyhow::Result<Plan> {
     if let Some(path) = &request.script {
         load_plan::follow(&mut plan, &Script::read(path)?, path.parent().unwrap_or(Path::new(".")));
     }
-    // Every user has a connection of its own.
+    // Every user has a connection of its own, or a stream.
     if let Pacing::Users { from, stages, .. } = &plan.pacing {
         let most = stages.iter().map(|stage| stage.to).fold(*from, f64::max);
-        plan.connections = plan.connections.max(most.ceil() as u32);
+        plan.connections = (most / f64::from(plan.streams)).ceil() as u32;
     }
     Ok(plan)
 }
