@@ -4,7 +4,7 @@
 CARGO ?= cargo
 UNLADEN := target/release/unladen
 
-.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-sink crash loss fuzz deps debian clean
+.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink crash loss fuzz deps debian clean
 
 help:            ## List the targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -57,6 +57,11 @@ bench-load:      ## Compare the load generator with its peers; writes bench/READ
 	target/dist/examples/bench_load $(BENCH_LOAD_CASES) --rounds $(BENCH_LOAD_ROUNDS) --seconds $(BENCH_LOAD_SECONDS) \
 	  $(if $(ONLY),--only $(ONLY)) --ours target/dist/unladen --peers target/peers --stub target/dist/examples/stub_server \
 	  --runs target/bench-load/runs.jsonl --table bench/README.md
+
+BENCH_COUNTS_REQUESTS ?= 1000000
+bench-counts:    ## Hold the load generator's counts against nginx, Go, Jetty and Node (a million requests each, about 10 minutes).
+	$(CARGO) build --release --locked -p unladen-load --example generator
+	bench/load/counts.py --generator target/release/examples/generator --work target/counts --requests $(BENCH_COUNTS_REQUESTS) --table bench/README.md
 
 aa:              ## Measure identical variants for seven minutes; count the false alarms of 2,000 re-labelled studies.
 	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture identical

@@ -15,5 +15,6 @@ pub mod probe;
 pub mod progress;
 pub mod report;
 pub mod run;
+pub mod scrape;
 pub mod study;
 pub mod subject;

@@ -94,6 +94,14 @@ pub enum Notice {
         /// Connections.
         connections: u32,
     },
+    /// The generator was the limit of a closed loop.
+    #[error(
+        "the load generator was busy {percent:.0} % of the time in a closed loop: it, not the service, set the pace. Use fewer connections, or a rate"
+    )]
+    GeneratorSaturated {
+        /// CPU time of its busiest thread, percent of the window.
+        percent: f64,
+    },
     /// What the generator counted on its way does not fit what it measured.
     #[error(
         "the load generator's books do not agree: it saw {seen:.1} requests under way, but by Little's law rate and service time make {expected:.1}. It was kept from its work; give it a core of its own"
@@ -223,6 +231,59 @@ pub enum Notice {
         service: String,
         /// Grace, seconds.
         grace_s: f64,
+    },
+    /// A log or a pattern did not deliver what an agent lost.
+    #[error("the losses of {service} at `{stage}` cannot be read from its log: {error}")]
+    LossUnread {
+        /// Service.
+        service: String,
+        /// Stage.
+        stage: String,
+        /// Why.
+        error: String,
+    },
+    /// A number that the study asks for could not be had.
+    #[error("the number of `{what}` cannot be had: {error}. What it would say is missing in the ledger")]
+    Unasked {
+        /// Service that is counted, or stage of the loss.
+        what: String,
+        /// Why.
+        error: String,
+    },
+    /// A backend's number did not come to rest.
+    #[error("{service} was still counting spans after {limit_s:.0} s, so some may be missing. Raise `drain.limit`")]
+    StillCounting {
+        /// Service.
+        service: String,
+        /// Limit, seconds.
+        limit_s: f64,
+    },
+    // Of a calibration.
+    /// The study declares another number of spans than there are.
+    #[error(
+        "{variant} is declared to make {declared} spans per request, but in the calibration ({requests} slow requests) it made {found}: {operations}. Every ledger would be wrong: correct `variants.{variant}.spans_per_request`, or remove it to use what the calibration finds"
+    )]
+    SpansDeclaredWrong {
+        /// Variant.
+        variant: String,
+        /// Spans per request by the study.
+        declared: f64,
+        /// Spans per request by the calibration.
+        found: f64,
+        /// Requests of the calibration.
+        requests: u64,
+        /// What was found by operation.
+        operations: String,
+    },
+    /// No span arrived in the calibration.
+    #[error(
+        "no span of {variant} arrived in the calibration ({requests} slow requests), so it is not known how many a request makes. Look at where its spans go, and at its log in `runs/calibration-{variant}`"
+    )]
+    NothingCalibrated {
+        /// Variant.
+        variant: String,
+        /// Requests of the calibration.
+        requests: u64,
     },
     // The judge's: about the journal.
     /// The last line was being written when unladen ended.
@@ -428,7 +489,7 @@ pub enum Notice {
     },
     /// The number of spans per request was learned from what arrived.
     #[error(
-        "{variant}: {spans} spans per request were learned from the traces that arrived. Spans lost from every request would go unseen: declare `spans_per_request`"
+        "{variant}: {spans} spans per request were learned from the traces that arrived under load. Spans lost from every request would go unseen: declare `spans_per_request`, or let `calibration` learn it"
     )]
     SpansLearned {
         /// Variant.
@@ -459,12 +520,14 @@ impl Notice {
             | Self::DriverFailed { .. }
             | Self::WorkUnfinished { .. }
             | Self::OutOfConnections { .. }
+            | Self::GeneratorSaturated { .. }
             | Self::LittleLawOff { .. }
             | Self::PlaceboDiffers { .. }
             | Self::NoBaseline
             | Self::NothingCounts { .. }
             | Self::WorkDiffers { .. }
             | Self::ImportedImpossible { .. }
+            | Self::SpansDeclaredWrong { .. }
             | Self::LittleLawBroken { .. } => Severity::Refusal,
             Self::Throttled { .. }
             | Self::ConnectionsShort { .. }
@@ -490,6 +553,10 @@ impl Notice {
             | Self::MethodsDisagree { .. }
             | Self::BoughtWithLoss { .. }
             | Self::Imported { .. }
+            | Self::LossUnread { .. }
+            | Self::Unasked { .. }
+            | Self::StillCounting { .. }
+            | Self::NothingCalibrated { .. }
             | Self::LedgerUnbalanced { .. } => Severity::Warning,
             Self::NoCgroup { .. }
             | Self::LedgerByCounts

@@ -19,6 +19,9 @@ pub mod script;
 
 pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
 pub use phases::{Capacity, Quantile, Saturation};
+pub mod spans;
+
+pub use spans::{Attributes, Calibration, Count, Delay, Faults, Flapping, Loss, Numbers, Refuse, Sink, Sync};
 
 /// One question, asked of one service: its variants, the load, the rounds and the budgets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -74,6 +77,9 @@ pub struct Study {
     /// The span sink that the study offers to the services.
     #[serde(default)]
     pub sink: Sink,
+    /// How spans per request are learned and checked before the first round.
+    #[serde(default)]
+    pub calibration: Calibration,
     /// Limits on the cost, by metric: `cpu_per_request: 10%`, `rss: 50MiB`; of one service: `cpu_per_request@vets: 5%`.
     #[serde(default)]
     pub budgets: IndexMap<String, String>,
@@ -113,6 +119,7 @@ impl Study {
             capacity: None,
             saturation: None,
             sink: Sink::default(),
+            calibration: Calibration::default(),
             budgets: IndexMap::new(),
             on_undecided: OnUndecided::default(),
             prices: None,
@@ -218,6 +225,9 @@ pub struct Service {
     /// How the service is stopped.
     #[serde(default)]
     pub stop: Stop,
+    /// How a collector or storage is asked how many spans it has taken: what the ledger then says arrived.
+    #[serde(default)]
+    pub count: Option<Count>,
 }
 
 impl Service {
@@ -238,6 +248,7 @@ impl Service {
             only: Vec::new(),
             limits: Limits::default(),
             stop: Stop::default(),
+            count: None,
         }
     }
 
@@ -335,11 +346,15 @@ pub struct Variant {
     pub label: Option<String>,
     /// What changes, by service.
     pub services: IndexMap<String, Override>,
-    /// How many spans a sampled request makes. Absent: none for the baseline, else learned from the spans that arrive.
+    /// How many spans a sampled request makes. Absent: none for the baseline, else learned in the calibration.
     pub spans_per_request: Option<f64>,
     /// Share of the requests whose spans are wanted: the load generator sets the
     /// sampled flag on exactly these. Absent: all of them.
     pub sampled: Option<Ratio>,
+    /// What the sink does to its senders in this variant: the agent on a bad day. Replaces `sink.faults`.
+    pub faults: Option<Faults>,
+    /// Where the agent tells what it lost itself, by stage: `queue`, `export`, or a name of your own.
+    pub losses: IndexMap<String, Loss>,
 }
 
 /// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args` are
@@ -436,27 +451,6 @@ impl<'de> Deserialize<'de> for Ladder {
     }
 }
 
-/// The span sink of the study.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Sink {
-    /// Which attributes are stored with each span.
-    pub attributes: Attributes,
-}
-
-/// Which attributes of a span are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Attributes {
-    /// None.
-    None,
-    /// A handful that name the operation.
-    #[default]
-    Few,
-    /// All of them.
-    All,
-}
-
 impl Default for Ready {
     fn default() -> Self {
         Self { http: None, tcp: None, log: None, timeout: Time::seconds(30.0) }
@@ -472,12 +466,6 @@ impl Default for Stop {
 impl Default for Drain {
     fn default() -> Self {
         Self { quiet: Time::seconds(6.0), limit: Time::seconds(15.0) }
-    }
-}
-
-impl Default for Sink {
-    fn default() -> Self {
-        Self { attributes: Attributes::Few }
     }
 }
 

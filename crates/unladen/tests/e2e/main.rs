@@ -9,5 +9,8 @@ mod identical;
 mod interrupted;
 mod load_command;
 mod loads;
+mod losses;
 mod real_services;
+mod recovered;
+mod sink;
 mod truth;

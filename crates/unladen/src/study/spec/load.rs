@@ -79,6 +79,9 @@ pub struct Load {
     /// sends each at its instant. Absent: chosen by rate, `0s` up to 5,000 a second.
     #[serde(default)]
     pub slot: Option<Time>,
+    /// How many redirects to follow, within the same server. An answer that redirects is the answer unless this says otherwise.
+    #[serde(default)]
+    pub redirects: u32,
     /// HTTP method.
     #[serde(default = "defaults::method")]
     pub method: String,
@@ -91,10 +94,6 @@ pub struct Load {
     /// Several requests instead of the one that `url`, `method` and `body` say: a mix or a sequence.
     #[serde(default)]
     pub script: Option<Script>,
-    /// Redirects that are followed at most, one after the other, on the same connection. One that leads to another server is
-    /// an error.
-    #[serde(default)]
-    pub redirects: u32,
     /// A request without an answer after this long is an error.
     #[serde(default = "defaults::request_timeout")]
     pub timeout: Time,
@@ -227,7 +226,7 @@ pub struct Tls {
     pub insecure: bool,
     /// Name to ask for and to find in the certificate. Absent: the URL's host.
     pub server_name: Option<String>,
-    /// File with the certificate to show to a server that asks for one, PEM; relative to the study file.
+    /// File with the certificate to show to a server that asks for one, PEM, with those that lead to its authority.
     pub client_certificate: Option<String>,
     /// File with its key, PEM. Absent: it is in the file of the certificate.
     pub client_key: Option<String>,
@@ -251,7 +250,7 @@ pub struct Grpc {
     /// File with a descriptor set, as `protoc --descriptor_set_out --include_imports` writes it.
     #[serde(default)]
     pub descriptors: Option<String>,
-    /// Status that a good answer has, by name (`NOT_FOUND`) or as a number. Absent: OK.
+    /// Status of a good answer, by name (`NOT_FOUND`) or as a number. Absent: OK.
     #[serde(default)]
     pub status: Option<String>,
 }

@@ -87,7 +87,13 @@ fn variant() -> impl Strategy<Value = Variant> {
         ..Override::default()
     });
     (option::of(text()), names(change), option::of(number()), option::of(number().prop_map(Ratio))).prop_map(
-        |(label, services, spans_per_request, sampled)| Variant { label, services, spans_per_request, sampled },
+        |(label, services, spans_per_request, sampled)| Variant {
+            label,
+            services,
+            spans_per_request,
+            sampled,
+            ..Variant::default()
+        },
     )
 }
 
@@ -120,7 +126,7 @@ fn load() -> impl Strategy<Value = Load> {
                         protos: vec![file.clone()],
                         includes: Vec::new(),
                         descriptors: Some(file),
-                        status: None,
+                        status: Some("5".to_owned()),
                     });
                 } else {
                     load.script = Some(script);
