@@ -164,7 +164,7 @@ fn draft<'e, 'a>(
     void: Option<&Notice>,
     told: &mut Vec<Notice>,
 ) -> Draft<'e, 'a> {
-    let comparisons = said(comparisons(evidence, metrics, &evidence.baseline, arm));
+    let comparisons = said(comparisons(evidence, metrics, evidence.baseline_of(arm), arm));
     let reason = if arm.valid.is_empty() {
         Some(Notice::NothingCounts { variant: arm.name.clone() })
     } else {
