@@ -78,6 +78,11 @@ impl<'a> Gatherer<'a> {
         self.batch.spans.push(Span { attributes, ..span });
     }
 
+    /// Adds a span whose attributes stay as they came.
+    pub(crate) fn push_raw(&mut self, span: Span<'a>) {
+        self.batch.spans.push(span);
+    }
+
     /// Counts a span that can never be stored.
     pub(crate) fn reject(&mut self, reason: &'static str) {
         self.attributes.clear();

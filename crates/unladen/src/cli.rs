@@ -110,6 +110,9 @@ pub struct Demo {
     /// Print the study instead of running it, as a start for your own.
     #[arg(long)]
     pub print_study: bool,
+    /// Change a value of the study: --set load.rate=500. --set profile=capacity searches the capacity, too.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
 }
 
 /// `unladen run`

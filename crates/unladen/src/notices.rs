@@ -149,7 +149,7 @@ pub enum Notice {
     },
     /// The search of the capacity found no rate that holds.
     #[error(
-        "not even {rate:.1} requests per second held: there is no capacity. Raise `capacity.limit`, or look at the service"
+        "not even {rate:.3} requests per second held: there is no capacity. Raise `capacity.limit`, or look at the service"
     )]
     NoCapacity {
         /// Lowest rate tried.

@@ -232,8 +232,6 @@ pub(super) enum ProblemKind {
     Lacks { key: &'static str, needed: &'static str },
     #[error("{what} must be exactly one of {choices}; {found} of them are given")]
     NotOne { what: &'static str, choices: &'static str, found: usize },
-    #[error("{what} need HTTP/1.1; write `http: 1` (and no `grpc`) under `load`")]
-    NeedsHttp1 { what: &'static str },
     #[error("`{found}` is no gRPC method; write `package.Service/Method`")]
     BadGrpcMethod { found: String },
     #[error("there is no TLS to set up, as the url doesn't begin with `https://`; remove `tls`")]

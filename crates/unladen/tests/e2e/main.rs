@@ -8,6 +8,8 @@ mod harness;
 mod identical;
 mod interrupted;
 mod losses;
+mod load_command;
+mod loads;
 mod real_services;
 mod recovered;
 mod sink;
