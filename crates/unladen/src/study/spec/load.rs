@@ -91,10 +91,6 @@ pub struct Load {
     /// Several requests instead of the one that `url`, `method` and `body` say: a mix or a sequence.
     #[serde(default)]
     pub script: Option<Script>,
-    /// Redirects that are followed at most, one after the other, on the same connection. One that leads to another server is
-    /// an error.
-    #[serde(default)]
-    pub redirects: u32,
     /// A request without an answer after this long is an error.
     #[serde(default = "defaults::request_timeout")]
     pub timeout: Time,
