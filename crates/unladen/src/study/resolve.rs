@@ -8,7 +8,7 @@ use super::check::url_problem;
 use super::key::KeyPath;
 use super::plan::{Plan, Process};
 use super::spec::{Load, Ready};
-use super::variables::{PortName, Reference, VariableError, Variables, expand, names, resolve};
+use super::variables::{PortName, Reference, VariableError, Variables, names, resolve};
 
 /// A text that cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
