@@ -6,6 +6,7 @@ use unladen_load::outcome::Outcome;
 
 use crate::journal::record::{HostWindow, ProcessRecord};
 use crate::notices::Notice;
+use crate::probe::scrape::Scraped;
 
 /// Share of failed requests above which a run is void.
 const ERROR_LIMIT: f64 = 0.01;
@@ -45,6 +46,22 @@ pub fn load(outcome: &Outcome) -> Option<Notice> {
         return Some(Notice::RateMissed { wanted: target, achieved: outcome.rate });
     }
     (lag > limit).then_some(Notice::GeneratorLate { lag_p99_us: lag, limit_us: limit })
+}
+
+/// Endpoints that did not answer, or not as the study says.
+#[must_use]
+pub fn scrapes(scraped: &[(String, u32, Scraped)]) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    for (service, _, scraped) in scraped {
+        if let Some(error) = scraped.error.clone().filter(|_| scraped.failed > 0) {
+            let (service, failed, asked) = (service.clone(), scraped.failed, scraped.asked);
+            notices.push(Notice::ScrapeFailed { service, failed, asked, error });
+        }
+        if !scraped.missing.is_empty() {
+            notices.push(Notice::ScrapeMissing { service: service.clone(), names: scraped.missing.join(", ") });
+        }
+    }
+    notices
 }
 
 /// What disturbed the window without making it void.
@@ -123,6 +140,22 @@ mod tests {
         let mut outcome = good();
         outcome.requests = 0;
         assert!(matches!(load(&outcome), Some(Notice::LoadFailed { .. })));
+    }
+
+    #[test]
+    fn endpoints_that_fail_are_told() {
+        let scraped = Scraped {
+            asked: 6,
+            failed: 2,
+            error: Some("it answers 503".to_owned()),
+            missing: vec!["go_threads".to_owned()],
+            ..Scraped::default()
+        };
+        let notices = scrapes(&[("app".to_owned(), 0, scraped), ("fine".to_owned(), 0, Scraped::default())]);
+        let texts: Vec<String> = notices.iter().map(Notice::to_string).collect();
+        assert_eq!(texts.len(), 2);
+        assert!(texts[0].starts_with("2 of 6 questions to the metrics endpoint of app had no answer (it answers 503)"));
+        assert!(texts[1].starts_with("the metrics endpoint of app knows nothing of go_threads"), "{}", texts[1]);
     }
 
     #[test]

@@ -16,8 +16,10 @@ use super::watch::{Phase, Step, Watcher};
 use crate::journal::record::{Phases, ProcessRecord, RunRecord, SCHEMA};
 use crate::linux::monotonic_ns;
 use crate::notices::Notice;
+use crate::probe::scrape::{Endpoint, Wanted};
 use crate::probe::{Observation, Sampler, Schedule, Target, timeline};
 use crate::study::plan::{Arm, Process};
+use crate::study::spec::{Keep, Scrape, ScrapeKind};
 use crate::subject::{Ended, Running, SubjectError};
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
@@ -255,6 +257,7 @@ impl<'a> Run<'a> {
             for process in &mut processes {
                 complete(process, self.shared.iter().chain(ups), ends);
             }
+            record.notices.extend(checks::scrapes(&observation.scraped));
             record.notices.extend(checks::disturbances(&processes, &observation.host, record.phases.window_s));
             record.processes = processes;
             record.instrument = instrument;
@@ -288,6 +291,7 @@ fn complete<'a>(record: &mut ProcessRecord, mut ups: impl Iterator<Item = &'a Up
 
 fn target(up: &Up) -> Target {
     Target {
+        endpoint: up.process.scrape.as_ref().map(endpoint),
         service: up.process.service.clone(),
         replica: up.process.replica,
         role: Some(up.process.role),
@@ -296,8 +300,20 @@ fn target(up: &Up) -> Target {
     }
 }
 
+fn endpoint(scrape: &Scrape) -> Endpoint {
+    let wanted = |(name, keep): (&String, &Keep)| Wanted {
+        name: name.clone(),
+        labels: keep.labels.iter().map(|(label, value)| (label.clone(), value.clone())).collect(),
+        metric: keep.metric(name).to_owned(),
+        factor: keep.factor(name),
+        counter: keep.kind.map(|kind| kind == ScrapeKind::Counter),
+    };
+    Endpoint { url: scrape.url.clone(), every: scrape.every.0, keep: scrape.keep.iter().map(wanted).collect() }
+}
+
 fn instrument((name, running): (&str, &Running)) -> Target {
     Target {
+        endpoint: None,
         service: name.to_owned(),
         replica: 0,
         role: None,

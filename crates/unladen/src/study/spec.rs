@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+pub use super::scrape::{Keep, Scrape, ScrapeKind, ScrapeUnit};
 use super::units::{Bytes, Ratio, Time};
 
 /// One question, asked of one service: its variants, the load, the rounds and the budgets.
@@ -157,6 +158,10 @@ pub struct Service {
     /// How the service is stopped.
     #[serde(default)]
     pub stop: Stop,
+    /// What to keep of the metrics that the service shows of itself. JVMs need none of this for their heap, threads, classes and
+    /// collections: they are found by themselves.
+    #[serde(default)]
+    pub scrape: Option<Scrape>,
 }
 
 impl Service {
@@ -177,6 +182,7 @@ impl Service {
             only: Vec::new(),
             limits: Limits::default(),
             stop: Stop::default(),
+            scrape: None,
         }
     }
 

@@ -6,5 +6,7 @@ mod failures;
 mod harness;
 mod identical;
 mod interrupted;
+mod jvm;
 mod real_services;
+mod scrape;
 mod truth;
