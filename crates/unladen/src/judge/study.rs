@@ -84,6 +84,7 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
         comparisons: comparisons_made,
         load: load(&evidence),
         instrument: instrument(&evidence),
+        profiles: Vec::new(),
         host: folder.host.clone(),
     })
 }

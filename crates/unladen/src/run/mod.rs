@@ -10,6 +10,7 @@ pub mod host;
 mod instrument;
 mod one;
 pub mod ports;
+pub mod profile;
 pub mod schedule;
 mod setup;
 pub mod watch;
@@ -148,7 +149,8 @@ fn runs(
         }
         for attempt in 1..=ATTEMPTS {
             number += 1;
-            let record = Run { setup: &setup, shared: &mut shared, slot, number, interrupted }.perform(watcher)?;
+            let record = Run { setup: &setup, shared: &mut shared, slot, number, interrupted, profiler: None }
+                .perform(watcher)?;
             journal.append(&record)?;
             let again = disturbed(&record) && attempt < ATTEMPTS;
             watcher.see(Step::Done { record: &record, again });

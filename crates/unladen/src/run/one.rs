@@ -10,6 +10,7 @@ use super::RunError;
 use super::books;
 use super::checks;
 use super::instrument::{Part, Silence, SinkPart};
+use super::profile::Profiler;
 use super::schedule::Slot;
 use super::setup::Setup;
 use super::watch::{Phase, Step, Watcher};
@@ -45,6 +46,8 @@ pub(super) struct Run<'a> {
     pub(super) slot: Slot,
     pub(super) number: u32,
     pub(super) interrupted: &'a AtomicBool,
+    /// Samples the subjects over the window.
+    pub(super) profiler: Option<&'a mut Profiler>,
 }
 
 impl<'a> Run<'a> {
@@ -56,7 +59,10 @@ impl<'a> Run<'a> {
     pub(super) fn perform(mut self, watcher: &mut dyn Watcher) -> Result<RunRecord, RunError> {
         let arm = self.arm();
         watcher.see(Step::Run { slot: self.slot, arm });
-        let dir = format!("runs/{:02}-{}", self.number, arm.name);
+        let dir = match self.profiler {
+            Some(_) => format!("runs/profile-{}", arm.name),
+            None => format!("runs/{:02}-{}", self.number, arm.name),
+        };
         let folder = self.setup.folder.run(&dir)?;
         let logs = folder.join("logs");
         let mut record = RunRecord {
@@ -184,6 +190,9 @@ impl<'a> Run<'a> {
             if !in_window && monotonic_ns() >= window_start_ns {
                 in_window = true;
                 watcher.see(Step::Phase(Phase::Window));
+                if let Some(profiler) = &mut self.profiler {
+                    profiler.begin(ups, study.window.0, folder);
+                }
             }
             match load.next(Duration::from_millis(20)) {
                 Ok(LoadEvent::Done(outcome)) => break Some(*outcome),
@@ -205,6 +214,9 @@ impl<'a> Run<'a> {
             sink.look(Duration::ZERO)?;
         };
         load.stop(Duration::from_secs(2));
+        if let Some(profiler) = &mut self.profiler {
+            profiler.end();
+        }
         if outcome.is_none() {
             sampler.abort();
             return Ok((None, None));

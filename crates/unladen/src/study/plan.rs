@@ -84,6 +84,8 @@ pub struct Process {
     pub grace: Time,
     /// What to keep of the metrics that it shows of itself.
     pub scrape: Option<Scrape>,
+    /// Where it gives its CPU profile.
+    pub pprof: Option<String>,
 }
 
 /// Names a study that has no file, in errors.
@@ -292,6 +294,7 @@ fn process(
         },
         limits: change.limits.clone().unwrap_or_else(|| service.limits.clone()),
         grace: service.stop.grace,
+        pprof: optional(&service.pprof)?,
         scrape: service.scrape.as_ref().map(scrape).transpose()?,
     })
 }

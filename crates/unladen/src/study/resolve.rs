@@ -99,6 +99,7 @@ impl Process {
                 log: optional("ready.log", &self.ready.log)?,
                 timeout: self.ready.timeout,
             },
+            pprof: optional("pprof", &self.pprof)?,
             scrape: match &self.scrape {
                 Some(scrape) => Some(Scrape { url: text("scrape.url", &scrape.url)?, ..scrape.clone() }),
                 None => None,
@@ -114,7 +115,7 @@ impl Process {
         let ready = self.ready.http.iter().chain(&self.ready.tcp).chain(&self.ready.log);
         let cwd = self.cwd.to_string_lossy().into_owned();
         let scrape = self.scrape.iter().map(|scrape| &scrape.url);
-        words.chain(self.env.values()).chain(ready).chain(scrape).cloned().chain([cwd]).collect()
+        words.chain(self.env.values()).chain(ready).chain(scrape).chain(&self.pprof).cloned().chain([cwd]).collect()
     }
 }
 

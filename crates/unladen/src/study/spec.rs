@@ -162,6 +162,9 @@ pub struct Service {
     /// collections: they are found by themselves.
     #[serde(default)]
     pub scrape: Option<Scrape>,
+    /// Where a Go service gives its CPU profile, for `unladen run --profile`: `http://127.0.0.1:${port.app}/debug/pprof/profile`.
+    #[serde(default)]
+    pub pprof: Option<String>,
 }
 
 impl Service {
@@ -183,6 +186,7 @@ impl Service {
             limits: Limits::default(),
             stop: Stop::default(),
             scrape: None,
+            pprof: None,
         }
     }
 

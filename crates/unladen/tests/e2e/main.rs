@@ -7,6 +7,7 @@ mod harness;
 mod identical;
 mod interrupted;
 mod jvm;
+mod profile;
 mod real_services;
 mod scrape;
 mod truth;

@@ -56,7 +56,9 @@ variants:
     };
     assert_eq!(difference("goroutines"), 7.0);
     let mib = f64::from(1 << 20);
-    assert!((difference("heap") / mib - 20.0).abs() < 6.0);
+    // Go lets garbage grow to as much as is live before it collects.
+    let heap = difference("heap") / mib;
+    assert!((18.0..44.0).contains(&heap), "{heap} MiB");
     assert_eq!(difference("ballast_bytes"), 20.0 * mib);
     assert_eq!(finding(&findings, "heavy", "ballast_bytes").unit, "B");
     let allocated = finding(&findings, "heavy", "allocated_bytes_per_request").baseline;

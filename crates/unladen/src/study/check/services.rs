@@ -45,6 +45,9 @@ impl Check<'_> {
         self.environment_names(&path.key("env"), service.env.keys());
         self.ready(&path.key("ready"), &service.ready);
         self.limits(&path.key("limits"), &service.limits);
+        if let Some(url) = service.pprof.as_deref().and_then(|text| self.with_samples(text)) {
+            self.plain_url(path.key("pprof"), &url);
+        }
         if let Some(scrape) = &service.scrape {
             self.scrape(&path.key("scrape"), scrape);
         }
@@ -127,16 +130,21 @@ impl Check<'_> {
         }
     }
 
+    /// A URL at which a service is asked something by unladen itself.
+    fn plain_url(&mut self, path: KeyPath, url: &str) {
+        let kind = url_problem(url, true).or_else(|| {
+            let why = "a service is asked over plain `http://`";
+            (!url.starts_with("http://")).then(|| ProblemKind::BadUrl { found: url.to_owned(), why })
+        });
+        if let Some(kind) = kind {
+            self.say(path, kind);
+        }
+    }
+
     fn scrape(&mut self, path: &KeyPath, scrape: &Scrape) {
         self.longer_than_zero(path.key("every"), scrape.every);
         if let Some(url) = self.with_samples(&scrape.url) {
-            let kind = url_problem(&url, true).or_else(|| {
-                let why = "a service is asked over plain `http://`";
-                (!url.starts_with("http://")).then(|| ProblemKind::BadUrl { found: url.clone(), why })
-            });
-            if let Some(kind) = kind {
-                self.say(path.key("url"), kind);
-            }
+            self.plain_url(path.key("url"), &url);
         }
         if scrape.keep.is_empty() {
             self.say(path.key("keep"), ProblemKind::KeepsNothing);
