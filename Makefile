@@ -4,7 +4,7 @@
 CARGO ?= cargo
 UNLADEN := target/release/unladen
 
-.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-sink deps clean
+.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-sink crash loss fuzz deps debian clean
 
 help:            ## List the targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -26,6 +26,18 @@ lint:            ## Clippy with warnings denied.
 
 rust-test:       ## Unit, property, golden and end-to-end tests.
 	$(CARGO) test --release --locked --workspace
+
+crash:           ## Kill the span sink 300 times under load, over all protocols: about three minutes.
+	$(CARGO) test --release --locked -p unladen-sink --test sink -- --ignored --nocapture survives_kill_9_at_many_moments
+
+loss:            ## Send the span sink five million spans by each protocol, with a slow store: about half an hour.
+	$(CARGO) test --release --locked -p unladen-sink --test sink -- --ignored --nocapture nothing_is_lost_of_five_million
+
+FUZZ_SECONDS ?= 600
+fuzz:            ## Fuzz every decoder of the span sink for FUZZ_SECONDS each; needs cargo-fuzz from crates.io.
+	cd crates/sink && export RUSTC_BOOTSTRAP=1 && for target in $$(ls fuzz/seeds); do mkdir -p fuzz/corpus/$$target && \
+	  $(CARGO) fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 || exit 1; done
 
 bench-sink:      ## Compare the span sink with its peers (Go builds the Collector once): about 5 minutes, into bench/README.md.
 	$(CARGO) build --profile dist --locked -p unladen-sink --examples
@@ -52,17 +64,44 @@ aa:              ## Measure identical variants for seven minutes; count the fals
 fmt:             ## Format the sources.
 	$(CARGO) fmt --all
 
-# Debian packages that the end-to-end tests use; installed only if they are missing.
-DEBIAN := nginx-light python3-venv
+# Debian packages that the end-to-end tests use; installed only if they are missing. Node.js and Maven may be there from
+# elsewhere, and two of one kind get in each other's way, so for them the command counts. Go must be there already.
+DEBIAN := nginx-light python3-venv $(if $(shell command -v npm),,nodejs npm) $(if $(shell command -v mvn),,maven) \
+  $(if $(shell command -v javac),,default-jdk-headless)
 # Reads the span files in a test, from PyPI.
 DUCKDB := 1.4.2
-deps:
+SENDERS := target/senders
+deps: $(SENDERS)/go/.ready $(SENDERS)/java/.ready $(SENDERS)/python/.ready $(SENDERS)/js/.ready | debian
+	@test -e target/python/.duckdb-$(DUCKDB) || { echo "installing: duckdb $(DUCKDB) for Python in target/python"; \
+	  python3 -m venv target/python && target/python/bin/pip install -q duckdb==$(DUCKDB) && touch target/python/.duckdb-$(DUCKDB); }
+
+debian:
 	@missing=""; for package in $(DEBIAN); do \
 	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$package"; done; \
 	if [ -n "$$missing" ]; then echo "installing:$$missing"; \
 	  export DEBIAN_FRONTEND=noninteractive; apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
-	@test -e target/python/.duckdb-$(DUCKDB) || { echo "installing: duckdb $(DUCKDB) for Python in target/python"; \
-	  python3 -m venv target/python && target/python/bin/pip install -q duckdb==$(DUCKDB) && touch target/python/.duckdb-$(DUCKDB); }
+
+# What sends spans to the sink in tests: SDKs and agents as their projects publish them, pinned in subjects/senders.
+$(SENDERS)/go/.ready: $(wildcard subjects/senders/go/*) | debian
+	@command -v go >/dev/null || { echo "go is missing: install Go 1.21 or newer, which fetches the version that it needs"; exit 1; }
+	@echo "building: senders in Go"; mkdir -p $(@D)
+	@cd subjects/senders/go && go build -trimpath -buildvcs=false -o $(CURDIR)/$(@D)/ . $$(go list tool)
+	@touch $@
+
+$(SENDERS)/java/.ready: $(shell find subjects/senders/java -type f) | debian
+	@echo "building: senders in Java, and their agents"; rm -rf $(@D)
+	@mvn -q -B -Dstyle.color=never -f subjects/senders/java package
+	@touch $@
+
+$(SENDERS)/python/.ready: subjects/senders/python/requirements.txt | debian
+	@echo "installing: senders in Python"
+	@python3 -m venv --clear $(@D) && $(@D)/bin/pip install -q --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+$(SENDERS)/js/.ready: $(wildcard subjects/senders/js/*) | debian
+	@echo "installing: senders in JavaScript"; mkdir -p $(@D) && cp $^ $(@D)
+	@cd $(@D) && npm ci --silent --no-fund --no-audit --ignore-scripts
+	@touch $@
 
 clean:           ## Remove build output and run folders.
 	$(CARGO) clean

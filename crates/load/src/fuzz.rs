@@ -2,7 +2,7 @@
 
 use crate::h2::frame;
 use crate::h2::request::{Encoded, Fields};
-use crate::h2::session::{Event, Session};
+use crate::h2::session::{Event, Kept, Session, Wants};
 use crate::http1::head::HeadReader;
 use crate::http1::response::{Body, ResponseReader};
 use crate::record::Request;
@@ -58,6 +58,23 @@ pub fn response(input: &[u8]) {
     assert_eq!(whole, pieces, "the cuts do not matter");
 }
 
+/// Whether the answer to the request with this index is kept.
+fn is_kept(index: u64) -> bool {
+    index % 2 == 1
+}
+
+/// Holds what was kept of an answer against the answer.
+fn check_kept(request: &Request, status: u16, body: &Body<'_>, kept: &Kept) {
+    assert_eq!(kept.head().is_empty(), !is_kept(request.index), "heads are kept where they are looked at");
+    match body {
+        Body::Pieces(hash) if is_kept(request.index) => {
+            assert_eq!(kept.body().len() as u64, hash.length().min(MOST_BODY as u64), "bodies are kept up to a bound");
+        }
+        Body::Whole(_) | Body::Pieces(_) => assert!(kept.body().is_empty(), "nothing is kept in vain"),
+    }
+    let _ = Whole::new(status, kept.head(), kept.body());
+}
+
 /// What a session of HTTP/2 says of a server's bytes, cut up in pieces of `piece` bytes. Requests are sent after every
 /// event, as far as there is room.
 fn converse(input: &[u8], piece: usize) -> Vec<(&'static str, u64, u64)> {
@@ -71,7 +88,8 @@ fn converse(input: &[u8], piece: usize) -> Vec<(&'static str, u64, u64)> {
         loop {
             match session.next(&held, &mut at) {
                 Ok(Some(Event::Ready)) => said.push(("ready", 0, 0)),
-                Ok(Some(Event::Answered { request, status, body, .. })) => {
+                Ok(Some(Event::Answered { request, status, body, kept, .. })) => {
+                    check_kept(&request, status, &body, &kept);
                     let hash = match body {
                         Body::Whole(body) => {
                             let mut hash = crate::bodies::BodyHash::default();
@@ -92,7 +110,13 @@ fn converse(input: &[u8], piece: usize) -> Vec<(&'static str, u64, u64)> {
             }
             // After an event and at no other time: when requests are sent must not depend on the cuts.
             while session.has_room() && sent < 50 {
-                session.send(Request { index: sent, due: 0, sent: 0, sampled: false }, 0, &encoded);
+                let request = Request { index: sent, ..Request::default() };
+                if is_kept(sent) {
+                    let wants = Wants { bodiless: false, kept: true };
+                    session.send_rendered(request, 0, head.as_bytes(), "http", wants);
+                } else {
+                    session.send(request, 0, &encoded);
+                }
                 session.pump();
                 sent += 1;
             }

@@ -161,6 +161,7 @@ pub(crate) fn outcome(
         other_bodies,
         reconnects: sum(|record| record.reconnects),
         resent: sum(|record| record.resent),
+        redirected: sum(|record| record.redirected),
         cpu_us_per_request: ratio(sum(|record| record.cpu_ns), completed_in_window as f64 * 1e3),
         unanswered: sum(|record| record.unanswered),
         queued: sum(|record| record.queued),

@@ -144,6 +144,7 @@ fn add(sum: &mut Outcome, part: Outcome) {
         (&mut sum.other_bodies, part.other_bodies),
         (&mut sum.reconnects, part.reconnects),
         (&mut sum.resent, part.resent),
+        (&mut sum.redirected, part.redirected),
         (&mut sum.unanswered, part.unanswered),
         (&mut sum.queued, part.queued),
     ] {

@@ -28,7 +28,8 @@ pub struct Outcome {
     /// connection (HTTP/2: or the stream) ended before the answer did; `protocol`: what came is not HTTP; `status` and
     /// `length`: the answer is not what [`crate::plan::Check`] wants; `grpc`: the call's status is not OK; `unsent`: still
     /// waiting for a free connection when the load was given up; `check`: a test of [`crate::plan::Request::checks`] does
-    /// not hold; `capture`: what a later step needs is not there.
+    /// not hold; `capture`: what a later step needs is not there; `redirect`: a redirect that was to be followed and could not
+    /// be, because it leads to another server or is one too many (see [`crate::plan::Plan::redirects`]).
     pub error_classes: std::collections::BTreeMap<String, u64>,
     /// Well answered requests whose answer *arrived* within the window: the divisor of CPU per request.
     pub completed_in_window: u64,
@@ -76,6 +77,9 @@ pub struct Outcome {
     /// over the whole load. Their latency and service time count from the first time.
     #[serde(default)]
     pub resent: u64,
+    /// Redirects that were followed, over the whole load. What follows one is a request of its own, due when the redirect came.
+    #[serde(default)]
+    pub redirected: u64,
     /// CPU time of the generator's threads over the window, µs per request in `completed_in_window`.
     pub cpu_us_per_request: f64,
     /// Requests due in the window that had no answer when the generator gave up waiting for stragglers. They are errors too

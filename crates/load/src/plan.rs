@@ -79,6 +79,12 @@ pub struct Plan {
     /// A unary gRPC call instead of the request that the URL's path, `method` and `body` say. Implies HTTP/2.
     #[serde(default)]
     pub grpc: Option<Grpc>,
+    /// Redirects (301, 302, 303, 307, 308) that are followed at most, one after the other. They are followed on the connection
+    /// that they came on, as requests of their own; one that leads to another server, and one too many, is an error
+    /// (`redirect`). 0: they are answers like others. An answer with the very status that [`Check::status`] wants is not
+    /// followed.
+    #[serde(default)]
+    pub redirects: u32,
 }
 
 /// A unary gRPC call. Where the descriptor comes from: `.proto` files, a descriptor set, or else the server (reflection).
@@ -99,9 +105,12 @@ pub struct Grpc {
     /// File with a `FileDescriptorSet`, as `protoc --descriptor_set_out --include_imports` writes it.
     #[serde(default)]
     pub descriptors: Option<PathBuf>,
+    /// Status that a good answer has, by name (`NOT_FOUND`) or as a number; `None`: OK.
+    #[serde(default)]
+    pub status: Option<String>,
 }
 
-/// Whom to trust, for `https`.
+/// Whom to trust and who to be, for `https`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Tls {
@@ -111,6 +120,10 @@ pub struct Tls {
     pub insecure: bool,
     /// Name to ask for (SNI) and to find in the certificate; `None`: the URL's host.
     pub server_name: Option<String>,
+    /// File with the certificate to show to a server that asks for one, PEM, with those that lead to its authority.
+    pub client_certificate: Option<PathBuf>,
+    /// File with its key, PEM; `None`: it is in the file of the certificate.
+    pub client_key: Option<PathBuf>,
 }
 
 /// For serde.
@@ -160,6 +173,7 @@ impl Plan {
             streams: 1,
             tls: Tls::default(),
             grpc: None,
+            redirects: 0,
         }
     }
 }
@@ -284,7 +298,8 @@ pub struct Request {
     /// HTTP method.
     #[serde(default = "Request::get")]
     pub method: String,
-    /// Path and query; `None`: as in the plan's url.
+    /// Path and query; `None`: as in the plan's url. One that begins with a value (`{{location}}`) may be a whole URL: then its
+    /// path and query are sent.
     #[serde(default)]
     pub path: Option<String>,
     /// Headers, besides the plan's.
@@ -356,6 +371,8 @@ pub struct NamedTest {
 pub enum Test {
     /// Its status.
     Status(u16),
+    /// Its `grpc-status`, by name (`NOT_FOUND`) or as a number.
+    GrpcStatus(String),
     /// Its body holds this text.
     BodyContains(String),
     /// Its body matches this regular expression.

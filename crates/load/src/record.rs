@@ -36,16 +36,19 @@ pub(crate) enum Failure {
     Check,
     /// What a later step needs is not there.
     Capture,
+    /// A redirect that is not followed: it leads elsewhere, or it is one too many.
+    Redirect,
 }
 
 impl Failure {
     /// All classes with their names, in the order of [`Failure`].
-    pub(crate) const NAMES: [&'static str; 10] =
-        ["connect", "timeout", "reset", "protocol", "status", "length", "grpc", "unsent", "check", "capture"];
+    pub(crate) const NAMES: [&'static str; 11] = [
+        "connect", "timeout", "reset", "protocol", "status", "length", "grpc", "unsent", "check", "capture", "redirect",
+    ];
 }
 
 /// A request on its way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Request {
     /// Number in due order.
     pub(crate) index: u64,
@@ -55,6 +58,10 @@ pub(crate) struct Request {
     pub(crate) sent: u64,
     /// Whether it carries the sampled flag.
     pub(crate) sampled: bool,
+    /// Whether it waited for a connection: what it is late then is not the generator's doing.
+    pub(crate) waited: bool,
+    /// Plans with several requests or users: the iteration under way that it belongs to.
+    pub(crate) lane: u32,
 }
 
 /// A complete answer.
@@ -138,6 +145,7 @@ pub(crate) struct Recorder {
     pub(crate) bytes_received: u64,
     pub(crate) reconnects: u64,
     pub(crate) resent: u64,
+    pub(crate) redirected: u64,
     pub(crate) unanswered: u64,
     pub(crate) queued: u64,
     /// By request of the script; empty without one.
@@ -146,7 +154,7 @@ pub(crate) struct Recorder {
     pub(crate) tests: Vec<(u64, u64)>,
     /// Sum and number of samples of the requests in flight in the window.
     pub(crate) in_flight: (u64, u64),
-    /// When the last answer came.
+    /// When the last answer came, or the last request failed.
     pub(crate) last_arrival: u64,
     /// Whether the load ended because there was nothing left to send.
     pub(crate) used_up: bool,
@@ -178,6 +186,7 @@ impl Recorder {
             bytes_received: 0,
             reconnects: 0,
             resent: 0,
+            redirected: 0,
             unanswered: 0,
             queued: 0,
             named: Vec::new(),
@@ -317,6 +326,12 @@ impl Recorder {
         }
     }
 
+    /// A request has ended without an answer at this instant.
+    #[cold]
+    pub(crate) fn ended(&mut self, at: u64) {
+        self.last_arrival = self.last_arrival.max(at);
+    }
+
     /// A request was given up on at the end of the load.
     #[cold]
     pub(crate) fn unanswered(&mut self, due: u64) {
@@ -353,7 +368,7 @@ mod tests {
     }
 
     fn request(index: u64, due: u64) -> Request {
-        Request { index, due, sent: due + 10, sampled: true }
+        Request { index, due, sent: due + 10, sampled: true, ..Request::default() }
     }
 
     fn good(arrived: u64) -> Answer {
@@ -391,7 +406,7 @@ mod tests {
         recorder.failed(3 * SECOND, Failure::Timeout);
         let bad = Answer { status: 500, failure: Some(Failure::Status), ..good(3 * SECOND + 5) };
         recorder.answered(&request(2, 3 * SECOND), &bad);
-        assert_eq!(recorder.failures, [0, 1, 0, 0, 1, 0, 0, 0, 0, 0]);
+        assert_eq!(recorder.failures, [0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
         assert_eq!((recorder.requests, recorder.histograms.latency.len(), recorder.statuses[500]), (0, 0, 1));
         assert_eq!((recorder.answered_in_window, recorder.completed_in_window), (1, 0));
     }

@@ -18,7 +18,7 @@ use crate::http1::request::Template;
 use crate::merge;
 use crate::outcome::{Event, Outcome};
 use crate::pace::{Profile, Schedule, Span, Stage, nanoseconds};
-use crate::plan::{self, Order, Pacing, Plan, Protocol, Shard};
+use crate::plan::{Pacing, Plan, Protocol, Shard};
 use crate::record::Recorder;
 use crate::script::Script;
 use crate::sys;
@@ -76,7 +76,7 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
         check: plan.check.clone(),
         method: plan.method.clone(),
         http2,
-        grpc: plan.grpc.is_some(),
+        grpc: plan.grpc.as_ref().map(Call::wanted).transpose()?,
         streams: plan.streams as usize,
         timeout: nanoseconds(plan.timeout_s),
         schedule,
@@ -279,12 +279,15 @@ fn check_pacing(plan: &Plan) -> Result<(), LoadError> {
         Pacing::Users { from, stages, .. } => {
             check_stages("users", *from, stages, 1e6)?;
             let most = Profile::new(*from, stages).most().ceil();
-            if most > f64::from(plan.connections) {
-                return refuse(
-                    "connections",
-                    plan.connections.to_string(),
-                    "every user needs one: write at least the most users",
-                );
+            let (room, remedy) = match plan.protocol {
+                Protocol::Http1 => (f64::from(plan.connections), "every user needs one: write at least the most users"),
+                Protocol::Http2 => (
+                    f64::from(plan.connections) * f64::from(plan.streams),
+                    "every user needs a stream: write at least the most users divided by the streams",
+                ),
+            };
+            if most > room {
+                return refuse("connections", plan.connections.to_string(), remedy);
             }
             Ok(())
         }
@@ -301,21 +304,11 @@ fn check(plan: &Plan) -> Result<(), LoadError> {
     let refuse = |field, value: String, remedy| Err(LoadError::Plan { field, value, remedy });
     check_pacing(plan)?;
     let several = !plan.requests.is_empty() || !plan.values.is_empty();
+    if plan.grpc.is_some() && plan.redirects > 0 {
+        return refuse("redirects", plan.redirects.to_string(), "a gRPC call has none; leave it out");
+    }
     if plan.grpc.is_some() && several {
         return refuse("requests", plan.requests.len().to_string(), "a gRPC call is the only request; leave them out");
-    }
-    let looks =
-        |request: &plan::Request| !request.checks.is_empty() || !request.captures.is_empty() || request.until.is_some();
-    if plan.protocol == Protocol::Http2 && (plan.order == Order::Sequence || plan.requests.iter().any(looks)) {
-        let remedy = "sequences, captures, until, and checks beyond status and length need HTTP/1.1 as yet";
-        return refuse("requests", plan.requests.len().to_string(), remedy);
-    }
-    if plan.protocol == Protocol::Http2 && plan.pacing.users().is_some() {
-        return refuse(
-            "users",
-            "http2".to_owned(),
-            "users need HTTP/1.1 as yet; write connections and streams instead",
-        );
     }
     if let Some(Shard { number, of }) = plan.shard
         && !(1..=of).contains(&number)

@@ -2,13 +2,14 @@
 //!
 //! By rustls with ring: it builds without CMake and NASM. Sessions are resumed as rustls does by default.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
@@ -41,7 +42,15 @@ impl Tls {
                 .map_err(|error| LoadError::Tls { message: error.to_string() })?;
             Arc::new(OrPinned { usual, pinned })
         };
-        let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+        let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
+        let mut config = match identity(plan)? {
+            None => builder.with_no_client_auth(),
+            Some((certificates, key)) => {
+                builder.with_client_auth_cert(certificates, key).map_err(|error| LoadError::Tls {
+                    message: format!("tls.client_certificate and tls.client_key: {error}; do they belong together?"),
+                })?
+            }
+        };
         config.alpn_protocols = vec![protocol_name(plan.protocol).to_vec()];
         let name = plan.tls.server_name.as_ref().unwrap_or(&target.host).clone();
         let name = ServerName::try_from(name).map_err(|_| LoadError::Tls {
@@ -59,19 +68,48 @@ pub(crate) fn protocol_name(protocol: Protocol) -> &'static [u8] {
     }
 }
 
+/// The certificate to show, and its key.
+type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+/// Reads who to be.
+fn identity(plan: &Plan) -> Result<Option<Identity>, LoadError> {
+    let Some(path) = &plan.tls.client_certificate else {
+        return if plan.tls.client_key.is_some() {
+            Err(LoadError::Tls { message: "tls.client_key needs tls.client_certificate".to_owned() })
+        } else {
+            Ok(None)
+        };
+    };
+    let certificates = certificates(path, "tls.client_certificate")?;
+    let key_path = plan.tls.client_key.as_ref().unwrap_or(path);
+    let key = PrivateKeyDer::from_pem_file(key_path).map_err(|error| LoadError::Tls {
+        message: format!("the key in {}: {error}; set tls.client_key", key_path.display()),
+    })?;
+    Ok(Some((certificates, key)))
+}
+
+/// Reads a file of certificates, at least one.
+fn certificates(path: &Path, field: &str) -> Result<Vec<CertificateDer<'static>>, LoadError> {
+    let failed =
+        |message: String| LoadError::Tls { message: format!("the file {} of {field}: {message}", path.display()) };
+    let found = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect::<Result<Vec<_>, _>>)
+        .map_err(|error| failed(error.to_string()))?;
+    if found.is_empty() {
+        return Err(failed("it holds no certificate in PEM form".to_owned()));
+    }
+    Ok(found)
+}
+
 /// The certificates to trust, and those of them that the plan names.
 fn roots(plan: &Plan) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), LoadError> {
     let (mut roots, mut pinned) = (RootCertStore::empty(), Vec::new());
     if let Some(path) = &plan.tls.ca {
-        let failed =
-            |message: String| LoadError::Tls { message: format!("the file {} of tls.ca: {message}", path.display()) };
-        for certificate in CertificateDer::pem_file_iter(path).map_err(|error| failed(error.to_string()))? {
-            let certificate = certificate.map_err(|error| failed(error.to_string()))?;
-            roots.add(certificate.clone()).map_err(|error| failed(error.to_string()))?;
-            pinned.push(certificate);
-        }
-        if roots.is_empty() {
-            return Err(failed("it holds no certificate in PEM form".to_owned()));
+        pinned = certificates(path, "tls.ca")?;
+        for certificate in &pinned {
+            roots.add(certificate.clone()).map_err(|error| LoadError::Tls {
+                message: format!("the file {} of tls.ca: {error}", path.display()),
+            })?;
         }
     } else {
         // Some of a system's certificates may be unreadable; what matters is whether any is left.

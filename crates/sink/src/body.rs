@@ -1,7 +1,7 @@
 //! Request bodies in and replies out, with bounds: no body, compressed or not, may outgrow the configured message size,
 //! and all bodies at once may not outgrow a fixed budget, however many connections send them.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::convert::Infallible;
 use std::io::Read;
 use std::pin::Pin;
@@ -11,13 +11,17 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use http::{HeaderMap, HeaderValue, header};
-use http_body_util::BodyExt;
-use hyper::body::{Body, Frame, Incoming};
+use hyper::body::{Body, Frame};
+
+use crate::inflate::is_zlib;
 
 /// Step in which a body is decompressed, so that a bomb is noticed early.
 const STEP: u64 = 256 << 10;
 /// Largest window of zstd, as a power of two: what RFC 8878 asks every decoder to take at least.
-const ZSTD_WINDOW: u32 = 23;
+pub(crate) const ZSTD_WINDOW: u32 = 23;
+/// Buffers kept for the next bodies, and the largest of them.
+const SPARES: usize = 8;
+const LARGEST_SPARE: usize = 256 << 10;
 
 /// Why a body was not read.
 #[derive(Debug)]
@@ -28,6 +32,8 @@ pub(crate) enum BodyError {
     Busy,
     /// The connection broke off.
     Connection,
+    /// The sender has fallen silent.
+    Silent,
     /// Not what its compression says.
     Compression,
 }
@@ -37,12 +43,28 @@ pub(crate) enum BodyError {
 pub(crate) struct Budget {
     used: Cell<usize>,
     limit: usize,
+    /// Buffers to be used again: fresh ones would each time come from the kernel, page by page.
+    spare: RefCell<Vec<Vec<u8>>>,
 }
 
 impl Budget {
     /// At most `limit` bytes at once.
     pub(crate) fn new(limit: usize) -> Rc<Self> {
-        Rc::new(Self { used: Cell::new(0), limit })
+        Rc::new(Self { used: Cell::new(0), limit, spare: RefCell::default() })
+    }
+
+    /// Bytes in use.
+    #[cfg(any(test, fuzzing))]
+    pub(crate) fn used(&self) -> usize {
+        self.used.get()
+    }
+
+    fn recycle(&self, mut buffer: Vec<u8>) {
+        let mut spare = self.spare.borrow_mut();
+        if (1..=LARGEST_SPARE).contains(&buffer.capacity()) && spare.len() < SPARES {
+            buffer.clear();
+            spare.push(buffer);
+        }
     }
 }
 
@@ -64,6 +86,24 @@ impl Payload {
     /// The message.
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[self.skipped..]
+    }
+
+    /// Makes room for as many bytes as are to come: no more of them is in memory than has come.
+    pub(crate) fn expect(&mut self, bytes: usize) {
+        if self.bytes.capacity() == 0 {
+            self.bytes = self.budget.spare.borrow_mut().pop().unwrap_or_default();
+        }
+        self.bytes.reserve(bytes);
+    }
+
+    /// Takes the message out; an empty one is left.
+    pub(crate) fn replace(&mut self) -> Self {
+        std::mem::replace(self, Self::new(&Rc::clone(&self.budget)))
+    }
+
+    /// Forgets the message.
+    pub(crate) fn clear(&mut self) {
+        drop(self.replace());
     }
 
     /// Without its first bytes.
@@ -102,22 +142,8 @@ impl AsRef<[u8]> for Payload {
 impl Drop for Payload {
     fn drop(&mut self) {
         self.budget.used.set(self.budget.used.get() - self.reserved);
+        self.budget.recycle(std::mem::take(&mut self.bytes));
     }
-}
-
-/// Reads a body of at most `limit` bytes.
-pub(crate) async fn read(mut body: Incoming, limit: usize, budget: &Rc<Budget>) -> Result<Payload, BodyError> {
-    if body.size_hint().lower() > limit as u64 {
-        return Err(BodyError::TooLarge);
-    }
-    let mut payload = Payload::new(budget);
-    payload.bytes.reserve(body.size_hint().lower() as usize);
-    while let Some(frame) = body.frame().await {
-        if let Ok(chunk) = frame.map_err(|_| BodyError::Connection)?.into_data() {
-            payload.push(&chunk, limit)?;
-        }
-    }
-    Ok(payload)
 }
 
 /// How a body is compressed.
@@ -158,10 +184,7 @@ pub(crate) fn unpack(
         Encoding::Identity => Ok(body),
         Encoding::Gzip => gunzip(bytes, limit, budget),
         Encoding::Deflate => match bytes {
-            // Deflate with a window of up to 32 KiB, and a checksum over these two bytes: the head of RFC 1950.
-            [head, flags, ..] if head & 15 == 8 && u16::from_be_bytes([*head, *flags]) % 31 == 0 => {
-                inflate(ZlibDecoder::new(bytes), limit, budget)
-            }
+            [first, second, ..] if is_zlib(*first, *second) => inflate(ZlibDecoder::new(bytes), limit, budget),
             _ => inflate(DeflateDecoder::new(bytes), limit, budget),
         },
         Encoding::Zstd => {
@@ -204,6 +227,11 @@ impl Reply {
     /// Data, then trailers if given.
     pub(crate) fn new(data: impl Into<Bytes>, trailers: Option<HeaderMap>) -> Self {
         Self { data: Some(data.into()).filter(|data: &Bytes| !data.is_empty()), trailers }
+    }
+
+    /// Data and trailers.
+    pub(crate) fn into_parts(self) -> (Bytes, Option<HeaderMap>) {
+        (self.data.unwrap_or_default(), self.trailers)
     }
 }
 

@@ -31,12 +31,17 @@ pub struct Config {
     pub attributes: Attributes,
     /// Largest message in bytes, after decompression.
     pub max_message: usize,
+    /// How long a sender may be silent in the middle of a body, ms. Then its request is refused, so that what came of it
+    /// does not take memory for ever. Elastic's agents pause for ten seconds.
+    pub silence_ms: u64,
     /// When spans become durable.
     pub sync: Sync,
     /// Whether spans are stored at all; if not, they are only counted.
     pub store: bool,
     /// At most so many spans are stored per second, to see what senders do when the store is slow.
     pub write_rate: Option<u64>,
+    /// For how long that holds, from the start of the sink, ms; `None`: always.
+    pub write_rate_ms: Option<u64>,
     /// What goes wrong on purpose.
     pub faults: Option<Faults>,
     /// Connections at once; further ones are closed.
@@ -135,9 +140,11 @@ impl Default for Config {
             requests: None,
             attributes: Attributes::default(),
             max_message: 16 << 20,
+            silence_ms: 30_000,
             sync: Sync::default(),
             store: true,
             write_rate: None,
+            write_rate_ms: None,
             faults: None,
             max_connections: 1_024,
         }

@@ -6,6 +6,11 @@ use bumpalo::Bump;
 use crate::span::{Batch, RawAttributes, Source, Span, Value};
 use crate::store::log;
 
+/// Spans of one message that are taken: many times what any agent sends at once. A span may take two bytes in a message
+/// and hundreds in memory, so the size of a message alone is no bound.
+const MAX_SPANS: usize = 65_536;
+const TOO_MANY: &str = "a message has more than 65536 spans; send smaller batches";
+
 /// A batch in the making.
 #[derive(Debug)]
 pub(crate) struct Gatherer<'a> {
@@ -18,7 +23,7 @@ pub(crate) struct Gatherer<'a> {
 impl<'a> Gatherer<'a> {
     /// Empty, with room for about so many spans.
     pub(crate) fn new(arena: &'a Bump, spans: usize) -> Self {
-        let batch = Batch { spans: Vec::with_capacity(spans), ..Batch::default() };
+        let batch = Batch { spans: Vec::with_capacity(spans.min(MAX_SPANS)), ..Batch::default() };
         Self { arena, batch, attributes: Vec::new() }
     }
 
@@ -65,6 +70,9 @@ impl<'a> Gatherer<'a> {
 
     /// Adds the span at hand with its attributes.
     pub(crate) fn push(&mut self, span: Span<'a>) {
+        if self.batch.spans.len() == MAX_SPANS {
+            return self.reject(TOO_MANY);
+        }
         let attributes = RawAttributes::Logged(self.arena.alloc_slice_copy(&self.attributes));
         self.attributes.clear();
         self.batch.spans.push(Span { attributes, ..span });

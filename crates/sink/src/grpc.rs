@@ -4,18 +4,19 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, header};
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use http::{HeaderMap, HeaderValue, Response, header};
+
+use tokio::time::timeout;
 
 use crate::body::{self, BodyError, Payload, Reply};
 use crate::hub::{Hub, Refused};
+use crate::inbound::{Body, Request};
 use crate::otlp::reply::{Code, status_with_retry};
 
 /// Seconds after which a refused sender may come again.
 const RETRY_AFTER: u64 = 1;
 /// Compressed flag and length before every message.
-const PREFIX: usize = 5;
+pub(crate) const PREFIX: usize = 5;
 
 /// A call that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +35,7 @@ impl Failure {
 }
 
 /// Whether a request is a gRPC call.
-pub(crate) fn is_grpc<B>(request: &Request<B>) -> bool {
+pub(crate) fn is_grpc(request: &Request) -> bool {
     let content_type = request.headers().get(header::CONTENT_TYPE);
     content_type.is_some_and(|content_type| content_type.as_bytes().starts_with(b"application/grpc"))
 }
@@ -49,12 +50,11 @@ pub(crate) fn refused(reason: Refused, what: &str) -> Failure {
 }
 
 /// The message of a unary call.
-pub(crate) async fn unary(hub: &Hub, request: Request<Incoming>) -> Result<Payload, Failure> {
+pub(crate) async fn unary(hub: &Hub, request: Request) -> Result<Payload, Failure> {
     let encoding = request.headers().get("grpc-encoding").cloned();
     let limit = hub.max_message();
-    let framed = body::read(request.into_body(), limit.saturating_add(PREFIX), hub.budget())
-        .await
-        .map_err(|error| refuse(hub, &error))?;
+    let framed = request.into_body().whole(limit.saturating_add(PREFIX), hub.budget(), hub.silence()).await;
+    let framed = framed.map_err(|error| refuse(hub, &error))?;
     hub.body(framed.bytes().len());
     let message = unframe(framed.bytes()).inspect_err(|_| hub.undecodable())?;
     if message.compressed { unpack(hub, encoding.as_ref(), message.bytes) } else { Ok(framed.skip(PREFIX)) }
@@ -63,7 +63,7 @@ pub(crate) async fn unary(hub: &Hub, request: Request<Incoming>) -> Result<Paylo
 /// The messages of a client stream, one by one as they come.
 #[derive(Debug)]
 pub(crate) struct Messages {
-    body: Incoming,
+    body: Body,
     encoding: Option<HeaderValue>,
     /// What came with the last message but is not of it.
     rest: Bytes,
@@ -71,7 +71,7 @@ pub(crate) struct Messages {
 
 impl Messages {
     /// The messages of a request.
-    pub(crate) fn of(request: Request<Incoming>) -> Self {
+    pub(crate) fn of(request: Request) -> Self {
         let encoding = request.headers().get("grpc-encoding").cloned();
         Self { body: request.into_body(), encoding, rest: Bytes::new() }
     }
@@ -86,7 +86,9 @@ impl Messages {
         }
         let mut message = Payload::new(hub.budget());
         while message.bytes().len() < length {
-            if !self.fill().await? {
+            // Between messages a stream may rest, within one it takes memory.
+            let filled = timeout(hub.silence(), self.fill(hub)).await;
+            if !filled.map_err(|_| refuse(hub, &BodyError::Silent))?? {
                 hub.undecodable();
                 return Err(Failure::new(Code::Internal, "the message is shorter than its prefix says"));
             }
@@ -101,7 +103,7 @@ impl Messages {
         let mut prefix = [0; PREFIX];
         let mut read = 0;
         while read < PREFIX {
-            if !self.fill().await? {
+            if !self.fill(hub).await? {
                 if read == 0 {
                     return Ok(None);
                 }
@@ -116,20 +118,17 @@ impl Messages {
     }
 
     /// Sees to it that there is something to read; false at the end of the stream.
-    async fn fill(&mut self) -> Result<bool, Failure> {
+    async fn fill(&mut self, hub: &Hub) -> Result<bool, Failure> {
         while self.rest.is_empty() {
-            let Some(frame) = self.body.frame().await else { return Ok(false) };
-            let broken = |_| Failure::new(Code::Unavailable, "the connection broke off within the call");
-            if let Ok(data) = frame.map_err(broken)?.into_data() {
-                self.rest = data;
-            }
+            let Some(piece) = self.body.piece().await.map_err(|error| refuse(hub, &error))? else { return Ok(false) };
+            self.rest = piece;
         }
         Ok(true)
     }
 
     /// Reads to the end of the stream and forgets everything, a frame at a time.
-    pub(crate) async fn ignore(mut self) -> Result<(), Failure> {
-        while self.fill().await? {
+    pub(crate) async fn ignore(mut self, hub: &Hub) -> Result<(), Failure> {
+        while self.fill(hub).await? {
             self.rest.clear();
         }
         Ok(())
@@ -163,6 +162,10 @@ fn refuse(hub: &Hub, error: &BodyError) -> Failure {
         }
         BodyError::Busy => Failure::new(Code::Unavailable, "too many bytes are being received at once; try again"),
         BodyError::Connection => Failure::new(Code::Unavailable, "the connection broke off within the message"),
+        BodyError::Silent => {
+            hub.undecodable();
+            Failure::new(Code::Unavailable, "nothing came for too long in the middle of the message; send it at once")
+        }
         BodyError::Compression => {
             hub.undecodable();
             Failure::new(Code::Internal, "the message cannot be decompressed with gzip")
@@ -170,14 +173,15 @@ fn refuse(hub: &Hub, error: &BodyError) -> Failure {
     }
 }
 
+/// A message with its prefix taken off.
 #[derive(Debug, PartialEq)]
-struct Message<'a> {
+pub(crate) struct Message<'a> {
     compressed: bool,
     bytes: &'a [u8],
 }
 
 /// The one message of a unary call.
-fn unframe(body: &[u8]) -> Result<Message<'_>, Failure> {
+pub(crate) fn unframe(body: &[u8]) -> Result<Message<'_>, Failure> {
     let broken = |text: &str| Failure::new(Code::Internal, text);
     let Some((prefix, bytes)) = body.split_first_chunk::<PREFIX>() else {
         return Err(broken("the call ends before its message"));

@@ -15,7 +15,7 @@ use crate::broken::Broken;
 use crate::config::Config;
 use crate::faults::Faults;
 use crate::otlp;
-use crate::span::{Decode, Protocol};
+use crate::span::{Decode, Protocol, Source};
 use crate::store::{Handle, Store, Unstored};
 use crate::summary::Summary;
 
@@ -43,6 +43,7 @@ pub(crate) struct Hub {
     droppable: Cell<u64>,
     start: Instant,
     max_message: usize,
+    silence: Duration,
     last_span: Cell<Instant>,
 }
 
@@ -94,6 +95,7 @@ impl Hub {
             start: Instant::now(),
             budget: Budget::new(BODIES.max(config.max_message.saturating_mul(LARGEST_BODIES))),
             max_message: config.max_message,
+            silence: Duration::from_millis(config.silence_ms),
             last_span: Cell::new(Instant::now()),
         }
     }
@@ -106,6 +108,11 @@ impl Hub {
     /// Largest message in bytes, as sent and after decompression.
     pub(crate) fn max_message(&self) -> usize {
         self.max_message
+    }
+
+    /// How long a sender may be silent in the middle of a body.
+    pub(crate) fn silence(&self) -> Duration {
+        self.silence
     }
 
     /// What goes wrong on purpose, and how long the sink has lived.
@@ -140,13 +147,23 @@ impl Hub {
         message: M,
         decode: Decode,
     ) -> Result<Accepted, Refused> {
+        let (accepted, rows) = self.take_part(protocol, message, decode).await?;
+        self.durable(rows).await?;
+        Ok(accepted)
+    }
+
+    /// The same for a part of what will be acknowledged as a whole: waits while the store is behind, but not until the
+    /// spans are durable. [`Hub::durable`] does, given the number of rows that comes with it.
+    pub(crate) async fn take_part<M: AsRef<[u8]>>(
+        &self,
+        protocol: Protocol,
+        message: M,
+        decode: Decode,
+    ) -> Result<(Accepted, u64), Refused> {
         let arrival = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         let arrival_ns = i64::try_from(arrival).unwrap_or(i64::MAX);
         self.room().await?;
-        let (accepted, rows) = self.book(protocol, message.as_ref(), decode, arrival_ns)?;
-        drop(message);
-        self.durable(rows).await?;
-        Ok(accepted)
+        self.book(protocol, message.as_ref(), decode, arrival_ns)
     }
 
     /// Waits until the store can take more.
@@ -165,7 +182,7 @@ impl Hub {
     }
 
     /// Waits until so many rows are durable, if they are to be.
-    async fn durable(&self, rows: u64) -> Result<(), Refused> {
+    pub(crate) async fn durable(&self, rows: u64) -> Result<(), Refused> {
         let waiting = match self.store.borrow().as_ref() {
             Some(store) if store.is_due_before_acknowledgement(rows) => {
                 let (tell, told) = oneshot::channel();
@@ -193,10 +210,11 @@ impl Hub {
         let mut accounts = self.accounts.borrow_mut();
         let mut arena = self.arena.borrow_mut();
         arena.clear();
-        let batch = decode(message, arena.bump()).map_err(|error| {
+        let mut batch = decode(message, arena.bump()).map_err(|error| {
             accounts.undecodable();
             Refused::Undecodable(error)
         })?;
+        batch.sources.iter_mut().for_each(Source::bound);
         if !batch.spans.is_empty() && self.drops() {
             accounts.dropped(batch.spans.len());
             return Ok((Accepted { rejected: batch.rejected, reason: batch.reason }, 0));
@@ -229,7 +247,10 @@ impl Hub {
     pub(crate) fn metrics(&self, message: &[u8]) {
         let mut accounts = self.accounts.borrow_mut();
         // Metrics are taken as a courtesy; broken ones are no concern of an account of spans.
-        let _ = otlp::metrics::visit(message, |told| accounts.told(&told));
+        let _ = otlp::metrics::visit(message, |mut told| {
+            told.source.bound();
+            accounts.told(&told);
+        });
     }
 
     /// Commits rows that wait to become durable and tells those who wait for it, as long as the sink lives.

@@ -1,4 +1,5 @@
-//! Listeners and their connections: HTTP/1.1 and HTTP/2 without TLS, all on the thread that called.
+//! Listeners and their connections: HTTP/1.1 and HTTP/2 without TLS, all on the thread that called. The first bytes of a
+//! connection tell which it is.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -6,26 +7,31 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use http::{Request, Response, StatusCode};
-use hyper::body::Incoming;
-use hyper::rt::Executor;
+use http::{Response, StatusCode};
+use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
-use tokio::io::BufReader;
+use tokio::io::{AsyncReadExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
+use tokio::time::timeout;
+use unladen_http2::frame::PREFACE;
 
 use crate::body::Reply;
 use crate::error::SinkError;
 use crate::faults::Fate;
+use crate::h2::{self, Scratch};
 use crate::hub::Hub;
+use crate::inbound::{Answer, Request};
+use crate::rewind::Rewind;
 use crate::span::Protocol;
 use crate::web::Failure;
 use crate::{elastic, grpc, jaeger, otlp, skywalking, zipkin};
 
 /// Bytes read from a connection at once: hyper by itself asks for a frame's worth, and each time the kernel is asked.
 const READ: usize = 64 << 10;
+/// How long a connection may take to say which protocol it speaks.
+const GREETING: Duration = Duration::from_secs(30);
 /// Pause after a connection could not be accepted, most likely for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -46,12 +52,13 @@ pub(crate) struct Connections {
     limit: usize,
     /// Requests so far; only counted if there are faults.
     requests: Rc<Cell<u64>>,
+    scratch: Scratch,
 }
 
 impl Connections {
     /// None yet; they end when `stop` turns true. Of more than `limit`, the last are closed at once.
     pub(crate) fn new(hub: Rc<Hub>, stop: watch::Receiver<bool>, limit: usize) -> Self {
-        Self { hub, stop, open: Rc::default(), limit, requests: Rc::default() }
+        Self { hub, stop, open: Rc::default(), limit, requests: Rc::default(), scratch: Scratch::new() }
     }
 
     /// How many are open.
@@ -78,44 +85,65 @@ impl Connections {
         }
     }
 
-    async fn serve(mut self, stream: TcpStream, protocol: Protocol, _open: Open) {
+    async fn serve(self, stream: TcpStream, protocol: Protocol, _open: Open) {
         // Replies are small: without this each would wait for the acknowledgement of the last.
         let _ = stream.set_nodelay(true);
-        let hub = &self.hub;
-        if hub.faults().is_some_and(|(faults, _)| faults.reset) {
+        if self.hub.faults().is_some_and(|(faults, _)| faults.reset) {
             // Closed without a farewell: what else is a reset.
             let _ = stream.set_zero_linger();
         }
-        let cut = Rc::new(Cut::default());
-        let (requests, cutting) = (&self.requests, &cut);
-        let service = service_fn(move |request| {
-            let (hub, requests, cut) = (Rc::clone(hub), Rc::clone(requests), Rc::clone(cutting));
-            async move {
-                let fault = match hub.faults() {
-                    Some(_) => suffer(&hub, &requests, &cut, &request).await,
-                    None => None,
-                };
-                Ok::<_, Infallible>(match fault {
-                    Some(refusal) => refusal,
-                    None => answer(&hub, protocol, request).await,
-                })
+        let mut stop = self.stop.clone();
+        let cut = Cut::default();
+        let stop = async {
+            tokio::select! {
+                _ = stop.changed() => {}
+                () = cut.close.notified() => {}
             }
-        });
-        let mut server = auto::Builder::new(LocalExecutor);
-        server.http1().timer(TokioTimer::new());
-        server.http2().timer(TokioTimer::new());
-        let connection = server.serve_connection(TokioIo::new(BufReader::with_capacity(READ, stream)), service);
-        let mut connection = std::pin::pin!(connection);
+        };
+        let answer = |request: Request| async {
+            let fault = match self.hub.faults() {
+                Some(_) => suffer(&self.hub, &self.requests, &cut, &request).await,
+                None => None,
+            };
+            match fault {
+                Some(refusal) => refusal.into(),
+                None => answer(&self.hub, protocol, request).await,
+            }
+        };
         // A connection that breaks is the sender's affair: what it acknowledged is booked already.
         tokio::select! {
-            _ = connection.as_mut() => {}
+            () = self.speak(stream, answer, stop) => {}
             () = cut.reset.notified() => {}
-            _ = async {
-                tokio::select! {
-                    _ = self.stop.changed() => {}
-                    () = cut.close.notified() => {}
-                }
-            } => {
+        }
+    }
+
+    /// Serves a connection in the protocol that it speaks.
+    async fn speak<F: Future<Output = Answer>>(
+        &self,
+        mut stream: TcpStream,
+        answer: impl Fn(Request) -> F,
+        stop: impl Future<Output = ()>,
+    ) {
+        let mut stop = std::pin::pin!(stop);
+        let seen = tokio::select! {
+            seen = timeout(GREETING, greeting(&mut stream)) => seen,
+            () = stop.as_mut() => return,
+        };
+        let Ok(Some(seen)) = seen else { return };
+        if seen == PREFACE {
+            let bodies = (self.hub.budget(), self.hub.max_message().saturating_add(grpc::PREFIX));
+            return h2::serve(stream, &seen, &self.scratch, bodies, answer, stop).await;
+        }
+        let service = service_fn(|request| {
+            let answer = answer(Request::from(request));
+            async move { Ok::<_, Infallible>(Response::from(answer.await)) }
+        });
+        let stream = TokioIo::new(BufReader::with_capacity(READ, Rewind::new(seen, stream)));
+        let connection = http1::Builder::new().timer(TokioTimer::new()).serve_connection(stream, service);
+        let mut connection = std::pin::pin!(connection);
+        tokio::select! {
+            _ = connection.as_mut() => {}
+            () = stop => {
                 connection.as_mut().graceful_shutdown();
                 let _ = connection.await;
             }
@@ -123,13 +151,25 @@ impl Connections {
     }
 }
 
-async fn answer(hub: &Hub, protocol: Protocol, request: Request<Incoming>) -> Response<Reply> {
+/// Reads until it is clear whether a connection begins with the preface of HTTP/2; `None` if it ends before.
+async fn greeting(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut seen = Vec::with_capacity(PREFACE.len());
+    while seen.len() < PREFACE.len() && PREFACE.starts_with(&seen) {
+        let room = (PREFACE.len() - seen.len()) as u64;
+        if (&mut *stream).take(room).read_buf(&mut seen).await.ok()? == 0 {
+            return None;
+        }
+    }
+    Some(seen)
+}
+
+async fn answer(hub: &Hub, protocol: Protocol, request: Request) -> Answer {
     match protocol {
         Protocol::OtlpGrpc => otlp::grpc::serve(hub, request).await,
-        Protocol::OtlpHttp => otlp::http::serve(hub, request).await,
-        Protocol::Zipkin => zipkin::serve(hub, request).await,
+        Protocol::OtlpHttp => otlp::http::serve(hub, request).await.into(),
+        Protocol::Zipkin => zipkin::serve(hub, request).await.into(),
         Protocol::Skywalking => skywalking::serve(hub, request).await,
-        Protocol::Elastic => elastic::serve(hub, request).await,
+        Protocol::Elastic => elastic::serve(hub, request).await.into(),
         Protocol::Jaeger => jaeger::serve(hub, request).await,
     }
 }
@@ -145,7 +185,7 @@ struct Cut {
 }
 
 /// Does to a request what the faults want; an answer if that is all it gets.
-async fn suffer(hub: &Hub, requests: &Cell<u64>, cut: &Cut, request: &Request<Incoming>) -> Option<Response<Reply>> {
+async fn suffer(hub: &Hub, requests: &Cell<u64>, cut: &Cut, request: &Request) -> Option<Response<Reply>> {
     let (faults, age) = hub.faults()?;
     let number = requests.get();
     requests.set(number + 1);
@@ -183,18 +223,5 @@ impl Open {
 impl Drop for Open {
     fn drop(&mut self) {
         self.0.set(self.0.get() - 1);
-    }
-}
-
-/// Runs HTTP/2 streams on the thread of their connection.
-#[derive(Debug, Clone, Copy)]
-struct LocalExecutor;
-
-impl<F: Future + 'static> Executor<F> for LocalExecutor
-where
-    F::Output: 'static,
-{
-    fn execute(&self, future: F) {
-        tokio::task::spawn_local(future);
     }
 }

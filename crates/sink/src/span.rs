@@ -69,6 +69,18 @@ pub(crate) enum RawAttributes<'a> {
     Logged(&'a [u8]),
 }
 
+/// Bytes of a source's names that are kept: they are written with every span, though they come once in a message.
+const MAX_SOURCE_NAME: usize = 1_024;
+
+impl Source<'_> {
+    /// Cuts names that are no names.
+    pub(crate) fn bound(&mut self) {
+        let head = |name: &mut &[u8]| *name = &name[..name.len().min(MAX_SOURCE_NAME)];
+        head(&mut self.service);
+        self.instance.iter_mut().for_each(head);
+    }
+}
+
 impl Span<'_> {
     /// What tells it from the other spans of its trace: its id, unless two processes share that.
     pub(crate) fn identity(&self) -> [u8; 8] {

@@ -1,10 +1,10 @@
 //! HTTP without gRPC, as the receivers share it: bodies in, whatever their compression; plain answers and refusals out.
 
-use http::{HeaderValue, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
+use http::{HeaderValue, Response, StatusCode, header};
 
 use crate::body::{self, BodyError, Encoding, Payload, Reply};
 use crate::hub::{Hub, Refused};
+use crate::inbound::Request;
 
 /// A media type.
 pub(crate) const JSON: &str = "application/json";
@@ -50,19 +50,26 @@ pub(crate) fn retry(response: &mut Response<Reply>) {
     response.headers_mut().insert(name, HeaderValue::from_static(value));
 }
 
-/// Reads and decompresses a body.
-pub(crate) async fn receive(hub: &Hub, request: Request<Incoming>) -> Result<Payload, Failure> {
-    let encoding = Encoding::of(request.headers()).map_err(|other| {
+/// How the body of a request is compressed.
+pub(crate) fn encoding(request: &Request) -> Result<Encoding, Failure> {
+    Encoding::of(request.headers()).map_err(|other| {
         let message = format!("content-encoding {other} is not supported; use gzip, deflate, zstd or none");
         Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
-    })?;
+    })
+}
+
+/// Reads and decompresses a body.
+pub(crate) async fn receive(hub: &Hub, request: Request) -> Result<Payload, Failure> {
+    let encoding = encoding(&request)?;
     let limit = hub.max_message();
-    let body = body::read(request.into_body(), limit, hub.budget()).await.map_err(|error| refuse(hub, &error))?;
+    let body = request.into_body().whole(limit, hub.budget(), hub.silence()).await;
+    let body = body.map_err(|error| refuse(hub, &error))?;
     hub.body(body.bytes().len());
     body::unpack(encoding, body, limit, hub.budget()).map_err(|error| refuse(hub, &error))
 }
 
-fn refuse(hub: &Hub, error: &BodyError) -> Failure {
+/// Why a body is not read.
+pub(crate) fn refuse(hub: &Hub, error: &BodyError) -> Failure {
     match error {
         BodyError::TooLarge => {
             hub.undecodable();
@@ -73,6 +80,11 @@ fn refuse(hub: &Hub, error: &BodyError) -> Failure {
             Failure::new(StatusCode::SERVICE_UNAVAILABLE, "too many bytes are being received at once; try again")
         }
         BodyError::Connection => Failure::new(StatusCode::BAD_REQUEST, "the connection broke off within the body"),
+        BodyError::Silent => {
+            hub.undecodable();
+            let message = "nothing came for too long in the middle of the body; send it at once";
+            Failure::new(StatusCode::REQUEST_TIMEOUT, message)
+        }
         BodyError::Compression => {
             hub.undecodable();
             Failure::new(StatusCode::BAD_REQUEST, "the body cannot be decompressed as content-encoding says")
@@ -90,7 +102,7 @@ pub(crate) fn refused(reason: Refused, what: &str) -> Failure {
 }
 
 /// The media type without its parameters.
-pub(crate) fn content_type<B>(request: &Request<B>) -> &[u8] {
+pub(crate) fn content_type(request: &Request) -> &[u8] {
     let value = request.headers().get(header::CONTENT_TYPE).map_or(&[][..], HeaderValue::as_bytes);
     value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii()
 }

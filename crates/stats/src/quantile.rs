@@ -24,6 +24,19 @@ pub fn requests_needed(quantile: f64) -> Option<u64> {
     Some((exact * (1.0 - 1e-9)).ceil() as u64)
 }
 
+/// The quantile of ascending values by nearest rank: the least value that at least a share `quantile` of them does not exceed.
+/// `None` without values, or if `quantile` is not between 0 and 1.
+#[must_use]
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive, and saturating is right here")]
+pub fn nearest_rank(sorted: &[f64], quantile: f64) -> Option<f64> {
+    if !(0.0..=1.0).contains(&quantile) {
+        return None;
+    }
+    // The allowance as above: 0.99 of 100 values is the 99th.
+    let rank = (crate::arithmetic::count(sorted.len()) * quantile * (1.0 - 1e-12)).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied()
+}
+
 /// Whether so many requests of one run pin the quantile down.
 #[must_use]
 pub fn supports(requests: u64, quantile: f64) -> bool {
@@ -39,6 +52,17 @@ pub fn supported(requests: u64) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nearest_ranks_are_values_that_occurred() {
+        let values: Vec<f64> = (1..=100).map(f64::from).collect();
+        for (quantile, expected) in [(0.0, 1.0), (0.01, 1.0), (0.5, 50.0), (0.99, 99.0), (0.999, 100.0), (1.0, 100.0)] {
+            assert_eq!(nearest_rank(&values, quantile), Some(expected), "{quantile}");
+        }
+        assert_eq!(nearest_rank(&[7.0], 0.5), Some(7.0));
+        assert_eq!(nearest_rank(&[], 0.5), None);
+        assert_eq!(nearest_rank(&values, f64::NAN), None);
+    }
 
     #[test]
     fn a_hundred_requests_beyond_the_quantile() {

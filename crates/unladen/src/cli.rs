@@ -45,6 +45,8 @@ pub enum Command {
     Report(Report),
     /// Judge a run folder against its budgets: exit code 0 pass, 1 fail, 3 undecided, 2 could not run.
     Gate(Gate),
+    /// Judge the results of other tools (k6, wrk, vegeta, JMeter, Hyperfoil, overhead tests, CSV) by the same method.
+    Import(Import),
     /// The load generator alone.
     Load(Box<load::Load>),
     /// The span sink alone: counts and stores what instrumentation sends.
@@ -183,7 +185,37 @@ pub struct Report {
 pub struct Gate {
     /// Run folder.
     pub dir: PathBuf,
-    /// Limit on the cost besides those of the study, METRIC=LIMIT: cpu_per_request=10%; may be given several times.
+    /// Limit on the cost besides those of the study, METRIC=LIMIT: cpu_per_request=10%, or METRIC@SERVICE=LIMIT; may be
+    /// given several times.
+    #[arg(long = "budget", value_name = "METRIC=LIMIT")]
+    pub budgets: Vec<String>,
+    /// What to print.
+    #[arg(long, value_enum, default_value_t)]
+    pub format: Format,
+    /// Also write the budgets as JUnit XML, a test case each, for CI systems that show test results.
+    #[arg(long, value_name = "FILE")]
+    pub junit: Option<PathBuf>,
+}
+
+/// `unladen import`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "One file is one run; files (or rows) are paired in the order given. Where one file holds several variants, FILE#NAME picks one.\n\nExamples:\n  unladen import --baseline 'bare-*.json' --variant 'otel=otel-*.json' --out judged\n  unladen import --baseline results.csv#none --variant agent=results.csv#splunk-otel --out judged"
+)]
+pub struct Import {
+    /// Files of the bare side, in the order of the rounds. Several: give it several times, or a pattern in quotes.
+    #[arg(long, value_name = "FILES", required = true)]
+    pub baseline: Vec<String>,
+    /// A name and its files; may be given several times, also for one name.
+    #[arg(long = "variant", value_name = "NAME=FILES", required = true)]
+    pub variants: Vec<String>,
+    /// Run folder to write.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
+    /// Name of the study.
+    #[arg(long, value_name = "NAME", default_value = "imported")]
+    pub name: String,
+    /// Limit on the cost, METRIC=LIMIT: latency_p95=10%; may be given several times.
     #[arg(long = "budget", value_name = "METRIC=LIMIT")]
     pub budgets: Vec<String>,
 }

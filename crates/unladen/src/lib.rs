@@ -6,6 +6,7 @@
 pub mod cli;
 pub mod commands;
 pub mod demo;
+pub mod import;
 pub mod journal;
 pub mod judge;
 pub mod linux;

@@ -68,13 +68,108 @@ pub enum Notice {
         /// What it said.
         message: String,
     },
+    /// The driver of the load failed.
+    #[error("{service}, which drives the load, did not do its work ({how}); the end of its log: {log_tail}")]
+    DriverFailed {
+        /// Service.
+        service: String,
+        /// Exit code or signal.
+        how: String,
+        /// Last lines of its output.
+        log_tail: String,
+    },
+    /// Fixed work took too long.
+    #[error("the work of the load was not done within {limit_s:.0} s. Raise `load.at_most`, or give it less to do")]
+    WorkUnfinished {
+        /// Limit, seconds.
+        limit_s: f64,
+    },
+    /// All connections were busy when requests were due.
+    #[error(
+        "{percent:.1} % of the requests found all {connections} connections busy: the number of connections set the pace, not the rate. Raise `load.connections` or lower the rate"
+    )]
+    OutOfConnections {
+        /// Share of the requests of the window, percent.
+        percent: f64,
+        /// Connections.
+        connections: u32,
+    },
+    /// What the generator counted on its way does not fit what it measured.
+    #[error(
+        "the load generator's books do not agree: it saw {seen:.1} requests under way, but by Little's law rate and service time make {expected:.1}. It was kept from its work; give it a core of its own"
+    )]
+    LittleLawOff {
+        /// Requests under way, the mean of samples.
+        seen: f64,
+        /// Rate times mean service time.
+        expected: f64,
+    },
     /// The sink process failed.
     #[error("the span sink failed: {message}")]
     SinkFailed {
         /// What it said.
         message: String,
     },
+    /// An imported run breaks Little's law.
+    #[error(
+        "its rate and its mean latency would need {under_way:.1} requests under way, but there were at most {most:.0}: one of the numbers is not what it is called"
+    )]
+    ImportedImpossible {
+        /// Requests under way on average, by Little's law.
+        under_way: f64,
+        /// Most that could be.
+        most: f64,
+    },
     // Warnings of a run.
+    /// Some requests waited for a connection.
+    #[error(
+        "{percent:.1} % of the requests waited for one of {connections} connections; that wait is in the latency. Raise `load.connections`"
+    )]
+    ConnectionsShort {
+        /// Share of the requests of the window, percent.
+        percent: f64,
+        /// Connections.
+        connections: u32,
+    },
+    /// The generator may have been the limit, not the service.
+    #[error(
+        "the load generator used {percent:.0} % of its core where the service is said to have reached its limit ({what}): the limit may be the generator's"
+    )]
+    GeneratorAtLimit {
+        /// Share of a core, percent.
+        percent: f64,
+        /// `capacity` or `saturation`.
+        what: String,
+    },
+    /// The search of the capacity found no rate that fails.
+    #[error("even {rate:.0} requests per second held: the capacity is more. Raise `capacity.most`")]
+    CapacityBeyond {
+        /// Highest rate tried.
+        rate: f64,
+    },
+    /// The search of the capacity found no rate that holds.
+    #[error(
+        "not even {rate:.1} requests per second held: there is no capacity. Raise `capacity.limit`, or look at the service"
+    )]
+    NoCapacity {
+        /// Lowest rate tried.
+        rate: f64,
+    },
+    /// The search of the capacity had no time left.
+    #[error(
+        "the search of the capacity was ended by its time while it stood between {holds:.0} and {fails:.0} requests per second. Raise `capacity.time`"
+    )]
+    CapacityCutShort {
+        /// Highest rate that held.
+        holds: f64,
+        /// Lowest rate that failed.
+        fails: f64,
+    },
+    /// Spans were counted, not tied to requests.
+    #[error(
+        "requests carried no trace header, so the ledger is kept by counts: how many spans are missing is known, not of which requests"
+    )]
+    LedgerByCounts,
     /// The cgroup's quota held a process back.
     #[error(
         "{service} was throttled by its CPU limit for {percent:.1} % of the window: the difference between variants is distorted. Raise `limits.cpus` or lower the rate"
@@ -349,6 +444,12 @@ pub enum Notice {
         /// Unexplained spans, signed.
         unexplained: String,
     },
+    /// The numbers are another tool's.
+    #[error("the numbers were imported. They do not say {missing}")]
+    Imported {
+        /// What nobody knows.
+        missing: String,
+    },
     /// The number of spans per request was learned from what arrived.
     #[error(
         "{variant}: {spans} spans per request were learned from the traces that arrived. Spans lost from every request would go unseen: declare `spans_per_request`"
@@ -379,12 +480,22 @@ impl Notice {
             | Self::Errors { .. }
             | Self::LoadFailed { .. }
             | Self::SinkFailed { .. }
+            | Self::DriverFailed { .. }
+            | Self::WorkUnfinished { .. }
+            | Self::OutOfConnections { .. }
+            | Self::LittleLawOff { .. }
             | Self::PlaceboDiffers { .. }
             | Self::NoBaseline
             | Self::NothingCounts { .. }
             | Self::WorkDiffers { .. }
+            | Self::ImportedImpossible { .. }
             | Self::LittleLawBroken { .. } => Severity::Refusal,
             Self::Throttled { .. }
+            | Self::ConnectionsShort { .. }
+            | Self::GeneratorAtLimit { .. }
+            | Self::CapacityBeyond { .. }
+            | Self::NoCapacity { .. }
+            | Self::CapacityCutShort { .. }
             | Self::Steal { .. }
             | Self::OthersBusy { .. }
             | Self::DrainLimit { .. }
@@ -404,8 +515,10 @@ impl Notice {
             | Self::NotSteady { .. }
             | Self::MethodsDisagree { .. }
             | Self::BoughtWithLoss { .. }
+            | Self::Imported { .. }
             | Self::LedgerUnbalanced { .. } => Severity::Warning,
             Self::NoCgroup { .. }
+            | Self::LedgerByCounts
             | Self::JournalTorn { .. }
             | Self::HostUnknown { .. }
             | Self::RunsRepeated { .. }

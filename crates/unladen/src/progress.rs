@@ -184,6 +184,8 @@ impl Watcher for Bars {
                     Phase::WarmUp => "warming up",
                     Phase::Window => "measuring",
                     Phase::Drain => "waiting for spans",
+                    Phase::Saturation => "saturating",
+                    Phase::Capacity => "searching the capacity",
                     Phase::Stop => "stopping",
                 };
                 self.run.set_message(format!("{}, {phase}", self.title));

@@ -2,12 +2,12 @@
 //! without users and without pauses have an empty one.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::Engine;
 use crate::pace::{Cursor, Profile, SECOND};
-use crate::record::{Answer, Failure};
-use crate::script::Next;
+use crate::record::{Answer, Failure, Request};
+use crate::sys;
 
 /// An entry: sorted by the instant at which it is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -16,39 +16,53 @@ struct Entry {
     at: u64,
     /// When the request is due: earlier than `at` if its connection could not be made at first.
     due: u64,
-    connection: usize,
+    lane: u32,
     /// Whether it begins an iteration.
     begins: bool,
 }
 
 /// Entries by time.
 #[derive(Debug, Default)]
-pub(super) struct Agenda(BinaryHeap<Reverse<Entry>>);
+pub(super) struct Agenda {
+    entries: BinaryHeap<Reverse<Entry>>,
+    /// HTTP/2: those whose time has come, but whose connection has no stream left for them.
+    waiting: VecDeque<Entry>,
+}
 
 impl Agenda {
     /// The next instant at which there is something to do.
     pub(super) fn next_at(&self) -> Option<u64> {
-        self.0.peek().map(|Reverse(entry)| entry.at)
+        self.entries.peek().map(|Reverse(entry)| entry.at)
+    }
+
+    /// All entries.
+    fn all(&self) -> impl Iterator<Item = &Entry> {
+        self.waiting.iter().chain(self.entries.iter().map(|Reverse(entry)| entry))
     }
 
     /// Due times of all entries.
     pub(super) fn dues(&self) -> impl Iterator<Item = u64> {
-        self.0.iter().map(|Reverse(entry)| entry.due)
+        self.all().map(|entry| entry.due)
     }
 
     /// Whether anything is due before an instant.
     pub(super) fn has_before(&self, end: u64) -> bool {
-        self.0.iter().any(|Reverse(entry)| entry.due < end)
+        self.all().any(|entry| entry.due < end)
+    }
+
+    /// Puts the next step of an iteration on it.
+    pub(super) fn push_step(&mut self, due: u64, lane: u32) {
+        self.entries.push(Reverse(Entry { at: due, due, lane, begins: false }));
     }
 
     /// Takes the next entry if its time has come.
     fn pop(&mut self, now: u64) -> Option<Entry> {
         self.next_at().filter(|&at| at <= now)?;
-        self.0.pop().map(|Reverse(entry)| entry)
+        self.entries.pop().map(|Reverse(entry)| entry)
     }
 }
 
-/// The users of one thread: each has the connection of the same number.
+/// The users of one thread: each has the lane of the same number.
 #[derive(Debug)]
 pub(super) struct Users {
     /// How many there are over time.
@@ -66,16 +80,16 @@ impl Engine<'_> {
     /// Puts the first iteration of every user on the agenda.
     pub(super) fn begin_users(&mut self) {
         if self.users.is_some() {
-            for connection in 0..self.connections.len() {
-                self.schedule_user(connection, self.span.start);
+            for lane in 0..self.prepare_lanes() {
+                self.schedule_user(lane as u32, self.span.start);
             }
         }
     }
 
     /// Puts a user's next iteration on the agenda: from this instant on, when the user is there and it is their turn.
-    fn schedule_user(&mut self, connection: usize, from: u64) {
+    pub(super) fn schedule_user(&mut self, lane: u32, from: u64) {
         let Some(users) = &mut self.users else { return };
-        let number = (users.first + connection as u64 * users.stride) as f64;
+        let number = (users.first + u64::from(lane) * users.stride) as f64;
         let seconds = from.saturating_sub(self.span.start) as f64 / SECOND as f64;
         let Some(there) = users.profile.when_above(number, seconds) else { return };
         let mut due = from.max(self.span.start + (there * SECOND as f64) as u64);
@@ -87,51 +101,71 @@ impl Engine<'_> {
             turns.take();
             due = due.max(self.span.start + turn);
         }
-        self.agenda.0.push(Reverse(Entry { at: due, due, connection, begins: true }));
+        self.agenda.entries.push(Reverse(Entry { at: due, due, lane, begins: true }));
     }
 
     /// Does what has become due on the agenda.
     pub(super) fn dispatch_agenda(&mut self, now: u64) {
+        for _ in 0..self.agenda.waiting.len() {
+            let Some(entry) = self.agenda.waiting.pop_front() else { break };
+            self.begin_entry(entry, now);
+        }
         while let Some(entry) = self.agenda.pop(now) {
-            if entry.due >= self.span.window_end {
-                continue;
+            self.begin_entry(entry, now);
+        }
+    }
+
+    /// Does what an entry says, as soon as there is a connection for it.
+    fn begin_entry(&mut self, entry: Entry, now: u64) {
+        if entry.due >= self.span.window_end {
+            return;
+        }
+        let at = self.home_now(entry.lane);
+        let connection = &self.connections[at];
+        if !connection.can_send() {
+            match connection.retry_in(now) {
+                // It is not to be given to others.
+                0 => self.closed.retain(|&other| other != at),
+                u64::MAX => return self.agenda.waiting.push_back(entry),
+                wait => return self.agenda.entries.push(Reverse(Entry { at: now + wait, ..entry })),
             }
-            let connection = &self.connections[entry.connection];
-            if !connection.has_room() {
-                match connection.retry_in(now) {
-                    // It is not to be given to others.
-                    0 => self.closed.retain(|&other| other != entry.connection),
-                    u64::MAX => continue,
-                    wait => {
-                        self.agenda.0.push(Reverse(Entry { at: now + wait, ..entry }));
-                        continue;
-                    }
-                }
+        }
+        let waited = entry.at > entry.due;
+        if entry.begins {
+            let Some(index) = self.claim_iteration(entry.due) else { return };
+            self.hold_lane(entry.lane);
+            if let Some(script) = &self.script {
+                script.begin(&mut self.progress[entry.lane as usize], self.iteration);
             }
-            if !entry.begins {
-                let index = self.claim_index();
-                self.recorder.taken(index, entry.due);
-                self.go(entry.connection, index, entry.due);
-            } else if let Some(index) = self.claim_iteration(entry.due) {
-                self.assign(entry.connection, index, entry.due);
+            self.go(at, Request { index, due: entry.due, waited, lane: entry.lane, ..Request::default() });
+        } else {
+            if !self.lanes_are_streams() {
+                self.connections[at].held = 0;
             }
+            let index = self.claim_index();
+            self.recorder.taken(index, entry.due);
+            self.go(at, Request { index, due: entry.due, waited, lane: entry.lane, ..Request::default() });
         }
     }
 
     /// Takes one more request off the agenda when the load is given up: its due time.
     pub(super) fn give_up_agenda(&mut self) -> Option<u64> {
-        while let Some(entry) = self.agenda.pop(u64::MAX) {
-            if entry.due < self.span.window_end && entry.begins {
-                let index = self.claim_iteration(entry.due)?;
-                debug_assert!(index < u64::MAX, "indices do not run out");
+        while let Some(entry) = self.agenda.waiting.pop_front().or_else(|| self.agenda.pop(u64::MAX)) {
+            if entry.due < self.span.window_end {
+                if entry.begins {
+                    self.claim_iteration(entry.due)?;
+                } else {
+                    let index = self.claim_index();
+                    self.recorder.taken(index, entry.due);
+                }
                 return Some(entry.due);
             }
         }
         None
     }
 
-    /// What comes on a connection after an answer or a failure: the iteration's next step, the user's next iteration, or
-    /// whatever is due.
+    /// What comes on a connection of HTTP/1.1 after an answer or a failure: the iteration's next step, the user's next iteration,
+    /// or whatever is due.
     #[inline]
     pub(super) fn go_on(&mut self, at: usize, answer: Option<&Answer>, now: u64) {
         if self.script.is_none() && self.users.is_none() {
@@ -144,24 +178,20 @@ impl Engine<'_> {
 
     /// [`Engine::go_on`] for plans with several requests or users.
     fn go_on_scripted(&mut self, at: usize, answer: Option<&Answer>, now: u64) {
-        let arrived = answer.map_or(now, |answer| answer.arrived);
-        if let (Some(script), Some(answer)) = (&self.script, answer) {
-            let good = answer.failure.is_none();
-            let next = script.advance(&mut self.progress[at], good, std::mem::take(&mut self.again));
-            if let Next::Step(pause) = next {
-                let due = arrived + pause;
-                if due < self.span.window_end {
-                    self.agenda.0.push(Reverse(Entry { at: due, due, connection: at, begins: false }));
-                    // Without a pause there is no reason to wait for the next round.
-                    return if pause == 0 {
-                        self.dispatch_agenda(now)
-                    };
-                }
-            }
+        let again = std::mem::take(&mut self.again);
+        if let Some(answer) = answer
+            && let Some(pause) = self.plan_step(at as u32, answer, again)
+        {
+            self.connections[at].held = 1;
+            // Without a pause there is no reason to wait for the next round.
+            return if pause == 0 {
+                self.dispatch_agenda(now)
+            };
         }
+        let arrived = answer.map_or(now, |answer| answer.arrived);
         if let Some(users) = &self.users {
             let from = arrived + users.think;
-            self.schedule_user(at, from);
+            self.schedule_user(at as u32, from);
         } else if answer.is_some() {
             self.take_over(at, arrived, now);
         }
@@ -175,8 +205,8 @@ impl Engine<'_> {
         }
         match self.take_due(now) {
             Some((index, due)) => {
-                self.note_queued(due, free_since);
-                self.assign(at, index, due);
+                let waited = self.note_queued(due, free_since);
+                self.assign(at, index, due, waited);
             }
             None => self.idle.push_back(at),
         }
@@ -186,6 +216,7 @@ impl Engine<'_> {
     #[cold]
     pub(super) fn abandon(&mut self, at: usize, due: u64, failure: Failure) {
         self.recorder.failed(due, failure);
+        self.recorder.ended(sys::monotonic_ns());
         if let Some(progress) = self.progress.get(at) {
             self.recorder.named_failed(progress.step, due);
         }

@@ -15,12 +15,12 @@ pub(super) enum State {
         /// Monotonic nanoseconds.
         not_before: u64,
     },
-    /// It is being made, since this instant, for a request (index and due time) or for later.
+    /// It is being made, since this instant, for a request or for later.
     Connecting {
         /// Monotonic nanoseconds.
         since: u64,
-        /// Index and due time.
-        request: Option<(u64, u64)>,
+        /// The request.
+        request: Option<Request>,
         /// How far that is.
         phase: Phase,
     },
@@ -73,6 +73,8 @@ pub(super) struct Connection {
     pub(super) delicate: bool,
     /// Whether it has stood before.
     pub(super) stood: bool,
+    /// Iterations that it is kept for. HTTP/1.1: one between two steps; HTTP/2: all that are under way on it.
+    pub(super) held: usize,
 }
 
 impl Connection {
@@ -86,17 +88,34 @@ impl Connection {
             unsent: Vec::new(),
             delicate: false,
             stood: false,
+            held: 0,
         }
     }
 
-    /// Whether it stands and has room for a request.
+    /// Whether it stands and a request can be sent on it.
     #[inline]
-    pub(super) fn has_room(&self) -> bool {
+    pub(super) fn can_send(&self) -> bool {
         self.state == State::Open
             && match &self.protocol {
                 Protocol::Http1(http1) => http1.has_room(),
                 Protocol::Http2(http2) => http2.session.has_room(),
             }
+    }
+
+    /// Whether it may be given another iteration besides those that it is kept for.
+    #[inline]
+    fn has_lane(&self) -> bool {
+        self.held
+            < match &self.protocol {
+                Protocol::Http1(_) => 1,
+                Protocol::Http2(http2) => http2.session.most_at_once(),
+            }
+    }
+
+    /// Whether it stands and has room for another iteration.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        self.can_send() && self.has_lane()
     }
 
     /// Requests on it without an answer.
@@ -107,9 +126,9 @@ impl Connection {
         }
     }
 
-    /// Whether it does not stand and may be tried.
+    /// Whether it does not stand and may be tried for another iteration.
     pub(super) fn may_connect(&self, now: u64) -> bool {
-        self.retry_in(now) == 0
+        self.retry_in(now) == 0 && self.has_lane()
     }
 
     /// Nanoseconds until it may be tried; `u64::MAX` if it need not be.
@@ -120,17 +139,17 @@ impl Connection {
         }
     }
 
-    /// Indices and due times of the requests on it.
-    pub(super) fn outstanding(&self) -> impl Iterator<Item = (u64, u64)> {
+    /// The requests on it, and the one that it is being made for.
+    pub(super) fn outstanding(&self) -> impl Iterator<Item = Request> {
         let connecting_for = match self.state {
             State::Connecting { request, .. } => request,
             State::Closed { .. } | State::Open => None,
         };
-        connecting_for.into_iter().chain(self.protocol.outstanding().map(|request| (request.index, request.due)))
+        connecting_for.into_iter().chain(self.protocol.outstanding().copied())
     }
 
     /// Due times of the requests on it.
     pub(super) fn outstanding_dues(&self) -> impl Iterator<Item = u64> {
-        self.outstanding().map(|(_, due)| due)
+        self.outstanding().map(|request| request.due)
     }
 }

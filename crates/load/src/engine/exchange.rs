@@ -62,26 +62,27 @@ impl Engine<'_> {
 
     /// Gives an iteration to a connection: sends its first request, or connects first.
     #[inline]
-    pub(super) fn assign(&mut self, at: usize, index: u64, due: u64) {
+    pub(super) fn assign(&mut self, at: usize, index: u64, due: u64, waited: bool) {
+        let lane = self.open_lane(at);
         if let Some(script) = &self.script {
-            script.begin(&mut self.progress[at], self.iteration);
+            script.begin(&mut self.progress[lane as usize], self.iteration);
         }
-        self.go(at, index, due);
+        self.go(at, Request { index, due, waited, lane, ..Request::default() });
     }
 
     /// Gives a request to a connection: sends it, or connects first.
     #[inline]
-    pub(super) fn go(&mut self, at: usize, index: u64, due: u64) {
-        if self.connections[at].has_room() {
-            let sent = if self.is_timed() { sys::monotonic_ns() } else { due };
-            self.send(at, index, due, sent);
+    pub(super) fn go(&mut self, at: usize, request: Request) {
+        if self.connections[at].can_send() {
+            let sent = if self.is_timed() { sys::monotonic_ns() } else { request.due };
+            self.send(at, Request { sent, ..request });
         } else {
-            self.connect(at, Some((index, due)));
+            self.connect(at, Some(Request { waited: true, ..request }));
         }
     }
 
     /// Starts to connect.
-    pub(super) fn connect(&mut self, at: usize, request: Option<(u64, u64)>) {
+    pub(super) fn connect(&mut self, at: usize, request: Option<Request>) {
         let since = sys::monotonic_ns();
         let connection = &mut self.connections[at];
         connection.state = State::Connecting { since, request, phase: Phase::Socket };
@@ -106,10 +107,10 @@ impl Engine<'_> {
 
     /// Sends a request on a connection that stands and has room.
     #[inline]
-    fn send(&mut self, at: usize, index: u64, due: u64, sent: u64) {
+    fn send(&mut self, at: usize, request: Request) {
         match self.connections[at].protocol {
-            Protocol::Http1(_) => self.send_http1(at, index, due, sent),
-            Protocol::Http2(_) => self.send_http2(at, Request { index, due, sent, sampled: false }, 0),
+            Protocol::Http1(_) => self.send_http1(at, request),
+            Protocol::Http2(_) => self.send_http2(at, request, 0),
         }
     }
 
@@ -121,13 +122,15 @@ impl Engine<'_> {
         }
     }
 
-    /// A request is taken on by a connection that has just become free.
+    /// A request is taken on by a connection that has just become free: whether it waited for that.
     #[inline]
-    pub(super) fn note_queued(&mut self, due: u64, free_since: u64) {
+    pub(super) fn note_queued(&mut self, due: u64, free_since: u64) -> bool {
         // Due before this connection was free, and no other was. (Due after, it waited for us, not for a connection.)
-        if due < free_since && self.cursor.is_some() {
+        let waited = due < free_since && self.cursor.is_some();
+        if waited {
             self.recorder.queued(due);
         }
+        waited
     }
 
     /// Sees to it that what the socket did not take is sent as soon as it does.
@@ -202,7 +205,7 @@ impl Engine<'_> {
 
     /// Bytes can be exchanged (with TLS: after its handshake): HTTP/2 has settings to exchange first.
     #[cold]
-    pub(super) fn socket_stands(&mut self, at: usize, since: u64, request: Option<(u64, u64)>, now: u64) {
+    pub(super) fn socket_stands(&mut self, at: usize, since: u64, request: Option<Request>, now: u64) {
         match self.connections[at].protocol {
             Protocol::Http1(_) => self.stands(at),
             Protocol::Http2(_) => {
@@ -223,7 +226,7 @@ impl Engine<'_> {
         connection.state = State::Open;
         self.active -= 1;
         match (request, &connection.protocol) {
-            (Some((index, due)), _) => self.send(at, index, due, sys::monotonic_ns()),
+            (Some(request), _) => self.send(at, Request { sent: sys::monotonic_ns(), ..request }),
             (None, Protocol::Http1(_)) => self.idle.push_back(at),
             (None, Protocol::Http2(_)) => {}
         }
@@ -253,6 +256,10 @@ impl Engine<'_> {
                     self.recorder.bytes_received += taken as u64;
                 }
                 match taken {
+                    // Anybody can end a TCP connection: with TLS what has come is then no whole answer.
+                    0 if secure && connection.state == State::Open && connection.in_flight() > 0 => {
+                        self.fail(at, Failure::Reset);
+                    }
                     0 => self.ended(at, now),
                     _ if secure => self.open_tls(at, taken, stamp, now),
                     _ => self.take_in(at, carried, taken, stamp, now),
@@ -290,11 +297,11 @@ impl Engine<'_> {
     /// A connection is given up, and the requests on it have failed.
     #[cold]
     pub(super) fn fail(&mut self, at: usize, failure: Failure) {
-        let outstanding: Vec<(u64, u64)> = self.connections[at].outstanding().collect();
-        for &(index, due) in &outstanding {
+        let outstanding: Vec<Request> = self.connections[at].outstanding().collect();
+        for request in &outstanding {
             match self.connections[at].protocol {
-                Protocol::Http1(_) => self.abandon(at, due, failure),
-                Protocol::Http2(_) => self.abandon_http2(index, due, failure),
+                Protocol::Http1(_) => self.abandon(at, request.due, failure),
+                Protocol::Http2(_) => self.abandon_http2(request, failure),
             }
         }
         let connection = &self.connections[at];
@@ -304,7 +311,7 @@ impl Engine<'_> {
             Protocol::Http2(http2) => http2.pause(),
         };
         self.close(at, sys::monotonic_ns() + pause);
-        if !outstanding.is_empty() {
+        if !outstanding.is_empty() && self.shared.http2.is_none() {
             self.go_on(at, None, sys::monotonic_ns());
         }
     }

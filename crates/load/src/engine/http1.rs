@@ -49,22 +49,22 @@ impl Http1 {
 impl Engine<'_> {
     /// Sends a request on a connection that stands and is free.
     #[inline]
-    pub(super) fn send_http1(&mut self, at: usize, index: u64, due: u64, sent: u64) {
+    pub(super) fn send_http1(&mut self, at: usize, request: Request) {
         let connection = &mut self.connections[at];
         let Protocol::Http1(http1) = &mut connection.protocol else { return };
-        let mut sent = sent;
+        let mut sent = request.sent;
         let (bytes, sampled) = match &mut self.script {
-            None => self.template.render(index),
+            None => self.template.render(request.index),
             Some(script) => {
                 let progress = &self.progress[at];
                 http1.reader.keep(script.steps().get(progress.step).is_some_and(|step| step.looks()));
-                let rendered = script.render(progress, index);
+                let rendered = script.render(progress, request.index);
                 // The instant of sending begins when there is something to send.
                 sent = sys::monotonic_ns();
                 rendered
             }
         };
-        let request = Request { index, due, sent, sampled };
+        let request = Request { sent, sampled, ..request };
         http1.request = Some(request);
         self.active += 1;
         let result = connection.transmit(bytes);
@@ -157,7 +157,7 @@ impl Engine<'_> {
 }
 
 /// What an answer to a step of a script is worth, and whether the step is to be sent again.
-fn look(
+pub(super) fn look(
     script: &Script,
     progress: &mut Progress,
     recorder: &mut Recorder,
@@ -178,6 +178,13 @@ fn look(
     };
     let verdict = script.look(progress, &whole, &mut recorder.tests);
     let failure = match verdict {
+        Verdict::Redirected => {
+            // Whatever status is wanted in the end, this one is not the end.
+            answer.failure = None;
+            recorder.redirected += 1;
+            None
+        }
+        Verdict::CannotFollow => Some(Failure::Redirect),
         Verdict::Good | Verdict::NotYet => None,
         Verdict::TestFailed => Some(Failure::Check),
         Verdict::NothingToCapture => Some(Failure::Capture),

@@ -6,9 +6,10 @@
 
 use super::connection::{Phase, Protocol, State};
 use super::exchange::judge;
+use super::http1::look;
 use super::{Engine, RETRY};
 use crate::h2::Violation;
-use crate::h2::session::{Event, MOST_UNREAD, Session};
+use crate::h2::session::{Event, MOST_UNREAD, Session, Wants};
 use crate::http1::response::Response;
 use crate::record::{Failure, Request};
 use crate::sys;
@@ -71,11 +72,15 @@ impl Engine<'_> {
     pub(super) fn send_http2(&mut self, at: usize, request: Request, tries: u8) {
         let Protocol::Http2(http2) = &mut self.connections[at].protocol else { return };
         if let Some(script) = &mut self.script {
-            script.begin(&mut self.alternative, request.index);
-            let head = script.steps().get(self.alternative.step).is_some_and(|step| step.method == "HEAD");
+            let progress = &self.progress[request.lane as usize];
+            let step = script.steps().get(progress.step);
+            let wants = Wants {
+                bodiless: step.is_some_and(|step| step.method == "HEAD"),
+                kept: step.is_some_and(|step| step.looks()),
+            };
             let scheme = if self.shared.tls.is_some() { "https" } else { "http" };
-            let (rendered, sampled) = script.render(&self.alternative, request.index);
-            http2.session.send_rendered(Request { sampled, ..request }, tries, rendered, scheme, head);
+            let (rendered, sampled) = script.render(progress, request.index);
+            http2.session.send_rendered(Request { sampled, ..request }, tries, rendered, scheme, wants);
         } else if let Some(encoded) = &self.shared.http2 {
             let request = Request { sampled: encoded.is_sampled(request.index), ..request };
             http2.session.send(request, tries, encoded);
@@ -85,7 +90,18 @@ impl Engine<'_> {
             http2.dirty = true;
             self.dirty.push(at);
         }
-        if !http2.listed && http2.session.has_room() {
+        self.list_http2(at);
+    }
+
+    /// Puts a connection among those with room, if it has any.
+    #[inline]
+    fn list_http2(&mut self, at: usize) {
+        if !self.connections[at].has_room() {
+            return;
+        }
+        if let Some(http2) = self.http2(at)
+            && !http2.listed
+        {
             http2.listed = true;
             self.idle.push_back(at);
         }
@@ -153,37 +169,37 @@ impl Engine<'_> {
             let Protocol::Http2(http2) = &mut self.connections[at].protocol else { return };
             http2.heard = now;
             match http2.session.next(&self.buffer[..end], &mut place) {
-                Ok(Some(Event::Answered { request, status, body, grpc_status })) => {
+                Ok(Some(Event::Answered { request, status, body, grpc_status, kept })) => {
                     http2.useful = true;
                     let arrived = stamp.map_or(now, |stamp| self.bridge.to_monotonic(stamp, request.sent, now));
-                    let response = Response { status, close: false, head: &[], body };
-                    let check = match &self.script {
-                        None => &self.shared.check,
-                        Some(script) => {
-                            script.begin(&mut self.alternative, request.index);
-                            script.steps().get(self.alternative.step).map_or(&self.shared.check, |step| &step.check)
+                    let response = Response { status, close: false, head: kept.head(), body };
+                    let (again, mut answer) = match (&self.script, self.progress.get_mut(request.lane as usize)) {
+                        (Some(script), Some(progress)) => {
+                            look(script, progress, &mut self.recorder, &response, (kept.head(), kept.body()), arrived)
                         }
+                        _ => (false, judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived)),
                     };
-                    let mut answer = judge(check, &mut self.recorder.bodies, &response, arrived);
-                    if self.shared.grpc {
+                    if let Some(wanted) = self.shared.grpc {
                         self.recorder.grpc_status(request.due, grpc_status);
-                        let bad = (grpc_status != Some(0)).then_some(Failure::Grpc);
+                        let bad = (grpc_status != Some(wanted)).then_some(Failure::Grpc);
                         answer.failure = answer.failure.or(bad);
                     }
                     self.largest = self.largest.max(response.body.length());
                     self.recorder.answered(&request, &answer);
-                    if self.script.is_some() {
-                        self.recorder.named_answered(self.alternative.step, &request, &answer);
+                    if let Some(progress) = self.progress.get(request.lane as usize) {
+                        self.recorder.named_answered(progress.step, &request, &answer);
                     }
                     self.active -= 1;
                     freed = arrived;
+                    self.go_on_lane(request.lane, Some(&answer), again, now);
                 }
                 Ok(Some(Event::Failed { request, failure })) => {
-                    self.abandon_http2(request.index, request.due, failure);
+                    self.abandon_http2(&request, failure);
                     self.active -= 1;
                     freed = now;
                 }
                 Ok(Some(Event::Returned { request, tries })) => {
+                    self.leave_home(request.lane);
                     self.returned.push_back((request, tries));
                     self.active -= 1;
                 }
@@ -202,6 +218,10 @@ impl Engine<'_> {
         http2.carry.clear();
         http2.carry.extend_from_slice(&self.buffer[place..end]);
         if freed > 0 {
+            if self.lanes_are_streams() {
+                // Steps of iterations under way go before new iterations.
+                self.dispatch_agenda(now);
+            }
             self.refill_http2(at, now, freed);
         }
         self.settle_http2(at, now);
@@ -212,8 +232,8 @@ impl Engine<'_> {
     fn refill_http2(&mut self, at: usize, now: u64, freed: u64) {
         while self.returned.is_empty() && self.connections[at].has_room() {
             let Some((index, due)) = self.take_due(now) else { return };
-            self.note_queued(due, freed);
-            self.assign(at, index, due);
+            let waited = self.note_queued(due, freed);
+            self.assign(at, index, due, waited);
         }
     }
 
@@ -232,14 +252,11 @@ impl Engine<'_> {
             self.flush_http2(at, now);
             return self.close(at, now + pause);
         }
-        if !http2.listed && http2.session.has_room() {
-            http2.listed = true;
-            self.idle.push_back(at);
-        }
         let delicate = http2.session.in_flight() > 1
             || !http2.carry.is_empty()
             || http2.session.is_mid_block()
             || !connection.unsent.is_empty();
+        self.list_http2(at);
         self.set_delicate(at, delicate);
     }
 
@@ -258,19 +275,21 @@ impl Engine<'_> {
         }
         self.active -= gone.len();
         for request in gone {
-            self.abandon_http2(request.index, request.due, Failure::Timeout);
+            self.abandon_http2(&request, Failure::Timeout);
         }
         self.settle_http2(at, now);
     }
 
-    /// A request has failed without an answer: counts it, under its name too.
+    /// A request has failed without an answer: counts it, under its name too, and ends its iteration.
     #[cold]
-    pub(super) fn abandon_http2(&mut self, index: u64, due: u64, failure: Failure) {
-        self.recorder.failed(due, failure);
-        if let Some(script) = &self.script {
-            script.begin(&mut self.alternative, index);
-            self.recorder.named_failed(self.alternative.step, due);
+    pub(super) fn abandon_http2(&mut self, request: &Request, failure: Failure) {
+        let now = sys::monotonic_ns();
+        self.recorder.failed(request.due, failure);
+        self.recorder.ended(now);
+        if let Some(progress) = self.progress.get(request.lane as usize) {
+            self.recorder.named_failed(progress.step, request.due);
         }
+        self.go_on_lane(request.lane, None, false, now);
     }
 
     /// The server has ended the connection.

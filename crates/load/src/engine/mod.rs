@@ -11,6 +11,7 @@ mod connection;
 mod exchange;
 mod http1;
 mod http2;
+mod lanes;
 mod tick;
 mod tls;
 
@@ -35,6 +36,7 @@ use agenda::{Agenda, Users};
 use connection::{Connection, Protocol};
 use http1::Http1;
 use http2::Http2;
+use lanes::Lanes;
 
 /// Bytes that one read takes at most, with the beginning of a frame that was left of the last one.
 const BUFFER: usize = (64 << 10) + frame::HEAD + frame::MOST_PAYLOAD;
@@ -61,8 +63,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) method: String,
     /// HTTP/2: the request; `None`: HTTP/1.1.
     pub(crate) http2: Option<Encoded>,
-    /// Whether requests are gRPC calls.
-    pub(crate) grpc: bool,
+    /// gRPC: the status wanted.
+    pub(crate) grpc: Option<u16>,
     /// HTTP/2: requests at once per connection.
     pub(crate) streams: usize,
     /// Patience with one request, nanoseconds.
@@ -104,10 +106,10 @@ pub(crate) struct Engine<'a> {
     template: Template,
     /// Several requests, or ones with values: takes the template's place.
     script: Option<Script>,
-    /// Where the iteration on each connection stands; empty without a script.
+    /// Where the iteration in each lane stands; empty without a script. HTTP/1.1: a lane is a connection.
     progress: Vec<Progress>,
-    /// HTTP/2: the alternative at hand; with several on a connection it is found again from a request's index.
-    alternative: Progress,
+    /// HTTP/2: the lanes of plans with a script or users.
+    lanes: Lanes,
     /// Iteration that was taken last.
     iteration: u64,
     /// The answer at hand is not yet what the step waits for.
@@ -191,7 +193,7 @@ impl<'a> Engine<'a> {
                 None => vec![HeadReader::new(&shared.method)],
             },
             progress: vec![Progress::default(); if script.is_some() { connections } else { 0 }],
-            alternative: Progress::default(),
+            lanes: Lanes::new(shared.http2.is_some() && (script.is_some() || users.is_some())),
             iteration: 0,
             again: false,
             cursor: shared.schedule.clone().map(|schedule| Cursor::new(schedule, first, stride)),
@@ -324,7 +326,7 @@ impl<'a> Engine<'a> {
             // The instant meant, not the one reached: oversleeping must not add up.
             self.last_wake = self.wake_at.min(now);
             match self.take_due(now) {
-                Some((index, due)) => self.assign(at, index, due),
+                Some((index, due)) => self.assign(at, index, due, false),
                 None if self.connections[at].has_room() => self.idle.push_front(at),
                 None => self.closed.push_front(at),
             }
@@ -340,6 +342,7 @@ impl<'a> Engine<'a> {
                 self.connect(at, None);
             } else if let Some((request, tries)) = self.returned.pop_front() {
                 self.recorder.resent += 1;
+                self.move_lane(request.lane, at);
                 self.send_http2(at, request, tries);
             }
         }

@@ -109,7 +109,7 @@ impl Engine<'_> {
             waits
         });
         for request in overdue {
-            self.abandon_http2(request.index, request.due, Failure::Timeout);
+            self.abandon_http2(&request, Failure::Timeout);
         }
     }
 
@@ -153,7 +153,7 @@ impl Engine<'_> {
         for (request, _) in std::mem::take(&mut self.returned) {
             self.recorder.unanswered(request.due);
             if !self.interrupted {
-                self.abandon_http2(request.index, request.due, Failure::Timeout);
+                self.abandon_http2(&request, Failure::Timeout);
             }
         }
         while let Some(due) = self.take_due(u64::MAX - 1).map(|(_, due)| due).or_else(|| self.give_up_agenda()) {

@@ -146,7 +146,7 @@ fn exchange(
         }
         while let Some(event) = session.next(&held, &mut at).map_err(std::io::Error::other)? {
             match event {
-                Event::Ready => session.send(Request { index: 0, due: 0, sent: 0, sampled: false }, 0, &encoded),
+                Event::Ready => session.send(Request::default(), 0, &encoded),
                 Event::Answered { grpc_status: Some(0), .. } => return message(&answer).map(Ok),
                 Event::Answered { grpc_status: Some(status), .. } => return Ok(Err(status)),
                 // Not gRPC at all.

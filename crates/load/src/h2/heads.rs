@@ -53,16 +53,29 @@ impl Heads {
                 return Ok(known.head);
             }
         }
-        self.read_slowly(block)
+        self.read_slowly(block, |_, _| {})
+    }
+
+    /// [`Heads::read`] that also writes a line for each header field, as HTTP/1.1 would have them.
+    pub(super) fn read_lines(&mut self, block: &[u8], lines: &mut Vec<u8>) -> Result<Head, BlockError> {
+        lines.clear();
+        self.read_slowly(block, |name, value| {
+            if !name.starts_with(b":") {
+                for part in [name, b": ", value, b"\r\n"] {
+                    lines.extend_from_slice(part);
+                }
+            }
+        })
     }
 
     /// Reads a block that is not known.
     #[cold]
-    fn read_slowly(&mut self, block: &[u8]) -> Result<Head, BlockError> {
+    fn read_slowly(&mut self, block: &[u8], mut seen: impl FnMut(&[u8], &[u8])) -> Result<Head, BlockError> {
         let changes = self.decoder.changes();
         let mut head = Head::default();
         let mut fields = false;
         self.decoder.decode(block, |name, value| {
+            seen(name, value);
             let pseudo = name.first() == Some(&b':');
             head.malformed |= match name {
                 b":status" => {
@@ -79,8 +92,9 @@ impl Heads {
                     head.grpc_status.is_none()
                 }
                 b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade" => true,
-                _ => pseudo || name.is_empty() || name.iter().any(u8::is_ascii_uppercase),
+                _ => pseudo || name.is_empty() || !name.iter().all(|&byte| is_name(byte)),
             };
+            head.malformed |= value.iter().any(|byte| matches!(byte, 0 | b'\r' | b'\n'));
             // Pseudo-header fields come first.
             head.malformed |= pseudo && fields;
             fields |= !pseudo;
@@ -94,6 +108,11 @@ impl Heads {
         }
         Ok(head)
     }
+}
+
+/// Whether a byte may stand in a field's name (RFC 9113, 8.2.1).
+fn is_name(byte: u8) -> bool {
+    matches!(byte, 0x21..=0x7e) && !byte.is_ascii_uppercase() && byte != b':'
 }
 
 /// A status code; 0 if it is none.
@@ -167,6 +186,9 @@ mod tests {
             &[("transfer-encoding", "chunked")],
             &[("X-Upper", "1")],
             &[("", "1")],
+            &[("a b", "1")],
+            &[("a:b", "1")],
+            &[("x", "1\r\ninjected: 2")],
         ] {
             assert!(read(fields).malformed, "{fields:?}");
         }

@@ -2,10 +2,9 @@
 //! encoded once, real flow control. No sockets, no clock.
 
 mod control;
-pub(crate) mod frame;
+pub(crate) use unladen_http2::frame;
 mod heads;
-pub(crate) mod hpack;
-mod huffman;
+pub(crate) use unladen_http2::hpack;
 pub(crate) mod request;
 pub(crate) mod session;
 #[cfg(test)]

@@ -49,6 +49,8 @@ pub(crate) enum Event<'a> {
         body: Body<'a>,
         /// Value of `grpc-status`, in the trailers or else in the head.
         grpc_status: Option<u16>,
+        /// What was kept of it.
+        kept: Kept,
     },
     /// A request has failed; the connection goes on.
     Failed {
@@ -64,6 +66,31 @@ pub(crate) enum Event<'a> {
         /// How often that has happened to it.
         tries: u8,
     },
+}
+
+/// What is particular about an answer that is waited for.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Wants {
+    /// It has no body whatever its head says.
+    pub(crate) bodiless: bool,
+    /// Its fields and its body are kept.
+    pub(crate) kept: bool,
+}
+
+/// Fields and body of an answer that was to be kept; empty for others.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Kept(pub(super) Option<Box<(Vec<u8>, Vec<u8>)>>);
+
+impl Kept {
+    /// Head and trailers as HTTP/1.1 would have them: a status line, then a line for each field.
+    pub(crate) fn head(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], |both| &both.0)
+    }
+
+    /// (The beginning of) the body, if it came in more than one frame.
+    pub(crate) fn body(&self) -> &[u8] {
+        self.0.as_ref().map_or(&[], |both| &both.1)
+    }
 }
 
 /// A header block that is not complete yet.
@@ -83,6 +110,9 @@ pub(crate) struct Session {
     pub(super) streams: Streams,
     heads: Heads,
     partial: Option<Partial>,
+    /// Whether any answer was to be kept, and the fields of the block at hand if its answer is.
+    keeps: bool,
+    lines: Vec<u8>,
     /// Whether answers have no body whatever their head says.
     bodiless: bool,
     /// Streams that we want, and that the server allows.
@@ -125,6 +155,8 @@ impl Session {
             streams: Streams::new(streams),
             heads: Heads::new(),
             partial: None,
+            keeps: false,
+            lines: Vec::new(),
             bodiless: method == "HEAD",
             wanted: streams,
             allowed: usize::MAX,
@@ -146,7 +178,18 @@ impl Session {
     /// Whether another request may be sent.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        self.ready && !self.draining && self.streams.len() < self.wanted.min(self.allowed)
+        self.ready && !self.draining && self.streams.len() < self.most_at_once()
+    }
+
+    /// Requests that may be on their way at a time.
+    #[inline]
+    pub(crate) fn most_at_once(&self) -> usize {
+        self.wanted.min(self.allowed)
+    }
+
+    /// Whether it takes no new requests.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining
     }
 
     /// Requests without an answer.
@@ -179,7 +222,7 @@ impl Session {
     /// Sends a request. The caller has seen to it that there is room.
     #[inline]
     pub(crate) fn send(&mut self, request: Request, tries: u8, encoded: &Encoded) {
-        let id = self.open(request, tries, self.bodiless);
+        let id = self.open(request, tries, Wants { bodiless: self.bodiless, kept: false });
         if self.tell_table {
             let start = self.out.len();
             encoded.put(&mut self.out, Table::Unused, id, request.index);
@@ -193,9 +236,10 @@ impl Session {
         self.send_body(id, encoded.body());
     }
 
-    /// Sends a request that has been rendered for HTTP/1.1. `bodiless`: its answer has no body whatever its head says.
-    pub(crate) fn send_rendered(&mut self, request: Request, tries: u8, rendered: &[u8], scheme: &str, bodiless: bool) {
-        let id = self.open(request, tries, bodiless);
+    /// Sends a request that has been rendered for HTTP/1.1.
+    pub(crate) fn send_rendered(&mut self, request: Request, tries: u8, rendered: &[u8], scheme: &str, wants: Wants) {
+        self.keeps |= wants.kept;
+        let id = self.open(request, tries, wants);
         let start = self.out.len();
         let body = put_rendered(&mut self.out, rendered, scheme, id);
         if self.tell_table {
@@ -206,9 +250,10 @@ impl Session {
 
     /// Opens a stream for a request.
     #[inline]
-    fn open(&mut self, request: Request, tries: u8, bodiless: bool) -> u32 {
+    fn open(&mut self, request: Request, tries: u8, wants: Wants) -> u32 {
         let stream = self.streams.open(request, tries, STREAM_WINDOW, self.stream_window);
-        stream.bodiless = bodiless;
+        stream.bodiless = wants.bodiless;
+        stream.kept = if wants.kept { Kept(Some(Box::default())) } else { Kept::default() };
         let id = stream.id;
         self.fresh.push(id);
         if !self.streams.has_numbers() {
@@ -285,7 +330,7 @@ impl Session {
 
     /// Says goodbye.
     pub(crate) fn say_goodbye(&mut self, violation: Option<Violation>) {
-        frame::put_goaway(&mut self.out, violation.map_or(code::NO_ERROR, Violation::code));
+        frame::put_goaway(&mut self.out, 0, violation.map_or(code::NO_ERROR, Violation::code));
     }
 
     /// Forgets a stream and tells the server.
@@ -364,12 +409,21 @@ impl Session {
             block = block.get(5..).ok_or(Violation::FrameSize)?;
         }
         if head.has(flag::END_HEADERS) {
-            let meaning = self.heads.read(block)?;
+            let meaning = self.read_block(head.stream, block)?;
             return Ok(self.take_head(head.stream, head.has(flag::END_STREAM), meaning));
         }
         self.partial =
             Some(Partial { stream: head.stream, ends: head.has(flag::END_STREAM), block: block.to_vec(), frames: 0 });
         Ok(None)
+    }
+
+    /// Reads a whole header block, and keeps its fields if the stream's answer is to be kept.
+    #[inline]
+    fn read_block(&mut self, id: u32, block: &[u8]) -> Result<heads::Head, hpack::BlockError> {
+        if self.keeps && self.streams.get(id).is_some_and(|stream| stream.kept.0.is_some()) {
+            return self.heads.read_lines(block, &mut self.lines);
+        }
+        self.heads.read(block)
     }
 
     #[cold]
@@ -387,7 +441,7 @@ impl Session {
             self.partial = Some(partial);
             return Ok(None);
         }
-        let meaning = self.heads.read(&partial.block)?;
+        let meaning = self.read_block(partial.stream, &partial.block)?;
         Ok(self.take_head(partial.stream, partial.ends, meaning))
     }
 
@@ -418,6 +472,12 @@ impl Session {
             stream.length = head.length;
         }
         stream.grpc_status = head.grpc_status.or(stream.grpc_status);
+        if let Some(kept) = &mut stream.kept.0 {
+            if !trailers {
+                kept.0.extend_from_slice(format!("HTTP/2 {}\r\n", head.status).as_bytes());
+            }
+            kept.0.extend_from_slice(&self.lines);
+        }
         if ends {
             return self.complete(id, &[]);
         }
@@ -458,6 +518,7 @@ impl Session {
             stream.receive_window = STREAM_WINDOW;
         }
         stream.hash.update(data);
+        stream.keep(data);
         if !data.is_empty() {
             self.idle_frames = 0;
         }
@@ -473,12 +534,14 @@ impl Session {
             Body::Whole(last)
         } else {
             stream.hash.update(last);
+            stream.keep(last);
             Body::Pieces(stream.hash)
         };
         let may_lack = stream.bodiless || status == 304 || status == 204;
         if stream.length.is_some_and(|length| length != body.length() && !(may_lack && body.length() == 0)) {
             return self.fail(id, code::PROTOCOL_ERROR, Failure::Protocol);
         }
+        let kept = std::mem::take(&mut stream.kept);
         self.idle_frames = 0;
         if stream.unsent.is_empty() {
             self.streams.close(id);
@@ -486,7 +549,7 @@ impl Session {
             // The server does not want the rest of the request (RFC 9113, 8.1).
             self.reset(id, code::NO_ERROR);
         }
-        Some(Event::Answered { request, status, body, grpc_status })
+        Some(Event::Answered { request, status, body, grpc_status, kept })
     }
 
     /// A request has failed.

@@ -35,7 +35,7 @@ fn events(session: &mut Session, input: &[u8]) -> Result<Vec<String>, Violation>
     while let Some(event) = session.next(input, &mut at)? {
         found.push(match event {
             Event::Ready => "ready".to_owned(),
-            Event::Answered { request, status, body, grpc_status } => {
+            Event::Answered { request, status, body, grpc_status, .. } => {
                 let kind = if matches!(body, Body::Whole(_)) { "whole" } else { "pieces" };
                 format!("{} answered {status} {kind} {} {grpc_status:?}", request.index, body.length())
             }
@@ -56,7 +56,7 @@ fn ready(streams: usize, from_server: &[(u16, u32)]) -> Session {
 }
 
 fn send(session: &mut Session, index: u64, encoded: &Encoded) {
-    session.send(Request { index, due: 0, sent: 0, sampled: false }, 0, encoded);
+    session.send(Request { index, ..Request::default() }, 0, encoded);
 }
 
 /// Heads of the frames to be sent, with their payloads; nothing is left.
@@ -119,7 +119,7 @@ fn events_from(session: &mut Session, input: &[u8], at: &mut usize) -> Vec<Strin
     let mut used = 0;
     let mut counted = Vec::new();
     while let Some(event) = session.next(&input[*at..], &mut used).expect("well-formed") {
-        if let Event::Answered { request, status, body, grpc_status } = event {
+        if let Event::Answered { request, status, body, grpc_status, .. } = event {
             let kind = if matches!(body, Body::Whole(_)) { "whole" } else { "pieces" };
             counted.push(format!("{} answered {status} {kind} {} {grpc_status:?}", request.index, body.length()));
         }

@@ -3,8 +3,10 @@
 //! A place that is still taken by a slow stream is skipped together with its number, which RFC 9113, 5.1.1 allows: so a lookup
 //! costs one comparison, however long a stream takes.
 
+use super::session::Kept;
 use crate::bodies::BodyHash;
 use crate::record::Request;
+use crate::script::MOST_BODY;
 
 /// The last stream number; a connection that has used it up is replaced.
 const LAST: u32 = 0x7fff_ffff;
@@ -29,6 +31,8 @@ pub(super) struct Stream {
     pub(super) grpc_status: Option<u16>,
     /// Body so far, if it did not come in one frame.
     pub(super) hash: BodyHash,
+    /// Its fields and body, if they are to be looked at.
+    pub(super) kept: Kept,
     /// Bytes that the server may still send.
     pub(super) receive_window: i64,
     /// Bytes that we may still send; below 0 after the server has lowered its setting.
@@ -37,6 +41,17 @@ pub(super) struct Stream {
     pub(super) unsent: Vec<u8>,
     /// Where in `unsent` that begins.
     pub(super) unsent_from: usize,
+}
+
+impl Stream {
+    /// Keeps a part of the body, as far as it is looked at.
+    #[inline]
+    pub(super) fn keep(&mut self, data: &[u8]) {
+        if let Some(kept) = &mut self.kept.0 {
+            let room = MOST_BODY - kept.1.len().min(MOST_BODY);
+            kept.1.extend_from_slice(&data[..data.len().min(room)]);
+        }
+    }
 }
 
 /// All streams of a connection.
@@ -53,7 +68,7 @@ impl Streams {
     pub(super) fn new(most: usize) -> Self {
         let free = Stream {
             id: 0,
-            request: Request { index: 0, due: 0, sent: 0, sampled: false },
+            request: Request::default(),
             tries: 0,
             status: 0,
             interim: 0,
@@ -61,6 +76,7 @@ impl Streams {
             length: None,
             grpc_status: None,
             hash: BodyHash::default(),
+            kept: Kept::default(),
             receive_window: 0,
             send_window: 0,
             unsent: Vec::new(),
@@ -131,8 +147,9 @@ impl Streams {
     pub(super) fn close(&mut self, id: u32) {
         if let Some(stream) = self.get(id) {
             stream.id = 0;
-            // Memory for large bodies is not kept.
+            // Memory for large bodies is given back.
             stream.unsent = Vec::new();
+            stream.kept = Kept::default();
             self.taken -= 1;
         }
     }
@@ -152,7 +169,7 @@ impl Streams {
 mod tests {
     use super::*;
 
-    const REQUEST: Request = Request { index: 0, due: 0, sent: 0, sampled: false };
+    const REQUEST: Request = Request { index: 0, due: 0, sent: 0, sampled: false, waited: false, lane: 0 };
 
     #[test]
     fn a_slow_stream_keeps_its_place_while_others_pass() {

@@ -54,6 +54,11 @@ impl<'a> Whole<'a> {
         Self { status, head, body, json: std::cell::OnceCell::new() }
     }
 
+    /// The value of a header.
+    pub(super) fn header(&self, name: &str) -> Option<&[u8]> {
+        header(self.head, name)
+    }
+
     /// The value at a pointer of a JSON body.
     fn at(&self, pointer: &str) -> Option<&serde_json::Value> {
         self.json.get_or_init(|| serde_json::from_slice(&self.body).ok()).as_ref()?.pointer(pointer)
@@ -64,6 +69,7 @@ impl<'a> Whole<'a> {
 #[derive(Debug, Clone)]
 pub(crate) enum Tester {
     Status(u16),
+    GrpcStatus(u16),
     Contains(Vec<u8>),
     Matches(Regex),
     Json(String, serde_json::Value),
@@ -93,6 +99,7 @@ impl Tester {
     pub(crate) fn new(test: &Test) -> Result<Self, LoadError> {
         Ok(match test {
             Test::Status(status) => Self::Status(*status),
+            Test::GrpcStatus(text) => Self::GrpcStatus(crate::grpc::code(text)?),
             Test::BodyContains(text) => Self::Contains(text.as_bytes().to_vec()),
             Test::BodyMatches(text) => Self::Matches(compile(text)?),
             Test::JsonEquals { pointer: text, value } => Self::Json(pointer(text)?, value.clone()),
@@ -104,6 +111,9 @@ impl Tester {
     pub(crate) fn holds(&self, answer: &Whole<'_>) -> bool {
         match self {
             Self::Status(status) => answer.status == *status,
+            Self::GrpcStatus(wanted) => header(answer.head, "grpc-status")
+                .and_then(|value| std::str::from_utf8(value).ok()?.parse().ok())
+                .is_some_and(|code: u16| code == *wanted),
             Self::Contains(text) => {
                 text.is_empty() || answer.body.windows(text.len()).any(|window| window == &text[..])
             }

@@ -4,6 +4,7 @@
 //! else is put together before the request's send instant.
 
 mod answer;
+mod redirect;
 mod text;
 mod values;
 
@@ -16,6 +17,7 @@ use crate::target::Target;
 use crate::trace::mix;
 pub(crate) use answer::{MOST_BODY, Whole};
 use answer::{Taker, Tester};
+use redirect::Origin;
 use text::{Escape, Text};
 use values::Maker;
 
@@ -26,10 +28,14 @@ pub(crate) struct Step {
     pub(crate) method: String,
     /// What a good answer looks like.
     pub(crate) check: Check,
-    /// Method, path and version.
-    line: Text,
+    /// Path and query.
+    path: Text,
+    /// Whether the path is a value, which may be a whole URL.
+    path_is_value: bool,
     /// Header lines.
     head: Text,
+    /// The same without what is about the body.
+    bare_head: Text,
     body: Text,
     /// Whether its length is sent.
     has_body: bool,
@@ -40,12 +46,14 @@ pub(crate) struct Step {
     captures: Vec<(usize, Taker)>,
     /// Test, pause in nanoseconds, tries.
     until: Option<(Tester, u64, u32)>,
+    /// Whether redirects are followed.
+    follows: bool,
 }
 
 impl Step {
     /// Whether its answers are looked at beyond status, length and hash.
     pub(crate) fn looks(&self) -> bool {
-        !self.tests.is_empty() || !self.captures.is_empty() || self.until.is_some()
+        self.follows || !self.tests.is_empty() || !self.captures.is_empty() || self.until.is_some()
     }
 }
 
@@ -67,6 +75,19 @@ pub(crate) struct Progress {
     tries: u32,
     /// Captures by the number of their name.
     captured: Vec<Vec<u8>>,
+    /// Redirects of the step at hand that have been followed.
+    hops: u32,
+    /// Where the last one leads.
+    redirected: Option<Redirected>,
+}
+
+/// The request that a redirect leads to.
+#[derive(Debug, Clone)]
+struct Redirected {
+    /// Path and query.
+    path: Vec<u8>,
+    /// Whether it has no body and the method GET, whatever the step has.
+    is_get: bool,
 }
 
 /// What follows an answer.
@@ -85,6 +106,10 @@ pub(crate) enum Verdict {
     Good,
     /// It is not what is waited for, and will be asked for again.
     NotYet,
+    /// It is a redirect that will be followed.
+    Redirected,
+    /// It is a redirect that leads elsewhere or nowhere, or one too many.
+    CannotFollow,
     /// A test does not hold.
     TestFailed,
     /// A capture was not there.
@@ -103,6 +128,11 @@ pub(crate) struct Script {
     /// Names of the tests: step and name.
     tests: Vec<(String, String)>,
     trace: Option<Trace>,
+    /// Redirects that are followed at most.
+    most_redirects: u32,
+    origin: Origin,
+    /// Path and query of the plan's URL.
+    own_path: String,
     /// The request at hand.
     bytes: Vec<u8>,
     body: Vec<u8>,
@@ -114,7 +144,7 @@ impl Script {
     /// # Errors
     /// [`LoadError`] that says what cannot be sent.
     pub(crate) fn new(plan: &Plan, target: &Target) -> Result<Option<Self>, LoadError> {
-        if plan.requests.is_empty() && plan.values.is_empty() {
+        if plan.requests.is_empty() && plan.values.is_empty() && plan.redirects == 0 {
             return Ok(None);
         }
         let own = Request { method: plan.method.clone(), body: plan.body.clone(), ..Request::new("request") };
@@ -134,6 +164,9 @@ impl Script {
             names: Vec::new(),
             tests: Vec::new(),
             trace: plan.trace.clone(),
+            most_redirects: plan.redirects,
+            origin: Origin::new(plan, target),
+            own_path: target.path.clone(),
             bytes: Vec::new(),
             body: Vec::new(),
         };
@@ -180,13 +213,14 @@ impl Script {
 
     /// Whether an iteration may have several requests.
     pub(crate) fn is_sequence(&self) -> bool {
-        self.order == Order::Sequence
+        self.order == Order::Sequence || self.most_redirects > 0
     }
 
     /// Begins an iteration.
     pub(crate) fn begin(&self, progress: &mut Progress, iteration: u64) {
         progress.iteration = iteration;
         progress.tries = 0;
+        (progress.hops, progress.redirected) = (0, None);
         progress.captured.iter_mut().for_each(Vec::clear);
         progress.step = match (self.order, self.weights.last()) {
             (Order::Weighted, Some(&total)) if self.steps.len() > 1 => {
@@ -211,10 +245,27 @@ impl Script {
         };
         bytes.clear();
         body.clear();
-        step.line.render(bytes, Escape::Path, write);
-        step.head.render(bytes, Escape::Header, write);
-        step.body.render(body, Escape::None, write);
-        if step.has_body {
+        let redirected = progress.redirected.as_ref();
+        let is_get = redirected.is_some_and(|redirected| redirected.is_get);
+        bytes.extend_from_slice(if is_get { b"GET" } else { step.method.as_bytes() });
+        bytes.push(b' ');
+        let from = bytes.len();
+        match redirected {
+            Some(redirected) => bytes.extend_from_slice(&redirected.path),
+            None => step.path.render(bytes, Escape::Path, write),
+        }
+        if step.path_is_value && !bytes[from..].starts_with(b"/") {
+            let place = self.origin.resolve(&self.own_path, &bytes[from..]);
+            bytes.truncate(from);
+            bytes.extend_from_slice(&place.map_or_else(|| b"/".to_vec(), |place| place.path));
+        }
+        bytes.extend_from_slice(b" HTTP/1.1\r\n");
+        let head = if is_get { &step.bare_head } else { &step.head };
+        head.render(bytes, Escape::Header, write);
+        if !is_get {
+            step.body.render(body, Escape::None, write);
+        }
+        if step.has_body && !is_get {
             bytes.extend_from_slice(format!("Content-Length: {}\r\n", body.len()).as_bytes());
         }
         let mut sampled = false;
@@ -236,6 +287,10 @@ impl Script {
     /// Looks at an answer to the step at hand: counts its tests and takes its captures.
     pub(crate) fn look(&self, progress: &mut Progress, answer: &Whole<'_>, counts: &mut [(u64, u64)]) -> Verdict {
         let Some(step) = self.steps.get(progress.step) else { return Verdict::Good };
+        if step.follows && step.check.status != Some(answer.status) && matches!(answer.status, 301..=303 | 307 | 308) {
+            return self.follow(step, progress, answer);
+        }
+        progress.redirected = None;
         if let Some((test, _, most)) = &step.until
             && !test.holds(answer)
         {
@@ -262,8 +317,52 @@ impl Script {
         verdict
     }
 
+    /// Looks at a redirect.
+    fn follow(&self, step: &Step, progress: &mut Progress, answer: &Whole<'_>) -> Verdict {
+        let before = progress.redirected.take();
+        if progress.hops >= self.most_redirects {
+            return Verdict::CannotFollow;
+        }
+        let current = before.as_ref().map_or_else(|| self.path_of(step, progress), |before| before.path.clone());
+        let place = answer
+            .header("location")
+            .and_then(|location| self.origin.resolve(&String::from_utf8_lossy(&current), location))
+            .filter(|place| place.here);
+        let Some(place) = place else { return Verdict::CannotFollow };
+        // RFC 9110, 15.4: 303 asks for GET; after 301 and 302, POST becomes GET, as browsers have always done.
+        let changes = match answer.status {
+            303 => step.method != "HEAD",
+            301 | 302 => step.method == "POST",
+            _ => false,
+        };
+        let is_get = changes || before.is_some_and(|before| before.is_get);
+        progress.hops += 1;
+        progress.redirected = Some(Redirected { path: place.path, is_get });
+        Verdict::Redirected
+    }
+
+    /// The path of a step's own request.
+    fn path_of(&self, step: &Step, progress: &Progress) -> Vec<u8> {
+        let mut path = Vec::new();
+        step.path.render(&mut path, Escape::Path, |number, into| self.write(number, progress, into));
+        path
+    }
+
+    /// Writes what stands for a name.
+    fn write(&self, number: usize, progress: &Progress, into: &mut Vec<u8>) {
+        match self.names.get(number) {
+            Some(Name::Made(maker)) => maker.write(progress.iteration, into),
+            Some(Name::Captured) => into.extend(progress.captured.get(number).into_iter().flatten()),
+            None => {}
+        }
+    }
+
     /// Moves on after an answer; `good` says whether it was one.
     pub(crate) fn advance(&self, progress: &mut Progress, good: bool, again: bool) -> Next {
+        if good && progress.redirected.is_some() {
+            return Next::Step(0);
+        }
+        (progress.hops, progress.redirected) = (0, None);
         let until = self.steps.get(progress.step).and_then(|step| step.until.as_ref());
         if let (true, Some((_, pause, _))) = (again, until) {
             progress.tries += 1;
@@ -294,8 +393,10 @@ fn compile(
         })
     };
     let path = request.path.as_deref().unwrap_or(&target.path);
-    if !path.starts_with('/') || path.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
-        return Err(refuse(format!("{}: {path:?}", request.name), "a path begins with a slash and has no spaces"));
+    let path_is_value = path.starts_with("{{");
+    if !(path.starts_with('/') || path_is_value) || path.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+        let remedy = "a path begins with a slash (or with a value such as {{location}}) and has no spaces";
+        return Err(refuse(format!("{}: {path:?}", request.name), remedy));
     }
     let body = match (&request.body, &request.body_file) {
         (Some(_), Some(_)) => return Err(refuse(request.name.clone(), "write body or body_file, not both")),
@@ -319,12 +420,17 @@ fn compile(
         return Err(refuse(request.method.clone(), "write a method such as GET or POST"));
     }
     let head_start = text.windows(2).position(|two| two == b"\r\n").map_or(text.len(), |at| at + 2);
-    let head: Vec<u8> = text[head_start..]
-        .split_inclusive(|&byte| byte == b'\n')
-        .filter(|line| !line.starts_with(b"Content-Length:"))
-        .flatten()
-        .copied()
-        .collect();
+    let lines = |left_out: &str| -> Vec<u8> {
+        let begins = |line: &&[u8]| {
+            line.get(..left_out.len()).is_some_and(|start| start.eq_ignore_ascii_case(left_out.as_bytes()))
+        };
+        text[head_start..]
+            .split_inclusive(|&byte| byte == b'\n')
+            .filter(|line| !begins(line))
+            .flatten()
+            .copied()
+            .collect()
+    };
     let has_body = request.body.is_some()
         || request.body_file.is_some()
         || ["POST", "PUT", "PATCH"].contains(&request.method.as_str());
@@ -336,8 +442,10 @@ fn compile(
         name: request.name.clone(),
         method: request.method.clone(),
         check: request.check.clone().unwrap_or_else(|| plan.check.clone()),
-        line: parse(format!("{} {path} HTTP/1.1\r\n", request.method).as_bytes())?,
-        head: parse(&head)?,
+        path: parse(path.as_bytes())?,
+        path_is_value,
+        head: parse(&lines("content-length:"))?,
+        bare_head: parse(&lines("content-"))?,
         body,
         has_body,
         tests: request.checks.iter().map(|check| Tester::new(&check.test)).collect::<Result<_, _>>()?,
@@ -351,6 +459,7 @@ fn compile(
             Some(until) => Some((Tester::new(&until.test)?, crate::pace::nanoseconds(until.pause_s), until.most)),
             None => None,
         },
+        follows: plan.redirects > 0,
     })
 }
 

@@ -84,7 +84,7 @@ fn push_fixed(pieces: &mut Vec<Piece>, bytes: &[u8]) {
 
 /// Percent-encodes what may not stand in a head, from a place on. Captured values come from a server: they must not be able
 /// to end the line that they stand in.
-fn escape_tail(text: &mut Vec<u8>, from: usize, escape: Escape) {
+pub(super) fn escape_tail(text: &mut Vec<u8>, from: usize, escape: Escape) {
     let bad = |byte: u8| match escape {
         Escape::None => false,
         Escape::Header => byte < b' ' || byte == 0x7f,

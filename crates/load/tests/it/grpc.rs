@@ -77,6 +77,7 @@ fn plan(server: &Server, service: &str) -> Plan {
             protos: Vec::new(),
             includes: Vec::new(),
             descriptors: None,
+            status: None,
         }),
         ..Plan::new(&server.url)
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::engine::{at_once, run};
 use crate::h2_server::{CorrectServer, Manner, RawServer, Setup, frame, greet_then};
 use unladen_load::LoadError;
-use unladen_load::plan::{Check, NamedTest, Order, Pacing, Plan, Protocol, Request, Test, Trace, TraceHeader, Value};
+use unladen_load::plan::{Check, NamedTest, Pacing, Plan, Protocol, Request, Test, Trace, TraceHeader, Value};
 use unladen_load::trace::index_of;
 
 /// A short plan at a constant rate over HTTP/2.
@@ -126,16 +126,19 @@ fn alternatives_and_values_are_sent_and_counted_by_name() {
 #[test]
 fn what_http2_cannot_do_is_refused() {
     let good = open("http://127.0.0.1:9/".to_owned(), 10.0, 1, 1);
-    let step = Request::new("a");
-    let checked = NamedTest { name: "there".to_owned(), test: Test::BodyContains("x".to_owned()) };
+    let users = Pacing::Users { from: 5.0, stages: Vec::new(), think_s: 0.0, rate: None };
+    let unknown = NamedTest { name: "it".to_owned(), test: Test::GrpcStatus("FOUND".to_owned()) };
     for plan in [
-        Plan { requests: vec![step.clone()], order: Order::Sequence, ..good.clone() },
-        Plan { requests: vec![Request { checks: vec![checked], ..step }], ..good.clone() },
-        Plan { streams: 0, ..good },
+        // Four streams for five users.
+        Plan { pacing: users, connections: 2, streams: 2, ..good.clone() },
+        Plan { streams: 0, ..good.clone() },
     ] {
         let error = unladen_load::run(&plan, &mut |_| {}, &std::sync::atomic::AtomicBool::new(false));
         assert!(matches!(error, Err(LoadError::Plan { .. })), "{error:?}");
     }
+    let plan = Plan { requests: vec![Request { checks: vec![unknown], ..Request::new("a") }], ..good };
+    let error = unladen_load::run(&plan, &mut |_| {}, &std::sync::atomic::AtomicBool::new(false));
+    assert!(matches!(error, Err(LoadError::Grpc { .. })), "{error:?}");
 }
 
 #[test]

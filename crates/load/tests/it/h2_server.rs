@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use crate::certificates::{Secure, acceptor};
 use bytes::Bytes;
 use http::{HeaderMap, Response};
 
@@ -29,6 +30,11 @@ pub(crate) enum Manner {
     GoAwayAfter(u64),
     /// Takes requests and never replies.
     Silent,
+    /// `POST /jobs` makes a job and names it; the third `GET` of its path finds it done.
+    Jobs,
+    /// Replies with what a function makes of the path and of the request's number, from 1: status, location and body. The
+    /// body comes in two frames.
+    By(fn(&str, u64) -> (u16, Option<String>, String)),
 }
 
 /// How the correct server is set up.
@@ -37,12 +43,16 @@ pub(crate) struct Setup {
     pub(crate) manner: Manner,
     pub(crate) most_streams: u32,
     pub(crate) window: u32,
+    /// Goes away after so many requests on a connection.
+    pub(crate) most_requests: u64,
+    /// HTTP/1.1 over TLS: goes away without saying so to TLS.
+    pub(crate) abrupt: bool,
 }
 
 impl Setup {
     /// A server with this manner and the usual limits.
     pub(crate) fn new(manner: Manner) -> Self {
-        Self { manner, most_streams: 100, window: 65_535 }
+        Self { manner, most_streams: 100, window: 65_535, most_requests: u64::MAX, abrupt: false }
     }
 }
 
@@ -53,8 +63,10 @@ pub(crate) enum Way {
     Tcp,
     /// Over TLS, with these protocols for ALPN.
     Tls(&'static [&'static [u8]]),
-    /// Over TLS, with a certificate that is marked as an authority's, as `openssl req -x509` makes them.
-    TlsAsAuthority,
+    /// Over TLS, in some particular way.
+    Secure(Secure),
+    /// Over TLS and IPv6.
+    Ipv6(Secure),
     /// Over a Unix socket.
     Unix,
     /// Over a Unix socket, speaking HTTP/1.1.
@@ -78,6 +90,10 @@ pub(crate) struct Seen {
     connections: AtomicU64,
     most_at_once: AtomicU64,
     heads: Mutex<Vec<http::request::Parts>>,
+    /// Names that clients have asked for (SNI).
+    names: Mutex<std::collections::BTreeSet<Option<String>>>,
+    /// How often each job has been asked for.
+    polls: Mutex<std::collections::HashMap<String, u64>>,
 }
 
 impl CorrectServer {
@@ -91,21 +107,20 @@ impl CorrectServer {
         let folder = tempfile::tempdir().expect("a folder");
         let socket = folder.path().join("socket");
         let acceptor = match way {
-            Way::Tls(protocols) => Some(acceptor(&folder.path().join("ca.pem"), protocols, rcgen::IsCa::NoCa)),
-            Way::TlsAsAuthority => {
-                let authority = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-                Some(acceptor(&folder.path().join("ca.pem"), &[], authority))
-            }
+            Way::Tls(protocols) => Some(acceptor(folder.path(), &Secure { protocols, ..Secure::default() })),
+            Way::Secure(ref secure) | Way::Ipv6(ref secure) => Some(acceptor(folder.path(), secure)),
             Way::Tcp | Way::Unix | Way::UnixHttp1 => None,
         };
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let local = if matches!(way, Way::Ipv6(_)) { "[::1]:0" } else { "127.0.0.1:0" };
+        let listener = TcpListener::bind(local).expect("a free port");
         let address = listener.local_addr().expect("bound");
         listener.set_nonblocking(true).expect("supported");
         let unix = matches!(way, Way::Unix | Way::UnixHttp1)
             .then(|| std::os::unix::net::UnixListener::bind(&socket).expect("a new path"));
         let place = match way {
             Way::Tcp => format!("http://{address}"),
-            Way::Tls(_) | Way::TlsAsAuthority => format!("https://localhost:{}", address.port()),
+            Way::Tls(_) | Way::Secure(_) => format!("https://localhost:{}", address.port()),
+            Way::Ipv6(_) => format!("https://{address}"),
             Way::Unix | Way::UnixHttp1 => format!("unix:{}:", socket.display()),
         };
         let unix_http1 = matches!(way, Way::UnixHttp1);
@@ -139,7 +154,10 @@ impl CorrectServer {
                                         None => { let _ = speak(stream, setup, shared, false).await; }
                                         Some(acceptor) => {
                                             let Ok(stream) = acceptor.accept(stream).await else { return };
-                                            let http1 = stream.get_ref().1.alpn_protocol() != Some(b"h2");
+                                            let session = stream.get_ref().1;
+                                            let http1 = session.alpn_protocol() != Some(b"h2");
+                                            let name = session.server_name().map(str::to_owned);
+                                            shared.names.lock().expect("no thread panics with it").insert(name);
                                             let _ = speak(stream, setup, shared, http1).await;
                                         }
                                     }
@@ -161,6 +179,16 @@ impl CorrectServer {
     /// Its certificate.
     pub(crate) fn certificate(&self) -> std::path::PathBuf {
         self.folder.path().join("ca.pem")
+    }
+
+    /// The folder with its certificates.
+    pub(crate) fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    /// Names that clients have asked for (SNI).
+    pub(crate) fn names(&self) -> Vec<Option<String>> {
+        self.seen.names.lock().expect("no thread panics with it").iter().cloned().collect()
     }
 
     /// Requests whose head has arrived.
@@ -190,25 +218,6 @@ impl Drop for CorrectServer {
     }
 }
 
-/// Makes a certificate for `localhost`, writes it down and accepts TLS with it.
-fn acceptor(path: &std::path::Path, protocols: &[&[u8]], authority: rcgen::IsCa) -> tokio_rustls::TlsAcceptor {
-    let pair = rcgen::KeyPair::generate().expect("makes a key");
-    let mut parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a good name");
-    parameters.is_ca = authority;
-    let made = parameters.self_signed(&pair).expect("makes a certificate");
-    std::fs::write(path, made.pem()).expect("written");
-    let key = rustls::pki_types::PrivateKeyDer::try_from(pair.serialize_der()).expect("a key");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("supported")
-        .with_no_client_auth()
-        .with_single_cert(vec![made.der().clone()], key)
-        .expect("they fit");
-    config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
-    tokio_rustls::TlsAcceptor::from(Arc::new(config))
-}
-
 /// Serves a connection to its end: HTTP/2, or HTTP/1.1 if agreed or if the client's first words say so.
 async fn speak<S>(stream: S, setup: Setup, seen: Arc<Seen>, http1: bool) -> std::io::Result<()>
 where
@@ -216,24 +225,40 @@ where
 {
     seen.connections.fetch_add(1, Ordering::Relaxed);
     if http1 {
-        return speak_http1(stream, &seen).await;
+        return speak_http1(stream, setup, &seen).await;
     }
     serve(stream, setup, seen).await.map_err(std::io::Error::other)
 }
 
-/// A good reply to every request without a body.
-async fn speak_http1<S>(mut stream: S, seen: &Seen) -> std::io::Result<()>
+/// A good reply to every request without a body. After so many on the connection it says that it closes, and does.
+async fn speak_http1<S>(mut stream: S, setup: Setup, seen: &Seen) -> std::io::Result<()>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    let mut held = Vec::new();
+    let (mut held, mut count) = (Vec::new(), 0);
     while stream.read_buf(&mut held).await? > 0 {
         while let Some(end) = held.windows(4).position(|four| four == b"\r\n\r\n") {
             held.drain(..end + 4);
             seen.requests.fetch_add(1, Ordering::Relaxed);
-            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await?;
+            count += 1;
+            let last = count == setup.most_requests;
+            match (setup.manner, last) {
+                // Without a length the body ends with the connection.
+                (Manner::Trailers, _) => stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nhello").await?,
+                (_, true) => {
+                    let text = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello";
+                    stream.write_all(text).await?;
+                }
+                (_, false) => stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello").await?,
+            }
             stream.flush().await?;
+            if last {
+                if !setup.abrupt {
+                    stream.shutdown().await?;
+                }
+                return Ok(());
+            }
         }
     }
     Ok(())
@@ -254,14 +279,14 @@ where
     while let Some(request) = connection.accept().await {
         let (request, respond) = request?;
         count += 1;
-        seen.requests.fetch_add(1, Ordering::Relaxed);
+        let number = seen.requests.fetch_add(1, Ordering::Relaxed) + 1;
         seen.most_at_once.fetch_max(open.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-        if matches!(setup.manner, Manner::GoAwayAfter(most) if count == most) {
+        if count == setup.most_requests || matches!(setup.manner, Manner::GoAwayAfter(most) if count == most) {
             connection.graceful_shutdown();
         }
         let (seen, open) = (Arc::clone(&seen), Arc::clone(&open));
         tokio::spawn(async move {
-            let _ = answer(request, respond, setup.manner, &seen).await;
+            let _ = answer(request, respond, setup.manner, &seen, number).await;
             open.fetch_sub(1, Ordering::Relaxed);
         });
     }
@@ -274,8 +299,10 @@ async fn answer(
     mut respond: h2::server::SendResponse<Bytes>,
     manner: Manner,
     seen: &Seen,
+    number: u64,
 ) -> Result<(), h2::Error> {
     let (head, mut body) = request.into_parts();
+    let (method, path) = (head.method.clone(), head.uri.path().to_owned());
     seen.heads.lock().expect("no thread panics with it").push(head);
     let ok = |length: usize| Response::builder().header("content-length", length).body(()).expect("good");
     match manner {
@@ -305,6 +332,30 @@ async fn answer(
             let mut trailers = HeaderMap::new();
             trailers.insert("grpc-status", http::HeaderValue::from_static("0"));
             stream.send_trailers(trailers)?;
+        }
+        Manner::Jobs => {
+            let text = if method == http::Method::POST {
+                format!("{{\"id\": \"job-{number}\"}}")
+            } else {
+                let mut polls = seen.polls.lock().expect("no thread panics with it");
+                let polls = polls.entry(path).or_default();
+                *polls += 1;
+                format!("{{\"state\": \"{}\"}}", if *polls == 3 { "done" } else { "running" })
+            };
+            respond.send_response(ok(text.len()), false)?.send_data(Bytes::from(text), true)?;
+        }
+        Manner::By(answer) => {
+            let (status, location, text) = answer(&path, number);
+            let mut response = Response::builder().status(status);
+            if let Some(location) = location {
+                response = response.header("location", location);
+            }
+            let mut stream = respond.send_response(response.body(()).expect("good"), text.is_empty())?;
+            if !text.is_empty() {
+                let (first, rest) = text.split_at(text.len() / 2);
+                stream.send_data(Bytes::from(first.to_owned()), false)?;
+                stream.send_data(Bytes::from(rest.to_owned()), true)?;
+            }
         }
         Manner::Reset(reason) => respond.send_reset(reason),
         Manner::Silent => std::future::pending().await,

@@ -1,5 +1,6 @@
 //! The load generator against real sockets: one binary, so that it links once.
 
+mod certificates;
 mod child;
 mod engine;
 mod grpc;
@@ -7,6 +8,8 @@ mod h2;
 mod h2_server;
 mod hostile;
 mod pacing;
+mod redirects;
 mod scripts;
+mod scripts_h2;
 mod server;
 mod tls;

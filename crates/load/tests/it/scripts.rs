@@ -23,7 +23,7 @@ fn jobs(head: &str, number: u64) -> String {
     }
 }
 
-fn job_requests() -> Vec<Request> {
+pub(crate) fn job_requests() -> Vec<Request> {
     vec![
         Request {
             method: "POST".to_owned(),
@@ -46,7 +46,7 @@ fn job_requests() -> Vec<Request> {
     ]
 }
 
-fn job_plan(plan: Plan) -> Plan {
+pub(crate) fn job_plan(plan: Plan) -> Plan {
     let values = BTreeMap::from([("user".to_owned(), Value::Uuid)]);
     Plan { requests: job_requests(), order: Order::Sequence, values, ..plan }
 }

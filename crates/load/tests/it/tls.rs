@@ -1,5 +1,6 @@
 //! TLS and Unix sockets against a server by tokio-rustls and the `h2` crate: counts agree, trust is asked for, refusals say why.
 
+use crate::certificates::Secure;
 use crate::engine::{at_once, run};
 use crate::h2_server::{CorrectServer, Manner, Setup, Way};
 use unladen_load::LoadError;
@@ -74,7 +75,7 @@ fn trust_is_asked_for_and_may_be_waived() {
     assert!(refused(&plan).contains("certificate"), "signed by somebody else");
     plan.tls = Tls { insecure: true, ..Tls::default() };
     assert_eq!(run(&plan).requests, 200);
-    plan.tls = Tls { ca: Some(server.certificate()), server_name: Some("other.example".to_owned()), insecure: false };
+    plan.tls = Tls { ca: Some(server.certificate()), server_name: Some("other.example".to_owned()), ..Tls::default() };
     assert!(refused(&plan).contains("certificate"), "not the name on the certificate");
     plan.tls.server_name = Some("localhost".to_owned());
     plan.url = plan.url.replace("localhost", "127.0.0.1");
@@ -85,7 +86,10 @@ fn trust_is_asked_for_and_may_be_waived() {
 
 #[test]
 fn a_certificate_of_an_authority_is_trusted_if_the_plan_names_it() {
-    let server = CorrectServer::start_on(Setup::new(Manner::Good), Way::TlsAsAuthority);
+    let server = CorrectServer::start_on(
+        Setup::new(Manner::Good),
+        Way::Secure(Secure { is_authority: true, ..Secure::default() }),
+    );
     let mut plan = plan(&server, Protocol::Http1, 1);
     assert_eq!(run(&plan).requests, 200);
     plan.tls.server_name = Some("other.example".to_owned());
@@ -135,4 +139,91 @@ fn a_socket_that_nobody_listens_on_is_an_error_that_says_so() {
     let plan = Plan::new(format!("unix:{}/none:/x", folder.path().display()));
     let error = unladen_load::run(&plan, &mut |_| {}, &std::sync::atomic::AtomicBool::new(false)).expect_err("nobody");
     assert!(matches!(error, LoadError::Connect { .. }) && error.to_string().contains("none"), "{error}");
+}
+
+#[test]
+fn a_server_that_asks_gets_the_clients_certificate() {
+    let secure = Secure { protocols: &[b"h2", b"http/1.1"], asks_clients: true, ..Secure::default() };
+    let server = CorrectServer::start_on(Setup::new(Manner::Good), Way::Secure(secure));
+    let file = |name: &str| Some(server.folder().join(name));
+    for (protocol, certificate, key) in
+        [(Protocol::Http1, "client.pem", Some("client.key")), (Protocol::Http2, "both.pem", None)]
+    {
+        let mut plan = plan(&server, protocol, 2);
+        (plan.tls.client_certificate, plan.tls.client_key) = (file(certificate), key.and_then(file));
+        let outcome = run(&plan);
+        assert_eq!((outcome.requests, outcome.errors), (200, 0), "{protocol:?}: {:?}", outcome.error_classes);
+    }
+    let refused_with = |certificate: Option<&str>, key: Option<&str>| {
+        let mut plan = Plan { timeout_s: 1.0, ..plan(&server, Protocol::Http2, 1) };
+        (plan.tls.client_certificate, plan.tls.client_key) = (certificate.and_then(file), key.and_then(file));
+        refused(&plan)
+    };
+    for words in [refused_with(None, None), refused_with(Some("stranger.pem"), None)] {
+        assert!(words.contains("alert"), "the server says why: {words}");
+    }
+    assert!(refused_with(None, Some("client.key")).contains("tls.client_certificate"));
+    assert!(refused_with(Some("client.pem"), None).contains("tls.client_key"));
+    assert!(refused_with(Some("client.key"), None).contains("no certificate"));
+    assert!(refused_with(Some("none.pem"), None).contains("none.pem"));
+    assert!(refused_with(Some("ca.pem"), Some("client.key")).contains("belong together"));
+}
+
+#[test]
+fn the_name_asked_for_is_the_urls_or_the_plans_and_addresses_are_none() {
+    let server = CorrectServer::start_on(Setup::new(Manner::Good), BOTH);
+    let mut plan = plan(&server, Protocol::Http1, 1);
+    plan.window_s = 0.1;
+    assert_eq!(run(&plan).errors, 0);
+    assert_eq!(server.names(), [Some("localhost".to_owned())]);
+    plan.tls = Tls { insecure: true, server_name: Some("shop.example".to_owned()), ..Tls::default() };
+    assert_eq!(run(&plan).errors, 0);
+    plan.tls.server_name = None;
+    plan.url = plan.url.replace("localhost", "127.0.0.1");
+    assert_eq!(run(&plan).errors, 0);
+    assert_eq!(server.names(), [None, Some("localhost".to_owned()), Some("shop.example".to_owned())]);
+}
+
+#[test]
+fn addresses_of_ipv6_work_for_both_protocols() {
+    for (protocol, streams) in [(Protocol::Http1, 1), (Protocol::Http2, 4)] {
+        let secure = Secure { protocols: &[b"h2", b"http/1.1"], ..Secure::default() };
+        let server = CorrectServer::start_on(Setup::new(Manner::Good), Way::Ipv6(secure));
+        assert!(server.url().starts_with("https://[::1]:"), "{}", server.url());
+        let outcome = run(&plan(&server, protocol, streams));
+        assert_eq!((outcome.requests, outcome.errors), (200, 0), "{protocol:?}: {:?}", outcome.error_classes);
+        if protocol == Protocol::Http2 {
+            assert_eq!(server.heads()[0].uri.to_string(), server.url());
+        }
+    }
+}
+
+#[test]
+fn servers_that_close_are_connected_to_again_over_tls() {
+    for (abrupt, most_requests) in [(false, 1), (true, 1), (false, 7), (true, 7)] {
+        let setup = Setup { most_requests, abrupt, ..Setup::new(Manner::Good) };
+        let server = CorrectServer::start_on(setup, Way::Tls(&[b"http/1.1"]));
+        for pacing in [Pacing::Constant { rate: 400.0 }, Pacing::Closed] {
+            let before = (server.requests(), server.connections());
+            let plan = Plan { pacing, limit: Some(200), window_s: 30.0, ..plan(&server, Protocol::Http1, 1) };
+            let outcome = run(&plan);
+            assert_eq!((outcome.requests, outcome.errors), (200, 0), "{setup:?}: {:?}", outcome.error_classes);
+            assert_eq!(server.requests() - before.0, 200, "{setup:?}");
+            assert_eq!(server.connections() - before.1, 2 + outcome.reconnects, "{setup:?}");
+            assert!(outcome.reconnects >= 200 / most_requests - 2, "{setup:?}: {}", outcome.reconnects);
+        }
+    }
+}
+
+#[test]
+fn a_body_that_ends_with_the_connection_is_whole_only_if_tls_says_so() {
+    for abrupt in [false, true] {
+        let setup = Setup { most_requests: 1, abrupt, ..Setup::new(Manner::Trailers) };
+        let server = CorrectServer::start_on(setup, Way::Tls(&[b"http/1.1"]));
+        let plan = Plan { limit: Some(50), window_s: 30.0, ..plan(&server, Protocol::Http1, 1) };
+        let outcome = run(&plan);
+        let expected = if abrupt { (0, 50) } else { (50, 0) };
+        assert_eq!((outcome.requests, outcome.errors), expected, "{setup:?}: {:?}", outcome.error_classes);
+        assert_eq!(outcome.error_classes.get("reset").copied().unwrap_or(0), expected.1);
+    }
 }

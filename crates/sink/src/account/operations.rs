@@ -19,6 +19,8 @@ pub(crate) const UNKNOWN_SERVICE: &str = "unknown_service";
 const MAX_SERVICES: usize = 256;
 /// Operations told apart, over all services: each has a histogram of up to 300 KiB.
 const MAX_OPERATIONS: usize = 512;
+/// Bytes of a name that tell it from others.
+const MAX_NAME: usize = 1_024;
 /// Durations are exact to three digits.
 const DIGITS: u8 = 3;
 
@@ -73,7 +75,8 @@ impl Operations {
     #[inline]
     pub(crate) fn book(&mut self, service: &[u8], operation: &[u8], duration_ns: i64, is_of_load: bool) {
         let service = if service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { service };
-        let service = self.services.number(service);
+        let service = self.services.number(head(service));
+        let operation = head(operation);
         let number = match self.find(service, operation) {
             Some(number) => number,
             None => self.add(service, operation),
@@ -151,6 +154,11 @@ impl Operations {
     }
 }
 
+/// What is told apart of a name.
+fn head(name: &[u8]) -> &[u8] {
+    &name[..name.len().min(MAX_NAME)]
+}
+
 fn text(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
@@ -175,6 +183,17 @@ mod tests {
         assert!((list[0].p50_us / 500.0 - 1.0).abs() < 1e-3, "{}", list[0].p50_us);
         assert!((list[0].p99_us / 990.0 - 1.0).abs() < 1e-3, "{}", list[0].p99_us);
         assert_eq!((list[1].operation.as_str(), list[1].p50_us), ("look", 0.0));
+    }
+
+    #[test]
+    fn long_names_are_cut() {
+        let mut operations = Operations::default();
+        let name = vec![b'x'; 1 << 20];
+        for _ in 0..2 {
+            operations.book(&name, &name, 1, true);
+        }
+        let list = operations.list();
+        assert_eq!((list.len(), list[0].spans, list[0].service.len(), list[0].operation.len()), (1, 2, 1_024, 1_024));
     }
 
     #[test]

@@ -12,8 +12,9 @@ use crate::requests::{mix, run_lengths};
 const PAGE_BITS: u32 = 10;
 /// Parts of the table that grow on their own, so that growing never takes much memory at once.
 const SHARD_BITS: u32 = 8;
-/// Buckets of a part at first.
-const BUCKETS: usize = 8;
+/// Buckets that are allocated together. All pieces are of one size, so that what one part gives back when it grows is
+/// what the next needs; blocks that grow with the parts leave holes as large as everything else.
+const PIECE: usize = 64;
 /// Salt of spans of a request, of spans of any other trace, of such traces themselves.
 const OF_REQUEST: u64 = 0x6c62_272e_07bb_0142;
 const OF_TRACE: u64 = 0x62b8_2175_6295_c58d;
@@ -109,7 +110,7 @@ struct Marks {
 
 #[derive(Debug)]
 struct Shard {
-    buckets: Vec<Bucket>,
+    pieces: Vec<Box<[Bucket; PIECE]>>,
     used: usize,
 }
 
@@ -122,7 +123,7 @@ const SLOTS: usize = 8;
 
 impl Default for Marks {
     fn default() -> Self {
-        let shard = || Shard { buckets: vec![Bucket::default(); BUCKETS], used: 0 };
+        let shard = || Shard { pieces: pieces(1), used: 0 };
         Self { shards: (0..1 << SHARD_BITS).map(|_| shard()).collect() }
     }
 }
@@ -130,8 +131,9 @@ impl Default for Marks {
 impl Marks {
     #[inline]
     fn touch(&self, mark: u64) -> u64 {
-        let buckets = &self.shards[(mark >> (64 - SHARD_BITS)) as usize].buckets;
-        buckets[place(mark, buckets.len())].0[0]
+        let shard = &self.shards[(mark >> (64 - SHARD_BITS)) as usize];
+        let at = place(mark, shard.buckets());
+        shard.pieces[at / PIECE][at % PIECE].0[0]
     }
 
     /// False if it was there before.
@@ -143,7 +145,7 @@ impl Marks {
             return false;
         }
         shard.used += 1;
-        if shard.used * 8 > shard.buckets.len() * SLOTS * 7 {
+        if shard.used * 8 > shard.buckets() * SLOTS * 7 {
             shard.grow();
         }
         true
@@ -152,10 +154,15 @@ impl Marks {
 
 impl Shard {
     #[inline]
+    fn buckets(&self) -> usize {
+        self.pieces.len() * PIECE
+    }
+
+    #[inline]
     fn insert(&mut self, mark: u64) -> bool {
-        let mut at = place(mark, self.buckets.len());
+        let mut at = place(mark, self.buckets());
         loop {
-            for slot in &mut self.buckets[at].0 {
+            for slot in &mut self.pieces[at / PIECE][at % PIECE].0 {
                 if *slot == mark {
                     return false;
                 }
@@ -164,18 +171,25 @@ impl Shard {
                     return true;
                 }
             }
-            at = if at + 1 == self.buckets.len() { 0 } else { at + 1 };
+            at = if at + 1 == self.buckets() { 0 } else { at + 1 };
         }
     }
 
     #[cold]
     fn grow(&mut self) {
-        let length = self.buckets.len() * 3 / 2;
-        let old = std::mem::replace(&mut self.buckets, vec![Bucket::default(); length]);
-        for mark in old.iter().flat_map(|bucket| bucket.0).filter(|mark| *mark != 0) {
-            self.insert(mark);
+        let old = std::mem::take(&mut self.pieces);
+        self.pieces = pieces(old.len() + old.len().div_ceil(2));
+        // Each piece is given back as soon as it is empty.
+        for piece in old {
+            for mark in piece.iter().flat_map(|bucket| bucket.0).filter(|mark| *mark != 0) {
+                self.insert(mark);
+            }
         }
     }
+}
+
+fn pieces(count: usize) -> Vec<Box<[Bucket; PIECE]>> {
+    (0..count).map(|_| Box::new([Bucket::default(); PIECE])).collect()
 }
 
 /// Where a mark belongs among so many buckets: the bits that do not choose the shard, scaled.

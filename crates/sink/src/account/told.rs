@@ -72,7 +72,8 @@ impl Losses {
     pub(crate) fn list(&self) -> Vec<summary::Told> {
         let mut by_metric: BTreeMap<(&[u8], Stage, &[u8]), u64> = BTreeMap::new();
         for ((stage, (service, _, metric, _)), spans) in &self.counters {
-            *by_metric.entry((service, *stage, metric)).or_insert(0) += spans;
+            let sum = by_metric.entry((service, *stage, metric)).or_insert(0);
+            *sum = sum.saturating_add(*spans);
         }
         let mut told: BTreeMap<(&[u8], Stage), u64> = BTreeMap::new();
         for ((service, stage, _), spans) in by_metric {
@@ -113,5 +114,7 @@ mod tests {
         assert_eq!(spans(&[told(b"1", b"new", 5, false), told(b"1", b"new", 9, false)]), 14);
         assert_eq!(spans(&[told(b"1", b"new", 5, true), told(b"2", b"new", 9, true)]), 14, "two instances");
         assert_eq!(spans(&[told(b"1", b"new", 5, true), told(b"1", b"old", 5, true)]), 5, "the same under two names");
+        let most = [told(b"1", b"new", u64::MAX, true), told(b"2", b"new", u64::MAX, true)];
+        assert_eq!(spans(&most), u64::MAX, "nonsense does not wrap around");
     }
 }

@@ -6,7 +6,7 @@
 use bumpalo::Bump;
 
 use crate::broken::Broken;
-use crate::gather::{Gatherer, size};
+use crate::gather::Gatherer;
 use crate::ids::hex_exact;
 use crate::json::reader::Reader;
 use crate::span::{Batch, Kind, Source, Span, Status, Value};
@@ -24,7 +24,7 @@ pub(super) fn lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// All spans of a request.
-pub(super) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
+pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
     let mut lines = lines(body);
     let metadata = lines.next().unwrap_or_default();
@@ -77,11 +77,8 @@ fn event<'a>(line: &'a [u8], source: Source<'a>, gatherer: &mut Gatherer<'a>) ->
     gatherer.begin();
     reader.object(|reader, key| match key {
         b"transaction" | b"span" => {
-            reader.peek();
-            let at = reader.at();
             let mut found = Found { source, is_transaction: key == b"transaction", ..Found::default() };
-            reader.object(|reader, key| found.member(reader, key, gatherer))?;
-            found.size = size(reader.at() - at);
+            found.size = reader.measured(|reader, key| found.member(reader, key, gatherer))?;
             any = Some(Some(found));
             Ok(())
         }

@@ -4,15 +4,16 @@
 //!
 //! As in Elastic's own server sound lines are taken even if others are broken; the answer says how many.
 
-mod events;
+pub(crate) mod events;
+mod intake;
 
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use hyper::body::Incoming;
+use http::{HeaderValue, Method, Response, StatusCode, header};
 
 use crate::body::Reply;
-use crate::hub::{Accepted, Hub};
-use crate::span::Protocol;
+use crate::hub::Hub;
+use crate::inbound::Request;
 use crate::web::{self, Failure, JSON};
+use intake::Taken;
 
 const INTAKE: &str = "/intake/v2/events";
 const CONFIG: &str = "/config/v1/agents";
@@ -24,7 +25,7 @@ const ETAG: &str = "\"unladen\"";
 const CONFIG_AGE: &str = "max-age=300, must-revalidate";
 
 /// Answers one request.
-pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Reply> {
+pub(crate) async fn serve(hub: &Hub, request: Request) -> Response<Reply> {
     let path = request.uri().path();
     match (request.method(), path) {
         (&Method::GET | &Method::HEAD, "/") => {
@@ -35,9 +36,9 @@ pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Rep
         (&Method::POST, INTAKE) => {
             let query = request.uri().query().unwrap_or_default();
             let is_verbose = query.split('&').any(|part| part == "verbose" || part.starts_with("verbose="));
-            match intake(hub, request).await {
-                Ok(taken) => answer(&taken, is_verbose),
-                Err(failure) => fail(&failure, 0),
+            match intake::intake(hub, request).await {
+                (taken, None) => answer(&taken, is_verbose),
+                (taken, Some(failure)) => fail(&failure, taken.accepted()),
             }
         }
         (_, INTAKE) => {
@@ -47,7 +48,7 @@ pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Rep
     }
 }
 
-fn configuration(request: &Request<Incoming>) -> Response<Reply> {
+fn configuration(request: &Request) -> Response<Reply> {
     let is_known = request.headers().get(header::IF_NONE_MATCH).is_some_and(|tag| tag.as_bytes() == ETAG.as_bytes());
     let mut response =
         if is_known { web::reply(StatusCode::NOT_MODIFIED, JSON, "") } else { web::reply(StatusCode::OK, JSON, "{}") };
@@ -57,25 +58,9 @@ fn configuration(request: &Request<Incoming>) -> Response<Reply> {
     response
 }
 
-/// Events of a request, whatever they are.
-struct Taken {
-    events: u64,
-    accepted: Accepted,
-}
-
-async fn intake(hub: &Hub, request: Request<Incoming>) -> Result<Taken, Failure> {
-    let body = web::receive(hub, request).await?;
-    // The first line is metadata.
-    let events = events::lines(body.bytes()).skip(1).count() as u64;
-    let accepted = hub.take(Protocol::Elastic, body, events::decode).await;
-    let accepted = accepted.map_err(|reason| web::refused(reason, "stream of events"))?;
-    Ok(Taken { events, accepted })
-}
-
 fn answer(taken: &Taken, is_verbose: bool) -> Response<Reply> {
-    let Accepted { rejected, reason } = taken.accepted;
-    let accepted = taken.events.saturating_sub(rejected);
-    match reason {
+    let accepted = taken.accepted();
+    match taken.reason {
         Some(reason) => fail(&Failure::new(StatusCode::BAD_REQUEST, reason), accepted),
         None if is_verbose => {
             web::reply(StatusCode::ACCEPTED, JSON, serde_json::json!({ "accepted": accepted }).to_string())

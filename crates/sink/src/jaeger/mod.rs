@@ -1,15 +1,14 @@
 //! Jaeger's collector: `POST /api/traces` with a Thrift batch, and the gRPC `CollectorService`, on one port. Samplers may
 //! ask for their strategy, and are told to take everything.
 
-mod model;
-mod thrift;
+pub(crate) mod model;
+pub(crate) mod thrift;
 
-use http::{Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
+use http::{Method, StatusCode};
 
-use crate::body::Reply;
 use crate::grpc;
 use crate::hub::Hub;
+use crate::inbound::{Answer, Request};
 use crate::otlp::reply::Code;
 use crate::span::Protocol;
 use crate::web::{self, Failure, JSON, TEXT, content_type};
@@ -20,25 +19,25 @@ const TRACE_ID: &str = "a span's trace id is not 16 bytes, or all zeros";
 const SPAN_ID: &str = "a span's id is not 8 bytes, or all zeros";
 
 /// Answers one request, gRPC or not.
-pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Reply> {
+pub(crate) async fn serve(hub: &Hub, request: Request) -> Answer {
     if grpc::is_grpc(&request) {
         return match call(hub, request).await {
             // An empty `PostSpansResponse`.
-            Ok(()) => grpc::success(&[]),
-            Err(failure) => grpc::failure(&failure),
+            Ok(()) => Answer::Message(Vec::new()),
+            Err(failure) => grpc::failure(&failure).into(),
         };
     }
     if request.method() == Method::GET && matches!(request.uri().path(), "/api/sampling" | "/sampling") {
         let all = r#"{"strategyType":"PROBABILISTIC","probabilisticSampling":{"samplingRate":1}}"#;
-        return web::reply(StatusCode::OK, JSON, all);
+        return web::reply(StatusCode::OK, JSON, all).into();
     }
     match post(hub, request).await {
-        Ok(()) => web::reply(StatusCode::ACCEPTED, TEXT, ""),
-        Err(failure) => failure.plain(),
+        Ok(()) => web::reply(StatusCode::ACCEPTED, TEXT, "").into(),
+        Err(failure) => failure.plain().into(),
     }
 }
 
-async fn call(hub: &Hub, request: Request<Incoming>) -> Result<(), grpc::Failure> {
+async fn call(hub: &Hub, request: Request) -> Result<(), grpc::Failure> {
     let path = request.uri().path();
     if path != POST_SPANS {
         let message = format!("unladen's sink does not know {path}; spans go to {POST_SPANS}");
@@ -49,7 +48,7 @@ async fn call(hub: &Hub, request: Request<Incoming>) -> Result<(), grpc::Failure
     taken.map(drop).map_err(|reason| grpc::refused(reason, "PostSpansRequest"))
 }
 
-async fn post(hub: &Hub, request: Request<Incoming>) -> Result<(), Failure> {
+async fn post(hub: &Hub, request: Request) -> Result<(), Failure> {
     let path = request.uri().path();
     if path != TRACES {
         return Err(Failure::unknown(path, "/api/traces, or by gRPC"));

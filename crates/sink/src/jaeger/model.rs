@@ -15,7 +15,7 @@ use crate::wire::{self, Fields, WireError};
 const USUAL_SPAN: usize = 300;
 
 /// All spans of a request.
-pub(super) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
+pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
     let mut request = Fields::of(body);
     while let Some((field, value)) = request.next()? {

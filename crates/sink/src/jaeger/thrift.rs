@@ -29,7 +29,7 @@ const SET: u8 = 14;
 const LIST: u8 = 15;
 
 /// All spans of a batch.
-pub(super) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
+pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
     let mut source = Source::default();
     let mut number = None;

@@ -7,6 +7,7 @@
 use bumpalo::Bump;
 
 use crate::broken::Broken;
+use crate::gather::size;
 use crate::span::Value;
 
 /// Values within values that are followed before the text is called broken.
@@ -25,11 +26,6 @@ impl<'a> Reader<'a> {
     /// At the start of `text`.
     pub(crate) fn new(text: &'a [u8], arena: &'a Bump) -> Self {
         Self { text, at: 0, depth: 0, arena }
-    }
-
-    /// Bytes read.
-    pub(crate) fn at(&self) -> usize {
-        self.at
     }
 
     /// Puts text that was made from what was read where it can stay.
@@ -97,6 +93,17 @@ impl<'a> Reader<'a> {
         }
         self.depth -= 1;
         Ok(())
+    }
+
+    /// The same; gives the object's length in the text.
+    pub(crate) fn measured(
+        &mut self,
+        member: impl FnMut(&mut Self, &'a [u8]) -> Result<(), Broken>,
+    ) -> Result<u32, Broken> {
+        self.peek();
+        let start = self.at;
+        self.object(member)?;
+        Ok(size(self.at - start))
     }
 
     /// Leads through an array: `item` must read each value. `null` is an array without values.

@@ -2,14 +2,14 @@
 //! all three. Failures as in OTLP's specification: what may pass later is `UNAVAILABLE`, what never will is not.
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, Version, header};
-use hyper::body::Incoming;
+use http::{HeaderValue, Method, Response, StatusCode, Version, header};
 
 use super::decode::decode;
 use super::reply::{Code, export_response};
 use crate::body::Reply;
-use crate::grpc::{self, Failure, failure, refused, success};
+use crate::grpc::{self, Failure, failure, refused};
 use crate::hub::Hub;
+use crate::inbound::{Answer, Request};
 use crate::span::Protocol;
 
 const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
@@ -17,17 +17,17 @@ const METRICS: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/
 const LOGS: &str = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
 
 /// Answers one call.
-pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Reply> {
+pub(crate) async fn serve(hub: &Hub, request: Request) -> Answer {
     if let Some(response) = not_grpc(&request) {
-        return response;
+        return response.into();
     }
     match call(hub, request).await {
-        Ok(message) => success(&message),
-        Err(error) => failure(&error),
+        Ok(message) => Answer::Message(message),
+        Err(error) => failure(&error).into(),
     }
 }
 
-async fn call(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failure> {
+async fn call(hub: &Hub, request: Request) -> Result<Vec<u8>, Failure> {
     let path = request.uri().path();
     let (is_traces, is_metrics) = (path == TRACES, path == METRICS);
     if !is_traces && !is_metrics && path != LOGS {
@@ -50,7 +50,7 @@ async fn call(hub: &Hub, request: Request<Incoming>) -> Result<Vec<u8>, Failure>
 }
 
 /// What is not gRPC gets an answer that plain HTTP clients understand.
-fn not_grpc(request: &Request<Incoming>) -> Option<Response<Reply>> {
+fn not_grpc(request: &Request) -> Option<Response<Reply>> {
     let (status, text) = if request.version() != Version::HTTP_2 {
         (
             StatusCode::HTTP_VERSION_NOT_SUPPORTED,

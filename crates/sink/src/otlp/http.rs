@@ -2,21 +2,21 @@
 //! an SDK that sends all three. Answers come in the encoding of the request. Failures carry a `google.rpc.Status`, as
 //! OTLP's specification wants it; 503 with `Retry-After` is what may pass later.
 
-use http::{Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
+use http::{Method, Response, StatusCode};
 
 use super::decode::decode;
 use super::json::{self, decode as decode_json};
 use super::reply::{self, Code, export_response};
 use crate::body::Reply;
 use crate::hub::{Accepted, Hub};
+use crate::inbound::Request;
 use crate::span::Protocol;
 use crate::web::{self, Failure, JSON, content_type};
 
 const PROTOBUF: &str = "application/x-protobuf";
 
 /// Answers one request.
-pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Reply> {
+pub(crate) async fn serve(hub: &Hub, request: Request) -> Response<Reply> {
     let is_json = content_type(&request) == JSON.as_bytes();
     match export(hub, request, is_json).await {
         Ok(accepted) if is_json => web::reply(StatusCode::OK, JSON, json::response(accepted)),
@@ -25,7 +25,7 @@ pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Rep
     }
 }
 
-async fn export(hub: &Hub, request: Request<Incoming>, is_json: bool) -> Result<Accepted, Failure> {
+async fn export(hub: &Hub, request: Request, is_json: bool) -> Result<Accepted, Failure> {
     let path = request.uri().path();
     let (is_traces, is_metrics) = (path == "/v1/traces", path == "/v1/metrics");
     if !is_traces && !is_metrics && path != "/v1/logs" {

@@ -8,7 +8,7 @@ use bumpalo::Bump;
 
 use super::decode::{PARENT_ID, SPAN_ID, TRACE_ID, kind_of};
 use crate::broken::Broken;
-use crate::gather::{Gatherer, size};
+use crate::gather::Gatherer;
 use crate::hub::Accepted;
 use crate::ids::hex_exact;
 use crate::json;
@@ -78,12 +78,10 @@ fn resource_spans<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>) -> R
 }
 
 fn span<'a>(reader: &mut Reader<'a>, source: u32, gatherer: &mut Gatherer<'a>) -> Result<(), Broken> {
-    reader.peek();
-    let at = reader.at();
     let (mut trace_id, mut span_id, mut parent_id, mut operation) = (&[][..], &[][..], &[][..], &[][..]);
     let (mut start, mut end, mut kind, mut status) = (0, 0, Kind::default(), Status::default());
     gatherer.begin();
-    reader.object(|reader, key| {
+    let size = reader.measured(|reader, key| {
         match key {
             b"traceId" | b"trace_id" => trace_id = reader.text()?,
             b"spanId" | b"span_id" => span_id = reader.text()?,
@@ -118,7 +116,6 @@ fn span<'a>(reader: &mut Reader<'a>, source: u32, gatherer: &mut Gatherer<'a>) -
         gatherer.reject(PARENT_ID);
         return Ok(());
     }
-    let size = size(reader.at() - at);
     let span = Span::between(start, end);
     gatherer.push(Span { source, trace_id, span_id, parent_id, kind, operation, status, size, ..span });
     Ok(())

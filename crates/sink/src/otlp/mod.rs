@@ -5,6 +5,6 @@ pub(crate) mod attributes;
 pub(crate) mod decode;
 pub(crate) mod grpc;
 pub(crate) mod http;
-mod json;
+pub(crate) mod json;
 pub(crate) mod metrics;
 pub(crate) mod reply;

@@ -3,12 +3,11 @@
 
 use super::{Batch, Bump, Found, Gatherer, Segment};
 use crate::broken::Broken;
-use crate::gather::size;
 use crate::json::reader::Reader;
 use crate::span::Value;
 
 /// All segments of a body.
-pub(super) fn decode<'a>(body: &'a [u8], arena: &'a Bump, is_list: bool) -> Result<Batch<'a>, Broken> {
+pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump, is_list: bool) -> Result<Batch<'a>, Broken> {
     let mut reader = Reader::new(body, arena);
     let mut gatherer = Gatherer::new(arena, 0);
     if is_list {
@@ -44,11 +43,9 @@ fn segment<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>) -> Result<(
 }
 
 fn span<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>) -> Result<Found<'a>, Broken> {
-    reader.peek();
-    let at = reader.at();
     let mut found = Found::default();
     gatherer.begin();
-    reader.object(|reader, key| {
+    let size = reader.measured(|reader, key| {
         match key {
             b"spanId" => found.id = reader.value()?.whole().unwrap_or(0),
             b"parentSpanId" => found.parent = reader.value()?.whole().unwrap_or(0),
@@ -92,8 +89,7 @@ fn span<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>) -> Result<Foun
         }
         Ok(())
     })?;
-    found.size = size(reader.at() - at);
-    Ok(found)
+    Ok(Found { size, ..found })
 }
 
 /// The number of an enum's value; 0 if it is unknown.

@@ -4,17 +4,16 @@
 //! Segments have no acknowledgement of their own: `Commands`, the answer to a stream, is withheld until every segment of
 //! it is taken, and the windows of HTTP/2 hold back a sender that is too fast.
 
-mod json;
-mod segment;
+pub(crate) mod json;
+pub(crate) mod segment;
 
 use bumpalo::Bump;
-use http::{Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
+use http::{Method, StatusCode};
 
-use crate::body::Reply;
 use crate::gather::Gatherer;
 use crate::grpc::{self, Messages};
 use crate::hub::Hub;
+use crate::inbound::{Answer, Request};
 use crate::otlp::reply::Code;
 use crate::span::{Batch, Protocol};
 use crate::web::{self, Failure, JSON};
@@ -44,22 +43,22 @@ const WELCOME: [&str; 18] = [
 ];
 
 /// Answers one request, gRPC or not.
-pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Reply> {
+pub(crate) async fn serve(hub: &Hub, request: Request) -> Answer {
     if !grpc::is_grpc(&request) {
         return match post(hub, request).await {
             // As the OAP server answers: no commands.
-            Ok(()) => web::reply(StatusCode::OK, JSON, "{}"),
-            Err(failure) => failure.plain(),
+            Ok(()) => web::reply(StatusCode::OK, JSON, "{}").into(),
+            Err(failure) => failure.plain().into(),
         };
     }
     match call(hub, request).await {
         // An empty `Commands`.
-        Ok(()) => grpc::success(&[]),
-        Err(failure) => grpc::failure(&failure),
+        Ok(()) => Answer::Message(Vec::new()),
+        Err(failure) => grpc::failure(&failure).into(),
     }
 }
 
-async fn call(hub: &Hub, request: Request<Incoming>) -> Result<(), grpc::Failure> {
+async fn call(hub: &Hub, request: Request) -> Result<(), grpc::Failure> {
     let path = request.uri().path().to_string();
     let (service, method) = path.strip_prefix(PACKAGE).and_then(|path| path.split_once('/')).unwrap_or_default();
     match (service, method) {
@@ -76,7 +75,7 @@ async fn call(hub: &Hub, request: Request<Incoming>) -> Result<(), grpc::Failure
             let taken = hub.take(Protocol::Skywalking, message, segment::decode_collection).await;
             taken.map(drop).map_err(|reason| grpc::refused(reason, "SegmentCollection"))
         }
-        _ if WELCOME.contains(&service) => Messages::of(request).ignore().await,
+        _ if WELCOME.contains(&service) => Messages::of(request).ignore(hub).await,
         _ => {
             let right = "/skywalking.v3.TraceSegmentReportService/collect";
             let message = format!("unladen's sink does not know {path}; segments go to {right}");
@@ -85,7 +84,7 @@ async fn call(hub: &Hub, request: Request<Incoming>) -> Result<(), grpc::Failure
     }
 }
 
-async fn post(hub: &Hub, request: Request<Incoming>) -> Result<(), Failure> {
+async fn post(hub: &Hub, request: Request) -> Result<(), Failure> {
     let path = request.uri().path();
     let is_welcome = matches!(
         path,

@@ -7,14 +7,14 @@ use crate::span::Value;
 use crate::wire::{Fields, WireError, pair};
 
 /// One segment.
-pub(super) fn decode<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
+pub(crate) fn decode<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, 0);
     segment(message, &mut gatherer)?;
     Ok(gatherer.finish())
 }
 
 /// Several segments.
-pub(super) fn decode_collection<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
+pub(crate) fn decode_collection<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, 0);
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {

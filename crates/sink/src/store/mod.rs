@@ -8,6 +8,8 @@
 mod dictionary;
 mod encode;
 mod file;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzz;
 mod group;
 pub(crate) mod log;
 mod pages;
@@ -106,7 +108,7 @@ impl Store {
         let (queue, received) = mpsc::channel(QUEUE);
         let (report, progress) = watch::channel(Progress::default());
         let (give_back, spare) = channel::channel();
-        let writer = Writer::new(&folder, config.sync, config.write_rate, report, give_back)?;
+        let writer = Writer::new(&folder, config, report, give_back)?;
         let writer = std::thread::Builder::new()
             .name("store".into())
             .spawn(move || writer.run(received))

@@ -12,7 +12,7 @@ use super::encode::Encoder;
 use super::file::SpanFile;
 use super::group::Group;
 use super::log::Log;
-use crate::config::Sync;
+use crate::config::{Config, Sync};
 use crate::error::SinkError;
 
 /// Bytes after which a new file is begun.
@@ -57,6 +57,8 @@ pub(super) struct Writer {
     sync: Sync,
     /// Rows per second at most.
     rate: Option<u64>,
+    /// Until when that holds; for ever if `None`.
+    slow_until: Option<Instant>,
     file: Option<(SpanFile, Instant)>,
     files: u32,
     /// Bytes of finished files.
@@ -81,17 +83,20 @@ impl Writer {
     /// A writer with nothing written yet.
     pub(super) fn new(
         folder: &Path,
-        sync: Sync,
-        rate: Option<u64>,
+        config: &Config,
         progress: watch::Sender<Progress>,
         spare: channel::Sender<Box<Group>>,
     ) -> Result<Self, SinkError> {
-        let log = (sync == Sync::Always).then(|| Log::create(folder)).transpose().map_err(SinkError::folder(folder))?;
+        let log = (config.sync == Sync::Always)
+            .then(|| Log::create(folder))
+            .transpose()
+            .map_err(SinkError::folder(folder))?;
         let encoder = Encoder::new().map_err(SinkError::folder(folder))?;
         Ok(Self {
             folder: folder.into(),
-            sync,
-            rate: rate.filter(|rate| *rate > 0),
+            sync: config.sync,
+            rate: config.write_rate.filter(|rate| *rate > 0),
+            slow_until: config.write_rate_ms.map(|ms| Instant::now() + Duration::from_millis(ms)),
             file: None,
             files: 0,
             finished: 0,
@@ -136,7 +141,9 @@ impl Writer {
     }
 
     fn slow_down(&self, rows: usize) {
-        if let Some(rate) = self.rate {
+        if let Some(rate) = self.rate
+            && self.slow_until.is_none_or(|until| Instant::now() < until)
+        {
             sleep(Duration::from_secs_f64(rows as f64 / rate as f64));
         }
     }

@@ -4,7 +4,7 @@ use bumpalo::Bump;
 
 use super::Found;
 use crate::broken::Broken;
-use crate::gather::{Gatherer, size};
+use crate::gather::Gatherer;
 use crate::ids::hex;
 use crate::json::reader::Reader;
 use crate::span::{Batch, Kind, Value};
@@ -13,7 +13,7 @@ use crate::span::{Batch, Kind, Value};
 const USUAL_SPAN: usize = 400;
 
 /// All spans of a request.
-pub(super) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
+pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut reader = Reader::new(body, arena);
     let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
     reader.array(|reader| span(reader, &mut gatherer))?;
@@ -22,11 +22,9 @@ pub(super) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, B
 }
 
 fn span<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>) -> Result<(), Broken> {
-    reader.peek();
-    let at = reader.at();
     let mut found = Found::default();
     gatherer.begin();
-    reader.object(|reader, key| {
+    let size = reader.measured(|reader, key| {
         match key {
             b"traceId" => found.trace_id = hex(reader.text()?),
             b"id" => found.span_id = hex(reader.text()?),
@@ -60,8 +58,7 @@ fn span<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>) -> Result<(), 
         }
         Ok(())
     })?;
-    found.size = size(reader.at() - at);
-    found.push(gatherer);
+    Found { size, ..found }.push(gatherer);
     Ok(())
 }
 

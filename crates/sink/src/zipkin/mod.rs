@@ -1,15 +1,15 @@
 //! Zipkin's API, version 2 (<https://zipkin.io/zipkin-api/>): `POST /api/v2/spans`, as JSON or protobuf. Answers 202, as
 //! Zipkin's server does, but not before the spans are taken.
 
-mod json;
-mod protobuf;
+pub(crate) mod json;
+pub(crate) mod protobuf;
 
-use http::{Method, Request, Response, StatusCode};
-use hyper::body::Incoming;
+use http::{Method, Response, StatusCode};
 
 use crate::body::Reply;
 use crate::gather::Gatherer;
 use crate::hub::Hub;
+use crate::inbound::Request;
 use crate::span::{Kind, Protocol, Source, Span, Status, Value};
 use crate::web::{self, Failure, JSON, TEXT, content_type};
 
@@ -19,14 +19,14 @@ const SPAN_ID: &str = "a span's id is not 64 bits, or all zeros";
 const PARENT_ID: &str = "a span's parent id is not 64 bits";
 
 /// Answers one request.
-pub(crate) async fn serve(hub: &Hub, request: Request<Incoming>) -> Response<Reply> {
+pub(crate) async fn serve(hub: &Hub, request: Request) -> Response<Reply> {
     match post(hub, request).await {
         Ok(()) => web::reply(StatusCode::ACCEPTED, TEXT, ""),
         Err(failure) => failure.plain(),
     }
 }
 
-async fn post(hub: &Hub, request: Request<Incoming>) -> Result<(), Failure> {
+async fn post(hub: &Hub, request: Request) -> Result<(), Failure> {
     let path = request.uri().path();
     if path != SPANS {
         return Err(Failure::unknown(path, SPANS));
@@ -91,7 +91,8 @@ impl<'a> Found<'a> {
             operation: self.name,
             status: if self.is_error { Status::Error } else { Status::Unset },
             size: self.size,
-            is_shared: self.shared,
+            // Not every tracer says that it shares an id, but only the server's half of a call can.
+            is_shared: self.shared || self.kind == Kind::Server,
             ..Span::lasting(self.timestamp.saturating_mul(1_000), duration)
         });
     }

@@ -13,7 +13,7 @@ use crate::wire::{Fields, WireError, pair};
 const USUAL_SPAN: usize = 250;
 
 /// All spans of a request.
-pub(super) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
+pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
     let mut list = Fields::of(body);
     while let Some((field, value)) = list.next()? {

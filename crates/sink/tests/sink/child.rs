@@ -63,6 +63,11 @@ impl Process {
         lines.map_while(Result::ok).filter_map(|line| serde_json::from_str(&line[line.find('{')?..]).ok())
     }
 
+    /// Its number.
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// kill -9.
     pub(crate) fn kill(&mut self) {
         self.0.kill().expect("it lives");
@@ -110,7 +115,7 @@ fn spans_survive(end: impl FnOnce(&Process, ChildStdin) -> Option<ChildStdin>) {
 }
 
 fn signal(process: &Process, name: &str) {
-    let status = Command::new("kill").args([name, &process.0.id().to_string()]).status().expect("kill is there");
+    let status = Command::new("kill").args([name, &process.id().to_string()]).status().expect("kill is there");
     assert!(status.success());
 }
 

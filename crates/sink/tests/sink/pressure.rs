@@ -1,94 +1,18 @@
-//! A store that is slower than its senders, and a disk that is full: senders are held back or told to come again, nothing
-//! is lost, nothing is acknowledged that is not kept, and memory stays bounded.
+//! A disk that is full: senders are told to come again, and nothing is acknowledged that is not kept. More connections
+//! than allowed.
 
 use std::collections::HashSet;
 use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
-use parquet::file::reader::{FileReader, SerializedFileReader};
 use prost::Message;
-use unladen_sink::config::{Config, Requests};
-use unladen_sink::ledger::{Load, Sampling, SecondOfRequests, close};
+use unladen_sink::config::Config;
 use unladen_sink::recover;
 use unladen_sink::summary::Event;
 
 use crate::child::Process;
 use crate::crash::stored;
-use crate::support::{PATIENCE, Sink, block_on, block_on_within, config, request, span, with_trace};
-
-const SPANS_PER_REQUEST: u64 = 4;
-
-/// Sends every span until it is acknowledged; how often a request was told to come again.
-async fn deliver(address: std::net::SocketAddr, ids: Requests, indices: std::ops::Range<u64>, batch: u64) -> u64 {
-    let mut client = TraceServiceClient::connect(format!("http://{address}")).await.expect("the sink listens");
-    let mut refusals = 0;
-    let mut next = indices.start;
-    while next < indices.end {
-        let end = indices.end.min(next + batch);
-        let spans = (next..end)
-            .flat_map(|index| {
-                (0..SPANS_PER_REQUEST).map(move |number| with_trace(ids.trace_id(index).to_vec(), number))
-            })
-            .collect();
-        let sent = request(spans);
-        while let Err(status) = client.export(sent.clone()).await {
-            assert_eq!(status.code(), tonic::Code::Unavailable, "{status:?}");
-            refusals += 1;
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-        next = end;
-    }
-    refusals
-}
-
-/// Sent = acknowledged = rows = ledger, with a writer that takes `rate` spans per second.
-fn nothing_is_lost(requests: u64, rate: u64) {
-    const SENDERS: u64 = 8;
-    let ids = Requests { tag: 0x0bad_cafe_dead_beef, key: 7 };
-    let sink = Sink::with(|config| Config { requests: Some(ids), write_rate: Some(rate), ..config });
-    let grpc = sink.grpc;
-    let share = requests / SENDERS;
-    let patience = PATIENCE + Duration::from_secs(requests * SPANS_PER_REQUEST / rate * 4);
-    block_on_within(patience, async {
-        let senders: Vec<_> = (0..SENDERS)
-            .map(|sender| tokio::spawn(deliver(grpc, ids, sender * share..(sender + 1) * share, 256)))
-            .collect();
-        for sender in senders {
-            sender.await.expect("no sender fails");
-        }
-    });
-    let (summary, folder) = sink.stop_and_keep();
-    let rows = count(folder.path());
-    let requests = share * SENDERS;
-    let spans = requests * SPANS_PER_REQUEST;
-    assert_eq!((summary.saved, summary.foreign, rows), (spans, 0, spans));
-    let seconds = [SecondOfRequests { first_index: 0, sent: requests, answered: requests, sampled: requests }];
-    let load = Load { seconds: &seconds, sent: requests, answered: requests, sampled: requests };
-    let ledger = close(&summary, &load, Some(SPANS_PER_REQUEST as f64), Sampling::Flag).expect("an account");
-    assert_eq!((ledger.expected, ledger.saved, ledger.lost, ledger.unexplained), (spans, spans, 0, 0));
-}
-
-/// Rows of all files, by their footers.
-fn count(out: &std::path::Path) -> u64 {
-    let files = std::fs::read_dir(out.join("spans")).expect("spans folder");
-    let rows = files.map(|entry| {
-        let file = std::fs::File::open(entry.expect("entry").path()).expect("span file");
-        let reader = SerializedFileReader::new(file).expect("a whole Parquet file");
-        reader.metadata().file_metadata().num_rows() as u64
-    });
-    rows.sum()
-}
-
-#[test]
-fn a_slow_store_loses_nothing() {
-    nothing_is_lost(20_000, 60_000);
-}
-
-#[test]
-#[ignore = "takes a minute or two in a release build"]
-fn a_slow_store_loses_nothing_of_five_million_spans() {
-    nothing_is_lost(1_250_000, 150_000);
-}
+use crate::support::{Sink, block_on, config, request, span};
 
 /// As `sh` would say, in units of 1024 bytes.
 fn with_largest_file(kilobytes: u32, out: &std::path::Path) -> (Process, std::process::ChildStdin) {

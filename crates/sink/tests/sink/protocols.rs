@@ -79,6 +79,47 @@ fn zipkin() {
     assert_eq!((columns(&rows[1])["kind"].as_str(), columns(&rows[1])["request"].as_str()), ("\"server\"", "1"));
 }
 
+/// In Zipkin's model client and server of a call report a span with the same id: two spans, and neither is a duplicate.
+#[test]
+fn both_halves_of_a_shared_span_are_kept() {
+    for flag in ["", ",\"shared\":true"] {
+        for is_server_first in [false, true] {
+            let sink = sink();
+            let address = sink.addresses["zipkin"];
+            let trace = hex(&REQUESTS.trace_id(0));
+            let half = |service: &str, kind: &str, more: &str| {
+                let ids = format!(r#""traceId":"{trace}","id":"2","parentId":"1""#);
+                format!(r#"[{{{ids},"kind":"{kind}","localEndpoint":{{"serviceName":"{service}"}}{more}}}]"#)
+            };
+            let root = format!(r#"[{{"traceId":"{trace}","id":"1","localEndpoint":{{"serviceName":"front"}}}}]"#);
+            let mut halves = [half("front", "CLIENT", ""), half("back", "SERVER", flag)];
+            if is_server_first {
+                halves.reverse();
+            }
+            block_on(async {
+                // All of it twice, as after an answer that got lost.
+                for _ in 0..2 {
+                    for body in [&root, &halves[0], &halves[1]] {
+                        let (status, _) =
+                            send(address, post("/api/v2/spans", &[JSON], body.clone().into_bytes())).await;
+                        assert_eq!(status, 202);
+                    }
+                }
+            });
+            let (summary, rows) = sink.stop();
+            assert_eq!((summary.saved, summary.duplicates, summary.received), (3, 3, 6), "{flag}");
+            assert_eq!(summary.by_service, [("back".into(), 1), ("front".into(), 2)].into(), "{flag}");
+            assert_eq!(summary.spans_by_request, [(3, 1)]);
+            let shape = summary.shape.expect("the spans are stored");
+            assert_eq!((shape.rows, shape.orphaned, shape.wrong_parent), (3, 0, 0), "{flag}");
+            let shared = rows.iter().filter(|row| columns(row)["span_id"] == "[0, 0, 0, 0, 0, 0, 0, 2]");
+            let kinds: Vec<_> = shared.map(|row| columns(row)["kind"].clone()).collect();
+            assert_eq!(kinds.len(), 2, "{flag}");
+            assert!(kinds.contains(&"\"client\"".into()) && kinds.contains(&"\"server\"".into()), "{kinds:?}");
+        }
+    }
+}
+
 #[test]
 fn skywalking() {
     let sink = sink();

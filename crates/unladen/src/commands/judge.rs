@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use anyhow::Context;
+
 use super::{COULD_NOT_RUN, budgets};
 use crate::cli::{Gate, Report};
 use crate::judge::{self, GateOutcome};
@@ -26,10 +28,14 @@ pub fn report(options: &Report) -> anyhow::Result<ExitCode> {
 /// `unladen gate`
 ///
 /// # Errors
-/// When the folder holds no journal that can be read, or a budget cannot be read.
+/// When the folder holds no journal that can be read, a budget cannot be read, or the JUnit file not written.
 pub fn gate(options: &Gate) -> anyhow::Result<ExitCode> {
     let findings = judge::judge_with_budgets(&options.dir, &budgets(&options.budgets)?)?;
-    report::print(&findings, report::Format::Text)?;
+    if let Some(file) = &options.junit {
+        std::fs::write(file, report::junit::render(&findings)?)
+            .with_context(|| format!("cannot write the JUnit file {}", file.display()))?;
+    }
+    report::print(&findings, options.format)?;
     Ok(match judge::outcome(&findings) {
         GateOutcome::Pass => ExitCode::SUCCESS,
         GateOutcome::Fail => ExitCode::from(FAILED),

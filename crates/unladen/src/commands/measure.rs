@@ -8,9 +8,11 @@ use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use indexmap::IndexMap;
+use unladen_stats::plan::{Step, TwoLooks};
 
 use super::{budgets, interrupt_flag, print};
 use crate::cli::{Compare, Demo, Measure, Run};
+use crate::judge::findings::Findings;
 use crate::progress::{self, Show};
 use crate::run::folder::RunFolder;
 use crate::run::host::Host;
@@ -20,7 +22,7 @@ use crate::study::compare::Comparison;
 use crate::study::plan::Plan;
 use crate::study::read::parse;
 use crate::study::set::Set;
-use crate::study::spec::Study;
+use crate::study::spec::{OnUndecided, Study};
 use crate::study::write::concise_yaml;
 use crate::{judge, report};
 
@@ -141,14 +143,25 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
     }
     let labels: IndexMap<String, String> = plan.arms.iter().map(|arm| (arm.name.clone(), arm.label.clone())).collect();
     let interrupted = interrupt_flag()?;
-    let result = run::study(plan, folder, seed, &interrupted, &mut *progress::watcher(show, labels));
-    if let Err(error) = result {
-        return Err(stopped(error, folder));
+    let measured = |plan: &Plan| -> anyhow::Result<Findings> {
+        let result = run::study(plan, folder, seed, &interrupted, &mut *progress::watcher(show, labels.clone()));
+        result.map_err(|error| stopped(error, folder))?;
+        Ok(judge::judge(folder.path())?)
+    };
+    let mut findings = measured(plan)?;
+    if let Some(longer) = second_look(plan, &findings) {
+        if show != Show::Quiet {
+            eprintln!(
+                "{} rounds leave a budget undecided: going on, once, to {}",
+                plan.study.rounds, longer.study.rounds
+            );
+        }
+        findings = measured(&longer)?;
     }
     if options.profile {
         profile(plan, folder, seed, options, &interrupted)?;
+        findings = judge::judge(folder.path())?;
     }
-    let findings = judge::judge(folder.path())?;
     report::write_all(folder.path(), &findings)?;
     report::print(&findings, report::Format::Text)?;
     writeln!(anstream::stdout(), "\nReport: {}", folder.path().join("report.html").display())?;
@@ -174,13 +187,29 @@ fn profile(
     Ok(())
 }
 
+/// The plan with twice the rounds, if the study is to be extended and a budget is undecided. An extension that has been
+/// begun is run to its end, however things stand by now.
+fn second_look(plan: &Plan, findings: &Findings) -> Option<Plan> {
+    if plan.study.on_undecided != OnUndecided::Extend {
+        return None;
+    }
+    let looks = TwoLooks::new(plan.study.rounds as usize).ok()?;
+    let done = findings.rounds_begun.max(plan.study.rounds) as usize;
+    match looks.next(done, judge::more_rounds_may_decide(findings)) {
+        Step::Stop => None,
+        Step::Measure(_) => {
+            let mut longer = plan.clone();
+            longer.study.rounds = u32::try_from(looks.second()).ok()?;
+            Some(longer)
+        }
+    }
+}
+
 /// One line on what is about to happen.
 fn head(plan: &Plan, folder: &RunFolder) -> String {
     let study = &plan.study;
     let names: Vec<&str> = plan.arms.iter().map(|arm| arm.name.as_str()).collect();
-    let seconds = (study.warmup.as_seconds() + study.window.as_seconds() + 0.8)
-        * f64::from(study.rounds)
-        * plan.arms.len() as f64;
+    let seconds = (study.run_seconds() + 0.8) * f64::from(study.rounds) * plan.arms.len() as f64;
     format!(
         "{}: {} of {} variants ({}); at least {}\nrun folder: {}",
         study.study,

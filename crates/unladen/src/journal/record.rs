@@ -39,8 +39,17 @@ pub struct RunRecord {
     pub notices: Vec<Notice>,
     /// How long the phases took.
     pub phases: Phases,
-    /// The load generator's account.
+    /// The load generator's account; `None` if it failed, or if a driver of the study's own did the work.
     pub load: Option<Outcome>,
+    /// The fixed work of the window, if the load is that.
+    #[serde(default)]
+    pub work: Option<Work>,
+    /// What a closed loop got through after the window.
+    #[serde(default)]
+    pub saturation: Option<Saturation>,
+    /// The highest rate that held after the window.
+    #[serde(default)]
+    pub capacity: Option<Capacity>,
     /// The sink's account; `None` if the sink was not asked for.
     pub sink: Option<Summary>,
     /// The account of every span.
@@ -51,6 +60,52 @@ pub struct RunRecord {
     pub instrument: Vec<ProcessRecord>,
     /// The machine over the window.
     pub host: HostWindow,
+    /// What another tool measured; then nothing else is known of the run.
+    #[serde(default)]
+    pub imported: Option<Imported>,
+}
+
+/// A run of another tool, by `unladen import`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Imported {
+    /// The tool.
+    pub tool: String,
+    /// Its file.
+    pub file: String,
+    /// Requests behind the numbers.
+    pub requests: Option<u64>,
+    /// Numbers by the metric's name, in the unit that `findings.json` has for it.
+    pub numbers: BTreeMap<String, f64>,
+}
+
+impl RunRecord {
+    /// A run of which nothing is known.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self {
+            schema: SCHEMA,
+            run: 0,
+            round: 0,
+            slot: 0,
+            variant: String::new(),
+            kind: ArmKind::Variant,
+            dir: String::new(),
+            started: String::new(),
+            void: None,
+            notices: Vec::new(),
+            phases: Phases::default(),
+            load: None,
+            work: None,
+            saturation: None,
+            capacity: None,
+            sink: None,
+            ledger: None,
+            processes: Vec::new(),
+            instrument: Vec::new(),
+            host: HostWindow::default(),
+            imported: None,
+        }
+    }
 }
 
 /// Seconds that the phases of a run took.
@@ -66,6 +121,65 @@ pub struct Phases {
     pub drain_s: f64,
     /// Stopping.
     pub stop_s: f64,
+    /// Saturation and search of the capacity, after the window.
+    #[serde(default)]
+    pub after_s: f64,
+}
+
+/// Fixed work, done.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Work {
+    /// Requests, or units of the driver's work.
+    pub units: u64,
+    /// Seconds from the start of the first to the end of the last.
+    pub completion_s: f64,
+}
+
+/// What a closed loop got through.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Saturation {
+    /// Answers in the best second.
+    pub max: f64,
+    /// Answers per second over the whole time.
+    pub mean: f64,
+    /// Seconds from the start to the end of the first second with at least 95 % of `max`.
+    pub time_to_max_s: f64,
+    /// Share of the requests that failed.
+    pub error_rate: f64,
+    /// Share of one core that the load generator used.
+    pub generator_busy: f64,
+}
+
+/// What the search of the capacity found.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Capacity {
+    /// Highest rate that held, requests per second; `None`: not even the lowest one did.
+    pub holds: Option<f64>,
+    /// Lowest rate that failed; `None`: not even the highest one did.
+    pub fails: Option<f64>,
+    /// Whether the time was up before the two were close enough.
+    pub cut_short: bool,
+    /// All trials in their order.
+    pub trials: Vec<Trial>,
+}
+
+/// A load at one rate.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Trial {
+    /// Wanted rate, requests per second.
+    pub rate: f64,
+    /// Achieved rate.
+    pub achieved: f64,
+    /// Median latency from the due instant, µs.
+    pub p50_us: f64,
+    /// 99th percentile of it, µs.
+    pub p99_us: f64,
+    /// Share of the requests that failed.
+    pub error_rate: f64,
+    /// Share of one core that the load generator used.
+    pub generator_busy: f64,
+    /// Whether the rate held.
+    pub held: bool,
 }
 
 /// What one process (with its children) did over the window.
@@ -91,6 +205,10 @@ pub struct ProcessRecord {
     pub cpu_system_ns: Option<u64>,
     /// Resident memory, sampled once a second in the window, bytes: the median of the samples.
     pub rss: Option<u64>,
+    /// The least resident memory in successive stretches of the window, as seconds since its start (the middle of the
+    /// stretch) and bytes: one sample each in short windows, at most 240. A leak shows in the floor, not in the teeth of the saw.
+    #[serde(default)]
+    pub rss_floor: Vec<(f64, u64)>,
     /// Largest resident memory since start (`VmHWM`, summed over the processes of the tree), bytes.
     pub rss_peak: Option<u64>,
     /// Proportional set size at the end of the window, bytes.

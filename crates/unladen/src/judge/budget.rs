@@ -1,10 +1,11 @@
 //! Budgets: the user's limits on the cost, held against the findings of every variant.
 
 use indexmap::IndexMap;
+use unladen_stats::estimate::Level;
 use unladen_stats::verdict::{Budgeted, Outcome, budgets};
 
-use super::compare::{Comparison, LEVEL};
-use super::findings::{BudgetFinding, BudgetLine};
+use super::compare::Comparison;
+use super::findings::{BudgetFinding, BudgetLine, Finding};
 use super::words;
 use crate::study::metrics::{self, Compared, Limit, Metric, Unit, Worse};
 
@@ -49,16 +50,21 @@ struct Decidable {
 }
 
 /// Holds all budgets against all variants as one family, writes the outcomes into the findings and lists them.
-pub(super) fn hold(limits: &Budgets, variants: &mut [Judged<'_>]) -> Result<Vec<BudgetLine>, BudgetError> {
+pub(super) fn hold(
+    limits: &Budgets,
+    level: Level,
+    variants: &mut [Judged<'_>],
+) -> Result<Vec<BudgetLine>, BudgetError> {
     let mut lines = Vec::new();
     let mut decidable = Vec::new();
-    for (metric, text) in limits {
+    for (key, text) in limits {
+        let (metric, service) = metrics::of_service(key);
         let limit = read(metric, text)?;
         for (variant, judged) in variants.iter().enumerate() {
-            let whole = |it: &Comparison| it.finding.metric == *metric && it.finding.service.is_none();
-            let words = match (&judged.refused, judged.comparisons.iter().position(whole)) {
+            let meant = |it: &Comparison| it.finding.metric == metric && it.finding.service.as_deref() == service;
+            let words = match (&judged.refused, judged.comparisons.iter().position(meant)) {
                 (Some(reason), _) => format!("no verdict on {metric}: {reason}"),
-                (None, None) => unavailable(metric, judged.comparisons),
+                (None, None) => unavailable(metric, service, judged.comparisons),
                 (None, Some(comparison)) => {
                     decidable.push(Decidable { line: lines.len(), variant, comparison, limit });
                     String::new()
@@ -66,7 +72,8 @@ pub(super) fn hold(limits: &Budgets, variants: &mut [Judged<'_>]) -> Result<Vec<
             };
             lines.push(BudgetLine {
                 variant: judged.variant.to_owned(),
-                metric: metric.clone(),
+                metric: metric.to_owned(),
+                service: service.map(str::to_owned),
                 limit: text.clone(),
                 outcome: name(Outcome::Undecided).to_owned(),
                 words,
@@ -76,14 +83,20 @@ pub(super) fn hold(limits: &Budgets, variants: &mut [Judged<'_>]) -> Result<Vec<
     let family: Vec<(Vec<f64>, f64)> =
         decidable.iter().map(|it| numbers(&variants[it.variant].comparisons[it.comparison], it.limit)).collect();
     let budgeted: Vec<Budgeted<'_>> = family.iter().map(|(values, limit)| Budgeted { values, limit: *limit }).collect();
-    for ((it, outcome), (values, _)) in decidable.iter().zip(budgets(&budgeted, LEVEL)).zip(&family) {
+    for ((it, outcome), (values, _)) in decidable.iter().zip(budgets(&budgeted, level)).zip(&family) {
         let finding = &mut variants[it.variant].comparisons[it.comparison].finding;
         let line = &mut lines[it.line];
         line.outcome = name(outcome).to_owned();
         line.words = if values.is_empty() {
             format!("a relative limit needs a baseline above zero in {}", finding.title)
         } else {
-            format!("{} {}, the limit is {}", finding.title, words::estimate(finding, it.limit.relative), line.limit)
+            format!(
+                "{}{} {}, the limit is {}",
+                finding.title,
+                of(finding),
+                words::estimate(finding, it.limit.relative),
+                line.limit
+            )
         };
         finding.budget = Some(BudgetFinding {
             limit: line.limit.clone(),
@@ -93,6 +106,10 @@ pub(super) fn hold(limits: &Budgets, variants: &mut [Judged<'_>]) -> Result<Vec<
         });
     }
     Ok(lines)
+}
+
+fn of(finding: &Finding) -> String {
+    finding.service.as_ref().map_or_else(String::new, |service| format!(" of {service}"))
 }
 
 /// The paired values of a budget with its limit on their scale. No values: they have no ratio.
@@ -106,7 +123,14 @@ fn numbers(comparison: &Comparison, limit: Limit) -> (Vec<f64>, f64) {
     (values, limit)
 }
 
-fn unavailable(metric: &str, comparisons: &[Comparison]) -> String {
+fn unavailable(metric: &str, service: Option<&str>, comparisons: &[Comparison]) -> String {
+    if let Some(service) = service
+        && comparisons.iter().any(|it| it.finding.metric == metric)
+    {
+        return format!(
+            "{metric} was not measured for {service} alone: only a study with several subjects tells them apart"
+        );
+    }
     let likeness = |it: &&str| strsim::jaro_winkler(metric, it);
     let measured = comparisons.iter().map(|it| it.finding.metric.as_str());
     let nearest = measured.max_by(|a, b| likeness(a).total_cmp(&likeness(b)));

@@ -39,6 +39,28 @@ pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
     little.into_iter().chain(bare(evidence)).collect()
 }
 
+/// What imported numbers cannot support.
+pub(super) fn imported(evidence: &Evidence<'_>) -> Vec<Notice> {
+    let runs: Vec<&crate::journal::record::Imported> =
+        evidence.valid().filter_map(|run| run.imported.as_ref()).collect();
+    if runs.is_empty() {
+        return Vec::new();
+    }
+    let has = |metric: &str| runs.iter().any(|run| run.numbers.contains_key(metric));
+    let mut missing = vec!["whether the sides were run by turns (they are paired in the order given)"];
+    if !has("cpu_per_request") {
+        missing.push("the CPU that a request takes");
+    }
+    if !has("error_rate") {
+        missing.push("how many requests failed");
+    }
+    missing.extend(["whether the answers were the same", "how many spans arrived"]);
+    if runs.iter().all(|run| run.requests.is_none()) {
+        missing.push("how many requests a quantile rests on");
+    }
+    vec![Notice::Imported { missing: super::words::list(missing.into_iter().map(str::to_owned)) }]
+}
+
 /// A baseline that sends spans is not bare.
 fn bare(evidence: &Evidence<'_>) -> Option<Notice> {
     let declared = evidence.folder.study.variants.get(&evidence.baseline.name).and_then(|it| it.spans_per_request);
@@ -50,7 +72,7 @@ fn bare(evidence: &Evidence<'_>) -> Option<Notice> {
 /// Requests that should have been and that were under way on average, in a closed loop.
 fn little(study: &Study, run: &RunRecord) -> Option<(f64, f64)> {
     let load = run.load.as_ref()?;
-    if study.load.rate.is_some() || load.target_rate.is_some() || load.latency_us.count == 0 {
+    if !study.load.is_saturating() || load.target_rate.is_some() || load.latency_us.count == 0 {
         return None;
     }
     Some((f64::from(study.load.connections), load.rate * load.latency_us.mean / 1e6))

@@ -13,10 +13,15 @@ use super::metrics::{Margin, Metric, Place};
 use super::words;
 use crate::notices::Notice;
 use crate::study::metrics::{Compared, Worse};
-use crate::study::spec::Study;
+use crate::study::spec::{OnUndecided, Study};
 
-/// The level of every interval in the findings.
-pub(super) const LEVEL: Level = Level::P95;
+/// The level of every interval in the findings of a study: 95 %, or what two looks leave of it.
+pub(super) fn level(study: &Study) -> Level {
+    match study.on_undecided {
+        OnUndecided::Report => Level::P95,
+        OnUndecided::Extend => plan::TwoLooks::LEVEL,
+    }
+}
 
 /// A finding with the paired numbers that it rests on, turned so that more is a cost.
 #[derive(Debug)]
@@ -28,6 +33,8 @@ pub(super) struct Comparison {
     pub(super) differences: Vec<f64>,
     /// What the numbers below were turned by: −1 if more of the metric is better.
     pub(super) sign: f64,
+    /// The level of its interval.
+    level: Level,
 }
 
 /// Compares `variant` with `baseline`. `None` without a round in which both sides have a number.
@@ -64,8 +71,9 @@ impl Comparison {
         let (baseline, value) = (side(|round| round.baseline)?, side(|round| round.value)?);
         let differences = pair::differences(&pairs).ok()?;
         let log_ratios = pair::log_ratios(&pairs).ok();
-        let difference = hodges_lehmann(&differences, LEVEL).ok()?;
-        let ratio = log_ratios.as_deref().and_then(|values| hodges_lehmann(values, LEVEL).ok());
+        let level = level(study);
+        let difference = hodges_lehmann(&differences, level).ok()?;
+        let ratio = log_ratios.as_deref().and_then(|values| hodges_lehmann(values, level).ok());
         let relative = metric.compared == Compared::Ratio && ratio.is_some();
         let margin = match metric.margin {
             Margin::Absolute(margin) if relative && baseline > 0.0 => margin / baseline,
@@ -103,8 +111,13 @@ impl Comparison {
             notices: Vec::new(),
         };
         let turned = |values: &[f64]| -> Vec<f64> { values.iter().map(|value| sign * value).collect() };
-        let mut comparison =
-            Self { log_ratios: log_ratios.as_deref().map(turned), differences: turned(&differences), sign, finding };
+        let mut comparison = Self {
+            log_ratios: log_ratios.as_deref().map(turned),
+            differences: turned(&differences),
+            sign,
+            level,
+            finding,
+        };
         comparison.finding.verdict = name(comparison.verdict()).to_owned();
         Some(comparison)
     }
@@ -133,7 +146,7 @@ impl Comparison {
         &self,
         by: fn(&[f64], Level) -> Result<Estimate, unladen_stats::estimate::EstimateError>,
     ) -> Option<Estimate> {
-        let estimate = by(self.deciding(), LEVEL).ok()?;
+        let estimate = by(self.deciding(), self.level).ok()?;
         Some(if self.finding.relative { self.turned_back(&estimate) } else { estimate })
     }
 
@@ -149,16 +162,17 @@ impl Comparison {
         let margin = self.finding.margin;
         let Some(estimate) = self.estimate(hodges_lehmann) else { return };
         let Some(interval) = estimate.interval else {
-            self.finding.words = words::too_few(self.finding.rounds.len(), rank::fewest(LEVEL));
+            self.finding.words = words::too_few(self.finding.rounds.len(), rank::fewest(self.level));
             return;
         };
         let verdict = self.verdict();
         let sd = self.scatter();
         let relative = |value: f64| if self.finding.relative { value.exp_m1() } else { value };
-        let detectable = sd.and_then(|sd| plan::smallest_detectable(sd, self.deciding().len(), LEVEL)).map(relative);
+        let detectable =
+            sd.and_then(|sd| plan::smallest_detectable(sd, self.deciding().len(), self.level)).map(relative);
         let wanted = if self.finding.relative { margin.ln_1p() } else { margin };
         let undecided = sd.filter(|_| verdict == Verdict::CannotTell);
-        let more = undecided.and_then(|sd| plan::rounds_for_half_width(sd, wanted, LEVEL));
+        let more = undecided.and_then(|sd| plan::rounds_for_half_width(sd, wanted, self.level));
         self.finding.detectable = detectable;
         self.finding.rounds_needed = more.map(number);
         self.finding.words = words::finding(&self.finding, verdict, &estimate, &interval);
@@ -175,8 +189,8 @@ impl Comparison {
     /// Standard deviation of the deciding values that their interval stands for; `None` if they do not differ.
     fn scatter(&self) -> Option<f64> {
         let values = self.deciding();
-        let interval = hodges_lehmann(values, LEVEL).ok()?.interval?;
-        plan::implied_sd(&interval, values.len(), LEVEL).filter(|sd| *sd > 0.0)
+        let interval = hodges_lehmann(values, self.level).ok()?.interval?;
+        plan::implied_sd(&interval, values.len(), self.level).filter(|sd| *sd > 0.0)
     }
 }
 

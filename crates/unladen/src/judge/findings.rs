@@ -27,6 +27,9 @@ pub struct Findings {
     pub conclusions: Vec<Conclusion>,
     /// One entry per variant; the placebo is first, the baseline is not among them.
     pub variants: Vec<VariantFindings>,
+    /// Where the cost comes from: every ladder of the study, step by step.
+    #[serde(default)]
+    pub ladders: Vec<LadderFindings>,
     /// Every budget of the study for every variant: also those that could not be decided for want of a number.
     pub budgets: Vec<BudgetLine>,
     /// Everything a reader should know before believing: warnings, refusals, re-runs.
@@ -42,6 +45,38 @@ pub struct Findings {
     pub profiles: Vec<ProfileFindings>,
     /// Environment: the content of `host.json`.
     pub host: serde_json::Value,
+}
+
+/// Variants held each against the one before it, from the bare service to the full instrumentation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LadderFindings {
+    /// Name of the ladder; empty if the study has but one without a name.
+    pub name: String,
+    /// Key of the variant at its foot.
+    pub foot: String,
+    /// Name of that variant for people.
+    pub foot_label: String,
+    /// The steps upwards: what each adds to the one before.
+    pub steps: Vec<StepFindings>,
+    /// The highest step against the foot: what all steps add together, measured on its own and not summed up.
+    pub whole: StepFindings,
+    /// The answer in words.
+    pub words: String,
+}
+
+/// What one step of a ladder adds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct StepFindings {
+    /// Key of the variant below.
+    pub from: String,
+    /// Key of the variant.
+    pub to: String,
+    /// Name of the variant for people.
+    pub label: String,
+    /// Why nothing is said about this step, whatever the numbers; `null`: it is judged.
+    pub refused: Option<String>,
+    /// One finding per metric; `baseline` is the variant below.
+    pub metrics: Vec<Finding>,
 }
 
 /// A sentence for people.
@@ -72,6 +107,39 @@ pub struct VariantFindings {
     pub metrics: Vec<Finding>,
     /// The account of the spans, summed over the valid runs; `null` without spans.
     pub ledger: Option<LedgerFindings>,
+    /// What the cost means in production; `null` unless the study has `prices`.
+    #[serde(default)]
+    pub money: Option<MoneyFindings>,
+}
+
+/// A number with the ends of its interval.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Range {
+    /// Estimate.
+    pub value: f64,
+    /// Low end.
+    pub low: f64,
+    /// High end.
+    pub high: f64,
+}
+
+/// The cost at the user's traffic and prices.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MoneyFindings {
+    /// Traffic, requests per second.
+    pub requests_per_second: f64,
+    /// Instances that pay for the memory.
+    pub instances: u32,
+    /// Cores more, all instances together.
+    pub cores: Option<Range>,
+    /// Bytes of memory more, all instances together.
+    pub memory_bytes: Option<Range>,
+    /// Machines more; not rounded up.
+    pub machines: Option<Range>,
+    /// Money a year.
+    pub per_year: Option<Range>,
+    /// Its currency.
+    pub currency: String,
 }
 
 /// One metric of one variant against the baseline.
@@ -164,6 +232,9 @@ pub struct BudgetLine {
     pub variant: String,
     /// Name of the metric.
     pub metric: String,
+    /// Service that the budget is for; `null`: the subject as a whole.
+    #[serde(default)]
+    pub service: Option<String>,
     /// As the user wrote it.
     pub limit: String,
     /// `pass`, `fail` or `undecided`.
@@ -279,7 +350,9 @@ pub struct Comparisons {
 pub struct LoadFindings {
     /// Where requests went.
     pub url: String,
-    /// Wanted rate, requests per second; `null`: closed loop.
+    /// How it was paced, in words.
+    pub pacing: String,
+    /// Wanted rate, requests per second; `null`: closed loop, or another way of pacing.
     pub rate: Option<f64>,
     /// Connections.
     pub connections: u32,
@@ -287,8 +360,13 @@ pub struct LoadFindings {
     pub requests: u64,
     /// Requests that failed in them.
     pub errors: u64,
-    /// Length of the window, seconds.
+    /// Length of the window, seconds; of fixed work the median over the valid runs.
     pub window_s: f64,
+    /// The tools whose results these are, if they were imported; then nothing above is known but the numbers of the metrics.
+    #[serde(default)]
+    pub imported: Option<String>,
+    /// Whether the window ended with the work, not at a fixed time.
+    pub fixed_work: bool,
 }
 
 /// What the instrument itself took.

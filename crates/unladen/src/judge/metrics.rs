@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use super::values::{
-    PARTS, Value, allocated, disk_per_request, disk_per_span, error_rate, extra, gc_time, instructions, latency,
-    network, of_role, per_request, role_cpu, seconds, start_up, sum, telemetry,
+    PARTS, Value, allocated, capacity, completion, completion_per_million, disk_per_request, disk_per_span, error_rate,
+    extra, gc_time, instructions, latency, memory_slope, network, of_role, per_request, role_cpu, saturation, seconds,
+    start_up, sum, telemetry,
 };
 use crate::journal::record::RunRecord;
 use crate::study::metrics::{self, Compared, Worse};
@@ -83,13 +84,24 @@ impl Metric {
     /// The metric's number in one run: of one service, or as a whole. `None`: it was not measured.
     #[must_use]
     pub fn value(&self, run: &RunRecord, service: Option<&str>) -> Option<f64> {
-        (self.value)(self, run, service).filter(|value| value.is_finite())
+        let value = match &run.imported {
+            // What another tool measured is of the subject as a whole.
+            Some(imported) => imported.numbers.get(self.name.as_ref()).copied().filter(|_| service.is_none()),
+            None => (self.value)(self, run, service),
+        };
+        value.filter(|value| value.is_finite())
     }
 
     /// Requests that a run must have before the metric means anything: 100 beyond the quantile.
     #[must_use]
     pub fn requests_needed(&self) -> Option<u64> {
         self.quantile.and_then(unladen_stats::quantile::requests_needed)
+    }
+
+    /// Whether the table has it: it is not a number that a probe or another tool delivers under a name of its own.
+    #[must_use]
+    pub fn is_known(&self) -> bool {
+        METRICS.iter().any(|metric| metric.name == self.name)
     }
 
     fn new(name: &'static str, title: &'static str, phrase: &'static str, of: Of, value: Value) -> Self {
@@ -178,7 +190,9 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
         m("gc_time", "GC time per 1,000 requests", "of garbage collection per 1,000 requests", Subject, gc_time),
         m("gc_count", "collections in the window", "in garbage collections", Subject, extra).margin(0.5),
         m("allocated_bytes_per_request", "allocated per request", "allocated per request", Subject, allocated),
-        m("memory_slope", "memory growth", "of memory growth", Subject, extra).margin(512.0 * 1024.0),
+        m("memory_slope", "memory growth", "of memory growth", Subject, memory_slope)
+            .margin(512.0 * 1024.0)
+            .place(Table),
         m("latency_p50", "latency p50", "at the median", Load, |_, run, _| latency(run, |it| it.p50))
             .quantile(0.5)
             .place(Table),
@@ -194,6 +208,20 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
         m("latency_mean", "mean latency", "of mean latency", Load, |_, run, _| latency(run, |it| it.mean)),
         m("latency_max", "largest latency", "at the slowest request", Load, |_, run, _| latency(run, |it| it.max)),
         m("throughput", "throughput", "of throughput", ClosedLoad, throughput).place(Sentence),
+        m("capacity", "capacity", "of capacity", Load, capacity).place(Sentence),
+        m("throughput_max", "saturated throughput, best second", "of saturated throughput", Load, |_, run, _| {
+            saturation(run, |it| it.max)
+        }),
+        m("throughput_mean", "saturated throughput", "of saturated throughput", Load, |_, run, _| {
+            saturation(run, |it| it.mean)
+        })
+        .place(Table),
+        m("time_to_max", "time to the best throughput", "to reach the best throughput", Load, |_, run, _| {
+            saturation(run, |it| it.time_to_max_s * 1e3)
+        })
+        .margin(1000.0),
+        m("completion_time", "completion time", "of completion time", Load, completion).place(Sentence),
+        m("completion_time_per_million", "completion time per million", "per million", Load, completion_per_million),
         m("error_rate", "error rate", "in failed requests", Load, error_rate).margin(0.001).place(Table),
         m("start_up", "start-up", "of start-up time", Subject, start_up).place(Table),
         m("network_bytes_per_request", "network per request", "of network traffic per request", Subject, network),
@@ -227,8 +255,13 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
 #[must_use]
 pub fn delivered<'a>(runs: impl IntoIterator<Item = &'a RunRecord>) -> Vec<Cow<'static, Metric>> {
     let mut all: Vec<_> = METRICS.iter().map(Cow::Borrowed).collect();
-    let subjects = runs.into_iter().flat_map(|run| of_role(run, Role::Subject, None));
-    let names: BTreeSet<&str> = subjects.flat_map(|process| process.extra.keys().map(String::as_str)).collect();
+    let names: BTreeSet<&str> = runs
+        .into_iter()
+        .flat_map(|run| {
+            let probed = of_role(run, Role::Subject, None).flat_map(|process| process.extra.keys());
+            probed.chain(run.imported.iter().flat_map(|imported| imported.numbers.keys())).map(String::as_str)
+        })
+        .collect();
     let known = |name: &str| PARTS.contains(&name) || METRICS.iter().any(|metric| metric.name == name);
     all.extend(names.into_iter().filter(|name| !known(name)).map(|name| Cow::Owned(Metric::unknown(name))));
     all

@@ -17,8 +17,11 @@ pub mod units;
 mod checks;
 mod compare;
 mod evidence;
+mod ladder;
 mod ledger;
+mod money;
 mod notices;
+mod pacing;
 mod placebo;
 mod profile;
 mod steady;
@@ -28,7 +31,7 @@ mod words;
 mod work;
 
 pub use budget::{BudgetError, Budgets};
-use findings::Findings;
+use findings::{Finding, Findings};
 pub use so_far::{cpu_us_per_request, so_far};
 
 /// A study that cannot be judged.
@@ -98,6 +101,15 @@ pub fn judge_folder(folder: &RunFolder, budgets: &Budgets) -> Result<Findings, J
         return Err(JudgeError::NoRuns { folder: folder.dir.display().to_string() });
     }
     Ok(study::judge(folder, budgets)?)
+}
+
+/// Whether a budget is undecided that more rounds may decide: one whose metric was measured and has an interval.
+#[must_use]
+pub fn more_rounds_may_decide(findings: &Findings) -> bool {
+    let undecided = |finding: &Finding| {
+        finding.difference.is_some() && finding.budget.as_ref().is_some_and(|budget| budget.outcome == "undecided")
+    };
+    findings.void.is_none() && findings.variants.iter().flat_map(|variant| &variant.metrics).any(undecided)
 }
 
 /// How the study came out for a gate.

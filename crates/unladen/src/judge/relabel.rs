@@ -30,6 +30,9 @@ pub struct Draw {
     pub seed: u64,
 }
 
+/// Name of the variant in a re-labelled study.
+pub const RELABELLED: &str = "relabelled";
+
 /// How often a metric raised a false alarm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Alarms {
@@ -49,27 +52,11 @@ impl Alarms {
 
 /// Draws studies from the runs of `arms` (names of variants that are identical; at least two) and counts the false alarms per metric.
 ///
-/// In every round the runs swap their labels by lot: one becomes the baseline, one the variant, a third, if there is one,
-/// the placebo. Rounds are drawn without replacement.
-///
 /// # Errors
 /// When no round has a valid run of at least two of the arms.
 pub fn false_alarms(folder: &RunFolder, arms: &[&str], draw: Draw) -> Result<BTreeMap<String, Alarms>, JudgeError> {
-    let mut rounds: BTreeMap<u32, Vec<&RunRecord>> = BTreeMap::new();
-    for run in folder.runs.iter().filter(|run| run.void.is_none() && arms.contains(&run.variant.as_str())) {
-        rounds.entry(run.round).or_default().push(run);
-    }
-    rounds.retain(|_, runs| runs.len() >= 2);
-    if rounds.is_empty() {
-        return Err(JudgeError::NothingToRelabel { variants: arms.join(", ") });
-    }
-    let mut random = ChaCha8Rng::seed_from_u64(draw.seed);
     let mut found: BTreeMap<String, Alarms> = BTreeMap::new();
-    for _ in 0..draw.studies {
-        let mut stored: Vec<&Vec<&RunRecord>> = rounds.values().collect();
-        let (drawn, _) = stored.partial_shuffle(&mut random, draw.rounds);
-        let runs = drawn.iter().zip(1..).flat_map(|(runs, round)| relabel(runs, round, &mut random)).collect();
-        let study = RunFolder { runs, notices: Vec::new(), ..folder.clone() };
+    for study in studies(folder, arms, draw)? {
         let evidence = Evidence::of(&study);
         let metrics = study::metrics(&evidence, &mut Vec::new());
         for arm in &evidence.variants {
@@ -86,10 +73,36 @@ pub fn false_alarms(folder: &RunFolder, arms: &[&str], draw: Draw) -> Result<BTr
     Ok(found)
 }
 
+/// Studies drawn from the runs of `arms` (names of variants that are identical; at least two).
+///
+/// In every round the runs swap their labels by lot: one becomes the baseline, one the variant [`RELABELLED`], a third, if
+/// there is one, the placebo. Rounds are drawn without replacement.
+///
+/// # Errors
+/// When no round has a valid run of at least two of the arms.
+pub fn studies(folder: &RunFolder, arms: &[&str], draw: Draw) -> Result<impl Iterator<Item = RunFolder>, JudgeError> {
+    let mut rounds: BTreeMap<u32, Vec<&RunRecord>> = BTreeMap::new();
+    for run in folder.runs.iter().filter(|run| run.void.is_none() && arms.contains(&run.variant.as_str())) {
+        rounds.entry(run.round).or_default().push(run);
+    }
+    rounds.retain(|_, runs| runs.len() >= 2);
+    if rounds.is_empty() {
+        return Err(JudgeError::NothingToRelabel { variants: arms.join(", ") });
+    }
+    let mut random = ChaCha8Rng::seed_from_u64(draw.seed);
+    let studies = (0..draw.studies).map(move |_| {
+        let mut stored: Vec<&Vec<&RunRecord>> = rounds.values().collect();
+        let (drawn, _) = stored.partial_shuffle(&mut random, draw.rounds);
+        let runs = drawn.iter().zip(1..).flat_map(|(runs, round)| relabel(runs, round, &mut random)).collect();
+        RunFolder { runs, notices: Vec::new(), ..folder.clone() }
+    });
+    Ok(studies)
+}
+
 fn relabel(runs: &[&RunRecord], round: u32, random: &mut ChaCha8Rng) -> Vec<RunRecord> {
     let mut runs: Vec<RunRecord> = runs.iter().copied().cloned().collect();
     runs.shuffle(random);
-    let labels = [("baseline", ArmKind::Baseline), ("relabelled", ArmKind::Variant), ("placebo", ArmKind::Placebo)];
+    let labels = [("baseline", ArmKind::Baseline), (RELABELLED, ArmKind::Variant), ("placebo", ArmKind::Placebo)];
     runs.truncate(labels.len());
     for (run, (name, kind)) in runs.iter_mut().zip(labels) {
         name.clone_into(&mut run.variant);

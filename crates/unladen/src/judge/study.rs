@@ -1,22 +1,25 @@
 //! A whole study: every variant compared, believed or refused, and said in words.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unladen_stats::estimate::median;
 use unladen_stats::rank;
 
 use super::budget::{self, BudgetError, Budgets, Judged};
-use super::compare::{Comparison, LEVEL, compare};
+use super::compare::{Comparison, compare, level};
 use super::evidence::{Arm, Evidence, number};
 use super::findings::{
-    Comparisons, Conclusion, Findings, InstrumentFindings, LoadFindings, NoticeLine, SCHEMA, VariantFindings,
+    Comparisons, Conclusion, Findings, InstrumentFindings, LadderFindings, LoadFindings, NoticeLine, SCHEMA,
+    VariantFindings,
 };
-use super::metrics::{Metric, Of, delivered};
-use super::{checks, ledger, notices, placebo, steady, units, words, work};
+use super::metrics::{Metric, Of, Place, delivered};
+use super::{checks, ladder, ledger, money, notices, pacing, placebo, steady, units, words, work};
 use crate::journal::read::RunFolder;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
+use crate::study::prices::Prices;
+use crate::study::variables::{PortName, Variables, resolve};
 
 /// A variant on its way into the findings.
 struct Draft<'e, 'a> {
@@ -52,22 +55,28 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
             refused: draft.refused.clone(),
         })
         .collect();
-    let budgets = budget::hold(limits, &mut judged)?;
+    let budgets = budget::hold(limits, level(&folder.study), &mut judged)?;
     drop(judged);
 
-    let comparisons_made = made(&drafts);
+    let reasons: BTreeMap<String, String> =
+        drafts.iter().filter_map(|draft| Some((draft.arm.name.clone(), draft.refused.clone()?))).collect();
+    let ladders = ladder::ladders(&evidence, &metrics, |name| {
+        void.as_ref().map(|_| "the study is void".to_owned()).or_else(|| reasons.get(name).cloned())
+    });
+    let comparisons_made = made(&drafts, &ladders, &evidence.baseline.name);
     let mut variants = Vec::new();
     let mut conclusions = Vec::new();
     for (kind, draft) in
         against_itself.map(|draft| ("placebo", draft)).into_iter().chain(drafts.into_iter().map(|it| ("variant", it)))
     {
-        let variant = finish(kind, draft, &mut told);
+        let variant = finish(kind, draft, folder.study.prices.as_ref(), &mut told);
         let words = if kind == "placebo" { words::noise_floor(&variant) } else { words::sentence(&variant) };
         conclusions.push(Conclusion { variant: variant.name.clone(), words });
         variants.push(variant);
     }
     told.extend(checks::notices(&evidence));
     told.extend(steady::notices(&evidence));
+    told.extend(checks::imported(&evidence));
     told.extend(too_few_rounds(&evidence));
     told.extend(void.clone());
     Ok(Findings {
@@ -79,6 +88,7 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
         void: void.map(|notice| notice.to_string()),
         conclusions,
         variants,
+        ladders,
         budgets,
         notices: notices::lines(&evidence, &told),
         comparisons: comparisons_made,
@@ -91,11 +101,16 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
 
 /// The metrics that this study can speak of. Quantiles for which the runs have too few requests are left out, and told.
 pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Cow<'static, Metric>> {
-    let counts: Vec<f64> = loads(evidence).map(|load| load.latency_us.count as f64).collect();
+    let imported = evidence.valid().filter_map(|run| run.imported.as_ref()?.requests);
+    let counts: Vec<f64> =
+        loads(evidence).map(|load| load.latency_us.count).chain(imported).map(|count| count as f64).collect();
     // A typical run, and one in a hundred may be missing: at the exact rate a window may hold one request less.
     let typical = median(&counts).unwrap_or(0.0);
-    let enough =
-        |metric: &Cow<'static, Metric>| metric.requests_needed().is_none_or(|needed| typical >= 0.99 * needed as f64);
+    // Where another tool did not say how many requests it made, its quantiles are shown and a notice doubts them.
+    let unknown = counts.is_empty() && evidence.valid().any(|run| run.imported.is_some());
+    let enough = |metric: &Cow<'static, Metric>| {
+        unknown || metric.requests_needed().is_none_or(|needed| typical >= 0.99 * needed as f64)
+    };
     let (shown, hidden): (Vec<_>, Vec<_>) = delivered(evidence.valid()).into_iter().partition(enough);
     if let Some(needed) = hidden.iter().filter_map(|metric| metric.requests_needed()).min().filter(|_| typical > 0.0) {
         let titles = words::list(hidden.iter().map(|metric| metric.title.to_string()));
@@ -105,8 +120,15 @@ pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Co
             requests: units::count(typical as u64),
         });
     }
-    let open = evidence.folder.study.load.rate.is_some();
-    shown.into_iter().filter(|metric| !(open && metric.of == Of::ClosedLoad)).collect()
+    let open = evidence.folder.study.load.is_open();
+    let mut shown: Vec<_> = shown.into_iter().filter(|metric| !(open && metric.of == Of::ClosedLoad)).collect();
+    if evidence.valid().any(|run| run.imported.is_some()) {
+        // Another tool measures little: what we know of it is worth its place in the table.
+        for metric in shown.iter_mut().filter(|metric| metric.place == Place::Detail && metric.is_known()) {
+            metric.to_mut().place = Place::Table;
+        }
+    }
+    shown
 }
 
 /// Every metric of one arm: as a whole and, where there are several subject services, for each of them.
@@ -162,7 +184,7 @@ fn reason_alone(notice: &Notice) -> String {
     }
 }
 
-fn finish(kind: &str, draft: Draft<'_, '_>, told: &mut Vec<Notice>) -> VariantFindings {
+fn finish(kind: &str, draft: Draft<'_, '_>, prices: Option<&Prices>, told: &mut Vec<Notice>) -> VariantFindings {
     let Draft { arm, comparisons, refused } = draft;
     let mut metrics: Vec<_> = comparisons.into_iter().map(|comparison| comparison.finding).collect();
     if let Some(reason) = &refused {
@@ -178,9 +200,10 @@ fn finish(kind: &str, draft: Draft<'_, '_>, told: &mut Vec<Notice>) -> VariantFi
         name: arm.name.clone(),
         label: arm.label.clone(),
         kind: kind.to_owned(),
-        refused,
         valid_runs: arm.valid_runs(),
         runs: number(arm.all.len()),
+        money: prices.filter(|_| kind == "variant" && refused.is_none()).and_then(|it| money::of(it, &metrics)),
+        refused,
         metrics,
         ledger,
     }
@@ -188,7 +211,7 @@ fn finish(kind: &str, draft: Draft<'_, '_>, told: &mut Vec<Notice>) -> VariantFi
 
 /// One notice for all arms that lack the same number of rounds; those without any run have a notice of their own.
 fn too_few_rounds(evidence: &Evidence<'_>) -> Vec<Notice> {
-    let needed = number(rank::fewest(LEVEL));
+    let needed = number(rank::fewest(level(&evidence.folder.study)));
     let mut short: BTreeMap<u32, Vec<String>> = BTreeMap::new();
     for arm in evidence.placebo.iter().chain(&evidence.variants).filter(|arm| !arm.valid.is_empty()) {
         let rounds = evidence.paired_rounds(arm);
@@ -205,10 +228,16 @@ fn too_few_rounds(evidence: &Evidence<'_>) -> Vec<Notice> {
 }
 
 /// How many comparisons could have raised a false alarm: those with an interval whose numbers differ at all.
-fn made(drafts: &[Draft<'_, '_>]) -> Comparisons {
-    let all = drafts.iter().filter(|draft| draft.refused.is_none()).flat_map(|draft| &draft.comparisons);
-    let noisy = all.filter(|comparison| comparison.deciding().iter().any(|value| *value != 0.0));
-    let chances: Vec<f64> = noisy.filter_map(|comparison| comparison.finding.level).map(|level| 1.0 - level).collect();
+fn made(drafts: &[Draft<'_, '_>], ladders: &[LadderFindings], baseline: &str) -> Comparisons {
+    let judged = drafts.iter().filter(|draft| draft.refused.is_none());
+    let of_variants = judged.flat_map(|draft| &draft.comparisons).map(|comparison| &comparison.finding);
+    // What is compared with the baseline has been counted among the variants.
+    let steps = ladders
+        .iter()
+        .flat_map(|ladder| ladder.steps.iter().filter(|step| step.refused.is_none() && step.from != baseline));
+    let all = of_variants.chain(steps.flat_map(|step| &step.metrics));
+    let noisy = all.filter(|finding| finding.rounds.iter().any(|round| round.difference != 0.0));
+    let chances: Vec<f64> = noisy.filter_map(|finding| finding.level).map(|level| 1.0 - level).collect();
     Comparisons { made: number(chances.len()), expected_by_chance: chances.iter().sum() }
 }
 
@@ -219,19 +248,33 @@ fn loads<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = &'e unladen_loa
 fn load(evidence: &Evidence<'_>) -> LoadFindings {
     let load = &evidence.folder.study.load;
     LoadFindings {
-        url: without_password(&load.url),
+        url: without_password(&resolved(&load.url, evidence)),
+        pacing: pacing::words(load),
         rate: load.rate,
         connections: load.connections,
         requests: loads(evidence).map(|load| load.requests).sum(),
         errors: loads(evidence).map(|load| load.errors).sum(),
-        window_s: evidence.folder.study.window.as_seconds(),
+        window_s: if load.is_fixed_work() {
+            median(&evidence.valid().map(|run| run.phases.window_s).collect::<Vec<_>>()).unwrap_or(0.0)
+        } else {
+            evidence.folder.study.window.as_seconds()
+        },
+        fixed_work: load.is_fixed_work(),
+        imported: imported(evidence),
     }
+}
+
+/// The tools whose results were imported, with their requests where they tell.
+fn imported(evidence: &Evidence<'_>) -> Option<String> {
+    let tools: BTreeSet<&str> =
+        evidence.valid().filter_map(|run| run.imported.as_ref()).map(|run| run.tool.as_str()).collect();
+    (!tools.is_empty()).then(|| words::list(tools.into_iter().map(str::to_owned)))
 }
 
 fn instrument(evidence: &Evidence<'_>) -> InstrumentFindings {
     let load: Vec<f64> = loads(evidence).map(|load| load.cpu_us_per_request).filter(|it| it.is_finite()).collect();
     let sink: Vec<f64> = evidence.valid().filter_map(sink_cpu).collect();
-    let open = evidence.folder.study.load.rate.is_some();
+    let open = evidence.folder.study.load.is_open();
     let lags = loads(evidence).filter(|load| open && load.send_lag_us.count > 0).map(|load| load.send_lag_us.p99);
     let apart = evidence.folder.host.get("cores_apart").and_then(serde_json::Value::as_bool);
     InstrumentFindings {
@@ -249,6 +292,21 @@ fn sink_cpu(run: &RunRecord) -> Option<f64> {
     let share = load.completed_in_window as f64 / load.answered_total as f64;
     let spans = sink.received as f64 * share;
     (spans > 0.0).then_some(process.cpu_ns? as f64 / 1e3 / spans)
+}
+
+/// The URL with the ports that the study had; as written where something else in it is not known any more.
+fn resolved(url: &str, evidence: &Evidence<'_>) -> String {
+    let ports = evidence.folder.host.get("ports").and_then(serde_json::Value::as_object);
+    let known = ports.into_iter().flatten().filter_map(|(name, port)| {
+        let (name, replica) = match name.rsplit_once('.') {
+            Some((name, replica)) => (name, replica.parse().ok()?),
+            None => (name.as_str(), 0),
+        };
+        Some((PortName { name: name.to_owned(), replica }, u16::try_from(port.as_u64()?).ok()?))
+    });
+    let values = evidence.folder.study.variables.clone();
+    let variables = Variables { ports: known.collect(), values, ..Variables::default() };
+    resolve(url, &variables).unwrap_or_else(|_| url.to_owned())
 }
 
 /// A URL may hold `user:password@`; reports are passed around.

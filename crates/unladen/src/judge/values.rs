@@ -4,9 +4,10 @@
 //! look like a saving.
 
 use unladen_load::outcome::Quantiles;
+use unladen_stats::{estimate::Level, slope};
 
 use super::metrics::{Metric, Of};
-use crate::journal::record::{ProcessRecord, RunRecord};
+use crate::journal::record::{ProcessRecord, RunRecord, Saturation};
 use crate::study::spec::Role;
 
 /// Reads a metric's number: of one service, or of the whole.
@@ -47,7 +48,10 @@ pub(super) fn per_request(
 
 /// Requests over which costs are spread.
 fn completed(run: &RunRecord) -> Option<f64> {
-    let completed = run.load.as_ref()?.completed_in_window;
+    let completed = match (&run.load, run.work) {
+        (Some(load), _) => load.completed_in_window,
+        (None, work) => work?.units,
+    };
     (completed > 0).then_some(completed as f64)
 }
 
@@ -62,6 +66,27 @@ pub(super) fn role_cpu(metric: &Metric, run: &RunRecord, _: Option<&str>) -> Opt
 pub(super) fn latency(run: &RunRecord, quantile: fn(&Quantiles) -> f64) -> Option<f64> {
     let latency = &run.load.as_ref()?.latency_us;
     (latency.count > 0).then(|| quantile(latency))
+}
+
+/// Milliseconds that the fixed work took.
+pub(super) fn completion(_: &Metric, run: &RunRecord, _: Option<&str>) -> Option<f64> {
+    run.work.map(|work| work.completion_s * 1e3)
+}
+
+/// The same for a million units.
+pub(super) fn completion_per_million(_: &Metric, run: &RunRecord, _: Option<&str>) -> Option<f64> {
+    let work = run.work.filter(|work| work.units > 0)?;
+    Some(work.completion_s * 1e3 * 1e6 / work.units as f64)
+}
+
+/// The highest rate that held.
+pub(super) fn capacity(_: &Metric, run: &RunRecord, _: Option<&str>) -> Option<f64> {
+    run.capacity.as_ref()?.holds
+}
+
+/// A number of the saturation.
+pub(super) fn saturation(run: &RunRecord, number: fn(&Saturation) -> f64) -> Option<f64> {
+    run.saturation.as_ref().map(number)
 }
 
 /// Failed requests over all requests of the window.
@@ -97,6 +122,34 @@ pub(super) fn disk_per_span(_: &Metric, run: &RunRecord, _: Option<&str>) -> Opt
         (0, _) => None,
         (saved, _) => Some(sink.stored_bytes as f64 / saved as f64),
     }
+}
+
+/// Points that a slope needs, and the stretches that a window is cut into where it is too short for those of
+/// [`SLOPE_STRETCH_S`].
+const SLOPE_POINTS: usize = 12;
+/// Length of the stretches of which the minimum counts, seconds: longer than the pause between two collections.
+const SLOPE_STRETCH_S: f64 = 15.0;
+
+/// Bytes per minute by which the floor of the resident memory rises, summed over the processes. `None` where the window holds
+/// fewer than twelve samples.
+pub(super) fn memory_slope(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    let slopes = of_role(run, Role::Subject, service).map(|process| floor_slope(&process.rss_floor));
+    let mut slopes = slopes.peekable();
+    slopes.peek()?;
+    slopes.sum()
+}
+
+/// Theil-Sen slope of the minima, bytes per minute.
+fn floor_slope(floor: &[(f64, u64)]) -> Option<f64> {
+    let samples: Vec<(f64, f64)> = floor.iter().map(|(t_s, bytes)| (t_s / 60.0, *bytes as f64)).collect();
+    let (first, last) = (floor.first()?.0, floor.last()?.0);
+    let step = (last - first) / (floor.len() - 1).max(1) as f64;
+    if floor.len() < SLOPE_POINTS || step <= 0.0 {
+        return None;
+    }
+    let wanted = (SLOPE_STRETCH_S / step).round().max(1.0) as usize;
+    let minima = slope::minima(&samples, wanted.min(floor.len() / SLOPE_POINTS));
+    slope::theil_sen(&minima, Level::P95).ok().map(|slope| slope.value)
 }
 
 /// A number that a probe delivers under the metric's name and in its unit.

@@ -33,7 +33,7 @@ pub struct Schedule {
 #[derive(Debug)]
 pub struct Sampler {
     thread: Option<JoinHandle<Option<Observation>>>,
-    /// Dropping it wakes the thread up and ends it.
+    /// Sending ends the window now; dropping it ends the thread without an observation.
     stop: Option<Sender<()>>,
     viewer: Viewer,
 }
@@ -88,6 +88,14 @@ impl Sampler {
     #[must_use]
     pub fn finish(mut self) -> Option<Observation> {
         self.thread.take()?.join().ok()?
+    }
+
+    /// Ends the window now, before its planned end, and returns everything. For work whose end is not known before.
+    #[must_use]
+    pub fn finish_now(self) -> Option<Observation> {
+        // If the thread is gone already, the window has passed its planned end.
+        let _ = self.stop.as_ref().map(|stop| stop.send(()));
+        self.finish()
     }
 
     /// Whether the window has been observed to its end: [`Self::finish`] will not wait.
@@ -163,14 +171,24 @@ impl Observer {
         for (due_ns, place) in instants(&self.schedule, monotonic_ns()) {
             let wait = Duration::from_nanos(due_ns.saturating_sub(monotonic_ns()));
             match stopped.recv_timeout(wait) {
-                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Timeout) => self.timed_sample(place),
+                // Ended before it began, the window is nothing.
+                Ok(()) if self.start_host.is_some() => {
+                    self.schedule.window_end_ns = monotonic_ns();
+                    self.timed_sample(Place::End);
+                    break;
+                }
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => return None,
             }
-            let before = thread_cpu_ns();
-            self.sample(place);
-            self.costs_ns.push(thread_cpu_ns() - before);
         }
         Some(self.conclude())
+    }
+
+    /// A sample, and what it cost.
+    fn timed_sample(&mut self, place: Place) {
+        let before = thread_cpu_ns();
+        self.sample(place);
+        self.costs_ns.push(thread_cpu_ns() - before);
     }
 
     fn sample(&mut self, place: Place) {

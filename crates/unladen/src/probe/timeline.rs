@@ -117,6 +117,7 @@ fn role_name(role: Role) -> &'static str {
         Role::Dependency => "dependency",
         Role::Collector => "collector",
         Role::Storage => "storage",
+        Role::Driver => "driver",
     }
 }
 
@@ -163,7 +164,7 @@ mod tests {
 
     #[test]
     fn role_names_are_those_of_the_study_file() {
-        for role in [Role::Subject, Role::Dependency, Role::Collector, Role::Storage] {
+        for role in [Role::Subject, Role::Dependency, Role::Collector, Role::Storage, Role::Driver] {
             assert_eq!(serde_json::to_value(role).expect("a role"), role_name(role));
         }
     }

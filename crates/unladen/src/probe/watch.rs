@@ -31,7 +31,8 @@ pub(super) struct Watch {
     last: Option<Reading>,
     start: Option<Edge>,
     end: Option<Edge>,
-    rss: Vec<u64>,
+    /// Seconds since the window's start, bytes.
+    rss: Vec<(f64, u64)>,
     peak: Option<u64>,
     pss: Option<u64>,
     threads: Option<u64>,
@@ -144,7 +145,7 @@ impl Watch {
         self.threads = memory.map(|memory| memory.threads);
         self.peak = self.peak.max(memory.map(|memory| memory.peak.max(memory.rss)));
         if place != Place::Before {
-            self.rss.extend(memory.map(|memory| memory.rss));
+            self.rss.extend(memory.map(|memory| (t_s, memory.rss)));
         }
         match (place, &mut self.start, &mut self.end) {
             (Place::Start, Some(edge), _) => (edge.switches, edge.written) = (Switches::of(pids), Written::of(pids)),
@@ -242,6 +243,7 @@ impl Watch {
             cpu_user_ns: split.map(|(user, _)| user),
             cpu_system_ns: split.map(|(_, system)| system),
             rss: median(&self.rss),
+            rss_floor: floor(&self.rss),
             rss_peak: self.peak,
             pss: self.pss,
             threads: self.threads,
@@ -281,9 +283,23 @@ fn to_window(used: u64, over_ns: u64, window_ns: u64) -> u64 {
     if over_ns == 0 || (ratio - 1.0).abs() <= SCALE_ABOVE { used } else { (used as f64 * ratio).round() as u64 }
 }
 
+/// Most points of a floor: a line of the journal stays readable, and the slope of a run needs no more.
+const FLOOR_POINTS: usize = 240;
+
+/// The least of each stretch of samples, at the middle of its time. The stretches have one length, the least that leaves at
+/// most [`FLOOR_POINTS`]; a remainder is left out, since fewer samples have a higher minimum.
+fn floor(samples: &[(f64, u64)]) -> Vec<(f64, u64)> {
+    let per_stretch = samples.len().div_ceil(FLOOR_POINTS).max(1);
+    let least = |stretch: &[(f64, u64)]| {
+        let (first, last) = (stretch.first()?, stretch.last()?);
+        Some((f64::midpoint(first.0, last.0), stretch.iter().map(|(_, bytes)| *bytes).min()?))
+    };
+    samples.chunks_exact(per_stretch).filter_map(least).collect()
+}
+
 /// The middle of the samples.
-fn median(samples: &[u64]) -> Option<u64> {
-    let mut sorted = samples.to_vec();
+fn median(samples: &[(f64, u64)]) -> Option<u64> {
+    let mut sorted: Vec<u64> = samples.iter().map(|(_, bytes)| *bytes).collect();
     sorted.sort_unstable();
     let upper = *sorted.get(sorted.len() / 2)?;
     let lower = sorted[(sorted.len() - 1) / 2];
@@ -316,7 +332,20 @@ mod tests {
             (vec![9, 1, 4], Some(4)),
             (vec![u64::MAX, 1, u64::MAX, 3], Some(3_u64.midpoint(u64::MAX))),
         ] {
-            assert_eq!(median(&samples), expected, "{samples:?}");
+            let timed: Vec<(f64, u64)> = samples.iter().map(|bytes| (0.0, *bytes)).collect();
+            assert_eq!(median(&timed), expected, "{samples:?}");
         }
+    }
+
+    #[test]
+    fn the_floor_keeps_short_windows_whole_and_long_ones_small() {
+        let samples = |n: u32| -> Vec<(f64, u64)> { (0..n).map(|t| (f64::from(t), 100 + u64::from(t % 7))).collect() };
+        assert_eq!(floor(&samples(20)), samples(20));
+        assert_eq!(floor(&[]), []);
+        // Twenty minutes: stretches of six seconds, at 2.5 s, 8.5 s, …, each with a 0 or a 1 of the seven teeth.
+        let long = floor(&samples(1201));
+        assert_eq!(long.len(), 200);
+        assert_eq!(long[0], (2.5, 100));
+        assert!(long.iter().all(|(_, bytes)| *bytes <= 101));
     }
 }

@@ -5,7 +5,7 @@
 use std::fmt::Write;
 
 use super::view;
-use crate::judge::findings::{Finding, Findings, VariantFindings};
+use crate::judge::findings::{Conclusion, Finding, Findings, VariantFindings};
 
 pub(super) fn render(findings: &Findings) -> String {
     let mut out = format!("## unladen: {}\n\n", text(&findings.study));
@@ -16,8 +16,10 @@ pub(super) fn render(findings: &Findings) -> String {
         push(&mut out, format_args!("> **No verdict: the study is void**, because {}.\n\n", text(reason)));
     }
     let (answers, floor) = view::answers(findings);
-    for conclusion in answers.iter().chain(&floor) {
-        push(&mut out, format_args!("- {}\n", text(&conclusion.words)));
+    let of = |conclusion: &&Conclusion| conclusion.words.clone();
+    let steps = view::ladder_words(findings);
+    for words in answers.iter().map(of).chain(steps).chain(floor.iter().map(of)) {
+        push(&mut out, format_args!("- {}\n", text(&words)));
     }
     push(&mut out, format_args!("\n{}.\n", text(&view::setting(findings))));
     for variant in &findings.variants {
@@ -25,6 +27,7 @@ pub(super) fn render(findings: &Findings) -> String {
         table(&mut out, variant, &view::prominent(variant));
         under(&mut out, variant);
     }
+    ladders(&mut out, findings);
     budgets(&mut out, findings);
     profiles(&mut out, findings);
     notices(&mut out, findings);
@@ -62,8 +65,24 @@ fn under(out: &mut String, variant: &VariantFindings) {
     if let Some(ledger) = &variant.ledger {
         push(out, format_args!("\nSpans: {}.\n", text(&view::ledger(ledger).join(", "))));
     }
+    if let Some(money) = &variant.money {
+        push(out, format_args!("\n{}\n", text(&view::money(money))));
+    }
     if variant.valid_runs < variant.runs {
         push(out, format_args!("\n{} of {} runs count.\n", variant.valid_runs, variant.runs));
+    }
+}
+
+fn ladders(out: &mut String, findings: &Findings) {
+    for ladder in findings.ladders.iter().map(view::ladder) {
+        push(out, format_args!("\n### {}\n\n", text(&ladder.title)));
+        let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let escaped = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>();
+        out.push_str(&row([vec![String::new()], escaped(&ladder.columns)].concat()));
+        out.push_str(&row([vec![":--".to_owned()], vec!["--:".to_owned(); ladder.columns.len()]].concat()));
+        for (name, cells) in &ladder.lines {
+            out.push_str(&row([vec![text(name)], escaped(cells)].concat()));
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod csv;
 mod flame;
 mod html;
 mod json;
+pub mod junit;
 mod markdown;
 mod plot;
 mod text;

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::view::{self, Row};
-use crate::judge::findings::{Findings, VariantFindings};
+use crate::judge::findings::{Conclusion, Findings, VariantFindings};
 
 const WIDTH: usize = 100;
 /// Longest name in a table; longer ones are cut.
@@ -27,6 +27,7 @@ pub(super) fn coloured(findings: &Findings) -> String {
     out.line("");
     out.wrapped("", "", &format!("{}.", view::setting(findings)), DIM);
     tables(&mut out, findings);
+    ladders(&mut out, findings);
     budgets(&mut out, findings);
     profiles(&mut out, findings);
     notices(&mut out, findings);
@@ -48,8 +49,10 @@ fn answer(out: &mut Page, findings: &Findings) {
         out.wrapped("  ", "  ", &format!("No verdict: the study is void, because {}.", view::clean(reason)), red());
     }
     let (answers, floor) = view::answers(findings);
-    for conclusion in answers.iter().chain(&floor) {
-        out.wrapped("  ", "  ", &view::clean(&conclusion.words), Style::new());
+    let steps = view::ladder_words(findings);
+    let of = |conclusion: &&Conclusion| conclusion.words.clone();
+    for words in answers.iter().map(of).chain(steps).chain(floor.iter().map(of)) {
+        out.wrapped("  ", "  ", &view::clean(&words), Style::new());
     }
 }
 
@@ -83,10 +86,34 @@ fn tables(out: &mut Page, findings: &Findings) {
     }
 }
 
+/// What each step of a ladder adds.
+fn ladders(out: &mut Page, findings: &Findings) {
+    for ladder in findings.ladders.iter().map(view::ladder) {
+        out.line("");
+        out.line(&paint(&ladder.title, BOLD));
+        let mut table = Table::new();
+        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        table.set_header([String::new()].into_iter().chain(ladder.columns));
+        for (name, cells) in ladder.lines {
+            table.add_row([view::shortened(&name, NAME + 8)].into_iter().chain(cells));
+        }
+        for (index, column) in table.column_iter_mut().enumerate() {
+            column.set_padding((0, 2));
+            column.set_cell_alignment(if index > 0 { CellAlignment::Right } else { CellAlignment::Left });
+        }
+        let mut lines = table.lines();
+        out.line(&paint(lines.next().unwrap_or_default().trim_end(), DIM));
+        lines.for_each(|line| out.line(line.trim_end()));
+    }
+}
+
 /// What stands under a table: the ledger, and runs that do not count.
 fn runs(out: &mut Page, variant: &VariantFindings) {
     if let Some(ledger) = &variant.ledger {
         out.wrapped("  spans: ", "         ", &format!("{}.", view::ledger(ledger).join(", ")), Style::new());
+    }
+    if let Some(money) = &variant.money {
+        out.wrapped("  ", "  ", &view::money(money), Style::new());
     }
     if variant.valid_runs < variant.runs {
         let line = format!("{} of {} runs count.", variant.valid_runs, variant.runs);

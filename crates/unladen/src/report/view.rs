@@ -1,7 +1,8 @@
 //! Findings as cells and lines of text, shared by the reports for people.
 
 use crate::judge::findings::{
-    Conclusion, Finding, Findings, FrameFindings, LedgerFindings, ProfileFindings, VariantFindings,
+    Conclusion, Finding, Findings, FrameFindings, LadderFindings, LedgerFindings, MoneyFindings, ProfileFindings,
+    Range, StepFindings, VariantFindings,
 };
 use crate::judge::units::{self, Scale};
 
@@ -107,29 +108,89 @@ pub(super) fn answers(findings: &Findings) -> (Vec<&Conclusion>, Vec<&Conclusion
     if findings.void.is_some() { (Vec::new(), floor) } else { (answers, floor) }
 }
 
+/// A ladder as a table: one line per step, one column per metric that is told for it.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub(super) struct LadderTable {
+    /// What the ladder is called.
+    pub(super) title: String,
+    /// `CPU per request, µs`: first what the service spends, then what its users feel.
+    pub(super) columns: Vec<String>,
+    /// Foot, steps, whole: a name and one cell per column.
+    pub(super) lines: Vec<(String, Vec<String>)>,
+}
+
+/// The metrics of a ladder's table: out of band (the machine's), then in band (the user's).
+const LADDER_METRICS: [&str; 5] = ["cpu_per_request", "rss", "latency_p50", "latency_p99", "throughput"];
+
+pub(super) fn ladder(ladder: &LadderFindings) -> LadderTable {
+    let find =
+        |step: &StepFindings, metric: &str| step.metrics.iter().find(|finding| finding.metric == metric).cloned();
+    // One scale per column, that of the whole, so that steps can be compared at a glance.
+    let columns: Vec<(Finding, Scale)> = LADDER_METRICS
+        .iter()
+        .filter_map(|metric| find(&ladder.whole, metric))
+        .map(|finding| (finding.clone(), finest(ladder, &finding)))
+        .collect();
+    let cell = |step: &StepFindings, metric: &str, scale: Scale| match find(step, metric) {
+        Some(finding) if step.refused.is_none() && finding.difference.is_some() => {
+            interval(scale, finding.difference, finding.difference_low, finding.difference_high, "")
+        }
+        Some(finding) if step.refused.is_none() => scale.signed(finding.value - finding.baseline),
+        _ => NONE.to_owned(),
+    };
+    let line = |name: String, step: &StepFindings| {
+        (name, columns.iter().map(|(whole, scale)| cell(step, &whole.metric, *scale)).collect())
+    };
+    let mut lines =
+        vec![(clean(&ladder.foot_label), columns.iter().map(|(whole, scale)| scale.number(whole.baseline)).collect())];
+    lines.extend(ladder.steps.iter().map(|step| line(format!("+ {}", clean(&step.label)), step)));
+    lines.push(line("= all steps together".to_owned(), &ladder.whole));
+    let unit = |scale: &Scale| if scale.unit().is_empty() { String::new() } else { format!(", {}", scale.unit()) };
+    LadderTable {
+        title: match ladder.name.as_str() {
+            "" => "Where the cost comes from".to_owned(),
+            name => format!("Where the cost of {} comes from", clean(name)),
+        },
+        columns: columns.iter().map(|(whole, scale)| format!("{}{}", whole.title, unit(scale))).collect(),
+        lines,
+    }
+}
+
+/// The sentences of the ladders; a void study has none.
+pub(super) fn ladder_words(findings: &Findings) -> Vec<String> {
+    let told = findings.ladders.iter().filter(|_| findings.void.is_none());
+    told.map(|ladder| ladder.words.clone()).collect()
+}
+
+/// The scale of a column: the unit of the whole, and the digits that its narrowest interval bears.
+fn finest(ladder: &LadderFindings, whole: &Finding) -> Scale {
+    let of = |step: &StepFindings| {
+        let finding = step.metrics.iter().find(|finding| finding.metric == whole.metric)?;
+        Some((finding.difference_high? - finding.difference_low?) / 2.0)
+    };
+    let widths = ladder.steps.iter().chain([&ladder.whole]).filter_map(of).filter(|width| *width > 0.0);
+    Scale::of(&whole.unit, whole.baseline.abs().max(whole.value.abs()), widths.reduce(f64::min))
+}
+
 /// What was measured, in one line.
 pub(super) fn setting(findings: &Findings) -> String {
     let load = &findings.load;
-    let connections = match load.connections {
-        1 => "1 connection".to_owned(),
-        more => format!("{more} connections"),
-    };
-    let pace = match load.rate {
-        Some(rate) => format!("{} requests/s (open loop) over {connections}", plain(rate)),
-        None => format!("closed loop over {connections}"),
-    };
     let rounds = match findings.rounds_begun {
         1 => "1 round".to_owned(),
         begun if begun == findings.rounds => format!("{begun} rounds"),
         begun => format!("{begun} rounds ({} of them with a run of every variant that counts)", findings.rounds),
     };
-    format!(
-        "{rounds}, windows of {} s, {pace} to {}; {} requests answered, {} failed",
-        plain(load.window_s),
-        clean(&load.url),
-        units::count(load.requests),
-        units::count(load.errors),
-    )
+    if let Some(tools) = &load.imported {
+        return format!("{rounds}, imported from {}", clean(tools));
+    }
+    let windows = if load.fixed_work { "windows that end with the work, about" } else { "windows of" };
+    let (to, requests) = if load.url.is_empty() {
+        (String::new(), String::new())
+    } else {
+        let counts = (units::count(load.requests), units::count(load.errors));
+        (format!(" to {}", clean(&load.url)), format!("; {} requests answered, {} failed", counts.0, counts.1))
+    };
+    format!("{rounds}, {windows} {} s, {}{to}{requests}", plain(load.window_s), clean(&load.pacing))
 }
 
 /// The account of the spans, in parts.
@@ -202,6 +263,29 @@ pub(super) fn delivered(ledger: &LedgerFindings) -> Option<String> {
     let scale = Scale::of("us", high, Some((high - low) / 2.0));
     let range = format!("[{}, {}]", scale.number(low), scale.number(high));
     Some(format!("{} {range} of CPU per span that arrived", scale.with_unit(value)))
+}
+
+/// At the user's traffic and prices, in one line: `+0.4 cores [0.3, 0.5], +1,000 MiB [990, 1,010], …`.
+pub(super) fn money(money: &MoneyFindings) -> String {
+    let told = |range: Range, scale: Scale| {
+        let ends = format!("[{}, {}]", scale.number(range.low), scale.number(range.high));
+        match scale.unit() {
+            "" => format!("{} {ends}", scale.signed(range.value)),
+            unit => format!("{} {unit} {ends}", scale.signed(range.value)),
+        }
+    };
+    let scale = |unit: &str, range: Range| {
+        let magnitude = range.low.abs().max(range.high.abs());
+        Scale::of(unit, magnitude, Some((range.high - range.low) / 2.0).filter(|width| *width > 0.0))
+    };
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(money.cores.map(|it| format!("{} cores", told(it, scale("", it)))));
+    parts.extend(money.memory_bytes.map(|it| format!("{} of memory", told(it, scale("B", it)))));
+    parts.extend(money.machines.map(|it| format!("{} machines", told(it, scale("", it)))));
+    parts.extend(money.per_year.map(|it| format!("{} {} a year", told(it, scale("", it)), clean(&money.currency))));
+    let instances =
+        if money.instances == 1 { "1 instance".to_owned() } else { format!("{} instances", money.instances) };
+    format!("At {} requests/s on {instances}: {}.", plain(money.requests_per_second), parts.join(", "))
 }
 
 /// What the instrument took, in one line.

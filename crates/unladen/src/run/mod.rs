@@ -2,18 +2,21 @@
 //!
 //! Clock and randomness enter here only. No statistic is computed here.
 
+mod after;
 pub mod books;
 mod builds;
 pub mod checks;
 pub mod folder;
 pub mod host;
 mod instrument;
+pub mod load_plan;
 mod one;
 pub mod ports;
 pub mod profile;
 pub mod schedule;
 mod setup;
 pub mod watch;
+mod window;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -78,6 +81,12 @@ pub enum RunError {
     /// A part of the instrument failed.
     #[error(transparent)]
     Instrument(#[from] instrument::InstrumentError),
+    /// A file of the load cannot be used.
+    #[error(transparent)]
+    LoadFile(#[from] load_plan::LoadFileError),
+    /// Saturation or the search of the capacity failed.
+    #[error(transparent)]
+    After(#[from] after::AfterError),
     /// The disk is full.
     #[error("no space is left for the run folder {}: {source}\nFree some space and go on with `unladen run --resume {}`; the runs so far are kept", folder.display(), folder.display())]
     Full {
@@ -139,7 +148,7 @@ fn runs(
     let slots = schedule::slots(plan, seed, &done);
     build(&setup, interrupted, watcher)?;
 
-    let load_s = plan.study.warmup.as_seconds() + plan.study.window.as_seconds();
+    let load_s = plan.study.run_seconds();
     watcher.see(Step::Begin { runs: slots.len(), of: plan.arms.len() * plan.study.rounds as usize, load_s });
     let mut shared = start_shared(&setup, interrupted)?;
     let mut number = done.iter().map(|run| run.run).max().unwrap_or(0);
@@ -178,6 +187,7 @@ fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result
         study_dir: plan.dir.display().to_string(),
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         cores: (setup.partition.subject.to_string(), setup.partition.instrument.to_string(), setup.partition.apart),
+        ports: setup.ports(),
         cgroup: setup.cgroups(),
     });
     // The study last: a folder with a study.yaml is a folder that can be gone on with.
@@ -222,7 +232,7 @@ fn disturbed(record: &RunRecord) -> bool {
 /// A service that ends while it is needed will do so again: the study stops, the user looks, `--resume` goes on.
 fn stop_on_death(record: &RunRecord, folder: &RunFolder) -> Result<(), RunError> {
     match &record.void {
-        Some(notice @ (Notice::ServiceDied { .. } | Notice::LoadFailed { .. })) => {
+        Some(notice @ (Notice::ServiceDied { .. } | Notice::LoadFailed { .. } | Notice::DriverFailed { .. })) => {
             debug_assert_eq!(notice.severity(), Severity::Refusal);
             Err(RunError::Died { notice: notice.clone(), folder: folder.path().to_owned() })
         }

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::folder::RunFolder;
 use super::one::Up;
-use super::{RunError, ports};
+use super::{RunError, load_plan, ports};
 use crate::linux::CpuSet;
 use crate::notices::Notice;
 use crate::study::plan::{Arm, Plan, Process};
@@ -18,7 +18,7 @@ use crate::study::spec::{Attributes, TraceHeader};
 use crate::study::variables::{PortName, SINKS, Variables};
 use crate::subject::launch::LONGEST_PAD;
 use crate::subject::{
-    Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, SubjectError, Topology, partition,
+    Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, Running, SubjectError, Topology, partition,
 };
 
 /// Ids of one run's traces: see `unladen_load::trace`.
@@ -26,6 +26,13 @@ use crate::subject::{
 pub(super) struct TraceIds {
     pub(super) tag: u64,
     pub(super) key: u64,
+}
+
+impl TraceIds {
+    /// Ids of the same run for requests that are no part of its ledger: those before and after the window's.
+    pub(super) fn other(self) -> Self {
+        Self { tag: self.tag ^ 2, ..self }
+    }
 }
 
 /// Everything that the runs of a study share.
@@ -83,9 +90,19 @@ impl<'a> Setup<'a> {
         }
     }
 
+    /// The ports of the study by their names.
+    pub(super) fn ports(&self) -> BTreeMap<String, u16> {
+        let named = self.variables.ports.iter().map(|(name, port)| match name.replica {
+            0 => (name.name.clone(), *port),
+            _ => (name.to_string(), *port),
+        });
+        named.collect()
+    }
+
     /// Whether requests carry trace ids.
     pub(super) fn traced(&self) -> bool {
-        self.plan.study.load.trace != TraceHeader::None
+        let load = &self.plan.study.load;
+        load.trace != TraceHeader::None && load.driver.is_none()
     }
 
     /// Ids of the run's traces, from the seed and the run's number.
@@ -119,10 +136,6 @@ impl<'a> Setup<'a> {
         interrupted: &AtomicBool,
     ) -> Result<Up, RunError> {
         let process = self.resolve(process, Some(folder))?;
-        let log = folder.join("logs").join(match process.replica {
-            0 => format!("{}.log", process.service),
-            replica => format!("{}-{replica}.log", process.service),
-        });
         let readiness = Readiness {
             http: process.ready.http.clone(),
             tcp: process.ready.tcp.clone(),
@@ -132,24 +145,7 @@ impl<'a> Setup<'a> {
         if let Some(address) = addresses(&process).into_iter().find(|address| ports::taken(address)) {
             return Err(RunError::PortTaken { service: process.service, address });
         }
-        let cpuset = process.limits.cpuset.as_deref().map(str::parse).transpose();
-        let launch = Launch {
-            service: process.service.clone(),
-            replica: process.replica,
-            command: process.command.clone(),
-            env: process.env.clone(),
-            cwd: process.cwd.clone(),
-            log,
-            cpus: Some(self.partition.subject.clone()),
-            limits: Limits {
-                cpus: process.limits.cpus,
-                memory: process.limits.memory.map(|bytes| bytes.0),
-                // The study's check has refused what is no list of CPUs.
-                cpuset: cpuset.unwrap_or_default(),
-            },
-            pad: self.random(run, 1).random_range(0..=LONGEST_PAD),
-        };
-        let mut running = self.launcher.launch(&launch)?;
+        let mut running = self.launch(&process, folder, run, &self.partition.subject)?;
         match running.wait_ready(&readiness, interrupted) {
             Ok(start_up) => Ok(Up { process, running, start_up_s: start_up.as_secs_f64() }),
             Err(error) => {
@@ -160,6 +156,44 @@ impl<'a> Setup<'a> {
                 }
             }
         }
+    }
+
+    /// Starts the driver, on the instrument's cores: it is the load.
+    pub(super) fn launch_driver(
+        &self,
+        process: &Process,
+        folder: &Path,
+        run: u32,
+    ) -> Result<(Process, Running), RunError> {
+        let process = self.resolve(process, Some(folder))?;
+        let running = self.launch(&process, folder, run, &self.partition.instrument)?;
+        Ok((process, running))
+    }
+
+    /// Starts a process whose variables are filled in.
+    fn launch(&self, process: &Process, folder: &Path, run: u32, cpus: &CpuSet) -> Result<Running, RunError> {
+        let log = folder.join("logs").join(match process.replica {
+            0 => format!("{}.log", process.service),
+            replica => format!("{}-{replica}.log", process.service),
+        });
+        let cpuset = process.limits.cpuset.as_deref().map(str::parse).transpose();
+        let launch = Launch {
+            service: process.service.clone(),
+            replica: process.replica,
+            command: process.command.clone(),
+            env: process.env.clone(),
+            cwd: process.cwd.clone(),
+            log,
+            cpus: Some(cpus.clone()),
+            limits: Limits {
+                cpus: process.limits.cpus,
+                memory: process.limits.memory.map(|bytes| bytes.0),
+                // The study's check has refused what is no list of CPUs.
+                cpuset: cpuset.unwrap_or_default(),
+            },
+            pad: self.random(run, 1).random_range(0..=LONGEST_PAD),
+        };
+        Ok(self.launcher.launch(&launch)?)
     }
 
     /// What the sink of a run is told.
@@ -183,40 +217,21 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// What the load generator of a run is told.
+    /// What the load generator of a run is told, without start and lengths.
     pub(super) fn load_plan(
         &self,
         arm: &Arm,
         folder: &Path,
         ids: TraceIds,
-        start_ns: u64,
     ) -> Result<unladen_load::plan::Plan, RunError> {
-        use unladen_load::plan::{Check, Pacing, Plan, Trace, TraceHeader as Header};
-        let cores = self.partition.instrument.iter().take(1).map(|core| core as u32).collect();
-        let study = &self.plan.study;
-        let load = study.load.resolve(&self.variables(Some(folder)))?;
+        use unladen_load::plan::{Plan, Trace};
+        let load = self.plan.study.load.resolve(&self.variables(Some(folder)))?;
+        let trace = load_plan::header(load.trace);
         Ok(Plan {
-            url: load.url,
-            method: load.method,
-            headers: load.headers.into_iter().collect(),
-            body: load.body,
-            pacing: load.rate.map_or(Pacing::Closed, |rate| Pacing::Constant { rate }),
-            connections: load.connections,
-            start_at_ns: Some(start_ns),
-            warmup_s: study.warmup.as_seconds(),
-            window_s: study.window.as_seconds(),
-            timeout_s: load.timeout.as_seconds(),
-            trace: match load.trace {
-                TraceHeader::None => None,
-                TraceHeader::W3c => Some(Header::W3c),
-                TraceHeader::B3 => Some(Header::B3),
-                TraceHeader::Sw8 => Some(Header::Sw8),
-            }
-            .map(|header| Trace { header, tag: ids.tag, key: ids.key, sampled: arm.sampled.0 }),
-            check: Check { status: load.check.status, length: load.check.length },
+            trace: trace.map(|header| Trace { header, tag: ids.tag, key: ids.key, sampled: arm.sampled.0 }),
             out: Some(folder.to_owned()),
-            cores,
-            ..Plan::new("")
+            cores: self.partition.instrument.iter().take(1).map(|core| core as u32).collect(),
+            ..load_plan::plan(&load, self.seed, &self.plan.dir)?
         })
     }
 }

@@ -56,6 +56,10 @@ pub enum Phase {
     Window,
     /// Waiting for late spans.
     Drain,
+    /// A closed loop, as fast as it goes.
+    Saturation,
+    /// Trials at constant rates.
+    Capacity,
     /// Processes end.
     Stop,
 }

@@ -77,6 +77,10 @@ pub fn masked(study: &Study) -> Study {
     text(&mut study.load.url);
     named(&mut study.load.headers);
     study.load.body.iter_mut().for_each(text);
+    for request in study.load.script.iter_mut().flat_map(|script| &mut script.requests) {
+        named(&mut request.headers);
+        request.path.iter_mut().chain(&mut request.body).for_each(text);
+    }
     study.profiles.values_mut().for_each(named);
     study
 }

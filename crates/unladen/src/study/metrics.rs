@@ -123,7 +123,18 @@ pub const METRICS: &[Metric] = {
         metric("latency_mean", Micros, Ratio, More, "mean latency"),
         metric("latency_max", Micros, Ratio, More, "longest latency"),
         metric("throughput", PerSecond, Ratio, Less, "completed requests per second"),
-        metric("capacity", PerSecond, Ratio, Less, "most requests per second that the service can take"),
+        metric("capacity", PerSecond, Ratio, Less, "most requests per second at which latency and errors hold"),
+        metric("throughput_max", PerSecond, Ratio, Less, "best second of a saturating closed loop"),
+        metric("throughput_mean", PerSecond, Ratio, Less, "answers per second of a saturating closed loop"),
+        metric(
+            "time_to_max",
+            Millis,
+            Difference,
+            More,
+            "from the start of the saturation to its first second near the best",
+        ),
+        metric("completion_time", Millis, Ratio, More, "time that the fixed work took"),
+        metric("completion_time_per_million", Millis, Ratio, More, "the same for a million requests or units of work"),
         metric("error_rate", Share, Difference, More, "share of the requests that failed"),
         metric("start_up", Millis, Ratio, More, "time from start to readiness"),
         metric("memory_slope", BytesPerMinute, Difference, More, "growth of the memory over the window"),
@@ -156,6 +167,12 @@ pub const METRICS: &[Metric] = {
 
 const fn metric(name: &'static str, unit: Unit, compared: Compared, worse: Worse, meaning: &'static str) -> Metric {
     Metric { name, unit, compared, worse, meaning }
+}
+
+/// Metric and service of a budget: `cpu_per_request@vets` is `cpu_per_request` of `vets`.
+#[must_use]
+pub fn of_service(budget: &str) -> (&str, Option<&str>) {
+    budget.split_once('@').map_or((budget, None), |(metric, service)| (metric, Some(service)))
 }
 
 /// The metric of this name.

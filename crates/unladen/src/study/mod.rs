@@ -11,6 +11,7 @@ pub mod key;
 pub mod mask;
 pub mod metrics;
 pub mod plan;
+pub mod prices;
 pub mod problem;
 pub mod read;
 pub mod reference;
@@ -26,6 +27,8 @@ pub mod variables;
 pub mod words;
 pub mod write;
 mod yaml;
+
+pub(crate) use check::{BASELINE, PLACEBO};
 
 #[cfg(test)]
 mod tests;

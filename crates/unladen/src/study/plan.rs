@@ -131,6 +131,7 @@ impl Plan {
             service.only.retain(|name| study.variants.contains_key(name));
             ran_in_all || !service.only.is_empty()
         });
+        study.ladder.retain(|step| study.variants.contains_key(step));
         for profile in study.profiles.values_mut() {
             profile.retain(|key, _| {
                 let mut steps = key.split('.');
@@ -165,7 +166,13 @@ impl Arm {
 
     /// Processes that are started afresh for every run of this arm, in start order.
     pub fn fresh(&self) -> impl Iterator<Item = &Process> {
-        self.processes.iter().filter(|process| process.lifetime == Lifetime::Run)
+        self.processes.iter().filter(|process| process.lifetime == Lifetime::Run && process.role != Role::Driver)
+    }
+
+    /// The program that does the work of the load, if the study has one. It is started when everything else is ready.
+    #[must_use]
+    pub fn driver(&self) -> Option<&Process> {
+        self.processes.iter().find(|process| process.role == Role::Driver)
     }
 }
 

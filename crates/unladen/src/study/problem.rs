@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use unladen_stats::plan::TooEarly;
+
 use super::guess::Guess;
 use super::key::KeyPath;
 use super::tree::{Node, Origin, Place};
@@ -207,6 +209,11 @@ pub(super) enum ProblemKind {
     )]
     AbsentService { service: String, variant: String },
 
+    #[error("a ladder needs at least two steps, as in `[baseline, attached, full]`")]
+    LadderTooShort,
+    #[error("`{name}` is a step of this ladder already; keep one of the two")]
+    StepTwice { name: String },
+
     #[error("no subject runs in this variant; add it to the `only` of one")]
     NoSubjectHere,
 
@@ -226,7 +233,36 @@ pub(super) enum ProblemKind {
     #[error("the load generator sets `{name}` itself; remove it")]
     HeaderTaken { name: String },
 
+    #[error("`{one}` and `{other}` cannot both be given: {remedy}")]
+    Contradiction { one: &'static str, other: &'static str, remedy: &'static str },
+    #[error("`{key}` means nothing without `{needed}`; add that, or remove `{key}`")]
+    Lacks { key: &'static str, needed: &'static str },
+    #[error("{what} must be exactly one of {choices}; {found} of them are given")]
+    NotOne { what: &'static str, choices: &'static str, found: usize },
+    #[error("{what} need HTTP/1.1; write `http: 1` (and no `grpc`) under `load`")]
+    NeedsHttp1 { what: &'static str },
+    #[error("`{found}` is no gRPC method; write `package.Service/Method`")]
+    BadGrpcMethod { found: String },
+    #[error("there is no TLS to set up, as the url doesn't begin with `https://`; remove `tls`")]
+    NotSecure,
+    #[error(
+        "`{host}` isn't this machine, and trusting anybody there could send the load to a stranger; give the certificate to trust as `ca`"
+    )]
+    InsecureRemote { host: String },
+    #[error("`{service}` cannot drive the load: it {why}")]
+    Driver { service: String, why: &'static str },
+    #[error("`{service}` would never be started: name it as `load.driver`, or give it another role")]
+    IdleDriver { service: String },
+    #[error("`{{{{{name}}}}}` is neither a value nor captured by an earlier step{guess}")]
+    UnknownPlaceholder { name: String, guess: Guess },
+    #[error("there is another {what} with the name `{name}`; rename one")]
+    NameTwice { what: &'static str, name: String },
+    #[error("`{found}` is no JSON pointer; it begins with `/`, as in `/items/0/id`")]
+    BadPointer { found: String },
+
     // Budgets.
+    #[error("{0}, or remove `on_undecided: extend`")]
+    TooEarly(TooEarly),
     #[error("unknown metric `{name}`{guess}")]
     UnknownMetric { name: String, guess: Guess },
     #[error("`{found}` is no limit for {metric}; write {wanted}")]
@@ -247,6 +283,8 @@ fn example(key: &str) -> &'static str {
         "variants" => "; it says which ways of running the service to compare, `baseline` first",
         "load" => "; it says what is asked of the service: `url`, and `rate` or `connections`",
         "command" => "; it says what to start: `command: java -jar app.jar`",
+        "requests" => "; it lists what is sent: `requests: [{name: home, path: /}]`",
+        "limit" => "; it says how long an answer may take: `limit: 20ms`",
         "url" => "; it says where requests go: `url: http://127.0.0.1:8080/path`",
         _ => "",
     }

@@ -10,8 +10,16 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use super::prices::Prices;
 pub use super::scrape::{Keep, Scrape, ScrapeKind, ScrapeUnit};
 use super::units::{Bytes, Ratio, Time};
+
+pub mod load;
+pub mod phases;
+pub mod script;
+
+pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
+pub use phases::{Capacity, Quantile, Saturation};
 
 /// One question, asked of one service: its variants, the load, the rounds and the budgets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -50,14 +58,34 @@ pub struct Study {
     pub services: IndexMap<String, Service>,
     /// The ways to run the subject, by name. `baseline` is the bare one and must be there.
     pub variants: IndexMap<String, Variant>,
+    /// The variants in steps from the bare service to the full instrumentation, so that the cost is told step by step:
+    /// `[baseline, attached, unsampled, full]`. Several ladders have names: `{otel: [baseline, …], elastic: [baseline, …]}`.
+    #[serde(default)]
+    pub ladder: Ladder,
     /// What is asked of the service, and how often.
     pub load: Load,
+    /// After the window of every run, on the same processes: the highest rate at which latency and errors hold. Gives the
+    /// metric `capacity`. Absent: not searched.
+    #[serde(default)]
+    pub capacity: Option<Capacity>,
+    /// After the window of every run, on the same processes: as much as a closed loop gets through. Gives the metrics
+    /// `throughput_max`, `throughput_mean` and `time_to_max`. Absent: not measured.
+    #[serde(default)]
+    pub saturation: Option<Saturation>,
     /// The span sink that the study offers to the services.
     #[serde(default)]
     pub sink: Sink,
-    /// Limits on the cost, by metric: `cpu_per_request: 10%`, `rss: 50MiB`.
+    /// Limits on the cost, by metric: `cpu_per_request: 10%`, `rss: 50MiB`; of one service: `cpu_per_request@vets: 5%`.
     #[serde(default)]
     pub budgets: IndexMap<String, String>,
+    /// What follows when a budget is undecided after `rounds`: `report` it so, or `extend` the study once, to twice as many
+    /// rounds. A study that may be extended is judged at 97 % at both looks, so that two looks raise no more false alarms
+    /// than one.
+    #[serde(default)]
+    pub on_undecided: OnUndecided,
+    /// Traffic and prices in production, so that the cost is told in cores, GiB, machines and money a year.
+    #[serde(default)]
+    pub prices: Option<Prices>,
     /// Named sets of changes to this study, each from a dotted key to its value: `published: {window: 20m, load.rate: 500}`.
     /// `--set profile=published` applies one.
     #[serde(default)]
@@ -81,12 +109,42 @@ impl Study {
             variables: IndexMap::new(),
             services: IndexMap::new(),
             variants: IndexMap::new(),
+            ladder: Ladder::default(),
             load,
+            capacity: None,
+            saturation: None,
             sink: Sink::default(),
             budgets: IndexMap::new(),
+            on_undecided: OnUndecided::default(),
+            prices: None,
             profiles: IndexMap::new(),
         }
     }
+}
+
+impl Study {
+    /// About how many seconds of load a run has: what a fixed amount of work takes, nobody knows before.
+    #[must_use]
+    pub fn run_seconds(&self) -> f64 {
+        let fixed = self.load.is_fixed_work();
+        let window = if fixed { 0.0 } else { self.window.as_seconds() };
+        let warmup = if self.load.driver.is_some() { 0.0 } else { self.warmup.as_seconds() };
+        let saturation = self.saturation.as_ref().map_or(0.0, |saturation| saturation.time.as_seconds());
+        // A search of usual precision takes about 18 trials.
+        let search = |it: &Capacity| (18.0 * 1.2 * it.trial.as_seconds()).min(it.time.as_seconds());
+        warmup + window + saturation + self.capacity.as_ref().map_or(0.0, search)
+    }
+}
+
+/// What follows when a budget is undecided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnUndecided {
+    /// It is reported so.
+    #[default]
+    Report,
+    /// The study goes on, once, to twice as many rounds.
+    Extend,
 }
 
 /// What a service is in the study; costs are summed by role.
@@ -102,6 +160,9 @@ pub enum Role {
     Collector,
     /// Where telemetry is kept: a tracing backend or its database.
     Storage,
+    /// A program that does a fixed amount of work with the subject and ends: the load of a study that names it as
+    /// `load.driver`. Its own cost is nobody's.
+    Driver,
 }
 
 /// How long a service lives.
@@ -312,85 +373,77 @@ pub struct Override {
     pub limits: Option<Limits>,
 }
 
-/// What is asked of the service, and how often: at a `rate` (open loop), or, without one, as fast as its `connections`
-/// get their answers (closed loop).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Load {
-    /// Where requests go: `http://127.0.0.1:${port.app}/vets`.
-    pub url: String,
-    /// Allow a host that isn't loopback. Every load stays on this machine unless this is `true`.
-    #[serde(default)]
-    pub allow_remote: bool,
-    /// Requests per second, open loop: sent when due, whatever the service does. Absent: closed loop, every connection
-    /// sends its next request when the last is answered.
-    #[serde(default)]
-    pub rate: Option<f64>,
-    /// Connections to use.
-    #[serde(default = "defaults::connections")]
-    pub connections: u32,
-    /// HTTP method.
-    #[serde(default = "defaults::method")]
-    pub method: String,
-    /// Request headers.
-    #[serde(default)]
-    pub headers: IndexMap<String, String>,
-    /// Request body.
-    #[serde(default)]
-    pub body: Option<String>,
-    /// A request without an answer after this long is an error.
-    #[serde(default = "defaults::request_timeout")]
-    pub timeout: Time,
-    /// Which trace header every request carries.
-    #[serde(default)]
-    pub trace: TraceHeader,
-    /// What a good answer looks like.
-    #[serde(default)]
-    pub check: Check,
+/// Variants in the order in which each adds something to the one before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Ladder {
+    /// One ladder, from the lowest step up; empty: none.
+    Steps(Vec<String>),
+    /// Several, by name.
+    Named(IndexMap<String, Vec<String>>),
 }
 
-impl Load {
-    /// A closed loop with every default.
-    #[must_use]
-    pub fn new(url: impl Into<String>) -> Self {
-        Self {
-            url: url.into(),
-            allow_remote: false,
-            rate: None,
-            connections: defaults::connections(),
-            method: defaults::method(),
-            headers: IndexMap::new(),
-            body: None,
-            timeout: defaults::request_timeout(),
-            trace: TraceHeader::default(),
-            check: Check::default(),
+impl Ladder {
+    /// Every ladder that has steps, with its name; the name is empty if there is but one without.
+    pub fn each(&self) -> impl Iterator<Item = (&str, &[String])> {
+        let (one, named) = match self {
+            Self::Steps(steps) => ((!steps.is_empty()).then_some(("", steps.as_slice())), None),
+            Self::Named(ladders) => (None, Some(ladders)),
+        };
+        let named = named.into_iter().flatten().map(|(name, steps)| (name.as_str(), steps.as_slice()));
+        one.into_iter().chain(named)
+    }
+
+    /// Without the steps that are not to be kept, and without the ladders of which fewer than two are left.
+    pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+        let narrow = |steps: &mut Vec<String>| {
+            steps.retain(|step| keep(step));
+            steps.len() > 1
+        };
+        match self {
+            Self::Named(ladders) => ladders.retain(|_, steps| narrow(steps)),
+            Self::Steps(steps) => {
+                if !narrow(steps) {
+                    steps.clear();
+                }
+            }
         }
     }
 }
 
-/// Which trace header the load generator sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum TraceHeader {
-    /// W3C Trace Context `traceparent`.
-    #[default]
-    W3c,
-    /// Zipkin's single header `b3`.
-    B3,
-    /// SkyWalking's `sw8`.
-    Sw8,
-    /// None: spans cannot be tied to their requests.
-    None,
+impl Default for Ladder {
+    fn default() -> Self {
+        Self::Steps(Vec::new())
+    }
 }
 
-/// What a good answer looks like. Bodies are compared between the variants in any case.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Check {
-    /// Status code wanted. Absent: any below 400.
-    pub status: Option<u16>,
-    /// Exact length of the body in bytes.
-    pub length: Option<u64>,
+// By hand, as `Command`.
+impl<'de> Deserialize<'de> for Ladder {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Ladder;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of variants such as `[baseline, attached, full]`, or several such lists by name")
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Ladder, A::Error> {
+                let mut steps = Vec::new();
+                while let Some(step) = items.next_element()? {
+                    steps.push(step);
+                }
+                Ok(Ladder::Steps(steps))
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, mut entries: A) -> Result<Ladder, A::Error> {
+                let mut ladders = IndexMap::new();
+                while let Some((name, steps)) = entries.next_entry()? {
+                    ladders.insert(name, steps);
+                }
+                Ok(Ladder::Named(ladders))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
 }
 
 /// The span sink of the study.
@@ -459,14 +512,5 @@ mod defaults {
     }
     pub(super) fn one() -> u32 {
         1
-    }
-    pub(super) fn connections() -> u32 {
-        16
-    }
-    pub(super) fn method() -> String {
-        "GET".to_owned()
-    }
-    pub(super) fn request_timeout() -> Time {
-        Time::seconds(10.0)
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! Tests that measure take turns ([`harness::measuring`]); everything listens on loopback and on free ports.
 
+mod decisions;
 mod failures;
 mod harness;
 mod identical;

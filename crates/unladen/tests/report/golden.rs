@@ -54,6 +54,46 @@ fn an_effect() {
     check("effect", &findings(&Sketch { budgets, ..ladder() }), &all);
 }
 
+/// From the bare service to the full agent, step by step.
+#[test]
+fn a_ladder() {
+    let step = |name, label, cpu, memory, latency, spans| Arm { name, label, cpu, memory, latency, spans, ..otel() };
+    let sketch = Sketch { more: "ladder: [baseline, attached, unsampled, full]\n", ..ladder() };
+    let sketch = Sketch { arms: Sketch::new("", "").arms, question: "Where does the cost come from?", ..sketch }
+        .with(step("attached", "agent attached", 1.03, 6.0, 1.0, 0.0))
+        .with(step("unsampled", "context", 1.07, 6.5, 1.03, 0.0))
+        .with(step("full", "spans and export", 1.18, 9.0, 1.12, 4.0));
+    let findings = findings(&sketch);
+    let steps: Vec<(&str, &str)> =
+        findings.ladders[0].steps.iter().map(|step| (step.from.as_str(), step.to.as_str())).collect();
+    assert_eq!(steps, [("baseline", "attached"), ("attached", "unsampled"), ("unsampled", "full")]);
+    check("ladder", &findings, &[Format::Text, Format::Markdown, Format::Html]);
+}
+
+/// The same cost at the user's traffic and prices, and a variant whose memory grows.
+#[test]
+fn money_and_a_leak() {
+    let more = "prices: {requests_per_second: 5000, instances: 20, core_hour: 0.04, gib_hour: 0.005, \
+                instance: {cores: 4, memory: 16GiB, utilisation: 60%}}\n";
+    let leaking = Arm { name: "leaking", label: "OpenTelemetry, leaking", ..costly() };
+    let mishap = |run: &mut unladen::journal::record::RunRecord| {
+        // 1 MiB a minute, under the teeth of a collector; everybody else stays level.
+        let per_minute = if run.variant == "leaking" { 1_048_576 } else { 0 };
+        let sample = |second: u32| {
+            let bytes =
+                40_000_000 + u64::from(second) * per_minute / 60 + u64::from((second * 7 + run.run) % 5) * 9_000;
+            (f64::from(second), bytes)
+        };
+        run.processes[0].rss_floor = (0..=60).map(sample).collect();
+    };
+    let sketch = Sketch { more, mishap, question: "What does it cost a year?", ..Sketch::new("shop", "") };
+    let findings = findings(&sketch.with(costly()).with(leaking));
+    let told = |variant: &str| &findings.conclusions.iter().find(|it| it.variant == variant).expect("told").words;
+    assert!(told("leaking").contains("may leak: its memory grows 1."), "{}", told("leaking"));
+    assert!(!told("otel").contains("leak"), "{}", told("otel"));
+    check("money", &findings, &[Format::Text, Format::Markdown]);
+}
+
 #[test]
 fn no_effect() {
     let sketch =

@@ -1,8 +1,8 @@
 //! Identical variants, re-labelled at random, differ no more often than the level allows.
 
 use unladen::journal::read::{RunFolder, read};
-use unladen::judge::JudgeError;
-use unladen::judge::relabel::{Draw, false_alarms};
+use unladen::judge::relabel::{Draw, RELABELLED, false_alarms, studies};
+use unladen::judge::{Budgets, GateOutcome, JudgeError, judge_folder, outcome};
 
 use crate::sketch::{Sketch, write};
 
@@ -63,4 +63,51 @@ fn stored_runs_of_identical_variants_raise_few_false_alarms() {
     for (metric, alarms) in &alarms {
         assert!(alarms.share() <= 0.08, "{metric}: {}", alarms.share());
     }
+}
+
+/// The gate on 40 studies of identical variants with a budget of 5 % on CPU, by outcome; `factor` on the CPU of the variant.
+fn gate(factor: f64) -> Vec<GateOutcome> {
+    let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stored/identical");
+    let folder = read(std::path::Path::new(stored)).expect("a stored run folder");
+    let arms = ["baseline", "placebo", "a", "b", "c"];
+    let budgets: Budgets = [("cpu_per_request".to_owned(), "5%".to_owned())].into();
+    let drawn = studies(&folder, &arms, Draw { studies: 40, rounds: 12, seed: 8 }).expect("rounds are stored");
+    let outcomes = drawn.map(|mut study| {
+        for process in study.runs.iter_mut().filter(|run| run.variant == RELABELLED).flat_map(|run| &mut run.processes)
+        {
+            process.cpu_ns = process.cpu_ns.map(|ns| (ns as f64 * factor).round() as u64);
+        }
+        outcome(&judge_folder(&study, &budgets).expect("a study that can be judged"))
+    });
+    outcomes.collect()
+}
+
+fn share(outcomes: &[GateOutcome], of: GateOutcome) -> usize {
+    outcomes.iter().filter(|outcome| **outcome == of).count()
+}
+
+/// A gate that cries wolf is switched off within a week: none of 40 studies in which nothing differs fails.
+#[test]
+fn the_gate_never_fails_what_costs_nothing() {
+    let outcomes = gate(1.0);
+    println!(
+        "identical: {} of 40 pass, {} undecided",
+        share(&outcomes, GateOutcome::Pass),
+        share(&outcomes, GateOutcome::Undecided)
+    );
+    assert_eq!(share(&outcomes, GateOutcome::Fail), 0, "{outcomes:?}");
+    assert!(share(&outcomes, GateOutcome::Pass) > 0, "a gate that lets nothing pass would hold too: {outcomes:?}");
+}
+
+/// And none of 40 in which the variant takes a tenth more passes.
+#[test]
+fn the_gate_never_passes_twice_the_budget() {
+    let outcomes = gate(1.1);
+    println!(
+        "+10 %: {} of 40 fail, {} undecided",
+        share(&outcomes, GateOutcome::Fail),
+        share(&outcomes, GateOutcome::Undecided)
+    );
+    assert_eq!(share(&outcomes, GateOutcome::Pass), 0, "{outcomes:?}");
+    assert!(share(&outcomes, GateOutcome::Fail) > 0, "a gate that lets everything hang would hold too: {outcomes:?}");
 }

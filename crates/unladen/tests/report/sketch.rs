@@ -26,6 +26,8 @@ pub(crate) struct Sketch {
     pub(crate) window_s: u32,
     pub(crate) arms: Vec<Arm>,
     pub(crate) budgets: Vec<(&'static str, &'static str)>,
+    /// More lines of the study.
+    pub(crate) more: &'static str,
     /// Relative scatter of a run.
     pub(crate) noise: f64,
     pub(crate) seed: u64,
@@ -68,6 +70,7 @@ impl Sketch {
             window_s: 5,
             arms: vec![arm("baseline", "", ArmKind::Baseline), arm("placebo", "", ArmKind::Placebo)],
             budgets: Vec::new(),
+            more: "",
             noise: 0.01,
             seed: 1,
             mishap: |_| {},
@@ -134,8 +137,11 @@ impl Sketch {
             started: "2026-03-01T12:00:00Z".to_owned(),
             void: None,
             notices: Vec::new(),
-            phases: Phases { start_s: 0.12, warmup_s: 2.0, window_s: window, drain_s: 0.5, stop_s: 0.05 },
+            phases: Phases { start_s: 0.12, warmup_s: 2.0, window_s: window, drain_s: 0.5, stop_s: 0.05, after_s: 0.0 },
             load: Some(self.outcome(rate, requests, sent, latency, tail)),
+            work: None,
+            saturation: None,
+            capacity: None,
             sink: Some(Summary { received: saved, saved, stored_bytes: saved * 61, ..Summary::default() }),
             ledger: Some(Ledger {
                 expected,
@@ -177,6 +183,7 @@ impl Sketch {
                 cpu_pressure: Some(0.02),
                 memory_available: 8 << 30,
             },
+            imported: None,
         }
     }
 
@@ -247,6 +254,7 @@ impl Sketch {
                 yaml.push_str(&format!("  {metric}: {limit}\n"));
             }
         }
+        yaml.push_str(self.more);
         yaml
     }
 }

@@ -4,7 +4,7 @@
 use unladen::journal::read::read;
 use unladen::journal::record::RunRecord;
 use unladen::judge::findings::{Finding, Findings, RoundValue, VariantFindings};
-use unladen::judge::{Budgets, GateOutcome, JudgeError, judge, judge_with_budgets, outcome};
+use unladen::judge::{Budgets, GateOutcome, JudgeError, judge, judge_with_budgets, more_rounds_may_decide, outcome};
 use unladen::study::plan::ArmKind;
 use unladen::study::spec::Role;
 use unladen::study::write::resolved_yaml;
@@ -461,4 +461,69 @@ fn a_resolved_study_is_read_back() {
     std::fs::write(dir.path().join("study.yaml"), resolved_yaml(&study)).expect("a temporary folder");
     let again = read(dir.path()).expect("a whole run folder").study;
     assert_eq!(again, study);
+}
+
+/// Two looks share the level: a study that may be extended is judged at 97 % from the start.
+#[test]
+fn a_study_that_may_be_extended_has_wider_intervals() {
+    let once = findings(&ladder());
+    let twice = findings(&Sketch { more: "on_undecided: extend\n", ..ladder() });
+    let width = |findings: &Findings| {
+        let cpu = finding(findings, "otel", "cpu_per_request");
+        cpu.ratio_high.expect("an interval") - cpu.ratio_low.expect("an interval")
+    };
+    assert!(width(&twice) > width(&once));
+    let level = finding(&twice, "otel", "cpu_per_request").level.expect("an interval");
+    assert!((0.965..0.98).contains(&level), "{level}");
+    assert_eq!(finding(&once, "otel", "cpu_per_request").level.map(|it| it < 0.96), Some(true));
+}
+
+/// Only what was measured and lies across its limit can be decided by more rounds.
+#[test]
+fn more_rounds_are_asked_for_only_where_they_help() {
+    let with = |budgets: Vec<(&'static str, &'static str)>| findings(&Sketch { budgets, ..ladder() });
+    assert!(!more_rounds_may_decide(&with(vec![("cpu_per_request", "50%"), ("rss", "1KiB")])), "pass and fail");
+    assert!(!more_rounds_may_decide(&with(vec![("heap", "1MiB")])), "never measured");
+    assert!(more_rounds_may_decide(&with(vec![("cpu_per_request", "17.5%")])), "the truth is 18 %");
+}
+
+/// A budget of one service is held against that service alone.
+#[test]
+fn a_service_has_a_budget_of_its_own() {
+    let sketch = Sketch { budgets: vec![("cpu_per_request@app", "10%"), ("cpu_per_request@db", "10%")], ..ladder() };
+    let mut runs = sketch.runs();
+    for run in &mut runs {
+        let mut second = run.processes[0].clone();
+        second.service = "db".to_owned();
+        // The database takes ten times as much, and nothing of it is the variant's.
+        second.cpu_ns = Some(if run.variant == "otel" { 3_400_000_000 } else { 3_390_000_000 } * 10);
+        run.processes.push(second);
+    }
+    let study = sketch.study().replace("services:\n", "services:\n  db:\n    command: ./db\n");
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    write(dir.path(), &study, &runs);
+    let findings = judge(dir.path()).expect("a whole run folder");
+    let line = |service: &str| {
+        let mine = |line: &&unladen::judge::findings::BudgetLine| {
+            line.variant == "otel" && line.service.as_deref() == Some(service)
+        };
+        findings.budgets.iter().find(mine).expect("a budget").clone()
+    };
+    assert_eq!(line("app").outcome, "fail");
+    assert!(line("app").words.contains("of app"), "{}", line("app").words);
+    assert_eq!(line("db").outcome, "pass");
+}
+
+/// JUnit: a case per budget and variant; a failure, an error and neither.
+#[test]
+fn budgets_as_test_results() {
+    let budgets = vec![("cpu_per_request", "10%"), ("rss", "50MiB"), ("heap", "1MiB")];
+    let sketch = Sketch { budgets, ..ladder() };
+    let xml = unladen::report::junit::render(&findings(&sketch)).expect("XML");
+    insta::assert_snapshot!(xml);
+
+    let mut broken = sketch;
+    broken.arms[1].cpu = 1.06;
+    let xml = unladen::report::junit::render(&findings(&broken)).expect("XML");
+    assert!(xml.contains("errors=\"1\"") && xml.contains("the baseline"), "{xml}");
 }

@@ -78,8 +78,10 @@ impl Scraper {
         Ok(Self { thread: Some(thread), stop: Some(stop) })
     }
 
-    /// Waits for the last answer.
+    /// Ends the window now, unless it has ended, and waits for the last answer.
     pub(super) fn finish(mut self) -> Scraped {
+        // If the thread is gone already, the window has passed its planned end.
+        let _ = self.stop.as_ref().map(|stop| stop.send(()));
         self.thread.take().and_then(|thread| thread.join().ok()).unwrap_or_default()
     }
 }
@@ -125,7 +127,12 @@ impl Asker {
         loop {
             match stopped.recv_timeout(Duration::from_nanos(due.saturating_sub(monotonic_ns()))) {
                 Err(RecvTimeoutError::Timeout) => {}
-                Ok(()) | Err(RecvTimeoutError::Disconnected) => return self.scraped,
+                // The window ends before its planned end.
+                Ok(()) => {
+                    self.ask(&url);
+                    return self.conclude((start, end.min(monotonic_ns())));
+                }
+                Err(RecvTimeoutError::Disconnected) => return self.scraped,
             }
             self.ask(&url);
             if due >= end {
@@ -233,6 +240,12 @@ mod tests {
         Wanted { name: name.to_owned(), labels: Vec::new(), metric: metric.to_owned(), factor, counter: None }
     }
 
+    fn scrape(endpoint: Endpoint, start_ns: u64, window_ms: u64) -> Scraped {
+        let scraper = Scraper::start(endpoint, (start_ns, start_ns + window_ms * 1_000_000), None).expect("a thread");
+        std::thread::sleep(Duration::from_millis(window_ms + 30));
+        scraper.finish()
+    }
+
     #[test]
     fn a_window_is_asked_from_start_to_end() {
         let url = server(
@@ -242,7 +255,7 @@ mod tests {
         let keep = vec![wanted("g", "goroutines", 1.0), wanted("work_total", "work", 2.0), wanted("no", "no", 1.0)];
         let now = monotonic_ns();
         let endpoint = Endpoint { url, every: Duration::from_millis(20), keep };
-        let scraped = Scraper::start(endpoint, (now, now + 200_000_000), None).expect("a thread").finish();
+        let scraped = scrape(endpoint, now, 200);
         assert!((3..=11).contains(&scraped.asked), "{scraped:?}");
         assert_eq!((scraped.failed, &scraped.missing), (0, &vec!["no".to_owned()]), "{scraped:?}");
         let number = |name: &str| scraped.numbers.iter().find(|(known, _)| known == name).expect(name).1;
@@ -251,6 +264,19 @@ mod tests {
         let added = 200.0 * f64::from(scraped.asked - 1);
         assert!((0.5..=1.1).contains(&(number("work") / added)), "{scraped:?}");
         assert_eq!(scraped.samples.len(), 2 * scraped.asked as usize);
+    }
+
+    #[test]
+    fn a_window_that_ends_early_is_asked_at_its_end() {
+        let url = server(|number| format!("HTTP/1.1 200 OK\r\n\r\nwork_total {}\n", 10 * number), 100);
+        let now = monotonic_ns();
+        let endpoint =
+            Endpoint { url, every: Duration::from_secs(3600), keep: vec![wanted("work_total", "work", 1.0)] };
+        let scraper = Scraper::start(endpoint, (now, now + 7_200_000_000_000), None).expect("a thread");
+        std::thread::sleep(Duration::from_millis(100));
+        let scraped = scraper.finish();
+        assert_eq!((scraped.asked, scraped.failed), (2, 0), "{scraped:?}");
+        assert!((9.0..=12.0).contains(&scraped.numbers[0].1), "{scraped:?}");
     }
 
     #[test]
@@ -265,7 +291,7 @@ mod tests {
             keep: vec![wanted("g", "g", 1.0)],
         };
         let now = monotonic_ns();
-        let scraped = Scraper::start(endpoint, (now, now + 100_000_000), None).expect("a thread").finish();
+        let scraped = scrape(endpoint, now, 100);
         assert_eq!((scraped.failed, scraped.error.as_deref()), (1, Some("it answers 503")));
         assert_eq!(scraped.numbers, [("g".to_owned(), 7.0)]);
 

@@ -4,18 +4,22 @@
 
 mod load;
 mod references;
+mod script;
 mod services;
 mod variants;
 
+use unladen_stats::plan::TwoLooks;
+
 pub(super) use load::url_problem;
-pub(super) use variants::{BASELINE, PLACEBO};
+pub(crate) use variants::{BASELINE, PLACEBO};
 
 use super::guess::{Guess, guess};
 use super::key::KeyPath;
 use super::metrics;
 use super::problem::{Problem, ProblemKind};
 use super::schema;
-use super::spec::Study;
+use super::spec::script::Script;
+use super::spec::{Load, OnUndecided, Study, TraceHeader};
 use super::units::Time;
 use super::variables::is_name;
 
@@ -25,9 +29,20 @@ pub(super) fn check(study: &Study) -> Vec<Problem> {
     check.whole();
     check.services();
     check.variants();
+    check.ladders();
     check.load();
     check.budgets();
+    check.prices();
     check.references();
+    check.problems
+}
+
+/// Everything that is wrong with a script that stands alone.
+pub(super) fn script(script: &Script) -> Vec<Problem> {
+    let study = Study::new("script", Load { trace: TraceHeader::None, ..Load::new("http://localhost/") });
+    let mut check =
+        Check { study: &study, problems: Vec::new(), faulty: Vec::new(), ports: references::Ports::default() };
+    check.script(&KeyPath::default(), script);
     check.problems
 }
 
@@ -76,6 +91,11 @@ impl Check<'_> {
             "more than 0 % and less than 100 %",
             study.margin,
         );
+        if study.on_undecided == OnUndecided::Extend
+            && let Err(early) = TwoLooks::new(study.rounds as usize)
+        {
+            self.say(top("rounds"), ProblemKind::TooEarly(early));
+        }
         if study.drain.limit.0 < study.drain.quiet.0 {
             let (limit, quiet) = (study.drain.limit.to_string(), study.drain.quiet.to_string());
             self.say(KeyPath::of(&["drain", "limit"]), ProblemKind::DrainLimitTooShort { limit, quiet });
@@ -93,19 +113,50 @@ impl Check<'_> {
         }
     }
 
+    fn prices(&mut self) {
+        let Some(prices) = &self.study.prices else { return };
+        let root = KeyPath::of(&["prices"]);
+        let positive = |value: f64| value > 0.0 && value.is_finite();
+        let rate = prices.requests_per_second;
+        self.range(root.key("requests_per_second"), positive(rate), "more than 0", rate);
+        self.range(root.key("instances"), prices.instances > 0, "at least 1", prices.instances);
+        let hours = [("core_hour", prices.core_hour), ("gib_hour", prices.gib_hour)];
+        for (key, price) in hours.into_iter().filter_map(|(key, price)| Some((key, price?))) {
+            self.range(root.key(key), price >= 0.0 && price.is_finite(), "at least 0", price);
+        }
+        if let Some(instance) = &prices.instance {
+            let path = root.key("instance");
+            self.range(path.key("cores"), positive(instance.cores), "more than 0", instance.cores);
+            let share = instance.utilisation;
+            let fits = share.0 > 0.0 && share.0 <= 1.0;
+            self.range(path.key("utilisation"), fits, "more than 0 % and at most 100 %", share);
+            if let Some(memory) = instance.memory {
+                self.range(path.key("memory"), memory.0 > 0, "more than 0", memory);
+            }
+            if let Some(hour) = instance.hour {
+                self.range(path.key("hour"), hour >= 0.0 && hour.is_finite(), "at least 0", hour);
+            }
+        }
+    }
+
     fn budgets(&mut self) {
         for (name, limit) in &self.study.budgets {
             let path = KeyPath::of(&["budgets", name]);
+            let (name, service) = metrics::of_service(name);
+            if let Some(service) = service.filter(|service| !self.study.services.contains_key(*service)) {
+                let guess = guess(service, self.study.services.keys().map(String::as_str));
+                self.say(path.clone(), ProblemKind::NoSuchService { name: service.to_owned(), guess });
+            }
             let Some(metric) = metrics::find(name) else {
-                let guess = match name.as_str() {
+                let guess = match name {
                     "memory" | "mem" | "ram" => Guess::Near("rss".to_owned()),
                     name => guess(name, metrics::METRICS.iter().map(|metric| metric.name)),
                 };
-                self.say(path, ProblemKind::UnknownMetric { name: name.clone(), guess });
+                self.say(path, ProblemKind::UnknownMetric { name: name.to_owned(), guess });
                 continue;
             };
             if metric.limit(limit).is_none() {
-                let (metric, found, wanted) = (name.clone(), limit.clone(), metric.limit_form());
+                let (metric, found, wanted) = (name.to_owned(), limit.clone(), metric.limit_form());
                 self.say(path, ProblemKind::BadLimit { metric, found, wanted });
             }
         }

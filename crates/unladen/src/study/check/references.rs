@@ -98,10 +98,9 @@ impl Check<'_> {
                 }
             }
         }
-        let path = KeyPath::of(&["load"]);
-        self.text(path.key("url"), &study.load.url, LOAD);
-        self.named_texts(&path.key("headers"), study.load.headers.iter(), LOAD);
-        self.optional(path.key("body"), study.load.body.as_ref(), LOAD);
+        for (path, text) in study.load.texts() {
+            self.text(path, text, LOAD);
+        }
         // A reference that is wrong may be the one that was to tell of the port.
         if self.problems.len() == problems_before {
             self.ports_of_nobody();

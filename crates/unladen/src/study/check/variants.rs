@@ -7,9 +7,9 @@ use super::super::spec::{Lifetime, Override, Role, Variant};
 use super::Check;
 
 /// The bare variant.
-pub(in super::super) const BASELINE: &str = "baseline";
+pub(crate) const BASELINE: &str = "baseline";
 /// The baseline once more.
-pub(in super::super) const PLACEBO: &str = "placebo";
+pub(crate) const PLACEBO: &str = "placebo";
 
 impl Check<'_> {
     pub(super) fn variants(&mut self) {
@@ -29,6 +29,30 @@ impl Check<'_> {
                 self.name(path.clone(), "a variant", name);
             }
             self.variant(&path, name, variant);
+        }
+    }
+
+    /// Each step of a ladder is a variant, and adds to another one.
+    pub(super) fn ladders(&mut self) {
+        let study = self.study;
+        for (name, steps) in study.ladder.each() {
+            let mut path = KeyPath::of(&["ladder"]);
+            if !name.is_empty() {
+                path = path.key(name);
+                self.name(path.clone(), "a ladder", name);
+            }
+            if steps.len() < 2 {
+                self.say(path.clone(), ProblemKind::LadderTooShort);
+            }
+            for (index, step) in steps.iter().enumerate() {
+                let path = path.item(index);
+                if !study.variants.contains_key(step) {
+                    let guess = guess(step, study.variants.keys().map(String::as_str));
+                    self.say(path, ProblemKind::NoSuchVariant { name: step.clone(), guess });
+                } else if steps[..index].contains(step) {
+                    self.say(path, ProblemKind::StepTwice { name: step.clone() });
+                }
+            }
         }
     }
 

@@ -7,18 +7,18 @@
 
 use std::collections::VecDeque;
 
-use super::huffman;
+use crate::huffman;
 
 /// Size of the dynamic table that the server may use, bytes by RFC 7541, 4.1: the default, which we do not change.
-pub(crate) const TABLE_SIZE: usize = 4096;
+pub const TABLE_SIZE: usize = 4096;
 /// Most bytes, counted as in the table, that one block may unfold to: a reference of one byte may stand for 4 KiB.
-pub(crate) const MOST_UNFOLDED: usize = 256 << 10;
+pub const MOST_UNFOLDED: usize = 256 << 10;
 /// What an entry costs besides its name and value.
 const OVERHEAD: usize = 32;
 
 /// Why a block is not HPACK, or more than is tolerated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BlockError {
+pub enum BlockError {
     /// It ends within a field.
     #[error("a header block ends too early")]
     Truncated,
@@ -106,7 +106,7 @@ const STATIC: [(&str, &str); 61] = [
 
 /// The dynamic table and its decoder.
 #[derive(Debug)]
-pub(crate) struct Decoder {
+pub struct Decoder {
     /// Entries, newest first: the bytes of name and value, and the length of the name.
     entries: VecDeque<(Box<[u8]>, usize)>,
     /// Size of the entries by RFC 7541, 4.1.
@@ -127,17 +127,17 @@ enum Name {
 
 impl Decoder {
     /// An empty table.
-    pub(crate) fn new() -> Self {
+    pub fn new() -> Self {
         Self { entries: VecDeque::new(), size: 0, limit: TABLE_SIZE, changes: 0, scratch: Vec::new() }
     }
 
     /// Number of changes of the table so far.
-    pub(crate) fn changes(&self) -> u64 {
+    pub fn changes(&self) -> u64 {
         self.changes
     }
 
     /// Decodes a whole block; hands every field on as name and value.
-    pub(crate) fn decode(&mut self, block: &[u8], mut field: impl FnMut(&[u8], &[u8])) -> Result<(), BlockError> {
+    pub fn decode(&mut self, block: &[u8], mut field: impl FnMut(&[u8], &[u8])) -> Result<(), BlockError> {
         let (mut input, mut unfolded, mut fields) = (block, 0usize, 0usize);
         let mut count = |name: usize, value: usize| {
             unfolded += name + value + OVERHEAD;
@@ -261,7 +261,7 @@ fn string(input: &mut &[u8], into: &mut Vec<u8>) -> Result<(), BlockError> {
 }
 
 /// Appends a number after the pattern of its first byte.
-pub(crate) fn put_number(into: &mut Vec<u8>, pattern: u8, bits: u32, value: usize) {
+pub fn put_number(into: &mut Vec<u8>, pattern: u8, bits: u32, value: usize) {
     let most = (1usize << bits) - 1;
     if value < most {
         return into.push(pattern | value as u8);
@@ -282,17 +282,17 @@ fn put_string(into: &mut Vec<u8>, text: &[u8]) {
 }
 
 /// Index of a field in the static table, if it is there as a whole.
-pub(crate) fn static_field(name: &str, value: &str) -> Option<usize> {
+pub fn static_field(name: &str, value: &str) -> Option<usize> {
     STATIC.iter().position(|&field| field == (name, value)).map(|place| place + 1)
 }
 
 /// Appends a reference to a whole field.
-pub(crate) fn put_indexed(into: &mut Vec<u8>, index: usize) {
+pub fn put_indexed(into: &mut Vec<u8>, index: usize) {
     put_number(into, 0x80, 7, index);
 }
 
 /// Appends a field as a literal. `indexing`: both sides put it into their dynamic table.
-pub(crate) fn put_literal(into: &mut Vec<u8>, name: &str, value: &[u8], indexing: bool) {
+pub fn put_literal(into: &mut Vec<u8>, name: &str, value: &[u8], indexing: bool) {
     let (pattern, bits) = if indexing { (0x40, 6) } else { (0, 4) };
     match STATIC.iter().position(|(known, _)| *known == name) {
         Some(place) => put_number(into, pattern, bits, place + 1),
@@ -305,21 +305,21 @@ pub(crate) fn put_literal(into: &mut Vec<u8>, name: &str, value: &[u8], indexing
 }
 
 /// Appends a literal that stays out of the table, its name taken from an entry.
-pub(crate) fn put_literal_named(into: &mut Vec<u8>, name_index: usize, value: &[u8]) {
+pub fn put_literal_named(into: &mut Vec<u8>, name_index: usize, value: &[u8]) {
     put_number(into, 0, 4, name_index);
     put_string(into, value);
 }
 
 /// Appends a change of the table's size.
-pub(crate) fn put_table_size(into: &mut Vec<u8>, size: usize) {
+pub fn put_table_size(into: &mut Vec<u8>, size: usize) {
     put_number(into, 0x20, 5, size);
 }
 
 /// Index of the first entry of the dynamic table.
-pub(crate) const FIRST_DYNAMIC: usize = STATIC.len() + 1;
+pub const FIRST_DYNAMIC: usize = STATIC.len() + 1;
 
 /// What a field takes in the dynamic table.
-pub(crate) fn entry_size(name: &str, value: &str) -> usize {
+pub fn entry_size(name: &str, value: &str) -> usize {
     name.len() + value.len() + OVERHEAD
 }
 

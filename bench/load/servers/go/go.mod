@@ -1,0 +1,3 @@
+module unladen/bench/load/servers/go
+
+go 1.24

@@ -1,0 +1,169 @@
+//! Lanes: what carries one iteration at a time. Over HTTP/1.1 that is a connection; over HTTP/2 it is one of the streams that a
+//! connection has room for, whichever stream the requests of the iteration then use. A lane stays with its connection while its
+//! iteration lasts, unless that goes away. Plans with neither several requests nor users need none.
+
+use super::Engine;
+use super::connection::{Protocol, State};
+use crate::record::Answer;
+use crate::script::{Next, Progress};
+
+/// A lane that has no connection: what it carried has come back and is to be sent again.
+const NOWHERE: usize = usize::MAX;
+
+/// The lanes of HTTP/2.
+#[derive(Debug)]
+pub(super) struct Lanes {
+    /// Whether the plan needs any.
+    on: bool,
+    /// The connection of each.
+    homes: Vec<usize>,
+    /// Those that carry nothing.
+    free: Vec<u32>,
+}
+
+impl Lanes {
+    /// None as yet.
+    pub(super) fn new(on: bool) -> Self {
+        Self { on, homes: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl Engine<'_> {
+    /// Makes the lanes of users, who keep theirs; returns how many there are. HTTP/1.1: one for each connection.
+    pub(super) fn prepare_lanes(&mut self) -> usize {
+        let connections = self.connections.len();
+        if !self.lanes.on {
+            return connections;
+        }
+        if let Some(users) = &self.users {
+            let most = users.profile.most().ceil() as u64;
+            let own = most.saturating_sub(users.first).div_ceil(users.stride) as usize;
+            self.lanes.homes = (0..own).map(|lane| lane % connections.max(1)).collect();
+            self.progress.resize(if self.script.is_some() { own } else { 0 }, Progress::default());
+        }
+        self.lanes.homes.len()
+    }
+
+    /// Whether lanes are streams, and not connections.
+    pub(super) fn lanes_are_streams(&self) -> bool {
+        self.lanes.on
+    }
+
+    /// A lane for an iteration that begins on this connection.
+    #[inline]
+    pub(super) fn open_lane(&mut self, at: usize) -> u32 {
+        if self.lanes.on { self.take_lane(at) } else { at as u32 }
+    }
+
+    /// [`Engine::open_lane`] over HTTP/2.
+    fn take_lane(&mut self, at: usize) -> u32 {
+        let lane = match self.lanes.free.pop() {
+            Some(lane) => lane,
+            None => {
+                self.lanes.homes.push(NOWHERE);
+                if self.script.is_some() {
+                    self.progress.resize(self.lanes.homes.len(), Progress::default());
+                }
+                (self.lanes.homes.len() - 1) as u32
+            }
+        };
+        self.lanes.homes[lane as usize] = at;
+        self.connections[at].held += 1;
+        lane
+    }
+
+    /// The connection of a lane.
+    pub(super) fn home(&self, lane: u32) -> usize {
+        if self.lanes.on { self.lanes.homes[lane as usize] } else { lane as usize }
+    }
+
+    /// A connection for the next request in a lane: its own, or, if that takes no more requests, another with room.
+    pub(super) fn home_now(&mut self, lane: u32) -> usize {
+        let at = self.home(lane);
+        let leaving = match self.connections.get(at) {
+            None => true,
+            Some(connection) => {
+                connection.state == State::Open
+                    && matches!(&connection.protocol, Protocol::Http2(http2) if http2.session.is_draining())
+            }
+        };
+        if !leaving {
+            return at;
+        }
+        let other = self.connections.iter().position(|connection| connection.has_room());
+        match other {
+            Some(other) => {
+                self.leave_home(lane);
+                self.move_lane(lane, other);
+                other
+            }
+            None => at.min(self.connections.len() - 1),
+        }
+    }
+
+    /// A lane goes on without a connection.
+    pub(super) fn leave_home(&mut self, lane: u32) {
+        if !self.lanes.on {
+            return;
+        }
+        let home = std::mem::replace(&mut self.lanes.homes[lane as usize], NOWHERE);
+        if let Some(connection) = self.connections.get_mut(home) {
+            connection.held = connection.held.saturating_sub(1);
+        }
+    }
+
+    /// A lane without a connection gets one.
+    pub(super) fn move_lane(&mut self, lane: u32, at: usize) {
+        if self.lanes.on {
+            self.lanes.homes[lane as usize] = at;
+            self.connections[at].held += 1;
+        }
+    }
+
+    /// A user's iteration begins in their lane.
+    pub(super) fn hold_lane(&mut self, lane: u32) {
+        if self.lanes.on {
+            let home = self.home(lane);
+            if let Some(connection) = self.connections.get_mut(home) {
+                connection.held += 1;
+            }
+        }
+    }
+
+    /// What comes in a lane of HTTP/2 after an answer or a failure: the iteration's next step, the user's next iteration, or
+    /// nothing. `again`: the step is to be sent again.
+    pub(super) fn go_on_lane(&mut self, lane: u32, answer: Option<&Answer>, again: bool, now: u64) {
+        if !self.lanes.on {
+            return;
+        }
+        if let Some(answer) = answer
+            && self.plan_step(lane, answer, again).is_some()
+        {
+            return;
+        }
+        let home = self.home(lane);
+        self.leave_home(lane);
+        if let Some(users) = &self.users {
+            let think = users.think;
+            // A user has a lane for good, so it stays with its connection; only what it holds there is given back.
+            self.lanes.homes[lane as usize] =
+                if home == NOWHERE { lane as usize % self.connections.len() } else { home };
+            self.schedule_user(lane, answer.map_or(now, |answer| answer.arrived) + think);
+        } else {
+            self.lanes.free.push(lane);
+        }
+    }
+
+    /// Puts the next step of a lane's iteration on the agenda, if it has one: its pause.
+    pub(super) fn plan_step(&mut self, lane: u32, answer: &Answer, again: bool) -> Option<u64> {
+        let script = self.script.as_ref()?;
+        let good = answer.failure.is_none();
+        let Next::Step(pause) = script.advance(&mut self.progress[lane as usize], good, again) else { return None };
+        let due = answer.arrived + pause;
+        if due >= self.span.window_end {
+            return None;
+        }
+        self.agenda.push_step(due, lane);
+        Some(pause)
+    }
+}

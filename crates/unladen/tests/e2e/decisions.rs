@@ -1,0 +1,89 @@
+//! What decides: a leak is found and none is invented, an undecided study goes on once, a ladder is told by step.
+
+use crate::harness::{Scratch, demo_study, finding, measuring};
+
+/// What the leaking variant leaks.
+const LEAK: f64 = 1024.0 * 1024.0;
+
+/// Bounds: as in `truth.rs`, the range of the rounds; with 6 rounds it misses the truth in at most 2 · 2⁻⁶, so here the middle is
+/// asked to lie within half of the truth, and the placebo's within half of it around zero: the margin that the verdict uses.
+#[test]
+fn a_leak_of_a_mebibyte_per_minute_is_found() {
+    let _turn = measuring();
+    let scratch = Scratch::with(&demo_study(
+        "leak",
+        "  leaking:\n    services: {consumer: {args: [--leak-mib-per-minute, '1']}}\n",
+    ));
+    let said = scratch.run(&["--window", "13s"]).ends_with(0);
+    println!("{}", said.out);
+    let findings = scratch.findings();
+    let leak = finding(&findings, "leaking", "memory_slope");
+    let found = leak.difference.expect("six rounds");
+    println!(
+        "leak: 1 MiB/min was put in, found {:.3} [{:.3}, {:.3}] MiB/min",
+        found / LEAK,
+        leak.difference_low.expect("six rounds") / LEAK,
+        leak.difference_high.expect("six rounds") / LEAK
+    );
+    assert!((found / LEAK - 1.0).abs() < 0.5, "{found}");
+    assert_eq!(leak.verdict, "costs");
+    let sentence = &findings.conclusions.iter().find(|it| it.variant == "leaking").expect("told").words;
+    assert!(sentence.contains("may leak"), "{sentence}");
+
+    let placebo = finding(&findings, "placebo", "memory_slope");
+    assert!(placebo.difference.expect("six rounds").abs() < 0.5 * LEAK, "{:?}", placebo.difference);
+    assert!(!said.out.contains("placebo may leak"), "{}", said.out);
+}
+
+/// 100 µs are put in and 100 µs are the limit: more rounds cannot be avoided, unless the first look errs.
+#[test]
+fn an_undecided_study_goes_on_once() {
+    let _turn = measuring();
+    let study = demo_study("extended", "  burn:\n    services: {consumer: {args: [--burn-us, '100']}}\n");
+    let scratch = Scratch::with(&format!("{study}budgets: {{cpu_per_request: 100us}}\non_undecided: extend\n"));
+    let said = scratch.run(&["--rounds", "7", "--window", "700ms", "--set", "placebo=false"]).ends_with(0);
+    let findings = scratch.findings();
+    if said.err.contains("going on, once, to 14") {
+        assert_eq!(findings.rounds_begun, 14, "{}", said.err);
+    } else {
+        assert_eq!(findings.rounds_begun, 7, "{}", said.err);
+        assert_ne!(findings.budgets[0].outcome, "undecided", "{}", said.out);
+    }
+    let level = finding(&findings, "burn", "cpu_per_request").level.expect("an interval");
+    assert!(level > 0.965, "both looks are at 97 %, not at {level}");
+
+    // The gate says the same with its exit code, and leaves a file for CI.
+    let code = match findings.budgets[0].outcome.as_str() {
+        "pass" => 0,
+        "fail" => 1,
+        _ => 3,
+    };
+    scratch.unladen(&["gate", "out", "--junit", "unladen.xml", "--format", "markdown"]).ends_with(code);
+    let xml = std::fs::read_to_string(scratch.path("unladen.xml")).expect("written");
+    assert!(xml.contains("cpu_per_request within 100us"), "{xml}");
+}
+
+/// Two steps of known size, one on the other.
+#[test]
+fn a_ladder_finds_what_each_step_adds() {
+    let _turn = measuring();
+    let study = demo_study(
+        "steps",
+        r#"  first:
+    services: {consumer: {args: [--burn-us, '100']}}
+  second:
+    services: {consumer: {args: [--burn-us, '300']}}
+"#,
+    );
+    let scratch = Scratch::with(&format!("{study}ladder: [baseline, first, second]\n"));
+    scratch.run(&["--set", "placebo=false"]).ends_with(0);
+    let findings = scratch.findings();
+    let ladder = &findings.ladders[0];
+    println!("{}", ladder.words);
+    for (step, truth) in ladder.steps.iter().zip([100.0, 200.0]) {
+        let cpu = step.metrics.iter().find(|it| it.metric == "cpu_per_request").expect("measured");
+        let rounds = || cpu.rounds.iter().map(|it| it.difference);
+        let (low, high) = (rounds().fold(f64::INFINITY, f64::min), rounds().fold(f64::NEG_INFINITY, f64::max));
+        assert!(low <= truth && truth <= high, "{}: {truth} is outside of {low} to {high}", step.to);
+    }
+}

@@ -1,0 +1,136 @@
+//! SDKs within programs of ours, which print every span that they send with the ids that the SDK gave it.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::sink::{Sink, run, set_up};
+use crate::spans::parse;
+
+/// Traces that a sender sends; more than one batch of every SDK.
+const TRACES: usize = 500;
+
+/// Runs a sender that takes its own name, an address and how many traces to send.
+#[track_caller]
+fn sends(command: &mut Command, sender: &str, receiver: &str, spans_per_trace: usize) {
+    let sink = Sink::start();
+    let sent = parse(&run(command.args([sender, &sink.address(receiver), &TRACES.to_string()])));
+    assert_eq!(sent.len(), TRACES * spans_per_trace);
+    sink.stop().has_exactly(&sent, TRACES, receiver);
+}
+
+fn go() -> Command {
+    Command::new(set_up("go/senders"))
+}
+
+fn python() -> Command {
+    let mut command = Command::new(set_up("python/bin/python"));
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/senders/python/send.py"));
+    command
+}
+
+fn javascript() -> Command {
+    let mut command = Command::new("node");
+    command.arg(set_up("js/send.mjs"));
+    command
+}
+
+#[test]
+fn opentelemetry_go_grpc() {
+    sends(&mut go(), "otlp-grpc", "otlp_grpc", 3);
+}
+
+#[test]
+fn opentelemetry_go_http() {
+    sends(&mut go(), "otlp-http", "otlp_http", 3);
+}
+
+#[test]
+fn opentelemetry_python_grpc() {
+    sends(&mut python(), "otlp-grpc", "otlp_grpc", 3);
+}
+
+#[test]
+fn opentelemetry_python_http() {
+    sends(&mut python(), "otlp-http", "otlp_http", 3);
+}
+
+#[test]
+fn opentelemetry_javascript_grpc() {
+    sends(&mut javascript(), "otlp-grpc", "otlp_grpc", 3);
+}
+
+#[test]
+fn opentelemetry_javascript_http() {
+    sends(&mut javascript(), "otlp-http", "otlp_http", 3);
+}
+
+#[test]
+fn opentelemetry_javascript_json() {
+    sends(&mut javascript(), "otlp-json", "otlp_http", 3);
+}
+
+#[test]
+fn zipkin_go_json() {
+    sends(&mut go(), "zipkin-json", "zipkin", 3);
+}
+
+#[test]
+fn zipkin_go_protobuf() {
+    sends(&mut go(), "zipkin-protobuf", "zipkin", 3);
+}
+
+#[test]
+fn jaeger_go() {
+    sends(&mut go(), "jaeger", "jaeger", 3);
+}
+
+#[test]
+fn elastic_go() {
+    sends(&mut go(), "elastic", "elastic", 3);
+}
+
+#[test]
+fn skywalking_go() {
+    sends(&mut go(), "skywalking", "skywalking", 4);
+}
+
+/// telemetrygen names its spans and their attributes, and tells no ids.
+#[track_caller]
+fn telemetrygen(receiver: &str, more: &[&str]) {
+    let sink = Sink::start();
+    let mut command = Command::new(set_up("go/telemetrygen"));
+    command.args(["traces", "--otlp-insecure", "--rate", "0", "--workers", "2", "--traces"]);
+    command.arg((TRACES / 2).to_string()).args(["--otlp-endpoint", &sink.address(receiver)]);
+    command.args(["--child-spans", "2", "--service", "pets-größe-🐾", "--status-code", "Error"]);
+    command.args(["--telemetry-attributes", "text=\"größe 🐾\"", "--telemetry-attributes", "number=17"]);
+    run(command.args(more));
+    let row = |operation: &str, parent: &str, kind: &str, duration_ns: u64| {
+        json!({
+            "parent_operation": parent,
+            "service": "pets-größe-🐾",
+            "operation": operation,
+            "kind": kind,
+            "status": "error",
+            "duration_ns": duration_ns,
+            "attributes": {"text": "größe 🐾", "number": 17, "network.peer.address": "1.2.3.4"},
+        })
+    };
+    let trace = [
+        row("lets-go", "", "client", 246_000),
+        row("okey-dokey-0", "lets-go", "server", 123_000),
+        row("okey-dokey-1", "lets-go", "server", 123_000),
+    ];
+    let sent: Vec<Value> = (0..TRACES).flat_map(|_| trace.clone()).collect();
+    sink.stop().has_exactly(&sent, TRACES, receiver);
+}
+
+#[test]
+fn telemetrygen_grpc() {
+    telemetrygen("otlp_grpc", &[]);
+}
+
+#[test]
+fn telemetrygen_http() {
+    telemetrygen("otlp_http", &["--otlp-http"]);
+}

@@ -1,0 +1,89 @@
+//! What was sent beside what was stored.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Map, Value};
+
+use crate::sink::{Had, run};
+
+/// Every row that the sink stored in a folder, as DuckDB reads it: see `rows.py`.
+#[track_caller]
+pub(crate) fn stored(folder: &Path) -> Vec<Value> {
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/python/bin/python");
+    assert!(python.exists(), "{} is not there; `make deps` sets up a Python with DuckDB", python.display());
+    parse(&run(Command::new(python).args(["-c", include_str!("rows.py")]).arg(folder)))
+}
+
+/// Lines of JSON.
+#[track_caller]
+pub(crate) fn parse(lines: &[String]) -> Vec<Value> {
+    lines.iter().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"))).collect()
+}
+
+/// Only those members of a row that `wanted` has, in objects within it as well.
+fn reduced(row: &Value, wanted: &Value) -> Value {
+    match (row, wanted) {
+        (Value::Object(row), Value::Object(wanted)) => {
+            let member =
+                |(key, wanted): (&String, &Value)| (key.clone(), reduced(row.get(key).unwrap_or(&Value::Null), wanted));
+            Value::Object(wanted.iter().map(member).collect::<Map<_, _>>())
+        }
+        _ => row.clone(),
+    }
+}
+
+/// How often each row is there, by its text.
+fn counted(rows: impl Iterator<Item = Value>) -> BTreeMap<String, i64> {
+    let mut counts = BTreeMap::new();
+    for row in rows {
+        *counts.entry(row.to_string()).or_insert(0) += 1;
+    }
+    counts
+}
+
+/// Fails unless the stored rows are exactly the sent ones, in the members that the sent ones name.
+#[track_caller]
+pub(crate) fn assert_same(sent: &[Value], stored: &[Value]) {
+    let form = sent.first().expect("something was sent");
+    let mut counts = counted(stored.iter().map(|row| reduced(row, form)));
+    for (row, count) in counted(sent.iter().cloned()) {
+        *counts.entry(row).or_insert(0) -= count;
+    }
+    counts.retain(|_, count| *count != 0);
+    let first: Vec<_> = counts.iter().take(6).map(|(row, count)| format!("{count:+} {row}")).collect();
+    let text = first.join("\n");
+    assert!(counts.is_empty(), "{} rows differ; + is too many, - is missing:\n{text}", counts.len());
+}
+
+impl Had {
+    /// Fails unless the summary, what was printed and the rows all say that exactly `sent` came in by `protocol`.
+    #[track_caller]
+    pub(crate) fn has_exactly(&self, sent: &[Value], traces: usize, protocol: &str) {
+        let (summary, spans) = (&self.summary, sent.len() as u64);
+        assert_eq!((summary.received, summary.saved), (spans, spans), "{summary:#?}");
+        let amiss = [summary.duplicates, summary.rejected, summary.undecodable, summary.dropped];
+        assert_eq!(amiss, [0; 4], "duplicates, rejected, undecodable, dropped");
+        assert_eq!(summary.told, [], "no agent tells of a loss");
+        assert_eq!(summary.by_protocol, BTreeMap::from([(protocol.to_string(), spans)]));
+        assert!(self.rows.iter().all(|row| row["protocol"] == protocol));
+        let by = |member: &str| {
+            let mut counts = BTreeMap::new();
+            for row in sent {
+                *counts.entry(row[member].as_str().expect("a text").to_string()).or_insert(0) += 1;
+            }
+            counts
+        };
+        assert_eq!(summary.by_service, by("service"));
+        assert_eq!(summary.traces, traces as u64);
+        let operations = summary.operations.iter().map(|row| (row.operation.clone(), row.spans)).collect();
+        assert_eq!(by("operation"), operations);
+        let line = format!("{spans} spans received, {spans} stored, 0 duplicates, 0 rejected, 0 requests undecodable");
+        assert!(self.printed.starts_with(&line), "{}", self.printed);
+        for operation in by("operation").keys() {
+            assert!(self.printed.contains(operation.as_str()), "no {operation} in:\n{}", self.printed);
+        }
+        assert_same(sent, &self.rows);
+    }
+}

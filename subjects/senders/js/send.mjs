@@ -1,0 +1,78 @@
+// Sends spans to `unladen sink` through OpenTelemetry's SDK for JavaScript, and prints every span that it sent as a line
+// of JSON. Arguments: otlp-grpc, otlp-http or otlp-json, an address, and how many traces.
+
+import { DiagLogLevel, ROOT_CONTEXT, SpanKind, SpanStatusCode, diag, trace } from "@opentelemetry/api";
+import { OTLPTraceExporter as GrpcExporter } from "@opentelemetry/exporter-trace-otlp-grpc";
+import { OTLPTraceExporter as JsonExporter } from "@opentelemetry/exporter-trace-otlp-http";
+import { OTLPTraceExporter as ProtobufExporter } from "@opentelemetry/exporter-trace-otlp-proto";
+import { resourceFromAttributes } from "@opentelemetry/resources";
+import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
+
+const SERVICE = "pets-größe-🐾";
+const [sender, address, count] = process.argv.slice(2);
+const traces = Number(count);
+
+const exporters = {
+  "otlp-grpc": () => new GrpcExporter({ url: `http://${address}` }),
+  "otlp-http": () => new ProtobufExporter({ url: `http://${address}/v1/traces`, compression: "gzip" }),
+  "otlp-json": () => new JsonExporter({ url: `http://${address}/v1/traces` }),
+};
+
+// The exporters tell of losses in the log only.
+let heard = false;
+const complain = (message, ...rest) => {
+  heard = true;
+  console.error(message, ...rest);
+};
+diag.setLogger({ error: complain, warn: complain, info() {}, debug() {}, verbose() {} }, DiagLogLevel.WARN);
+
+// As large as all that is sent: what is tested here is the receiver, not a queue that is too small.
+const processor = new BatchSpanProcessor(exporters[sender](), { maxQueueSize: 3 * traces });
+const provider = new NodeTracerProvider({
+  resource: resourceFromAttributes({ "service.name": SERVICE, "service.instance.id": "one" }),
+  spanProcessors: [processor],
+});
+const tracer = provider.getTracer("unladen");
+
+const { UNSET, OK, ERROR } = SpanStatusCode;
+const kinds = { [SpanKind.SERVER]: "server", [SpanKind.INTERNAL]: "internal", [SpanKind.CLIENT]: "client" };
+const statuses = { [UNSET]: "unset", [OK]: "ok", [ERROR]: "error" };
+
+// Times are pairs of seconds and nanoseconds: a number has no room for the nanoseconds since 1970.
+const second = Math.floor(Date.now() / 1000) - 1;
+const nanoseconds = ([seconds, rest]) => BigInt(seconds) * 1_000_000_000n + BigInt(rest);
+// JSON.stringify knows no BigInt.
+const line = (row, start, duration) =>
+  JSON.stringify(row).replace(/}$/, `,"start_ns":${nanoseconds(start)},"duration_ns":${duration}}`);
+
+for (let number = 0; number < traces; number += 1) {
+  const at = (after) => [second, number * 1_000_000 + after];
+  const spans = [
+    ["GET /pets/{id}", SpanKind.SERVER, undefined, at(1), 900_000 + number, OK],
+    ["wählt 名前 🐾", SpanKind.INTERNAL, 0, at(100_002), 700_000, UNSET],
+    ["SELECT pets", SpanKind.CLIENT, 1, at(200_003), 500_000, number % 5 === 0 ? ERROR : UNSET],
+  ];
+  const attributes = { number, text: `größe 🐾 ${number}`, fraction: 0.5, list: ["a", "ä"] };
+  const live = [];
+  for (const [operation, kind, parent, start, duration, status] of spans) {
+    const context = parent === undefined ? ROOT_CONTEXT : trace.setSpan(ROOT_CONTEXT, live[parent]);
+    const span = tracer.startSpan(operation, { kind, startTime: start, attributes }, context);
+    if (status !== UNSET) span.setStatus({ code: status });
+    span.end([start[0], start[1] + duration]);
+    live.push(span);
+    const row = {
+      trace_id: span.spanContext().traceId,
+      span_id: span.spanContext().spanId,
+      parent_id: parent === undefined ? "" : live[parent].spanContext().spanId,
+      service: SERVICE,
+      instance: "one",
+      operation,
+      kind: kinds[kind],
+      status: statuses[status],
+      attributes,
+    };
+    console.log(line(row, start, duration));
+  }
+}
+await provider.shutdown();
+process.exitCode = heard ? 1 : 0;
