@@ -16,5 +16,6 @@ pub mod profile;
 pub mod progress;
 pub mod report;
 pub mod run;
+pub mod scrape;
 pub mod study;
 pub mod subject;

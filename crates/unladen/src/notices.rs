@@ -149,7 +149,7 @@ pub enum Notice {
     },
     /// The search of the capacity found no rate that holds.
     #[error(
-        "not even {rate:.1} requests per second held: there is no capacity. Raise `capacity.limit`, or look at the service"
+        "not even {rate:.3} requests per second held: there is no capacity. Raise `capacity.limit`, or look at the service"
     )]
     NoCapacity {
         /// Lowest rate tried.
@@ -247,6 +247,59 @@ pub enum Notice {
         service: String,
         /// What it does not know.
         names: String,
+    },
+    /// A log or a pattern did not deliver what an agent lost.
+    #[error("the losses of {service} at `{stage}` cannot be read from its log: {error}")]
+    LossUnread {
+        /// Service.
+        service: String,
+        /// Stage.
+        stage: String,
+        /// Why.
+        error: String,
+    },
+    /// A number that the study asks for could not be had.
+    #[error("the number of `{what}` cannot be had: {error}. What it would say is missing in the ledger")]
+    Unasked {
+        /// Service that is counted, or stage of the loss.
+        what: String,
+        /// Why.
+        error: String,
+    },
+    /// A backend's number did not come to rest.
+    #[error("{service} was still counting spans after {limit_s:.0} s, so some may be missing. Raise `drain.limit`")]
+    StillCounting {
+        /// Service.
+        service: String,
+        /// Limit, seconds.
+        limit_s: f64,
+    },
+    // Of a calibration.
+    /// The study declares another number of spans than there are.
+    #[error(
+        "{variant} is declared to make {declared} spans per request, but in the calibration ({requests} slow requests) it made {found}: {operations}. Every ledger would be wrong: correct `variants.{variant}.spans_per_request`, or remove it to use what the calibration finds"
+    )]
+    SpansDeclaredWrong {
+        /// Variant.
+        variant: String,
+        /// Spans per request by the study.
+        declared: f64,
+        /// Spans per request by the calibration.
+        found: f64,
+        /// Requests of the calibration.
+        requests: u64,
+        /// What was found by operation.
+        operations: String,
+    },
+    /// No span arrived in the calibration.
+    #[error(
+        "no span of {variant} arrived in the calibration ({requests} slow requests), so it is not known how many a request makes. Look at where its spans go, and at its log in `runs/calibration-{variant}`"
+    )]
+    NothingCalibrated {
+        /// Variant.
+        variant: String,
+        /// Requests of the calibration.
+        requests: u64,
     },
     // The judge's: about the journal.
     /// The last line was being written when unladen ended.
@@ -452,7 +505,7 @@ pub enum Notice {
     },
     /// The number of spans per request was learned from what arrived.
     #[error(
-        "{variant}: {spans} spans per request were learned from the traces that arrived. Spans lost from every request would go unseen: declare `spans_per_request`"
+        "{variant}: {spans} spans per request were learned from the traces that arrived under load. Spans lost from every request would go unseen: declare `spans_per_request`, or let `calibration` learn it"
     )]
     SpansLearned {
         /// Variant.
@@ -489,6 +542,7 @@ impl Notice {
             | Self::NothingCounts { .. }
             | Self::WorkDiffers { .. }
             | Self::ImportedImpossible { .. }
+            | Self::SpansDeclaredWrong { .. }
             | Self::LittleLawBroken { .. } => Severity::Refusal,
             Self::Throttled { .. }
             | Self::ConnectionsShort { .. }
@@ -516,6 +570,10 @@ impl Notice {
             | Self::MethodsDisagree { .. }
             | Self::BoughtWithLoss { .. }
             | Self::Imported { .. }
+            | Self::LossUnread { .. }
+            | Self::Unasked { .. }
+            | Self::StillCounting { .. }
+            | Self::NothingCalibrated { .. }
             | Self::LedgerUnbalanced { .. } => Severity::Warning,
             Self::NoCgroup { .. }
             | Self::LedgerByCounts

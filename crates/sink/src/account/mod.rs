@@ -75,6 +75,7 @@ pub(crate) struct Accounts {
     foreign: u64,
     rejected: u64,
     dropped: u64,
+    struck: u64,
     undecodable: u64,
     bytes: u64,
     by_protocol: [u64; Protocol::NAMES.len()],
@@ -97,6 +98,7 @@ impl Accounts {
             foreign: 0,
             rejected: 0,
             dropped: 0,
+            struck: 0,
             undecodable: 0,
             bytes: 0,
             by_protocol: Default::default(),
@@ -127,6 +129,11 @@ impl Accounts {
     /// Books spans that are thrown away on purpose.
     pub(crate) fn dropped(&mut self, spans: usize) {
         self.dropped += spans as u64;
+    }
+
+    /// Books a request that a fault kept from being served.
+    pub(crate) fn struck(&mut self) {
+        self.struck += 1;
     }
 
     /// Books a request that cannot be decoded.
@@ -191,6 +198,7 @@ impl Accounts {
             duplicates: self.duplicates,
             rejected: self.rejected,
             dropped: self.dropped,
+            struck: self.struck,
             undecodable: self.undecodable,
             foreign: self.foreign,
             bytes: self.bytes,

@@ -96,7 +96,8 @@ pub struct Pacing {
     /// Requests at random (a Poisson process) instead of evenly; with --rate or --stages.
     #[arg(long)]
     pub poisson: bool,
-    /// Exactly when requests are sent: 'slot' sends those together that fall due within a slot, 'exact' each at its instant.
+    /// Exactly when requests are sent: 'slot' sends those together that fall due within a slot, 'exact' each at its instant,
+    /// 'spin' too, without ever sleeping.
     /// Default: 'exact' up to 5,000 a second, else 'slot'.
     #[arg(long, value_enum)]
     pub pace: Option<Pace>,
@@ -157,6 +158,15 @@ pub struct Request {
     /// TLS: trust any certificate.
     #[arg(long)]
     pub insecure: bool,
+    /// TLS: file with the certificate to show to a server that asks for one, PEM.
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+    /// TLS: file with its key, PEM. Default: it is in the file of the certificate.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Follow redirects, at most so many one after the other, on the same connection. Default: they are answers like others.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub redirects: u32,
     /// Call a unary gRPC method, 'package.Service/Method', described by --proto or the server's reflection.
     #[arg(long, value_name = "METHOD")]
     pub grpc: Option<String>,
@@ -175,6 +185,8 @@ pub enum Pace {
     Slot,
     /// Each at its instant.
     Exact,
+    /// Each at its instant, without ever sleeping: takes the whole core.
+    Spin,
 }
 
 /// The highest rate at which conditions hold.

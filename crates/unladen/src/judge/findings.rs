@@ -103,6 +103,9 @@ pub struct VariantFindings {
     pub valid_runs: u32,
     /// Runs that were started.
     pub runs: u32,
+    /// What the sink did wrong on purpose, in words; `null`: nothing.
+    #[serde(default)]
+    pub faults: Option<String>,
     /// One finding per metric (and service, where a metric is kept per service).
     pub metrics: Vec<Finding>,
     /// The account of the spans, summed over the valid runs; `null` without spans.
@@ -280,6 +283,27 @@ pub struct LedgerFindings {
     pub spans_per_request: f64,
     /// Whether `spans_per_request` was declared (else learned).
     pub declared: bool,
+    /// Whether it was learned in the calibration, before any load (else from what arrived under load).
+    #[serde(default)]
+    pub calibrated: bool,
+    /// Whether spans could only be counted, not tied to requests.
+    #[serde(default)]
+    pub by_count: bool,
+    /// Service that counted them, if not the sink.
+    #[serde(default)]
+    pub counted_by: Option<String>,
+    /// Whether so many spans were lost that the costs are those of less work: whatever looks like a gain is bought with them.
+    #[serde(default)]
+    pub bought_with_loss: bool,
+    /// Spans thrown away by the sink on purpose, though their sender was told that all is well.
+    #[serde(default)]
+    pub dropped: u64,
+    /// Requests that the sink refused, reset or never answered on purpose.
+    #[serde(default)]
+    pub struck: u64,
+    /// Operations that lack spans, the largest lack first, as far as the calibration knows what is due.
+    #[serde(default)]
+    pub by_operation: Vec<OperationLoss>,
     /// CPU cost of the subject over the spans that arrived, µs per span, estimate and interval; `null` without a cost or spans.
     pub cpu_us_per_delivered_span: Option<f64>,
     /// See `cpu_us_per_delivered_span`.
@@ -323,6 +347,21 @@ pub struct FrameFindings {
     pub value: f64,
     /// Variant less baseline.
     pub difference: f64,
+}
+
+/// Spans that one operation lacks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OperationLoss {
+    /// Service name of its spans.
+    pub service: String,
+    /// Name of its spans.
+    pub operation: String,
+    /// Spans due, by what a request makes of them in the calibration.
+    pub due: f64,
+    /// Spans that arrived.
+    pub saved: u64,
+    /// Lack over due, 0 to 1.
+    pub loss_ratio: f64,
 }
 
 /// A notice as it is printed.

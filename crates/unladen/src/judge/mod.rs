@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::journal::read::{ReadError, RunFolder, read};
+use crate::journal::read::{Measured, ReadError, read};
 
 pub mod budget;
 pub mod findings;
@@ -96,7 +96,7 @@ pub fn judge_with_budgets(dir: &Path, budgets: &Budgets) -> Result<Findings, Jud
 ///
 /// # Errors
 /// When there are no runs, or a budget is no limit.
-pub fn judge_folder(folder: &RunFolder, budgets: &Budgets) -> Result<Findings, JudgeError> {
+pub fn judge_folder(folder: &Measured, budgets: &Budgets) -> Result<Findings, JudgeError> {
     if folder.runs.is_empty() {
         return Err(JudgeError::NoRuns { folder: folder.dir.display().to_string() });
     }

@@ -5,7 +5,7 @@ use std::fs;
 
 use super::findings::{FrameFindings, ProfileFindings};
 use crate::journal::profile::{self, Profiles, ServiceProfile};
-use crate::journal::read::RunFolder;
+use crate::journal::read::Measured;
 
 /// Frames that are told.
 const FRAMES: usize = 10;
@@ -15,14 +15,14 @@ const BASELINE: &str = "baseline";
 type Leaves = BTreeMap<String, u64>;
 
 /// Every service of every variant that was sampled on both sides by the same profiler.
-pub(super) fn compare(folder: &RunFolder) -> Vec<ProfileFindings> {
+pub(super) fn compare(folder: &Measured) -> Vec<ProfileFindings> {
     let Some(baseline) = profile::read(&folder.dir, BASELINE) else { return Vec::new() };
     let variants = folder.study.variants.keys().filter(|name| *name != BASELINE);
     let variants = variants.filter_map(|name| profile::read(&folder.dir, name));
     variants.flat_map(|variant| services(folder, &baseline, &variant)).collect()
 }
 
-fn services(folder: &RunFolder, baseline: &Profiles, variant: &Profiles) -> Vec<ProfileFindings> {
+fn services(folder: &Measured, baseline: &Profiles, variant: &Profiles) -> Vec<ProfileFindings> {
     let leaves = |of: &ServiceProfile| Some(leaves(&fs::read_to_string(folder.dir.join(&of.file)).ok()?));
     let pairs = variant.services.iter().filter_map(|service| {
         let bare =

@@ -15,7 +15,7 @@ use super::findings::{
 };
 use super::metrics::{Metric, Of, Place, delivered};
 use super::{checks, ladder, ledger, money, notices, pacing, placebo, steady, units, words, work};
-use crate::journal::read::RunFolder;
+use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
 use crate::study::prices::Prices;
@@ -28,7 +28,7 @@ struct Draft<'e, 'a> {
     refused: Option<String>,
 }
 
-pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, BudgetError> {
+pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, BudgetError> {
     let evidence = Evidence::of(folder);
     let mut told = evidence.notices();
     let metrics = metrics(&evidence, &mut told);
@@ -53,6 +53,7 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
             variant: &draft.arm.name,
             comparisons: &mut draft.comparisons,
             refused: draft.refused.clone(),
+            spans: ledger::sum_up(draft.arm, None).map(|ledger| (ledger.lost, ledger.wanted)),
         })
         .collect();
     let budgets = budget::hold(limits, level(&folder.study), &mut judged)?;
@@ -195,13 +196,19 @@ fn finish(kind: &str, draft: Draft<'_, '_>, prices: Option<&Prices>, told: &mut 
     }
     let cpu = metrics.iter().find(|finding| finding.metric == "cpu_per_request" && finding.service.is_none());
     let ledger = ledger::sum_up(arm, cpu);
-    told.extend(ledger.iter().flat_map(|ledger| ledger::notices(&arm.name, ledger)));
+    let of_ledger: Vec<Notice> = ledger.iter().flat_map(|ledger| ledger::notices(&arm.name, ledger)).collect();
+    if let Some(bought) = of_ledger.iter().find(|it| matches!(it, Notice::BoughtWithLoss { .. })) {
+        let gains = metrics.iter_mut().filter(|finding| finding.verdict == "saves");
+        gains.for_each(|finding| finding.notices.push(NoticeLine::from(bought)));
+    }
+    told.extend(of_ledger);
     VariantFindings {
         name: arm.name.clone(),
         label: arm.label.clone(),
         kind: kind.to_owned(),
         valid_runs: arm.valid_runs(),
         runs: number(arm.all.len()),
+        faults: arm.all.iter().find_map(|run| run.faults.as_ref()).map(ToString::to_string),
         money: prices.filter(|_| kind == "variant" && refused.is_none()).and_then(|it| money::of(it, &metrics)),
         refused,
         metrics,

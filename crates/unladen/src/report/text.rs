@@ -109,6 +109,9 @@ fn ladders(out: &mut Page, findings: &Findings) {
 
 /// What stands under a table: the ledger, and runs that do not count.
 fn runs(out: &mut Page, variant: &VariantFindings) {
+    if let Some(faults) = view::faults(variant) {
+        out.wrapped("  bad day: ", "           ", &format!("{faults}."), Style::new());
+    }
     if let Some(ledger) = &variant.ledger {
         out.wrapped("  spans: ", "         ", &format!("{}.", view::ledger(ledger).join(", ")), Style::new());
     }
@@ -196,7 +199,10 @@ fn notices(out: &mut Page, findings: &Findings) {
     for variant in findings.real_variants() {
         for finding in view::prominent(variant) {
             let of = format!("{}, {}: ", view::clean(&variant.name), finding.title);
-            own.extend(finding.notices.iter().map(|notice| (of.clone(), notice)));
+            // What is said of the whole study is not said again of a finding.
+            let own_of_it =
+                finding.notices.iter().filter(|it| findings.notices.iter().all(|said| said.text != it.text));
+            own.extend(own_of_it.map(|notice| (of.clone(), notice)));
         }
     }
     // A void study has said so at the top.

@@ -92,11 +92,26 @@ pub(super) fn prominent(variant: &VariantFindings) -> Vec<&Finding> {
 
 /// `OpenTelemetry (otel)`.
 pub(super) fn heading(variant: &VariantFindings) -> String {
+    let bought = variant.ledger.as_ref().is_some_and(|ledger| ledger.bought_with_loss);
+    let mark = if bought { ", bought with lost spans" } else { "" };
     if variant.label == variant.name || variant.kind == "placebo" {
-        clean(&variant.label)
+        format!("{}{mark}", clean(&variant.label))
     } else {
-        format!("{} ({})", clean(&variant.label), clean(&variant.name))
+        format!("{} ({}){mark}", clean(&variant.label), clean(&variant.name))
     }
+}
+
+/// What the sink did wrong on purpose.
+pub(super) fn faults(variant: &VariantFindings) -> Option<String> {
+    let faults = variant.faults.as_deref()?;
+    let struck = |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", units::count(count)));
+    let counts = variant
+        .ledger
+        .iter()
+        .flat_map(|ledger| [struck(ledger.struck, "requests not served"), struck(ledger.dropped, "spans thrown away")]);
+    let counts: Vec<String> = counts.flatten().collect();
+    let counts = if counts.is_empty() { String::new() } else { format!(" ({} in all runs)", counts.join(", ")) };
+    Some(format!("the sink {}{counts}", clean(faults)))
 }
 
 /// The sentences in the order in which they are read: the variants', then the noise floor, which says how much of the rest to
@@ -218,8 +233,10 @@ pub(super) fn frames(profile: &ProfileFindings) -> Vec<[String; 4]> {
 }
 
 pub(super) fn ledger(ledger: &LedgerFindings) -> Vec<String> {
-    let mut parts =
-        vec![format!("{} wanted", units::count(ledger.wanted)), format!("{} arrived", units::count(ledger.saved))];
+    let mut parts = vec![
+        format!("{} wanted", units::count(ledger.wanted)),
+        format!("{} {}", units::count(ledger.saved), where_to(ledger)),
+    ];
     parts.push(match ledger.lost {
         0 => "none lost".to_owned(),
         lost => {
@@ -244,12 +261,32 @@ pub(super) fn ledger(ledger: &LedgerFindings) -> Vec<String> {
     if ledger.unexplained != 0 {
         parts.push(format!("{} unexplained", units::signed_count(ledger.unexplained)));
     }
-    let how = if ledger.declared { "declared" } else { "learned" };
+    let how = match (ledger.declared, ledger.calibrated) {
+        (true, _) => "declared",
+        (_, true) => "by calibration",
+        _ => "learned",
+    };
     parts.push(format!("{} per request ({how})", plain(ledger.spans_per_request)));
+    if ledger.lost > 0 && !ledger.by_operation.is_empty() {
+        let worst = ledger.by_operation.iter().take(3).map(|it| {
+            format!("{} `{}` lacks {}", clean(&it.service), clean(&it.operation), units::share(it.loss_ratio))
+        });
+        parts.push(worst.collect::<Vec<_>>().join(", "));
+    }
+    if ledger.by_count {
+        parts.push("by count alone: not tied to requests".to_owned());
+    }
     if let Some(cost) = delivered(ledger) {
         parts.push(cost);
     }
     parts
+}
+
+fn where_to(ledger: &LedgerFindings) -> String {
+    match &ledger.counted_by {
+        Some(service) => format!("counted by {}", clean(service)),
+        None => "arrived".to_owned(),
+    }
 }
 
 /// `15.5 µs [14.3, 16.8] of CPU per span that arrived`.

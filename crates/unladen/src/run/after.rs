@@ -9,7 +9,7 @@ use unladen_load::LoadError;
 use unladen_load::capacity::{self, Search};
 use unladen_load::outcome::Outcome;
 use unladen_load::pace::Stage;
-use unladen_load::plan::{Pacing, Plan};
+use unladen_load::plan::{Pacing, Plan, Protocol};
 use unladen_load::threshold::{NoThreshold, Threshold};
 
 use crate::journal::record::{Capacity, Saturation, Trial};
@@ -45,10 +45,11 @@ pub(super) fn saturate(
     stop: &AtomicBool,
 ) -> Result<(Saturation, u64), AfterError> {
     let connections = wanted.connections.unwrap_or(plan.connections);
+    let streams = if plan.protocol == Protocol::Http2 || plan.grpc.is_some() { plan.streams } else { 1 };
     let pacing = if wanted.ramp.0.is_zero() {
         Pacing::Closed
     } else {
-        let stages = vec![Stage { seconds: wanted.ramp.as_seconds(), to: f64::from(connections) }];
+        let stages = vec![Stage { seconds: wanted.ramp.as_seconds(), to: f64::from(connections) * f64::from(streams) }];
         Pacing::Users { from: 1.0, stages, think_s: 0.0, rate: None }
     };
     let plan = Plan { pacing, connections, warmup_s: 0.0, window_s: wanted.time.as_seconds(), ..alone(plan) };

@@ -75,7 +75,7 @@ pub fn load(outcome: &Outcome, study: &Load) -> Option<Notice> {
 /// Whether the requests that the generator saw under way are those that its rate and times make. Samples may stand at one place
 /// of an even schedule, so a request more or less says nothing.
 fn little(outcome: &Outcome) -> Option<Notice> {
-    let Little { in_flight, samples, expected } = outcome.little;
+    let Little { in_flight, samples, expected, .. } = outcome.little;
     let off = (in_flight - expected).abs() > 1.0 + LITTLE_LIMIT * in_flight.max(expected);
     (samples >= LITTLE_SAMPLES && off).then_some(Notice::LittleLawOff { seen: in_flight, expected })
 }
@@ -239,7 +239,7 @@ mod tests {
             (13.0, 8.0, 100, true),
             (13.0, 8.0, 10, false),
         ] {
-            outcome.little = Little { in_flight, samples, expected };
+            outcome.little = Little { in_flight, samples, expected, ..Little::default() };
             assert_eq!(load(&outcome, &open()).is_some(), broken, "{in_flight} {expected}");
         }
     }

@@ -49,7 +49,6 @@ pub fn plan(load: &Load, seed: u64, dir: &Path) -> Result<Plan, LoadFileError> {
         seed,
         protocol: if load.http == 2 { Protocol::Http2 } else { Protocol::Http1 },
         streams: load.streams,
-        redirects: load.redirects,
         tls: plan::Tls {
             ca: load.tls.ca.as_ref().map(path),
             insecure: load.tls.insecure,
@@ -65,6 +64,7 @@ pub fn plan(load: &Load, seed: u64, dir: &Path) -> Result<Plan, LoadFileError> {
             descriptors: grpc.descriptors.as_ref().map(path),
             status: grpc.status.clone(),
         }),
+        redirects: load.redirects,
         ..Plan::new(&load.url)
     };
     if let Some(script) = &load.script {
@@ -212,4 +212,134 @@ fn source(source: &script::Source) -> Option<plan::Source> {
     let json = source.json.clone().map(plan::Source::Json);
     json.or_else(|| source.header.clone().map(plan::Source::Header))
         .or_else(|| source.regex.clone().map(plan::Source::Regex))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use unladen_load::plan::{Capture, NamedTest, Request, Source, Test, Until, Value};
+
+    use super::*;
+
+    fn load(keys: serde_json::Value) -> Load {
+        let mut all = serde_json::json!({"url": "http://127.0.0.1:1/"});
+        let given = keys.as_object().expect("keys").clone();
+        all.as_object_mut().expect("keys").extend(given);
+        serde_json::from_value(all).expect("a load")
+    }
+
+    fn of(keys: serde_json::Value) -> Plan {
+        plan(&load(keys), 7, Path::new("/study")).expect("a plan")
+    }
+
+    #[test]
+    fn every_way_of_pacing_is_the_generators() {
+        let line = |seconds, to| Line { seconds, to };
+        for (keys, pacing) in [
+            (serde_json::json!({}), Pacing::Closed),
+            (serde_json::json!({"rate": 5.0}), Pacing::Constant { rate: 5.0 }),
+            (serde_json::json!({"rate": 5.0, "arrival": "poisson"}), Pacing::Poisson { rate: 5.0, seed: 7 }),
+            (
+                serde_json::json!({"rate": 5.0, "stages": [{"duration": "2s", "target": 9.0}]}),
+                Pacing::Stages { from: 5.0, stages: vec![line(2.0, 9.0)], arrivals: Arrivals::default() },
+            ),
+            (
+                serde_json::json!({"arrival": "poisson", "stages": [{"duration": "0s", "target": 9.0}]}),
+                Pacing::Stages { from: 0.0, stages: vec![line(0.0, 9.0)], arrivals: Arrivals::Poisson { seed: 7 } },
+            ),
+            (
+                serde_json::json!({"users": {"count": 3.0, "think": "250ms", "rate": 10.0}}),
+                Pacing::Users { from: 3.0, stages: Vec::new(), think_s: 0.25, rate: Some(10.0) },
+            ),
+            (serde_json::json!({"burst": 100}), Pacing::Burst { count: 100 }),
+        ] {
+            assert_eq!(of(keys.clone()).pacing, pacing, "{keys}");
+        }
+        let users = serde_json::json!({"users": {"stages": [{"duration": "1s", "target": 320.0}]}});
+        assert_eq!(of(users.clone()).connections, 320, "one for each user");
+        let mut streams = users;
+        (streams["http"], streams["streams"]) = (2.into(), 32.into());
+        assert_eq!(of(streams).connections, 10, "a stream for each user");
+    }
+
+    #[test]
+    fn the_protocol_and_its_files_are_the_generators() {
+        let plan = of(
+            serde_json::json!({"http": 2, "streams": 8, "slot": "100us", "redirects": 3, "tls": {"ca": "ca.pem", "client_certificate": "me.pem"}}),
+        );
+        assert_eq!((plan.redirects, plan.tls.client_certificate.as_deref()), (3, Some(Path::new("/study/me.pem"))));
+        assert_eq!((plan.protocol, plan.streams, plan.slot_us), (Protocol::Http2, 8, Some(100.0)));
+        assert_eq!(plan.tls.ca.as_deref(), Some(Path::new("/study/ca.pem")));
+        let grpc = serde_json::json!({"method": "a.B/C", "message": {"x": 1}, "protos": ["b.proto"]});
+        let call = of(serde_json::json!({"grpc": grpc})).grpc.expect("a call");
+        assert_eq!((call.method.as_str(), call.message), ("a.B/C", serde_json::json!({"x": 1})));
+        assert_eq!(call.protos, [Path::new("/study/b.proto")]);
+    }
+
+    #[test]
+    fn a_script_keeps_its_order_values_captures_and_checks() {
+        let plan = of(serde_json::json!({"script": {
+            "order": "sequence",
+            "values": {
+                "seats": {"integer": [1, 4]}, "n": {"counter": 5}, "t": {"text": 8}, "u": {"uuid": true},
+                "user": {"csv": "users.csv", "column": "id", "random": true},
+            },
+            "requests": [
+                {"name": "post", "method": "POST", "path": "/x", "headers": {"A": "b"}, "body_file": "body.json",
+                 "expect": {"ok": {"status": 201}, "at": {"header": "Location", "equals": 7}},
+                 "capture": {"id": {"json": "/id"}, "v": {"regex": "v=(.)"}}},
+                {"name": "get", "path": "/x/{{id}}",
+                 "until": {"holds": {"json": "/state", "equals": "done"}, "pause": "20ms", "most": 50}},
+            ],
+        }}));
+        assert_eq!(plan.order, plan::Order::Sequence);
+        let file = PathBuf::from("/study/users.csv");
+        let values = [
+            ("n", Value::Counter { from: 5 }),
+            ("seats", Value::Integer { min: 1, max: 4 }),
+            ("t", Value::Text { length: 8 }),
+            ("u", Value::Uuid),
+            ("user", Value::Csv { file, column: "id".to_owned(), random: true }),
+        ];
+        assert_eq!(plan.values, values.map(|(name, value)| (name.to_owned(), value)).into());
+        let named = |name: &str, test| NamedTest { name: name.to_owned(), test };
+        let capture = |name: &str, from| Capture { name: name.to_owned(), from };
+        let post = Request {
+            method: "POST".to_owned(),
+            path: Some("/x".to_owned()),
+            headers: vec![("A".to_owned(), "b".to_owned())],
+            body_file: Some(PathBuf::from("/study/body.json")),
+            checks: vec![
+                named("ok", Test::Status(201)),
+                named("at", Test::HeaderEquals { name: "Location".to_owned(), value: "7".to_owned() }),
+            ],
+            captures: vec![
+                capture("id", Source::Json("/id".to_owned())),
+                capture("v", Source::Regex("v=(.)".to_owned())),
+            ],
+            ..Request::new("post")
+        };
+        let done = Test::JsonEquals { pointer: "/state".to_owned(), value: "done".into() };
+        let get = Request {
+            path: Some("/x/{{id}}".to_owned()),
+            until: Some(Until { test: done, pause_s: 0.02, most: 50 }),
+            ..Request::new("get")
+        };
+        assert_eq!(plan.requests, [post, get]);
+    }
+
+    #[test]
+    fn recorded_gaps_are_read_and_slips_are_told_with_their_line() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("gaps.txt");
+        fs::write(&file, "# recorded on Monday\n100\n\n 250.5 \n").expect("written");
+        assert_eq!(gaps(&file).expect("gaps"), [100.0, 250.5]);
+        fs::write(&file, "100\n-1\n").expect("written");
+        let error = gaps(&file).expect_err("a negative gap").to_string();
+        assert!(error.contains("gaps.txt:2: `-1`"), "{error}");
+        let missing = load(serde_json::json!({"replay": "none.txt"}));
+        let error = plan(&missing, 1, folder.path()).expect_err("no file").to_string();
+        assert!(error.contains("none.txt"), "{error}");
+    }
 }

@@ -4,28 +4,31 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use unladen_sink::ledger::{Learned, Shortfall};
 use unladen_sink::summary::Summary;
 
 use super::RunError;
 use super::after;
 use super::books;
 use super::checks;
-use super::instrument::SinkPart;
+use super::instrument::{InstrumentError, SinkPart};
 use super::profile::Profiler;
+use super::queries::{self, Asked};
 use super::schedule::Slot;
 use super::setup::{Setup, TraceIds};
+use super::told;
 use super::watch::{Phase, Step, Watcher};
 use super::window::Seen;
-use crate::journal::record::{ProcessRecord, RunRecord};
+use crate::journal::record::{Ledger, ProcessRecord, RunRecord};
 use crate::notices::Notice;
 use crate::probe::scrape::{Endpoint, Wanted};
 use crate::probe::{Target, timeline};
 use crate::study::plan::{Arm, Process};
-use crate::study::spec::{Keep, Scrape, ScrapeKind};
+use crate::study::spec::{Drain, Faults, Keep, Scrape, ScrapeKind};
 use crate::subject::{Ended, Running, SubjectError};
 
 /// How long the sink may be quiet after the last process has ended before the books are closed.
-const LAST_QUIET: Duration = Duration::from_millis(150);
+pub(super) const LAST_QUIET: Duration = Duration::from_millis(150);
 
 /// A process of the study that is up.
 #[derive(Debug)]
@@ -61,6 +64,8 @@ pub(super) struct Scene<'w> {
     /// Services of the run.
     pub(super) ups: Vec<Up>,
     pub(super) record: RunRecord,
+    /// Numbers that the study asks for.
+    asked: Numbers,
     /// Requests with other trace ids, whose spans are no part of the ledger.
     pub(super) others: u64,
     pub(super) watcher: &'w mut dyn Watcher,
@@ -93,6 +98,7 @@ impl<'a> Run<'a> {
             dir,
             started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             notices: self.setup.notices(),
+            faults: arm.faults.as_ref().map(Faults::of_sink),
             ..RunRecord::empty()
         };
 
@@ -100,14 +106,16 @@ impl<'a> Run<'a> {
         let ids = self.setup.trace_ids(self.number);
         let sink = SinkPart::start(
             &self.setup.launcher,
-            &self.setup.sink_config(&folder, ids),
+            &self.setup.sink_config(arm, &folder, ids),
             &self.setup.partition.instrument,
             &logs,
         )?;
-        let mut scene = Scene { folder, logs, ids, sink, ups: Vec::new(), record, others: 0, watcher };
+        let mut scene =
+            Scene { folder, logs, ids, sink, ups: Vec::new(), record, asked: Numbers::default(), others: 0, watcher };
         let started = Instant::now();
         let seen = self.start_services(arm, &mut scene).and_then(|()| {
             scene.record.phases.start_s = started.elapsed().as_secs_f64();
+            scene.asked = Numbers::before(self.setup, arm)?;
             self.measure(&mut scene)
         });
         let seen = match seen {
@@ -121,7 +129,15 @@ impl<'a> Run<'a> {
 
         scene.watcher.see(Step::Phase(Phase::Stop));
         let stopping = Instant::now();
-        let ends = stop_all(&mut scene.ups)?;
+        let wanted = books::wanted(arm, seen.outcome.as_ref(), scene.others);
+        let Scene { ups, asked, record, .. } = &mut scene;
+        let (ends, counted) = stop_in_two_steps(self.setup, arm, ups, || {
+            let interrupted = || self.interrupted.load(Ordering::Relaxed);
+            let limit = &self.setup.plan.study.drain;
+            queries::settle(&mut asked.backends, limit, wanted, interrupted, &mut record.notices)
+        });
+        let ends = ends?;
+        scene.record.counted = counted;
         while scene.sink.quiet().min(stopping.elapsed()) < LAST_QUIET {
             scene.sink.look(Duration::from_millis(20))?;
         }
@@ -144,6 +160,7 @@ impl<'a> Run<'a> {
             self.after(scene)?;
             scene.record.phases.after_s = started.elapsed().as_secs_f64();
         }
+        scene.asked.losses.iter_mut().for_each(Asked::again);
         Ok(seen)
     }
 
@@ -189,29 +206,18 @@ impl<'a> Run<'a> {
 
     /// Waits for the spans that are still on their way.
     fn drain(&self, scene: &mut Scene<'_>, wanted: Option<u64>) -> Result<(), RunError> {
-        let drain = &self.setup.plan.study.drain;
-        let Scene { sink, record, .. } = scene;
-        let started = Instant::now();
-        loop {
-            sink.look(Duration::from_millis(20))?;
-            let all_there = wanted.is_some_and(|wanted| sink.received() >= wanted);
-            let quiet = sink.quiet().min(started.elapsed()) >= drain.quiet.0;
-            if all_there || quiet || self.interrupted.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            if started.elapsed() >= drain.limit.0 {
-                if sink.quiet() < Duration::from_millis(500) {
-                    record.notices.push(Notice::DrainLimit { limit_s: drain.limit.as_seconds() });
-                }
-                return Ok(());
-            }
+        let limit = &self.setup.plan.study.drain;
+        if drain(&mut scene.sink, limit, wanted, self.interrupted)? {
+            scene.record.notices.push(Notice::DrainLimit { limit_s: limit.limit.as_seconds() });
         }
+        Ok(())
     }
 
     /// Closes the sink and the books, and puts everything that was measured into the record.
     fn conclude(&self, scene: Scene<'_>, seen: Seen, ends: &Ends) -> Result<RunRecord, RunError> {
-        let Scene { folder, sink, ups, mut record, others, .. } = scene;
+        let Scene { folder, sink, ups, mut record, asked, others, .. } = scene;
         let summary = sink.finish()?;
+        record.told = told::losses(self.arm(), &ups, &asked.losses, &mut record.notices);
         if let Some(observation) = seen.observation {
             if let Err(error) = timeline::write(&folder.join("timeline.parquet"), &observation.timeline) {
                 record
@@ -240,19 +246,86 @@ impl<'a> Run<'a> {
         Ok(record)
     }
 
-    /// The ledger. Without one the report has no account of spans; why is plain from the study or from the summary (no spans).
+    /// The ledger. Without one the report has no account of spans; why is plain from the study (nothing declared, nothing
+    /// calibrated) or from the summary (no spans).
     fn close_books(&self, record: &mut RunRecord, summary: &Summary, others: u64) {
-        let arm = self.arm();
-        if self.setup.traced() {
-            let closed = record.load.as_ref().and_then(|outcome| books::close(arm, outcome, summary).ok());
-            record.ledger = closed.map(|ledger| books::without_others(ledger, others));
-        } else if let Some(units) = books::units(record) {
-            record.ledger = books::by_counts(arm, units + others, summary);
-            if record.ledger.as_ref().is_some_and(|ledger| ledger.expected > 0) {
-                record.notices.push(Notice::LedgerByCounts);
+        let is_traced = self.setup.traced();
+        record.ledger = books::account(self.arm(), is_traced, record, summary, others);
+        let is_known = record.ledger.as_ref().is_some_and(|ledger| ledger.expected > 0);
+        if is_known && !is_traced {
+            record.notices.push(Notice::LedgerByCounts);
+        }
+        record.shortfalls = self.shortfalls(record.ledger.as_ref(), summary);
+    }
+
+    /// Operations that lack spans, by what the calibration says.
+    fn shortfalls(&self, ledger: Option<&Ledger>, summary: &Summary) -> Vec<Shortfall> {
+        let learned = self.setup.calibrations.iter().find(|it| it.variant == self.arm().name);
+        match (ledger, learned) {
+            (Some(ledger), Some(learned)) if ledger.lost > 0 && !ledger.by_count => {
+                Learned { operations: learned.operations.clone(), ..Learned::default() }.shortfalls(ledger, summary)
             }
+            _ => Vec::new(),
         }
     }
+}
+
+/// Numbers that the study asks for.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    backends: Vec<Asked>,
+    losses: Vec<Asked>,
+}
+
+impl Numbers {
+    fn before(setup: &Setup<'_>, arm: &Arm) -> Result<Self, RunError> {
+        Ok(Self { backends: queries::backends(setup, arm)?, losses: queries::losses(setup, arm)? })
+    }
+}
+
+/// Waits for the spans that are still on their way; whether they still arrived when the time was up.
+pub(super) fn drain(
+    sink: &mut SinkPart,
+    drain: &Drain,
+    wanted: Option<u64>,
+    interrupted: &AtomicBool,
+) -> Result<bool, InstrumentError> {
+    let started = Instant::now();
+    loop {
+        sink.look(Duration::from_millis(20))?;
+        let all_there = wanted.is_some_and(|wanted| sink.received() >= wanted);
+        let quiet = sink.quiet().min(started.elapsed()) >= drain.quiet.0;
+        if all_there || quiet || interrupted.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        if started.elapsed() >= drain.limit.0 {
+            return Ok(sink.quiet() < Duration::from_millis(500));
+        }
+    }
+}
+
+/// Stops the processes, and in between, when those that send have flushed what they held but the backends that the study counts
+/// (and what these need) still run, does `between`. Without such backends `between` comes last.
+pub(super) fn stop_in_two_steps<T>(
+    setup: &Setup<'_>,
+    arm: &Arm,
+    ups: &mut Vec<Up>,
+    between: impl FnOnce() -> T,
+) -> (Result<Ends, SubjectError>, T) {
+    let kept = queries::counted_services(&setup.plan.study, arm);
+    let (mut backends, mut senders): (Vec<Up>, Vec<Up>) =
+        ups.drain(..).partition(|up| kept.contains(&up.process.service));
+    let first = stop_all(&mut senders);
+    let result = between();
+    let second = stop_all(&mut backends);
+    // Those that were started first stand first again.
+    ups.append(&mut backends);
+    ups.append(&mut senders);
+    let ends = first.and_then(|mut ends| {
+        ends.extend(second?);
+        Ok(ends)
+    });
+    (ends, result)
 }
 
 /// Start-up time and end of a process, which the probe does not know.

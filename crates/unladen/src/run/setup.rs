@@ -11,10 +11,11 @@ use rand_chacha::ChaCha8Rng;
 use super::folder::RunFolder;
 use super::one::Up;
 use super::{RunError, load_plan, ports};
+use crate::journal::record::Calibration;
 use crate::linux::CpuSet;
 use crate::notices::Notice;
 use crate::study::plan::{Arm, Plan, Process};
-use crate::study::spec::{Attributes, TraceHeader};
+use crate::study::spec::{Attributes, Faults, Sync, TraceHeader};
 use crate::study::variables::{PortName, SINKS, Variables};
 use crate::subject::launch::LONGEST_PAD;
 use crate::subject::{
@@ -41,6 +42,8 @@ pub(super) struct Setup<'a> {
     pub(super) folder: &'a RunFolder,
     pub(super) launcher: Launcher,
     pub(super) partition: Partition,
+    /// What is known of the variants' spans; empty until they are calibrated.
+    pub(super) calibrations: Vec<Calibration>,
     seed: u64,
     sinks: BTreeMap<&'static str, SocketAddr>,
     variables: Variables,
@@ -71,6 +74,7 @@ impl<'a> Setup<'a> {
             folder,
             launcher: Launcher::new(&LauncherOptions::new(seed, limits))?,
             partition: partition(&available, &topology, 1),
+            calibrations: Vec::new(),
             seed,
             sinks,
             variables,
@@ -118,7 +122,7 @@ impl<'a> Setup<'a> {
         random
     }
 
-    fn variables(&self, run_dir: Option<&Path>) -> Variables {
+    pub(super) fn variables(&self, run_dir: Option<&Path>) -> Variables {
         Variables { run_dir: run_dir.map(Path::to_owned), ..self.variables.clone() }
     }
 
@@ -197,8 +201,8 @@ impl<'a> Setup<'a> {
     }
 
     /// What the sink of a run is told.
-    pub(super) fn sink_config(&self, folder: &Path, ids: TraceIds) -> unladen_sink::config::Config {
-        use unladen_sink::config::{Attributes as Stored, Config, Requests};
+    pub(super) fn sink_config(&self, arm: &Arm, folder: &Path, ids: TraceIds) -> unladen_sink::config::Config {
+        use unladen_sink::config::{Attributes as Stored, Config, Requests, Sync as Durable};
         Config {
             otlp_grpc: self.sinks.get("otlp_grpc").copied(),
             otlp_http: self.sinks.get("otlp_http").copied(),
@@ -213,6 +217,12 @@ impl<'a> Setup<'a> {
                 Attributes::Few => Stored::Few,
                 Attributes::All => Stored::All,
             },
+            sync: match self.plan.study.sink.sync {
+                Sync::Always => Durable::Always,
+                Sync::Interval => Durable::Interval,
+                Sync::End => Durable::End,
+            },
+            faults: arm.faults.as_ref().map(Faults::of_sink),
             ..Config::default()
         }
     }

@@ -118,6 +118,7 @@ impl Run<'_> {
             if self.drive(scene, driver)?.is_none() {
                 return Ok(Seen::default());
             }
+            scene.others += load.work.unwrap_or(1);
         }
         scene.record.phases.warmup_s = rehearsing.elapsed().as_secs_f64();
         let start_ns = monotonic_ns() + DRIVER_HEAD_START.as_nanos() as u64;

@@ -66,6 +66,12 @@ pub fn masked(study: &Study) -> Study {
         list(&mut service.args);
         named(&mut service.env);
         service.ready.http.iter_mut().for_each(text);
+        if let Some(count) = &mut service.count {
+            count.http.iter_mut().chain(&mut count.prometheus).chain(&mut count.body).for_each(text);
+        }
+    }
+    for loss in study.variants.values_mut().flat_map(|variant| variant.losses.values_mut()) {
+        loss.prometheus.iter_mut().for_each(text);
     }
     for change in study.variants.values_mut().flat_map(|variant| variant.services.values_mut()) {
         change.command.iter_mut().for_each(command);

@@ -154,6 +154,13 @@ pub const METRICS: &[Metric] = {
         metric("collector_cpu", Micros, Difference, More, "CPU time of the collectors per completed request"),
         metric("storage_cpu", Micros, Difference, More, "CPU time of the storage per completed request"),
         metric("disk_bytes_per_span", Bytes, Difference, More, "bytes that the storage writes to disk per span"),
+        metric(
+            "span_loss",
+            Share,
+            Difference,
+            More,
+            "share of the wanted spans that were lost; for budgets, decided by the ledger",
+        ),
         metric("span_latency_p50", Micros, Ratio, More, "median duration of an operation, from its spans"),
         metric("span_latency_p75", Micros, Ratio, More, "75th percentile of an operation's duration"),
         metric("span_latency_p90", Micros, Ratio, More, "90th percentile of an operation's duration"),

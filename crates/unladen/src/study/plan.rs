@@ -12,7 +12,7 @@ use super::error::StudyError;
 use super::guess::guess;
 use super::key::KeyPath;
 use super::problem::{Problem, ProblemKind};
-use super::spec::{Command, Lifetime, Limits, Override, Ready, Role, Scrape, Service, Study, Variant};
+use super::spec::{Command, Faults, Lifetime, Limits, Loss, Override, Ready, Role, Scrape, Service, Study, Variant};
 use super::units::{Ratio, Time};
 use super::variables::{Reference, VariableError, expand};
 use super::words;
@@ -53,8 +53,14 @@ pub struct Arm {
     pub processes: Vec<Process>,
     /// Declared spans per sampled request. `Some(0.0)` for baseline and placebo unless the study says otherwise.
     pub spans_per_request: Option<f64>,
+    /// Whether `spans_per_request` was learned in the calibration.
+    pub calibrated: bool,
     /// Share of requests that carry the sampled flag.
     pub sampled: Ratio,
+    /// What the sink does to its senders.
+    pub faults: Option<Faults>,
+    /// Where the agent tells what it lost itself, by stage.
+    pub losses: IndexMap<String, Loss>,
 }
 
 /// One process to start.
@@ -159,6 +165,12 @@ impl Plan {
 }
 
 impl Arm {
+    /// Whether a service runs in the arm.
+    #[must_use]
+    pub fn runs(&self, service: &str) -> bool {
+        self.processes.iter().any(|process| process.service == service)
+    }
+
     /// Processes that live through the study, in start order.
     pub fn shared(&self) -> impl Iterator<Item = &Process> {
         self.processes.iter().filter(|process| process.lifetime == Lifetime::Study)
@@ -247,7 +259,10 @@ fn arm(study: &Study, order: &[&str], key: &str, variant: &Variant, kind: ArmKin
         processes,
         // The bare service makes no spans, so that any that arrive in its runs are unexplained.
         spans_per_request: variant.spans_per_request.or((kind != ArmKind::Variant).then_some(0.0)),
+        calibrated: false,
         sampled: variant.sampled.unwrap_or(Ratio(1.0)),
+        faults: variant.faults.clone().or_else(|| study.sink.faults.clone()),
+        losses: variant.losses.clone(),
     })
 }
 

@@ -220,7 +220,7 @@ pub(super) enum ProblemKind {
     // Load.
     #[error("`{found}` is no URL to send requests to: {why}; write one such as `http://127.0.0.1:8080/path`")]
     BadUrl { found: String, why: &'static str },
-    #[error("`{host}` isn't this machine; load leaves it only if the study says `allow_remote: true` under `load`")]
+    #[error("`{host}` isn't this machine; unladen leaves it only if the study says `allow_remote: true` under `load`")]
     Remote { host: String },
     #[error("`{found}` is no HTTP method, such as `GET` or `POST`")]
     BadMethod { found: String },
@@ -239,8 +239,6 @@ pub(super) enum ProblemKind {
     Lacks { key: &'static str, needed: &'static str },
     #[error("{what} must be exactly one of {choices}; {found} of them are given")]
     NotOne { what: &'static str, choices: &'static str, found: usize },
-    #[error("{what} need HTTP/1.1; write `http: 1` (and no `grpc`) under `load`")]
-    NeedsHttp1 { what: &'static str },
     #[error("`{found}` is no gRPC method; write `package.Service/Method`")]
     BadGrpcMethod { found: String },
     #[error("there is no TLS to set up, as the url doesn't begin with `https://`; remove `tls`")]
@@ -259,6 +257,37 @@ pub(super) enum ProblemKind {
     NameTwice { what: &'static str, name: String },
     #[error("`{found}` is no JSON pointer; it begins with `/`, as in `/items/0/id`")]
     BadPointer { found: String },
+    // Spans.
+    #[error("give either `log` (a pattern for the lines of a log) or `prometheus` with `metric`, and not both")]
+    LogOrPrometheus,
+    #[error("give either `http` with `pointer`, or `prometheus` with `metric`, and not both")]
+    HttpOrPrometheus,
+    #[error(
+        "`http` and `pointer` go together: the URL of a JSON document, and where in it the number is; `body` goes with them"
+    )]
+    HttpAndPointer,
+    #[error("`prometheus` and `metric` go together: the URL of the metrics, and the name of one of them")]
+    PrometheusAndMetric,
+    #[error("this is no regular expression: {message}")]
+    BadPattern { message: String },
+    #[error(
+        "a pattern has one group `(…)`, the number of spans, or none; this one has {groups}, write the others as `(?:…)`"
+    )]
+    ManyGroups { groups: usize },
+    #[error("this pattern is in every line, also in an empty one; write more of the lines that tell of a loss")]
+    PatternOfNothing,
+    #[error("{message}")]
+    BadMetric { message: String },
+    #[error(
+        "`{service}` lives through the study, so its log tells of all runs at once; use `prometheus`, or give it `lifetime: run`"
+    )]
+    LogOfManyRuns { service: String },
+    #[error("only a service with the role `storage` or `collector` is counted; give it one, or remove `count`")]
+    CountOfWhom,
+    #[error(
+        "both {names} run in this variant and are counted; where the spans arrive must be one place: give one of them the role `collector`, or remove its `count`"
+    )]
+    TwoStorages { names: String },
 
     // Budgets.
     #[error("{0}, or remove `on_undecided: extend`")]

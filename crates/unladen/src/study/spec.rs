@@ -20,6 +20,9 @@ pub mod script;
 
 pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
 pub use phases::{Capacity, Quantile, Saturation};
+pub mod spans;
+
+pub use spans::{Attributes, Calibration, Count, Delay, Faults, Flapping, Loss, Numbers, Refuse, Sink, Sync};
 
 /// One question, asked of one service: its variants, the load, the rounds and the budgets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -75,6 +78,9 @@ pub struct Study {
     /// The span sink that the study offers to the services.
     #[serde(default)]
     pub sink: Sink,
+    /// How spans per request are learned and checked before the first round.
+    #[serde(default)]
+    pub calibration: Calibration,
     /// Limits on the cost, by metric: `cpu_per_request: 10%`, `rss: 50MiB`; of one service: `cpu_per_request@vets: 5%`.
     #[serde(default)]
     pub budgets: IndexMap<String, String>,
@@ -114,6 +120,7 @@ impl Study {
             capacity: None,
             saturation: None,
             sink: Sink::default(),
+            calibration: Calibration::default(),
             budgets: IndexMap::new(),
             on_undecided: OnUndecided::default(),
             prices: None,
@@ -226,6 +233,9 @@ pub struct Service {
     /// Where a Go service gives its CPU profile, for `unladen run --profile`: `http://127.0.0.1:${port.app}/debug/pprof/profile`.
     #[serde(default)]
     pub pprof: Option<String>,
+    /// How a collector or storage is asked how many spans it has taken: what the ledger then says arrived.
+    #[serde(default)]
+    pub count: Option<Count>,
 }
 
 impl Service {
@@ -248,6 +258,7 @@ impl Service {
             stop: Stop::default(),
             scrape: None,
             pprof: None,
+            count: None,
         }
     }
 
@@ -345,11 +356,15 @@ pub struct Variant {
     pub label: Option<String>,
     /// What changes, by service.
     pub services: IndexMap<String, Override>,
-    /// How many spans a sampled request makes. Absent: none for the baseline, else learned from the spans that arrive.
+    /// How many spans a sampled request makes. Absent: none for the baseline, else learned in the calibration.
     pub spans_per_request: Option<f64>,
     /// Share of the requests whose spans are wanted: the load generator sets the
     /// sampled flag on exactly these. Absent: all of them.
     pub sampled: Option<Ratio>,
+    /// What the sink does to its senders in this variant: the agent on a bad day. Replaces `sink.faults`.
+    pub faults: Option<Faults>,
+    /// Where the agent tells what it lost itself, by stage: `queue`, `export`, or a name of your own.
+    pub losses: IndexMap<String, Loss>,
 }
 
 /// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args` are
@@ -446,27 +461,6 @@ impl<'de> Deserialize<'de> for Ladder {
     }
 }
 
-/// The span sink of the study.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Sink {
-    /// Which attributes are stored with each span.
-    pub attributes: Attributes,
-}
-
-/// Which attributes of a span are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Attributes {
-    /// None.
-    None,
-    /// A handful that name the operation.
-    #[default]
-    Few,
-    /// All of them.
-    All,
-}
-
 impl Default for Ready {
     fn default() -> Self {
         Self { http: None, tcp: None, log: None, timeout: Time::seconds(30.0) }
@@ -482,12 +476,6 @@ impl Default for Stop {
 impl Default for Drain {
     fn default() -> Self {
         Self { quiet: Time::seconds(6.0), limit: Time::seconds(15.0) }
-    }
-}
-
-impl Default for Sink {
-    fn default() -> Self {
-        Self { attributes: Attributes::Few }
     }
 }
 

@@ -142,6 +142,10 @@ impl Sketch {
             work: None,
             saturation: None,
             capacity: None,
+            faults: None,
+            told: Vec::new(),
+            counted: Vec::new(),
+            shortfalls: Vec::new(),
             sink: Some(Summary { received: saved, saved, stored_bytes: saved * 61, ..Summary::default() }),
             ledger: Some(Ledger {
                 expected,

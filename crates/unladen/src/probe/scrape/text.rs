@@ -1,23 +1,14 @@
-//! The Prometheus text format (exposition format 0.0.4; OpenMetrics is near enough): names, labels, values, types.
+//! Answers in the Prometheus text format (OpenMetrics is near enough), with the types that they state.
 //!
 //! A line that cannot be read is left out: one odd exporter must not hide the rest.
 
-/// One series of one answer.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Series<'a> {
-    /// Name, with its suffix: `http_requests_total`, `gc_seconds_sum`.
-    pub name: &'a str,
-    /// Labels with their values.
-    pub labels: Vec<(&'a str, String)>,
-    /// Value; never NaN nor infinite.
-    pub value: f64,
-}
+use crate::scrape::prometheus::{Sample, samples};
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Exposition<'a> {
     /// In the order of the text.
-    pub series: Vec<Series<'a>>,
+    pub series: Vec<Sample<'a>>,
     /// Types by name.
     types: Vec<(&'a str, &'a str)>,
 }
@@ -34,7 +25,9 @@ impl<'a> Exposition<'a> {
                     exposition.types.push((name, kind));
                 }
             } else {
-                exposition.series.extend(series(line));
+                // OpenMetrics may put an exemplar behind a value.
+                let line = line.split(" # ").next().unwrap_or(line);
+                exposition.series.extend(samples(line).flatten().filter(|sample| sample.value.is_finite()));
             }
         }
         exposition
@@ -56,7 +49,7 @@ impl<'a> Exposition<'a> {
     /// The sum of the series of a name that have these labels; `None` if there is none.
     #[must_use]
     pub fn sum(&self, name: &str, labels: &[(String, String)]) -> Option<f64> {
-        let has = |series: &&Series<'_>| {
+        let has = |series: &&Sample<'_>| {
             series.name == name
                 && labels.iter().all(|(label, value)| {
                     series.labels.iter().any(|(known, is)| *known == label.as_str() && is == value)
@@ -64,46 +57,6 @@ impl<'a> Exposition<'a> {
         };
         self.series.iter().filter(has).map(|series| series.value).reduce(|a, b| a + b)
     }
-}
-
-/// `name{label="value",…} value [time]`.
-fn series(line: &str) -> Option<Series<'_>> {
-    let end = line.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'))?;
-    let (name, mut rest) = line.split_at(end);
-    let mut labels = Vec::new();
-    if let Some(inner) = rest.trim_start().strip_prefix('{') {
-        rest = inner;
-        loop {
-            rest = rest.trim_start_matches([',', ' ', '\t']);
-            if let Some(after) = rest.strip_prefix('}') {
-                rest = after;
-                break;
-            }
-            let (label, after) = rest.split_once('=')?;
-            let (value, after) = quoted(after.trim_start().strip_prefix('"')?)?;
-            labels.push((label.trim(), value));
-            rest = after;
-        }
-    }
-    let value: f64 = rest.split_ascii_whitespace().next()?.parse().ok()?;
-    (!name.is_empty() && value.is_finite()).then_some(Series { name, labels, value })
-}
-
-/// Up to the closing quote, and what follows it.
-fn quoted(text: &str) -> Option<(String, &str)> {
-    let mut value = String::new();
-    let mut characters = text.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '"' => return Some((value, &text[at + 1..])),
-            '\\' => value.push(match characters.next()?.1 {
-                'n' => '\n',
-                other => other,
-            }),
-            other => value.push(other),
-        }
-    }
-    None
 }
 
 #[cfg(test)]

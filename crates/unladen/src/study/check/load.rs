@@ -9,7 +9,6 @@ use unladen_load::target::Target;
 use super::super::guess::guess;
 use super::super::key::KeyPath;
 use super::super::problem::{Problem, ProblemKind};
-use super::super::spec::script::{Order, Request};
 use super::super::spec::{Arrival, Lifetime, Role, Stage, Tls, TraceHeader};
 use super::Check;
 
@@ -136,18 +135,9 @@ impl Check<'_> {
         {
             self.say(path.key("grpc").key("method"), ProblemKind::BadGrpcMethod { found: grpc.method.clone() });
         }
-        if second && load.users.is_some() {
-            self.say(path.key("users"), ProblemKind::NeedsHttp1 { what: "users" });
-        }
-        let looks =
-            |request: &Request| !request.expect.is_empty() || !request.capture.is_empty() || request.until.is_some();
-        if let Some(script) = &load.script
-            && second
-            && (script.order == Order::Sequence || script.requests.iter().any(looks))
-        {
-            let what = "sequences, and requests with `expect`, `capture` or `until`,";
-            self.say(path.key("script"), ProblemKind::NeedsHttp1 { what });
-        }
+        let redirects = load.redirects > 0;
+        self.apart(path, &[("grpc", load.grpc.is_some()), ("redirects", redirects)], "a gRPC call has none; remove it");
+        self.range(path.key("redirects"), load.redirects <= 100, "at most 100", load.redirects);
     }
 
     /// TLS where there is TLS, and no blind trust beyond this machine.
@@ -162,6 +152,12 @@ impl Check<'_> {
         } else if tls.insecure && !is_loopback(&target.host) {
             self.say(path.key("insecure"), ProblemKind::InsecureRemote { host: target.host });
         }
+        self.needs(
+            path,
+            tls.client_key.is_some() && tls.client_certificate.is_none(),
+            "client_key",
+            "client_certificate",
+        );
         let one = "whoever trusts anybody needs no certificates; remove one of them";
         self.apart(path, &[("ca", tls.ca.is_some()), ("insecure", tls.insecure)], one);
     }
@@ -251,12 +247,6 @@ impl Check<'_> {
             let fits = saturation.ramp.0 < saturation.time.0;
             self.range(path.key("ramp"), fits, "shorter than `time`", saturation.ramp);
             self.extra_connections(path.key("connections"), saturation.connections);
-            if !saturation.ramp.0.is_zero() && (study.load.http == 2 || study.load.grpc.is_some()) {
-                self.say(
-                    path.key("ramp"),
-                    ProblemKind::NeedsHttp1 { what: "connections that begin one after the other" },
-                );
-            }
         }
     }
 

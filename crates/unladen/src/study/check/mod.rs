@@ -6,6 +6,7 @@ mod load;
 mod references;
 mod script;
 mod services;
+mod spans;
 mod variants;
 
 use unladen_stats::plan::TwoLooks;
@@ -31,6 +32,7 @@ pub(super) fn check(study: &Study) -> Vec<Problem> {
     check.variants();
     check.ladders();
     check.load();
+    check.spans();
     check.budgets();
     check.prices();
     check.references();

@@ -107,6 +107,11 @@ impl Check<'_> {
         }
     }
 
+    /// A text of which only the references remain to be looked at, where somebody is to listen.
+    pub(super) fn asked(&mut self, path: KeyPath, text: &str) {
+        self.text(path, text, LOAD);
+    }
+
     /// Ports that something asks for and that no service knows of: a slip, since the number is nowhere else.
     fn ports_of_nobody(&mut self) {
         let Ports { mut told, asked } = std::mem::take(&mut self.ports);

@@ -60,7 +60,7 @@ pub struct Load {
     /// Longest time that fixed work may take. A run that takes longer does not count.
     #[serde(default = "defaults::at_most")]
     pub at_most: Time,
-    /// Connections to use. With `users`, each has one of its own.
+    /// Connections to use. With `users`, each has one of its own, or with HTTP/2 a stream.
     #[serde(default = "defaults::connections")]
     pub connections: u32,
     /// Version of HTTP: 1 (1.1, connections are kept) or 2 (by ALPN over TLS, with prior knowledge else).
@@ -79,9 +79,6 @@ pub struct Load {
     /// sends each at its instant. Absent: chosen by rate, `0s` up to 5,000 a second.
     #[serde(default)]
     pub slot: Option<Time>,
-    /// How many redirects to follow, within the same server. An answer that redirects is the answer unless this says otherwise.
-    #[serde(default)]
-    pub redirects: u32,
     /// HTTP method.
     #[serde(default = "defaults::method")]
     pub method: String,
@@ -94,6 +91,10 @@ pub struct Load {
     /// Several requests instead of the one that `url`, `method` and `body` say: a mix or a sequence.
     #[serde(default)]
     pub script: Option<Script>,
+    /// Redirects that are followed at most, one after the other, on the same connection. One that leads to another server is
+    /// an error.
+    #[serde(default)]
+    pub redirects: u32,
     /// A request without an answer after this long is an error.
     #[serde(default = "defaults::request_timeout")]
     pub timeout: Time,
@@ -129,11 +130,11 @@ impl Load {
             tls: Tls::default(),
             grpc: None,
             slot: None,
-            redirects: 0,
             method: defaults::method(),
             headers: IndexMap::new(),
             body: None,
             script: None,
+            redirects: 0,
             timeout: defaults::request_timeout(),
             trace: TraceHeader::default(),
             check: Check::default(),
@@ -159,11 +160,11 @@ impl Load {
         self.requests.is_some() || self.driver.is_some() || self.burst.is_some()
     }
 
-    /// Connections that are opened: the load's, or one for each user.
+    /// Connections that are opened: the load's; with users one for each, or for as many as it has streams.
     #[must_use]
     pub fn most_connections(&self) -> u32 {
-        let users = self.users.as_ref().map_or(0.0, Users::most);
-        self.connections.max(users.ceil() as u32)
+        let streams = if self.http == 2 || self.grpc.is_some() { self.streams } else { 1 };
+        self.users.as_ref().map_or(self.connections, |users| (users.most() / f64::from(streams)).ceil() as u32)
     }
 }
 

@@ -87,7 +87,13 @@ fn variant() -> impl Strategy<Value = Variant> {
         ..Override::default()
     });
     (option::of(text()), names(change), option::of(number()), option::of(number().prop_map(Ratio))).prop_map(
-        |(label, services, spans_per_request, sampled)| Variant { label, services, spans_per_request, sampled },
+        |(label, services, spans_per_request, sampled)| Variant {
+            label,
+            services,
+            spans_per_request,
+            sampled,
+            ..Variant::default()
+        },
     )
 }
 
