@@ -66,9 +66,10 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
             .map(|profile| (profile, nanoseconds(*think_s), rate.map(|rate| Schedule::constant(rate, length)))),
         _ => None,
     };
+    let threads = plan.cores.len().clamp(1, connections.max(1));
     let slot = match plan.slot_us {
         Some(slot) => (slot * 1e3) as u64,
-        None => schedule.as_ref().map_or(0, |schedule| schedule.slot_ns()),
+        None => schedule.as_ref().map_or(0, |schedule| schedule.slot_ns(threads as u64 * shards)),
     };
     let shared = Shared {
         address,
@@ -85,12 +86,12 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
         limit: plan.limit.map_or(u64::MAX, own),
         shard: (shard, shards),
         slot,
+        spin: plan.spin,
         stop,
         end: AtomicU64::new(u64::MAX),
         iterations: AtomicU64::new(0),
         counter: AtomicU64::new(0),
     };
-    let threads = plan.cores.len().clamp(1, connections.max(1));
     let (records, seconds, span) = thread::scope(|scope| {
         let (messages, told) = mpsc::channel();
         let mut starts = Vec::new();

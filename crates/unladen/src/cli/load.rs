@@ -96,7 +96,8 @@ pub struct Pacing {
     /// Requests at random (a Poisson process) instead of evenly; with --rate or --stages.
     #[arg(long)]
     pub poisson: bool,
-    /// Exactly when requests are sent: 'slot' sends those together that fall due within a slot, 'exact' each at its instant.
+    /// Exactly when requests are sent: 'slot' sends those together that fall due within a slot, 'exact' each at its instant,
+    /// 'spin' too, without ever sleeping.
     /// Default: 'exact' up to 5,000 a second, else 'slot'.
     #[arg(long, value_enum)]
     pub pace: Option<Pace>,
@@ -184,6 +185,8 @@ pub enum Pace {
     Slot,
     /// Each at its instant.
     Exact,
+    /// Each at its instant, without ever sleeping: takes the whole core.
+    Spin,
 }
 
 /// The highest rate at which conditions hold.

@@ -22,8 +22,8 @@ use crate::study::spec::script::Script;
 
 /// First rate of `--capacity` without a `--rate`, requests per second.
 const FIRST_RATE: f64 = 100.0;
-/// The slot of `--pace slot`, µs: what is chosen by itself between 5,000 and 25,000 requests a second.
-const USUAL_SLOT_US: f64 = 250.0;
+/// The slot of `--pace slot`, µs: what is chosen by itself at 10,000 requests a second.
+const USUAL_SLOT_US: f64 = 200.0;
 /// A condition of `--fail-if` holds.
 const FAILED: u8 = 1;
 
@@ -187,10 +187,11 @@ fn typed(options: &Load) -> anyhow::Result<Plan> {
         check: Check { status: request.status, length: None },
         slot_us: match (options.pacing.slot, options.pacing.pace) {
             (Some(slot), _) => Some(slot.as_seconds() * 1e6),
-            (None, Some(cli::Pace::Exact)) => Some(0.0),
+            (None, Some(cli::Pace::Exact | cli::Pace::Spin)) => Some(0.0),
             (None, Some(cli::Pace::Slot)) => Some(USUAL_SLOT_US),
             (None, None) => None,
         },
+        spin: options.pacing.pace == Some(cli::Pace::Spin),
         limit: options.pacing.requests,
         seed: options.pacing.seed,
         protocol: if request.http2 { Protocol::Http2 } else { Protocol::Http1 },
