@@ -1,11 +1,12 @@
-// The OpenTelemetry Collector with just what the bench of the sink compares with: the OTLP receiver, and the exporters
-// that drop spans (nop) and that write them to a file.
+// The OpenTelemetry Collector with just what the bench of the sink compares with: the receivers of OTLP and Zipkin, and
+// the exporters that drop spans (nop) and that write them to a file.
 package main
 
 import (
 	"log"
 
 	"github.com/open-telemetry/opentelemetry-collector-contrib/exporter/fileexporter"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/receiver/zipkinreceiver"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/provider/fileprovider"
@@ -18,7 +19,7 @@ import (
 )
 
 func factories() (otelcol.Factories, error) {
-	receivers, err := otelcol.MakeFactoryMap[receiver.Factory](otlpreceiver.NewFactory())
+	receivers, err := otelcol.MakeFactoryMap[receiver.Factory](otlpreceiver.NewFactory(), zipkinreceiver.NewFactory())
 	if err != nil {
 		return otelcol.Factories{}, err
 	}

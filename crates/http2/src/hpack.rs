@@ -125,6 +125,12 @@ enum Name {
     Scratch,
 }
 
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Decoder {
     /// An empty table.
     pub fn new() -> Self {

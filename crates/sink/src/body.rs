@@ -20,8 +20,8 @@ const STEP: u64 = 256 << 10;
 /// Largest window of zstd, as a power of two: what RFC 8878 asks every decoder to take at least.
 pub(crate) const ZSTD_WINDOW: u32 = 23;
 /// Buffers kept for the next bodies, and the largest of them.
-const SPARES: usize = 8;
-const LARGEST_SPARE: usize = 256 << 10;
+const SPARES: usize = 4;
+const LARGEST_SPARE: usize = 512 << 10;
 
 /// Why a body was not read.
 #[derive(Debug)]
@@ -108,8 +108,13 @@ impl Payload {
 
     /// Without its first bytes.
     pub(crate) fn skip(mut self, bytes: usize) -> Self {
-        self.skipped = (self.skipped + bytes).min(self.bytes.len());
+        self.advance(bytes);
         self
+    }
+
+    /// Forgets its first bytes.
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        self.skipped = (self.skipped + bytes).min(self.bytes.len());
     }
 
     fn reserve(&mut self, more: usize) -> Result<(), BodyError> {

@@ -3,7 +3,6 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
 
 use tokio::time::timeout;
@@ -60,25 +59,43 @@ pub(crate) async fn unary(hub: &Hub, request: Request) -> Result<Payload, Failur
     if message.compressed { unpack(hub, encoding.as_ref(), message.bytes) } else { Ok(framed.skip(PREFIX)) }
 }
 
-/// The messages of a client stream, one by one as they come.
+/// The messages of a client stream, as they come.
 #[derive(Debug)]
 pub(crate) struct Messages {
     body: Body,
     encoding: Option<HeaderValue>,
-    /// What came with the last message but is not of it.
-    rest: Bytes,
+    /// What has come and is not taken.
+    rest: Payload,
+}
+
+/// What [`Messages::next`] found.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// So many bytes of whole messages, each behind its prefix: see [`Messages::framed`].
+    Framed(usize),
+    /// One message, unpacked.
+    One(Payload),
 }
 
 impl Messages {
     /// The messages of a request.
-    pub(crate) fn of(request: Request) -> Self {
+    pub(crate) fn of(hub: &Hub, request: Request) -> Self {
         let encoding = request.headers().get("grpc-encoding").cloned();
-        Self { body: request.into_body(), encoding, rest: Bytes::new() }
+        Self { body: request.into_body(), encoding, rest: Payload::new(hub.budget()) }
     }
 
-    /// The next message; `None` at the end of the stream.
-    pub(crate) async fn next(&mut self, hub: &Hub) -> Result<Option<Payload>, Failure> {
-        let Some(prefix) = self.prefix(hub).await? else { return Ok(None) };
+    /// The next messages; `None` at the end of the stream.
+    pub(crate) async fn next(&mut self, hub: &Hub) -> Result<Option<Next>, Failure> {
+        if self.rest.bytes().is_empty() && !self.fill(hub).await? {
+            return Ok(None);
+        }
+        let small = frames(self.rest.bytes()).take_while(|message| message.len() <= hub.max_message());
+        let whole: usize = small.map(|message| PREFIX + message.len()).sum();
+        if whole > 0 {
+            hub.body(whole);
+            return Ok(Some(Next::Framed(whole)));
+        }
+        let prefix = self.prefix(hub).await?;
         let (compressed, length) = read_prefix(prefix).inspect_err(|_| hub.undecodable())?;
         let limit = hub.max_message();
         if length > limit {
@@ -87,52 +104,74 @@ impl Messages {
         let mut message = Payload::new(hub.budget());
         while message.bytes().len() < length {
             // Between messages a stream may rest, within one it takes memory.
-            let filled = timeout(hub.silence(), self.fill(hub)).await;
-            if !filled.map_err(|_| refuse(hub, &BodyError::Silent))?? {
-                hub.undecodable();
-                return Err(Failure::new(Code::Internal, "the message is shorter than its prefix says"));
+            if self.rest.bytes().is_empty() {
+                let filled = timeout(hub.silence(), self.fill(hub)).await;
+                if !filled.map_err(|_| refuse(hub, &BodyError::Silent))?? {
+                    hub.undecodable();
+                    return Err(Failure::new(Code::Internal, "the message is shorter than its prefix says"));
+                }
             }
-            let part = self.rest.split_to(self.rest.len().min(length - message.bytes().len()));
-            message.push(&part, limit).map_err(|error| refuse(hub, &error))?;
+            let rest = self.rest.bytes();
+            let part = rest.len().min(length - message.bytes().len());
+            message.push(&rest[..part], limit).map_err(|error| refuse(hub, &error))?;
+            self.rest.advance(part);
         }
         hub.body(PREFIX + length);
-        if compressed { unpack(hub, self.encoding.as_ref(), message.bytes()).map(Some) } else { Ok(Some(message)) }
+        let message = if compressed { unpack(hub, self.encoding.as_ref(), message.bytes())? } else { message };
+        Ok(Some(Next::One(message)))
     }
 
-    async fn prefix(&mut self, hub: &Hub) -> Result<Option<[u8; PREFIX]>, Failure> {
+    /// The bytes that [`Next::Framed`] announced.
+    pub(crate) fn framed(&self, bytes: usize) -> &[u8] {
+        &self.rest.bytes()[..bytes]
+    }
+
+    /// Forgets them.
+    pub(crate) fn advance(&mut self, bytes: usize) {
+        self.rest.advance(bytes);
+    }
+
+    async fn prefix(&mut self, hub: &Hub) -> Result<[u8; PREFIX], Failure> {
         let mut prefix = [0; PREFIX];
         let mut read = 0;
         while read < PREFIX {
-            if !self.fill(hub).await? {
-                if read == 0 {
-                    return Ok(None);
-                }
+            if self.rest.bytes().is_empty() && !self.fill(hub).await? {
                 hub.undecodable();
                 return Err(Failure::new(Code::Internal, "the call ends within the prefix of a message"));
             }
-            let part = self.rest.split_to(self.rest.len().min(PREFIX - read));
-            prefix[read..read + part.len()].copy_from_slice(&part);
-            read += part.len();
+            let rest = self.rest.bytes();
+            let part = rest.len().min(PREFIX - read);
+            prefix[read..read + part].copy_from_slice(&rest[..part]);
+            self.rest.advance(part);
+            read += part;
         }
-        Ok(Some(prefix))
+        Ok(prefix)
     }
 
-    /// Sees to it that there is something to read; false at the end of the stream.
+    /// Gets what comes next once everything is taken; false at the end of the stream.
     async fn fill(&mut self, hub: &Hub) -> Result<bool, Failure> {
-        while self.rest.is_empty() {
-            let Some(piece) = self.body.piece().await.map_err(|error| refuse(hub, &error))? else { return Ok(false) };
-            self.rest = piece;
-        }
-        Ok(true)
+        self.rest.clear();
+        let piece = self.body.piece(hub.budget()).await.map_err(|error| refuse(hub, &error))?;
+        let is_there = piece.is_some();
+        self.rest = piece.unwrap_or_else(|| Payload::new(hub.budget()));
+        Ok(is_there)
     }
 
-    /// Reads to the end of the stream and forgets everything, a frame at a time.
+    /// Reads to the end of the stream and forgets everything, a piece at a time.
     pub(crate) async fn ignore(mut self, hub: &Hub) -> Result<(), Failure> {
-        while self.fill(hub).await? {
-            self.rest.clear();
-        }
+        while self.fill(hub).await? {}
         Ok(())
     }
+}
+
+/// The plain messages at the beginning of `bytes`, as far as they are whole.
+pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let ([0, length @ ..], rest) = bytes.split_first_chunk::<PREFIX>()? else { return None };
+        let (message, behind) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
+        bytes = behind;
+        Some(message)
+    })
 }
 
 fn unpack(hub: &Hub, encoding: Option<&HeaderValue>, message: &[u8]) -> Result<Payload, Failure> {

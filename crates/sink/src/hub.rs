@@ -144,6 +144,11 @@ impl Hub {
         self.accounts.borrow_mut().struck();
     }
 
+    /// Takes back that the last message was booked as broken: its parts will be looked at one by one.
+    pub(crate) fn look_again(&self) {
+        self.accounts.borrow_mut().look_again();
+    }
+
     /// Decodes a message, books its spans and hands them to the store: all of it or, if it is broken, nothing. Waits while
     /// the store is behind, and until the spans are durable if the configuration wants that; the message is gone by then.
     pub(crate) async fn take<M: AsRef<[u8]>>(
@@ -152,23 +157,23 @@ impl Hub {
         message: M,
         decode: Decode,
     ) -> Result<Accepted, Refused> {
-        let (accepted, rows) = self.take_part(protocol, message, decode).await?;
+        let (accepted, rows) = self.accept(protocol, message.as_ref(), decode).await?;
+        drop(message);
         self.durable(rows).await?;
         Ok(accepted)
     }
 
-    /// The same for a part of what will be acknowledged as a whole: waits while the store is behind, but not until the
-    /// spans are durable. [`Hub::durable`] does, given the number of rows that comes with it.
-    pub(crate) async fn take_part<M: AsRef<[u8]>>(
+    /// The same, but does not wait until the spans are durable: that is the case once as many rows are as it returns.
+    pub(crate) async fn accept(
         &self,
         protocol: Protocol,
-        message: M,
+        message: &[u8],
         decode: Decode,
     ) -> Result<(Accepted, u64), Refused> {
         let arrival = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         let arrival_ns = i64::try_from(arrival).unwrap_or(i64::MAX);
         self.room().await?;
-        self.book(protocol, message.as_ref(), decode, arrival_ns)
+        self.book(protocol, message, decode, arrival_ns)
     }
 
     /// Waits until the store can take more.

@@ -9,6 +9,12 @@ pub(crate) fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
         return None;
     }
     let mut id = [0; N];
+    if digits.len() == 2 * N && N.is_multiple_of(4) {
+        for (bytes, digits) in id.chunks_exact_mut(4).zip(digits.chunks_exact(8)) {
+            bytes.copy_from_slice(&eight(*digits.first_chunk()?)?);
+        }
+        return (id != [0; N]).then_some(id);
+    }
     let mut any = 0;
     for (position, digit) in digits.iter().rev().enumerate() {
         let value = match digit {
@@ -21,6 +27,26 @@ pub(crate) fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
         id[N - 1 - position / 2] |= value << (4 * (position % 2));
     }
     (any != 0).then_some(id)
+}
+
+/// Four bytes from eight hexadecimal digits, all of them at once.
+fn eight(digits: [u8; 8]) -> Option<[u8; 4]> {
+    const ONES: u64 = u64::MAX / 255;
+    const HIGH: u64 = ONES << 7;
+    let digits = u64::from_le_bytes(digits);
+    // Bit 7 of every byte that is at least `least`; right for bytes below 128.
+    let from = |word: u64, least: u8| word + ONES * u64::from(128 - least);
+    let lower = digits | (ONES * 0x20);
+    let is_number = from(digits & !HIGH, b'0') & !from(digits & !HIGH, b'9' + 1);
+    let is_letter = from(lower & !HIGH, b'a') & !from(lower & !HIGH, b'f' + 1);
+    if (is_number | is_letter) & !digits & HIGH != HIGH {
+        return None;
+    }
+    // A letter has bit 6 set, and its low half is one to six: nine less than its value.
+    let values = (digits & (ONES * 15)) + ((digits >> 6) & ONES) * 9;
+    let pairs = (values << 4 | values >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    Some(((fours | fours >> 16) as u32).to_le_bytes())
 }
 
 /// The same for exactly as many digits as the id has room for.
@@ -56,9 +82,25 @@ pub(crate) fn trace_id(name: &[u8]) -> [u8; 16] {
     })
 }
 
+/// A name whose spans have ids of their own: hashed once for all of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Named(u64);
+
+impl Named {
+    /// By its name.
+    pub(crate) fn new(name: &[u8]) -> Self {
+        Self(hash(3, name))
+    }
+
+    /// The id of a span by its number; never all zeros.
+    pub(crate) fn span_id(self, number: i64) -> [u8; 8] {
+        mix(self.0 ^ mix(number as u64)).max(1).to_be_bytes()
+    }
+}
+
 /// A span id from a name and a number within it; never all zeros.
 pub(crate) fn span_id(name: &[u8], number: i64) -> [u8; 8] {
-    mix(hash(3, name) ^ mix(number as u64)).max(1).to_be_bytes()
+    Named::new(name).span_id(number)
 }
 
 #[cfg(test)]
@@ -75,6 +117,21 @@ mod tests {
             assert_eq!(hex::<2>(wrong), None, "{wrong:?}");
         }
         assert_eq!((hex_exact::<2>(b"af"), hex_exact::<2>(b"00af")), (None, Some([0, 0xaf])));
+    }
+
+    #[test]
+    fn eight_digits_at_once() {
+        for byte in 0..=255_u8 {
+            for at in 0..8 {
+                let mut digits = *b"0aF9b1C8";
+                digits[at] = byte;
+                let one_by_one = std::str::from_utf8(&digits).ok().filter(|_| byte != b'+');
+                let expected = one_by_one.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+                assert_eq!(eight(digits).map(u32::from_be_bytes), expected, "{byte} at {at}");
+            }
+        }
+        assert_eq!(hex::<16>(b"0af7651916cd43dd8448eb211c80319C").map(|id| id[15]), Some(0x9c));
+        assert_eq!((hex::<8>(b"0000000000000000"), hex::<8>(b"000000000000000g")), (None, None));
     }
 
     #[test]

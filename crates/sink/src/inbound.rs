@@ -3,7 +3,6 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use http::request::Parts;
 use http::{HeaderMap, Method, Response, Uri, Version};
 use http_body_util::BodyExt;
@@ -108,14 +107,18 @@ impl Body {
     }
 
     /// What came since the last call, at least a byte; `None` at the end.
-    pub(crate) async fn piece(&mut self) -> Result<Option<Bytes>, BodyError> {
+    pub(crate) async fn piece(&mut self, budget: &Rc<Budget>) -> Result<Option<Payload>, BodyError> {
         let body = match self {
             Self::Incoming(body) => body,
             Self::Stream(reader) => return reader.piece().await,
         };
         while let Some(frame) = body.frame().await {
             match frame.map_err(|_| BodyError::Connection)?.into_data() {
-                Ok(data) if !data.is_empty() => return Ok(Some(data)),
+                Ok(data) if !data.is_empty() => {
+                    let mut payload = Payload::new(budget);
+                    payload.push(&data, usize::MAX)?;
+                    return Ok(Some(payload));
+                }
                 _ => {}
             }
         }
@@ -129,12 +132,12 @@ pub(crate) enum Answer {
     /// A message of gRPC, and that all is well.
     Message(Vec<u8>),
     /// Anything else.
-    Response(Response<Reply>),
+    Response(Box<Response<Reply>>),
 }
 
 impl From<Response<Reply>> for Answer {
     fn from(response: Response<Reply>) -> Self {
-        Self::Response(response)
+        Self::Response(Box::new(response))
     }
 }
 
@@ -142,7 +145,7 @@ impl From<Answer> for Response<Reply> {
     fn from(answer: Answer) -> Self {
         match answer {
             Answer::Message(message) => grpc::success(&message),
-            Answer::Response(response) => response,
+            Answer::Response(response) => *response,
         }
     }
 }

@@ -133,7 +133,7 @@ impl Inflate {
 
 /// Whether a body begins as RFC 1950 wants it: deflate with a window of up to 32 KiB, and a checksum over these two bytes.
 pub(crate) fn is_zlib(first: u8, second: u8) -> bool {
-    first & 15 == 8 && u16::from_be_bytes([first, second]) % 31 == 0
+    first & 15 == 8 && u16::from_be_bytes([first, second]).is_multiple_of(31)
 }
 
 /// Takes off what was read; that nothing happens at all must not go on for ever.

@@ -139,7 +139,10 @@ impl Connections {
             async move { Ok::<_, Infallible>(Response::from(answer.await)) }
         });
         let stream = TokioIo::new(BufReader::with_capacity(READ, Rewind::new(seen, stream)));
-        let connection = http1::Builder::new().timer(TokioTimer::new()).serve_connection(stream, service);
+        let mut http1 = http1::Builder::new();
+        // A buffer grows by as much as its sender sends at once, and stays: with many senders that is a lot.
+        http1.timer(TokioTimer::new()).max_buf_size(2 * READ);
+        let connection = http1.serve_connection(stream, service);
         let mut connection = std::pin::pin!(connection);
         tokio::select! {
             _ = connection.as_mut() => {}

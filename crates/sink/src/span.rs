@@ -5,6 +5,7 @@ use bumpalo::Bump;
 use crate::broken::Broken;
 use crate::otlp;
 use crate::requests::mix;
+use crate::skywalking;
 
 /// Decodes a message. What cannot be a slice of it, such as text with escapes, is put into the arena.
 pub(crate) type Decode = for<'a> fn(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>;
@@ -65,6 +66,8 @@ pub(crate) struct Span<'a> {
 pub(crate) enum RawAttributes<'a> {
     /// The `Span` message of OTLP that has them.
     Otlp(&'a [u8]),
+    /// The `SpanObject` message of SkyWalking that has them.
+    Skywalking(&'a [u8]),
     /// As the store's log has them: what receivers make that cannot leave them as they came.
     Logged(&'a [u8]),
 }
@@ -118,6 +121,7 @@ impl RawAttributes<'_> {
     pub(crate) fn visit(&self, visit: impl FnMut(&[u8], Value<'_>)) {
         match self {
             RawAttributes::Otlp(span) => otlp::attributes::visit(span, visit),
+            RawAttributes::Skywalking(span) => skywalking::segment::visit(span, visit),
             RawAttributes::Logged(attributes) => crate::store::log::visit(attributes, visit),
         }
     }

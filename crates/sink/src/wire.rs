@@ -191,8 +191,21 @@ fn long_varint(bytes: &[u8]) -> Result<(u64, &[u8]), WireError> {
     Err(if bytes.len() < 10 { WireError::Truncated } else { WireError::Varint })
 }
 
-/// Two strings, fields 1 and 2: an entry of a map, or any pair of key and value.
+/// Fields 1 and 2, both length-delimited: an entry of a map, or any pair of key and value.
+#[inline]
 pub(crate) fn pair(message: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
+    // As every encoder writes it: a short key, then a short value, and nothing else.
+    if let [0x0a, length @ 0..0x80, rest @ ..] = message
+        && let Some((key, [0x12, length @ 0..0x80, content @ ..])) = rest.split_at_checked(usize::from(*length))
+        && content.len() == usize::from(*length)
+    {
+        return Ok((key, content));
+    }
+    any_pair(message)
+}
+
+#[inline(never)]
+fn any_pair(message: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
     let (mut key, mut content) = (&[][..], &[][..]);
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {

@@ -94,6 +94,14 @@ pub enum Notice {
         /// Connections.
         connections: u32,
     },
+    /// The generator was the limit of a closed loop.
+    #[error(
+        "the load generator was busy {percent:.0} % of the time in a closed loop: it, not the service, set the pace. Use fewer connections, or a rate"
+    )]
+    GeneratorSaturated {
+        /// CPU time of its busiest thread, percent of the window.
+        percent: f64,
+    },
     /// What the generator counted on its way does not fit what it measured.
     #[error(
         "the load generator's books do not agree: it saw {seen:.1} requests under way, but by Little's law rate and service time make {expected:.1}. It was kept from its work; give it a core of its own"
@@ -536,6 +544,7 @@ impl Notice {
             | Self::DriverFailed { .. }
             | Self::WorkUnfinished { .. }
             | Self::OutOfConnections { .. }
+            | Self::GeneratorSaturated { .. }
             | Self::LittleLawOff { .. }
             | Self::PlaceboDiffers { .. }
             | Self::NoBaseline

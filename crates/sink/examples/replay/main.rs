@@ -1,23 +1,29 @@
-//! Sends OTLP spans as fast as a receiver takes them, and says how many it acknowledged. For benchmarks and for tests of
-//! back-pressure; any OTLP receiver will do.
+//! Sends spans in any of the sink's protocols as fast as a receiver takes them, and says how many it acknowledged. For
+//! benchmarks and for tests of back-pressure; any receiver of the protocol will do.
 //!
 //! Requests are encoded once and stamped in place before each sending, so that the sender costs a fraction of what the
 //! receiver does, yet no two spans have the same ids or times.
 
 mod batches;
+mod formats;
+mod h2;
+mod values;
 
 use std::net::SocketAddr;
 use std::rc::Rc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use batches::Batches;
 use bytes::Bytes;
+use formats::Format;
 use http_body_util::{BodyExt, Full};
-use hyper::client::conn::{http1, http2};
-use hyper::{Request, Response, StatusCode, body::Incoming};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper::client::conn::http1;
+use hyper::{Request, StatusCode};
+use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
+
+type Error = Box<dyn std::error::Error>;
 
 /// What to do; every option is `--name value`.
 struct Options {
@@ -30,19 +36,51 @@ struct Options {
     seed: u64,
 }
 
+/// How spans are sent.
 #[derive(Clone, Copy, PartialEq)]
-enum Protocol {
-    Grpc,
-    Http,
+struct Protocol {
+    name: &'static str,
+    format: Format,
+    path: &'static str,
+    /// `None` for gRPC.
+    content_type: Option<&'static str>,
 }
 
-const USAGE: &str = "replay --address IP:PORT [--protocol grpc|http] [--spans 1000000] [--per-request 512] \
-                     [--connections 4] [--streams 2] [--seed 1]";
+const PROTOCOLS: [Protocol; 5] = [
+    Protocol {
+        name: "grpc",
+        format: Format::Otlp { framed: true },
+        path: "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+        content_type: None,
+    },
+    Protocol {
+        name: "skywalking",
+        format: Format::Skywalking,
+        path: "/skywalking.v3.TraceSegmentReportService/collect",
+        content_type: None,
+    },
+    Protocol {
+        name: "http",
+        format: Format::Otlp { framed: false },
+        path: "/v1/traces",
+        content_type: Some("application/x-protobuf"),
+    },
+    Protocol { name: "zipkin", format: Format::Zipkin, path: "/api/v2/spans", content_type: Some("application/json") },
+    Protocol {
+        name: "elastic",
+        format: Format::Elastic,
+        path: "/intake/v2/events",
+        content_type: Some("application/x-ndjson"),
+    },
+];
+
+const USAGE: &str = "replay --address IP:PORT [--protocol grpc|http|skywalking|zipkin|elastic] [--spans 1000000] \
+                     [--per-request 512] [--connections 4] [--streams 2] [--seed 1]";
 
 fn options() -> Result<Options, String> {
     let mut options = Options {
         address: SocketAddr::from(([127, 0, 0, 1], 4317)),
-        protocol: Protocol::Grpc,
+        protocol: PROTOCOLS[0],
         spans: 1_000_000,
         per_request: 512,
         connections: 4,
@@ -55,8 +93,10 @@ fn options() -> Result<Options, String> {
         let wrong = |_| format!("{value} is no value for {name}; {USAGE}");
         match name.as_str() {
             "--address" => options.address = value.parse().map_err(|_| format!("{value} is no address; {USAGE}"))?,
-            "--protocol" if value == "grpc" => options.protocol = Protocol::Grpc,
-            "--protocol" if value == "http" => options.protocol = Protocol::Http,
+            "--protocol" => {
+                let known = PROTOCOLS.into_iter().find(|protocol| protocol.name == value);
+                options.protocol = known.ok_or_else(|| format!("{value} is no protocol; {USAGE}"))?;
+            }
             "--spans" => options.spans = value.parse().map_err(wrong)?,
             "--per-request" => options.per_request = value.parse().map_err(wrong)?,
             "--connections" => options.connections = value.parse().map_err(wrong)?,
@@ -81,10 +121,17 @@ struct Outcome {
     bytes: u64,
 }
 
-fn main() -> Result<(), Box<dyn std::error::Error>> {
+#[derive(Debug, PartialEq)]
+enum Answer {
+    Taken,
+    Later,
+    Never,
+}
+
+fn main() -> Result<(), Error> {
     let options = options()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let batches = Rc::new(Batches::new(options.seed, options.per_request));
+    let batches = Rc::new(Batches::new(options.seed, options.protocol.format, options.per_request));
     let begun = Instant::now();
     let outcome = LocalSet::new().block_on(&runtime, send_all(&options, batches))?;
     let seconds = begun.elapsed().as_secs_f64();
@@ -95,25 +142,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-async fn send_all(options: &Options, batches: Rc<Batches>) -> Result<Outcome, Box<dyn std::error::Error>> {
-    let streams = if options.protocol == Protocol::Grpc { options.streams } else { 1 };
-    let workers = options.connections * streams;
-    let requests = options.spans.div_ceil(options.per_request as u64);
+async fn send_all(options: &Options, batches: Rc<Batches>) -> Result<Outcome, Error> {
+    let requests = options.spans.div_ceil(batches.spans() as u64);
+    let connections = options.connections as u64;
     let mut tasks = Vec::new();
-    for connection in 0..options.connections {
-        let mut sender = Sender::connect(options.protocol, options.address).await?;
-        for stream in 0..streams {
-            let worker = (connection * streams + stream) as u64;
-            let share = requests / workers as u64 + u64::from(worker < requests % workers as u64);
-            let sender = sender.another();
-            let batches = Rc::clone(&batches);
-            let uri = uri(options);
-            tasks.push(tokio::task::spawn_local(send(sender, batches, share, uri)));
-        }
+    for connection in 0..connections {
+        let share = requests / connections + u64::from(connection < requests % connections);
+        let (address, protocol, streams) = (options.address, options.protocol, options.streams);
+        let batches = Rc::clone(&batches);
+        tasks.push(tokio::task::spawn_local(async move {
+            match protocol.content_type {
+                None => {
+                    let connection = h2::Connection::open(address, protocol.path).await?;
+                    Ok(connection.send(share, streams, batches.spans() as u64, || batches.next()).await?)
+                }
+                Some(content_type) => post_all(address, protocol.path, content_type, &batches, share).await,
+            }
+        }));
     }
     let mut outcome = Outcome::default();
     for task in tasks {
-        let part = task.await??;
+        let part: Result<Outcome, Error> = task.await?;
+        let part = part?;
         outcome.retries += part.retries;
         outcome.acknowledged += part.acknowledged;
         outcome.refused += part.refused;
@@ -122,22 +172,20 @@ async fn send_all(options: &Options, batches: Rc<Batches>) -> Result<Outcome, Bo
     Ok(outcome)
 }
 
-fn uri(options: &Options) -> String {
-    match options.protocol {
-        Protocol::Grpc => {
-            format!("http://{}/opentelemetry.proto.collector.trace.v1.TraceService/Export", options.address)
-        }
-        Protocol::Http => "/v1/traces".into(),
-    }
-}
-
-/// Sends a number of requests one after the other; what may pass later is sent again.
-async fn send(mut sender: Sender, batches: Rc<Batches>, requests: u64, uri: String) -> Result<Outcome, hyper::Error> {
+/// Posts a number of requests one after the other; what may pass later is sent again.
+async fn post_all(
+    address: SocketAddr,
+    path: &str,
+    content_type: &str,
+    batches: &Batches,
+    requests: u64,
+) -> Result<Outcome, Error> {
     let mut outcome = Outcome::default();
+    let mut sender = None;
     for _ in 0..requests {
-        let batch = batches.next(sender.is_grpc());
+        let batch = batches.next();
         loop {
-            match sender.send(&uri, batch.clone()).await? {
+            match post(&mut sender, address, path, content_type, batch.clone()).await? {
                 Answer::Taken => {
                     outcome.acknowledged += batches.spans() as u64;
                     outcome.bytes += batch.len() as u64;
@@ -145,7 +193,7 @@ async fn send(mut sender: Sender, batches: Rc<Batches>, requests: u64, uri: Stri
                 }
                 Answer::Later => {
                     outcome.retries += 1;
-                    tokio::time::sleep(Duration::from_millis(20)).await;
+                    tokio::time::sleep(h2::PAUSE).await;
                 }
                 Answer::Never => {
                     outcome.refused += batches.spans() as u64;
@@ -157,82 +205,36 @@ async fn send(mut sender: Sender, batches: Rc<Batches>, requests: u64, uri: Stri
     Ok(outcome)
 }
 
-#[derive(Debug, PartialEq)]
-enum Answer {
-    Taken,
-    Later,
-    Never,
-}
-
-enum Sender {
-    Grpc(http2::SendRequest<Full<Bytes>>),
-    Http(Option<http1::SendRequest<Full<Bytes>>>),
-}
-
-impl Sender {
-    async fn connect(protocol: Protocol, address: SocketAddr) -> Result<Self, Box<dyn std::error::Error>> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let io = TokioIo::new(stream);
-        Ok(match protocol {
-            Protocol::Grpc => {
-                let (sender, connection) = http2::handshake(TokioExecutor::new(), io).await?;
-                tokio::task::spawn_local(connection);
-                Self::Grpc(sender)
-            }
-            Protocol::Http => {
-                let (sender, connection) = http1::handshake(io).await?;
-                tokio::task::spawn_local(connection);
-                Self::Http(Some(sender))
-            }
-        })
-    }
-
-    fn is_grpc(&self) -> bool {
-        matches!(self, Self::Grpc(_))
-    }
-
-    /// The next stream of a connection; of HTTP/1.1 there is only one.
-    fn another(&mut self) -> Self {
-        match self {
-            Self::Grpc(sender) => Self::Grpc(sender.clone()),
-            Self::Http(sender) => Self::Http(sender.take()),
+/// Sends one request, over the last connection if that still stands.
+async fn post(
+    sender: &mut Option<http1::SendRequest<Full<Bytes>>>,
+    address: SocketAddr,
+    path: &str,
+    content_type: &str,
+    body: Bytes,
+) -> Result<Answer, Error> {
+    let mut open = match sender.take() {
+        Some(open) => open,
+        None => {
+            let stream = TcpStream::connect(address).await?;
+            stream.set_nodelay(true)?;
+            let (open, connection) = http1::handshake(TokioIo::new(stream)).await?;
+            tokio::task::spawn_local(connection);
+            open
         }
-    }
-
-    async fn send(&mut self, uri: &str, body: Bytes) -> Result<Answer, hyper::Error> {
-        let request = Request::post(uri);
-        match self {
-            Self::Grpc(sender) => {
-                let request = request.header("content-type", "application/grpc").header("te", "trailers");
-                let Ok(request) = request.body(Full::new(body)) else { return Ok(Answer::Never) };
-                grpc_answer(sender.send_request(request).await?).await
-            }
-            Self::Http(Some(sender)) => {
-                let request = request.header("content-type", "application/x-protobuf").header("host", "localhost");
-                let Ok(request) = request.body(Full::new(body)) else { return Ok(Answer::Never) };
-                sender.ready().await?;
-                let response = sender.send_request(request).await?;
-                let answer = match response.status() {
-                    StatusCode::OK => Answer::Taken,
-                    StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Answer::Later,
-                    _ => Answer::Never,
-                };
-                response.into_body().collect().await?;
-                Ok(answer)
-            }
-            Self::Http(None) => Ok(Answer::Never),
-        }
-    }
-}
-
-async fn grpc_answer(response: Response<Incoming>) -> Result<Answer, hyper::Error> {
-    let in_headers = response.headers().get("grpc-status").cloned();
-    let body = response.into_body().collect().await?;
-    let status = in_headers.or_else(|| body.trailers().and_then(|trailers| trailers.get("grpc-status").cloned()));
-    Ok(match status.as_ref().map(|status| status.as_bytes()) {
-        Some(b"0") => Answer::Taken,
-        Some(b"14" | b"8") => Answer::Later,
+    };
+    open.ready().await?;
+    let request = Request::post(path).header("content-type", content_type).header("host", "localhost");
+    let response = open.send_request(request.body(Full::new(body))?).await?;
+    let answer = match response.status() {
+        StatusCode::OK | StatusCode::ACCEPTED => Answer::Taken,
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => Answer::Later,
         _ => Answer::Never,
-    })
+    };
+    let closes = response.headers().get("connection").is_some_and(|value| value.as_bytes() == b"close");
+    response.into_body().collect().await?;
+    if !closes {
+        *sender = Some(open);
+    }
+    Ok(answer)
 }

@@ -8,11 +8,11 @@ mod told;
 use std::collections::BTreeMap;
 
 use crate::config::Requests;
-use crate::span::{Batch, Protocol, Span};
+use crate::span::{Batch, Protocol, Source, Span};
 use crate::summary::{self, Summary};
 use operations::Operations;
 pub(crate) use operations::UNKNOWN_SERVICE;
-use seen::Seen;
+use seen::{Seen, TraceMarks};
 use told::Losses;
 pub(crate) use told::{Stage, Told};
 
@@ -35,6 +35,9 @@ struct Delays {
     milliseconds: [u64; 32],
     late: u64,
 }
+
+/// Spans whose marks are fetched before the first of them is looked at.
+const AHEAD: usize = 128;
 
 /// Delay from which on a span is late: twice what the slowest common agent waits for a full batch.
 const LATE_MS: u64 = 10_000;
@@ -84,6 +87,7 @@ pub(crate) struct Accounts {
     losses: Losses,
     delays: Delays,
     booked: Vec<Booked>,
+    /// Requests and marks of the spans at hand.
     foreseen: Vec<(Option<u64>, [u64; 2])>,
 }
 
@@ -141,31 +145,57 @@ impl Accounts {
         self.undecodable += 1;
     }
 
+    /// Takes the last such booking back.
+    pub(crate) fn look_again(&mut self) {
+        self.undecodable -= 1;
+    }
+
     /// Books a batch; what became of each span is in [`Accounts::booked`].
     pub(crate) fn batch(&mut self, protocol: Protocol, batch: &Batch<'_>, arrival_ns: i64) {
         self.rejected += batch.rejected;
         self.received += batch.spans.len() as u64;
         self.by_protocol[protocol as usize] += batch.spans.len() as u64;
-        self.foreseen.clear();
-        for span in &batch.spans {
-            let request = self.requests.and_then(|requests| requests.index(&span.trace_id));
-            self.foreseen.push((request, Seen::marks(request, &span.trace_id, span.identity())));
-        }
-        self.seen.fetch(self.foreseen.iter().flat_map(|(_, marks)| *marks));
         self.booked.clear();
-        for (position, span) in batch.spans.iter().enumerate() {
-            let (request, marks) = self.foreseen[position];
+        // Some at a time: what is fetched must still be near when it is needed.
+        for spans in batch.spans.chunks(AHEAD) {
+            self.foresee(spans);
+            self.spans(spans, &batch.sources, arrival_ns);
+        }
+    }
+
+    /// Finds out which requests spans belong to, and fetches what is known of them.
+    fn foresee(&mut self, spans: &[Span<'_>]) {
+        self.foreseen.clear();
+        let mut last: Option<(&[u8; 16], Option<u64>, TraceMarks)> = None;
+        for span in spans {
+            // Spans of a trace often follow each other.
+            let (_, request, trace) = *match &mut last {
+                Some(last) if last.0 == &span.trace_id => last,
+                last => {
+                    let request = self.requests.and_then(|requests| requests.index(&span.trace_id));
+                    last.insert((&span.trace_id, request, TraceMarks::of(request, &span.trace_id)))
+                }
+            };
+            self.foreseen.push((request, Seen::marks(trace, span.identity())));
+        }
+        // Those of a trace of no request are looked for as well.
+        let marks = |(request, marks): &(Option<u64>, [u64; 2])| [marks[0], marks[usize::from(request.is_none())]];
+        self.seen.fetch(self.foreseen.iter().flat_map(marks));
+    }
+
+    fn spans(&mut self, spans: &[Span<'_>], sources: &[Source<'_>], arrival_ns: i64) {
+        for (span, (request, marks)) in spans.iter().zip(&self.foreseen) {
             let is_new = match request {
-                Some(index) => self.seen.of_request(index, marks[0]),
-                None => self.seen.of_trace(marks),
+                Some(index) => self.seen.of_request(*index, marks[0]),
+                None => self.seen.of_trace(*marks),
             };
             if is_new {
                 self.saved += 1;
                 self.foreign += u64::from(self.requests.is_some() && request.is_none());
-                let service = batch.sources[span.source as usize].service;
+                let service = sources[span.source as usize].service;
                 self.operations.book(service, span.operation, span.duration_ns, request.is_some());
                 self.delays.book(span, arrival_ns);
-                self.booked.push(Booked::New { request });
+                self.booked.push(Booked::New { request: *request });
             } else {
                 self.duplicates += 1;
                 self.booked.push(Booked::Duplicate);

@@ -9,6 +9,7 @@ use std::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use hdrhistogram::Histogram;
 
+use crate::store::same;
 use crate::summary;
 
 /// Name under which services and operations beyond the limits are booked.
@@ -31,6 +32,8 @@ pub(crate) struct Operations {
     operations: Vec<Operation>,
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
+    /// The one booked last.
+    last: u32,
 }
 
 /// Names, each with a number; the last one is looked at first.
@@ -46,12 +49,14 @@ struct Operation {
     name: Box<[u8]>,
     spans: u64,
     of_load: u64,
+    /// The one that was booked after this the last time.
+    next: u32,
     durations: Option<Histogram<u32>>,
 }
 
 impl Names {
     fn number(&mut self, name: &[u8]) -> u32 {
-        if self.names.get(self.last).is_none_or(|last| **last != *name) {
+        if self.names.get(self.last).is_none_or(|last| !same(last, name)) {
             self.last = self.find(name);
         }
         self.last as u32
@@ -77,10 +82,19 @@ impl Operations {
         let service = if service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { service };
         let service = self.services.number(head(service));
         let operation = head(operation);
-        let number = match self.find(service, operation) {
-            Some(number) => number,
-            None => self.add(service, operation),
+        // What follows what is mostly the same: so names are compared, and hashed only if they are others.
+        let guess = self.operations.get(self.last as usize).map_or(0, |last| last.next);
+        let number = if self.is(guess, service, operation) {
+            guess
+        } else {
+            let number = self.find(service, operation);
+            let number = number.unwrap_or_else(|| self.add(service, operation));
+            if let Some(last) = self.operations.get_mut(self.last as usize) {
+                last.next = number;
+            }
+            number
         };
+        self.last = number;
         let operation = &mut self.operations[number as usize];
         operation.spans += 1;
         operation.of_load += u64::from(is_of_load);
@@ -95,11 +109,13 @@ impl Operations {
     #[inline]
     fn find(&self, service: u32, operation: &[u8]) -> Option<u32> {
         let hash = self.hasher.hash_one((service, operation));
-        let is_it = |number: &u32| {
-            let known = &self.operations[*number as usize];
-            known.service == service && *known.name == *operation
-        };
-        self.table.find(hash, is_it).copied()
+        self.table.find(hash, |number| self.is(*number, service, operation)).copied()
+    }
+
+    #[inline]
+    fn is(&self, number: u32, service: u32, operation: &[u8]) -> bool {
+        let known = self.operations.get(number as usize);
+        known.is_some_and(|known| known.service == service && same(&known.name, operation))
     }
 
     fn add(&mut self, service: u32, operation: &[u8]) -> u32 {
@@ -109,7 +125,7 @@ impl Operations {
         }
         let number = self.operations.len() as u32;
         let durations = Histogram::new(DIGITS).ok();
-        self.operations.push(Operation { service, name: name.into(), spans: 0, of_load: 0, durations });
+        self.operations.push(Operation { service, name: name.into(), spans: 0, of_load: 0, next: number, durations });
         let hash = |number: &u32| {
             let known = &self.operations[*number as usize];
             self.hasher.hash_one((known.service, &*known.name))

@@ -34,9 +34,8 @@ pub(crate) struct Seen {
 impl Seen {
     /// Marks of a span and, if it is of no request, of its trace; else the second is of no meaning.
     #[inline]
-    pub(crate) fn marks(request: Option<u64>, trace_id: &[u8; 16], span_id: [u8; 8]) -> [u64; 2] {
-        let span = mark(request, trace_id, span_id);
-        [span, if request.is_none() { trace_mark(TRACE, trace_id) } else { span }]
+    pub(crate) fn marks(trace: TraceMarks, span_id: [u8; 8]) -> [u64; 2] {
+        [mix(u64::from_le_bytes(span_id) ^ trace.salt), trace.mark]
     }
 
     /// Fetches what marks lie in. Looks one after the other would each wait for the memory; these need not, as none depends
@@ -86,20 +85,25 @@ impl Seen {
     }
 }
 
-/// For one trace or request, a bijection of the span id.
-#[inline]
-fn mark(request: Option<u64>, trace_id: &[u8; 16], span_id: [u8; 8]) -> u64 {
-    let trace = match request {
-        Some(index) => mix(index ^ OF_REQUEST),
-        None => trace_mark(OF_TRACE, trace_id),
-    };
-    mix(u64::from_le_bytes(span_id) ^ trace)
+/// What spans of one trace share: a salt that makes [`Seen::marks`] a bijection of the span id, and the trace's own mark.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TraceMarks {
+    salt: u64,
+    mark: u64,
 }
 
-#[inline]
-fn trace_mark(salt: u64, trace_id: &[u8; 16]) -> u64 {
-    let id = u128::from_be_bytes(*trace_id);
-    mix(mix((id >> 64) as u64 ^ salt) ^ id as u64)
+impl TraceMarks {
+    /// Of a trace, or of a request of the load.
+    #[inline]
+    pub(crate) fn of(request: Option<u64>, trace_id: &[u8; 16]) -> Self {
+        if let Some(index) = request {
+            let salt = mix(index ^ OF_REQUEST);
+            return Self { salt, mark: salt };
+        }
+        let id = u128::from_be_bytes(*trace_id);
+        let salt = mix(mix((id >> 64) as u64 ^ OF_TRACE) ^ id as u64);
+        Self { salt, mark: mix(salt ^ TRACE) }
+    }
 }
 
 /// A set of random numbers of 64 bits: buckets the size of a cache line, in the order of the numbers.
@@ -152,6 +156,15 @@ impl Marks {
     }
 }
 
+impl Bucket {
+    /// Whether a mark is in it, and how many are. Looks at all of it: where the first empty slot is cannot be foreseen, and
+    /// to guess wrong costs more.
+    #[inline]
+    fn look(&self, mark: u64) -> (bool, usize) {
+        self.0.iter().fold((false, 0), |(is_in, used), slot| (is_in | (*slot == mark), used + usize::from(*slot != 0)))
+    }
+}
+
 impl Shard {
     #[inline]
     fn buckets(&self) -> usize {
@@ -162,14 +175,14 @@ impl Shard {
     fn insert(&mut self, mark: u64) -> bool {
         let mut at = place(mark, self.buckets());
         loop {
-            for slot in &mut self.pieces[at / PIECE][at % PIECE].0 {
-                if *slot == mark {
-                    return false;
-                }
-                if *slot == 0 {
-                    *slot = mark;
-                    return true;
-                }
+            let bucket = &mut self.pieces[at / PIECE][at % PIECE];
+            let (is_in, used) = bucket.look(mark);
+            if is_in {
+                return false;
+            }
+            if let Some(slot) = bucket.0.get_mut(used) {
+                *slot = mark;
+                return true;
             }
             at = if at + 1 == self.buckets() { 0 } else { at + 1 };
         }
@@ -179,10 +192,18 @@ impl Shard {
     fn grow(&mut self) {
         let old = std::mem::take(&mut self.pieces);
         self.pieces = pieces(old.len() + old.len().div_ceil(2));
-        // Each piece is given back as soon as it is empty.
+        let length = self.buckets();
+        let mut used = vec![0_u8; length];
+        // They come in their order, so the new buckets fill up one after the other; each piece is given back as soon as it
+        // is empty.
         for piece in old {
             for mark in piece.iter().flat_map(|bucket| bucket.0).filter(|mark| *mark != 0) {
-                self.insert(mark);
+                let mut at = place(mark, length);
+                while usize::from(used[at]) == SLOTS {
+                    at = if at + 1 == length { 0 } else { at + 1 };
+                }
+                self.pieces[at / PIECE][at % PIECE].0[usize::from(used[at])] = mark;
+                used[at] += 1;
             }
         }
     }
@@ -208,11 +229,11 @@ mod tests {
     use crate::requests::MAX_INDEX;
 
     fn of_request(seen: &mut Seen, index: u64, span_id: [u8; 8]) -> bool {
-        seen.of_request(index, Seen::marks(Some(index), &[0; 16], span_id)[0])
+        seen.of_request(index, Seen::marks(TraceMarks::of(Some(index), &[0; 16]), span_id)[0])
     }
 
     fn of_trace(seen: &mut Seen, trace_id: [u8; 16], span_id: [u8; 8]) -> bool {
-        let marks = Seen::marks(None, &trace_id, span_id);
+        let marks = Seen::marks(TraceMarks::of(None, &trace_id), span_id);
         seen.fetch(marks.into_iter());
         seen.of_trace(marks)
     }

@@ -20,7 +20,9 @@ const USUAL_SPAN: usize = 500;
 
 /// Lines that are not empty.
 pub(super) fn lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
-    body.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty())
+    let ends = memchr::memchr_iter(b'\n', body).chain([body.len()]);
+    let mut start = 0;
+    ends.map(move |end| &body[std::mem::replace(&mut start, end + 1)..end]).filter(|line| !line.trim_ascii().is_empty())
 }
 
 /// All spans of a request.

@@ -4,7 +4,6 @@
 //! Nothing is acknowledged before the end of the request, as the protocol has it. By then the spans are long booked and
 //! most of them on the disk.
 
-use bytes::Bytes;
 use http::StatusCode;
 
 use super::events;
@@ -89,7 +88,7 @@ impl Stream<'_> {
         loop {
             let piece = tokio::select! {
                 biased;
-                piece = body.piece() => piece,
+                piece = body.piece(self.hub.budget()) => piece,
                 // The sender pauses: what is there is taken in the meantime.
                 () = std::future::ready(()), if self.is_fresh => {
                     self.take(false).await?;
@@ -98,15 +97,15 @@ impl Stream<'_> {
                 () = tokio::time::sleep(self.hub.silence()) => return Err(web::refuse(self.hub, &BodyError::Silent)),
             };
             let Some(piece) = piece.map_err(|error| web::refuse(self.hub, &error))? else { break };
-            self.feed(&mut inflate, &piece).await?;
+            self.feed(&mut inflate, piece.bytes()).await?;
         }
         inflate.finish(&mut self.rest, self.hub.max_message()).map_err(|error| web::refuse(self.hub, &error))?;
         self.take(true).await
     }
 
-    async fn feed(&mut self, inflate: &mut Inflate, data: &Bytes) -> Result<(), Failure> {
+    async fn feed(&mut self, inflate: &mut Inflate, data: &[u8]) -> Result<(), Failure> {
         self.hub.body(data.len());
-        let mut compressed = &data[..];
+        let mut compressed = data;
         let limit = self.hub.max_message();
         let mut is_more = true;
         while is_more {
@@ -135,7 +134,7 @@ impl Stream<'_> {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let whole = if is_end { bytes.len() } else { whole };
         // At the end even of nothing, so that an empty request is told what is missing.
-        if whole <= self.metadata && !(is_end && !self.is_begun) {
+        if whole <= self.metadata && (self.is_begun || !is_end) {
             return Ok(());
         }
         if self.metadata == 0 {
@@ -155,7 +154,7 @@ impl Stream<'_> {
         let lines = Lines { payload: std::mem::replace(&mut self.rest, rest), end: whole };
         let events = events::lines(lines.as_ref()).skip(1).count() as u64;
         self.is_begun = true;
-        let taken = self.hub.take_part(Protocol::Elastic, lines, events::decode).await;
+        let taken = self.hub.accept(Protocol::Elastic, lines.as_ref(), events::decode).await;
         let (Accepted { rejected, reason }, rows) = taken.map_err(|reason| web::refused(reason, WHAT))?;
         self.taken.events += events;
         self.taken.rejected += rejected;

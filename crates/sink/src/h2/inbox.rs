@@ -5,8 +5,6 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use bytes::Bytes;
-
 use crate::body::{BodyError, Budget, Payload};
 
 /// Bytes that readers have taken, by stream: its sender may send as many more.
@@ -102,14 +100,14 @@ impl Inbox {
         Poll::Pending
     }
 
-    fn poll_piece(&mut self, context: &Context<'_>) -> Poll<Result<Option<Bytes>, BodyError>> {
+    fn poll_piece(&mut self, context: &Context<'_>) -> Poll<Result<Option<Payload>, BodyError>> {
         if self.reading == Reading::NotYet {
             self.reading = Reading::Pieces;
         }
         let bytes = self.payload.bytes().len();
         if bytes > 0 {
             self.take(bytes);
-            return Poll::Ready(Ok(Some(Bytes::copy_from_slice(self.payload.replace().bytes()))));
+            return Poll::Ready(Ok(Some(self.payload.replace())));
         }
         if let Some(error) = self.error.take() {
             return Poll::Ready(Err(error));
@@ -178,7 +176,7 @@ impl Reader {
     }
 
     /// What came since the last call, at least a byte; `None` at the end.
-    pub(crate) async fn piece(&mut self) -> Result<Option<Bytes>, BodyError> {
+    pub(crate) async fn piece(&mut self) -> Result<Option<Payload>, BodyError> {
         poll_fn(|context| self.0.borrow_mut().poll_piece(context)).await
     }
 }
@@ -220,7 +218,9 @@ mod tests {
         let (budget, taken) = (Budget::new(100), Taken::default());
         let (writer, mut reader) = inbox(7, 100, &budget, &taken);
         assert_eq!((writer.push(b"one "), writer.push(b"two")), (0, 0));
-        assert_eq!(poll(reader.piece()).expect("there").expect("sound").as_deref(), Some(&b"one two"[..]));
+        let piece = poll(reader.piece()).expect("there").expect("sound").expect("not the end");
+        assert_eq!(piece.bytes(), b"one two");
+        drop(piece);
         assert_eq!(*taken.borrow(), [(7, 7)]);
         assert!(poll(reader.piece()).is_none());
         writer.push(b"three");

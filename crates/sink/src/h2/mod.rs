@@ -139,7 +139,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
         open.extend(session.opened().map(|opened| (opened.stream, opened.request.into_body())));
         assert!(open.len() <= session::MOST_STREAMS + bytes.len());
         open.retain_mut(|(stream, body)| {
-            let is_read = std::pin::pin!(body.piece()).poll(&mut context).is_ready();
+            let is_read = std::pin::pin!(body.piece(&budget)).poll(&mut context).is_ready();
             if is_read && choice & 1 == 0 {
                 session.answer(*stream, Answer::Message(vec![7; usize::from(choice & 2) * 50_000]));
             }

@@ -411,7 +411,7 @@ impl Session {
     }
 
     fn headers(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
-        if head.stream % 2 == 0 {
+        if head.stream.is_multiple_of(2) {
             return Err(Violation::Rules("a stream of a client's has an odd number"));
         }
         let block = frame::unpadded(head, payload).ok_or(Violation::Rules("padding is too long"))?;
@@ -498,7 +498,7 @@ impl Session {
         if head.stream != 0 {
             return Err(Violation::Rules("SETTINGS on a stream"));
         }
-        if payload.len() % 6 != 0 || (head.has(flag::ACK) && !payload.is_empty()) {
+        if !payload.len().is_multiple_of(6) || (head.has(flag::ACK) && !payload.is_empty()) {
             return Err(Violation::FrameSize);
         }
         if head.has(flag::ACK) {

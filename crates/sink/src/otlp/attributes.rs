@@ -7,10 +7,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::decode::key_value;
 use crate::json;
 use crate::span::Value as Attribute;
-use crate::wire::{Fields, Value, WireError};
+use crate::wire::{Fields, Value, WireError, pair};
 
 /// Values within values that are followed; deeper ones become `null`.
 const MAX_DEPTH: u32 = 16;
@@ -23,7 +22,7 @@ pub(crate) fn visit(span: &[u8], mut visit: impl FnMut(&[u8], Attribute<'_>)) {
     // The span was decoded once, so it is sound: an error cannot come.
     while let Ok(Some((field, value))) = fields.next() {
         if field == 9
-            && let Ok((key, content)) = value.bytes().and_then(key_value)
+            && let Ok((key, content)) = value.bytes().and_then(pair)
             && let Ok(value) = any_value(content, &mut json)
         {
             visit(key, value);
@@ -124,7 +123,7 @@ fn object(message: &[u8], depth: u32, out: &mut Vec<u8>) -> Result<(), WireError
     let mut fields = Fields::of(message);
     while let Some((field, entry)) = fields.next()? {
         if field == 1 {
-            let (key, content) = key_value(entry.bytes()?)?;
+            let (key, content) = pair(entry.bytes()?)?;
             member(key, content, out.len() == start, depth, out);
         }
     }

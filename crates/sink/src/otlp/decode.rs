@@ -3,7 +3,7 @@
 //! (refused) is what is counted. Attributes, events and links are not looked into here.
 
 use crate::span::{Batch, Kind, RawAttributes, Source, Span, Status};
-use crate::wire::{Fields, Value, WireError};
+use crate::wire::{Fields, Value, WireError, pair};
 
 /// Why a span can never be stored.
 pub(super) const TRACE_ID: &str = "a span's trace id is not 16 bytes, or all zeros";
@@ -72,7 +72,7 @@ pub(crate) fn resource<'a>(message: &'a [u8], source: &mut Source<'a>) -> Result
         if field != 1 {
             continue;
         }
-        let (key, value) = key_value(value.bytes()?)?;
+        let (key, value) = pair(value.bytes()?)?;
         match key {
             b"service.name" => source.service = string(value)?.unwrap_or_default(),
             b"service.instance.id" => source.instance = string(value)?,
@@ -80,33 +80,6 @@ pub(crate) fn resource<'a>(message: &'a [u8], source: &mut Source<'a>) -> Result
         }
     }
     Ok(())
-}
-
-/// Key and encoded `AnyValue` of a `KeyValue`.
-#[inline]
-pub(crate) fn key_value(message: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
-    // As every encoder writes it: a short key, then a short value, and nothing else.
-    if let [0x0a, length @ 0..0x80, rest @ ..] = message
-        && let Some((key, [0x12, length @ 0..0x80, content @ ..])) = rest.split_at_checked(usize::from(*length))
-        && content.len() == usize::from(*length)
-    {
-        return Ok((key, content));
-    }
-    any_key_value(message)
-}
-
-#[inline(never)]
-fn any_key_value(message: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
-    let (mut key, mut content) = (&[][..], &[][..]);
-    let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
-        match field {
-            1 => key = value.bytes()?,
-            2 => content = value.bytes()?,
-            _ => {}
-        }
-    }
-    Ok((key, content))
 }
 
 /// The string in an `AnyValue`, if it is one.

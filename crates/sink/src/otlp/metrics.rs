@@ -5,10 +5,10 @@
 //! `otel.sdk.exporter.span.exported`, where `error.type` marks a loss) and as in the Java SDK before them
 //! (`processedSpans` with `dropped`, `otlp.exporter.exported` with `success`).
 
-use super::decode::{key_value, resource};
+use super::decode::resource;
 use crate::account::{Stage, Told};
 use crate::span::Source;
-use crate::wire::{Fields, Value, WireError};
+use crate::wire::{Fields, Value, WireError, pair};
 
 /// A counter's points are each the whole count since the start; else each is what came since the last.
 const CUMULATIVE: u64 = 2;
@@ -95,7 +95,7 @@ fn point(message: &[u8], marker: &[u8]) -> Result<Option<(u64, u64)>, WireError>
                 let attribute = value.bytes()?;
                 // Points of one series carry the same attributes; their order does not matter in a sum.
                 series = series.wrapping_add(u64::from(crc32fast::hash(attribute)));
-                let (key, content) = key_value(attribute)?;
+                let (key, content) = pair(attribute)?;
                 if key == marker {
                     is_loss = marks_loss(marker, content)?;
                 } else if key == b"type" && marker == b"success" {

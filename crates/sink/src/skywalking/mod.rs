@@ -11,11 +11,12 @@ use bumpalo::Bump;
 use http::{Method, StatusCode};
 
 use crate::gather::Gatherer;
-use crate::grpc::{self, Messages};
-use crate::hub::Hub;
+use crate::grpc::{self, Messages, Next};
+use crate::hub::{Accepted, Hub, Refused};
+use crate::ids;
 use crate::inbound::{Answer, Request};
 use crate::otlp::reply::Code;
-use crate::span::{Batch, Protocol};
+use crate::span::{Batch, Kind, Protocol, RawAttributes, Source, Span, Status};
 use crate::web::{self, Failure, JSON};
 
 const PACKAGE: &str = "/skywalking.v3.";
@@ -62,26 +63,58 @@ async fn call(hub: &Hub, request: Request) -> Result<(), grpc::Failure> {
     let path = request.uri().path().to_string();
     let (service, method) = path.strip_prefix(PACKAGE).and_then(|path| path.split_once('/')).unwrap_or_default();
     match (service, method) {
-        ("TraceSegmentReportService", "collect") => {
-            let mut messages = Messages::of(request);
-            while let Some(segment) = messages.next(hub).await? {
-                let taken = hub.take(Protocol::Skywalking, segment, segment::decode).await;
-                taken.map_err(|reason| grpc::refused(reason, "SegmentObject"))?;
-            }
-            Ok(())
-        }
+        ("TraceSegmentReportService", "collect") => collect(hub, Messages::of(hub, request)).await,
         ("TraceSegmentReportService", "collectInSync") => {
             let message = grpc::unary(hub, request).await?;
             let taken = hub.take(Protocol::Skywalking, message, segment::decode_collection).await;
             taken.map(drop).map_err(|reason| grpc::refused(reason, "SegmentCollection"))
         }
-        _ if WELCOME.contains(&service) => Messages::of(request).ignore(hub).await,
+        _ if WELCOME.contains(&service) => Messages::of(hub, request).ignore(hub).await,
         _ => {
             let right = "/skywalking.v3.TraceSegmentReportService/collect";
             let message = format!("unladen's sink does not know {path}; segments go to {right}");
             Err(grpc::Failure::new(Code::Unimplemented, message))
         }
     }
+}
+
+/// Takes segments as they come. All are made durable together once the last one is here: there is one answer for them.
+async fn collect(hub: &Hub, mut messages: Messages) -> Result<(), grpc::Failure> {
+    let refused = |reason| grpc::refused(reason, "SegmentObject");
+    let mut rows = 0;
+    while let Some(next) = messages.next(hub).await? {
+        let taken = match next {
+            Next::One(segment) => hub.accept(Protocol::Skywalking, segment.bytes(), segment::decode).await,
+            Next::Framed(bytes) => {
+                let taken = framed(hub, messages.framed(bytes)).await;
+                messages.advance(bytes);
+                taken
+            }
+        };
+        rows = taken.map_err(refused)?.1.max(rows);
+    }
+    hub.durable(rows).await.map_err(refused)
+}
+
+/// Takes segments that came together.
+async fn framed(hub: &Hub, segments: &[u8]) -> Result<(Accepted, u64), Refused> {
+    // Faults count messages.
+    if hub.faults().is_none() {
+        let taken = hub.accept(Protocol::Skywalking, segments, segment::decode_framed).await;
+        if !matches!(taken, Err(Refused::Undecodable(_))) {
+            return taken;
+        }
+        // One is broken; those before it need not be.
+        hub.look_again();
+    }
+    let (mut accepted, mut rows) = (Accepted { rejected: 0, reason: None }, 0);
+    for segment in grpc::frames(segments) {
+        let (last, so_far) = hub.accept(Protocol::Skywalking, segment, segment::decode).await?;
+        accepted.rejected += last.rejected;
+        accepted.reason = accepted.reason.or(last.reason);
+        rows = so_far.max(rows);
+    }
+    Ok((accepted, rows))
 }
 
 async fn post(hub: &Hub, request: Request) -> Result<(), Failure> {
@@ -112,13 +145,39 @@ async fn post(hub: &Hub, request: Request) -> Result<(), Failure> {
     taken.map(drop).map_err(|reason| web::refused(reason, "segment of SkyWalking"))
 }
 
-/// What every span of a segment shares.
+/// What every span of a segment shares, as it comes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Segment<'a> {
     trace_id: &'a [u8],
     id: &'a [u8],
     service: &'a [u8],
     instance: &'a [u8],
+}
+
+/// The same, once for all spans.
+#[derive(Debug, Clone, Copy)]
+struct Shared<'a> {
+    trace_id: [u8; 16],
+    spans: ids::Named,
+    source: Source<'a>,
+}
+
+impl<'a> Segment<'a> {
+    /// What its spans need, or why they can never be stored.
+    fn shared(&self) -> Result<Shared<'a>, &'static str> {
+        if self.trace_id.is_empty() {
+            return Err(NO_TRACE);
+        }
+        if self.id.is_empty() {
+            return Err(NO_SEGMENT);
+        }
+        let instance = Some(self.instance).filter(|instance| !instance.is_empty());
+        Ok(Shared {
+            trace_id: ids::trace_id(self.trace_id),
+            spans: ids::Named::new(self.id),
+            source: Source { service: self.service, instance },
+        })
+    }
 }
 
 /// A span before its segment is known.
@@ -145,19 +204,19 @@ const NO_TRACE: &str = "a segment has no trace id";
 const NO_SEGMENT: &str = "a segment has no id of its own";
 
 impl<'a> Found<'a> {
-    /// Adds the span; its tags are in the gatherer already.
-    fn push(self, segment: &Segment<'a>, gatherer: &mut Gatherer<'a>) {
-        use crate::ids;
-        use crate::span::{Kind, Source, Span, Status};
-        if segment.trace_id.is_empty() {
-            return gatherer.reject(NO_TRACE);
-        }
-        if segment.id.is_empty() {
-            return gatherer.reject(NO_SEGMENT);
-        }
-        gatherer.text(b"peer", self.peer);
+    /// Adds the span; its attributes are in the gatherer already, unless they are given.
+    fn push(
+        self,
+        segment: &Result<Shared<'a>, &'static str>,
+        attributes: Option<RawAttributes<'a>>,
+        gatherer: &mut Gatherer<'a>,
+    ) {
+        let Shared { trace_id, spans, source } = match segment {
+            Ok(shared) => *shared,
+            Err(reason) => return gatherer.reject(reason),
+        };
         let parent_id = match self.reference {
-            _ if self.parent >= 0 => Some(ids::span_id(segment.id, self.parent)),
+            _ if self.parent >= 0 => Some(spans.span_id(self.parent)),
             Some((parent_segment, parent)) => Some(ids::span_id(parent_segment, parent)),
             None => None,
         };
@@ -169,19 +228,24 @@ impl<'a> Found<'a> {
             (1, _) => Kind::Client,
             _ => Kind::Internal,
         };
-        let instance = Some(segment.instance).filter(|instance| !instance.is_empty());
-        let source = gatherer.source(Source { service: segment.service, instance });
         let ns = |ms: i64| u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000);
-        gatherer.push(Span {
-            source,
-            trace_id: ids::trace_id(segment.trace_id),
-            span_id: ids::span_id(segment.id, self.id),
+        let span = Span {
+            source: gatherer.source(source),
+            trace_id,
+            span_id: spans.span_id(self.id),
             parent_id,
             kind,
             operation: self.operation,
             status: if self.is_error { Status::Error } else { Status::Unset },
             size: self.size,
             ..Span::between(ns(self.start), ns(self.end))
-        });
+        };
+        match attributes {
+            Some(attributes) => gatherer.push_raw(Span { attributes, ..span }),
+            None => {
+                gatherer.text(b"peer", self.peer);
+                gatherer.push(span);
+            }
+        }
     }
 }

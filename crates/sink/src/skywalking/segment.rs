@@ -3,13 +3,26 @@
 use super::{Batch, Bump, Found, Gatherer, Segment};
 use crate::broken::Broken;
 use crate::gather::size;
-use crate::span::Value;
+use crate::grpc;
+use crate::span::{RawAttributes, Value};
 use crate::wire::{Fields, WireError, pair};
+
+/// Bytes of a usual span.
+const USUAL_SPAN: usize = 350;
 
 /// One segment.
 pub(crate) fn decode<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, 0);
     segment(message, &mut gatherer)?;
+    Ok(gatherer.finish())
+}
+
+/// Several segments, each behind the prefix of gRPC.
+pub(super) fn decode_framed<'a>(messages: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
+    let mut gatherer = Gatherer::new(arena, messages.len() / USUAL_SPAN);
+    for message in grpc::frames(messages) {
+        segment(message, &mut gatherer)?;
+    }
     Ok(gatherer.finish())
 }
 
@@ -38,18 +51,19 @@ fn segment<'a>(message: &'a [u8], gatherer: &mut Gatherer<'a>) -> Result<(), Wir
             _ => {}
         }
     }
+    let segment = segment.shared();
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
         if field == 3 {
-            span(value.bytes()?, gatherer)?.push(&segment, gatherer);
+            let message = value.bytes()?;
+            span(message)?.push(&segment, Some(RawAttributes::Skywalking(message)), gatherer);
         }
     }
     Ok(())
 }
 
-fn span<'a>(message: &'a [u8], gatherer: &mut Gatherer<'a>) -> Result<Found<'a>, WireError> {
+fn span(message: &[u8]) -> Result<Found<'_>, WireError> {
     let mut found = Found { size: size(message.len()), ..Found::default() };
-    gatherer.begin();
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
         match field {
@@ -67,13 +81,34 @@ fn span<'a>(message: &'a [u8], gatherer: &mut Gatherer<'a>) -> Result<Found<'a>,
             9 => found.layer = int32(value.varint()?),
             11 => found.is_error = value.varint()? != 0,
             12 => {
-                let (key, content) = pair(value.bytes()?)?;
-                gatherer.attribute(key, Value::Text(content));
+                // Looked at now, so that a broken one is refused; read when it is stored.
+                pair(value.bytes()?)?;
             }
             _ => {}
         }
     }
     Ok(found)
+}
+
+/// Shows the tags of an encoded `SpanObject` one by one, and its peer.
+pub(crate) fn visit(span: &[u8], mut visit: impl FnMut(&[u8], Value<'_>)) {
+    let mut fields = Fields::of(span);
+    let mut peer = &[][..];
+    // The span was decoded once, so it is sound: an error cannot come.
+    while let Ok(Some((field, value))) = fields.next() {
+        match (field, value.bytes()) {
+            (7, Ok(bytes)) => peer = bytes,
+            (12, Ok(bytes)) => {
+                if let Ok((key, content)) = pair(bytes) {
+                    visit(key, Value::Text(content));
+                }
+            }
+            _ => {}
+        }
+    }
+    if !peer.is_empty() {
+        visit(b"peer", Value::Text(peer));
+    }
 }
 
 /// Segment and span that a reference names.

@@ -12,6 +12,21 @@ const LENGTH: usize = 4;
 /// Stands for "no value" among codes.
 pub(super) const NULL: u32 = u32::MAX;
 
+/// A value that the next one may be: its code, and where it stands. Of no meaning once the dictionary is cleared.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Guess {
+    code: u32,
+    start: u32,
+    end: u32,
+}
+
+impl Default for Guess {
+    /// No value.
+    fn default() -> Self {
+        Self { code: NULL, start: u32::MAX, end: 0 }
+    }
+}
+
 /// Distinct values of one column of one row group.
 #[derive(Debug, Default)]
 pub(super) struct Dictionary {
@@ -23,33 +38,39 @@ pub(super) struct Dictionary {
 }
 
 impl Dictionary {
-    /// Code of a string; `guess` is a code that it may have, or [`NULL`]. What is not UTF-8 is kept with replacement
-    /// characters.
+    /// Code of a string, which is the next guess. What is not UTF-8 is kept with replacement characters.
     #[inline]
-    pub(super) fn text(&mut self, bytes: &[u8], guess: u32) -> u32 {
-        if self.is(guess, bytes, LENGTH) {
-            return guess;
+    pub(super) fn text(&mut self, bytes: &[u8], guess: &mut Guess) -> u32 {
+        if !self.is(*guess, bytes) {
+            let code = self.code(bytes, LENGTH, |plain| {
+                let text = String::from_utf8_lossy(bytes);
+                plain.extend_from_slice(&(text.len() as u32).to_le_bytes());
+                plain.extend_from_slice(text.as_bytes());
+            });
+            *guess = self.guess(code, LENGTH);
         }
-        self.code(bytes, LENGTH, |plain| {
-            let text = String::from_utf8_lossy(bytes);
-            plain.extend_from_slice(&(text.len() as u32).to_le_bytes());
-            plain.extend_from_slice(text.as_bytes());
-        })
+        guess.code
     }
 
-    /// Code of a number of 64 bits; `guess` as for [`Dictionary::text`].
+    /// Code of a number of 64 bits, which is the next guess.
     #[inline]
-    pub(super) fn fixed(&mut self, bytes: [u8; 8], guess: u32) -> u32 {
-        if self.is(guess, &bytes, 0) {
-            return guess;
+    pub(super) fn fixed(&mut self, bytes: [u8; 8], guess: &mut Guess) -> u32 {
+        if !self.is(*guess, &bytes) {
+            let code = self.code(&bytes, 0, |plain| plain.extend_from_slice(&bytes));
+            *guess = self.guess(code, 0);
         }
-        self.code(&bytes, 0, |plain| plain.extend_from_slice(&bytes))
+        guess.code
     }
 
-    /// Whether a code stands for these bytes; `prefix` is the length of what stands before a value in PLAIN encoding.
     #[inline]
-    fn is(&self, code: u32, bytes: &[u8], prefix: usize) -> bool {
-        (code as usize) < self.ends.len() && same(value(&self.plain, &self.ends, code, prefix), bytes)
+    fn is(&self, guess: Guess, bytes: &[u8]) -> bool {
+        self.plain.get(guess.start as usize..guess.end as usize).is_some_and(|value| same(value, bytes))
+    }
+
+    /// `prefix` is the length of what stands before a value in PLAIN encoding.
+    fn guess(&self, code: u32, prefix: usize) -> Guess {
+        let start = if code == 0 { 0 } else { self.ends[code as usize - 1] };
+        Guess { code, start: start + prefix as u32, end: self.ends[code as usize] }
     }
 
     #[inline(never)]
@@ -92,7 +113,7 @@ impl Dictionary {
 
 /// Whether two short strings are equal. Calling `memcmp`, as `==` does, costs more than comparing them.
 #[inline]
-pub(super) fn same(a: &[u8], b: &[u8]) -> bool {
+pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
     let length = a.len();
     if length != b.len() {
         return false;
@@ -132,12 +153,6 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// The last row's code, for a guess.
-    #[inline]
-    pub(super) fn last(&self) -> u32 {
-        self.codes.last().copied().unwrap_or(NULL)
-    }
-
     /// Whether a row has a value already.
     #[inline]
     pub(super) fn has(&self, row: usize) -> bool {
@@ -210,13 +225,14 @@ mod tests {
     #[test]
     fn equal_values_have_one_code() {
         let mut dictionary = Dictionary::default();
+        let mut guess = Guess::default();
         let codes: Vec<u32> =
-            ["a", "bc", "a", "", "bc", "bc", ""].iter().map(|s| dictionary.text(s.as_bytes(), 1)).collect();
+            ["a", "bc", "a", "", "bc", "bc", ""].iter().map(|s| dictionary.text(s.as_bytes(), &mut guess)).collect();
         assert_eq!(codes, [0, 1, 0, 2, 1, 1, 2]);
         assert_eq!(dictionary.plain(), b"\x01\0\0\0a\x02\0\0\0bc\0\0\0\0");
         assert_eq!((dictionary.len(), dictionary.value(1)), (3, &b"\x02\0\0\0bc"[..]));
         dictionary.clear();
-        assert_eq!((dictionary.text(b"bc", 0), dictionary.len()), (0, 1));
+        assert_eq!((dictionary.text(b"bc", &mut Guess::default()), dictionary.len()), (0, 1));
     }
 
     #[test]
@@ -236,7 +252,7 @@ mod tests {
     #[test]
     fn broken_text_is_mended() {
         let mut dictionary = Dictionary::default();
-        dictionary.text(b"caf\xe9", NULL);
+        dictionary.text(b"caf\xe9", &mut Guess::default());
         assert_eq!(dictionary.plain(), b"\x06\0\0\0caf\xef\xbf\xbd");
     }
 

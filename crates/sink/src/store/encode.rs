@@ -12,7 +12,7 @@ use parquet::schema::types::SchemaDescPtr;
 use zstd::bulk::Compressor;
 
 use super::dictionary::{Column, Ids, NULL};
-use super::group::{Group, Type};
+use super::group::{Group, Row, Type};
 use super::pages::{self, Kind};
 use crate::span;
 
@@ -79,20 +79,20 @@ impl Encoder {
         let mut chunks = Chunks { place, rows: group.len(), metadata: Vec::new(), out };
         let all = &mut chunks;
         self.ids(all, &group.trace_id, false)?;
-        self.page.extend_from_slice(&group.span_id);
+        self.page.extend(group.rows.iter().flat_map(|row| row.span_id));
         self.chunk(all, Chunk { compress: false, ..Chunk::of(Encoding::PLAIN) })?;
         self.ids(all, &group.parent_id, true)?;
-        self.names(all, &span::Kind::NAMES, &group.kind)?;
+        self.names(all, &span::Kind::NAMES, group.rows.iter().map(|row| row.kind))?;
         self.column(all, &group.service, Type::Text, false)?;
         self.column(all, &group.instance, Type::Text, true)?;
         self.column(all, &group.operation, Type::Text, false)?;
-        self.numbers(all, &group.start_ns, true)?;
-        self.numbers(all, &group.duration_ns, false)?;
-        self.names(all, &span::Status::NAMES, &group.status)?;
-        self.names(all, &span::Protocol::NAMES, &group.protocol)?;
-        self.numbers(all, &group.arrival_ns, true)?;
-        self.numbers(all, &group.size, false)?;
-        self.requests(all, &group.request)?;
+        self.numbers(all, group.rows.iter().map(|row| row.start_ns), true)?;
+        self.numbers(all, group.rows.iter().map(|row| row.duration_ns), false)?;
+        self.names(all, &span::Status::NAMES, group.rows.iter().map(|row| row.status))?;
+        self.names(all, &span::Protocol::NAMES, group.rows.iter().map(|row| row.protocol))?;
+        self.numbers(all, group.rows.iter().map(|row| row.arrival_ns), true)?;
+        self.numbers(all, group.rows.iter().map(|row| i64::from(row.size)), false)?;
+        self.requests(all, &group.rows)?;
         self.column(all, &group.overflow, Type::Text, true)?;
         let none = Column::default();
         for (number, (_, kind)) in group.keys.columns.iter().take(attributes).enumerate() {
@@ -129,17 +129,17 @@ impl Encoder {
     }
 
     /// A column of few names, by discriminant.
-    fn names(&mut self, all: &mut Chunks<'_>, names: &[&str], rows: &[u8]) -> Result<()> {
+    fn names(&mut self, all: &mut Chunks<'_>, names: &[&str], rows: impl Iterator<Item = u8> + Clone) -> Result<()> {
         let mut dictionary = Vec::new();
         for name in names {
             dictionary.extend_from_slice(&(name.len() as u32).to_le_bytes());
             dictionary.extend_from_slice(name.as_bytes());
         }
         let width = pages::width(names.len() as u64 - 1);
-        let first = rows.first().copied().unwrap_or(0);
-        let only = rows.iter().all(|row| *row == first).then_some(u32::from(first));
+        let first = rows.clone().next().unwrap_or(0);
+        let only = rows.clone().all(|row| row == first).then_some(u32::from(first));
         self.page.push(width as u8);
-        pages::hybrid(rows.iter().map(|row| u32::from(*row)), rows.len(), width, only, &mut self.page);
+        pages::hybrid(rows.map(u32::from), all.rows, width, only, &mut self.page);
         let dictionary = Some((&dictionary[..], names.len()));
         self.chunk(all, Chunk { dictionary, ..Chunk::of(Encoding::RLE_DICTIONARY) })
     }
@@ -173,16 +173,18 @@ impl Encoder {
     }
 
     /// Numbers of which neighbours are close; `with_range` if a reader may want to skip row groups by them.
-    fn numbers(&mut self, all: &mut Chunks<'_>, numbers: &[i64], with_range: bool) -> Result<()> {
-        pages::delta(numbers, &mut self.page);
-        let statistics = range(numbers, 0).filter(|_| with_range);
+    fn numbers(&mut self, all: &mut Chunks<'_>, numbers: impl Iterator<Item = i64>, with_range: bool) -> Result<()> {
+        self.values.clear();
+        self.values.extend(numbers);
+        pages::delta(&self.values, &mut self.page);
+        let statistics = range(&self.values, 0).filter(|_| with_range);
         self.chunk(all, Chunk { statistics, ..Chunk::of(Encoding::DELTA_BINARY_PACKED) })
     }
 
-    fn requests(&mut self, all: &mut Chunks<'_>, rows: &[i64]) -> Result<()> {
+    fn requests(&mut self, all: &mut Chunks<'_>, rows: &[Row]) -> Result<()> {
         self.values.clear();
-        self.values.extend(rows.iter().filter(|index| **index >= 0));
-        pages::levels(rows.iter().map(|index| *index >= 0), rows.len(), self.values.len(), &mut self.page);
+        self.values.extend(rows.iter().map(|row| row.request).filter(|index| *index >= 0));
+        pages::levels(rows.iter().map(|row| row.request >= 0), rows.len(), self.values.len(), &mut self.page);
         if self.values.is_empty() {
             return self.chunk(all, Chunk::of(Encoding::PLAIN));
         }

@@ -68,6 +68,10 @@ const MAGIC: &[u8; 4] = b"PAR1";
 const RECORD_MAGIC: &[u8; 8] = b"unladen1";
 /// Fixed part at the end of a record: start of the row group, number of the group, length of the metadata, checksum, magic.
 const RECORD_TAIL: usize = 8 + 8 + 4 + 4 + 8;
+/// Length of a footer and magic, at the end of a file.
+const FOOTER_TAIL: usize = 4 + 4;
+/// Columns times row groups of a file: each takes about a kilobyte of memory as long as the file is written.
+const MOST_CHUNKS: usize = 8_192;
 /// Key in a file's metadata under which the number of its last group stands.
 const LAST_GROUP: &str = "unladen.last_group";
 
@@ -121,6 +125,11 @@ impl SpanFile {
     /// Bytes so far.
     pub(super) fn bytes(&self) -> u64 {
         self.end
+    }
+
+    /// Whether its footer is so long that another file should be begun: it is kept in memory until then.
+    pub(super) fn is_long(&self) -> bool {
+        self.groups.len() * self.schema.num_columns() >= MOST_CHUNKS
     }
 
     /// Rows so far.
@@ -208,14 +217,25 @@ pub(super) fn partial(path: &Path) -> PathBuf {
     path.with_extension("parquet.partial")
 }
 
-/// Number of the last group of a finished file, and its rows.
-pub(super) fn inspect(path: &Path) -> Result<(u64, u64)> {
-    let metadata = ParquetMetaDataReader::new().parse_and_finish(&File::open(path)?)?;
-    let file = metadata.file_metadata();
-    let note = file.key_value_metadata().into_iter().flatten().find(|note| note.key == LAST_GROUP);
-    let last = note.and_then(|note| note.value.as_ref()?.parse().ok());
+/// Number of the last group of a finished file. Read from the record before the footer, which has a checksum: what decodes
+/// footers can take hours over a few bytes that are none.
+pub(super) fn last_group(path: &Path) -> Result<u64> {
     let foreign = || ParquetError::General("this is no span file of unladen's".into());
-    Ok((last.ok_or_else(foreign)?, file.num_rows() as u64))
+    let file = File::open(path)?;
+    let size = file.metadata()?.len();
+    let before = |end: u64, bytes: usize| end.checked_sub(bytes as u64).ok_or_else(foreign);
+    let mut tail = [0; FOOTER_TAIL];
+    file.read_exact_at(&mut tail, before(size, FOOTER_TAIL)?)?;
+    let [length @ .., _, _, _, _] = tail;
+    let footer = before(before(size, FOOTER_TAIL)?, u32::from_le_bytes(length) as usize)?;
+    let mut tail = [0; RECORD_TAIL];
+    file.read_exact_at(&mut tail, before(footer, RECORD_TAIL)?)?;
+    let start = tail.first_chunk().filter(|_| tail.ends_with(RECORD_MAGIC)).ok_or_else(foreign)?;
+    let start = u64::from_le_bytes(*start);
+    let mut record = vec![0; footer.checked_sub(start).ok_or_else(foreign)? as usize];
+    file.read_exact_at(&mut record, start)?;
+    let record = Record::ending(&record, start, 0, record.len()).ok_or_else(foreign)?;
+    Ok(record.group)
 }
 
 /// The record behind a row group.
@@ -232,7 +252,7 @@ impl<'a> Record<'a> {
         // The magic may also stand within a page by chance, hence the checks and the search beyond a false one.
         while let Some(found) = find(bytes.get(at..)?, RECORD_MAGIC) {
             let end = at + found + RECORD_MAGIC.len();
-            if let Some(record) = Self::ending(bytes, from, end) {
+            if let Some(record) = Self::ending(bytes, 0, from, end) {
                 return Some(record);
             }
             at += found + 1;
@@ -240,7 +260,8 @@ impl<'a> Record<'a> {
         None
     }
 
-    fn ending(bytes: &'a [u8], from: usize, end: usize) -> Option<Self> {
+    /// The record that ends at `end`, of the row group that starts at `from`; `bytes` begin at `base` of the file.
+    fn ending(bytes: &'a [u8], base: u64, from: usize, end: usize) -> Option<Self> {
         let tail = bytes.get(end.checked_sub(RECORD_TAIL).filter(|start| *start >= from)?..end)?;
         let (start, tail) = tail.split_first_chunk::<8>()?;
         let (group, tail) = tail.split_first_chunk::<8>()?;
@@ -248,7 +269,7 @@ impl<'a> Record<'a> {
         let (checksum, _) = tail.split_first_chunk::<4>()?;
         let fixed = end - RECORD_TAIL;
         let metadata = fixed.checked_sub(u32::from_le_bytes(*length) as usize).filter(|at| *at >= from)?;
-        let is_sound = u64::from_le_bytes(*start) == from as u64
+        let is_sound = u64::from_le_bytes(*start) == base + from as u64
             && crc32fast::hash(&bytes[from..end - RECORD_MAGIC.len() - 4]) == u32::from_le_bytes(*checksum);
         // The length and magic of a footer are not part of its metadata.
         let metadata = bytes[metadata..fixed].strip_suffix(MAGIC)?;

@@ -8,27 +8,30 @@ use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use super::dictionary::{Column, Ids, NULL, same};
+use super::dictionary::{Column, Guess, Ids, same};
 use super::file::CORE;
 use crate::account::UNKNOWN_SERVICE;
 use crate::config::Attributes;
 use crate::json;
 use crate::span::{Protocol, Source, Span, Value};
 
-/// Rows of a row group: larger ones cost more CPU and memory and save hardly a byte.
-const GROUP_ROWS: usize = 16_384;
+/// Rows of a row group: larger ones cost more memory, hardly less CPU, and save hardly a byte.
+const GROUP_ROWS: usize = 8_192;
 /// Bytes that its spans may have in their messages.
 const GROUP_BYTES: usize = 16 << 20;
 /// Attribute keys that get a column.
 const MAX_KEYS: usize = 128;
 /// Longest key that gets a column, in bytes.
 const MAX_KEY: usize = 200;
+/// Attributes of an operation that are foreseen.
+const MAX_ROUTE: usize = 256;
 /// Stands in a route for a key without column.
 const NO_COLUMN: u32 = u32::MAX;
 
 /// What a column of attributes holds, by the first value of its key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Type {
+    #[default]
     Text,
     Whole,
     Real,
@@ -80,11 +83,35 @@ impl Keys {
     }
 }
 
-/// Column and code of an attribute of an earlier span.
-#[derive(Debug, Clone, Copy)]
+/// An attribute of an earlier span: the next one of the same operation most likely has the same key, and often the value.
+#[derive(Debug)]
 struct Step {
+    /// Empty if it has no column.
+    key: Arc<[u8]>,
     column: u32,
-    code: u32,
+    kind: Type,
+    value: Guess,
+}
+
+/// What of a span has no dictionary. One after the other costs less than each into a column of its own.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Row {
+    pub(super) span_id: [u8; 8],
+    /// Unix time, ns.
+    pub(super) start_ns: i64,
+    pub(super) duration_ns: i64,
+    /// Unix time, ns.
+    pub(super) arrival_ns: i64,
+    /// Index of the request; negative for none.
+    pub(super) request: i64,
+    /// Bytes in the message.
+    pub(super) size: u32,
+    /// [`crate::span::Kind`].
+    pub(super) kind: u8,
+    /// [`crate::span::Status`].
+    pub(super) status: u8,
+    /// [`Protocol`].
+    pub(super) protocol: u8,
 }
 
 /// Some thousand spans, as columns.
@@ -92,33 +119,20 @@ struct Step {
 pub(crate) struct Group {
     pub(super) keys: Arc<Keys>,
     pub(super) trace_id: Ids<16>,
-    /// 8 bytes a row.
-    pub(super) span_id: Vec<u8>,
     pub(super) parent_id: Ids<8>,
-    /// [`crate::span::Kind`].
-    pub(super) kind: Vec<u8>,
+    pub(super) rows: Vec<Row>,
     pub(super) service: Column,
     pub(super) instance: Column,
     pub(super) operation: Column,
-    /// Unix time, ns.
-    pub(super) start_ns: Vec<i64>,
-    pub(super) duration_ns: Vec<i64>,
-    /// [`crate::span::Status`].
-    pub(super) status: Vec<u8>,
-    /// [`Protocol`].
-    pub(super) protocol: Vec<u8>,
-    /// Unix time, ns.
-    pub(super) arrival_ns: Vec<i64>,
-    /// Bytes in the message.
-    pub(super) size: Vec<i64>,
-    /// Index of the request; negative for none.
-    pub(super) request: Vec<i64>,
     /// JSON objects of attributes without a column.
     pub(super) overflow: Column,
     /// By position in [`Keys::columns`]; those beyond the end have no value.
     pub(super) attributes: Vec<Column>,
     /// The attributes of the last span of each operation, in their order: the next is most likely alike.
     routes: Vec<Vec<Step>>,
+    last_service: Guess,
+    last_instance: Guess,
+    last_operation: Guess,
     /// Bytes of all spans in their messages.
     bytes: usize,
     json: Vec<u8>,
@@ -127,7 +141,7 @@ pub(crate) struct Group {
 impl Group {
     /// Number of rows.
     pub(super) fn len(&self) -> usize {
-        self.kind.len()
+        self.rows.len()
     }
 
     /// Whether nothing more should come in.
@@ -143,22 +157,15 @@ impl Group {
     /// Forgets all rows but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.trace_id.clear();
-        self.span_id.clear();
         self.parent_id.clear();
-        self.kind.clear();
+        self.rows.clear();
         self.service.clear();
         self.instance.clear();
         self.operation.clear();
-        self.start_ns.clear();
-        self.duration_ns.clear();
-        self.status.clear();
-        self.protocol.clear();
-        self.arrival_ns.clear();
-        self.size.clear();
-        self.request.clear();
         self.overflow.clear();
         self.attributes.iter_mut().for_each(Column::clear);
         self.routes.iter_mut().for_each(Vec::clear);
+        (self.last_service, self.last_instance, self.last_operation) = Default::default();
         self.bytes = 0;
     }
 
@@ -174,25 +181,27 @@ impl Group {
     ) {
         let row = self.len();
         self.trace_id.push(Some(&span.trace_id));
-        self.span_id.extend_from_slice(&span.span_id);
         self.parent_id.push(span.parent_id.as_ref());
-        self.kind.push(span.kind as u8);
+        self.rows.push(Row {
+            span_id: span.span_id,
+            start_ns: i64::try_from(span.start_ns).unwrap_or(i64::MAX),
+            duration_ns: span.duration_ns,
+            arrival_ns,
+            request: request.map_or(-1, |index| index as i64),
+            size: span.size,
+            kind: span.kind as u8,
+            status: span.status as u8,
+            protocol: protocol as u8,
+        });
         let service = if source.service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { source.service };
-        let code = self.service.dictionary.text(service, self.service.last());
+        let code = self.service.dictionary.text(service, &mut self.last_service);
         self.service.set(row, code);
         if let Some(instance) = source.instance {
-            let code = self.instance.dictionary.text(instance, self.instance.last());
+            let code = self.instance.dictionary.text(instance, &mut self.last_instance);
             self.instance.set(row, code);
         }
-        let operation = self.operation.dictionary.text(span.operation, self.operation.last());
+        let operation = self.operation.dictionary.text(span.operation, &mut self.last_operation);
         self.operation.set(row, operation);
-        self.start_ns.push(i64::try_from(span.start_ns).unwrap_or(i64::MAX));
-        self.duration_ns.push(span.duration_ns);
-        self.status.push(span.status as u8);
-        self.protocol.push(protocol as u8);
-        self.arrival_ns.push(arrival_ns);
-        self.size.push(i64::from(span.size));
-        self.request.push(request.map_or(-1, |index| index as i64));
         self.bytes += span.size as usize;
         if which != Attributes::None {
             self.push_attributes(span, row, operation as usize, which);
@@ -212,29 +221,40 @@ impl Group {
                 return;
             }
             if position == route.len() {
-                route.push(Step { column: self.column(key, value), code: NULL });
+                if position == MAX_ROUTE {
+                    // No usual span: what is foreseen must not take more than what is stored.
+                    position -= 1;
+                    route.pop();
+                }
+                route.push(self.step(key, value));
             }
             let step = &mut route[position];
-            if !self.is_key(step.column, key) {
-                *step = Step { column: self.column(key, value), code: NULL };
+            if !same(&step.key, key) {
+                *step = self.step(key, value);
             }
             position += 1;
-            match self.set(row, *step, value) {
-                Some(code) => step.code = code,
-                None => json::member(key, value, self.json.is_empty(), &mut self.json),
+            if !self.set(row, step, value) {
+                json::member(key, value, self.json.is_empty(), &mut self.json);
             }
         });
         self.routes[operation] = route;
         if !self.json.is_empty() {
             self.json.push(b'}');
-            let code = self.overflow.dictionary.text(&self.json, NULL);
+            let code = self.overflow.dictionary.text(&self.json, &mut Guess::default());
             self.overflow.set(row, code);
         }
     }
 
-    #[inline]
-    fn is_key(&self, column: u32, key: &[u8]) -> bool {
-        self.keys.columns.get(column as usize).is_some_and(|(name, _)| same(name.as_bytes(), key))
+    /// Where values of a key go.
+    #[inline(never)]
+    fn step(&mut self, key: &[u8], value: Value<'_>) -> Step {
+        let column = self.column(key, value);
+        let known = self.keys.columns.get(column as usize);
+        let (key, kind) = known.map_or_else(Default::default, |(name, kind)| (Arc::clone(name).into(), *kind));
+        if column != NO_COLUMN && self.attributes.len() <= column as usize {
+            self.attributes.resize_with(column as usize + 1, Column::default);
+        }
+        Step { key, column, kind, value: Guess::default() }
     }
 
     /// The column of a key, made if there is none yet.
@@ -248,26 +268,21 @@ impl Group {
         }
     }
 
-    /// Sets a value; its code, or `None` if the value does not fit into the column.
+    /// Sets a value; false if it does not fit into the column, or there is none.
     #[inline]
-    fn set(&mut self, row: usize, step: Step, value: Value<'_>) -> Option<u32> {
-        let number = step.column as usize;
-        let (_, kind) = self.keys.columns.get(number)?;
-        if self.attributes.len() <= number {
-            self.attributes.resize_with(number + 1, Column::default);
-        }
-        let column = &mut self.attributes[number];
+    fn set(&mut self, row: usize, step: &mut Step, value: Value<'_>) -> bool {
+        let Some(column) = self.attributes.get_mut(step.column as usize) else { return false };
         if column.has(row) {
-            return None;
+            return false;
         }
-        let code = match (kind, value) {
-            (Type::Text, Value::Text(text)) => column.dictionary.text(text, step.code),
-            (Type::Whole, Value::Whole(number)) => column.dictionary.fixed(number.to_le_bytes(), step.code),
-            (Type::Real, Value::Real(number)) => column.dictionary.fixed(number.to_le_bytes(), step.code),
+        let code = match (step.kind, value) {
+            (Type::Text, Value::Text(text)) => column.dictionary.text(text, &mut step.value),
+            (Type::Whole, Value::Whole(number)) => column.dictionary.fixed(number.to_le_bytes(), &mut step.value),
+            (Type::Real, Value::Real(number)) => column.dictionary.fixed(number.to_le_bytes(), &mut step.value),
             (Type::Truth, Value::Truth(truth)) => u32::from(truth),
-            _ => return None,
+            _ => return false,
         };
         column.set(row, code);
-        Some(code)
+        true
     }
 }

@@ -32,6 +32,7 @@ use tokio::time::timeout;
 use crate::config::{Attributes, Config, Sync};
 use crate::error::SinkError;
 use crate::span::{Protocol, Source, Span};
+pub(crate) use dictionary::same;
 use group::Group;
 pub use recover::{Recovered, recover};
 pub(crate) use shape::shape;

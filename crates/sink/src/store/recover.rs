@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use parquet::errors::ParquetError;
 
 use super::encode::Encoder;
-use super::file::{SpanFile, inspect, partial};
+use super::file::{self, SpanFile, partial};
 use super::group::Group;
 use super::log::{self, Log};
 use super::writer::path;
@@ -36,7 +36,7 @@ pub fn recover(out: &Path) -> Result<Recovered, SinkError> {
         let failed = |source| SinkError::Store { path: path.clone(), source };
         last_file = last_file.max(number(&path));
         if !partial(&path).exists() {
-            last_group = last_group.max(inspect(&path).map_err(failed)?.0);
+            last_group = last_group.max(file::last_group(&path).map_err(failed)?);
             continue;
         }
         match SpanFile::reopen(path.clone()).map_err(failed)? {

@@ -166,7 +166,7 @@ impl Writer {
             return Ok(());
         }
         if let Some((file, begun)) = &self.file
-            && (file.bytes() >= FILE_BYTES || begun.elapsed() >= FILE_AGE || !file.fits(group))
+            && (file.bytes() >= FILE_BYTES || begun.elapsed() >= FILE_AGE || file.is_long() || !file.fits(group))
         {
             self.end_file()?;
         }

@@ -110,6 +110,8 @@ mod tests {
         duration: u64,
         #[prost(message, optional, tag = "8")]
         local: Option<Endpoint>,
+        #[prost(message, optional, tag = "9")]
+        remote: Option<Endpoint>,
         #[prost(map = "string, string", tag = "11")]
         tags: HashMap<String, String>,
         #[prost(bool, tag = "13")]
@@ -132,6 +134,7 @@ mod tests {
             timestamp: 1_556_604_172_355_737,
             duration: 1_431,
             local: Some(Endpoint { service_name: "backend".into() }),
+            remote: None,
             tags: HashMap::from([("error".into(), "500".into())]),
             shared: true,
         };

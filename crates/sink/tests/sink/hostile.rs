@@ -315,6 +315,8 @@ fn every_protocol_withstands_every_payload() {
                     }
                     Err(error) => panic!("{way:?}, {name}: {error:?}"),
                 };
+                // Shown if it is too much in the end: the peaks that led there.
+                println!("{way:?}, {name}: {} KiB", peak_memory(victim.process.id()));
                 match expect {
                     Expect::Taken => {
                         let is_taken = matches!((status, grpc.as_deref()), (200 | 202, None | Some("0")));

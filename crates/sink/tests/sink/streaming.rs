@@ -65,8 +65,11 @@ fn booked(sink: &Sink, spans: u64) {
     panic!("{spans} spans are not booked");
 }
 
+/// Packs a part of a body; true for the last.
+type Pack = Box<dyn FnMut(&[u8], bool) -> Vec<u8>>;
+
 /// A body in every encoding, such that what was written can be read without what follows.
-fn flushed(encoding: &str) -> Box<dyn FnMut(&[u8], bool) -> Vec<u8>> {
+fn flushed(encoding: &str) -> Pack {
     use flate2::Compression;
     use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
     macro_rules! flate {

@@ -2,6 +2,7 @@
 //!
 //! None of these rules looks at which variant the run belongs to, nor at its cost: a run is never dropped for its result.
 
+use unladen_load::doubt::Doubt;
 use unladen_load::outcome::{Little, Outcome};
 
 use crate::journal::record::{HostWindow, ProcessRecord, RunRecord};
@@ -26,12 +27,10 @@ const OTHERS_LIMIT: f64 = 0.05;
 
 /// Share of the requests that may find every connection busy before the run is void; a pause of the service is no reason.
 const QUEUED_LIMIT: f64 = 0.25;
-/// Share of the requests from which on they, not the generator, make the 99th percentile of the send lag.
+/// Share of the requests from which on their wait is worth a warning.
 const LATE_SHARE: f64 = 0.01;
-/// How far both sides of Little's law may be apart, and from how many samples on.
+/// How far both sides of Little's law may be apart where the generator says that it does not hold.
 const LITTLE_LIMIT: f64 = 0.25;
-/// See [`LITTLE_LIMIT`].
-const LITTLE_SAMPLES: u64 = 50;
 /// Share of its core that the generator may use where a limit of the service is measured.
 const BUSY_LIMIT: f64 = 0.85;
 
@@ -63,11 +62,19 @@ pub fn load(outcome: &Outcome, study: &Load) -> Option<Notice> {
     if queued > QUEUED_LIMIT {
         return Some(Notice::OutOfConnections { percent: queued * 100.0, connections: study.connections });
     }
-    // Requests that waited for a connection are late, too, but not because of the generator.
-    let lag = outcome.send_lag_us.p99;
+    // The generator's own lateness: requests that waited for a connection are late, too, but not because of it.
+    let lag = outcome.lateness_us.p99;
     let limit = LAG_FLOOR_US.max(LAG_SHARE * outcome.service_time_us.p50);
-    if open && study.burst.is_none() && queued < LATE_SHARE && lag > limit {
+    if open && study.burst.is_none() && lag > limit {
         return Some(Notice::GeneratorLate { lag_p99_us: lag, limit_us: limit });
+    }
+    // An open loop whose generator is on time has what it needs, however busy it is.
+    let saturated = outcome.doubts.iter().find_map(|doubt| match doubt {
+        Doubt::Saturated { share } => Some(Notice::GeneratorSaturated { percent: share * 100.0 }),
+        _ => None,
+    });
+    if let Some(saturated) = saturated.filter(|_| !open) {
+        return Some(saturated);
     }
     little(outcome)
 }
@@ -75,9 +82,9 @@ pub fn load(outcome: &Outcome, study: &Load) -> Option<Notice> {
 /// Whether the requests that the generator saw under way are those that its rate and times make. Samples may stand at one place
 /// of an even schedule, so a request more or less says nothing.
 fn little(outcome: &Outcome) -> Option<Notice> {
-    let Little { in_flight, samples, expected, .. } = outcome.little;
+    let Little { in_flight, expected, holds, .. } = outcome.little;
     let off = (in_flight - expected).abs() > 1.0 + LITTLE_LIMIT * in_flight.max(expected);
-    (samples >= LITTLE_SAMPLES && off).then_some(Notice::LittleLawOff { seen: in_flight, expected })
+    (holds == Some(false) && off).then_some(Notice::LittleLawOff { seen: in_flight, expected })
 }
 
 /// Share of the window's requests that found every connection busy; a burst and a replay want that.
@@ -203,7 +210,7 @@ mod tests {
     #[test]
     fn a_late_or_short_generator_voids_an_open_loop_only() {
         let mut outcome = good();
-        outcome.send_lag_us.p99 = 1_001.0;
+        outcome.lateness_us.p99 = 1_001.0;
         assert!(matches!(load(&outcome, &open()), Some(Notice::GeneratorLate { .. })));
         let burst = Load { burst: Some(1000), ..Load::new("") };
         for closed in [Load::new(""), burst] {
@@ -222,6 +229,7 @@ mod tests {
     fn too_few_connections_are_told_apart_from_a_late_generator() {
         let mut outcome = good();
         (outcome.queued, outcome.send_lag_us.p99) = (20, 30_000.0);
+        assert_eq!(outcome.lateness_us.p99, 0.0);
         assert_eq!(load(&outcome, &open()), None, "a pause of the service");
         assert!(matches!(remarks(&outcome, &open()), Some(Notice::ConnectionsShort { percent, .. }) if percent == 2.0));
         outcome.queued = 251;
@@ -229,17 +237,25 @@ mod tests {
     }
 
     #[test]
+    fn a_saturated_generator_voids_a_closed_loop() {
+        let mut outcome = good();
+        outcome.doubts = vec![Doubt::Saturated { share: 0.97 }];
+        assert_eq!(load(&outcome, &open()), None, "it was on time");
+        assert!(matches!(load(&outcome, &Load::new("")), Some(Notice::GeneratorSaturated { .. })));
+    }
+
+    #[test]
     fn a_breach_of_littles_law_voids_the_run() {
         let mut outcome = good();
-        for (in_flight, expected, samples, broken) in [
-            (8.0, 8.0, 100, false),
-            (0.0, 0.9, 100, false),
-            (8.0, 11.0, 100, false),
-            (8.0, 13.0, 100, true),
-            (13.0, 8.0, 100, true),
-            (13.0, 8.0, 10, false),
+        for (in_flight, expected, holds, broken) in [
+            (8.0, 8.0, Some(true), false),
+            (0.0, 0.9, Some(false), false),
+            (8.0, 11.0, Some(false), false),
+            (8.0, 13.0, Some(false), true),
+            (13.0, 8.0, Some(false), true),
+            (13.0, 8.0, None, false),
         ] {
-            outcome.little = Little { in_flight, samples, expected, ..Little::default() };
+            outcome.little = Little { in_flight, expected, holds, ..Little::default() };
             assert_eq!(load(&outcome, &open()).is_some(), broken, "{in_flight} {expected}");
         }
     }

@@ -79,6 +79,9 @@ pub struct Load {
     /// sends each at its instant. Absent: chosen by rate, `0s` up to 5,000 a second.
     #[serde(default)]
     pub slot: Option<Time>,
+    /// How many redirects to follow, within the same server. An answer that redirects is the answer unless this says otherwise.
+    #[serde(default)]
+    pub redirects: u32,
     /// HTTP method.
     #[serde(default = "defaults::method")]
     pub method: String,
@@ -91,10 +94,6 @@ pub struct Load {
     /// Several requests instead of the one that `url`, `method` and `body` say: a mix or a sequence.
     #[serde(default)]
     pub script: Option<Script>,
-    /// Redirects that are followed at most, one after the other, on the same connection. One that leads to another server is
-    /// an error.
-    #[serde(default)]
-    pub redirects: u32,
     /// A request without an answer after this long is an error.
     #[serde(default = "defaults::request_timeout")]
     pub timeout: Time,
