@@ -4,7 +4,7 @@
 CARGO ?= cargo
 UNLADEN := target/release/unladen
 
-.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-sink crash loss fuzz deps debian clean
+.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink crash loss fuzz deps debian clean
 
 help:            ## List the targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -34,29 +34,39 @@ loss:            ## Send the span sink five million spans by each protocol, with
 	$(CARGO) test --release --locked -p unladen-sink --test sink -- --ignored --nocapture nothing_is_lost_of_five_million
 
 FUZZ_SECONDS ?= 600
-fuzz:            ## Fuzz every decoder of the span sink for FUZZ_SECONDS each; needs cargo-fuzz from crates.io.
+fuzz:            ## Fuzz what the span sink and the load generator read, FUZZ_SECONDS each; needs cargo-fuzz from crates.io.
 	cd crates/sink && export RUSTC_BOOTSTRAP=1 && for target in $$(ls fuzz/seeds); do mkdir -p fuzz/corpus/$$target && \
 	  $(CARGO) fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
 	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 || exit 1; done
+	cd crates/load && export RUSTC_BOOTSTRAP=1 && for target in response http2; do mkdir -p fuzz/artifacts/found-$$target && \
+	  $(CARGO) fuzz run -s none $$target fuzz/artifacts/found-$$target fuzz/corpus/$$target -- \
+	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 || exit 1; done
 
-bench-sink:      ## Compare the span sink with its peers (Go builds the Collector once): about 5 minutes, into bench/README.md.
+bench-sink:      ## Compare the span sink with its peers (Go builds the Collector and Jaeger once): about 8 minutes, into bench/README.md.
 	$(CARGO) build --profile dist --locked -p unladen-sink --examples
 	bench/sink/run.py
 
 calibrate:       ## Simulate the statistics: false alarms and coverage against their nominal values.
 	$(CARGO) test --release --locked -p unladen-stats --test calibration -- --ignored --nocapture
 
-BENCH_LOAD_CASES ?= closed-8 closed-64 closed-256 open-10000 open-30000 frozen-8 frozen-64 http2-8 nghttpd-8
+BENCH_LOAD_CASES ?= closed-8 closed-64 closed-256 open-10000:30 open-30000:30 frozen-8:12 frozen-64:12 http2-8 nghttpd-8
 BENCH_LOAD_ROUNDS ?= 5
-BENCH_LOAD_SECONDS ?= 10
+BENCH_LOAD_PEER_ROUNDS ?= 3
+BENCH_LOAD_SECONDS ?= 3
+# The load generator as a process of its own; target/dist/unladen works too.
+BENCH_LOAD_OURS ?= target/dist/examples/generator
 bench-load:      ## Compare the load generator with its peers; writes bench/README.md (about 50 minutes).
 	bench/load/peers.sh target/peers
-	$(CARGO) build --profile dist --locked -p unladen
 	$(CARGO) build --profile dist --locked -p unladen-load --examples
 	mkdir -p target/bench-load
-	target/dist/examples/bench_load $(BENCH_LOAD_CASES) --rounds $(BENCH_LOAD_ROUNDS) --seconds $(BENCH_LOAD_SECONDS) \
-	  $(if $(ONLY),--only $(ONLY)) --ours target/dist/unladen --peers target/peers --stub target/dist/examples/stub_server \
+	target/dist/examples/bench_load $(BENCH_LOAD_CASES) --rounds $(BENCH_LOAD_ROUNDS) --peer-rounds $(BENCH_LOAD_PEER_ROUNDS) --seconds $(BENCH_LOAD_SECONDS) \
+	  $(if $(ONLY),--only $(ONLY)) --ours $(BENCH_LOAD_OURS) --peers target/peers --stub target/dist/examples/stub_server \
 	  --runs target/bench-load/runs.jsonl --table bench/README.md
+
+BENCH_COUNTS_REQUESTS ?= 1000000
+bench-counts:    ## Hold the load generator's counts against nginx, Go, Jetty and Node (a million requests each, about 10 minutes).
+	$(CARGO) build --release --locked -p unladen-load --example generator
+	bench/load/counts.py --generator target/release/examples/generator --work target/counts --requests $(BENCH_COUNTS_REQUESTS) --table bench/README.md
 
 aa:              ## Measure identical variants for seven minutes; count the false alarms of 2,000 re-labelled studies.
 	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture identical

@@ -147,7 +147,9 @@ def load(generator, url, protocol, requests):
     connections, streams = HTTP2 if protocol == "http2" else HTTP1
     plan = {
         "url": url, "method": "GET", "headers": [], "body": None, "pacing": "closed", "connections": connections,
-        "streams": streams, "protocol": protocol, "start_at_ns": None, "warmup_s": 0, "window_s": 3600, "timeout_s": 60,
+        "streams": streams, "protocol": protocol, "start_at_ns": None, "warmup_s": 0, "window_s": 7200,
+        # Longer than any pause of a busy machine: counts are held here, not times.
+        "timeout_s": 600,
         "limit": requests, "trace": None, "check": {"status": 200, "length": 5}, "out": None, "tls": {"insecure": True},
     }
     told = run(generator, input=json.dumps(plan), capture_output=True, text=True).stdout
@@ -172,6 +174,7 @@ def measure(server, generator, requests):
             "errors": outcome["errors"], "seen": seen, "unexplained": abs(seen - outcome["requests"]) + outcome["unanswered"]
             + abs(outcome["sent_total"] - outcome["requests"] - outcome["errors"]) + abs(requests - outcome["sent_total"]),
             "reconnects": outcome["reconnects"], "resent": outcome["resent"], "seconds": outcome["duration_s"],
+            "error_classes": outcome["error_classes"],
         }
         print(json.dumps(row), flush=True)
         yield row

@@ -4,7 +4,7 @@
 Sender on core 0, receiver on core 1. The figure is the receiver's CPU time (user and system, whole process, from its
 CPU clock) per million acknowledged spans: the median of several passes after one to warm up.
 
-  bench/sink/run.py [--passes N] [--spans N] [--loss-spans N] [--only PART] [--no-write]
+  bench/sink/run.py [--passes N] [--spans N] [--loss-spans N] [--part cost|loss] [--only ROWS] [--no-write]
 """
 
 import argparse
@@ -35,7 +35,6 @@ ZIPKIN_HEAP = "6g"
 MAVEN = "https://repo.maven.apache.org/maven2"
 # Spans a second of the store when it is made slow: about a third of what OTLP over gRPC reaches.
 SLOW_STORE = 500_000
-BEGIN, END = "<!-- sink: begin -->", "<!-- sink: end -->"
 
 
 def cpu_seconds(pid):
@@ -334,12 +333,15 @@ def machine():
     return f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}"
 
 
-def write(text):
+def write(part, text):
     readme = ROOT / "bench/README.md"
+    begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
     old = readme.read_text() if readme.exists() else "# unladen's instruments beside their peers\n"
-    section = f"{BEGIN}\n{text}\n{END}"
-    if BEGIN in old:
-        new = re.sub(f"{re.escape(BEGIN)}.*{re.escape(END)}", lambda _: section, old, flags=re.S)
+    section = f"{begin}\n{text}\n{end}"
+    if begin in old:
+        new = re.sub(f"{re.escape(begin)}.*{re.escape(end)}", lambda _: section, old, flags=re.S)
+    elif "<!-- sink: end -->" in old:
+        new = old.replace("<!-- sink: end -->", f"<!-- sink: end -->\n\n{section}")
     else:
         new = f"{old.rstrip()}\n\n## Span sink\n\n{section}\n"
     readme.write_text(new)
@@ -349,12 +351,20 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--passes", type=int, default=5)
     parser.add_argument("--spans", type=int, default=300_000, help="per pass")
-    parser.add_argument("--loss-spans", type=int, default=5_000_000, help="sent to a slow store; 0 to leave that out")
+    parser.add_argument("--loss-spans", type=int, default=5_000_000, help="sent to a slow store")
+    parser.add_argument("--part", choices=["cost", "loss"], help="only one of the two tables")
     parser.add_argument("--only", help="only rows whose receiver, action or wire contains this; leaves bench/README.md alone")
     parser.add_argument("--no-write", action="store_true", help="leave bench/README.md alone")
     options = parser.parse_args()
     CACHE.mkdir(parents=True, exist_ok=True)
-    results, lossless = [], []
+    if options.part != "loss":
+        cost(options)
+    if options.part != "cost" and not options.only:
+        loss(options)
+
+
+def cost(options):
+    results = []
     for row in ROWS:
         receiver, does, protocol, per_request, connections, _ = row
         if options.only and options.only not in f"{receiver.name}, {does}, {protocol} {per_request}":
@@ -362,26 +372,31 @@ def main():
         result = measure(receiver, per_request, connections, protocol, options.spans, options.passes)
         results.append((row, result))
         print(f"{receiver.name}, {does}, {per_request}, {protocol}: {result}", file=sys.stderr, flush=True)
-    if options.loss_spans and not options.only:
-        for protocol in WIRES:
-            result = lose_nothing(protocol, options.loss_spans, SLOW_STORE)
-            lossless.append((protocol, result))
-            print(f"nothing lost, {protocol}: {result}", file=sys.stderr, flush=True)
     wire = {WIRES[row[2]]: result["wire"] for row, result in results if row[3] == 512}
     sizes = ", ".join(f"{size:.0f} bytes a span ({name})" for name, size in wire.items())
     text = (f"Spans of 8.7 attributes, on the wire {sizes}; every id random, 131,072 different sets of values; sender on core "
             f"0, receiver on core 1; median of {options.passes} passes of {options.spans:,} spans after one to warm up, on one "
             f"process. Every acknowledged span of the sink was counted and, where stored, is in Parquet. The sink's memory "
-            f"includes about 11 bytes for each span and trace of all passes, by which it knows duplicates; that of Jaeger and "
+            f"includes 9 to 14 bytes for each span and trace of all passes, by which it knows duplicates; that of Jaeger and "
             f"Zipkin the spans themselves. Elastic's and SkyWalking's own servers are not among the peers: the one cannot be "
             f"built without its vendor's packages, the other needs its database. {machine()}.\n\n{table(results)}\n\n"
             f"In the same run:\n\n{ratios(results)}")
-    if lossless:
-        text += (f"\n\nNothing lost: a store that takes at most {SLOW_STORE:,} spans a second, and senders that send as fast as "
-                 f"they are let.\n\n{losses(lossless)}")
     print(text)
     if not options.no_write and not options.only:
-        write(text)
+        write("sink", text)
+
+
+def loss(options):
+    results = []
+    for protocol in WIRES:
+        result = lose_nothing(protocol, options.loss_spans, SLOW_STORE)
+        results.append((protocol, result))
+        print(f"nothing lost, {protocol}: {result}", file=sys.stderr, flush=True)
+    text = (f"Nothing lost: a store that takes at most {SLOW_STORE:,} spans a second, and senders that send as fast as they are "
+            f"let.\n\n{losses(results)}")
+    print(text)
+    if not options.no_write:
+        write("sink-loss", text)
 
 
 if __name__ == "__main__":

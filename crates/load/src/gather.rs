@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 
 use crate::bodies;
+use crate::doubt::judge_little;
 use crate::error::LoadError;
 use crate::histogram::{Histograms, add, quantiles};
-use crate::outcome::{Little, Named, Outcome, Second, Tested};
+use crate::named::NamedRows;
+use crate::outcome::{Little, Named, NamedSecond, Outcome, Second, Tested};
 use crate::pace::{SECOND, Span};
 use crate::record::{Failure, Recorder, SecondPart};
 use crate::script::Script;
@@ -41,6 +43,7 @@ pub(crate) struct Seconds {
     passed: Parts,
     closed: Parts,
     rows: BTreeMap<u32, Second>,
+    named: NamedRows,
 }
 
 /// The row of a second, with its quantiles.
@@ -50,9 +53,10 @@ fn row(part: SecondPart) -> Second {
 }
 
 impl Seconds {
-    /// For a load of so many threads.
-    pub(crate) fn new(threads: usize) -> Self {
-        Self { threads, passed: Parts::default(), closed: Parts::default(), rows: BTreeMap::new() }
+    /// For a load of so many threads, with so many names, of so many seconds.
+    pub(crate) fn new(threads: usize, names: usize, seconds: u64) -> Self {
+        let named = NamedRows::new(names, seconds);
+        Self { threads, passed: Parts::default(), closed: Parts::default(), rows: BTreeMap::new(), named }
     }
 
     /// A thread's view of a second that has just passed; the row once all threads have told theirs.
@@ -67,19 +71,21 @@ impl Seconds {
     /// A thread's part of a second that can no longer change.
     pub(crate) fn closed(&mut self, part: SecondPart) {
         if let Some(whole) = self.closed.add(part, self.threads) {
+            self.named.closed(whole.row.second, &whole.named);
             self.rows.insert(whole.row.second, row(whole));
         }
     }
 
-    /// Every second of the load; those without requests too.
-    fn finish(mut self, span: &Span) -> Vec<Second> {
+    /// Every second of the load, those without requests too; and the rows by name.
+    fn finish(mut self, span: &Span) -> (Vec<Second>, Vec<Vec<NamedSecond>>) {
         // Threads that were interrupted need not have opened the same last second.
         for (number, (_, part)) in std::mem::take(&mut self.closed.0) {
+            self.named.closed(number, &part.named);
             self.rows.insert(number, row(part));
         }
         let length = span.window_end.saturating_sub(span.start).div_ceil(SECOND) as u32;
         let mut next_index = 0;
-        (0..length)
+        let rows = (0..length)
             .map(|second| {
                 let mut row = self.rows.remove(&second).unwrap_or(Second { second, ..Second::default() });
                 if row.sent == 0 {
@@ -88,16 +94,19 @@ impl Seconds {
                 next_index = row.first_index + row.sent;
                 row
             })
-            .collect()
+            .collect();
+        (rows, self.named.finish())
     }
 }
 
-/// The outcome of a load, and its histograms.
+/// The outcome of a load, and its histograms. `slot` is the least time between two wake-ups, nanoseconds.
 pub(crate) fn outcome(
     records: &[Recorder],
     seconds: Seconds,
     planned: &Span,
     target_rate: Option<f64>,
+    slot: u64,
+    script: Option<&Script>,
 ) -> Result<(Outcome, Histograms), LoadError> {
     let mut histograms = Histograms::new()?;
     for record in records {
@@ -137,7 +146,8 @@ pub(crate) fn outcome(
         }
     }
     let (bodies, other_bodies) = bodies::merge(records.iter().map(|record| &record.bodies));
-    let outcome = Outcome {
+    let (seconds, rows) = seconds.finish(&span);
+    let mut outcome = Outcome {
         requests: sum(|record| record.requests),
         errors: error_classes.values().sum(),
         error_classes,
@@ -153,6 +163,7 @@ pub(crate) fn outcome(
         latency_us: quantiles(&histograms.latency),
         service_time_us: quantiles(&histograms.service_time),
         send_lag_us: quantiles(&histograms.send_lag),
+        lateness_us: quantiles(&histograms.lateness),
         bytes_sent: sum(|record| record.bytes_sent),
         bytes_received: sum(|record| record.bytes_received),
         statuses,
@@ -166,29 +177,55 @@ pub(crate) fn outcome(
         unanswered: sum(|record| record.unanswered),
         queued: sum(|record| record.queued),
         interrupted: !used_up && window_end < planned.window_end,
-        seconds: seconds.finish(&span),
+        busiest_thread: records.iter().map(|record| ratio(record.cpu_ns, duration_s * 1e9)).fold(0.0, f64::max),
+        seconds,
         named: Vec::new(),
         tests: Vec::new(),
-        little: little(records, ratio(sum(|record| record.requests), duration_s), histograms.service_time.mean()),
+        little: Little::default(),
         shard: None,
+        doubts: Vec::new(),
     };
+    outcome.little = little(records, &outcome, &histograms, slot);
+    if let Some(script) = script {
+        (outcome.named, outcome.tests) = named(records, script, rows, &mut histograms);
+    }
     Ok((outcome, histograms))
 }
 
-/// Both sides of Little's law; `mean_ns` is the mean service time.
-fn little(records: &[Recorder], rate: f64, mean_ns: f64) -> Little {
+/// Classes of errors in which there is no answer, so that nobody knows how long the request was on its way.
+const WITHOUT_ANSWER: [Failure; 5] =
+    [Failure::Connect, Failure::Timeout, Failure::Reset, Failure::Protocol, Failure::Unsent];
+
+/// Both sides of Little's law.
+fn little(records: &[Recorder], outcome: &Outcome, histograms: &Histograms, slot: u64) -> Little {
+    let answers = outcome.statuses.values().sum::<u64>() as f64;
+    let rate = if outcome.duration_s > 0.0 { answers / outcome.duration_s } else { 0.0 };
+    let mean_s = histograms.service_time.mean() / SECOND as f64;
     let samples = records.iter().map(|record| record.in_flight.1).max().unwrap_or(0);
     // Threads sample each for themselves; the means add up.
     let mean = |&(sum, count): &(u64, u64)| if count > 0 { sum as f64 / count as f64 } else { 0.0 };
     let in_flight = records.iter().map(|record| mean(&record.in_flight)).sum();
-    Little { in_flight, samples, expected: rate * mean_ns / SECOND as f64 }
+    let complete =
+        WITHOUT_ANSWER.iter().all(|&class| records.iter().all(|record| record.failures[class as usize] == 0))
+            && !outcome.interrupted;
+    // An open loop sends what is due in a slot, at least one request, of each thread.
+    let burst = outcome.target_rate.map_or(0.0, |rate| records.len() as f64 + rate * slot as f64 / SECOND as f64);
+    let little = Little { in_flight, samples, expected: rate * mean_s, ..Little::default() };
+    judge_little(little, burst, mean_s, outcome.duration_s, complete)
 }
 
 /// What became of the requests and tests of a script. Their histograms go with the load's.
-pub(crate) fn script(records: &[Recorder], script: &Script, all: &mut Histograms) -> (Vec<Named>, Vec<Tested>) {
+fn named(
+    records: &[Recorder],
+    script: &Script,
+    rows: Vec<Vec<NamedSecond>>,
+    all: &mut Histograms,
+) -> (Vec<Named>, Vec<Tested>) {
     let mut named = Vec::new();
+    let mut rows = rows.into_iter();
     for (at, step) in script.steps().iter().enumerate() {
-        let mut found = Named { name: step.name.clone(), ..Named::default() };
+        let seconds = rows.next().unwrap_or_default();
+        let mut found = Named { name: step.name.clone(), seconds, ..Named::default() };
         let mut sums: Option<(Histogram<u64>, Histogram<u64>)> = None;
         for part in records.iter().filter_map(|record| record.named.get(at)) {
             found.requests += part.requests;
@@ -231,7 +268,7 @@ mod tests {
 
     #[test]
     fn seconds_wait_for_all_threads_and_gaps_are_filled() {
-        let mut seconds = Seconds::new(2);
+        let mut seconds = Seconds::new(2, 0, 4);
         assert!(seconds.passed(part(0, 1, 5)).is_none());
         let row = seconds.passed(part(0, 0, 5)).expect("both threads");
         assert_eq!((row.first_index, row.sent), (0, 10));
@@ -239,7 +276,7 @@ mod tests {
             seconds.closed(part(second, first_index, sent));
         }
         let span = Span { start: 0, window_start: 0, window_end: 3 * SECOND + 1 };
-        let rows: Vec<_> = seconds.finish(&span).iter().map(|row| (row.second, row.first_index, row.sent)).collect();
+        let rows: Vec<_> = seconds.finish(&span).0.iter().map(|row| (row.second, row.first_index, row.sent)).collect();
         assert_eq!(rows, [(0, 0, 10), (1, 10, 0), (2, 10, 1), (3, 11, 0)]);
     }
 }

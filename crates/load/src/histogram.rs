@@ -1,8 +1,8 @@
-//! The three histograms of a load, and their file.
+//! The histograms of a load, and their file.
 //!
 //! Values are nanoseconds with three significant digits, in HdrHistograms of fixed size: memory does not grow with the
 //! number of requests. `latency.hdr` is a histogram log (the text format that HdrHistogram's own tools and plotters read,
-//! version 1.3) with one line per histogram, tagged `latency`, `service_time` and `send_lag`; each holds the histogram in the
+//! version 1.3) with one line per histogram, tagged `latency`, `service_time`, `send_lag` and `lateness`; each holds it in the
 //! V2 compressed encoding, in base64. The column of maxima is in milliseconds.
 
 use std::fs;
@@ -21,7 +21,7 @@ pub const FILE_NAME: &str = "latency.hdr";
 /// Largest value that is told apart, nanoseconds (more than an hour); larger ones are counted there.
 const LARGEST_NS: u64 = 1 << 42;
 
-/// Response time, service time and send lag of one thread or of all, nanoseconds.
+/// Response time, service time, send lag and lateness of one thread or of all, nanoseconds.
 #[derive(Debug, Clone)]
 pub struct Histograms {
     /// From due to answered.
@@ -30,6 +30,8 @@ pub struct Histograms {
     pub service_time: Histogram<u64>,
     /// From due to sent.
     pub send_lag: Histogram<u64>,
+    /// The same for requests that did not wait for a connection.
+    pub lateness: Histogram<u64>,
     /// Latency and service time by request, if the plan has several.
     pub named: Vec<(Histogram<u64>, Histogram<u64>)>,
 }
@@ -44,7 +46,13 @@ impl Histograms {
             Histogram::new_with_bounds(1, LARGEST_NS, 3)
                 .map_err(|error| LoadError::System { what: "make a histogram", source: std::io::Error::other(error) })
         };
-        Ok(Self { latency: empty()?, service_time: empty()?, send_lag: empty()?, named: Vec::new() })
+        Ok(Self {
+            latency: empty()?,
+            service_time: empty()?,
+            send_lag: empty()?,
+            lateness: empty()?,
+            named: Vec::new(),
+        })
     }
 
     /// Adds another thread's, or another process's.
@@ -52,6 +60,7 @@ impl Histograms {
         add(&mut self.latency, &other.latency);
         add(&mut self.service_time, &other.service_time);
         add(&mut self.send_lag, &other.send_lag);
+        add(&mut self.lateness, &other.lateness);
         if self.named.is_empty() {
             self.named.clone_from(&other.named);
             return;
@@ -62,10 +71,15 @@ impl Histograms {
         }
     }
 
-    /// With their tags, in the order of the file: the three, then two for each request, by its number.
+    /// With their tags, in the order of the file: the four, then two for each request, by its number.
     fn tagged(&self) -> Vec<(String, &Histogram<u64>)> {
-        let three = [("latency", &self.latency), ("service_time", &self.service_time), ("send_lag", &self.send_lag)];
-        let mut all: Vec<_> = three.into_iter().map(|(tag, histogram)| (tag.to_owned(), histogram)).collect();
+        let four = [
+            ("latency", &self.latency),
+            ("service_time", &self.service_time),
+            ("send_lag", &self.send_lag),
+            ("lateness", &self.lateness),
+        ];
+        let mut all: Vec<_> = four.into_iter().map(|(tag, histogram)| (tag.to_owned(), histogram)).collect();
         for ((latency, service_time), number) in self.named.iter().zip(0..) {
             all.push((format!("{number}-latency"), latency));
             all.push((format!("{number}-service_time"), service_time));
@@ -81,17 +95,20 @@ impl Histograms {
         let mut lines: std::collections::HashMap<_, _> = lines.into_iter().collect();
         let mut take = |tag: &str| lines.remove(tag).ok_or_else(|| format!("no histogram is tagged {tag}"));
         let (latency, service_time, send_lag) = (take("latency")?, take("service_time")?, take("send_lag")?);
+        // Files of earlier versions have none.
+        let lateness =
+            take("lateness").or_else(|_| Self::new().map(|all| all.lateness).map_err(|error| error.to_string()))?;
         let mut named = Vec::new();
         while let Ok(latency) = take(&format!("{}-latency", named.len())) {
             let service_time = take(&format!("{}-service_time", named.len()))?;
             named.push((latency, service_time));
         }
-        Ok(Self { latency, service_time, send_lag, named })
+        Ok(Self { latency, service_time, send_lag, lateness, named })
     }
 }
 
 /// Adds a histogram of the same bounds. All of ours have them; a file's might not, but then it grows.
-pub(crate) fn add(sum: &mut Histogram<u64>, part: &Histogram<u64>) {
+pub(crate) fn add<T: hdrhistogram::Counter>(sum: &mut Histogram<T>, part: &Histogram<T>) {
     sum.auto(true);
     let added = sum.add(part);
     debug_assert!(added.is_ok(), "histograms of one kind have the same bounds");
@@ -167,7 +184,7 @@ mod tests {
         let inner = folder.path().join("runs/01");
         write(&inner, &all, Duration::from_secs(1_700_000_000), Duration::from_secs(5)).expect("written");
         let read = read(&inner.join(FILE_NAME)).expect("read");
-        assert_eq!(read.len(), 3);
+        assert_eq!(read.len(), 4);
         for ((tag, histogram), (expected_tag, expected)) in read.iter().zip(all.tagged()) {
             assert_eq!(tag, &expected_tag);
             assert_eq!(histogram, expected);

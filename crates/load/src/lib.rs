@@ -8,6 +8,7 @@
 pub mod bodies;
 pub mod capacity;
 pub mod child;
+pub mod doubt;
 mod engine;
 pub mod error;
 #[doc(hidden)]
@@ -18,6 +19,7 @@ mod h2;
 pub mod histogram;
 mod http1;
 pub mod merge;
+mod named;
 pub mod outcome;
 pub mod pace;
 pub mod plan;

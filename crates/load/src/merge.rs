@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::LoadError;
 use crate::histogram::{self, Histograms, quantiles};
-use crate::outcome::{BodyClass, Named, Outcome, Second, Tested};
+use crate::outcome::{BodyClass, Named, NamedSecond, Outcome, Second, Tested};
 
 /// Name of the file that a shard writes beside its histograms.
 pub const FILE_NAME: &str = "outcome.json";
@@ -76,7 +76,7 @@ fn read(path: &Path) -> Result<Part, MergeError> {
 }
 
 /// Merges the shards in these folders: the outcome of the whole load, and its histograms. Quantiles are those of the added
-/// histograms; those of [`Outcome::seconds`] are the largest of any shard, since no histograms are kept of seconds. Times of
+/// histograms; those of [`Outcome::seconds`] and [`Named::seconds`] are the largest of any shard, since no histograms are kept of seconds. Times of
 /// the window are the first shard's: other machines have other clocks.
 ///
 /// # Errors
@@ -124,6 +124,7 @@ pub fn folders(folders: &[PathBuf]) -> Result<(Outcome, Histograms), MergeError>
     sum.latency_us = quantiles(&histograms.latency);
     sum.service_time_us = quantiles(&histograms.service_time);
     sum.send_lag_us = quantiles(&histograms.send_lag);
+    sum.lateness_us = quantiles(&histograms.lateness);
     for (named, (latency, service_time)) in sum.named.iter_mut().zip(&histograms.named) {
         (named.latency_us, named.service_time_us) = (quantiles(latency), quantiles(service_time));
     }
@@ -171,9 +172,10 @@ fn add(sum: &mut Outcome, part: Outcome) {
     let rest = sum.bodies.split_off(sum.bodies.len().min(MOST_BODIES));
     sum.other_bodies += rest.iter().map(|class| class.count).sum::<u64>();
     merge_seconds(&mut sum.seconds, part.seconds);
-    for (Named { requests, errors, .. }, part) in sum.named.iter_mut().zip(part.named) {
+    for (Named { requests, errors, seconds, .. }, part) in sum.named.iter_mut().zip(part.named) {
         *requests += part.requests;
         *errors += part.errors;
+        merge_named(seconds, part.seconds);
     }
     for (Tested { passed, failed, .. }, part) in sum.tests.iter_mut().zip(part.tests) {
         *passed += part.passed;
@@ -182,6 +184,32 @@ fn add(sum: &mut Outcome, part: Outcome) {
     sum.little.in_flight += part.little.in_flight;
     sum.little.expected += part.little.expected;
     sum.little.samples = sum.little.samples.max(part.little.samples);
+    sum.little.tolerance += part.little.tolerance;
+    // One that does not hold spoils the whole; one that says nothing leaves nothing to say.
+    sum.little.holds = match (sum.little.holds, part.little.holds) {
+        (Some(false), _) | (_, Some(false)) => Some(false),
+        (Some(true), Some(true)) => Some(true),
+        (None, _) | (_, None) => None,
+    };
+    sum.busiest_thread = sum.busiest_thread.max(part.busiest_thread);
+    sum.doubts.extend(part.doubts);
+}
+
+/// Adds another shard's rows of a name. Rows of loads of the same length cover the same seconds.
+fn merge_named(sum: &mut Vec<NamedSecond>, part: Vec<NamedSecond>) {
+    for second in part {
+        match sum.iter_mut().find(|row| row.second == second.second) {
+            None => sum.push(second),
+            Some(row) => {
+                row.requests += second.requests;
+                row.errors += second.errors;
+                row.p50_us = row.p50_us.max(second.p50_us);
+                row.p99_us = row.p99_us.max(second.p99_us);
+                row.max_us = row.max_us.max(second.max_us);
+            }
+        }
+    }
+    sum.sort_by_key(|row| row.second);
 }
 
 /// Adds another shard's seconds.

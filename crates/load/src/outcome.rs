@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::doubt::Doubt;
 use crate::plan::Shard;
 
 /// One line of the generator's standard output.
@@ -57,6 +58,9 @@ pub struct Outcome {
     pub service_time_us: Quantiles,
     /// How late requests were sent after they were due, µs: the generator's own lateness and the wait for a free connection.
     pub send_lag_us: Quantiles,
+    /// The same without requests that waited for a connection: the generator's own lateness, µs.
+    #[serde(default)]
+    pub lateness_us: Quantiles,
     /// Bytes sent and received while the window lasted, above TCP.
     pub bytes_sent: u64,
     /// See `bytes_sent`.
@@ -82,6 +86,9 @@ pub struct Outcome {
     pub redirected: u64,
     /// CPU time of the generator's threads over the window, µs per request in `completed_in_window`.
     pub cpu_us_per_request: f64,
+    /// CPU time of the busiest thread of the generator over the window, as a share of the window: 1 is a whole core.
+    #[serde(default)]
+    pub busiest_thread: f64,
     /// Requests due in the window that had no answer when the generator gave up waiting for stragglers. They are errors too
     /// (`timeout`, `unsent`), unless the load was interrupted.
     pub unanswered: u64,
@@ -106,6 +113,9 @@ pub struct Outcome {
     /// Which part of the load this is, if several processes share it.
     #[serde(default)]
     pub shard: Option<Shard>,
+    /// Reasons not to believe the load; empty if there are none.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
 }
 
 /// The requests of one name that were due in the window.
@@ -121,6 +131,28 @@ pub struct Named {
     pub latency_us: Quantiles,
     /// As in [`Outcome::service_time_us`].
     pub service_time_us: Quantiles,
+    /// Second by second over the whole load, by the instant requests were due; seconds without any are left out.
+    #[serde(default)]
+    pub seconds: Vec<NamedSecond>,
+}
+
+/// The requests of one name in one second, or in several if the load is long: all names together have at most 7,200 rows.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct NamedSecond {
+    /// Seconds since the start of the warm-up.
+    pub second: u32,
+    /// How many seconds it covers.
+    pub seconds: u32,
+    /// Answered well.
+    pub requests: u64,
+    /// Failed, in any way.
+    pub errors: u64,
+    /// Median, 99th percentile and maximum of the latency, µs.
+    pub p50_us: f64,
+    /// See `p50_us`.
+    pub p99_us: f64,
+    /// See `p50_us`.
+    pub max_us: f64,
 }
 
 /// How a test went over the whole load.
@@ -144,8 +176,15 @@ pub struct Little {
     pub in_flight: f64,
     /// Samples.
     pub samples: u64,
-    /// Well answered requests per second of the window times their mean service time.
+    /// Answers per second of the window times the mean service time of the good ones.
     pub expected: f64,
+    /// How far apart the two may be: a tenth, what so few samples cannot tell apart, and what one wake-up sends.
+    #[serde(default)]
+    pub tolerance: f64,
+    /// Whether they are no farther apart; `None` where the law says nothing: few samples, a window hardly longer than an answer
+    /// takes, or requests without an answer.
+    #[serde(default)]
+    pub holds: Option<bool>,
 }
 
 /// Reads a map whose keys are numbers. Keys of JSON are text, and serde forgets how to read numbers from them inside a tagged
@@ -196,7 +235,8 @@ pub struct BodyClass {
 pub struct Second {
     /// Seconds since the start of the warm-up.
     pub second: u32,
-    /// Index of the first request due in it.
+    /// Index of the first request due in it. Requests are numbered in due order; steps of sequences, and what follows redirects, as
+    /// they are sent, so that a few due at the end of a second may have a number of the next.
     pub first_index: u64,
     /// Requests sent (or given up before they could be).
     pub sent: u64,

@@ -42,10 +42,13 @@ pub struct Plan {
     /// Cores to run on, one thread pinned to each; empty: one thread wherever the system puts it.
     #[serde(default)]
     pub cores: Vec<u32>,
-    /// Open loop: least microseconds between two wake-ups of a thread; requests that fall due in between are sent together.
-    /// 0 sends each at its instant; `None` chooses by rate (0 up to 5,000 a second, then 250 µs, falling to 100 µs at 25,000).
+    /// Open loop: microseconds that a request waits at most for later ones, to share a wake-up with them.
+    /// 0 sends each at its instant; `None` chooses by rate, see [`crate::pace::Schedule::slot_ns`].
     #[serde(default)]
     pub slot_us: Option<f64>,
+    /// Open loop: never sleep. A thread then takes its whole core and sends within a microsecond or two of the due time.
+    #[serde(default)]
+    pub spin: bool,
     /// Iterations (requests, unless there is a sequence) at most, warm-up included. The load ends with the answer to the last.
     #[serde(default)]
     pub limit: Option<u64>,
@@ -163,6 +166,7 @@ impl Plan {
             out: None,
             cores: Vec::new(),
             slot_us: None,
+            spin: false,
             limit: None,
             requests: Vec::new(),
             order: Order::Weighted,

@@ -10,6 +10,7 @@ use hdrhistogram::Histogram;
 use crate::bodies::{Bodies, Class};
 use crate::error::LoadError;
 use crate::histogram::Histograms;
+use crate::named::NamedParts;
 use crate::outcome::Second;
 use crate::pace::{SECOND, Span};
 
@@ -84,6 +85,8 @@ pub(crate) struct SecondPart {
     pub(crate) row: Second,
     /// Latencies of the well answered requests, nanoseconds.
     pub(crate) latency: Histogram<u32>,
+    /// The same by name.
+    pub(crate) named: NamedParts,
 }
 
 impl SecondPart {
@@ -91,7 +94,16 @@ impl SecondPart {
     pub(crate) fn new(second: u32) -> Result<Self, LoadError> {
         let latency = Histogram::new_with_bounds(1 << 7, 1 << 42, 2)
             .map_err(|error| LoadError::System { what: "make a histogram", source: std::io::Error::other(error) })?;
-        Ok(Self { row: Second { second, first_index: u64::MAX, ..Second::default() }, latency })
+        Ok(Self {
+            row: Second { second, first_index: u64::MAX, ..Second::default() },
+            latency,
+            named: NamedParts::default(),
+        })
+    }
+
+    /// A copy for the live view, without the names.
+    pub(crate) fn live(&self) -> Self {
+        Self { row: self.row.clone(), latency: self.latency.clone(), named: NamedParts::default() }
     }
 
     /// Adds another thread's part of the same second.
@@ -101,6 +113,7 @@ impl SecondPart {
         self.row.answered += other.row.answered;
         self.row.sampled += other.row.sampled;
         self.row.errors += other.row.errors;
+        self.named.add(&other.named);
         let added = self.latency.add(&other.latency);
         debug_assert!(added.is_ok(), "histograms of seconds have the same bounds");
     }
@@ -215,6 +228,9 @@ impl Recorder {
         if answer.failure.is_some() {
             return self.named_failed(step, request.due);
         }
+        if let Some(second) = self.second(request.due) {
+            second.named.answered(step, answer.arrived.saturating_sub(request.due));
+        }
         if let (true, Some(named)) = (self.span.in_window(request.due), self.named.get_mut(step)) {
             named.requests += 1;
             named.latency.saturating_record(answer.arrived.saturating_sub(request.due));
@@ -224,6 +240,9 @@ impl Recorder {
 
     /// A request of the script has failed.
     pub(crate) fn named_failed(&mut self, step: usize, due: u64) {
+        if let Some(second) = self.second(due) {
+            second.named.failed(step);
+        }
         if let (true, Some(named)) = (self.span.in_window(due), self.named.get_mut(step)) {
             named.errors += 1;
         }
@@ -269,7 +288,11 @@ impl Recorder {
     #[inline]
     pub(crate) fn sent(&mut self, request: &Request) {
         if self.span.in_window(request.due) {
-            self.histograms.send_lag.saturating_record(request.sent.saturating_sub(request.due));
+            let lag = request.sent.saturating_sub(request.due);
+            self.histograms.send_lag.saturating_record(lag);
+            if !request.waited {
+                self.histograms.lateness.saturating_record(lag);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::process::{Resource, Rlimit};
 
+use crate::doubt;
 use crate::engine::{Engine, Message, Shared};
 use crate::error::LoadError;
 use crate::gather::{self, Seconds};
@@ -17,7 +18,7 @@ use crate::histogram;
 use crate::http1::request::Template;
 use crate::merge;
 use crate::outcome::{Event, Outcome};
-use crate::pace::{Profile, Schedule, Span, Stage, nanoseconds};
+use crate::pace::{Profile, SECOND, Schedule, Span, Stage, nanoseconds};
 use crate::plan::{Pacing, Plan, Protocol, Shard};
 use crate::record::Recorder;
 use crate::script::Script;
@@ -65,9 +66,10 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
             .map(|profile| (profile, nanoseconds(*think_s), rate.map(|rate| Schedule::constant(rate, length)))),
         _ => None,
     };
+    let threads = plan.cores.len().clamp(1, connections.max(1));
     let slot = match plan.slot_us {
         Some(slot) => (slot * 1e3) as u64,
-        None => schedule.as_ref().map_or(0, |schedule| schedule.slot_ns()),
+        None => schedule.as_ref().map_or(0, |schedule| schedule.slot_ns(threads as u64 * shards)),
     };
     let shared = Shared {
         address,
@@ -84,12 +86,12 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
         limit: plan.limit.map_or(u64::MAX, own),
         shard: (shard, shards),
         slot,
+        spin: plan.spin,
         stop,
         end: AtomicU64::new(u64::MAX),
         iterations: AtomicU64::new(0),
         counter: AtomicU64::new(0),
     };
-    let threads = plan.cores.len().clamp(1, connections.max(1));
     let (records, seconds, span) = thread::scope(|scope| {
         let (messages, told) = mpsc::channel();
         let mut starts = Vec::new();
@@ -109,7 +111,8 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
         // An error drops the start channels, which ends the threads; the scope waits for them.
         let span = start(plan, &starts, &told)?;
         events(Event::Ready);
-        let mut seconds = Seconds::new(threads);
+        let names = script.as_ref().map_or(0, |script| script.steps().len());
+        let mut seconds = Seconds::new(threads, names, length.div_ceil(SECOND));
         for message in &told {
             match message {
                 Message::Passed(part) => {
@@ -130,11 +133,10 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
         Ok::<_, LoadError>((records, seconds, span))
     })?;
     let target_rate = plan.pacing.mean_rate(nanoseconds(plan.warmup_s), length);
-    let (mut outcome, mut histograms) = gather::outcome(&records, seconds, &span, target_rate)?;
+    let (mut outcome, histograms) =
+        gather::outcome(&records, seconds, &span, target_rate, shared.slot, script.as_ref())?;
     outcome.shard = plan.shard;
-    if let Some(script) = &script {
-        (outcome.named, outcome.tests) = gather::script(&records, script, &mut histograms);
-    }
+    outcome.doubts = doubt::doubts(&outcome, false);
     if let Some(folder) = &plan.out {
         let since = sys::monotonic_ns().saturating_sub(span.window_start);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

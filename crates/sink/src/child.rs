@@ -66,8 +66,8 @@ fn serve(stdin: impl Read + Send + 'static, mut stdout: impl Write) -> Result<()
     Ok(())
 }
 
-/// SIGTERM or SIGINT. If neither can be listened to, only the other ways to stop remain.
-async fn told_to_stop() {
+/// Ends with SIGTERM or SIGINT; never if neither can be listened to, so that they end the process the plain way.
+pub async fn told_to_stop() {
     match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
         (Ok(mut terminate), Ok(mut interrupt)) => {
             tokio::select! {

@@ -23,6 +23,8 @@ pub struct Config {
     pub elastic: Option<SocketAddr>,
     /// Jaeger: `POST /api/traces` (Thrift) and gRPC, on one port.
     pub jaeger: Option<SocketAddr>,
+    /// `/metrics` for Prometheus and `/healthz`, over HTTP.
+    pub admin: Option<SocketAddr>,
     /// Folder for `summary.json` and `spans/*.parquet`; made if it does not exist.
     pub out: PathBuf,
     /// How the load generator made its trace ids; `None`: spans are counted but not tied to requests.
@@ -44,6 +46,8 @@ pub struct Config {
     pub write_rate_ms: Option<u64>,
     /// What goes wrong on purpose.
     pub faults: Option<Faults>,
+    /// Whether a whole summary is reported every second ([`crate::summary::Event::Live`]), for somebody who watches.
+    pub live: bool,
     /// Connections at once; further ones are closed.
     pub max_connections: usize,
 }
@@ -136,6 +140,7 @@ impl Default for Config {
             skywalking: None,
             elastic: None,
             jaeger: None,
+            admin: None,
             out: PathBuf::new(),
             requests: None,
             attributes: Attributes::default(),
@@ -146,6 +151,7 @@ impl Default for Config {
             write_rate: None,
             write_rate_ms: None,
             faults: None,
+            live: false,
             max_connections: 1_024,
         }
     }

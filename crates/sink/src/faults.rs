@@ -4,6 +4,7 @@
 //! Deterministic, so that two runs see the same bad day: shares are exact over any number of requests, and random delays
 //! come from the request's number.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -17,7 +18,7 @@ use crate::requests::mix;
 pub struct Faults {
     /// Every request waits before it is looked at.
     pub delay: Option<Delay>,
-    /// Every request is refused.
+    /// Requests are refused.
     pub refuse: Option<Refusal>,
     /// Connections are reset when a request comes in.
     pub reset: bool,
@@ -39,22 +40,26 @@ pub enum Delay {
     FixedMs(u64),
     /// Between these two, all equally likely.
     UniformMs(u64, u64),
+    /// Exponentially distributed with this mean: most are short, one in a hundred is 4.6 times as long.
+    ExponentialMs(u64),
 }
 
 /// How requests are refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Refusal {
     /// Status over HTTP.
     pub http: u16,
     /// Status over gRPC.
     pub grpc: u8,
+    /// Share of the requests, 0 to 1, evenly spread.
+    pub share: f64,
 }
 
 impl Default for Refusal {
     /// Come again later: 503 and `UNAVAILABLE`.
     fn default() -> Self {
-        Self { http: 503, grpc: 14 }
+        Self { http: 503, grpc: 14, share: 1.0 }
     }
 }
 
@@ -69,7 +74,7 @@ pub struct Flapping {
 }
 
 /// What happens to a request once its delay is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Fate {
     /// Nothing bad.
     Serve,
@@ -94,21 +99,24 @@ impl Faults {
                 let width = most.saturating_sub(least).saturating_add(1);
                 least + ((u128::from(mix(number.wrapping_add(1))) * u128::from(width)) >> 64) as u64
             }
+            Some(Delay::ExponentialMs(mean)) => {
+                // 53 random bits, and never 0, whose logarithm is infinite.
+                let uniform = ((mix(number.wrapping_add(1)) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+                (-uniform.ln() * mean as f64).round() as u64
+            }
         };
         let fate = match self.refuse {
             _ if self.reset => Fate::Reset,
             _ if self.black_hole => Fate::BlackHole,
-            Some(refusal) => Fate::Refuse(refusal),
-            None => Fate::Serve,
+            Some(refusal) if falls_on(number, refusal.share) => Fate::Refuse(refusal),
+            _ => Fate::Serve,
         };
         (Duration::from_millis(delay), fate)
     }
 
     /// Whether message `number` of those that carry spans, counted from 0, is answered as if all were well and thrown away.
     pub(crate) fn drops(&self, number: u64, since_start: Duration) -> bool {
-        // The whole part grows by one each time the share has come together.
-        whole(number + 1, self.drop_share) > whole(number, self.drop_share)
-            && !self.flapping.is_some_and(|flapping| flapping.is_good(since_start))
+        falls_on(number, self.drop_share) && !self.flapping.is_some_and(|flapping| flapping.is_good(since_start))
     }
 
     /// Whether a connection that has had so many requests is closed.
@@ -117,9 +125,52 @@ impl Faults {
     }
 }
 
+/// Whether a share of all requests, evenly spread, holds this one: whenever the share has come together once more.
+fn falls_on(number: u64, share: f64) -> bool {
+    whole(number + 1, share) > whole(number, share)
+}
+
 /// Of so many requests, how many a share is; a hair more, because shares such as 0.1 are no exact numbers.
 fn whole(requests: u64, share: f64) -> u64 {
     (requests as f64 * share.clamp(0.0, 1.0) + 1e-9).floor() as u64
+}
+
+impl fmt::Display for Faults {
+    /// In words, for reports: `answers 20 ms late, drops 10 % of the batches`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut parts = Vec::new();
+        parts.extend(self.delay.map(|delay| match delay {
+            Delay::FixedMs(ms) => format!("answers {ms} ms late"),
+            Delay::UniformMs(least, most) => format!("answers {least} to {most} ms late"),
+            Delay::ExponentialMs(mean) => format!("answers {mean} ms late on average, exponentially distributed"),
+        }));
+        if self.reset {
+            parts.push("resets connections".to_owned());
+        }
+        if self.black_hole {
+            parts.push("never answers".to_owned());
+        }
+        parts.extend(self.refuse.map(|Refusal { http, grpc, share }| {
+            format!("refuses {} with HTTP {http} or gRPC status {grpc}", portion(share, "requests"))
+        }));
+        if self.drop_share > 0.0 {
+            parts.push(format!("throws away {} and says that all is well", portion(self.drop_share, "batches")));
+        }
+        parts.extend(self.close_after.map(|limit| format!("closes connections after {limit} requests")));
+        if parts.is_empty() {
+            parts.push("does nothing wrong".to_owned());
+        }
+        f.write_str(&parts.join(", "))?;
+        match self.flapping {
+            Some(Flapping { good_ms, bad_ms }) => write!(f, "; {good_ms} ms well and {bad_ms} ms so, in turn"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// `10 % of the batches`, `all batches`.
+fn portion(share: f64, what: &str) -> String {
+    if share >= 1.0 { format!("all {what}") } else { format!("{} % of the {what}", (share * 1e8).round() / 1e6) }
 }
 
 impl Flapping {
@@ -162,6 +213,28 @@ mod tests {
     }
 
     #[test]
+    fn a_share_is_refused() {
+        let tenth = Refusal { share: 0.1, ..Refusal::default() };
+        let fates = fates(&Faults { refuse: Some(tenth), ..Faults::default() }, 1_000);
+        assert_eq!(fates.iter().filter(|fate| **fate == Fate::Refuse(tenth)).count(), 100);
+        assert_eq!(fates.iter().filter(|fate| **fate == Fate::Serve).count(), 900);
+    }
+
+    #[test]
+    fn said_in_words() {
+        let refuse = Some(Refusal { http: 429, grpc: 8, share: 0.25 });
+        let faults = Faults { delay: Some(Delay::UniformMs(1, 9)), refuse, drop_share: 0.07, ..Faults::default() };
+        let flapping = Some(Flapping { good_ms: 5_000, bad_ms: 100 });
+        assert_eq!(
+            Faults { close_after: Some(7), flapping, ..faults }.to_string(),
+            "answers 1 to 9 ms late, refuses 25 % of the requests with HTTP 429 or gRPC status 8, throws away 7 % of the \
+             batches and says that all is well, closes connections after 7 requests; 5000 ms well and 100 ms so, in turn"
+        );
+        assert_eq!(Faults { black_hole: true, ..Faults::default() }.to_string(), "never answers");
+        assert_eq!(Faults::default().to_string(), "does nothing wrong");
+    }
+
+    #[test]
     fn delays() {
         let delay = |delay, number| {
             Faults { delay: Some(delay), ..Faults::default() }.decide(number, Duration::ZERO).0.as_millis()
@@ -175,6 +248,12 @@ mod tests {
         }
         assert!(drawn.iter().all(|ms| (10..=19).contains(ms)));
         assert_eq!(delay(Delay::UniformMs(5, 3), 1), 5, "the wrong way round");
+        let mut drawn: Vec<u128> = (0..10_000).map(|number| delay(Delay::ExponentialMs(1_000), number)).collect();
+        drawn.sort_unstable();
+        // The median of an exponential distribution is ln 2 of its mean, its 99th percentile ln 100.
+        assert!((680..=706).contains(&drawn[5_000]) && (4_300..=4_900).contains(&drawn[9_900]), "{}", drawn[9_900]);
+        let mean = drawn.iter().sum::<u128>() / 10_000;
+        assert!((970..=1_030).contains(&mean), "{mean}");
     }
 
     #[test]
@@ -193,7 +272,7 @@ mod tests {
         let json = r#"{"delay":{"uniform_ms":[1,9]},"refuse":{"http":429},"flapping":{"good_ms":1,"bad_ms":2}}"#;
         let faults: Faults = serde_json::from_str(json).expect("JSON");
         assert_eq!(faults.delay, Some(Delay::UniformMs(1, 9)));
-        assert_eq!(faults.refuse, Some(Refusal { http: 429, grpc: 14 }));
+        assert_eq!(faults.refuse, Some(Refusal { http: 429, ..Refusal::default() }));
         assert!(serde_json::from_str::<Faults>(r#"{"slow":1}"#).is_err());
     }
 }

@@ -139,6 +139,11 @@ impl Hub {
         self.accounts.borrow_mut().undecodable();
     }
 
+    /// Books a request that is refused, reset or never answered on purpose.
+    pub(crate) fn struck(&self) {
+        self.accounts.borrow_mut().struck();
+    }
+
     /// Takes back that the last message was booked as broken: its parts will be looked at one by one.
     pub(crate) fn look_again(&self) {
         self.accounts.borrow_mut().look_again();
@@ -313,6 +318,16 @@ impl Hub {
         let accounts = self.accounts.borrow();
         let saved = self.store.borrow().as_ref().map_or_else(|| accounts.saved(), Store::saved);
         (accounts.received(), saved, quiet)
+    }
+
+    /// Everything counted so far.
+    pub(crate) fn summary(&self) -> Summary {
+        self.accounts.borrow().summary()
+    }
+
+    /// Whether spans can be stored for the moment.
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.store.borrow().as_ref().is_none_or(|store| !store.is_failing() && !store.has_failed())
     }
 
     /// Takes no more spans; the final accounts, and the store to be finished if there is one.

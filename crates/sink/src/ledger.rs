@@ -74,8 +74,14 @@ pub struct Ledger {
     pub expected: u64,
     /// Spans of one recorded request.
     pub spans_per_request: f64,
-    /// Whether that was declared; else it was learned from the traces that arrived.
+    /// Whether that was declared; else it was learned from the traces that arrived, unless `calibrated`.
     pub declared: bool,
+    /// Whether it was learned from a slow load before.
+    pub calibrated: bool,
+    /// Whether spans were only counted, not tied to requests: then nothing is known of traces and seconds.
+    pub by_count: bool,
+    /// Who counted them, if not the sink.
+    pub counted_by: Option<String>,
     /// Share of the arrived traces that have exactly that many spans, 0 to 1; 0 if none arrived.
     pub agreement: f64,
     /// Spans of requests that were not to be recorded.
@@ -84,7 +90,8 @@ pub struct Ledger {
     pub saved: u64,
     /// Spans that were due and never arrived.
     pub lost: u64,
-    /// Lost spans by stage, as far as anybody says: `rejected` by the sink, `queue` and `export` by the agents themselves.
+    /// Lost spans by stage, as far as anybody says: `rejected` by the sink, `export` by its faults, and whatever agents say
+    /// of themselves (`queue`, `export`, …).
     /// Never more than are lost.
     pub by_stage: BTreeMap<String, u64>,
     /// What the books do not explain: more spans than expected (negative) or fewer.
@@ -169,6 +176,9 @@ pub fn close(
         expected,
         spans_per_request: per_request,
         declared: spans_per_request.is_some(),
+        calibrated: false,
+        by_count: false,
+        counted_by: None,
         agreement: exact as f64 / traces.values().sum::<u64>().max(1) as f64,
         sampled_out,
         saved,
@@ -189,11 +199,14 @@ pub fn close(
 }
 
 /// Lost spans by who says so, the sink first; nobody is believed beyond what is lost.
-fn by_stage(summary: &Summary, lost: u64) -> BTreeMap<String, u64> {
+#[must_use]
+pub fn by_stage(summary: &Summary, lost: u64) -> BTreeMap<String, u64> {
     let told = summary.told.iter().map(|told| (told.stage.as_str(), told.spans));
     let mut stages: BTreeMap<String, u64> = BTreeMap::new();
     let mut left = lost;
-    for (stage, spans) in std::iter::once(("rejected", summary.rejected)).chain(told) {
+    // What the sink threw away on purpose left the agent and never arrived: that is lost in the export.
+    let known = [("rejected", summary.rejected), ("export", summary.dropped)];
+    for (stage, spans) in known.into_iter().chain(told) {
         let believed = spans.min(left);
         if believed > 0 {
             left -= believed;

@@ -5,6 +5,7 @@
 //! sent. Spans flow in one direction: a receiver decodes (`otlp`), the hub books (`account`) and stores (`store`).
 
 mod account;
+mod admin;
 mod arena;
 mod body;
 mod broken;

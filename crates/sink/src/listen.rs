@@ -198,6 +198,9 @@ async fn suffer(hub: &Hub, requests: &Cell<u64>, cut: &Cut, request: &Request) -
     }
     let (delay, fate) = faults.decide(number, age);
     tokio::time::sleep(delay).await;
+    if fate != Fate::Serve {
+        hub.struck();
+    }
     match fate {
         Fate::Serve => None,
         Fate::Refuse(refusal) if grpc::is_grpc(request) => Some(grpc::refusal(refusal.grpc)),

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
+use crate::admin;
 use crate::config::Config;
 use crate::error::SinkError;
 use crate::hub::Hub;
@@ -22,6 +23,8 @@ use crate::summary::{Event, Summary};
 
 /// Between two [`Event::Tick`]s.
 const TICK: Duration = Duration::from_millis(100);
+/// Between two [`Event::Live`]s.
+const LIVE: Duration = Duration::from_secs(1);
 /// How long open connections may finish their requests after the stop.
 const GRACE: Duration = Duration::from_secs(1);
 /// Step in which that is looked at.
@@ -61,11 +64,19 @@ async fn serve(
     if listeners.is_empty() {
         return Err(SinkError::NothingToListenOn);
     }
+    let admin = match config.admin {
+        Some(address) => Some(admin::bind(address).await?),
+        None => None,
+    };
+    addresses.extend(admin.iter().map(|(_, bound)| ("admin".to_owned(), *bound)));
     let store = if config.store { Some(Store::start(config)?) } else { None };
     let hub = Rc::new(Hub::new(config, store));
     let committing = Rc::clone(&hub);
     tokio::task::spawn_local(async move { committing.keep_committing().await });
     let (stopping, stopped) = watch::channel(false);
+    if let Some((listener, _)) = admin {
+        tokio::task::spawn_local(admin::serve(Rc::clone(&hub), listener, stopped.clone()));
+    }
     let connections = Connections::new(Rc::clone(&hub), stopped, config.max_connections);
     for (listener, protocol) in listeners {
         tokio::task::spawn_local(connections.clone().accept(listener, protocol));
@@ -77,7 +88,7 @@ async fn serve(
     };
     events(Event::Ready { addresses });
     if !stopped_already {
-        watch_over(&hub, &mut events, stop).await;
+        watch_over(&hub, config.live, &mut events, stop).await;
     }
 
     stopping.send_replace(true);
@@ -99,12 +110,20 @@ async fn serve(
 }
 
 /// Ticks until the stop, or until the store fails.
-async fn watch_over(hub: &Hub, events: &mut impl FnMut(Event), mut stop: Pin<&mut impl Future<Output = ()>>) {
+async fn watch_over(
+    hub: &Hub,
+    is_live: bool,
+    events: &mut impl FnMut(Event),
+    mut stop: Pin<&mut impl Future<Output = ()>>,
+) {
+    let mut lives = interval(LIVE);
+    lives.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut ticks = interval(TICK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             () = stop.as_mut() => return,
+            _ = lives.tick(), if is_live => events(Event::Live(Box::new(hub.summary()))),
             _ = ticks.tick() => {
                 if !hub.flush() {
                     return;

@@ -23,6 +23,8 @@ pub enum Event {
         /// Milliseconds since the last span arrived (since start, if none has).
         quiet_ms: u64,
     },
+    /// Every second, if the configuration wants it: everything counted so far.
+    Live(Box<Summary>),
     /// The sink has written everything and stops.
     Done(Box<Summary>),
 }
@@ -41,6 +43,9 @@ pub struct Summary {
     /// Spans thrown away on purpose, though their sender was told that they were taken: see [`crate::faults`].
     #[serde(default)]
     pub dropped: u64,
+    /// Requests refused, reset or never answered on purpose.
+    #[serde(default)]
+    pub struck: u64,
     /// Requests that could not be decoded.
     pub undecodable: u64,
     /// Distinct spans whose trace id is not of this load (the service's own start-up, health checks, other traffic); 0 if

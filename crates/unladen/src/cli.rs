@@ -1,11 +1,12 @@
 //! The command line: what may be typed. What it means is decided in [`crate::commands`].
 
 pub mod load;
+pub mod sink;
 
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 
 use crate::report::Format;
 use crate::study::compare::NamedCommand;
@@ -50,7 +51,7 @@ pub enum Command {
     /// The load generator alone.
     Load(Box<load::Load>),
     /// The span sink alone: counts and stores what instrumentation sends.
-    Sink(Sink),
+    Sink(Box<sink::Sink>),
     /// Can this machine measure?
     Doctor,
     /// Print the JSON Schema of study.yaml.
@@ -95,6 +96,13 @@ pub struct Measure {
     /// Plain lines instead of moving bars.
     #[arg(long)]
     pub plain: bool,
+    /// Sample where the subject spends its CPU, in extra runs after those that are measured, one per variant: async-profiler for
+    /// JVMs, pprof for services that have the key, perf for anything else. The report shows differential flame graphs.
+    #[arg(long)]
+    pub profile: bool,
+    /// async-profiler's library (libasyncProfiler.so). Without it Maven, if there is one, gets it once.
+    #[arg(long, value_name = "FILE", requires = "profile")]
+    pub async_profiler: Option<PathBuf>,
     /// Only the result, no progress.
     #[arg(long, short)]
     pub quiet: bool,
@@ -109,6 +117,9 @@ pub struct Demo {
     /// Print the study instead of running it, as a start for your own.
     #[arg(long)]
     pub print_study: bool,
+    /// Change a value of the study: --set load.rate=500. --set profile=capacity searches the capacity, too.
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub sets: Vec<String>,
 }
 
 /// `unladen run`
@@ -211,58 +222,4 @@ pub struct Import {
     /// Limit on the cost, METRIC=LIMIT: latency_p95=10%; may be given several times.
     #[arg(long = "budget", value_name = "METRIC=LIMIT")]
     pub budgets: Vec<String>,
-}
-
-/// `unladen sink`
-#[derive(Debug, Args)]
-pub struct Sink {
-    /// Folder for summary.json and spans/*.parquet.
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
-    /// Address for OTLP over gRPC.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4317")]
-    pub otlp_grpc: std::net::SocketAddr,
-    /// Address for OTLP over HTTP.
-    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:4318")]
-    pub otlp_http: std::net::SocketAddr,
-    /// Address for Zipkin v2 [off unless given; its own port is 9411]
-    #[arg(long, value_name = "ADDR")]
-    pub zipkin: Option<std::net::SocketAddr>,
-    /// Address for SkyWalking v3 over gRPC and HTTP [off unless given; its own port is 11800]
-    #[arg(long, value_name = "ADDR")]
-    pub skywalking: Option<std::net::SocketAddr>,
-    /// Address for Elastic APM intake v2 [off unless given; its own port is 8200]
-    #[arg(long, value_name = "ADDR")]
-    pub elastic: Option<std::net::SocketAddr>,
-    /// Address for Jaeger's Thrift over HTTP and its gRPC collector [off unless given; its own port is 14268]
-    #[arg(long, value_name = "ADDR")]
-    pub jaeger: Option<std::net::SocketAddr>,
-    /// When stored spans are made durable.
-    #[arg(long, value_enum, default_value_t = Sync::Always)]
-    pub sync: Sync,
-    /// Which attributes are stored with each span.
-    #[arg(long, value_enum, default_value_t = Attributes::Few)]
-    pub attributes: Attributes,
-}
-
-/// Which attributes of a span are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Attributes {
-    /// None.
-    None,
-    /// A handful that name the operation.
-    Few,
-    /// All of them.
-    All,
-}
-
-/// When stored spans are made durable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Sync {
-    /// Before they are acknowledged.
-    Always,
-    /// About every second.
-    Interval,
-    /// At the end of each file.
-    End,
 }

@@ -68,6 +68,50 @@ pub enum Notice {
         /// What it said.
         message: String,
     },
+    /// The driver of the load failed.
+    #[error("{service}, which drives the load, did not do its work ({how}); the end of its log: {log_tail}")]
+    DriverFailed {
+        /// Service.
+        service: String,
+        /// Exit code or signal.
+        how: String,
+        /// Last lines of its output.
+        log_tail: String,
+    },
+    /// Fixed work took too long.
+    #[error("the work of the load was not done within {limit_s:.0} s. Raise `load.at_most`, or give it less to do")]
+    WorkUnfinished {
+        /// Limit, seconds.
+        limit_s: f64,
+    },
+    /// All connections were busy when requests were due.
+    #[error(
+        "{percent:.1} % of the requests found all {connections} connections busy: the number of connections set the pace, not the rate. Raise `load.connections` or lower the rate"
+    )]
+    OutOfConnections {
+        /// Share of the requests of the window, percent.
+        percent: f64,
+        /// Connections.
+        connections: u32,
+    },
+    /// The generator was the limit of a closed loop.
+    #[error(
+        "the load generator was busy {percent:.0} % of the time in a closed loop: it, not the service, set the pace. Use fewer connections, or a rate"
+    )]
+    GeneratorSaturated {
+        /// CPU time of its busiest thread, percent of the window.
+        percent: f64,
+    },
+    /// What the generator counted on its way does not fit what it measured.
+    #[error(
+        "the load generator's books do not agree: it saw {seen:.1} requests under way, but by Little's law rate and service time make {expected:.1}. It was kept from its work; give it a core of its own"
+    )]
+    LittleLawOff {
+        /// Requests under way, the mean of samples.
+        seen: f64,
+        /// Rate times mean service time.
+        expected: f64,
+    },
     /// The sink process failed.
     #[error("the span sink failed: {message}")]
     SinkFailed {
@@ -85,6 +129,55 @@ pub enum Notice {
         most: f64,
     },
     // Warnings of a run.
+    /// Some requests waited for a connection.
+    #[error(
+        "{percent:.1} % of the requests waited for one of {connections} connections; that wait is in the latency. Raise `load.connections`"
+    )]
+    ConnectionsShort {
+        /// Share of the requests of the window, percent.
+        percent: f64,
+        /// Connections.
+        connections: u32,
+    },
+    /// The generator may have been the limit, not the service.
+    #[error(
+        "the load generator used {percent:.0} % of its core where the service is said to have reached its limit ({what}): the limit may be the generator's"
+    )]
+    GeneratorAtLimit {
+        /// Share of a core, percent.
+        percent: f64,
+        /// `capacity` or `saturation`.
+        what: String,
+    },
+    /// The search of the capacity found no rate that fails.
+    #[error("even {rate:.0} requests per second held: the capacity is more. Raise `capacity.most`")]
+    CapacityBeyond {
+        /// Highest rate tried.
+        rate: f64,
+    },
+    /// The search of the capacity found no rate that holds.
+    #[error(
+        "not even {rate:.3} requests per second held: there is no capacity. Raise `capacity.limit`, or look at the service"
+    )]
+    NoCapacity {
+        /// Lowest rate tried.
+        rate: f64,
+    },
+    /// The search of the capacity had no time left.
+    #[error(
+        "the search of the capacity was ended by its time while it stood between {holds:.0} and {fails:.0} requests per second. Raise `capacity.time`"
+    )]
+    CapacityCutShort {
+        /// Highest rate that held.
+        holds: f64,
+        /// Lowest rate that failed.
+        fails: f64,
+    },
+    /// Spans were counted, not tied to requests.
+    #[error(
+        "requests carried no trace header, so the ledger is kept by counts: how many spans are missing is known, not of which requests"
+    )]
+    LedgerByCounts,
     /// The cgroup's quota held a process back.
     #[error(
         "{service} was throttled by its CPU limit for {percent:.1} % of the window: the difference between variants is distorted. Raise `limits.cpus` or lower the rate"
@@ -138,6 +231,83 @@ pub enum Notice {
         service: String,
         /// Grace, seconds.
         grace_s: f64,
+    },
+    /// A metrics endpoint did not answer.
+    #[error(
+        "{failed} of {asked} questions to the metrics endpoint of {service} had no answer ({error}): its numbers are missing or rest on fewer samples. Look at `scrape.url`"
+    )]
+    ScrapeFailed {
+        /// Service.
+        service: String,
+        /// Questions without an answer.
+        failed: u32,
+        /// Questions.
+        asked: u32,
+        /// Why the last of them had none.
+        error: String,
+    },
+    /// A metrics endpoint lacks what is to be kept.
+    #[error(
+        "the metrics endpoint of {service} knows nothing of {names}. Look at what `scrape.url` answers, and at `keep`"
+    )]
+    ScrapeMissing {
+        /// Service.
+        service: String,
+        /// What it does not know.
+        names: String,
+    },
+    /// A log or a pattern did not deliver what an agent lost.
+    #[error("the losses of {service} at `{stage}` cannot be read from its log: {error}")]
+    LossUnread {
+        /// Service.
+        service: String,
+        /// Stage.
+        stage: String,
+        /// Why.
+        error: String,
+    },
+    /// A number that the study asks for could not be had.
+    #[error("the number of `{what}` cannot be had: {error}. What it would say is missing in the ledger")]
+    Unasked {
+        /// Service that is counted, or stage of the loss.
+        what: String,
+        /// Why.
+        error: String,
+    },
+    /// A backend's number did not come to rest.
+    #[error("{service} was still counting spans after {limit_s:.0} s, so some may be missing. Raise `drain.limit`")]
+    StillCounting {
+        /// Service.
+        service: String,
+        /// Limit, seconds.
+        limit_s: f64,
+    },
+    // Of a calibration.
+    /// The study declares another number of spans than there are.
+    #[error(
+        "{variant} is declared to make {declared} spans per request, but in the calibration ({requests} slow requests) it made {found}: {operations}. Every ledger would be wrong: correct `variants.{variant}.spans_per_request`, or remove it to use what the calibration finds"
+    )]
+    SpansDeclaredWrong {
+        /// Variant.
+        variant: String,
+        /// Spans per request by the study.
+        declared: f64,
+        /// Spans per request by the calibration.
+        found: f64,
+        /// Requests of the calibration.
+        requests: u64,
+        /// What was found by operation.
+        operations: String,
+    },
+    /// No span arrived in the calibration.
+    #[error(
+        "no span of {variant} arrived in the calibration ({requests} slow requests), so it is not known how many a request makes. Look at where its spans go, and at its log in `runs/calibration-{variant}`"
+    )]
+    NothingCalibrated {
+        /// Variant.
+        variant: String,
+        /// Requests of the calibration.
+        requests: u64,
     },
     // The judge's: about the journal.
     /// The last line was being written when unladen ended.
@@ -343,7 +513,7 @@ pub enum Notice {
     },
     /// The number of spans per request was learned from what arrived.
     #[error(
-        "{variant}: {spans} spans per request were learned from the traces that arrived. Spans lost from every request would go unseen: declare `spans_per_request`"
+        "{variant}: {spans} spans per request were learned from the traces that arrived under load. Spans lost from every request would go unseen: declare `spans_per_request`, or let `calibration` learn it"
     )]
     SpansLearned {
         /// Variant.
@@ -371,18 +541,31 @@ impl Notice {
             | Self::Errors { .. }
             | Self::LoadFailed { .. }
             | Self::SinkFailed { .. }
+            | Self::DriverFailed { .. }
+            | Self::WorkUnfinished { .. }
+            | Self::OutOfConnections { .. }
+            | Self::GeneratorSaturated { .. }
+            | Self::LittleLawOff { .. }
             | Self::PlaceboDiffers { .. }
             | Self::NoBaseline
             | Self::NothingCounts { .. }
             | Self::WorkDiffers { .. }
             | Self::ImportedImpossible { .. }
+            | Self::SpansDeclaredWrong { .. }
             | Self::LittleLawBroken { .. } => Severity::Refusal,
             Self::Throttled { .. }
+            | Self::ConnectionsShort { .. }
+            | Self::GeneratorAtLimit { .. }
+            | Self::CapacityBeyond { .. }
+            | Self::NoCapacity { .. }
+            | Self::CapacityCutShort { .. }
             | Self::Steal { .. }
             | Self::OthersBusy { .. }
             | Self::DrainLimit { .. }
             | Self::Unwritten { .. }
             | Self::Killed { .. }
+            | Self::ScrapeFailed { .. }
+            | Self::ScrapeMissing { .. }
             | Self::JournalUnreadable { .. }
             | Self::RunNumberTwice { .. }
             | Self::NoRuns { .. }
@@ -396,8 +579,13 @@ impl Notice {
             | Self::MethodsDisagree { .. }
             | Self::BoughtWithLoss { .. }
             | Self::Imported { .. }
+            | Self::LossUnread { .. }
+            | Self::Unasked { .. }
+            | Self::StillCounting { .. }
+            | Self::NothingCalibrated { .. }
             | Self::LedgerUnbalanced { .. } => Severity::Warning,
             Self::NoCgroup { .. }
+            | Self::LedgerByCounts
             | Self::JournalTorn { .. }
             | Self::HostUnknown { .. }
             | Self::RunsRepeated { .. }

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use indexmap::IndexMap;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
-use crate::journal::record::RunRecord;
+use unladen_sink::{Recovered, SinkError};
+
+use crate::journal::record::{Calibration, RunRecord};
 use crate::judge;
 use crate::run::watch::{Nobody, Phase, Step, Watcher};
 
@@ -80,6 +82,26 @@ fn summary(record: &RunRecord, label: &str) -> String {
     line
 }
 
+/// `calibration: OpenTelemetry makes 4 spans per request (consumer `GET` 3, consumer `GET /work` 1)`.
+fn calibrated(label: &str, found: &Calibration) -> String {
+    if found.mean == 0.0 {
+        return format!("calibration: no span of {label} arrived in {} requests", found.requests);
+    }
+    let spans = (found.spans_per_request * 1_000.0).round() / 1_000.0;
+    format!("calibration: {label} makes {spans} spans per request ({})", found.described())
+}
+
+/// `runs/03-otel was killed: 12000 spans in 1 torn file and 37 in the log are whole again`.
+fn recovered(dir: &str, outcome: &Result<Recovered, SinkError>) -> String {
+    match outcome {
+        Ok(Recovered { files, rows, logged_rows }) => {
+            let files = if *files == 1 { "1 torn file".to_owned() } else { format!("{files} torn files") };
+            format!("{dir} was killed: {rows} spans in {files} and {logged_rows} in the log are whole again")
+        }
+        Err(error) => format!("{dir} was killed, and its spans cannot be made whole: {error}"),
+    }
+}
+
 /// Progress as lines, for files and CI.
 struct Lines {
     so_far: SoFar,
@@ -90,6 +112,9 @@ impl Watcher for Lines {
     fn see(&mut self, step: Step<'_>) {
         match step {
             Step::Building { service, command } => eprintln!("building {service}: {command}"),
+            Step::Calibrating { .. } => {}
+            Step::Recovered { dir, outcome } => eprintln!("{}", recovered(dir, outcome)),
+            Step::Calibrated { arm, calibration } => eprintln!("{}", calibrated(&arm.label, calibration)),
             Step::Begin { runs, of, load_s } => {
                 self.runs = (of - runs, of);
                 eprintln!("{runs} runs of {load_s:.1} s each");
@@ -166,6 +191,11 @@ impl Watcher for Bars {
     fn see(&mut self, step: Step<'_>) {
         match step {
             Step::Building { service, command } => self.estimate.set_message(format!("building {service}: {command}")),
+            Step::Recovered { dir, outcome } => self.study.suspend(|| eprintln!("{}", recovered(dir, outcome))),
+            Step::Calibrating { arm } => self.estimate.set_message(format!("calibrating {}", arm.label)),
+            Step::Calibrated { arm, calibration } => {
+                self.study.suspend(|| eprintln!("{}", calibrated(&arm.label, calibration)));
+            }
             Step::Begin { runs, of, load_s } => {
                 self.study.set_length(of as u64);
                 self.first = (of - runs) as u64;
@@ -184,6 +214,8 @@ impl Watcher for Bars {
                     Phase::WarmUp => "warming up",
                     Phase::Window => "measuring",
                     Phase::Drain => "waiting for spans",
+                    Phase::Saturation => "saturating",
+                    Phase::Capacity => "searching the capacity",
                     Phase::Stop => "stopping",
                 };
                 self.run.set_message(format!("{}, {phase}", self.title));

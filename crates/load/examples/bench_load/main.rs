@@ -15,8 +15,10 @@ use measure::{Case, Load};
 
 /// What the command line says.
 struct Options {
-    cases: Vec<Case>,
+    /// With the seconds of each.
+    cases: Vec<(Case, Option<u32>)>,
     rounds: u32,
+    peer_rounds: u32,
     seconds: u32,
     only: Option<Vec<String>>,
     ours: PathBuf,
@@ -26,14 +28,16 @@ struct Options {
     readme: Option<PathBuf>,
 }
 
-const USAGE: &str = "usage: bench_load [CASE…] [--rounds N] [--seconds S] [--only TOOL,…] --ours PATH --peers DIR --stub PATH --runs FILE [--table README]
+const USAGE: &str = "usage: bench_load [CASE[:SECONDS]…] [--rounds N] [--peer-rounds N] [--seconds S] [--only TOOL,…] --ours PATH --peers DIR --stub PATH --runs FILE [--table README]
 cases: closed-N (connections), open-R (requests a second over 64 connections), frozen-N (1,000 a second over N connections,
-the server stands still for 200 ms in every second), http2-N and nghttpd-N (connections of 32 streams each)";
+the server stands still for 200 ms in every second), http2-N and nghttpd-N (connections of 32 streams each)
+rounds of one call are numbered on from those in the file; only runs of the same round are paired";
 
 fn options() -> Result<Options, String> {
     let mut found = Options {
         cases: Vec::new(),
         rounds: 5,
+        peer_rounds: u32::MAX,
         seconds: 5,
         only: None,
         ours: PathBuf::new(),
@@ -50,6 +54,7 @@ fn options() -> Result<Options, String> {
         let path = |text: String| std::path::absolute(&text).map_err(|error| format!("{text}: {error}"));
         match word.as_str() {
             "--rounds" => found.rounds = number(value()?)?,
+            "--peer-rounds" => found.peer_rounds = number(value()?)?,
             "--seconds" => found.seconds = number(value()?)?,
             "--only" => found.only = Some(value()?.split(',').map(str::to_owned).collect()),
             "--ours" => found.ours = path(value()?)?,
@@ -57,7 +62,13 @@ fn options() -> Result<Options, String> {
             "--stub" => found.stub = path(value()?)?,
             "--runs" => found.runs = value()?.into(),
             "--table" => found.readme = Some(value()?.into()),
-            case => found.cases.push(Case::parse(case).ok_or_else(|| format!("{case} is no case\n{USAGE}"))?),
+            case => {
+                let (name, seconds) = match case.split_once(':') {
+                    Some((name, seconds)) => (name, Some(number(seconds.to_owned())?)),
+                    None => (case, None),
+                };
+                found.cases.push((Case::parse(name).ok_or_else(|| format!("{case} is no case\n{USAGE}"))?, seconds));
+            }
         }
     }
     Ok(found)
@@ -65,17 +76,21 @@ fn options() -> Result<Options, String> {
 
 fn main() -> Result<(), String> {
     let options = options()?;
-    for round in 1..=options.rounds {
-        for case in &options.cases {
+    let before = measure::read(&options.runs)?;
+    for turn in 1..=options.rounds {
+        for (case, seconds) in &options.cases {
+            let known = before.iter().filter(|run| run.case == case.name()).map(|run| run.round).max();
+            let round = known.unwrap_or(0) + turn;
             let tools: Vec<_> = peers::all(&options.ours, &options.peers)
                 .into_iter()
                 .filter(|tool| options.only.as_ref().is_none_or(|only| only.iter().any(|name| name == tool.name)))
+                .filter(|tool| tool.close || turn <= options.peer_rounds)
                 .filter(|tool| tool.command(&Load { case: *case, port: 1, seconds: 1 }).is_some())
                 .collect();
             // Another tool goes first in every round.
-            for turn in 0..tools.len() {
-                let tool = &tools[(turn + round as usize) % tools.len()];
-                let run = measure::run(tool, *case, round, options.seconds, &options.stub)?;
+            for place in 0..tools.len() {
+                let tool = &tools[(place + round as usize) % tools.len()];
+                let run = measure::run(tool, *case, round, seconds.unwrap_or(options.seconds), &options.stub)?;
                 eprintln!(
                     "{:<10} {round} {:<11} {:>9} requests  {:>7.2} µs  {:>7} KiB  p99 {}",
                     case.name(),

@@ -86,6 +86,7 @@ pub(crate) struct Load {
 pub(crate) struct Said {
     pub(crate) p90_ms: Option<f64>,
     pub(crate) p99_ms: Option<f64>,
+    pub(crate) max_ms: Option<f64>,
     /// How late it sent, if it says so.
     pub(crate) lag_p99_us: Option<f64>,
     /// Requests that it left out.
@@ -108,6 +109,7 @@ pub(crate) struct Run {
     pub(crate) rss_kib: u64,
     pub(crate) p90_ms: Option<f64>,
     pub(crate) p99_ms: Option<f64>,
+    pub(crate) max_ms: Option<f64>,
     pub(crate) lag_p99_us: Option<f64>,
     pub(crate) dropped: Option<u64>,
     /// Open loop: 99th percentile of the distance from an even schedule, seen by the server.
@@ -189,6 +191,7 @@ impl Run {
             rss_kib,
             p90_ms: says.p90_ms,
             p99_ms: says.p99_ms,
+            max_ms: says.max_ms,
             lag_p99_us: says.lag_p99_us,
             dropped: says.dropped,
             off_schedule_p99_us: None,
@@ -263,6 +266,18 @@ fn reap(pid: u32) -> std::io::Result<(f64, u64)> {
     }
     let microseconds = |time: libc::timeval| time.tv_sec as f64 * 1e6 + time.tv_usec as f64;
     Ok((microseconds(usage.ru_utime) + microseconds(usage.ru_stime), usage.ru_maxrss as u64))
+}
+
+/// The runs in a file; none if there is no such file.
+pub(crate) fn read(runs: &Path) -> Result<Vec<Run>, String> {
+    let lines = match std::fs::read_to_string(runs) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        lines => lines.map_err(|error| format!("cannot use {}: {error}", runs.display()))?,
+    };
+    lines
+        .lines()
+        .map(|line| serde_json::from_str(line).map_err(|error| format!("{}: {error}", runs.display())))
+        .collect()
 }
 
 /// Adds a run to the file.

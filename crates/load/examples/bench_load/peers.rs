@@ -18,6 +18,8 @@ pub(crate) struct Tool {
     pub(crate) read: fn(&Path, &Path, &str) -> Said,
     /// Arguments that make it say its version.
     version: &'static str,
+    /// Whether a figure is promised against it: it takes part in every round.
+    pub(crate) close: bool,
 }
 
 impl Tool {
@@ -49,12 +51,18 @@ impl Tool {
 
 /// All tools; those that are not installed are left out by [`Tool::command`].
 pub(crate) fn all(ours: &Path, peers: &Path) -> Vec<Tool> {
-    let tool = |name, program: PathBuf, version, arguments, read| Tool { name, program, arguments, read, version };
+    let tool = |name, program: PathBuf, version, arguments, read| {
+        let close = ["unladen", "wrk", "h2load", "gcannon", "zrk"].contains(&name);
+        Tool { name, program, arguments, read, version, close }
+    };
     let own = |name: &str| peers.join("bin").join(name);
     let system = |name: &str| Path::new("/usr/bin").join(name);
     vec![
         tool("unladen", ours.to_owned(), "", unladen, read_unladen),
         tool("wrk", system("wrk"), "-v", wrk, read_wrk),
+        tool("gcannon", own("gcannon"), "", gcannon, read_gcannon),
+        tool("zrk", own("zrk"), "--version", zrk, read_zrk),
+        tool("wrk2", own("wrk2"), "", wrk2, read_wrk),
         tool("h2load", system("h2load"), "--version", h2load, read_h2load),
         tool("oha", own("oha"), "--version", oha, read_oha),
         tool("oha -q", own("oha"), "", oha_uncorrected, read_oha),
@@ -101,6 +109,30 @@ fn wrk(load: &Load) -> Option<(String, String)> {
         return None;
     }
     words(format!("-t1 -c{connections} -d{}s --latency {}", load.seconds, url(load)))
+}
+
+fn wrk2(load: &Load) -> Option<(String, String)> {
+    let (connections, rate) = load.case.shape();
+    words(format!("-t1 -c{connections} -d{}s -R{} --latency {}", load.seconds, rate?, url(load)))
+}
+
+fn gcannon(load: &Load) -> Option<(String, String)> {
+    let Case::Closed(connections) = load.case else { return None };
+    words(format!("{} -t 1 -c {connections} -d {} --json", url(load), load.seconds))
+}
+
+/// Its closed loop is a rate that no server reaches.
+fn zrk(load: &Load) -> Option<(String, String)> {
+    if load.case.is_http2() {
+        return None;
+    }
+    let (connections, rate) = load.case.shape();
+    let rate = rate.unwrap_or(400_000);
+    words(format!(
+        "-t 1 -c {connections} -d {}s -R {rate} --plain --format json -o zrk.json {}",
+        load.seconds,
+        url(load)
+    ))
 }
 
 fn h2load(load: &Load) -> Option<(String, String)> {
@@ -191,7 +223,7 @@ fn k6(load: &Load) -> Option<(String, String)> {
     };
     let script = format!(
         "import http from 'k6/http'; export const options = {{ discardResponseBodies: true, scenarios: {{ a: {{ {scenario} }} }}, \
-         summaryTrendStats: ['p(90)', 'p(99)'] }}; export default function () {{ http.get('{}'); }}",
+         summaryTrendStats: ['p(90)', 'p(99)', 'max'] }}; export default function () {{ http.get('{}'); }}",
         url(load)
     );
     Some(("run -q --no-usage-report --summary-export summary.json -".to_owned(), script))
@@ -211,6 +243,7 @@ fn read_unladen(_: &Path, _: &Path, text: &str) -> Said {
     Said {
         p90_ms: milliseconds(&done["latency_us"]["p90"], 1e-3),
         p99_ms: milliseconds(&done["latency_us"]["p99"], 1e-3),
+        max_ms: milliseconds(&done["latency_us"]["max"], 1e-3),
         lag_p99_us: done["send_lag_us"]["p99"].as_f64(),
         dropped: None,
         answered: done["answered_total"].as_u64(),
@@ -219,9 +252,9 @@ fn read_unladen(_: &Path, _: &Path, text: &str) -> Said {
 
 /// `99%    1.23ms`, the way wrk prints it.
 fn read_wrk(_: &Path, _: &Path, text: &str) -> Said {
-    let at = |share: &str| {
-        let line = text.lines().map(str::trim).find(|line| line.starts_with(share))?;
-        let value = line.split_whitespace().nth(1)?;
+    let at = |name: &str, place| {
+        let line = text.lines().map(str::trim).find(|line| line.starts_with(name))?;
+        let value = line.split_whitespace().nth(place)?;
         let digits = value.trim_end_matches(char::is_alphabetic);
         let factor = match &value[digits.len()..] {
             "us" => 1e-3,
@@ -231,7 +264,35 @@ fn read_wrk(_: &Path, _: &Path, text: &str) -> Said {
         };
         Some(digits.parse::<f64>().ok()? * factor)
     };
-    Said { p90_ms: at("90%"), p99_ms: at("99%"), ..Said::default() }
+    // wrk writes 90%, wrk2 90.000%.
+    let share = |plain, long| at(plain, 1).or_else(|| at(long, 1));
+    Said {
+        p90_ms: share("90% ", "90.000% "),
+        p99_ms: share("99% ", "99.000% "),
+        max_ms: at("Latency ", 3),
+        ..Said::default()
+    }
+}
+
+fn read_gcannon(_: &Path, _: &Path, text: &str) -> Said {
+    let found = json(text);
+    Said {
+        p90_ms: milliseconds(&found["latency_us"]["p90"], 1e-3),
+        p99_ms: milliseconds(&found["latency_us"]["p99"], 1e-3),
+        answered: found["responses"].as_u64(),
+        ..Said::default()
+    }
+}
+
+fn read_zrk(_: &Path, folder: &Path, _: &str) -> Said {
+    let found = json(&std::fs::read_to_string(folder.join("zrk.json")).unwrap_or_default());
+    Said {
+        p90_ms: milliseconds(&found["latency_us"]["p90"], 1e-3),
+        p99_ms: milliseconds(&found["latency_us"]["p99"], 1e-3),
+        max_ms: milliseconds(&found["latency_us"]["max"], 1e-3),
+        answered: found["requests"].as_u64(),
+        ..Said::default()
+    }
 }
 
 /// `requests: 10 total, 10 started, 10 done, …`, the way h2load prints it.
@@ -248,14 +309,16 @@ fn read_oha(_: &Path, _: &Path, text: &str) -> Said {
     Said {
         p90_ms: milliseconds(&found["p90"], 1e3),
         p99_ms: milliseconds(&found["p99"], 1e3),
+        max_ms: milliseconds(&said["summary"]["slowest"], 1e3),
         answered: statuses.map(|all| all.values().filter_map(Value::as_u64).sum()),
         ..Said::default()
     }
 }
 
 fn read_bombardier(_: &Path, _: &Path, text: &str) -> Said {
-    let found = &json(text)["result"]["latency"]["percentiles"];
-    Said { p90_ms: milliseconds(&found["90"], 1e-3), p99_ms: milliseconds(&found["99"], 1e-3), ..Said::default() }
+    let found = &json(text)["result"]["latency"];
+    let share = |name| milliseconds(&found["percentiles"][name], 1e-3);
+    Said { p90_ms: share("90"), p99_ms: share("99"), max_ms: milliseconds(&found["max"], 1e-3), ..Said::default() }
 }
 
 fn read_fortio(_: &Path, _: &Path, text: &str) -> Said {
@@ -264,23 +327,24 @@ fn read_fortio(_: &Path, _: &Path, text: &str) -> Said {
         let all = found["DurationHistogram"]["Percentiles"].as_array()?;
         milliseconds(&all.iter().find(|one| one["Percentile"].as_f64() == Some(share))?["Value"], 1e3)
     };
-    Said { p90_ms: at(90.0), p99_ms: at(99.0), ..Said::default() }
+    let max_ms = milliseconds(&found["DurationHistogram"]["Max"], 1e3);
+    Said { p90_ms: at(90.0), p99_ms: at(99.0), max_ms, ..Said::default() }
 }
 
 fn read_vegeta(program: &Path, folder: &Path, _: &str) -> Said {
     let report = Command::new(program).args(["report", "-type", "json", "results.gob"]).current_dir(folder).output();
     let found = report.map_or(Value::Null, |output| json(&String::from_utf8_lossy(&output.stdout)));
-    let found = &found["latencies"];
-    Said { p90_ms: milliseconds(&found["90th"], 1e-6), p99_ms: milliseconds(&found["99th"], 1e-6), ..Said::default() }
+    let at = |name| milliseconds(&found["latencies"][name], 1e-6);
+    Said { p90_ms: at("90th"), p99_ms: at("99th"), max_ms: at("max"), ..Said::default() }
 }
 
 /// `99%% in 0.0012 secs`, the way hey prints it.
 fn read_hey(_: &Path, _: &Path, text: &str) -> Said {
-    let at = |share: &str| {
-        let line = text.lines().map(str::trim).find(|line| line.starts_with(share))?;
-        Some(line.split_whitespace().nth(2)?.parse::<f64>().ok()? * 1e3)
+    let at = |name: &str, place| {
+        let line = text.lines().map(str::trim).find(|line| line.starts_with(name))?;
+        Some(line.split_whitespace().nth(place)?.parse::<f64>().ok()? * 1e3)
     };
-    Said { p90_ms: at("90%"), p99_ms: at("99%"), ..Said::default() }
+    Said { p90_ms: at("90%", 2), p99_ms: at("99%", 2), max_ms: at("Slowest:", 1), ..Said::default() }
 }
 
 fn read_k6(_: &Path, folder: &Path, _: &str) -> Said {
@@ -289,6 +353,7 @@ fn read_k6(_: &Path, folder: &Path, _: &str) -> Said {
     Said {
         p90_ms: duration["p(90)"].as_f64(),
         p99_ms: duration["p(99)"].as_f64(),
+        max_ms: duration["max"].as_f64(),
         dropped: found["metrics"]["dropped_iterations"]["count"].as_u64(),
         ..Said::default()
     }

@@ -169,8 +169,10 @@ impl Engine<'_> {
     #[inline]
     pub(super) fn go_on(&mut self, at: usize, answer: Option<&Answer>, now: u64) {
         if self.script.is_none() && self.users.is_none() {
-            return if let Some(answer) = answer {
-                self.take_over(at, answer.arrived, now)
+            return match answer {
+                Some(_) if self.cursor.is_none() => self.freed.push(at),
+                Some(answer) => self.take_over(at, answer.arrived, now),
+                None => {}
             };
         }
         self.go_on_scripted(at, answer, now);

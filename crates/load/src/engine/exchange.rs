@@ -157,13 +157,19 @@ impl Engine<'_> {
         if ready.writable && self.connections[at].delicate {
             self.attend_writing(at);
         }
-        let listens = match self.connections[at].state {
+        if ready.readable {
+            // The poller tells of what comes once: what a read has left must be read now, and after the last bytes the end.
+            while self.listens(at) && self.receive(at, ready.ended) {}
+        }
+    }
+
+    /// Whether what comes on a connection is for us to read.
+    #[inline]
+    fn listens(&self, at: usize) -> bool {
+        match self.connections[at].state {
             State::Open => true,
             State::Connecting { phase, .. } => phase != Phase::Socket,
             State::Closed { .. } => false,
-        };
-        if ready.readable && listens {
-            self.receive(at);
         }
     }
 
@@ -232,18 +238,19 @@ impl Engine<'_> {
         }
     }
 
-    /// Reads what has come.
+    /// Reads what has come: whether there may be more.
     #[inline]
-    fn receive(&mut self, at: usize) {
+    fn receive(&mut self, at: usize, ended: bool) -> bool {
         let stamped = self.is_stamped();
         let connection = &self.connections[at];
-        let Some(socket) = &connection.socket else { return };
+        let Some(socket) = &connection.socket else { return false };
         let secure = connection.secure.is_some();
         let carried = match &connection.protocol {
             Protocol::Http2(http2) if !secure => http2.put_carry(&mut self.buffer),
             Protocol::Http1(_) | Protocol::Http2(_) => 0,
         };
         let free = if secure { &mut self.sealed[..] } else { &mut self.buffer[carried..] };
+        let room = free.len();
         let received = if stamped {
             sys::receive_stamped(socket, free)
         } else {
@@ -264,9 +271,14 @@ impl Engine<'_> {
                     _ if secure => self.open_tls(at, taken, stamp, now),
                     _ => self.take_in(at, carried, taken, stamp, now),
                 }
+                taken == room || (ended && taken > 0)
             }
-            Err(Errno::AGAIN | Errno::INTR) => {}
-            Err(_) => self.fail(at, Failure::Reset),
+            Err(Errno::AGAIN) => false,
+            Err(Errno::INTR) => true,
+            Err(_) => {
+                self.fail(at, Failure::Reset);
+                false
+            }
         }
     }
 

@@ -29,7 +29,7 @@ use crate::pace::{Cursor, Profile, Schedule, Span};
 use crate::plan::{self, Check};
 use crate::record::{Recorder, Request, SecondPart};
 use crate::script::{Progress, Script};
-use crate::sys::{self, ClockBridge, Poller};
+use crate::sys::{self, Alarm, ClockBridge, Poller};
 use crate::target::Address;
 use crate::tls::Tls;
 use agenda::{Agenda, Users};
@@ -77,8 +77,10 @@ pub(crate) struct Shared<'a> {
     pub(crate) limit: u64,
     /// This process's part of the load: number from 0, and how many there are.
     pub(crate) shard: (u64, u64),
-    /// Least nanoseconds between two wake-ups.
+    /// Open loop: nanoseconds that a request waits at most for later ones, to be sent with them.
     pub(crate) slot: u64,
+    /// Open loop: whether threads spin instead of sleeping.
+    pub(crate) spin: bool,
     /// Set from outside to end the load early.
     pub(crate) stop: &'a AtomicBool,
     /// End of the window; lowered by the first thread that sees the stop flag.
@@ -122,6 +124,8 @@ pub(crate) struct Engine<'a> {
     idle: VecDeque<usize>,
     /// Connections that do not stand.
     closed: VecDeque<usize>,
+    /// Closed loop: connections that have got their answer since the last round of sends.
+    freed: Vec<usize>,
     /// HTTP/2: connections that have something to send.
     dirty: Vec<usize>,
     /// HTTP/2: requests that a server has not processed, with how often that has happened to them; they are sent again.
@@ -150,9 +154,8 @@ pub(crate) struct Engine<'a> {
     /// The load's parts, as far as known before the start.
     span: Span,
     next_tick: u64,
-    /// Until when the thread last meant to rest, and when it last woke up to send.
-    wake_at: u64,
-    last_wake: u64,
+    /// How late sleeps end here.
+    alarm: Alarm,
     /// Seconds whose passing has been told.
     passed: u32,
     cpu_at_window_start: Option<u64>,
@@ -203,6 +206,7 @@ impl<'a> Engine<'a> {
             connections: (0..connections).map(|_| Connection::new(protocol())).collect(),
             idle: VecDeque::with_capacity(connections + 1),
             closed: (0..connections).collect(),
+            freed: Vec::with_capacity(connections),
             dirty: Vec::new(),
             returned: VecDeque::new(),
             reason: None,
@@ -223,8 +227,7 @@ impl<'a> Engine<'a> {
             },
             span,
             next_tick: 0,
-            wake_at: 0,
-            last_wake: 0,
+            alarm: Alarm::default(),
             passed: 0,
             cpu_at_window_start: None,
             cpu_at_window_end: None,
@@ -253,7 +256,20 @@ impl<'a> Engine<'a> {
             for at in 0..ready {
                 self.attend(self.poller.get(at));
             }
+            self.send_freed();
         }
+    }
+
+    /// Closed loop: the next request on every connection that has got its answer. All that is ready is received first and then
+    /// everything is sent: the processor keeps either path of the kernel in its caches, and no answer's time of arrival
+    /// includes sends on other connections.
+    #[inline]
+    fn send_freed(&mut self) {
+        for place in 0..self.freed.len() {
+            let now = sys::monotonic_ns();
+            self.take_over(self.freed[place], now, now);
+        }
+        self.freed.clear();
     }
 
     /// Whether requests are due at instants of their own, so that arrivals are stamped and sleeping is worth it.
@@ -323,8 +339,6 @@ impl<'a> Engine<'a> {
         self.send_again(now);
         while self.next_due(now).is_some_and(|due| due <= now) {
             let Some(at) = self.take_free(now) else { break };
-            // The instant meant, not the one reached: oversleeping must not add up.
-            self.last_wake = self.wake_at.min(now);
             match self.take_due(now) {
                 Some((index, due)) => self.assign(at, index, due, false),
                 None if self.connections[at].has_room() => self.idle.push_front(at),
@@ -374,9 +388,11 @@ impl<'a> Engine<'a> {
         }
         let due = self.next_due(now).unwrap_or(u64::MAX);
         let backlog = due <= now || !self.returned.is_empty();
-        let wake = if backlog { now + self.retry_in(now) } else { due.max(self.last_wake + self.shared.slot) };
+        let wake = if backlog { now + self.retry_in(now) } else { self.slot_end(due) };
         let wake = wake.min(later).min(self.next_tick).max(now);
-        self.wake_at = wake;
+        if self.shared.spin {
+            return self.poller.wait(0);
+        }
         let blind = !backlog
             && (self.active == 0 || self.is_stamped())
             && self.delicate == 0
@@ -387,10 +403,20 @@ impl<'a> Engine<'a> {
         if !blind {
             return self.poller.wait(wake - now);
         }
-        sys::sleep_until(wake);
         // What is due goes first; the responses already carry their time of arrival.
-        self.dispatch(sys::monotonic_ns());
+        let now = self.alarm.sleep_until(wake);
+        self.dispatch(now);
         self.poller.wait(0)
+    }
+
+    /// When to wake up for a request that is due at this instant: with the last one that shares its slot.
+    fn slot_end(&self, due: u64) -> u64 {
+        match &self.cursor {
+            Some(cursor) if self.shared.slot > 0 && due < u64::MAX => {
+                self.span.start + cursor.last_due_by(due - self.span.start + self.shared.slot)
+            }
+            _ => due,
+        }
     }
 
     /// Nanoseconds until a connection may be tried again for requests that wait.

@@ -127,7 +127,7 @@ impl Engine<'_> {
             self.recorder.open_second_of(self.span.start + u64::from(self.passed) * SECOND)?;
             if let Some(part) = self.recorder.peek(self.passed) {
                 // The receiver lives as long as the threads do.
-                let _ = self.messages.send(Message::Passed(part.clone()));
+                let _ = self.messages.send(Message::Passed(part.live()));
             }
             self.passed += 1;
         }

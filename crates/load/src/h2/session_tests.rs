@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::frame::{self, HEAD, Head, PREFACE, flag, kind, setting};
 use super::hpack;
 use super::request::{Encoded, Fields};
-use super::session::{Event, Session};
+use super::session::{Event, Session, Wants};
 use super::{Violation, code};
 use crate::http1::response::Body;
 use crate::record::{Failure, Request};
@@ -275,6 +275,28 @@ fn interim_responses_are_skipped_but_not_for_ever() {
     send(&mut session, 1, &encoded(0));
     let third = put(kind::HEADERS, flag::END_HEADERS, 3, &block);
     assert_eq!(events(&mut session, &third.repeat(101)).expect("a stream's fault"), ["1 failed Protocol"]);
+}
+
+#[test]
+fn what_is_kept_of_an_answer_is_bounded_and_has_its_fields_and_trailers() {
+    let mut session = ready(1, &[]);
+    let wants = Wants { bodiless: false, kept: true };
+    session.send_rendered(Request::default(), 0, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", "http", wants);
+    session.out.clear();
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    hpack::put_literal(&mut first, ":status", b"200", false);
+    hpack::put_literal(&mut first, "x-a", b"1", true);
+    hpack::put_literal(&mut last, "grpc-status", b"5", false);
+    assert_eq!(events(&mut session, &put(kind::HEADERS, flag::END_HEADERS, 1, &first)), Ok(Vec::new()));
+    let data = put(kind::DATA, 0, 1, &[b'x'; frame::MOST_PAYLOAD]);
+    for _ in 0..100 {
+        assert_eq!(events(&mut session, &data), Ok(Vec::new()));
+    }
+    let trailers = put(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, 1, &last);
+    let Ok(Some(Event::Answered { body, kept, .. })) = session.next(&trailers, &mut 0) else { panic!("an answer") };
+    assert_eq!(body.length(), 100 * frame::MOST_PAYLOAD as u64);
+    assert_eq!(kept.body().len(), crate::script::MOST_BODY);
+    assert_eq!(kept.head(), b"HTTP/2 200\r\nx-a: 1\r\ngrpc-status: 5\r\n");
 }
 
 #[test]

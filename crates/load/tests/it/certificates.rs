@@ -45,6 +45,14 @@ pub(crate) fn acceptor(folder: &Path, secure: &Secure) -> tokio_rustls::TlsAccep
     tokio_rustls::TlsAcceptor::from(Arc::new(config))
 }
 
+/// Writes a certificate for `localhost` and its key to `cert.pem` and `key.pem`.
+pub(crate) fn write_pair(folder: &Path) {
+    let pair = KeyPair::generate().expect("makes a key");
+    let made = CertificateParams::new(vec!["localhost".to_owned()]).expect("a good name").self_signed(&pair);
+    write(folder, "cert.pem", &made.expect("makes a certificate").pem());
+    write(folder, "key.pem", &pair.serialize_pem());
+}
+
 fn write(folder: &Path, name: &str, text: &str) {
     std::fs::write(folder.join(name), text).expect("written");
 }

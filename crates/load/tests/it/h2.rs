@@ -150,7 +150,8 @@ fn bodies_of_any_size_arrive_whatever_the_windows() {
             let mut plan = open(server.url(), 40.0, 1, 10);
             (plan.method, plan.body) = ("POST".to_owned(), Some("x".repeat(size)));
             plan.check.length = Some(size.to_string().len() as u64);
-            plan.timeout_s = 20.0;
+            // Long enough for bytes that are sent late to be sent in the window.
+            (plan.timeout_s, plan.window_s, plan.limit) = (20.0, 600.0, Some(20));
             let outcome = run(&plan);
             assert_eq!((outcome.requests, outcome.errors), (20, 0), "{size} {window}: {:?}", outcome.error_classes);
             assert_eq!(outcome.bodies.len(), 1, "every body had the same length");
@@ -318,6 +319,31 @@ fn floods_are_cut_off() {
             outcome.error_classes
         );
     });
+}
+
+#[test]
+fn a_server_that_goes_away_at_once_is_not_asked_in_a_tight_loop() {
+    // It has processed nothing, it says, so requests may be sent again; their patience ends that.
+    let server = RawServer::start(|stream| greet_then(stream, &frame(7, 0, 0, &[0; 8])));
+    let outcome = run(&Plan { timeout_s: 0.4, ..open(server.url(), 40.0, 2, 2) });
+    assert_eq!((outcome.requests, outcome.errors), (0, 20), "{:?}", outcome.error_classes);
+    let found: u64 =
+        ["timeout", "unsent", "connect"].iter().filter_map(|class| outcome.error_classes.get(*class)).sum();
+    assert_eq!(found, 20, "{:?}", outcome.error_classes);
+    // Two connections, each at most once in 10 ms for about a second; far more would be a tight loop.
+    assert!(outcome.reconnects > 0 && outcome.reconnects < 1_000, "{}", outcome.reconnects);
+}
+
+#[test]
+fn a_body_that_the_server_gives_no_window_for_ends_with_the_patience() {
+    let server = RawServer::start(|stream| greet_then(stream, &[]));
+    let mut plan = Plan { timeout_s: 0.4, ..open(server.url(), 40.0, 2, 2) };
+    (plan.method, plan.body) = ("POST".to_owned(), Some("x".repeat(300_000)));
+    let outcome = run(&plan);
+    assert_eq!((outcome.requests, outcome.errors), (0, 20), "{:?}", outcome.error_classes);
+    assert!(outcome.error_classes.get("timeout").is_some_and(|&count| count >= 4), "{:?}", outcome.error_classes);
+    // The first window of each connection, and no more, however often it was replaced.
+    assert!(outcome.bytes_sent <= (2 + outcome.reconnects) * 70_000, "{}", outcome.bytes_sent);
 }
 
 #[test]

@@ -6,8 +6,10 @@ use crate::engine::{closed, open, run};
 use crate::server::{Behaviour, Server};
 use unladen_load::plan::{NamedTest, Plan, Request, Test};
 
-/// How long a request may take here, seconds.
-const TIMEOUT: f64 = 0.3;
+/// How long a request may take here, seconds. What ends by itself has all the time that a busy machine may take.
+fn patience(class: &str) -> f64 {
+    if class == "timeout" { 0.3 } else { 15.0 }
+}
 
 /// The behaviours, with the class in which requests end.
 fn hostile() -> Vec<(Behaviour, &'static str)> {
@@ -50,7 +52,7 @@ fn hostile_answers_end_in_time_and_in_their_class() {
         for (behaviour, class) in hostile() {
             scope.spawn(move || {
                 let server = Server::start(behaviour);
-                let plan = Plan { timeout_s: TIMEOUT, ..open(&server, 40.0, 4) };
+                let plan = Plan { timeout_s: patience(class), ..open(&server, 40.0, 4) };
                 let begun = Instant::now();
                 let outcome = run(&plan);
                 assert_eq!((outcome.requests, outcome.errors), (0, 20), "{behaviour:?}");
@@ -58,8 +60,8 @@ fn hostile_answers_end_in_time_and_in_their_class() {
                 let fitting: u64 = [class, "unsent"].iter().filter_map(|class| outcome.error_classes.get(*class)).sum();
                 assert_eq!(fitting, 20, "{behaviour:?}: {:?}", outcome.error_classes);
                 assert!(outcome.error_classes.contains_key(class), "{behaviour:?}: {:?}", outcome.error_classes);
-                // Half a second of load and one timeout; the bound is generous for a busy machine, but a hang is longer.
-                assert!(begun.elapsed() < Duration::from_secs(20), "{behaviour:?}");
+                // Half a second of load and one timeout; a hang is longer.
+                assert!(begun.elapsed() < Duration::from_secs(60), "{behaviour:?}");
             });
         }
     });
@@ -73,7 +75,7 @@ fn hostile_answers_do_not_stop_a_closed_loop_nor_one_that_looks_at_them() {
                 let server = Server::start(behaviour);
                 let checks = vec![NamedTest { name: "any".to_owned(), test: Test::BodyContains("unladen".to_owned()) }];
                 let requests = vec![Request { checks, ..Request::new("get") }];
-                let outcome = run(&Plan { timeout_s: TIMEOUT, requests, ..closed(&server, 2) });
+                let outcome = run(&Plan { timeout_s: patience(class), requests, ..closed(&server, 2) });
                 assert_eq!(outcome.requests, 0, "{behaviour:?}");
                 assert!(outcome.error_classes.contains_key(class), "{behaviour:?}: {:?}", outcome.error_classes);
                 assert_eq!(outcome.named[0].errors, outcome.errors, "{behaviour:?}");

@@ -2,6 +2,7 @@
 
 mod certificates;
 mod child;
+mod counts;
 mod engine;
 mod grpc;
 mod h2;
@@ -13,3 +14,4 @@ mod scripts;
 mod scripts_h2;
 mod server;
 mod tls;
+mod truth;

@@ -34,6 +34,18 @@ fn random_arrivals_are_those_of_the_seed_however_many_threads_send_them() {
 }
 
 #[test]
+fn slots_of_any_length_and_spinning_send_the_same_requests() {
+    let server = Server::start(Behaviour::Reply(GOOD));
+    let mut sent = 0;
+    for (slot_us, spin) in [(None, false), (Some(0.0), false), (Some(5_000.0), false), (Some(0.0), true)] {
+        let outcome = run(&Plan { slot_us, spin, ..open(&server, 6_000.0, 8) });
+        assert_eq!((outcome.requests, outcome.errors), (3_000, 0), "{slot_us:?} {spin}");
+        sent += 3_000;
+        assert_eq!(server.requests(), sent);
+    }
+}
+
+#[test]
 fn a_recording_is_replayed() {
     let server = Server::start(Behaviour::Reply(GOOD));
     // Three requests every 50 ms.

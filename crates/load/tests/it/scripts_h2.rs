@@ -86,7 +86,7 @@ fn a_failing_step_ends_its_iteration_only() {
     };
     let server = CorrectServer::start(Setup::new(Manner::By(answer)));
     let mut plan = job_plan(plan(&server, 1, 1));
-    (plan.pacing, plan.window_s) = (Pacing::Constant { rate: 100.0 }, 0.5);
+    (plan.pacing, plan.limit, plan.window_s) = (Pacing::Constant { rate: 100.0 }, Some(50), 600.0);
     plan.requests[1].until = None;
     plan.requests[1].checks.clear();
     let outcome = run(&plan);

@@ -78,6 +78,7 @@ pub(crate) struct Accounts {
     foreign: u64,
     rejected: u64,
     dropped: u64,
+    struck: u64,
     undecodable: u64,
     bytes: u64,
     by_protocol: [u64; Protocol::NAMES.len()],
@@ -86,10 +87,8 @@ pub(crate) struct Accounts {
     losses: Losses,
     delays: Delays,
     booked: Vec<Booked>,
-    /// Request, trace and mark of the spans at hand.
-    foreseen: Vec<(Option<u64>, TraceMarks, u64)>,
-    /// The traces of those.
-    traces: Vec<TraceMarks>,
+    /// Requests and marks of the spans at hand.
+    foreseen: Vec<(Option<u64>, [u64; 2])>,
 }
 
 impl Accounts {
@@ -103,6 +102,7 @@ impl Accounts {
             foreign: 0,
             rejected: 0,
             dropped: 0,
+            struck: 0,
             undecodable: 0,
             bytes: 0,
             by_protocol: Default::default(),
@@ -112,7 +112,6 @@ impl Accounts {
             delays: Delays::default(),
             booked: Vec::new(),
             foreseen: Vec::new(),
-            traces: Vec::new(),
         }
     }
 
@@ -134,6 +133,11 @@ impl Accounts {
     /// Books spans that are thrown away on purpose.
     pub(crate) fn dropped(&mut self, spans: usize) {
         self.dropped += spans as u64;
+    }
+
+    /// Books a request that a fault kept from being served.
+    pub(crate) fn struck(&mut self) {
+        self.struck += 1;
     }
 
     /// Books a request that cannot be decoded.
@@ -159,10 +163,9 @@ impl Accounts {
         }
     }
 
-    /// Finds out which requests spans belong to, and fetches what is known of their traces.
+    /// Finds out which requests spans belong to, and fetches what is known of them.
     fn foresee(&mut self, spans: &[Span<'_>]) {
         self.foreseen.clear();
-        self.traces.clear();
         let mut last: Option<(&[u8; 16], Option<u64>, TraceMarks)> = None;
         for span in spans {
             // Spans of a trace often follow each other.
@@ -170,21 +173,21 @@ impl Accounts {
                 Some(last) if last.0 == &span.trace_id => last,
                 last => {
                     let request = self.requests.and_then(|requests| requests.index(&span.trace_id));
-                    let trace = TraceMarks::of(request, &span.trace_id);
-                    self.traces.push(trace);
-                    last.insert((&span.trace_id, request, trace))
+                    last.insert((&span.trace_id, request, TraceMarks::of(request, &span.trace_id)))
                 }
             };
-            self.foreseen.push((request, trace, Seen::mark(trace, span.identity())));
+            self.foreseen.push((request, Seen::marks(trace, span.identity())));
         }
-        self.seen.fetch(self.traces.iter());
+        // Those of a trace of no request are looked for as well.
+        let marks = |(request, marks): &(Option<u64>, [u64; 2])| [marks[0], marks[usize::from(request.is_none())]];
+        self.seen.fetch(self.foreseen.iter().flat_map(marks));
     }
 
     fn spans(&mut self, spans: &[Span<'_>], sources: &[Source<'_>], arrival_ns: i64) {
-        for (span, (request, trace, mark)) in spans.iter().zip(&self.foreseen) {
+        for (span, (request, marks)) in spans.iter().zip(&self.foreseen) {
             let is_new = match request {
-                Some(index) => self.seen.of_request(*index, *mark),
-                None => self.seen.of_trace(*trace, *mark),
+                Some(index) => self.seen.of_request(*index, marks[0]),
+                None => self.seen.of_trace(*marks),
             };
             if is_new {
                 self.saved += 1;
@@ -225,6 +228,7 @@ impl Accounts {
             duplicates: self.duplicates,
             rejected: self.rejected,
             dropped: self.dropped,
+            struck: self.struck,
             undecodable: self.undecodable,
             foreign: self.foreign,
             bytes: self.bytes,

@@ -1,9 +1,8 @@
 //! Which spans have been seen, and therefore how many distinct ones each request and trace has.
 //!
-//! A span is known by 64 bits: 20 of its trace and 44 of itself. Two different ones have the same 64 less than twice
-//! in a million runs of five million spans in traces of three, once in seventy thousand if the traces have a hundred. That takes
-//! about 11 bytes a span, and the price of a look is that of the memory: so spans of one trace lie side by side, and what
-//! a batch needs is fetched together, see [`Seen::fetch`].
+//! A span is known by 64 bits of its ids, mixed so that two spans of one trace never have the same; two of different
+//! traces do once in 10¹² runs of five thousand spans, and less than once in a million runs of five million. That takes
+//! 9 to 14 bytes a span, and the price of a look is that of the memory: see [`Seen::foresee`].
 
 use std::collections::HashMap;
 
@@ -16,10 +15,6 @@ const SHARD_BITS: u32 = 8;
 /// Buckets that are allocated together. All pieces are of one size, so that what one part gives back when it grows is
 /// what the next needs; blocks that grow with the parts leave holes as large as everything else.
 const PIECE: usize = 64;
-/// Bits of a mark that are of the trace.
-const TRACE_BITS: u32 = 20;
-/// Buckets that are looked through before a mark goes elsewhere: a trace with very many spans would fill those of others.
-const PROBES: usize = 4;
 /// Salt of spans of a request, of spans of any other trace, of such traces themselves.
 const OF_REQUEST: u64 = 0x6c62_272e_07bb_0142;
 const OF_TRACE: u64 = 0x62b8_2175_6295_c58d;
@@ -37,19 +32,19 @@ pub(crate) struct Seen {
 }
 
 impl Seen {
-    /// Mark of a span.
+    /// Marks of a span and, if it is of no request, of its trace; else the second is of no meaning.
     #[inline]
-    pub(crate) fn mark(trace: TraceMarks, span_id: [u8; 8]) -> u64 {
-        trace.with(mix(u64::from_le_bytes(span_id) ^ trace.salt))
+    pub(crate) fn marks(trace: TraceMarks, span_id: [u8; 8]) -> [u64; 2] {
+        [mix(u64::from_le_bytes(span_id) ^ trace.salt), trace.mark]
     }
 
-    /// Fetches what spans of these traces lie in. Looks one after the other would each wait for the memory; these need not,
-    /// as none depends on another.
-    pub(crate) fn fetch<'a>(&self, traces: impl Iterator<Item = &'a TraceMarks>) {
-        std::hint::black_box(traces.fold(0, |all, trace| all ^ self.marks.touch(trace.salt)));
+    /// Fetches what marks lie in. Looks one after the other would each wait for the memory; these need not, as none depends
+    /// on another.
+    pub(crate) fn fetch(&self, marks: impl Iterator<Item = u64>) {
+        std::hint::black_box(marks.fold(0, |all, mark| all ^ self.marks.touch(mark)));
     }
 
-    /// Notes a span of a request of the load; false if it was there before. `mark` is from [`Seen::mark`].
+    /// Notes a span of a request of the load; false if it was there before. `mark` is from [`Seen::marks`].
     #[inline]
     pub(crate) fn of_request(&mut self, index: u64, mark: u64) -> bool {
         if !self.marks.insert(mark) {
@@ -63,9 +58,8 @@ impl Seen {
 
     /// Notes a span of any other trace; false if it was there before.
     #[inline]
-    pub(crate) fn of_trace(&mut self, trace: TraceMarks, mark: u64) -> bool {
-        let trace = trace.with(mix(trace.salt ^ TRACE));
-        let is_new = self.marks.insert(mark);
+    pub(crate) fn of_trace(&mut self, [span, trace]: [u64; 2]) -> bool {
+        let is_new = self.marks.insert(span);
         // Spans of a trace often follow each other.
         if is_new && self.last_trace != trace {
             self.last_trace = trace;
@@ -91,10 +85,11 @@ impl Seen {
     }
 }
 
-/// What the marks of a trace's spans have in common.
+/// What spans of one trace share: a salt that makes [`Seen::marks`] a bijection of the span id, and the trace's own mark.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TraceMarks {
     salt: u64,
+    mark: u64,
 }
 
 impl TraceMarks {
@@ -102,16 +97,12 @@ impl TraceMarks {
     #[inline]
     pub(crate) fn of(request: Option<u64>, trace_id: &[u8; 16]) -> Self {
         if let Some(index) = request {
-            return Self { salt: mix(index ^ OF_REQUEST) };
+            let salt = mix(index ^ OF_REQUEST);
+            return Self { salt, mark: salt };
         }
         let id = u128::from_be_bytes(*trace_id);
-        Self { salt: mix(mix((id >> 64) as u64 ^ OF_TRACE) ^ id as u64) }
-    }
-
-    /// A mark with the trace's bits in front.
-    #[inline]
-    fn with(self, own: u64) -> u64 {
-        self.salt & !(u64::MAX >> TRACE_BITS) | own >> TRACE_BITS
+        let salt = mix(mix((id >> 64) as u64 ^ OF_TRACE) ^ id as u64);
+        Self { salt, mark: mix(salt ^ TRACE) }
     }
 }
 
@@ -127,8 +118,7 @@ struct Shard {
     used: usize,
 }
 
-/// Filled from the front; 0 is an empty slot. What does not fit goes into one of the next few, or after those into one far
-/// away, see [`Probe`].
+/// Filled from the front; 0 is an empty slot. What does not fit goes into the next one that has room.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(align(64))]
 struct Bucket([u64; SLOTS]);
@@ -175,32 +165,6 @@ impl Bucket {
     }
 }
 
-/// The buckets where a mark may be, in their order: where the first with room is, it is or is not there at all.
-struct Probe {
-    mark: u64,
-    at: usize,
-    left: usize,
-    length: usize,
-}
-
-impl Probe {
-    #[inline]
-    fn new(mark: u64, length: usize) -> Self {
-        Self { mark, at: place(mark, length), left: PROBES, length }
-    }
-
-    /// On to the next.
-    #[inline]
-    fn next(&mut self) {
-        self.left = self.left.wrapping_sub(1);
-        self.at = match self.left {
-            0 => place(mix(self.mark), self.length),
-            _ if self.at + 1 == self.length => 0,
-            _ => self.at + 1,
-        };
-    }
-}
-
 impl Shard {
     #[inline]
     fn buckets(&self) -> usize {
@@ -209,9 +173,9 @@ impl Shard {
 
     #[inline]
     fn insert(&mut self, mark: u64) -> bool {
-        let mut probe = Probe::new(mark, self.buckets());
+        let mut at = place(mark, self.buckets());
         loop {
-            let bucket = &mut self.pieces[probe.at / PIECE][probe.at % PIECE];
+            let bucket = &mut self.pieces[at / PIECE][at % PIECE];
             let (is_in, used) = bucket.look(mark);
             if is_in {
                 return false;
@@ -220,7 +184,7 @@ impl Shard {
                 *slot = mark;
                 return true;
             }
-            probe.next();
+            at = if at + 1 == self.buckets() { 0 } else { at + 1 };
         }
     }
 
@@ -234,12 +198,12 @@ impl Shard {
         // is empty.
         for piece in old {
             for mark in piece.iter().flat_map(|bucket| bucket.0).filter(|mark| *mark != 0) {
-                let mut probe = Probe::new(mark, length);
-                while usize::from(used[probe.at]) == SLOTS {
-                    probe.next();
+                let mut at = place(mark, length);
+                while usize::from(used[at]) == SLOTS {
+                    at = if at + 1 == length { 0 } else { at + 1 };
                 }
-                self.pieces[probe.at / PIECE][probe.at % PIECE].0[usize::from(used[probe.at])] = mark;
-                used[probe.at] += 1;
+                self.pieces[at / PIECE][at % PIECE].0[usize::from(used[at])] = mark;
+                used[at] += 1;
             }
         }
     }
@@ -265,13 +229,13 @@ mod tests {
     use crate::requests::MAX_INDEX;
 
     fn of_request(seen: &mut Seen, index: u64, span_id: [u8; 8]) -> bool {
-        seen.of_request(index, Seen::mark(TraceMarks::of(Some(index), &[0; 16]), span_id))
+        seen.of_request(index, Seen::marks(TraceMarks::of(Some(index), &[0; 16]), span_id)[0])
     }
 
     fn of_trace(seen: &mut Seen, trace_id: [u8; 16], span_id: [u8; 8]) -> bool {
-        let trace = TraceMarks::of(None, &trace_id);
-        seen.fetch([trace].iter());
-        seen.of_trace(trace, Seen::mark(trace, span_id))
+        let marks = Seen::marks(TraceMarks::of(None, &trace_id), span_id);
+        seen.fetch(marks.into_iter());
+        seen.of_trace(marks)
     }
 
     proptest! {

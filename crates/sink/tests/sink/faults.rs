@@ -37,7 +37,7 @@ fn an_exact_share_is_dropped_and_nobody_is_told() {
 
 #[test]
 fn refusals_and_delays() {
-    let refuse = Some(Refusal { http: 429, grpc: 8 });
+    let refuse = Some(Refusal { http: 429, grpc: 8, share: 1.0 });
     let sink = with(Faults { refuse, delay: Some(Delay::FixedMs(50)), ..Faults::default() });
     block_on(async {
         let before = Instant::now();
@@ -46,7 +46,8 @@ fn refusals_and_delays() {
         let export = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
         assert_eq!(call(sink.grpc, export, None, Vec::new()).await.1, "8");
     });
-    assert_eq!(sink.stop().0.received, 0);
+    let summary = sink.stop().0;
+    assert_eq!((summary.received, summary.struck), (0, 2));
 }
 
 /// Sends `requests` over one connection; what came back before it ended, and how it ended.

@@ -1,5 +1,6 @@
 //! The whole sink over real sockets: what real clients send, what broken ones send, and what is on disk afterwards.
 
+mod admin;
 mod child;
 mod crash;
 mod duckdb;

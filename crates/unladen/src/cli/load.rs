@@ -12,7 +12,7 @@ use crate::study::units::{Ratio, Time};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(
-    after_help = "Examples:\n  unladen load http://127.0.0.1:8080/ --rate 1000 --duration 30s --fail-if 'p99>50ms'\n  unladen load http://127.0.0.1:8080/ -c 64\n  unladen load http://127.0.0.1:8080/ --stages 10s:100,30s:500\n\nWithout --rate, --stages, --users, --burst or --replay the load is a closed loop over the connections."
+    after_help = "Examples:\n  unladen load http://127.0.0.1:8080/ --rate 1000 --duration 30s --fail-if 'p99>50ms'\n  unladen load http://127.0.0.1:8080/ -c 64\n  unladen load http://127.0.0.1:8080/ --stages 10s:100,30s:500\n  unladen load http://127.0.0.1:8080/ --users 50 --think 0s --rate 1000 --script tickets.yaml\n  unladen load http://127.0.0.1:8080/ --capacity 'p99<20ms' -c 64 --duration 2s\n\nWithout --rate, --stages, --users, --burst or --replay the load is a closed loop over the connections."
 )]
 pub struct Load {
     /// Merging the parts of a load that several processes shared.
@@ -30,7 +30,10 @@ pub struct Load {
     /// When requests are due.
     #[command(flatten)]
     pub pacing: Pacing,
-    /// How long.
+    /// The highest rate at which conditions hold, instead of one load.
+    #[command(flatten)]
+    pub capacity: Capacity,
+    /// How long; with --capacity how long each trial is.
     #[arg(long, short, value_name = "TIME", default_value = "10s")]
     pub duration: Time,
     /// Load before that, not measured.
@@ -71,8 +74,9 @@ pub enum Merge {
 /// When requests are due.
 #[derive(Debug, Args)]
 pub struct Pacing {
-    /// Requests per second, open loop: sent when due, whatever the service does.
-    #[arg(long, short, value_name = "R", group = "paced")]
+    /// Requests per second, open loop: sent when due, whatever the service does. With --users: iterations per second of all
+    /// of them together at most, as with JMeter's throughput timer.
+    #[arg(long, short, value_name = "R", conflicts_with_all = ["stages", "burst", "replay"])]
     pub rate: Option<f64>,
     /// Open loop whose rate goes in straight lines: 10s:100,30s:500 reaches 100/s in 10 s, then 500/s in 30 s.
     #[arg(long, value_name = "LIST", group = "paced")]
@@ -92,6 +96,14 @@ pub struct Pacing {
     /// Requests at random (a Poisson process) instead of evenly; with --rate or --stages.
     #[arg(long)]
     pub poisson: bool,
+    /// Exactly when requests are sent: 'slot' sends those together that fall due within a slot, 'exact' each at its instant,
+    /// 'spin' too, without ever sleeping.
+    /// Default: 'exact' up to 5,000 a second, else 'slot'.
+    #[arg(long, value_enum)]
+    pub pace: Option<Pace>,
+    /// Length of a slot: 250us. Default: by rate.
+    #[arg(long, value_name = "TIME", conflicts_with = "pace")]
+    pub slot: Option<Time>,
     /// Pause of a user after every request.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub think: Time,
@@ -118,6 +130,10 @@ pub struct Request {
     /// Vegeta's target file: 'GET url' lines, headers below, an empty line between targets.
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     pub targets: Option<PathBuf>,
+    /// Several requests as a mix or a sequence, with values, captures and checks: the keys of a study's load.script, as YAML.
+    /// Paths in it are relative to its folder.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "body", "grpc"])]
+    pub script: Option<PathBuf>,
     /// A request without an answer after this long is an error.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub timeout: Time,
@@ -142,6 +158,15 @@ pub struct Request {
     /// TLS: trust any certificate.
     #[arg(long)]
     pub insecure: bool,
+    /// TLS: file with the certificate to show to a server that asks for one, PEM.
+    #[arg(long, value_name = "FILE")]
+    pub cert: Option<PathBuf>,
+    /// TLS: file with its key, PEM. Default: it is in the file of the certificate.
+    #[arg(long, value_name = "FILE", requires = "cert")]
+    pub key: Option<PathBuf>,
+    /// Follow redirects, at most so many one after the other, on the same connection. Default: they are answers like others.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub redirects: u32,
     /// Call a unary gRPC method, 'package.Service/Method', described by --proto or the server's reflection.
     #[arg(long, value_name = "METHOD")]
     pub grpc: Option<String>,
@@ -151,6 +176,60 @@ pub struct Request {
     /// gRPC: .proto file; may be given several times.
     #[arg(long = "proto", value_name = "FILE")]
     pub protos: Vec<PathBuf>,
+}
+
+/// Exactly when requests are sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Pace {
+    /// Together with others that fall due within the same slot.
+    Slot,
+    /// Each at its instant.
+    Exact,
+    /// Each at its instant, without ever sleeping: takes the whole core.
+    Spin,
+}
+
+/// The highest rate at which conditions hold.
+#[derive(Debug, Args)]
+pub struct Capacity {
+    /// Search the highest rate at which this holds, by trials of --duration each: 'p99<20ms', 'p99<20ms,error-rate<0.1%'.
+    /// Without an error-rate in it, that is at most 0.1 %. --rate is the first trial's.
+    #[arg(
+        id = "capacity",
+        long = "capacity",
+        value_name = "CONDITIONS",
+        conflicts_with_all = ["stages", "users", "user_stages", "burst", "replay", "requests", "shard", "hdr", "poisson"]
+    )]
+    pub conditions: Option<Conditions>,
+    /// Never try more than this rate.
+    #[arg(long, value_name = "R", default_value_t = 1_000_000.0, requires = "capacity")]
+    pub most: f64,
+    /// Stop when the rates that hold and that fail are no farther apart than this.
+    #[arg(long, value_name = "SHARE", default_value = "2%", requires = "capacity")]
+    pub precision: Ratio,
+}
+
+/// Conditions that hold, `p99<20ms,errors<1`; kept as the thresholds that break them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Conditions(pub Vec<Threshold>);
+
+impl std::str::FromStr for Conditions {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let one = |part: &str| -> anyhow::Result<Threshold> {
+            let (name, sign, limit) = [("<=", ">"), ("<", ">="), (">=", "<"), (">", "<=")]
+                .into_iter()
+                .find_map(|(holds, breaks)| part.split_once(holds).map(|(name, limit)| (name, breaks, limit)))
+                .ok_or_else(|| anyhow::anyhow!("`{part}` is no condition; write one such as p99<20ms"))?;
+            Ok(format!("{}{sign}{}", name.trim(), limit.trim()).parse()?)
+        };
+        let mut thresholds = text.split(',').map(one).collect::<anyhow::Result<Vec<_>>>()?;
+        if !text.contains("error") {
+            thresholds.push("error-rate>0.1%".parse()?);
+        }
+        Ok(Self(thresholds))
+    }
 }
 
 /// Kinds of trace headers.

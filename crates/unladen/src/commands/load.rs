@@ -4,9 +4,11 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
+use unladen_load::capacity::{self, Capacity, Search};
 use unladen_load::outcome::{Event, Outcome, Quantiles};
 use unladen_load::pace::{Arrivals, Stage};
 use unladen_load::plan::{Check, Grpc, Pacing, Plan, Protocol, Tls, Trace, TraceHeader};
@@ -15,7 +17,13 @@ use unladen_load::{merge, shard, summary, targets};
 
 use super::{COULD_NOT_RUN, interrupt_flag};
 use crate::cli::load::{self as cli, Load, Merge, Request};
+use crate::run::load_plan;
+use crate::study::spec::script::Script;
 
+/// First rate of `--capacity` without a `--rate`, requests per second.
+const FIRST_RATE: f64 = 100.0;
+/// The slot of `--pace slot`, µs: what is chosen by itself at 10,000 requests a second.
+const USUAL_SLOT_US: f64 = 200.0;
 /// A condition of `--fail-if` holds.
 const FAILED: u8 = 1;
 
@@ -31,6 +39,9 @@ pub fn load(options: &Load) -> anyhow::Result<ExitCode> {
     let plan = plan(options)?;
     let stop = interrupt_flag()?;
     let live = io::stderr().is_terminal();
+    if let Some(conditions) = &options.capacity.conditions {
+        return capacity(options, &plan, conditions, &stop);
+    }
     let outcome = unladen_load::run(
         &plan,
         &mut |event| {
@@ -44,6 +55,77 @@ pub fn load(options: &Load) -> anyhow::Result<ExitCode> {
         eprintln!();
     }
     show(&plan, &outcome, options.output.json.as_deref(), &options.output.fail_if)
+}
+
+/// Searches the highest rate at which the conditions hold, and prints every trial.
+fn capacity(options: &Load, plan: &Plan, conditions: &cli::Conditions, stop: &AtomicBool) -> anyhow::Result<ExitCode> {
+    let search = Search {
+        from: options.pacing.rate.unwrap_or(FIRST_RATE).min(options.capacity.most),
+        most: options.capacity.most,
+        precision: options.capacity.precision.0,
+    };
+    let json = options.output.json.as_deref();
+    // Standard output belongs to the JSON if it was asked for there.
+    let quiet = json == Some(Path::new("-"));
+    if !quiet {
+        let until = conditions.0.iter().map(ToString::to_string).collect::<Vec<_>>().join(" or ");
+        println!(
+            "{}\n  trials of {}, {} connections; a rate fails at {until}\n",
+            plan.url, options.duration, plan.connections
+        );
+        println!(
+            "  {:>12}{:>12}{:>12}{:>12}{:>10}  {:<6}  why",
+            "wanted/s", "achieved/s", "p50 ms", "p99 ms", "errors", "holds"
+        );
+    }
+    let mut trials = Vec::new();
+    let after = |rate: f64, outcome: &Outcome, held: bool| {
+        if !quiet {
+            println!("{}", trial_line(rate, outcome, held, &conditions.0));
+        }
+        trials.push(serde_json::json!({"rate": rate, "held": held, "outcome": json_of(outcome)}));
+    };
+    let found = capacity::measure(plan, &search, &conditions.0, after, stop)?;
+    if let Some(path) = json {
+        let value = serde_json::json!({"holds": found.holds, "fails": found.fails, "trials": trials});
+        write_json(path, &value)?;
+    }
+    let interrupted = stop.load(Ordering::Relaxed);
+    if !quiet {
+        println!("\n{}", capacity_text(&found, interrupted));
+    }
+    Ok(if found.holds.is_some() { ExitCode::SUCCESS } else { ExitCode::from(FAILED) })
+}
+
+/// One trial in a line.
+fn trial_line(rate: f64, outcome: &Outcome, held: bool, conditions: &[Threshold]) -> String {
+    let all = (outcome.requests + outcome.errors).max(1);
+    let broken: Vec<String> = conditions.iter().filter_map(|limit| limit.broken_by(outcome)).collect();
+    let why = match (held, broken.is_empty()) {
+        (true, _) => String::new(),
+        (false, true) => "the rate was not reached".to_owned(),
+        (false, false) => broken.join(", "),
+    };
+    let line = format!(
+        "  {rate:>12.1}{:>12.1}{:>12.3}{:>12.3}{:>8.2} %  {:<6}  {why}",
+        outcome.rate,
+        outcome.latency_us.p50 / 1e3,
+        outcome.latency_us.p99 / 1e3,
+        100.0 * outcome.errors as f64 / all as f64,
+        if held { "yes" } else { "no" },
+    );
+    line.trim_end().to_owned()
+}
+
+/// What the search found, in a sentence.
+fn capacity_text(found: &Capacity, interrupted: bool) -> String {
+    let early = if interrupted { " The search was ended early." } else { "" };
+    match (found.holds, found.fails) {
+        (Some(holds), Some(fails)) => format!("Capacity: {holds:.0} requests/s held, {fails:.0} did not.{early}"),
+        (Some(holds), None) => format!("Capacity: at least {holds:.0} requests/s; nothing higher was tried.{early}"),
+        (None, Some(fails)) => format!("No capacity: not even {fails:.1} requests/s held.{early}"),
+        (None, None) => format!("No rate was tried often enough to tell.{early}"),
+    }
 }
 
 /// Prints the outcome; the exit code says whether it is good enough.
@@ -103,11 +185,25 @@ fn typed(options: &Load) -> anyhow::Result<Plan> {
         timeout_s: request.timeout.as_seconds(),
         trace: trace(request),
         check: Check { status: request.status, length: None },
+        slot_us: match (options.pacing.slot, options.pacing.pace) {
+            (Some(slot), _) => Some(slot.as_seconds() * 1e6),
+            (None, Some(cli::Pace::Exact | cli::Pace::Spin)) => Some(0.0),
+            (None, Some(cli::Pace::Slot)) => Some(USUAL_SLOT_US),
+            (None, None) => None,
+        },
+        spin: options.pacing.pace == Some(cli::Pace::Spin),
         limit: options.pacing.requests,
         seed: options.pacing.seed,
         protocol: if request.http2 { Protocol::Http2 } else { Protocol::Http1 },
         streams: request.streams,
-        tls: Tls { ca: request.ca.clone(), insecure: request.insecure, ..Tls::default() },
+        tls: Tls {
+            ca: request.ca.clone(),
+            insecure: request.insecure,
+            client_certificate: request.cert.clone(),
+            client_key: request.key.clone(),
+            ..Tls::default()
+        },
+        redirects: request.redirects,
         grpc: grpc(request)?,
         ..Plan::new(options.url.clone().unwrap_or_default())
     };
@@ -118,10 +214,13 @@ fn typed(options: &Load) -> anyhow::Result<Plan> {
         plan.url = all.url;
         plan.requests = all.requests;
     }
-    // Every user has a connection of its own.
+    if let Some(path) = &request.script {
+        load_plan::follow(&mut plan, &Script::read(path)?, path.parent().unwrap_or(Path::new(".")));
+    }
+    // Every user has a connection of its own, or a stream.
     if let Pacing::Users { from, stages, .. } = &plan.pacing {
         let most = stages.iter().map(|stage| stage.to).fold(*from, f64::max);
-        plan.connections = plan.connections.max(most.ceil() as u32);
+        plan.connections = (most / f64::from(plan.streams)).ceil() as u32;
     }
     Ok(plan)
 }
@@ -130,22 +229,18 @@ fn pacing(options: &Load) -> anyhow::Result<Pacing> {
     let pacing = &options.pacing;
     let (seed, think_s) = (pacing.seed, pacing.think.as_seconds());
     let arrivals = if pacing.poisson { Arrivals::Poisson { seed } } else { Arrivals::default() };
-    Ok(if let Some(rate) = pacing.rate {
-        if pacing.poisson { Pacing::Poisson { rate, seed } } else { Pacing::Constant { rate } }
-    } else if let Some(stages) = &pacing.stages {
+    Ok(if let Some(stages) = &pacing.stages {
         Pacing::Stages { from: 0.0, stages: Stage::parse_list(stages)?, arrivals }
     } else if let Some(users) = pacing.users {
-        Pacing::Users { from: f64::from(users), stages: Vec::new(), think_s, rate: None }
+        Pacing::Users { from: f64::from(users), stages: Vec::new(), think_s, rate: pacing.rate }
     } else if let Some(stages) = &pacing.user_stages {
-        Pacing::Users { from: 0.0, stages: Stage::parse_list(stages)?, think_s, rate: None }
+        Pacing::Users { from: 0.0, stages: Stage::parse_list(stages)?, think_s, rate: pacing.rate }
     } else if let Some(count) = pacing.burst {
         Pacing::Burst { count }
     } else if let Some(path) = &pacing.replay {
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
-        let gap = |(line, number): (&str, usize)| {
-            line.trim().parse().with_context(|| format!("{}:{number}: `{line}` is no number of µs", path.display()))
-        };
-        Pacing::Replay { gaps_us: text.lines().zip(1..).map(gap).collect::<anyhow::Result<_>>()? }
+        Pacing::Replay { gaps_us: load_plan::gaps(path)? }
+    } else if let Some(rate) = pacing.rate {
+        if pacing.poisson { Pacing::Poisson { rate, seed } } else { Pacing::Constant { rate } }
     } else {
         Pacing::Closed
     })

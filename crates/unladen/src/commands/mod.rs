@@ -6,6 +6,7 @@ pub mod judge;
 pub mod load;
 pub mod measure;
 pub mod sink;
+mod sink_view;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

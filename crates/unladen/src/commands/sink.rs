@@ -1,14 +1,20 @@
-//! `sink`: the span sink used alone.
+//! `sink`: the span sink used alone, with a table that moves on a terminal, or plain lines.
 
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use indicatif::{ProgressBar, ProgressStyle};
 use unladen_sink::config::{Attributes as Stored, Config, Sync as Durable};
 use unladen_sink::summary::{Event as SinkEvent, Summary};
 
-use crate::cli::{Attributes, Sink, Sync};
+use crate::cli::sink::{Attributes, Sink, Sync};
+use crate::commands::sink_view::{Live, summary_text};
+
+/// Between two plain lines.
+const LINE: Duration = Duration::from_secs(10);
 
 /// `unladen sink`
 ///
@@ -16,13 +22,42 @@ use crate::cli::{Attributes, Sink, Sync};
 /// When an address is taken or the folder cannot be written.
 pub fn sink(options: &Sink) -> anyhow::Result<ExitCode> {
     fs::create_dir_all(&options.out).with_context(|| format!("cannot make {}", options.out.display()))?;
-    let config = Config {
+    let config = config(options);
+    let mut screen = Screen::new(!options.plain && io::stderr().is_terminal());
+    let summary = unladen_sink::run(
+        &config,
+        |event| match event {
+            SinkEvent::Ready { addresses } => {
+                for (protocol, address) in addresses {
+                    match protocol.as_str() {
+                        "admin" => eprintln!("listening: http://{address}/metrics and /healthz"),
+                        _ => eprintln!("listening: {protocol} on {address}"),
+                    }
+                }
+                if let Some(faults) = &config.faults {
+                    eprintln!("a bad day for senders: this sink {faults}");
+                }
+                eprintln!("Ctrl-C ends and writes {}", options.out.join("summary.json").display());
+            }
+            SinkEvent::Live(summary) => screen.show(&summary),
+            SinkEvent::Tick { .. } | SinkEvent::Done(_) => {}
+        },
+        unladen_sink::child::told_to_stop(),
+    )?;
+    screen.end();
+    print!("{}", summary_text(&summary));
+    Ok(ExitCode::SUCCESS)
+}
+
+fn config(options: &Sink) -> Config {
+    Config {
         otlp_grpc: Some(options.otlp_grpc),
         otlp_http: Some(options.otlp_http),
         zipkin: options.zipkin,
         skywalking: options.skywalking,
         elastic: options.elastic,
         jaeger: options.jaeger,
+        admin: options.admin,
         out: options.out.clone(),
         requests: None,
         attributes: match options.attributes {
@@ -35,64 +70,49 @@ pub fn sink(options: &Sink) -> anyhow::Result<ExitCode> {
             Sync::Interval => Durable::Interval,
             Sync::End => Durable::End,
         },
+        faults: options.bad_day.faults().map(|faults| faults.of_sink()),
+        live: true,
         ..Config::default()
-    };
-    let live = io::stderr().is_terminal();
-    let summary = unladen_sink::run(
-        &config,
-        |event| match event {
-            SinkEvent::Ready { addresses } => {
-                for (protocol, address) in addresses {
-                    eprintln!("listening: {protocol} on {address}");
+    }
+}
+
+/// Where the live numbers go.
+struct Screen {
+    /// On a terminal.
+    bar: Option<ProgressBar>,
+    live: Live,
+    last_line: Option<Instant>,
+}
+
+impl Screen {
+    fn new(is_terminal: bool) -> Self {
+        let bar = is_terminal.then(|| {
+            let plain = ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressBar::new_spinner().with_style(plain)
+        });
+        Self { bar, live: Live::default(), last_line: None }
+    }
+
+    fn show(&mut self, summary: &Summary) {
+        let now = Instant::now();
+        match &self.bar {
+            Some(bar) => {
+                bar.set_message(self.live.table(summary, now));
+                bar.tick();
+            }
+            None if self.last_line.is_none_or(|last| now - last >= LINE) => {
+                if let Some(line) = self.live.line(summary, now) {
+                    eprintln!("{line}");
                 }
-                eprintln!("Ctrl-C ends and writes {}", options.out.join("summary.json").display());
+                self.last_line = Some(now);
             }
-            SinkEvent::Tick { received, saved, .. } if live => {
-                eprint!("\r{received:>12} spans received  {saved:>12} stored ")
-            }
-            SinkEvent::Tick { .. } | SinkEvent::Done(_) => {}
-        },
-        interrupted(),
-    )?;
-    if live {
-        eprintln!();
-    }
-    print!("{}", summary_text(&summary));
-    Ok(ExitCode::SUCCESS)
-}
-
-/// Ends with Ctrl-C or SIGTERM.
-async fn interrupted() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match (signal(SignalKind::interrupt()), signal(SignalKind::terminate())) {
-        (Ok(mut interrupt), Ok(mut terminate)) => {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
+            None => {}
         }
-        // Without handlers the signals end unladen the plain way.
-        _ => std::future::pending().await,
     }
-}
 
-fn summary_text(summary: &Summary) -> String {
-    let mut text = format!(
-        "{} spans received, {} stored, {} duplicates, {} rejected, {} requests undecodable\n",
-        summary.received, summary.saved, summary.duplicates, summary.rejected, summary.undecodable
-    );
-    if !summary.operations.is_empty() {
-        text += &format!("\n  {:<24}{:<40}{:>10}{:>12}{:>12}\n", "service", "operation", "spans", "p50 ms", "p99 ms");
+    fn end(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
     }
-    for row in &summary.operations {
-        text += &format!(
-            "  {:<24}{:<40}{:>10}{:>12.3}{:>12.3}\n",
-            row.service,
-            row.operation,
-            row.spans,
-            row.p50_us / 1e3,
-            row.p99_us / 1e3
-        );
-    }
-    text
 }

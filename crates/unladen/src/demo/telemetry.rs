@@ -37,6 +37,13 @@ impl Telemetry {
     /// The SDK as it comes: batch span processor, OTLP over gRPC. To be called within the runtime, which then also
     /// drives the exporter's connection.
     pub(super) fn otlp() -> anyhow::Result<Self> {
+        // The SDK tells what it drops and what it cannot export in its own log. To standard error, as an application would.
+        let log = tracing_subscriber::fmt()
+            .with_max_level(tracing::Level::WARN)
+            .with_ansi(false)
+            .with_writer(std::io::stderr);
+        // Another one is there only within tests.
+        let _ = log.try_init();
         let exporter = SpanExporter::builder()
             .with_tonic()
             .build()

@@ -6,13 +6,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::record::{RunRecord, SCHEMA};
+use super::record::{Calibration, CalibrationRecord, RunRecord, SCHEMA};
 use crate::notices::Notice;
 use crate::study::spec::Study;
 
-/// Everything that the judge needs to know of a study.
+/// What a run folder holds: everything that the judge needs to know of a study.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RunFolder {
+pub struct Measured {
     /// Where it is.
     pub dir: PathBuf,
     /// The study as resolved.
@@ -21,6 +21,8 @@ pub struct RunFolder {
     pub host: serde_json::Value,
     /// The runs in the order of the journal.
     pub runs: Vec<RunRecord>,
+    /// The calibrations; of a variant the last one.
+    pub calibrations: Vec<Calibration>,
     /// What was wrong with the files and could be lived with.
     pub notices: Vec<Notice>,
 }
@@ -60,11 +62,11 @@ pub enum ReadError {
 ///
 /// # Errors
 /// When `study.yaml` or `journal.jsonl` cannot be read, or the journal's format is newer than this program.
-pub fn read(dir: &Path) -> Result<RunFolder, ReadError> {
+pub fn read(dir: &Path) -> Result<Measured, ReadError> {
     let study_path = dir.join("study.yaml");
     let study = serde_saphyr::from_str(&text_of(&study_path)?)
         .map_err(|error| ReadError::Study { path: study_path, message: error.to_string() })?;
-    let (runs, mut notices) = runs(&bytes_of(&dir.join("journal.jsonl"))?)?;
+    let Lines { runs, calibrations, mut notices } = lines(&bytes_of(&dir.join("journal.jsonl"))?)?;
     let host = match host(&dir.join("host.json")) {
         Ok(host) => host,
         Err(message) => {
@@ -72,7 +74,7 @@ pub fn read(dir: &Path) -> Result<RunFolder, ReadError> {
             serde_json::Value::Null
         }
     };
-    Ok(RunFolder { dir: dir.to_owned(), study, host, runs, notices })
+    Ok(Measured { dir: dir.to_owned(), study, host, runs, calibrations, notices })
 }
 
 /// Reads the lines of a journal.
@@ -83,9 +85,8 @@ pub fn read(dir: &Path) -> Result<RunFolder, ReadError> {
 ///
 /// # Errors
 /// When a line has a newer format than [`SCHEMA`].
-pub fn runs(journal: &[u8]) -> Result<(Vec<RunRecord>, Vec<Notice>), ReadError> {
-    let mut runs = Vec::new();
-    let mut notices = Vec::new();
+pub fn lines(journal: &[u8]) -> Result<Lines, ReadError> {
+    let mut read = Lines::default();
     let mut lines = journal.split(|&byte| byte == b'\n').enumerate().peekable();
     while let Some((index, bytes)) = lines.next() {
         let line = index + 1;
@@ -94,23 +95,52 @@ pub fn runs(journal: &[u8]) -> Result<(Vec<RunRecord>, Vec<Notice>), ReadError> 
         }
         let torn = lines.peek().is_none();
         match parse(bytes, line)? {
-            Ok(run) => runs.push(run),
-            Err(_) if torn => notices.push(Notice::JournalTorn { line }),
+            Ok(record) => read.add(record),
+            Err(_) if torn => read.notices.push(Notice::JournalTorn { line }),
             Err(message) => {
-                notices.push(Notice::JournalUnreadable { line, message });
+                read.notices.push(Notice::JournalUnreadable { line, message });
                 if let Some(glued) = last_start(bytes).filter(|&at| at > 0)
-                    && let Ok(run) = parse(&bytes[glued..], line)?
+                    && let Ok(record) = parse(&bytes[glued..], line)?
                 {
-                    runs.push(run);
+                    read.add(record);
                 }
             }
         }
     }
-    Ok((runs, notices))
+    Ok(read)
+}
+
+/// What the lines of a journal say.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Lines {
+    /// The runs, in order.
+    pub runs: Vec<RunRecord>,
+    /// The calibrations; of a variant the last one.
+    pub calibrations: Vec<Calibration>,
+    /// Lines that could not be read.
+    pub notices: Vec<Notice>,
+}
+
+/// One line.
+enum Line {
+    Run(Box<RunRecord>),
+    Calibration(Box<Calibration>),
+}
+
+impl Lines {
+    fn add(&mut self, line: Line) {
+        match line {
+            Line::Run(run) => self.runs.push(*run),
+            Line::Calibration(calibration) => {
+                self.calibrations.retain(|known| known.variant != calibration.variant);
+                self.calibrations.push(*calibration);
+            }
+        }
+    }
 }
 
 /// One line; the outer error is fatal, the inner one concerns this line alone.
-fn parse(bytes: &[u8], line: usize) -> Result<Result<RunRecord, String>, ReadError> {
+fn parse(bytes: &[u8], line: usize) -> Result<Result<Line, String>, ReadError> {
     // The version is looked at before the rest, which a newer version may have changed.
     let value: serde_json::Value = match serde_json::from_slice(bytes) {
         Ok(value) => value,
@@ -118,7 +148,13 @@ fn parse(bytes: &[u8], line: usize) -> Result<Result<RunRecord, String>, ReadErr
     };
     match value.get("schema").and_then(serde_json::Value::as_u64) {
         Some(found) if found > u64::from(SCHEMA) => Err(ReadError::Newer { line, found, known: SCHEMA }),
-        Some(_) => Ok(serde_json::from_value(value).map_err(|error| error.to_string())),
+        Some(_) if value.get("calibration").is_some() => {
+            let record: Result<CalibrationRecord, _> = serde_json::from_value(value);
+            Ok(record.map(|record| Line::Calibration(Box::new(record.calibration))).map_err(|error| error.to_string()))
+        }
+        Some(_) => {
+            Ok(serde_json::from_value(value).map(|run| Line::Run(Box::new(run))).map_err(|error| error.to_string()))
+        }
         None => Ok(Err("it has no `schema`".to_owned())),
     }
 }
@@ -160,7 +196,7 @@ mod tests {
     }
 
     fn numbers(journal: &str) -> (Vec<u32>, Vec<Notice>) {
-        let (runs, notices) = runs(journal.as_bytes()).expect("format is known");
+        let Lines { runs, notices, .. } = lines(journal.as_bytes()).expect("format is known");
         (runs.iter().map(|run| run.run).collect(), notices)
     }
 
@@ -180,7 +216,7 @@ mod tests {
     fn a_cut_inside_a_character_is_a_notice_too() {
         let mut journal = format!("{}\n{{\"schema\":1,\"variant\":\"caf", line(1)).into_bytes();
         journal.push(0xC3);
-        let (runs, notices) = runs(&journal).expect("format is known");
+        let Lines { runs, notices, .. } = lines(&journal).expect("format is known");
         assert_eq!((runs.len(), notices), (1, vec![Notice::JournalTorn { line: 2 }]));
     }
 
@@ -192,9 +228,21 @@ mod tests {
     }
 
     #[test]
+    fn a_calibration_is_no_run_and_the_last_one_holds() {
+        let calibration = |mean: f64| {
+            let calibration = Calibration { variant: "otel".into(), mean, ..Calibration::default() };
+            serde_json::to_string(&CalibrationRecord { schema: SCHEMA, calibration }).expect("a record is JSON")
+        };
+        let journal = format!("{}\n{}\n{}\n", calibration(3.0), calibration(4.0), line(1));
+        let read = lines(journal.as_bytes()).expect("format is known");
+        assert_eq!((read.runs.len(), read.notices), (1, vec![]));
+        assert_eq!(read.calibrations.iter().map(|it| it.mean).collect::<Vec<_>>(), [4.0]);
+    }
+
+    #[test]
     fn a_newer_format_is_an_error_that_says_so() {
         let newer = line(1).replace("\"schema\":1", "\"schema\":7");
-        let error = runs(format!("{newer}\n").as_bytes()).expect_err("format 7 is unknown");
+        let error = lines(format!("{newer}\n").as_bytes()).expect_err("format 7 is unknown");
         assert_eq!(error.to_string(), "line 1 of the journal has format 7, this unladen reads up to 1. Update unladen");
     }
 }

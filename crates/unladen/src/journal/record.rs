@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use unladen_load::outcome::Outcome;
+use unladen_sink::faults::Faults;
 pub use unladen_sink::ledger::Ledger;
-use unladen_sink::summary::Summary;
+use unladen_sink::ledger::{LearnedOperation, Shortfall};
+use unladen_sink::summary::{Summary, Told};
 
 use crate::notices::Notice;
 use crate::study::plan::ArmKind;
@@ -39,10 +41,33 @@ pub struct RunRecord {
     pub notices: Vec<Notice>,
     /// How long the phases took.
     pub phases: Phases,
-    /// The load generator's account.
+    /// The load generator's account; `None` if it failed, or if a driver of the study's own did the work.
     pub load: Option<Outcome>,
+    /// The fixed work of the window, if the load is that.
+    #[serde(default)]
+    pub work: Option<Work>,
+    /// What a closed loop got through after the window.
+    #[serde(default)]
+    pub saturation: Option<Saturation>,
+    /// The highest rate that held after the window.
+    #[serde(default)]
+    pub capacity: Option<Capacity>,
+    /// What the sink did wrong on purpose.
+    #[serde(default)]
+    pub faults: Option<Faults>,
     /// The sink's account; `None` if the sink was not asked for.
     pub sink: Option<Summary>,
+    /// Losses that agents told of themselves in logs and Prometheus metrics, by service and stage; those that they sent over
+    /// OTLP are in `sink`.
+    #[serde(default)]
+    pub told: Vec<Told>,
+    /// What backends have counted.
+    #[serde(default)]
+    pub counted: Vec<Counted>,
+    /// Operations of which fewer spans arrived than the calibration makes expect, the largest lack first; only if spans were
+    /// lost.
+    #[serde(default)]
+    pub shortfalls: Vec<Shortfall>,
     /// The account of every span.
     pub ledger: Option<Ledger>,
     /// Every process of the study over the window.
@@ -86,13 +111,89 @@ impl RunRecord {
             notices: Vec::new(),
             phases: Phases::default(),
             load: None,
+            work: None,
+            saturation: None,
+            capacity: None,
+            faults: None,
             sink: None,
+            told: Vec::new(),
+            counted: Vec::new(),
+            shortfalls: Vec::new(),
             ledger: None,
             processes: Vec::new(),
             instrument: Vec::new(),
             host: HostWindow::default(),
             imported: None,
         }
+    }
+}
+
+/// What a backend has counted in a run.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Counted {
+    /// Name of its service.
+    pub service: String,
+    /// What the service is in the study: `storage` or `collector`.
+    pub role: Role,
+    /// Its number before the load.
+    pub before: f64,
+    /// Its number at the end.
+    pub after: f64,
+    /// The difference, in spans.
+    pub spans: u64,
+    /// Whether the number stood still at the end.
+    pub steady: bool,
+}
+
+/// A calibration as a line of the journal; it is no run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CalibrationRecord {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The calibration.
+    pub calibration: Calibration,
+}
+
+/// What a slow load before the first round has taught about the spans of one variant.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Calibration {
+    /// Name of the variant.
+    pub variant: String,
+    /// When it started, UTC, RFC 3339.
+    pub started: String,
+    /// Its folder, relative to the run folder of the study.
+    pub dir: String,
+    /// Requests answered.
+    pub requests: u64,
+    /// Traces that arrived; 0 where spans cannot be tied to requests.
+    pub traces: u64,
+    /// What is taken for the spans of one request: `most_frequent` if nearly all traces have it, else `mean`.
+    pub spans_per_request: f64,
+    /// Most frequent number of spans of a trace; `None` where spans cannot be tied to requests.
+    pub most_frequent: Option<f64>,
+    /// Share of the traces that have exactly that many, 0 to 1.
+    pub agreement: f64,
+    /// Mean number of spans of a trace, or of spans over requests.
+    pub mean: f64,
+    /// Spans per request by service and operation.
+    pub operations: Vec<LearnedOperation>,
+    /// What a reader has to know about it.
+    pub notice: Option<Notice>,
+}
+
+impl Calibration {
+    /// `consumer GET 3, consumer GET /work 1`.
+    #[must_use]
+    pub fn described(&self) -> String {
+        let rounded = |spans: f64| (spans * 100.0).round() / 100.0;
+        let describe =
+            |it: &LearnedOperation| format!("{} `{}` {}", it.service, it.operation, rounded(it.spans_per_request));
+        let shown = 8;
+        let mut list: Vec<String> = self.operations.iter().take(shown).map(describe).collect();
+        if self.operations.len() > shown {
+            list.push(format!("{} more", self.operations.len() - shown));
+        }
+        if list.is_empty() { "operations unknown".to_owned() } else { list.join(", ") }
     }
 }
 
@@ -109,6 +210,65 @@ pub struct Phases {
     pub drain_s: f64,
     /// Stopping.
     pub stop_s: f64,
+    /// Saturation and search of the capacity, after the window.
+    #[serde(default)]
+    pub after_s: f64,
+}
+
+/// Fixed work, done.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Work {
+    /// Requests, or units of the driver's work.
+    pub units: u64,
+    /// Seconds from the start of the first to the end of the last.
+    pub completion_s: f64,
+}
+
+/// What a closed loop got through.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Saturation {
+    /// Answers in the best second.
+    pub max: f64,
+    /// Answers per second over the whole time.
+    pub mean: f64,
+    /// Seconds from the start to the end of the first second with at least 95 % of `max`.
+    pub time_to_max_s: f64,
+    /// Share of the requests that failed.
+    pub error_rate: f64,
+    /// Share of one core that the load generator used.
+    pub generator_busy: f64,
+}
+
+/// What the search of the capacity found.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Capacity {
+    /// Highest rate that held, requests per second; `None`: not even the lowest one did.
+    pub holds: Option<f64>,
+    /// Lowest rate that failed; `None`: not even the highest one did.
+    pub fails: Option<f64>,
+    /// Whether the time was up before the two were close enough.
+    pub cut_short: bool,
+    /// All trials in their order.
+    pub trials: Vec<Trial>,
+}
+
+/// A load at one rate.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Trial {
+    /// Wanted rate, requests per second.
+    pub rate: f64,
+    /// Achieved rate.
+    pub achieved: f64,
+    /// Median latency from the due instant, µs.
+    pub p50_us: f64,
+    /// 99th percentile of it, µs.
+    pub p99_us: f64,
+    /// Share of the requests that failed.
+    pub error_rate: f64,
+    /// Share of one core that the load generator used.
+    pub generator_busy: f64,
+    /// Whether the rate held.
+    pub held: bool,
 }
 
 /// What one process (with its children) did over the window.

@@ -4,7 +4,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use super::record::RunRecord;
+use serde::Serialize;
+
+use super::record::{Calibration, CalibrationRecord, RunRecord, SCHEMA};
 
 /// Name of the journal in a run folder.
 pub const FILE: &str = "journal.jsonl";
@@ -62,11 +64,23 @@ impl Journal {
         }
     }
 
+    /// Appends a calibration and waits until it is on disk.
+    ///
+    /// # Errors
+    /// As [`Journal::append`].
+    pub fn append_calibration(&mut self, calibration: &Calibration) -> Result<(), WriteError> {
+        self.line(&CalibrationRecord { schema: SCHEMA, calibration: calibration.clone() })
+    }
+
     /// Appends one run and waits until it is on disk.
     ///
     /// # Errors
     /// When the disk is full or the file cannot be written. A line that got onto disk in part is cut off again.
     pub fn append(&mut self, record: &RunRecord) -> Result<(), WriteError> {
+        self.line(record)
+    }
+
+    fn line(&mut self, record: &impl Serialize) -> Result<(), WriteError> {
         let start = self.file.stream_position().map_err(|source| self.error(source))?;
         let mut line = serde_json::to_vec(record).map_err(|error| self.error(error.into()))?;
         line.push(b'\n');

@@ -6,8 +6,11 @@ use unladen_stats::verdict::{Budgeted, Outcome, budgets};
 
 use super::compare::Comparison;
 use super::findings::{BudgetFinding, BudgetLine, Finding};
-use super::words;
+use super::{units, words};
 use crate::study::metrics::{self, Compared, Limit, Metric, Unit, Worse};
+
+/// A budget on the ledger, not on a comparison.
+const SPAN_LOSS: &str = "span_loss";
 
 /// Limits by metric, as the user wrote them.
 pub type Budgets = IndexMap<String, String>;
@@ -39,6 +42,8 @@ pub(super) struct Judged<'a> {
     pub(super) variant: &'a str,
     pub(super) comparisons: &'a mut [Comparison],
     pub(super) refused: Option<String>,
+    /// Lost spans, and spans wanted; `None` without spans.
+    pub(super) spans: Option<(u64, u64)>,
 }
 
 /// A budget that can be decided: its line, variant and comparison by position, and its limit.
@@ -60,6 +65,10 @@ pub(super) fn hold(
     for (key, text) in limits {
         let (metric, service) = metrics::of_service(key);
         let limit = read(metric, text)?;
+        if metric == SPAN_LOSS {
+            lines.extend(variants.iter().map(|judged| span_loss(judged, limit, text)));
+            continue;
+        }
         for (variant, judged) in variants.iter().enumerate() {
             let meant = |it: &Comparison| it.finding.metric == metric && it.finding.service.as_deref() == service;
             let words = match (&judged.refused, judged.comparisons.iter().position(meant)) {
@@ -106,6 +115,29 @@ pub(super) fn hold(
         });
     }
     Ok(lines)
+}
+
+/// The share of lost spans: every one is counted, so there is no chance in it and the limit holds or does not.
+fn span_loss(judged: &Judged<'_>, limit: Limit, text: &str) -> BudgetLine {
+    let (outcome, words) = match (&judged.refused, judged.spans) {
+        (Some(reason), _) => (Outcome::Undecided, format!("no verdict on {SPAN_LOSS}: {reason}")),
+        (None, None) => (Outcome::Undecided, "no account of spans: none arrived, and none are declared".to_owned()),
+        (None, Some((lost, wanted))) => {
+            // Of nothing, nothing can be lost.
+            let share = if wanted == 0 { 0.0 } else { lost as f64 / wanted as f64 };
+            let outcome = if share <= limit.value { Outcome::Pass } else { Outcome::Fail };
+            let (lost, wanted) = (units::count(lost), units::count(wanted));
+            (outcome, format!("{lost} of {wanted} spans were lost ({}), the limit is {text}", units::share(share)))
+        }
+    };
+    BudgetLine {
+        variant: judged.variant.to_owned(),
+        metric: SPAN_LOSS.to_owned(),
+        service: None,
+        limit: text.to_owned(),
+        outcome: name(outcome).to_owned(),
+        words,
+    }
 }
 
 fn of(finding: &Finding) -> String {

@@ -72,7 +72,7 @@ fn bare(evidence: &Evidence<'_>) -> Option<Notice> {
 /// Requests that should have been and that were under way on average, in a closed loop.
 fn little(study: &Study, run: &RunRecord) -> Option<(f64, f64)> {
     let load = run.load.as_ref()?;
-    if study.load.rate.is_some() || load.target_rate.is_some() || load.latency_us.count == 0 {
+    if !study.load.is_saturating() || load.target_rate.is_some() || load.latency_us.count == 0 {
         return None;
     }
     Some((f64::from(study.load.connections), load.rate * load.latency_us.mean / 1e6))

@@ -8,7 +8,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::checks;
-use crate::journal::read::RunFolder;
+use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
 use crate::study::plan::ArmKind;
@@ -16,7 +16,7 @@ use crate::study::plan::ArmKind;
 /// All runs of a study, sorted.
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
-    pub(super) folder: &'a RunFolder,
+    pub(super) folder: &'a Measured,
     pub(super) baseline: Arm<'a>,
     pub(super) placebo: Option<Arm<'a>>,
     /// In the order of the study.
@@ -39,7 +39,7 @@ pub(super) struct Arm<'a> {
 }
 
 impl<'a> Evidence<'a> {
-    pub(super) fn of(folder: &'a RunFolder) -> Self {
+    pub(super) fn of(folder: &'a Measured) -> Self {
         let mut arms: Vec<(ArmKind, Arm<'a>)> = Vec::new();
         for run in &folder.runs {
             let index = arms.iter().position(|(_, arm)| arm.name == run.variant).unwrap_or_else(|| {
@@ -115,6 +115,7 @@ impl<'a> Evidence<'a> {
     /// What a reader has to know about the runs as such.
     pub(super) fn notices(&self) -> Vec<Notice> {
         let mut notices = self.folder.notices.clone();
+        notices.extend(self.folder.calibrations.iter().filter_map(|calibration| calibration.notice.clone()));
         let mut numbers = BTreeSet::new();
         let twice = self.folder.runs.iter().filter(|run| !numbers.insert(run.run));
         notices.extend(twice.map(|run| Notice::RunNumberTwice { run: run.run }));
@@ -144,7 +145,7 @@ impl<'a> Evidence<'a> {
 }
 
 impl<'a> Arm<'a> {
-    fn add(&mut self, folder: &RunFolder, run: &'a RunRecord) {
+    fn add(&mut self, folder: &Measured, run: &'a RunRecord) {
         self.all.push(run);
         if let Some(reason) = run.void.clone().or_else(|| checks::refusal(&folder.study, run)) {
             self.void.push((run, reason));
@@ -167,7 +168,7 @@ impl<'a> Arm<'a> {
     }
 }
 
-fn label(folder: &RunFolder, run: &RunRecord) -> String {
+fn label(folder: &Measured, run: &RunRecord) -> String {
     let declared = folder.study.variants.get(&run.variant).and_then(|variant| variant.label.clone());
     match (declared, run.kind) {
         (Some(label), _) => label,

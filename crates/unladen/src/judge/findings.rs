@@ -40,6 +40,9 @@ pub struct Findings {
     pub load: LoadFindings,
     /// What the instrument itself took.
     pub instrument: InstrumentFindings,
+    /// Where each variant spends its CPU, beside the baseline; empty unless `--profile` was given.
+    #[serde(default)]
+    pub profiles: Vec<ProfileFindings>,
     /// Environment: the content of `host.json`.
     pub host: serde_json::Value,
 }
@@ -100,6 +103,9 @@ pub struct VariantFindings {
     pub valid_runs: u32,
     /// Runs that were started.
     pub runs: u32,
+    /// What the sink did wrong on purpose, in words; `null`: nothing.
+    #[serde(default)]
+    pub faults: Option<String>,
     /// One finding per metric (and service, where a metric is kept per service).
     pub metrics: Vec<Finding>,
     /// The account of the spans, summed over the valid runs; `null` without spans.
@@ -277,12 +283,85 @@ pub struct LedgerFindings {
     pub spans_per_request: f64,
     /// Whether `spans_per_request` was declared (else learned).
     pub declared: bool,
+    /// Whether it was learned in the calibration, before any load (else from what arrived under load).
+    #[serde(default)]
+    pub calibrated: bool,
+    /// Whether spans could only be counted, not tied to requests.
+    #[serde(default)]
+    pub by_count: bool,
+    /// Service that counted them, if not the sink.
+    #[serde(default)]
+    pub counted_by: Option<String>,
+    /// Whether so many spans were lost that the costs are those of less work: whatever looks like a gain is bought with them.
+    #[serde(default)]
+    pub bought_with_loss: bool,
+    /// Spans thrown away by the sink on purpose, though their sender was told that all is well.
+    #[serde(default)]
+    pub dropped: u64,
+    /// Requests that the sink refused, reset or never answered on purpose.
+    #[serde(default)]
+    pub struck: u64,
+    /// Operations that lack spans, the largest lack first, as far as the calibration knows what is due.
+    #[serde(default)]
+    pub by_operation: Vec<OperationLoss>,
     /// CPU cost of the subject over the spans that arrived, µs per span, estimate and interval; `null` without a cost or spans.
     pub cpu_us_per_delivered_span: Option<f64>,
     /// See `cpu_us_per_delivered_span`.
     pub cpu_us_per_delivered_span_low: Option<f64>,
     /// See `cpu_us_per_delivered_span`.
     pub cpu_us_per_delivered_span_high: Option<f64>,
+}
+
+/// Where a variant spends its CPU, beside the baseline: one service. Sampled once, in runs of their own: it says where a
+/// difference comes from, not how large it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProfileFindings {
+    /// Key of the variant.
+    pub variant: String,
+    /// Service.
+    pub service: String,
+    /// What sampled: `async-profiler`, `pprof` or `perf`.
+    pub profiler: String,
+    /// Samples of the baseline and of the variant.
+    pub baseline_samples: u64,
+    /// See `baseline_samples`.
+    pub samples: u64,
+    /// The frames with the largest difference, the largest first.
+    pub frames: Vec<FrameFindings>,
+    /// Folded stacks of the baseline and of the variant, and the flame graph of their difference, relative to the run folder.
+    pub baseline_file: String,
+    /// See `baseline_file`.
+    pub file: String,
+    /// See `baseline_file`.
+    pub flame_graph: String,
+}
+
+/// CPU time in one frame itself, without what it calls, µs per request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FrameFindings {
+    /// Name of the frame.
+    pub frame: String,
+    /// In the baseline.
+    pub baseline: f64,
+    /// In the variant.
+    pub value: f64,
+    /// Variant less baseline.
+    pub difference: f64,
+}
+
+/// Spans that one operation lacks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OperationLoss {
+    /// Service name of its spans.
+    pub service: String,
+    /// Name of its spans.
+    pub operation: String,
+    /// Spans due, by what a request makes of them in the calibration.
+    pub due: f64,
+    /// Spans that arrived.
+    pub saved: u64,
+    /// Lack over due, 0 to 1.
+    pub loss_ratio: f64,
 }
 
 /// A notice as it is printed.
@@ -310,7 +389,9 @@ pub struct Comparisons {
 pub struct LoadFindings {
     /// Where requests went.
     pub url: String,
-    /// Wanted rate, requests per second; `null`: closed loop.
+    /// How it was paced, in words.
+    pub pacing: String,
+    /// Wanted rate, requests per second; `null`: closed loop, or another way of pacing.
     pub rate: Option<f64>,
     /// Connections.
     pub connections: u32,
@@ -318,11 +399,13 @@ pub struct LoadFindings {
     pub requests: u64,
     /// Requests that failed in them.
     pub errors: u64,
-    /// Length of the window, seconds.
+    /// Length of the window, seconds; of fixed work the median over the valid runs.
     pub window_s: f64,
     /// The tools whose results these are, if they were imported; then nothing above is known but the numbers of the metrics.
     #[serde(default)]
     pub imported: Option<String>,
+    /// Whether the window ended with the work, not at a fixed time.
+    pub fixed_work: bool,
 }
 
 /// What the instrument itself took.

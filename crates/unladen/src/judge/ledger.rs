@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use unladen_sink::summary::Summary;
+
 use super::evidence::Arm;
-use super::findings::{Finding, LedgerFindings};
+use super::findings::{Finding, LedgerFindings, OperationLoss};
 use super::units;
 use crate::journal::record::Ledger;
 use crate::notices::Notice;
@@ -67,17 +69,50 @@ pub(super) fn sum_up(arm: &Arm<'_>, cpu: Option<&Finding>) -> Option<LedgerFindi
         )
         .unwrap_or(0.0),
         declared: ledgers().all(|ledger| ledger.declared),
+        calibrated: ledgers().all(|ledger| ledger.calibrated),
+        by_count: ledgers().any(|ledger| ledger.by_count),
+        counted_by: ledgers().find_map(|ledger| ledger.counted_by.clone()),
+        bought_with_loss: ratio(lost, wanted) > NOTEWORTHY,
+        dropped: sinks(arm, |sink| sink.dropped),
+        struck: sinks(arm, |sink| sink.struck),
+        by_operation: by_operation(arm),
         cpu_us_per_delivered_span: cpu.and_then(|cpu| per_span(cpu.difference)),
         cpu_us_per_delivered_span_low: cpu.and_then(|cpu| per_span(cpu.difference_low)),
         cpu_us_per_delivered_span_high: cpu.and_then(|cpu| per_span(cpu.difference_high)),
     })
 }
 
+fn sinks(arm: &Arm<'_>, count: fn(&Summary) -> u64) -> u64 {
+    arm.valid.values().filter_map(|run| run.sink.as_ref()).map(count).sum()
+}
+
+/// Operations that lack spans over all runs. An operation that lacks none in a run is not listed there; what is due is then
+/// not known, and not added.
+fn by_operation(arm: &Arm<'_>) -> Vec<OperationLoss> {
+    let mut sums: BTreeMap<(&str, &str), (f64, u64)> = BTreeMap::new();
+    for lack in arm.valid.values().flat_map(|run| &run.shortfalls) {
+        let sum = sums.entry((&lack.service, &lack.operation)).or_default();
+        *sum = (sum.0 + lack.due, sum.1 + lack.saved);
+    }
+    let mut list: Vec<OperationLoss> = sums
+        .into_iter()
+        .map(|((service, operation), (due, saved))| OperationLoss {
+            service: service.to_owned(),
+            operation: operation.to_owned(),
+            due,
+            saved,
+            loss_ratio: ((due - saved as f64) / due).max(0.0),
+        })
+        .collect();
+    list.sort_by(|a, b| (b.due - b.saved as f64).total_cmp(&(a.due - a.saved as f64)));
+    list
+}
+
 /// What a reader has to know about the account.
 pub(super) fn notices(variant: &str, ledger: &LedgerFindings) -> Vec<Notice> {
     let variant = variant.to_owned();
     let mut notices = Vec::new();
-    if ledger.loss_ratio > NOTEWORTHY {
+    if ledger.bought_with_loss {
         notices.push(Notice::BoughtWithLoss { variant: variant.clone(), share: units::share(ledger.loss_ratio) });
     }
     if ratio(ledger.unexplained.unsigned_abs(), ledger.wanted.max(ledger.saved)) > NOTEWORTHY {
@@ -86,7 +121,7 @@ pub(super) fn notices(variant: &str, ledger: &LedgerFindings) -> Vec<Notice> {
             unexplained: units::signed_count(ledger.unexplained),
         });
     }
-    if !ledger.declared && ledger.expected > 0 {
+    if !ledger.declared && !ledger.calibrated && ledger.expected > 0 {
         notices.push(Notice::SpansLearned { variant, spans: ledger.spans_per_request });
     }
     notices

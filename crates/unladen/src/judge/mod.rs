@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use crate::journal::read::{ReadError, RunFolder, read};
+use crate::journal::read::{Measured, ReadError, read};
 
 pub mod budget;
 pub mod findings;
@@ -21,7 +21,9 @@ mod ladder;
 mod ledger;
 mod money;
 mod notices;
+mod pacing;
 mod placebo;
+mod profile;
 mod steady;
 mod study;
 mod values;
@@ -74,7 +76,9 @@ pub enum GateOutcome {
 /// When the folder cannot be read, has no runs, or the study has a budget that is no limit.
 pub fn judge(dir: &Path) -> Result<Findings, JudgeError> {
     let folder = read(dir)?;
-    judge_folder(&folder, &folder.study.budgets)
+    let mut findings = judge_folder(&folder, &folder.study.budgets)?;
+    findings.profiles = profile::compare(&folder);
+    Ok(findings)
 }
 
 /// Judges the run folder `dir` with these budgets on top of those of its study (the same metric is replaced).
@@ -92,7 +96,7 @@ pub fn judge_with_budgets(dir: &Path, budgets: &Budgets) -> Result<Findings, Jud
 ///
 /// # Errors
 /// When there are no runs, or a budget is no limit.
-pub fn judge_folder(folder: &RunFolder, budgets: &Budgets) -> Result<Findings, JudgeError> {
+pub fn judge_folder(folder: &Measured, budgets: &Budgets) -> Result<Findings, JudgeError> {
     if folder.runs.is_empty() {
         return Err(JudgeError::NoRuns { folder: folder.dir.display().to_string() });
     }

@@ -15,7 +15,11 @@ use crate::study::spec::Study;
 
 /// What the placebo says: why the study is void, and warnings.
 pub(super) fn judge(study: &Study, comparisons: &[Comparison]) -> (Option<Notice>, Vec<Notice>) {
-    let load = if study.load.rate.is_some() { "latency_p50" } else { "throughput" };
+    let load = match &study.load {
+        load if load.is_fixed_work() => "completion_time",
+        load if load.is_open() => "latency_p50",
+        _ => "throughput",
+    };
     let decides = |it: &Comparison| {
         it.finding.service.is_none() && (it.finding.metric == "cpu_per_request" || it.finding.metric == load)
     };

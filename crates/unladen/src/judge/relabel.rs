@@ -15,7 +15,7 @@ use super::JudgeError;
 use super::compare::Comparison;
 use super::evidence::Evidence;
 use super::study;
-use crate::journal::read::RunFolder;
+use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::study::plan::ArmKind;
 
@@ -54,7 +54,7 @@ impl Alarms {
 ///
 /// # Errors
 /// When no round has a valid run of at least two of the arms.
-pub fn false_alarms(folder: &RunFolder, arms: &[&str], draw: Draw) -> Result<BTreeMap<String, Alarms>, JudgeError> {
+pub fn false_alarms(folder: &Measured, arms: &[&str], draw: Draw) -> Result<BTreeMap<String, Alarms>, JudgeError> {
     let mut found: BTreeMap<String, Alarms> = BTreeMap::new();
     for study in studies(folder, arms, draw)? {
         let evidence = Evidence::of(&study);
@@ -80,7 +80,7 @@ pub fn false_alarms(folder: &RunFolder, arms: &[&str], draw: Draw) -> Result<BTr
 ///
 /// # Errors
 /// When no round has a valid run of at least two of the arms.
-pub fn studies(folder: &RunFolder, arms: &[&str], draw: Draw) -> Result<impl Iterator<Item = RunFolder>, JudgeError> {
+pub fn studies(folder: &Measured, arms: &[&str], draw: Draw) -> Result<impl Iterator<Item = Measured>, JudgeError> {
     let mut rounds: BTreeMap<u32, Vec<&RunRecord>> = BTreeMap::new();
     for run in folder.runs.iter().filter(|run| run.void.is_none() && arms.contains(&run.variant.as_str())) {
         rounds.entry(run.round).or_default().push(run);
@@ -94,7 +94,7 @@ pub fn studies(folder: &RunFolder, arms: &[&str], draw: Draw) -> Result<impl Ite
         let mut stored: Vec<&Vec<&RunRecord>> = rounds.values().collect();
         let (drawn, _) = stored.partial_shuffle(&mut random, draw.rounds);
         let runs = drawn.iter().zip(1..).flat_map(|(runs, round)| relabel(runs, round, &mut random)).collect();
-        RunFolder { runs, notices: Vec::new(), ..folder.clone() }
+        Measured { runs, notices: Vec::new(), ..folder.clone() }
     });
     Ok(studies)
 }

@@ -14,11 +14,12 @@ use super::findings::{
     VariantFindings,
 };
 use super::metrics::{Metric, Of, Place, delivered};
-use super::{checks, ladder, ledger, money, notices, placebo, steady, units, words, work};
-use crate::journal::read::RunFolder;
+use super::{checks, ladder, ledger, money, notices, pacing, placebo, steady, units, words, work};
+use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
 use crate::study::prices::Prices;
+use crate::study::variables::{PortName, Variables, resolve};
 
 /// A variant on its way into the findings.
 struct Draft<'e, 'a> {
@@ -27,7 +28,7 @@ struct Draft<'e, 'a> {
     refused: Option<String>,
 }
 
-pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, BudgetError> {
+pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, BudgetError> {
     let evidence = Evidence::of(folder);
     let mut told = evidence.notices();
     let metrics = metrics(&evidence, &mut told);
@@ -52,6 +53,7 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
             variant: &draft.arm.name,
             comparisons: &mut draft.comparisons,
             refused: draft.refused.clone(),
+            spans: ledger::sum_up(draft.arm, None).map(|ledger| (ledger.lost, ledger.wanted)),
         })
         .collect();
     let budgets = budget::hold(limits, level(&folder.study), &mut judged)?;
@@ -93,6 +95,7 @@ pub(super) fn judge(folder: &RunFolder, limits: &Budgets) -> Result<Findings, Bu
         comparisons: comparisons_made,
         load: load(&evidence),
         instrument: instrument(&evidence),
+        profiles: Vec::new(),
         host: folder.host.clone(),
     })
 }
@@ -118,7 +121,7 @@ pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Co
             requests: units::count(typical as u64),
         });
     }
-    let open = evidence.folder.study.load.rate.is_some();
+    let open = evidence.folder.study.load.is_open();
     let mut shown: Vec<_> = shown.into_iter().filter(|metric| !(open && metric.of == Of::ClosedLoad)).collect();
     if evidence.valid().any(|run| run.imported.is_some()) {
         // Another tool measures little: what we know of it is worth its place in the table.
@@ -140,11 +143,11 @@ pub(super) fn comparisons(
     let study = &evidence.folder.study;
     let mut all = Vec::new();
     for metric in metrics {
-        all.extend(
-            compare(study, metric, None, baseline, arm).filter(|it| !(metric.absent_when_zero() && it.is_zero())),
-        );
+        let spoken_of = |it: &Comparison| !(metric.absent_when_zero && it.is_zero());
+        all.extend(compare(study, metric, None, baseline, arm).filter(spoken_of));
         if metric.of == Of::Subject {
-            all.extend(subjects.iter().filter_map(|service| compare(study, metric, Some(service), baseline, arm)));
+            let each = subjects.iter().filter_map(|service| compare(study, metric, Some(service), baseline, arm));
+            all.extend(each.filter(spoken_of));
         }
     }
     all
@@ -193,13 +196,19 @@ fn finish(kind: &str, draft: Draft<'_, '_>, prices: Option<&Prices>, told: &mut 
     }
     let cpu = metrics.iter().find(|finding| finding.metric == "cpu_per_request" && finding.service.is_none());
     let ledger = ledger::sum_up(arm, cpu);
-    told.extend(ledger.iter().flat_map(|ledger| ledger::notices(&arm.name, ledger)));
+    let of_ledger: Vec<Notice> = ledger.iter().flat_map(|ledger| ledger::notices(&arm.name, ledger)).collect();
+    if let Some(bought) = of_ledger.iter().find(|it| matches!(it, Notice::BoughtWithLoss { .. })) {
+        let gains = metrics.iter_mut().filter(|finding| finding.verdict == "saves");
+        gains.for_each(|finding| finding.notices.push(NoticeLine::from(bought)));
+    }
+    told.extend(of_ledger);
     VariantFindings {
         name: arm.name.clone(),
         label: arm.label.clone(),
         kind: kind.to_owned(),
         valid_runs: arm.valid_runs(),
         runs: number(arm.all.len()),
+        faults: arm.all.iter().find_map(|run| run.faults.as_ref()).map(ToString::to_string),
         money: prices.filter(|_| kind == "variant" && refused.is_none()).and_then(|it| money::of(it, &metrics)),
         refused,
         metrics,
@@ -246,12 +255,18 @@ fn loads<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = &'e unladen_loa
 fn load(evidence: &Evidence<'_>) -> LoadFindings {
     let load = &evidence.folder.study.load;
     LoadFindings {
-        url: without_password(&load.url),
+        url: without_password(&resolved(&load.url, evidence)),
+        pacing: pacing::words(load),
         rate: load.rate,
         connections: load.connections,
         requests: loads(evidence).map(|load| load.requests).sum(),
         errors: loads(evidence).map(|load| load.errors).sum(),
-        window_s: evidence.folder.study.window.as_seconds(),
+        window_s: if load.is_fixed_work() {
+            median(&evidence.valid().map(|run| run.phases.window_s).collect::<Vec<_>>()).unwrap_or(0.0)
+        } else {
+            evidence.folder.study.window.as_seconds()
+        },
+        fixed_work: load.is_fixed_work(),
         imported: imported(evidence),
     }
 }
@@ -266,7 +281,7 @@ fn imported(evidence: &Evidence<'_>) -> Option<String> {
 fn instrument(evidence: &Evidence<'_>) -> InstrumentFindings {
     let load: Vec<f64> = loads(evidence).map(|load| load.cpu_us_per_request).filter(|it| it.is_finite()).collect();
     let sink: Vec<f64> = evidence.valid().filter_map(sink_cpu).collect();
-    let open = evidence.folder.study.load.rate.is_some();
+    let open = evidence.folder.study.load.is_open();
     let lags = loads(evidence).filter(|load| open && load.send_lag_us.count > 0).map(|load| load.send_lag_us.p99);
     let apart = evidence.folder.host.get("cores_apart").and_then(serde_json::Value::as_bool);
     InstrumentFindings {
@@ -284,6 +299,21 @@ fn sink_cpu(run: &RunRecord) -> Option<f64> {
     let share = load.completed_in_window as f64 / load.answered_total as f64;
     let spans = sink.received as f64 * share;
     (spans > 0.0).then_some(process.cpu_ns? as f64 / 1e3 / spans)
+}
+
+/// The URL with the ports that the study had; as written where something else in it is not known any more.
+fn resolved(url: &str, evidence: &Evidence<'_>) -> String {
+    let ports = evidence.folder.host.get("ports").and_then(serde_json::Value::as_object);
+    let known = ports.into_iter().flatten().filter_map(|(name, port)| {
+        let (name, replica) = match name.rsplit_once('.') {
+            Some((name, replica)) => (name, replica.parse().ok()?),
+            None => (name.as_str(), 0),
+        };
+        Some((PortName { name: name.to_owned(), replica }, u16::try_from(port.as_u64()?).ok()?))
+    });
+    let values = evidence.folder.study.variables.clone();
+    let variables = Variables { ports: known.collect(), values, ..Variables::default() };
+    resolve(url, &variables).unwrap_or_else(|_| url.to_owned())
 }
 
 /// A URL may hold `user:password@`; reports are passed around.

@@ -227,7 +227,8 @@ fn arrived(ledger: &LedgerFindings) -> Option<String> {
         0 => String::new(),
         lost => format!(", {} were lost ({})", units::count(lost), units::share(ledger.loss_ratio)),
     };
-    Some(format!("of {wanted} spans {saved} arrived{lost}"))
+    let bought = if ledger.bought_with_loss { ": bought with lost spans" } else { "" };
+    Some(format!("of {wanted} spans {saved} arrived{lost}{bought}"))
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -29,6 +29,7 @@ pub(super) fn coloured(findings: &Findings) -> String {
     tables(&mut out, findings);
     ladders(&mut out, findings);
     budgets(&mut out, findings);
+    profiles(&mut out, findings);
     notices(&mut out, findings);
     foot(&mut out, findings);
     out.text
@@ -108,6 +109,9 @@ fn ladders(out: &mut Page, findings: &Findings) {
 
 /// What stands under a table: the ledger, and runs that do not count.
 fn runs(out: &mut Page, variant: &VariantFindings) {
+    if let Some(faults) = view::faults(variant) {
+        out.wrapped("  bad day: ", "           ", &format!("{faults}."), Style::new());
+    }
     if let Some(ledger) = &variant.ledger {
         out.wrapped("  spans: ", "         ", &format!("{}.", view::ledger(ledger).join(", ")), Style::new());
     }
@@ -177,13 +181,28 @@ fn budgets(out: &mut Page, findings: &Findings) {
     }
 }
 
+/// Where the CPU goes, if it was sampled.
+fn profiles(out: &mut Page, findings: &Findings) {
+    for profile in &findings.profiles {
+        out.line("");
+        out.wrapped("", "  ", &format!("{}:", view::profile_heading(profile)), Style::new());
+        for [name, baseline, value, difference] in view::frames(profile) {
+            out.line(&format!("  {difference:>8}  {name} ({baseline} → {value})"));
+        }
+        out.line(&format!("  flame graph of the difference: {}", profile.flame_graph));
+    }
+}
+
 fn notices(out: &mut Page, findings: &Findings) {
     let mut own: Vec<(String, &crate::judge::findings::NoticeLine)> =
         findings.notices.iter().map(|notice| (String::new(), notice)).collect();
     for variant in findings.real_variants() {
         for finding in view::prominent(variant) {
             let of = format!("{}, {}: ", view::clean(&variant.name), finding.title);
-            own.extend(finding.notices.iter().map(|notice| (of.clone(), notice)));
+            // What is said of the whole study is not said again of a finding.
+            let own_of_it =
+                finding.notices.iter().filter(|it| findings.notices.iter().all(|said| said.text != it.text));
+            own.extend(own_of_it.map(|notice| (of.clone(), notice)));
         }
     }
     // A void study has said so at the top.

@@ -1,7 +1,8 @@
 //! Findings as cells and lines of text, shared by the reports for people.
 
 use crate::judge::findings::{
-    Conclusion, Finding, Findings, LadderFindings, LedgerFindings, MoneyFindings, Range, StepFindings, VariantFindings,
+    Conclusion, Finding, Findings, FrameFindings, LadderFindings, LedgerFindings, MoneyFindings, ProfileFindings,
+    Range, StepFindings, VariantFindings,
 };
 use crate::judge::units::{self, Scale};
 
@@ -91,11 +92,26 @@ pub(super) fn prominent(variant: &VariantFindings) -> Vec<&Finding> {
 
 /// `OpenTelemetry (otel)`.
 pub(super) fn heading(variant: &VariantFindings) -> String {
+    let bought = variant.ledger.as_ref().is_some_and(|ledger| ledger.bought_with_loss);
+    let mark = if bought { ", bought with lost spans" } else { "" };
     if variant.label == variant.name || variant.kind == "placebo" {
-        clean(&variant.label)
+        format!("{}{mark}", clean(&variant.label))
     } else {
-        format!("{} ({})", clean(&variant.label), clean(&variant.name))
+        format!("{} ({}){mark}", clean(&variant.label), clean(&variant.name))
     }
+}
+
+/// What the sink did wrong on purpose.
+pub(super) fn faults(variant: &VariantFindings) -> Option<String> {
+    let faults = variant.faults.as_deref()?;
+    let struck = |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", units::count(count)));
+    let counts = variant
+        .ledger
+        .iter()
+        .flat_map(|ledger| [struck(ledger.struck, "requests not served"), struck(ledger.dropped, "spans thrown away")]);
+    let counts: Vec<String> = counts.flatten().collect();
+    let counts = if counts.is_empty() { String::new() } else { format!(" ({} in all runs)", counts.join(", ")) };
+    Some(format!("the sink {}{counts}", clean(faults)))
 }
 
 /// The sentences in the order in which they are read: the variants', then the noise floor, which says how much of the rest to
@@ -174,14 +190,6 @@ fn finest(ladder: &LadderFindings, whole: &Finding) -> Scale {
 /// What was measured, in one line.
 pub(super) fn setting(findings: &Findings) -> String {
     let load = &findings.load;
-    let connections = match load.connections {
-        1 => "1 connection".to_owned(),
-        more => format!("{more} connections"),
-    };
-    let pace = match load.rate {
-        Some(rate) => format!("{} requests/s (open loop) over {connections}", plain(rate)),
-        None => format!("closed loop over {connections}"),
-    };
     let rounds = match findings.rounds_begun {
         1 => "1 round".to_owned(),
         begun if begun == findings.rounds => format!("{begun} rounds"),
@@ -190,19 +198,45 @@ pub(super) fn setting(findings: &Findings) -> String {
     if let Some(tools) = &load.imported {
         return format!("{rounds}, imported from {}", clean(tools));
     }
-    format!(
-        "{rounds}, windows of {} s, {pace} to {}; {} requests answered, {} failed",
-        plain(load.window_s),
-        clean(&load.url),
-        units::count(load.requests),
-        units::count(load.errors),
-    )
+    let windows = if load.fixed_work { "windows that end with the work, about" } else { "windows of" };
+    let (to, requests) = if load.url.is_empty() {
+        (String::new(), String::new())
+    } else {
+        let counts = (units::count(load.requests), units::count(load.errors));
+        (format!(" to {}", clean(&load.url)), format!("; {} requests answered, {} failed", counts.0, counts.1))
+    };
+    format!("{rounds}, {windows} {} s, {}{to}{requests}", plain(load.window_s), clean(&load.pacing))
 }
 
 /// The account of the spans, in parts.
+/// What stands above the frames of a profile.
+pub(super) fn profile_heading(profile: &ProfileFindings) -> String {
+    format!(
+        "where the CPU of {} goes under {}: µs per request in each frame itself, by the difference ({} of the baseline and {} samples by {})",
+        clean(&profile.service),
+        clean(&profile.variant),
+        units::count(profile.baseline_samples),
+        units::count(profile.samples),
+        profile.profiler
+    )
+}
+
+/// The frames of a profile: name, baseline, variant, difference.
+pub(super) fn frames(profile: &ProfileFindings) -> Vec<[String; 4]> {
+    let largest = profile.frames.iter().map(|frame| frame.difference.abs()).fold(0.0, f64::max);
+    let scale = Scale::of("us", largest.min(999.0), None);
+    let row = |frame: &FrameFindings| {
+        let (baseline, value) = (scale.number(frame.baseline), scale.number(frame.value));
+        [clean(&frame.frame), baseline, value, scale.signed(frame.difference)]
+    };
+    profile.frames.iter().map(row).collect()
+}
+
 pub(super) fn ledger(ledger: &LedgerFindings) -> Vec<String> {
-    let mut parts =
-        vec![format!("{} wanted", units::count(ledger.wanted)), format!("{} arrived", units::count(ledger.saved))];
+    let mut parts = vec![
+        format!("{} wanted", units::count(ledger.wanted)),
+        format!("{} {}", units::count(ledger.saved), where_to(ledger)),
+    ];
     parts.push(match ledger.lost {
         0 => "none lost".to_owned(),
         lost => {
@@ -227,12 +261,32 @@ pub(super) fn ledger(ledger: &LedgerFindings) -> Vec<String> {
     if ledger.unexplained != 0 {
         parts.push(format!("{} unexplained", units::signed_count(ledger.unexplained)));
     }
-    let how = if ledger.declared { "declared" } else { "learned" };
+    let how = match (ledger.declared, ledger.calibrated) {
+        (true, _) => "declared",
+        (_, true) => "by calibration",
+        _ => "learned",
+    };
     parts.push(format!("{} per request ({how})", plain(ledger.spans_per_request)));
+    if ledger.lost > 0 && !ledger.by_operation.is_empty() {
+        let worst = ledger.by_operation.iter().take(3).map(|it| {
+            format!("{} `{}` lacks {}", clean(&it.service), clean(&it.operation), units::share(it.loss_ratio))
+        });
+        parts.push(worst.collect::<Vec<_>>().join(", "));
+    }
+    if ledger.by_count {
+        parts.push("by count alone: not tied to requests".to_owned());
+    }
     if let Some(cost) = delivered(ledger) {
         parts.push(cost);
     }
     parts
+}
+
+fn where_to(ledger: &LedgerFindings) -> String {
+    match &ledger.counted_by {
+        Some(service) => format!("counted by {}", clean(service)),
+        None => "arrived".to_owned(),
+    }
 }
 
 /// `15.5 µs [14.3, 16.8] of CPU per span that arrived`.

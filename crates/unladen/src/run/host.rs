@@ -36,6 +36,9 @@ pub struct Host {
     pub instrument_cores: String,
     /// Whether those are apart.
     pub cores_apart: bool,
+    /// The ports of the study, by the name in `${port.NAME}`.
+    #[serde(default)]
+    pub ports: BTreeMap<String, u16>,
     /// Memory in bytes.
     pub memory: u64,
     /// Kernel release.
@@ -65,6 +68,8 @@ pub struct Setting {
     pub started: String,
     /// Cores of the subject, of the instrument, and whether they are apart.
     pub cores: (String, String, bool),
+    /// Ports by the name in `${port.NAME}`.
+    pub ports: BTreeMap<String, u16>,
     /// Where CPU time is read from.
     pub cgroup: String,
 }
@@ -88,6 +93,7 @@ impl Host {
             subject_cores,
             instrument_cores,
             cores_apart,
+            ports: setting.ports,
             memory: field(&read("/proc/meminfo"), "MemTotal")
                 .and_then(|text| text.split_whitespace().next()?.parse::<u64>().ok())
                 .map_or(0, |kib| kib * 1024),

@@ -2,18 +2,28 @@
 //!
 //! Clock and randomness enter here only. No statistic is computed here.
 
+mod after;
 pub mod books;
 mod builds;
+mod calibration;
 pub mod checks;
 pub mod folder;
 pub mod host;
 mod instrument;
+pub mod load_plan;
 mod one;
 pub mod ports;
+pub mod profile;
+mod queries;
+mod recovery;
 pub mod schedule;
 mod setup;
+mod told;
 pub mod watch;
+mod window;
 
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,7 +32,7 @@ use self::host::{Host, Setting};
 use self::one::{Run, Up, stop_all};
 use self::setup::Setup;
 use self::watch::{Step, Watcher};
-use crate::journal::read::{self, ReadError};
+use crate::journal::read::{self, Lines, Measured, ReadError};
 use crate::journal::record::RunRecord;
 use crate::journal::write::{Journal, WriteError};
 use crate::notices::{Notice, Severity};
@@ -77,6 +87,23 @@ pub enum RunError {
     /// A part of the instrument failed.
     #[error(transparent)]
     Instrument(#[from] instrument::InstrumentError),
+    /// A load could not be sent.
+    #[error(transparent)]
+    Load(#[from] unladen_load::LoadError),
+    /// The study declares another number of spans than there are.
+    #[error("{notice}\nThe calibration is in the journal. Correct the study and start it anew, or go on with `unladen run --resume {}` and `--set`", folder.display())]
+    Declared {
+        /// What was found.
+        notice: Notice,
+        /// Run folder.
+        folder: PathBuf,
+    },
+    /// A file of the load cannot be used.
+    #[error(transparent)]
+    LoadFile(#[from] load_plan::LoadFileError),
+    /// Saturation or the search of the capacity failed.
+    #[error(transparent)]
+    After(#[from] after::AfterError),
     /// The disk is full.
     #[error("no space is left for the run folder {}: {source}\nFree some space and go on with `unladen run --resume {}`; the runs so far are kept", folder.display(), folder.display())]
     Full {
@@ -132,56 +159,75 @@ fn runs(
     interrupted: &AtomicBool,
     watcher: &mut dyn Watcher,
 ) -> Result<(), RunError> {
-    let setup = Setup::new(plan, folder, seed)?;
-    let done = open(plan, folder, seed, &setup)?;
+    // Before the setup, which comes to refer to it.
+    let calibrated = OnceCell::new();
+    let mut setup = Setup::new(plan, folder, seed)?;
+    let Lines { runs: done, calibrations, .. } = open(plan, folder, seed, &setup)?;
     let mut journal = Journal::open(folder.path())?;
+    let mut journaled: BTreeSet<String> = done.iter().map(|run| run.dir.clone()).collect();
+    recovery::finish_torn(folder.path(), &journaled, watcher);
     let slots = schedule::slots(plan, seed, &done);
     build(&setup, interrupted, watcher)?;
 
-    let load_s = plan.study.warmup.as_seconds() + plan.study.window.as_seconds();
-    watcher.see(Step::Begin { runs: slots.len(), of: plan.arms.len() * plan.study.rounds as usize, load_s });
+    let mut number = recovery::highest(folder.path()).max(done.iter().map(|run| run.run).max().unwrap_or(0));
     let mut shared = start_shared(&setup, interrupted)?;
-    let mut number = done.iter().map(|run| run.run).max().unwrap_or(0);
-    let result = slots.into_iter().try_for_each(|slot| {
-        if interrupted.load(Ordering::Relaxed) {
-            return Err(RunError::Interrupted);
-        }
-        for attempt in 1..=ATTEMPTS {
-            number += 1;
-            let record = Run { setup: &setup, shared: &mut shared, slot, number, interrupted }.perform(watcher)?;
-            journal.append(&record)?;
-            let again = disturbed(&record) && attempt < ATTEMPTS;
-            watcher.see(Step::Done { record: &record, again });
-            stop_on_death(&record, folder)?;
-            if !again {
-                break;
+    let mut known = calibrations.clone();
+    let learned = calibration::calibrate(&setup, calibrations, interrupted, watcher, |calibration| {
+        known.push(calibration.clone());
+        Ok(journal.append_calibration(calibration)?)
+    });
+    let result = learned.and_then(|learned| {
+        (setup.plan, setup.calibrations) = (calibrated.get_or_init(|| learned), known);
+        let load_s = plan.study.run_seconds();
+        watcher.see(Step::Begin { runs: slots.len(), of: plan.arms.len() * plan.study.rounds as usize, load_s });
+        slots.into_iter().try_for_each(|slot| {
+            if interrupted.load(Ordering::Relaxed) {
+                return Err(RunError::Interrupted);
             }
-        }
-        Ok(())
+            for attempt in 1..=ATTEMPTS {
+                number += 1;
+                let record = Run { setup: &setup, shared: &mut shared, slot, number, interrupted, profiler: None }
+                    .perform(watcher)?;
+                journal.append(&record)?;
+                journaled.insert(record.dir.clone());
+                let again = disturbed(&record) && attempt < ATTEMPTS;
+                watcher.see(Step::Done { record: &record, again });
+                stop_on_death(&record, folder)?;
+                if !again {
+                    break;
+                }
+            }
+            Ok(())
+        })
     });
     let stopped = stop_all(&mut shared);
     drop(shared);
     let closed = setup.launcher.close().map_err(RunError::LeftOver);
+    if result.is_err() {
+        recovery::finish_torn(folder.path(), &journaled, watcher);
+    }
     // The first error is the one to tell.
     result.and(stopped.map(drop).map_err(RunError::from)).and(closed)
 }
 
 /// Writes `study.yaml` and `host.json` of a new study, or reads the journal of one that goes on.
-fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result<Vec<RunRecord>, RunError> {
+fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result<Lines, RunError> {
     if folder.path().join(STUDY_FILE).exists() {
-        return Ok(read::read(folder.path())?.runs);
+        let Measured { runs, calibrations, notices, .. } = read::read(folder.path())?;
+        return Ok(Lines { runs, calibrations, notices });
     }
     let host = Host::describe(Setting {
         seed,
         study_dir: plan.dir.display().to_string(),
         started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
         cores: (setup.partition.subject.to_string(), setup.partition.instrument.to_string(), setup.partition.apart),
+        ports: setup.ports(),
         cgroup: setup.cgroups(),
     });
     // The study last: a folder with a study.yaml is a folder that can be gone on with.
     folder.write(HOST_FILE, &serde_json::to_string_pretty(&host).unwrap_or_default())?;
     folder.write(STUDY_FILE, &resolved_yaml(&masked(&plan.study)))?;
-    Ok(Vec::new())
+    Ok(Lines::default())
 }
 
 /// Builds what the arms need.
@@ -220,7 +266,7 @@ fn disturbed(record: &RunRecord) -> bool {
 /// A service that ends while it is needed will do so again: the study stops, the user looks, `--resume` goes on.
 fn stop_on_death(record: &RunRecord, folder: &RunFolder) -> Result<(), RunError> {
     match &record.void {
-        Some(notice @ (Notice::ServiceDied { .. } | Notice::LoadFailed { .. })) => {
+        Some(notice @ (Notice::ServiceDied { .. } | Notice::LoadFailed { .. } | Notice::DriverFailed { .. })) => {
             debug_assert_eq!(notice.severity(), Severity::Refusal);
             Err(RunError::Died { notice: notice.clone(), folder: folder.path().to_owned() })
         }

@@ -1,29 +1,34 @@
 //! One run: fresh processes, ready, warm-up, window, drain, stop. The unit of evidence.
 
-use std::path::Path;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use unladen_load::outcome::{Event as LoadEvent, Outcome};
+use unladen_sink::ledger::{Learned, Shortfall};
+use unladen_sink::summary::Summary;
 
 use super::RunError;
+use super::after;
 use super::books;
 use super::checks;
-use super::instrument::{Part, Silence, SinkPart};
+use super::instrument::{InstrumentError, SinkPart};
+use super::profile::Profiler;
+use super::queries::{self, Asked};
 use super::schedule::Slot;
-use super::setup::Setup;
+use super::setup::{Setup, TraceIds};
+use super::told;
 use super::watch::{Phase, Step, Watcher};
-use crate::journal::record::{ProcessRecord, RunRecord};
-use crate::linux::monotonic_ns;
+use super::window::Seen;
+use crate::journal::record::{Ledger, ProcessRecord, RunRecord};
 use crate::notices::Notice;
-use crate::probe::{Observation, Sampler, Schedule, Target, timeline};
+use crate::probe::scrape::{Endpoint, Wanted};
+use crate::probe::{Target, timeline};
 use crate::study::plan::{Arm, Process};
+use crate::study::spec::{Drain, Faults, Keep, Scrape, ScrapeKind};
 use crate::subject::{Ended, Running, SubjectError};
 
-/// Time between "all is ready" and the first request: the load generator starts and connects in it.
-const HEAD_START: Duration = Duration::from_millis(150);
 /// How long the sink may be quiet after the last process has ended before the books are closed.
-const LAST_QUIET: Duration = Duration::from_millis(150);
+pub(super) const LAST_QUIET: Duration = Duration::from_millis(150);
 
 /// A process of the study that is up.
 #[derive(Debug)]
@@ -43,10 +48,34 @@ pub(super) struct Run<'a> {
     pub(super) slot: Slot,
     pub(super) number: u32,
     pub(super) interrupted: &'a AtomicBool,
+    /// Samples the subjects over the window.
+    pub(super) profiler: Option<&'a mut Profiler>,
 }
 
+/// What a run has going.
+pub(super) struct Scene<'w> {
+    /// Folder of the run.
+    pub(super) folder: PathBuf,
+    /// Its logs.
+    pub(super) logs: PathBuf,
+    /// Ids of the traces of the window.
+    pub(super) ids: TraceIds,
+    pub(super) sink: SinkPart,
+    /// Services of the run.
+    pub(super) ups: Vec<Up>,
+    pub(super) record: RunRecord,
+    /// Numbers that the study asks for.
+    asked: Numbers,
+    /// Requests with other trace ids, whose spans are no part of the ledger.
+    pub(super) others: u64,
+    pub(super) watcher: &'w mut dyn Watcher,
+}
+
+/// How the services of a run ended: name, replica, how.
+type Ends = Vec<(String, u32, Ended)>;
+
 impl<'a> Run<'a> {
-    fn arm(&self) -> &'a Arm {
+    pub(super) fn arm(&self) -> &'a Arm {
         &self.setup.plan.arms[self.slot.arm]
     }
 
@@ -54,10 +83,13 @@ impl<'a> Run<'a> {
     pub(super) fn perform(mut self, watcher: &mut dyn Watcher) -> Result<RunRecord, RunError> {
         let arm = self.arm();
         watcher.see(Step::Run { slot: self.slot, arm });
-        let dir = format!("runs/{:02}-{}", self.number, arm.name);
+        let dir = match self.profiler {
+            Some(_) => format!("runs/profile-{}", arm.name),
+            None => format!("runs/{:02}-{}", self.number, arm.name),
+        };
         let folder = self.setup.folder.run(&dir)?;
         let logs = folder.join("logs");
-        let mut record = RunRecord {
+        let record = RunRecord {
             run: self.number,
             round: self.slot.round,
             slot: self.slot.slot,
@@ -66,177 +98,127 @@ impl<'a> Run<'a> {
             dir,
             started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             notices: self.setup.notices(),
+            faults: arm.faults.as_ref().map(Faults::of_sink),
             ..RunRecord::empty()
         };
 
         watcher.see(Step::Phase(Phase::Start));
         let ids = self.setup.trace_ids(self.number);
-        let mut sink = SinkPart::start(
+        let sink = SinkPart::start(
             &self.setup.launcher,
-            &self.setup.sink_config(&folder, ids),
+            &self.setup.sink_config(arm, &folder, ids),
             &self.setup.partition.instrument,
             &logs,
         )?;
+        let mut scene =
+            Scene { folder, logs, ids, sink, ups: Vec::new(), record, asked: Numbers::default(), others: 0, watcher };
         let started = Instant::now();
-        let mut ups = self.start_services(arm, &folder)?;
-        record.phases.start_s = started.elapsed().as_secs_f64();
-
-        let (outcome, observation) = match self.load(&mut sink, &mut ups, &folder, &logs, ids, watcher, &mut record) {
-            Ok(measured) => measured,
+        let seen = self.start_services(arm, &mut scene).and_then(|()| {
+            scene.record.phases.start_s = started.elapsed().as_secs_f64();
+            scene.asked = Numbers::before(self.setup, arm)?;
+            self.measure(&mut scene)
+        });
+        let seen = match seen {
+            Ok(seen) => seen,
             Err(error) => {
                 // The first error is the one to tell.
-                let _ = stop_all(&mut ups);
+                let _ = stop_all(&mut scene.ups);
                 return Err(error);
             }
         };
 
-        if let Some(outcome) = &outcome {
-            watcher.see(Step::Phase(Phase::Drain));
-            let draining = Instant::now();
-            self.drain(&mut sink, books::wanted(arm, outcome), &mut record)?;
-            record.phases.drain_s = draining.elapsed().as_secs_f64();
-        }
-
-        watcher.see(Step::Phase(Phase::Stop));
+        scene.watcher.see(Step::Phase(Phase::Stop));
         let stopping = Instant::now();
-        let ends = stop_all(&mut ups)?;
-        while sink.quiet().min(stopping.elapsed()) < LAST_QUIET {
-            sink.look(Duration::from_millis(20))?;
+        let wanted = books::wanted(arm, seen.outcome.as_ref(), scene.others);
+        let Scene { ups, asked, record, .. } = &mut scene;
+        let (ends, counted) = stop_in_two_steps(self.setup, arm, ups, || {
+            let interrupted = || self.interrupted.load(Ordering::Relaxed);
+            let limit = &self.setup.plan.study.drain;
+            queries::settle(&mut asked.backends, limit, wanted, interrupted, &mut record.notices)
+        });
+        let ends = ends?;
+        scene.record.counted = counted;
+        while scene.sink.quiet().min(stopping.elapsed()) < LAST_QUIET {
+            scene.sink.look(Duration::from_millis(20))?;
         }
-        let summary = sink.finish()?;
-        record.phases.stop_s = stopping.elapsed().as_secs_f64();
+        scene.record.phases.stop_s = stopping.elapsed().as_secs_f64();
+        self.conclude(scene, seen, &ends)
+    }
 
-        self.fill(&mut record, outcome, observation, summary, &ups, &ends, &folder);
-        Ok(record)
+    /// Everything between the readiness of the services and their end.
+    fn measure(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
+        let seen = self.window(scene)?;
+        if seen.observation.is_some() {
+            scene.watcher.see(Step::Phase(Phase::Drain));
+            let draining = Instant::now();
+            self.drain(scene, books::wanted(self.arm(), seen.outcome.as_ref(), scene.others))?;
+            scene.record.phases.drain_s = draining.elapsed().as_secs_f64();
+        }
+        // A profile is of the window alone.
+        if seen.outcome.is_some() && scene.record.void.is_none() && self.profiler.is_none() {
+            let started = Instant::now();
+            self.after(scene)?;
+            scene.record.phases.after_s = started.elapsed().as_secs_f64();
+        }
+        scene.asked.losses.iter_mut().for_each(Asked::again);
+        Ok(seen)
+    }
+
+    /// Saturation and capacity, as far as the study asks for them.
+    fn after(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
+        let study = &self.setup.plan.study;
+        if study.saturation.is_none() && study.capacity.is_none() {
+            return Ok(());
+        }
+        let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
+        if let Some(wanted) = &study.saturation {
+            scene.watcher.see(Step::Phase(Phase::Saturation));
+            let (found, sent) = after::saturate(&plan, wanted, self.interrupted)?;
+            scene.others += sent;
+            scene.record.saturation = Some(found);
+        }
+        if let Some(wanted) = &study.capacity {
+            scene.watcher.see(Step::Phase(Phase::Capacity));
+            let (found, sent) = after::search(&plan, wanted, self.interrupted)?;
+            scene.others += sent;
+            scene.record.capacity = Some(found);
+        }
+        self.check_interrupted()?;
+        scene.record.notices.extend(checks::after(&scene.record, study));
+        scene.record.void = self.died(scene);
+        scene.sink.look(Duration::ZERO)?;
+        Ok(())
+    }
+
+    /// An error if the user has interrupted the study.
+    pub(super) fn check_interrupted(&self) -> Result<(), RunError> {
+        if self.interrupted.load(Ordering::Relaxed) { Err(RunError::Interrupted) } else { Ok(()) }
     }
 
     /// Starts the services of the run in order and waits until each is ready.
-    fn start_services(&self, arm: &Arm, folder: &Path) -> Result<Vec<Up>, RunError> {
-        let mut ups: Vec<Up> = Vec::new();
+    fn start_services(&self, arm: &Arm, scene: &mut Scene<'_>) -> Result<(), RunError> {
         for process in arm.fresh() {
-            match self.setup.start(process, folder, self.number, self.interrupted) {
-                Ok(up) => ups.push(up),
-                Err(error) => {
-                    let _ = stop_all(&mut ups);
-                    return Err(error);
-                }
-            }
+            let up = self.setup.start(process, &scene.folder, self.number, self.interrupted)?;
+            scene.ups.push(up);
         }
-        Ok(ups)
-    }
-
-    /// Warm-up and window. `None` for the outcome: a service or the generator ended; the record says which.
-    #[expect(clippy::too_many_arguments, reason = "the parts of one run, each used once")]
-    fn load(
-        &mut self,
-        sink: &mut SinkPart,
-        ups: &mut [Up],
-        folder: &Path,
-        logs: &Path,
-        ids: super::setup::TraceIds,
-        watcher: &mut dyn Watcher,
-        record: &mut RunRecord,
-    ) -> Result<(Option<Outcome>, Option<Observation>), RunError> {
-        let study = &self.setup.plan.study;
-        let start_ns = monotonic_ns() + HEAD_START.as_nanos() as u64;
-        let window_start_ns = start_ns + study.warmup.0.as_nanos() as u64;
-        let window_end_ns = window_start_ns + study.window.0.as_nanos() as u64;
-        let plan = self.setup.load_plan(self.arm(), folder, ids, start_ns)?;
-        let load: Part<LoadEvent> =
-            Part::start(&self.setup.launcher, "load", "__load", &plan, false, &self.setup.partition.instrument, logs)?;
-        let services = self.shared.iter().chain(ups.iter()).map(target);
-        let parts = [("load", load.running()), ("sink", sink.running())].map(instrument);
-        let sampler = Sampler::start(
-            services.chain(parts).collect(),
-            Schedule {
-                window_start_ns,
-                window_end_ns,
-                interval: Duration::from_secs(1),
-                cpus: Some(self.setup.partition.instrument.clone()),
-            },
-        )
-        .map_err(RunError::Probe)?;
-
-        watcher.see(Step::Phase(Phase::WarmUp));
-        let mut in_window = false;
-        let limit = Instant::now()
-            + HEAD_START
-            + study.warmup.0
-            + study.window.0
-            + study.load.timeout.0
-            + Duration::from_secs(10);
-        let outcome = loop {
-            if self.interrupted.load(Ordering::Relaxed) {
-                sampler.abort();
-                load.stop(Duration::from_secs(1));
-                return Err(RunError::Interrupted);
-            }
-            if !in_window && monotonic_ns() >= window_start_ns {
-                in_window = true;
-                watcher.see(Step::Phase(Phase::Window));
-            }
-            match load.next(Duration::from_millis(20)) {
-                Ok(LoadEvent::Done(outcome)) => break Some(*outcome),
-                Ok(LoadEvent::Second(second)) => watcher.see(Step::Second(&second)),
-                Ok(LoadEvent::Ready) | Err(Silence::Timeout) => {}
-                Err(Silence::Ended) => {
-                    record.void = Some(Notice::LoadFailed { message: load.failure().to_string() });
-                    break None;
-                }
-            }
-            if let Some(died) = died(self.shared).or_else(|| died(ups)) {
-                record.void = Some(died);
-                break None;
-            }
-            if Instant::now() > limit {
-                record.void = Some(Notice::LoadFailed { message: "it did not end in time".to_owned() });
-                break None;
-            }
-            sink.look(Duration::ZERO)?;
-        };
-        load.stop(Duration::from_secs(2));
-        if outcome.is_none() {
-            sampler.abort();
-            return Ok((None, None));
-        }
-        record.phases.warmup_s = study.warmup.as_seconds();
-        record.phases.window_s = study.window.as_seconds();
-        Ok((outcome, sampler.finish()))
+        Ok(())
     }
 
     /// Waits for the spans that are still on their way.
-    fn drain(&self, sink: &mut SinkPart, wanted: Option<u64>, record: &mut RunRecord) -> Result<(), RunError> {
-        let drain = &self.setup.plan.study.drain;
-        let started = Instant::now();
-        loop {
-            sink.look(Duration::from_millis(20))?;
-            let all_there = wanted.is_some_and(|wanted| sink.received() >= wanted);
-            let quiet = sink.quiet().min(started.elapsed()) >= drain.quiet.0;
-            if all_there || quiet || self.interrupted.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            if started.elapsed() >= drain.limit.0 {
-                if sink.quiet() < Duration::from_millis(500) {
-                    record.notices.push(Notice::DrainLimit { limit_s: drain.limit.as_seconds() });
-                }
-                return Ok(());
-            }
+    fn drain(&self, scene: &mut Scene<'_>, wanted: Option<u64>) -> Result<(), RunError> {
+        let limit = &self.setup.plan.study.drain;
+        if drain(&mut scene.sink, limit, wanted, self.interrupted)? {
+            scene.record.notices.push(Notice::DrainLimit { limit_s: limit.limit.as_seconds() });
         }
+        Ok(())
     }
 
-    /// Puts everything that was measured into the record.
-    #[expect(clippy::too_many_arguments, reason = "the results of one run, each used once")]
-    fn fill(
-        &self,
-        record: &mut RunRecord,
-        outcome: Option<Outcome>,
-        observation: Option<Observation>,
-        summary: unladen_sink::summary::Summary,
-        ups: &[Up],
-        ends: &[(String, u32, Ended)],
-        folder: &Path,
-    ) {
-        if let Some(observation) = observation {
+    /// Closes the sink and the books, and puts everything that was measured into the record.
+    fn conclude(&self, scene: Scene<'_>, seen: Seen, ends: &Ends) -> Result<RunRecord, RunError> {
+        let Scene { folder, sink, ups, mut record, asked, others, .. } = scene;
+        let summary = sink.finish()?;
+        record.told = told::losses(self.arm(), &ups, &asked.losses, &mut record.notices);
+        if let Some(observation) = seen.observation {
             if let Err(error) = timeline::write(&folder.join("timeline.parquet"), &observation.timeline) {
                 record
                     .notices
@@ -245,8 +227,9 @@ impl<'a> Run<'a> {
             let (instrument, mut processes): (Vec<_>, Vec<_>) =
                 observation.processes.into_iter().partition(|process| process.role.is_none());
             for process in &mut processes {
-                complete(process, self.shared.iter().chain(ups), ends);
+                complete(process, self.shared.iter().chain(&ups), ends);
             }
+            record.notices.extend(checks::scrapes(&observation.scraped));
             record.notices.extend(checks::disturbances(&processes, &observation.host, record.phases.window_s));
             record.processes = processes;
             record.instrument = instrument;
@@ -257,15 +240,92 @@ impl<'a> Run<'a> {
                 record.notices.push(Notice::Killed { service: service.clone(), grace_s: grace.as_secs_f64() });
             }
         }
-        if let Some(outcome) = outcome {
-            record.void = record.void.take().or_else(|| checks::load(&outcome));
-            // Without a ledger the report has no account of spans; why is plain from the study (no trace header) or
-            // from the summary (no spans).
-            record.ledger = self.setup.traced().then(|| books::close(self.arm(), &outcome, &summary).ok()).flatten();
-            record.load = Some(outcome);
-        }
+        record.load = seen.outcome;
+        self.close_books(&mut record, &summary, others);
         record.sink = Some(summary);
+        Ok(record)
     }
+
+    /// The ledger. Without one the report has no account of spans; why is plain from the study (nothing declared, nothing
+    /// calibrated) or from the summary (no spans).
+    fn close_books(&self, record: &mut RunRecord, summary: &Summary, others: u64) {
+        let is_traced = self.setup.traced();
+        record.ledger = books::account(self.arm(), is_traced, record, summary, others);
+        let is_known = record.ledger.as_ref().is_some_and(|ledger| ledger.expected > 0);
+        if is_known && !is_traced {
+            record.notices.push(Notice::LedgerByCounts);
+        }
+        record.shortfalls = self.shortfalls(record.ledger.as_ref(), summary);
+    }
+
+    /// Operations that lack spans, by what the calibration says.
+    fn shortfalls(&self, ledger: Option<&Ledger>, summary: &Summary) -> Vec<Shortfall> {
+        let learned = self.setup.calibrations.iter().find(|it| it.variant == self.arm().name);
+        match (ledger, learned) {
+            (Some(ledger), Some(learned)) if ledger.lost > 0 && !ledger.by_count => {
+                Learned { operations: learned.operations.clone(), ..Learned::default() }.shortfalls(ledger, summary)
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// Numbers that the study asks for.
+#[derive(Debug, Default)]
+pub(super) struct Numbers {
+    backends: Vec<Asked>,
+    losses: Vec<Asked>,
+}
+
+impl Numbers {
+    fn before(setup: &Setup<'_>, arm: &Arm) -> Result<Self, RunError> {
+        Ok(Self { backends: queries::backends(setup, arm)?, losses: queries::losses(setup, arm)? })
+    }
+}
+
+/// Waits for the spans that are still on their way; whether they still arrived when the time was up.
+pub(super) fn drain(
+    sink: &mut SinkPart,
+    drain: &Drain,
+    wanted: Option<u64>,
+    interrupted: &AtomicBool,
+) -> Result<bool, InstrumentError> {
+    let started = Instant::now();
+    loop {
+        sink.look(Duration::from_millis(20))?;
+        let all_there = wanted.is_some_and(|wanted| sink.received() >= wanted);
+        let quiet = sink.quiet().min(started.elapsed()) >= drain.quiet.0;
+        if all_there || quiet || interrupted.load(Ordering::Relaxed) {
+            return Ok(false);
+        }
+        if started.elapsed() >= drain.limit.0 {
+            return Ok(sink.quiet() < Duration::from_millis(500));
+        }
+    }
+}
+
+/// Stops the processes, and in between, when those that send have flushed what they held but the backends that the study counts
+/// (and what these need) still run, does `between`. Without such backends `between` comes last.
+pub(super) fn stop_in_two_steps<T>(
+    setup: &Setup<'_>,
+    arm: &Arm,
+    ups: &mut Vec<Up>,
+    between: impl FnOnce() -> T,
+) -> (Result<Ends, SubjectError>, T) {
+    let kept = queries::counted_services(&setup.plan.study, arm);
+    let (mut backends, mut senders): (Vec<Up>, Vec<Up>) =
+        ups.drain(..).partition(|up| kept.contains(&up.process.service));
+    let first = stop_all(&mut senders);
+    let result = between();
+    let second = stop_all(&mut backends);
+    // Those that were started first stand first again.
+    ups.append(&mut backends);
+    ups.append(&mut senders);
+    let ends = first.and_then(|mut ends| {
+        ends.extend(second?);
+        Ok(ends)
+    });
+    (ends, result)
 }
 
 /// Start-up time and end of a process, which the probe does not know.
@@ -278,8 +338,9 @@ fn complete<'a>(record: &mut ProcessRecord, mut ups: impl Iterator<Item = &'a Up
         .map_or_else(|| "running".to_owned(), |(_, _, ended)| ended.to_string());
 }
 
-fn target(up: &Up) -> Target {
+pub(super) fn target(up: &Up) -> Target {
     Target {
+        endpoint: up.process.scrape.as_ref().map(endpoint),
         service: up.process.service.clone(),
         replica: up.process.replica,
         role: Some(up.process.role),
@@ -288,8 +349,20 @@ fn target(up: &Up) -> Target {
     }
 }
 
-fn instrument((name, running): (&str, &Running)) -> Target {
+fn endpoint(scrape: &Scrape) -> Endpoint {
+    let wanted = |(name, keep): (&String, &Keep)| Wanted {
+        name: name.clone(),
+        labels: keep.labels.iter().map(|(label, value)| (label.clone(), value.clone())).collect(),
+        metric: keep.metric(name).to_owned(),
+        factor: keep.factor(name),
+        counter: keep.kind.map(|kind| kind == ScrapeKind::Counter),
+    };
+    Endpoint { url: scrape.url.clone(), every: scrape.every.0, keep: scrape.keep.iter().map(wanted).collect() }
+}
+
+pub(super) fn instrument((name, running): (&str, &Running)) -> Target {
     Target {
+        endpoint: None,
         service: name.to_owned(),
         replica: 0,
         role: None,
@@ -298,20 +371,18 @@ fn instrument((name, running): (&str, &Running)) -> Target {
     }
 }
 
-/// The first service that has ended.
-fn died(ups: &mut [Up]) -> Option<Notice> {
-    ups.iter_mut().find_map(|up| {
-        let ended = up.running.alive()?;
-        Some(Notice::ServiceDied {
-            service: up.process.service.clone(),
-            how: ended.to_string(),
-            log_tail: up.running.log_tail(5),
-        })
+/// How a service ended, if it has.
+pub(super) fn died(up: &mut Up) -> Option<Notice> {
+    let ended = up.running.alive()?;
+    Some(Notice::ServiceDied {
+        service: up.process.service.clone(),
+        how: ended.to_string(),
+        log_tail: up.running.log_tail(5),
     })
 }
 
 /// Stops the processes, the last started first. All are asked, also when one cannot be stopped.
-pub(super) fn stop_all(ups: &mut [Up]) -> Result<Vec<(String, u32, Ended)>, SubjectError> {
+pub(super) fn stop_all(ups: &mut [Up]) -> Result<Ends, SubjectError> {
     let ends: Vec<_> = ups
         .iter_mut()
         .rev()

@@ -10,15 +10,16 @@ use rand_chacha::ChaCha8Rng;
 
 use super::folder::RunFolder;
 use super::one::Up;
-use super::{RunError, ports};
+use super::{RunError, load_plan, ports};
+use crate::journal::record::Calibration;
 use crate::linux::CpuSet;
 use crate::notices::Notice;
 use crate::study::plan::{Arm, Plan, Process};
-use crate::study::spec::{Attributes, TraceHeader};
+use crate::study::spec::{Attributes, Faults, Sync, TraceHeader};
 use crate::study::variables::{PortName, SINKS, Variables};
 use crate::subject::launch::LONGEST_PAD;
 use crate::subject::{
-    Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, SubjectError, Topology, partition,
+    Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, Running, SubjectError, Topology, partition,
 };
 
 /// Ids of one run's traces: see `unladen_load::trace`.
@@ -28,12 +29,21 @@ pub(super) struct TraceIds {
     pub(super) key: u64,
 }
 
+impl TraceIds {
+    /// Ids of the same run for requests that are no part of its ledger: those before and after the window's.
+    pub(super) fn other(self) -> Self {
+        Self { tag: self.tag ^ 2, ..self }
+    }
+}
+
 /// Everything that the runs of a study share.
 pub(super) struct Setup<'a> {
     pub(super) plan: &'a Plan,
     pub(super) folder: &'a RunFolder,
     pub(super) launcher: Launcher,
     pub(super) partition: Partition,
+    /// What is known of the variants' spans; empty until they are calibrated.
+    pub(super) calibrations: Vec<Calibration>,
     seed: u64,
     sinks: BTreeMap<&'static str, SocketAddr>,
     variables: Variables,
@@ -64,6 +74,7 @@ impl<'a> Setup<'a> {
             folder,
             launcher: Launcher::new(&LauncherOptions::new(seed, limits))?,
             partition: partition(&available, &topology, 1),
+            calibrations: Vec::new(),
             seed,
             sinks,
             variables,
@@ -83,9 +94,19 @@ impl<'a> Setup<'a> {
         }
     }
 
+    /// The ports of the study by their names.
+    pub(super) fn ports(&self) -> BTreeMap<String, u16> {
+        let named = self.variables.ports.iter().map(|(name, port)| match name.replica {
+            0 => (name.name.clone(), *port),
+            _ => (name.to_string(), *port),
+        });
+        named.collect()
+    }
+
     /// Whether requests carry trace ids.
     pub(super) fn traced(&self) -> bool {
-        self.plan.study.load.trace != TraceHeader::None
+        let load = &self.plan.study.load;
+        load.trace != TraceHeader::None && load.driver.is_none()
     }
 
     /// Ids of the run's traces, from the seed and the run's number.
@@ -101,7 +122,7 @@ impl<'a> Setup<'a> {
         random
     }
 
-    fn variables(&self, run_dir: Option<&Path>) -> Variables {
+    pub(super) fn variables(&self, run_dir: Option<&Path>) -> Variables {
         Variables { run_dir: run_dir.map(Path::to_owned), ..self.variables.clone() }
     }
 
@@ -119,10 +140,6 @@ impl<'a> Setup<'a> {
         interrupted: &AtomicBool,
     ) -> Result<Up, RunError> {
         let process = self.resolve(process, Some(folder))?;
-        let log = folder.join("logs").join(match process.replica {
-            0 => format!("{}.log", process.service),
-            replica => format!("{}-{replica}.log", process.service),
-        });
         let readiness = Readiness {
             http: process.ready.http.clone(),
             tcp: process.ready.tcp.clone(),
@@ -132,24 +149,7 @@ impl<'a> Setup<'a> {
         if let Some(address) = addresses(&process).into_iter().find(|address| ports::taken(address)) {
             return Err(RunError::PortTaken { service: process.service, address });
         }
-        let cpuset = process.limits.cpuset.as_deref().map(str::parse).transpose();
-        let launch = Launch {
-            service: process.service.clone(),
-            replica: process.replica,
-            command: process.command.clone(),
-            env: process.env.clone(),
-            cwd: process.cwd.clone(),
-            log,
-            cpus: Some(self.partition.subject.clone()),
-            limits: Limits {
-                cpus: process.limits.cpus,
-                memory: process.limits.memory.map(|bytes| bytes.0),
-                // The study's check has refused what is no list of CPUs.
-                cpuset: cpuset.unwrap_or_default(),
-            },
-            pad: self.random(run, 1).random_range(0..=LONGEST_PAD),
-        };
-        let mut running = self.launcher.launch(&launch)?;
+        let mut running = self.launch(&process, folder, run, &self.partition.subject)?;
         match running.wait_ready(&readiness, interrupted) {
             Ok(start_up) => Ok(Up { process, running, start_up_s: start_up.as_secs_f64() }),
             Err(error) => {
@@ -162,9 +162,47 @@ impl<'a> Setup<'a> {
         }
     }
 
+    /// Starts the driver, on the instrument's cores: it is the load.
+    pub(super) fn launch_driver(
+        &self,
+        process: &Process,
+        folder: &Path,
+        run: u32,
+    ) -> Result<(Process, Running), RunError> {
+        let process = self.resolve(process, Some(folder))?;
+        let running = self.launch(&process, folder, run, &self.partition.instrument)?;
+        Ok((process, running))
+    }
+
+    /// Starts a process whose variables are filled in.
+    fn launch(&self, process: &Process, folder: &Path, run: u32, cpus: &CpuSet) -> Result<Running, RunError> {
+        let log = folder.join("logs").join(match process.replica {
+            0 => format!("{}.log", process.service),
+            replica => format!("{}-{replica}.log", process.service),
+        });
+        let cpuset = process.limits.cpuset.as_deref().map(str::parse).transpose();
+        let launch = Launch {
+            service: process.service.clone(),
+            replica: process.replica,
+            command: process.command.clone(),
+            env: process.env.clone(),
+            cwd: process.cwd.clone(),
+            log,
+            cpus: Some(cpus.clone()),
+            limits: Limits {
+                cpus: process.limits.cpus,
+                memory: process.limits.memory.map(|bytes| bytes.0),
+                // The study's check has refused what is no list of CPUs.
+                cpuset: cpuset.unwrap_or_default(),
+            },
+            pad: self.random(run, 1).random_range(0..=LONGEST_PAD),
+        };
+        Ok(self.launcher.launch(&launch)?)
+    }
+
     /// What the sink of a run is told.
-    pub(super) fn sink_config(&self, folder: &Path, ids: TraceIds) -> unladen_sink::config::Config {
-        use unladen_sink::config::{Attributes as Stored, Config, Requests};
+    pub(super) fn sink_config(&self, arm: &Arm, folder: &Path, ids: TraceIds) -> unladen_sink::config::Config {
+        use unladen_sink::config::{Attributes as Stored, Config, Requests, Sync as Durable};
         Config {
             otlp_grpc: self.sinks.get("otlp_grpc").copied(),
             otlp_http: self.sinks.get("otlp_http").copied(),
@@ -179,44 +217,31 @@ impl<'a> Setup<'a> {
                 Attributes::Few => Stored::Few,
                 Attributes::All => Stored::All,
             },
+            sync: match self.plan.study.sink.sync {
+                Sync::Always => Durable::Always,
+                Sync::Interval => Durable::Interval,
+                Sync::End => Durable::End,
+            },
+            faults: arm.faults.as_ref().map(Faults::of_sink),
             ..Config::default()
         }
     }
 
-    /// What the load generator of a run is told.
+    /// What the load generator of a run is told, without start and lengths.
     pub(super) fn load_plan(
         &self,
         arm: &Arm,
         folder: &Path,
         ids: TraceIds,
-        start_ns: u64,
     ) -> Result<unladen_load::plan::Plan, RunError> {
-        use unladen_load::plan::{Check, Pacing, Plan, Trace, TraceHeader as Header};
-        let cores = self.partition.instrument.iter().take(1).map(|core| core as u32).collect();
-        let study = &self.plan.study;
-        let load = study.load.resolve(&self.variables(Some(folder)))?;
+        use unladen_load::plan::{Plan, Trace};
+        let load = self.plan.study.load.resolve(&self.variables(Some(folder)))?;
+        let trace = load_plan::header(load.trace);
         Ok(Plan {
-            url: load.url,
-            method: load.method,
-            headers: load.headers.into_iter().collect(),
-            body: load.body,
-            pacing: load.rate.map_or(Pacing::Closed, |rate| Pacing::Constant { rate }),
-            connections: load.connections,
-            start_at_ns: Some(start_ns),
-            warmup_s: study.warmup.as_seconds(),
-            window_s: study.window.as_seconds(),
-            timeout_s: load.timeout.as_seconds(),
-            trace: match load.trace {
-                TraceHeader::None => None,
-                TraceHeader::W3c => Some(Header::W3c),
-                TraceHeader::B3 => Some(Header::B3),
-                TraceHeader::Sw8 => Some(Header::Sw8),
-            }
-            .map(|header| Trace { header, tag: ids.tag, key: ids.key, sampled: arm.sampled.0 }),
-            check: Check { status: load.check.status, length: load.check.length },
+            trace: trace.map(|header| Trace { header, tag: ids.tag, key: ids.key, sampled: arm.sampled.0 }),
             out: Some(folder.to_owned()),
-            cores,
-            ..Plan::new("")
+            cores: self.partition.instrument.iter().take(1).map(|core| core as u32).collect(),
+            ..load_plan::plan(&load, self.seed, &self.plan.dir)?
         })
     }
 }

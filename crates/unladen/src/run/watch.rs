@@ -1,9 +1,10 @@
 //! What a study under way tells whoever watches it. Measuring does not depend on anybody watching.
 
 use unladen_load::outcome::Second;
+use unladen_sink::{Recovered, SinkError};
 
 use super::schedule::Slot;
-use crate::journal::record::RunRecord;
+use crate::journal::record::{Calibration, RunRecord};
 use crate::study::plan::Arm;
 
 /// Something has happened.
@@ -15,6 +16,25 @@ pub enum Step<'a> {
         service: &'a str,
         /// Command, as one line.
         command: &'a str,
+    },
+    /// A variant's spans per request are about to be learned.
+    Calibrating {
+        /// Of which variant.
+        arm: &'a Arm,
+    },
+    /// They are known.
+    Calibrated {
+        /// Of which variant.
+        arm: &'a Arm,
+        /// What was found.
+        calibration: &'a Calibration,
+    },
+    /// Span files that a killed run had left torn are finished, or could not be.
+    Recovered {
+        /// Folder of the run, relative to the run folder.
+        dir: &'a str,
+        /// What was found.
+        outcome: &'a Result<Recovered, SinkError>,
     },
     /// The runs begin: this many are to do, each about this long.
     Begin {
@@ -56,6 +76,10 @@ pub enum Phase {
     Window,
     /// Waiting for late spans.
     Drain,
+    /// A closed loop, as fast as it goes.
+    Saturation,
+    /// Trials at constant rates.
+    Capacity,
     /// Processes end.
     Stop,
 }

@@ -66,6 +66,12 @@ pub fn masked(study: &Study) -> Study {
         list(&mut service.args);
         named(&mut service.env);
         service.ready.http.iter_mut().for_each(text);
+        if let Some(count) = &mut service.count {
+            count.http.iter_mut().chain(&mut count.prometheus).chain(&mut count.body).for_each(text);
+        }
+    }
+    for loss in study.variants.values_mut().flat_map(|variant| variant.losses.values_mut()) {
+        loss.prometheus.iter_mut().for_each(text);
     }
     for change in study.variants.values_mut().flat_map(|variant| variant.services.values_mut()) {
         change.command.iter_mut().for_each(command);
@@ -77,6 +83,10 @@ pub fn masked(study: &Study) -> Study {
     text(&mut study.load.url);
     named(&mut study.load.headers);
     study.load.body.iter_mut().for_each(text);
+    for request in study.load.script.iter_mut().flat_map(|script| &mut script.requests) {
+        named(&mut request.headers);
+        request.path.iter_mut().chain(&mut request.body).for_each(text);
+    }
     study.profiles.values_mut().for_each(named);
     study
 }

@@ -12,7 +12,7 @@ use super::error::StudyError;
 use super::guess::guess;
 use super::key::KeyPath;
 use super::problem::{Problem, ProblemKind};
-use super::spec::{Command, Lifetime, Limits, Override, Ready, Role, Service, Study, Variant};
+use super::spec::{Command, Faults, Lifetime, Limits, Loss, Override, Ready, Role, Scrape, Service, Study, Variant};
 use super::units::{Ratio, Time};
 use super::variables::{Reference, VariableError, expand};
 use super::words;
@@ -53,8 +53,14 @@ pub struct Arm {
     pub processes: Vec<Process>,
     /// Declared spans per sampled request. `Some(0.0)` for baseline and placebo unless the study says otherwise.
     pub spans_per_request: Option<f64>,
+    /// Whether `spans_per_request` was learned in the calibration.
+    pub calibrated: bool,
     /// Share of requests that carry the sampled flag.
     pub sampled: Ratio,
+    /// What the sink does to its senders.
+    pub faults: Option<Faults>,
+    /// Where the agent tells what it lost itself, by stage.
+    pub losses: IndexMap<String, Loss>,
 }
 
 /// One process to start.
@@ -82,6 +88,10 @@ pub struct Process {
     pub limits: Limits,
     /// Time between SIGTERM and SIGKILL.
     pub grace: Time,
+    /// What to keep of the metrics that it shows of itself.
+    pub scrape: Option<Scrape>,
+    /// Where it gives its CPU profile.
+    pub pprof: Option<String>,
 }
 
 /// Names a study that has no file, in errors.
@@ -155,6 +165,12 @@ impl Plan {
 }
 
 impl Arm {
+    /// Whether a service runs in the arm.
+    #[must_use]
+    pub fn runs(&self, service: &str) -> bool {
+        self.processes.iter().any(|process| process.service == service)
+    }
+
     /// Processes that live through the study, in start order.
     pub fn shared(&self) -> impl Iterator<Item = &Process> {
         self.processes.iter().filter(|process| process.lifetime == Lifetime::Study)
@@ -162,7 +178,13 @@ impl Arm {
 
     /// Processes that are started afresh for every run of this arm, in start order.
     pub fn fresh(&self) -> impl Iterator<Item = &Process> {
-        self.processes.iter().filter(|process| process.lifetime == Lifetime::Run)
+        self.processes.iter().filter(|process| process.lifetime == Lifetime::Run && process.role != Role::Driver)
+    }
+
+    /// The program that does the work of the load, if the study has one. It is started when everything else is ready.
+    #[must_use]
+    pub fn driver(&self) -> Option<&Process> {
+        self.processes.iter().find(|process| process.role == Role::Driver)
     }
 }
 
@@ -237,7 +259,10 @@ fn arm(study: &Study, order: &[&str], key: &str, variant: &Variant, kind: ArmKin
         processes,
         // The bare service makes no spans, so that any that arrive in its runs are unexplained.
         spans_per_request: variant.spans_per_request.or((kind != ArmKind::Variant).then_some(0.0)),
+        calibrated: false,
         sampled: variant.sampled.unwrap_or(Ratio(1.0)),
+        faults: variant.faults.clone().or_else(|| study.sink.faults.clone()),
+        losses: variant.losses.clone(),
     })
 }
 
@@ -260,6 +285,8 @@ fn process(
     let text = |text: &str| -> Result<String, VariableError> { expand(text, &study.variables, own) };
     let build_text = |text: &str| -> Result<String, VariableError> { expand(text, &study.variables, |_| None) };
     let optional = |value: &Option<String>| value.as_deref().map(text).transpose();
+
+    let scrape = |scrape: &Scrape| Ok::<_, VariableError>(Scrape { url: text(&scrape.url)?, ..scrape.clone() });
 
     let mut command = words_of(change.command.as_ref().unwrap_or(&service.command), text)?;
     for argument in service.args.iter().chain(&change.args) {
@@ -289,6 +316,8 @@ fn process(
         },
         limits: change.limits.clone().unwrap_or_else(|| service.limits.clone()),
         grace: service.stop.grace,
+        pprof: optional(&service.pprof)?,
+        scrape: service.scrape.as_ref().map(scrape).transpose()?,
     })
 }
 

@@ -183,6 +183,13 @@ pub(super) enum ProblemKind {
     #[error("`{name}` is no name of an environment variable: it must not be empty nor hold `=`")]
     BadEnvironmentName { name: String },
 
+    #[error("nothing is kept of what is asked for; name at least one metric of the endpoint here")]
+    KeepsNothing,
+    #[error("`{name}` is no name of a metric in the Prometheus text format; use letters, digits, `_` and `:`")]
+    BadExpositionName { name: String },
+    #[error("`{metric}` is measured by unladen itself; choose another name, or one of `{known}`")]
+    NotMappable { metric: String, known: String },
+
     // Variants.
     #[error(
         "there is no variant `baseline`, the bare service that the others are compared with; {}",
@@ -213,7 +220,7 @@ pub(super) enum ProblemKind {
     // Load.
     #[error("`{found}` is no URL to send requests to: {why}; write one such as `http://127.0.0.1:8080/path`")]
     BadUrl { found: String, why: &'static str },
-    #[error("`{host}` isn't this machine; load leaves it only if the study says `allow_remote: true` under `load`")]
+    #[error("`{host}` isn't this machine; unladen leaves it only if the study says `allow_remote: true` under `load`")]
     Remote { host: String },
     #[error("`{found}` is no HTTP method, such as `GET` or `POST`")]
     BadMethod { found: String },
@@ -225,6 +232,62 @@ pub(super) enum ProblemKind {
     TraceHeaderTaken { name: String },
     #[error("the load generator sets `{name}` itself; remove it")]
     HeaderTaken { name: String },
+
+    #[error("`{one}` and `{other}` cannot both be given: {remedy}")]
+    Contradiction { one: &'static str, other: &'static str, remedy: &'static str },
+    #[error("`{key}` means nothing without `{needed}`; add that, or remove `{key}`")]
+    Lacks { key: &'static str, needed: &'static str },
+    #[error("{what} must be exactly one of {choices}; {found} of them are given")]
+    NotOne { what: &'static str, choices: &'static str, found: usize },
+    #[error("`{found}` is no gRPC method; write `package.Service/Method`")]
+    BadGrpcMethod { found: String },
+    #[error("there is no TLS to set up, as the url doesn't begin with `https://`; remove `tls`")]
+    NotSecure,
+    #[error(
+        "`{host}` isn't this machine, and trusting anybody there could send the load to a stranger; give the certificate to trust as `ca`"
+    )]
+    InsecureRemote { host: String },
+    #[error("`{service}` cannot drive the load: it {why}")]
+    Driver { service: String, why: &'static str },
+    #[error("`{service}` would never be started: name it as `load.driver`, or give it another role")]
+    IdleDriver { service: String },
+    #[error("`{{{{{name}}}}}` is neither a value nor captured by an earlier step{guess}")]
+    UnknownPlaceholder { name: String, guess: Guess },
+    #[error("there is another {what} with the name `{name}`; rename one")]
+    NameTwice { what: &'static str, name: String },
+    #[error("`{found}` is no JSON pointer; it begins with `/`, as in `/items/0/id`")]
+    BadPointer { found: String },
+    // Spans.
+    #[error("give either `log` (a pattern for the lines of a log) or `prometheus` with `metric`, and not both")]
+    LogOrPrometheus,
+    #[error("give either `http` with `pointer`, or `prometheus` with `metric`, and not both")]
+    HttpOrPrometheus,
+    #[error(
+        "`http` and `pointer` go together: the URL of a JSON document, and where in it the number is; `body` goes with them"
+    )]
+    HttpAndPointer,
+    #[error("`prometheus` and `metric` go together: the URL of the metrics, and the name of one of them")]
+    PrometheusAndMetric,
+    #[error("this is no regular expression: {message}")]
+    BadPattern { message: String },
+    #[error(
+        "a pattern has one group `(…)`, the number of spans, or none; this one has {groups}, write the others as `(?:…)`"
+    )]
+    ManyGroups { groups: usize },
+    #[error("this pattern is in every line, also in an empty one; write more of the lines that tell of a loss")]
+    PatternOfNothing,
+    #[error("{message}")]
+    BadMetric { message: String },
+    #[error(
+        "`{service}` lives through the study, so its log tells of all runs at once; use `prometheus`, or give it `lifetime: run`"
+    )]
+    LogOfManyRuns { service: String },
+    #[error("only a service with the role `storage` or `collector` is counted; give it one, or remove `count`")]
+    CountOfWhom,
+    #[error(
+        "both {names} run in this variant and are counted; where the spans arrive must be one place: give one of them the role `collector`, or remove its `count`"
+    )]
+    TwoStorages { names: String },
 
     // Budgets.
     #[error("{0}, or remove `on_undecided: extend`")]
@@ -249,6 +312,8 @@ fn example(key: &str) -> &'static str {
         "variants" => "; it says which ways of running the service to compare, `baseline` first",
         "load" => "; it says what is asked of the service: `url`, and `rate` or `connections`",
         "command" => "; it says what to start: `command: java -jar app.jar`",
+        "requests" => "; it lists what is sent: `requests: [{name: home, path: /}]`",
+        "limit" => "; it says how long an answer may take: `limit: 20ms`",
         "url" => "; it says where requests go: `url: http://127.0.0.1:8080/path`",
         _ => "",
     }

@@ -9,6 +9,7 @@ use super::plan::Plan;
 use super::problem::Problem;
 use super::set::{Set, apply, change_by_profile};
 use super::spec::Study;
+use super::spec::script::Script;
 use super::tree::Node;
 use super::{check, typed, yaml};
 
@@ -31,6 +32,21 @@ impl Study {
         let unreadable = |source| StudyError::Unreadable { path: file.clone(), source };
         let dir = std::path::absolute(&file).map_err(unreadable)?.parent().map(PathBuf::from).unwrap_or_default();
         Plan::from_study(study, &dir)
+    }
+}
+
+impl Script {
+    /// Reads a script: the keys of a study's `load.script` in a file of their own.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or with everything that is wrong in it.
+    pub fn read(path: &Path) -> Result<Self, StudyError> {
+        let (text, name) = (read_text(path)?, path.display().to_string());
+        let tree = yaml::parse(&text).map_err(|problem| StudyError::refused(&name, None, vec![*problem]))?;
+        let refused = |problems| StudyError::refused(&name, Some(&tree), problems);
+        let script = typed::read(&tree, &["requests"]).map_err(refused)?;
+        let problems = check::script(&script);
+        if problems.is_empty() { Ok(script) } else { Err(refused(problems)) }
     }
 }
 

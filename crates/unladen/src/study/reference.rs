@@ -64,6 +64,11 @@ fn sections(root: &Value) -> Vec<Section<'_>> {
                 Some(values) => (format!("{key}.NAME"), values),
                 None => (key, property),
             };
+            // A list of keys is told of like keys.
+            let (key, property) = match property.get("items") {
+                Some(items) => (format!("{key}[]"), items),
+                None => (key, property),
+            };
             let target = target(root, property);
             if !properties(target).is_empty() && !seen.contains(&target) {
                 seen.push(target);
@@ -131,7 +136,7 @@ fn default_text(default: Option<&Value>) -> String {
 fn kind(root: &Value, schema: &Value, sections: &[Section<'_>]) -> String {
     if let Some(name) = reference(schema) {
         return match name {
-            "Time" | "Ratio" | "Bytes" | "Command" => match name {
+            "Time" | "Ratio" | "Bytes" | "Command" | "Delay" => match name {
                 "Ratio" => "share".to_owned(),
                 "Bytes" => "memory".to_owned(),
                 name => name.to_lowercase(),
@@ -149,7 +154,8 @@ fn kind(root: &Value, schema: &Value, sections: &[Section<'_>]) -> String {
         };
     }
     if let Some(items) = schema.get("items") {
-        return format!("list of {}s", kind(root, items, sections));
+        let plural = if properties(target(root, items)).is_empty() { "s" } else { "" };
+        return format!("list of {}{plural}", kind(root, items, sections));
     }
     let first = match schema.get("type") {
         Some(Value::Array(types)) => types.first().and_then(Value::as_str),
@@ -163,7 +169,7 @@ fn kind(root: &Value, schema: &Value, sections: &[Section<'_>]) -> String {
         Some("boolean") => "`true`, `false`".to_owned(),
         _ => match sections.iter().find(|section| section.schema == schema) {
             // As Markdown makes anchors of headings.
-            Some(section) => format!("[keys](#{})", section.path.to_lowercase().replace('.', "")),
+            Some(section) => format!("[keys](#{})", section.path.to_lowercase().replace(['.', '[', ']'], "")),
             None => "keys".to_owned(),
         },
     }

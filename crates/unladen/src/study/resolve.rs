@@ -2,9 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use indexmap::IndexMap;
+
 use super::check::url_problem;
+use super::key::KeyPath;
 use super::plan::{Plan, Process};
-use super::spec::{Load, Ready};
+use super::spec::{Load, Ready, Scrape};
 use super::variables::{PortName, Reference, VariableError, Variables, expand, names, resolve};
 
 /// A text that cannot be filled in.
@@ -59,8 +62,9 @@ impl Plan {
         let processes = self.arms.iter().flat_map(|arm| &arm.processes);
         let mut texts: Vec<String> = processes.flat_map(Process::texts).collect();
         let load = &self.study.load;
-        let of_load = [&load.url].into_iter().chain(load.headers.values()).chain(&load.body);
-        texts.extend(of_load.filter_map(|text| expand(text, &self.study.variables, |_| None).ok()));
+        texts.extend(
+            load.texts().into_iter().filter_map(|(_, text)| expand(text, &self.study.variables, |_| None).ok()),
+        );
         texts.iter().filter_map(|text| names(text).ok()).flatten().collect()
     }
 }
@@ -99,6 +103,11 @@ impl Process {
                 log: optional("ready.log", &self.ready.log)?,
                 timeout: self.ready.timeout,
             },
+            pprof: optional("pprof", &self.pprof)?,
+            scrape: match &self.scrape {
+                Some(scrape) => Some(Scrape { url: text("scrape.url", &scrape.url)?, ..scrape.clone() }),
+                None => None,
+            },
             cwd,
             ..self.clone()
         })
@@ -109,7 +118,8 @@ impl Process {
         let words = self.command.iter().chain(self.build.iter().flatten());
         let ready = self.ready.http.iter().chain(&self.ready.tcp).chain(&self.ready.log);
         let cwd = self.cwd.to_string_lossy().into_owned();
-        words.chain(self.env.values()).chain(ready).cloned().chain([cwd]).collect()
+        let scrape = self.scrape.iter().map(|scrape| &scrape.url);
+        words.chain(self.env.values()).chain(ready).chain(scrape).chain(&self.pprof).cloned().chain([cwd]).collect()
     }
 }
 
@@ -119,20 +129,46 @@ impl Load {
     /// # Errors
     /// When something isn't known, or the URL that comes out is none or leaves this machine without leave.
     pub fn resolve(&self, variables: &Variables) -> Result<Self, ResolveError> {
-        let text = |what: &str, text: &str| {
-            resolve(text, variables).map_err(|source| ResolveError::Variable { path: format!("load.{what}"), source })
-        };
-        let url = text("url", &self.url)?;
-        if let Some(kind) = url_problem(&url, self.allow_remote) {
-            return Err(ResolveError::Url { message: kind.to_string() });
+        let mut load = self.clone();
+        for (path, text) in load.texts_mut() {
+            *text =
+                resolve(text, variables).map_err(|source| ResolveError::Variable { path: path.to_string(), source })?;
         }
-        let headers =
-            self.headers.iter().map(|(name, value)| Ok((name.clone(), text(&format!("headers.{name}"), value)?)));
-        Ok(Self {
-            url,
-            headers: headers.collect::<Result<_, ResolveError>>()?,
-            body: self.body.as_deref().map(|body| text("body", body)).transpose()?,
-            ..self.clone()
-        })
+        match url_problem(&load.url, load.allow_remote) {
+            Some(kind) if load.driver.is_none() => Err(ResolveError::Url { message: kind.to_string() }),
+            _ => Ok(load),
+        }
+    }
+
+    /// Every text that may hold `${…}`, with its place in the study.
+    pub(super) fn texts(&self) -> Vec<(KeyPath, &String)> {
+        let root = KeyPath::of(&["load"]);
+        let headers = |path: KeyPath, headers: &'_ IndexMap<String, String>| -> Vec<KeyPath> {
+            headers.keys().map(|name| path.key(name)).collect()
+        };
+        let mut texts = vec![(root.key("url"), &self.url)];
+        texts.extend(headers(root.key("headers"), &self.headers).into_iter().zip(self.headers.values()));
+        texts.extend(self.body.iter().map(|body| (root.key("body"), body)));
+        for (at, request) in self.script.iter().flat_map(|script| &script.requests).enumerate() {
+            let root = root.key("script").key("requests").item(at);
+            texts.extend(request.path.iter().map(|path| (root.key("path"), path)));
+            texts.extend(headers(root.key("headers"), &request.headers).into_iter().zip(request.headers.values()));
+            texts.extend(request.body.iter().map(|body| (root.key("body"), body)));
+        }
+        texts
+    }
+
+    /// The same, to be changed; in the same order.
+    fn texts_mut(&mut self) -> Vec<(KeyPath, &mut String)> {
+        let paths: Vec<KeyPath> = self.texts().into_iter().map(|(path, _)| path).collect();
+        let mut texts = vec![&mut self.url];
+        texts.extend(self.headers.values_mut());
+        texts.extend(&mut self.body);
+        for request in self.script.iter_mut().flat_map(|script| &mut script.requests) {
+            texts.extend(&mut request.path);
+            texts.extend(request.headers.values_mut());
+            texts.extend(&mut request.body);
+        }
+        paths.into_iter().zip(texts).collect()
     }
 }

@@ -11,7 +11,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::prices::Prices;
+pub use super::scrape::{Keep, Scrape, ScrapeKind, ScrapeUnit};
 use super::units::{Bytes, Ratio, Time};
+
+pub mod load;
+pub mod phases;
+pub mod script;
+
+pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
+pub use phases::{Capacity, Quantile, Saturation};
+pub mod spans;
+
+pub use spans::{Attributes, Calibration, Count, Delay, Faults, Flapping, Loss, Numbers, Refuse, Sink, Sync};
 
 /// One question, asked of one service: its variants, the load, the rounds and the budgets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -56,9 +67,20 @@ pub struct Study {
     pub ladder: Ladder,
     /// What is asked of the service, and how often.
     pub load: Load,
+    /// After the window of every run, on the same processes: the highest rate at which latency and errors hold. Gives the
+    /// metric `capacity`. Absent: not searched.
+    #[serde(default)]
+    pub capacity: Option<Capacity>,
+    /// After the window of every run, on the same processes: as much as a closed loop gets through. Gives the metrics
+    /// `throughput_max`, `throughput_mean` and `time_to_max`. Absent: not measured.
+    #[serde(default)]
+    pub saturation: Option<Saturation>,
     /// The span sink that the study offers to the services.
     #[serde(default)]
     pub sink: Sink,
+    /// How spans per request are learned and checked before the first round.
+    #[serde(default)]
+    pub calibration: Calibration,
     /// Limits on the cost, by metric: `cpu_per_request: 10%`, `rss: 50MiB`; of one service: `cpu_per_request@vets: 5%`.
     #[serde(default)]
     pub budgets: IndexMap<String, String>,
@@ -95,12 +117,29 @@ impl Study {
             variants: IndexMap::new(),
             ladder: Ladder::default(),
             load,
+            capacity: None,
+            saturation: None,
             sink: Sink::default(),
+            calibration: Calibration::default(),
             budgets: IndexMap::new(),
             on_undecided: OnUndecided::default(),
             prices: None,
             profiles: IndexMap::new(),
         }
+    }
+}
+
+impl Study {
+    /// About how many seconds of load a run has: what a fixed amount of work takes, nobody knows before.
+    #[must_use]
+    pub fn run_seconds(&self) -> f64 {
+        let fixed = self.load.is_fixed_work();
+        let window = if fixed { 0.0 } else { self.window.as_seconds() };
+        let warmup = if self.load.driver.is_some() { 0.0 } else { self.warmup.as_seconds() };
+        let saturation = self.saturation.as_ref().map_or(0.0, |saturation| saturation.time.as_seconds());
+        // A search of usual precision takes about 18 trials.
+        let search = |it: &Capacity| (18.0 * 1.2 * it.trial.as_seconds()).min(it.time.as_seconds());
+        warmup + window + saturation + self.capacity.as_ref().map_or(0.0, search)
     }
 }
 
@@ -128,6 +167,9 @@ pub enum Role {
     Collector,
     /// Where telemetry is kept: a tracing backend or its database.
     Storage,
+    /// A program that does a fixed amount of work with the subject and ends: the load of a study that names it as
+    /// `load.driver`. Its own cost is nobody's.
+    Driver,
 }
 
 /// How long a service lives.
@@ -184,6 +226,16 @@ pub struct Service {
     /// How the service is stopped.
     #[serde(default)]
     pub stop: Stop,
+    /// What to keep of the metrics that the service shows of itself. JVMs need none of this for their heap, threads, classes and
+    /// collections: they are found by themselves.
+    #[serde(default)]
+    pub scrape: Option<Scrape>,
+    /// Where a Go service gives its CPU profile, for `unladen run --profile`: `http://127.0.0.1:${port.app}/debug/pprof/profile`.
+    #[serde(default)]
+    pub pprof: Option<String>,
+    /// How a collector or storage is asked how many spans it has taken: what the ledger then says arrived.
+    #[serde(default)]
+    pub count: Option<Count>,
 }
 
 impl Service {
@@ -204,6 +256,9 @@ impl Service {
             only: Vec::new(),
             limits: Limits::default(),
             stop: Stop::default(),
+            scrape: None,
+            pprof: None,
+            count: None,
         }
     }
 
@@ -301,11 +356,15 @@ pub struct Variant {
     pub label: Option<String>,
     /// What changes, by service.
     pub services: IndexMap<String, Override>,
-    /// How many spans a sampled request makes. Absent: none for the baseline, else learned from the spans that arrive.
+    /// How many spans a sampled request makes. Absent: none for the baseline, else learned in the calibration.
     pub spans_per_request: Option<f64>,
     /// Share of the requests whose spans are wanted: the load generator sets the
     /// sampled flag on exactly these. Absent: all of them.
     pub sampled: Option<Ratio>,
+    /// What the sink does to its senders in this variant: the agent on a bad day. Replaces `sink.faults`.
+    pub faults: Option<Faults>,
+    /// Where the agent tells what it lost itself, by stage: `queue`, `export`, or a name of your own.
+    pub losses: IndexMap<String, Loss>,
 }
 
 /// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args` are
@@ -402,108 +461,6 @@ impl<'de> Deserialize<'de> for Ladder {
     }
 }
 
-/// What is asked of the service, and how often: at a `rate` (open loop), or, without one, as fast as its `connections`
-/// get their answers (closed loop).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Load {
-    /// Where requests go: `http://127.0.0.1:${port.app}/vets`.
-    pub url: String,
-    /// Allow a host that isn't loopback. Every load stays on this machine unless this is `true`.
-    #[serde(default)]
-    pub allow_remote: bool,
-    /// Requests per second, open loop: sent when due, whatever the service does. Absent: closed loop, every connection
-    /// sends its next request when the last is answered.
-    #[serde(default)]
-    pub rate: Option<f64>,
-    /// Connections to use.
-    #[serde(default = "defaults::connections")]
-    pub connections: u32,
-    /// HTTP method.
-    #[serde(default = "defaults::method")]
-    pub method: String,
-    /// Request headers.
-    #[serde(default)]
-    pub headers: IndexMap<String, String>,
-    /// Request body.
-    #[serde(default)]
-    pub body: Option<String>,
-    /// A request without an answer after this long is an error.
-    #[serde(default = "defaults::request_timeout")]
-    pub timeout: Time,
-    /// Which trace header every request carries.
-    #[serde(default)]
-    pub trace: TraceHeader,
-    /// What a good answer looks like.
-    #[serde(default)]
-    pub check: Check,
-}
-
-impl Load {
-    /// A closed loop with every default.
-    #[must_use]
-    pub fn new(url: impl Into<String>) -> Self {
-        Self {
-            url: url.into(),
-            allow_remote: false,
-            rate: None,
-            connections: defaults::connections(),
-            method: defaults::method(),
-            headers: IndexMap::new(),
-            body: None,
-            timeout: defaults::request_timeout(),
-            trace: TraceHeader::default(),
-            check: Check::default(),
-        }
-    }
-}
-
-/// Which trace header the load generator sets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum TraceHeader {
-    /// W3C Trace Context `traceparent`.
-    #[default]
-    W3c,
-    /// Zipkin's single header `b3`.
-    B3,
-    /// SkyWalking's `sw8`.
-    Sw8,
-    /// None: spans cannot be tied to their requests.
-    None,
-}
-
-/// What a good answer looks like. Bodies are compared between the variants in any case.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Check {
-    /// Status code wanted. Absent: any below 400.
-    pub status: Option<u16>,
-    /// Exact length of the body in bytes.
-    pub length: Option<u64>,
-}
-
-/// The span sink of the study.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Sink {
-    /// Which attributes are stored with each span.
-    pub attributes: Attributes,
-}
-
-/// Which attributes of a span are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Attributes {
-    /// None.
-    None,
-    /// A handful that name the operation.
-    #[default]
-    Few,
-    /// All of them.
-    All,
-}
-
 impl Default for Ready {
     fn default() -> Self {
         Self { http: None, tcp: None, log: None, timeout: Time::seconds(30.0) }
@@ -519,12 +476,6 @@ impl Default for Stop {
 impl Default for Drain {
     fn default() -> Self {
         Self { quiet: Time::seconds(6.0), limit: Time::seconds(15.0) }
-    }
-}
-
-impl Default for Sink {
-    fn default() -> Self {
-        Self { attributes: Attributes::Few }
     }
 }
 
@@ -549,14 +500,5 @@ mod defaults {
     }
     pub(super) fn one() -> u32 {
         1
-    }
-    pub(super) fn connections() -> u32 {
-        16
-    }
-    pub(super) fn method() -> String {
-        "GET".to_owned()
-    }
-    pub(super) fn request_timeout() -> Time {
-        Time::seconds(10.0)
     }
 }

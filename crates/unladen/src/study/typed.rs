@@ -21,8 +21,16 @@ use super::tree::{Kind, Node, Scalar};
 /// # Errors
 /// Every unknown key, and the first value that isn't what it should be.
 pub(super) fn study(tree: &Node) -> Result<Study, Vec<Problem>> {
+    read(tree, &schema::required_keys().collect::<Vec<_>>())
+}
+
+/// What a tree holds; `required` are the keys without which it is nothing.
+///
+/// # Errors
+/// As [`study`].
+pub(super) fn read<'de, T: Deserialize<'de>>(tree: &'de Node, required: &[&'static str]) -> Result<T, Vec<Problem>> {
     let unknown = RefCell::new(Vec::new());
-    let result = Study::deserialize(Value { node: tree, path: &KeyPath::default(), unknown: &unknown });
+    let result = T::deserialize(Value { node: tree, path: &KeyPath::default(), unknown: &unknown });
     let mut problems = unknown.into_inner();
     match result {
         Ok(study) if problems.is_empty() => Ok(study),
@@ -35,7 +43,7 @@ pub(super) fn study(tree: &Node) -> Result<Study, Vec<Problem>> {
                 // It is missing under its parent's key, not at the first of its neighbours.
                 let place = Some(tree.place_of(&problem.path));
                 if problem.path.is_root() {
-                    let lacking = schema::required_keys().filter(|key| tree.get(key).is_none());
+                    let lacking = required.iter().copied().filter(|key| tree.get(key).is_none());
                     let kinds = lacking.map(|key| ProblemKind::MissingKey { key });
                     problems.extend(kinds.map(|kind| Problem { path: KeyPath::default(), place: place.clone(), kind }));
                 } else {

@@ -2,6 +2,7 @@
 
 mod docs;
 mod golden;
+mod losses;
 mod relabel;
 mod safety;
 mod schema;

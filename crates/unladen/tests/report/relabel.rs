@@ -1,12 +1,12 @@
 //! Identical variants, re-labelled at random, differ no more often than the level allows.
 
-use unladen::journal::read::{RunFolder, read};
+use unladen::journal::read::{Measured, read};
 use unladen::judge::relabel::{Draw, RELABELLED, false_alarms, studies};
 use unladen::judge::{Budgets, GateOutcome, JudgeError, judge_folder, outcome};
 
 use crate::sketch::{Sketch, write};
 
-fn stored(sketch: &Sketch) -> RunFolder {
+fn stored(sketch: &Sketch) -> Measured {
     let dir = tempfile::tempdir().expect("a temporary folder");
     write(dir.path(), &sketch.study(), &sketch.runs());
     read(dir.path()).expect("a whole run folder")

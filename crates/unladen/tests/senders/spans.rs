@@ -87,3 +87,20 @@ impl Had {
         assert_same(sent, &self.rows);
     }
 }
+
+#[test]
+fn a_row_too_many_or_too_few_or_another_is_found() {
+    let row = |span: &str, parent: &str, text: &str| serde_json::json!({"span_id": span, "parent_id": parent, "attributes": {"text": text}, "arrival_ns": 1});
+    let sent = |span: &str, parent: &str, text: &str| serde_json::json!({"span_id": span, "parent_id": parent, "attributes": {"text": text}});
+    let all = [sent("1", "", "ä"), sent("2", "1", "ö")];
+    assert_same(&all, &[row("2", "1", "ö"), row("1", "", "ä")]);
+    for wrong in [
+        vec![row("1", "", "ä")],
+        vec![row("1", "", "ä"), row("2", "1", "ö"), row("2", "1", "ö")],
+        vec![row("1", "", "ä"), row("2", "", "ö")],
+        vec![row("1", "", "ä"), row("2", "1", "o")],
+    ] {
+        let found = std::panic::catch_unwind(|| assert_same(&all, &wrong));
+        found.expect_err("the rows differ");
+    }
+}

@@ -4,7 +4,9 @@
 
 mod load;
 mod references;
+mod script;
 mod services;
+mod spans;
 mod variants;
 
 use unladen_stats::plan::TwoLooks;
@@ -17,7 +19,8 @@ use super::key::KeyPath;
 use super::metrics;
 use super::problem::{Problem, ProblemKind};
 use super::schema;
-use super::spec::{OnUndecided, Study};
+use super::spec::script::Script;
+use super::spec::{Load, OnUndecided, Study, TraceHeader};
 use super::units::Time;
 use super::variables::is_name;
 
@@ -29,9 +32,19 @@ pub(super) fn check(study: &Study) -> Vec<Problem> {
     check.variants();
     check.ladders();
     check.load();
+    check.spans();
     check.budgets();
     check.prices();
     check.references();
+    check.problems
+}
+
+/// Everything that is wrong with a script that stands alone.
+pub(super) fn script(script: &Script) -> Vec<Problem> {
+    let study = Study::new("script", Load { trace: TraceHeader::None, ..Load::new("http://localhost/") });
+    let mut check =
+        Check { study: &study, problems: Vec::new(), faulty: Vec::new(), ports: references::Ports::default() };
+    check.script(&KeyPath::default(), script);
     check.problems
 }
 

@@ -72,6 +72,10 @@ impl Check<'_> {
             self.named_texts(&path.key("env"), service.env.iter(), known);
             self.optional(path.key("cwd"), service.cwd.as_ref(), known);
             self.ready_texts(&path.key("ready"), &service.ready, known);
+            self.optional(path.key("pprof"), service.pprof.as_ref(), Known { port: Port::Asked, ..known });
+            if let Some(scrape) = &service.scrape {
+                self.text(path.key("scrape").key("url"), &scrape.url, Known { port: Port::Asked, ..known });
+            }
             if let Some(build) = &service.build {
                 self.command_texts(&path.key("build"), build, BUILD);
             }
@@ -94,14 +98,18 @@ impl Check<'_> {
                 }
             }
         }
-        let path = KeyPath::of(&["load"]);
-        self.text(path.key("url"), &study.load.url, LOAD);
-        self.named_texts(&path.key("headers"), study.load.headers.iter(), LOAD);
-        self.optional(path.key("body"), study.load.body.as_ref(), LOAD);
+        for (path, text) in study.load.texts() {
+            self.text(path, text, LOAD);
+        }
         // A reference that is wrong may be the one that was to tell of the port.
         if self.problems.len() == problems_before {
             self.ports_of_nobody();
         }
+    }
+
+    /// A text of which only the references remain to be looked at, where somebody is to listen.
+    pub(super) fn asked(&mut self, path: KeyPath, text: &str) {
+        self.text(path, text, LOAD);
     }
 
     /// Ports that something asks for and that no service knows of: a slip, since the number is nowhere else.

@@ -7,8 +7,10 @@ use proptest::prelude::*;
 
 use super::super::mask::{MASK, masked};
 use super::super::read::parse;
+use super::super::spec::script::{self as values, Condition, Order, Request, Script, Source, Until};
 use super::super::spec::{
-    Attributes, Command, Lifetime, Limits, Load, Override, Ready, Role, Service, Study, TraceHeader, Variant,
+    Attributes, Capacity, Command, Grpc, Lifetime, Limits, Load, Override, Quantile, Ready, Role, Saturation, Service,
+    Stage, Study, TraceHeader, Users, Variant,
 };
 use super::super::units::{Bytes, Ratio, Time};
 use super::super::write::{concise_yaml, resolved_yaml};
@@ -85,7 +87,13 @@ fn variant() -> impl Strategy<Value = Variant> {
         ..Override::default()
     });
     (option::of(text()), names(change), option::of(number()), option::of(number().prop_map(Ratio))).prop_map(
-        |(label, services, spans_per_request, sampled)| Variant { label, services, spans_per_request, sampled },
+        |(label, services, spans_per_request, sampled)| Variant {
+            label,
+            services,
+            spans_per_request,
+            sampled,
+            ..Variant::default()
+        },
     )
 }
 
@@ -99,13 +107,70 @@ fn load() -> impl Strategy<Value = Load> {
         any::<bool>(),
         option::of(any::<u16>()),
     )
-        .prop_map(|(url, rate, connections, headers, body, allow_remote, status)| {
-            let mut load = Load::new(url);
-            (load.rate, load.connections, load.headers, load.body) = (rate, connections, headers, body);
-            (load.allow_remote, load.check.status) = (allow_remote, status);
-            load.trace = if allow_remote { TraceHeader::None } else { TraceHeader::W3c };
-            load
-        })
+        .prop_flat_map(|simple| (Just(simple), script(), any::<(Option<u64>, Option<u64>, u8, u32)>(), text(), time()))
+        .prop_map(
+            |((url, rate, connections, headers, body, allow_remote, status), script, numbers, file, slot)| {
+                let mut load = Load::new(url);
+                (load.rate, load.connections, load.headers, load.body) = (rate, connections, headers, body);
+                (load.allow_remote, load.check.status) = (allow_remote, status);
+                load.trace = if allow_remote { TraceHeader::None } else { TraceHeader::W3c };
+                (load.requests, load.burst, load.http, load.streams) = numbers;
+                (load.replay, load.tls.ca, load.tls.insecure) = (Some(file.clone()), Some(file.clone()), allow_remote);
+                load.slot = Some(slot);
+                if allow_remote {
+                    load.stages = vec![Stage { duration: slot, target: 1.5 }];
+                    load.users = Some(Users { count: 2.0, stages: load.stages.clone(), think: slot, rate });
+                    load.grpc = Some(Grpc {
+                        method: file.clone(),
+                        message: serde_json::json!({"a": [1, -2, 0.5, true, null, file.clone()], "b": {}}),
+                        protos: vec![file.clone()],
+                        includes: Vec::new(),
+                        descriptors: Some(file),
+                        status: Some("5".to_owned()),
+                    });
+                } else {
+                    load.script = Some(script);
+                }
+                load
+            },
+        )
+}
+
+fn script() -> impl Strategy<Value = Script> {
+    let condition = (option::of(any::<u16>()), option::of(text()), option::of(text()), any::<Option<i64>>()).prop_map(
+        |(status, body_contains, json, equals)| Condition {
+            status,
+            body_contains,
+            json,
+            equals: equals.map(Into::into),
+            ..Condition::default()
+        },
+    );
+    let source =
+        (option::of(text()), option::of(text())).prop_map(|(json, regex)| Source { json, regex, header: None });
+    let request = (text(), option::of(text()), names(text()), names(condition), names(source), number()).prop_map(
+        |(name, path, headers, expect, capture, weight)| Request {
+            until: expect.values().next().map(|holds| Until {
+                holds: holds.clone(),
+                pause: Time::seconds(0.5),
+                most: 3,
+            }),
+            name,
+            weight,
+            method: "PUT".to_owned(),
+            body: path.clone(),
+            path,
+            headers,
+            body_file: None,
+            check: None,
+            expect,
+            capture,
+        },
+    );
+    let made = (any::<Option<i64>>(), option::of(vec(any::<i64>(), 0..3)), any::<bool>(), option::of(text())).prop_map(
+        |(counter, integer, uuid, csv)| values::Value { counter, integer, uuid, csv, ..values::Value::default() },
+    );
+    (names(made), vec(request, 0..3)).prop_map(|(values, requests)| Script { order: Order::Sequence, values, requests })
 }
 
 fn any_study() -> impl Strategy<Value = Study> {
@@ -118,6 +183,18 @@ fn any_study() -> impl Strategy<Value = Study> {
             (study.placebo, study.margin, study.sink.attributes) = (placebo, margin, Attributes::All);
             (study.budgets, study.variables) = (variables.clone(), variables);
             (study.services, study.variants, study.profiles) = (services, variants, profiles);
+            study.saturation = placebo.then(Saturation::default);
+            study.capacity = seed.map(|seed| Capacity {
+                quantile: Quantile::P999,
+                limit: window,
+                errors: margin,
+                from: Some(1.5),
+                most: 1e6,
+                trial: window,
+                precision: margin,
+                time: window,
+                connections: u32::try_from(seed).ok(),
+            });
             study
         },
     )

@@ -1,0 +1,224 @@
+//! The numbers of a sink as people read them: a live table, a line, the summary at the end. Pure but for the instants that the
+//! caller hands in.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::time::Instant;
+
+use indicatif::HumanBytes;
+use unladen_sink::summary::Summary;
+
+use crate::judge::units::count;
+
+/// Services in the live table; the others are summed up.
+const SERVICES: usize = 15;
+
+/// What was shown last: rates are differences.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    last: Option<Last>,
+}
+
+#[derive(Debug)]
+struct Last {
+    at: Instant,
+    by_service: BTreeMap<String, u64>,
+    received: u64,
+    bytes: u64,
+}
+
+impl Live {
+    /// Rates per second since the last time: by service, of all spans received, of bytes.
+    fn rates(&mut self, summary: &Summary, now: Instant) -> (BTreeMap<String, f64>, f64, f64) {
+        let last = self.last.replace(Last {
+            at: now,
+            by_service: summary.by_service.clone(),
+            received: summary.received,
+            bytes: summary.bytes,
+        });
+        let seconds = last.as_ref().map_or(0.0, |last| (now - last.at).as_secs_f64());
+        let rate =
+            |now: u64, before: u64| if seconds > 0.0 { now.saturating_sub(before) as f64 / seconds } else { 0.0 };
+        let Some(last) = last else { return (BTreeMap::new(), 0.0, 0.0) };
+        let by_service = summary.by_service.iter().map(|(service, spans)| {
+            (service.clone(), rate(*spans, last.by_service.get(service).copied().unwrap_or(0)))
+        });
+        (by_service.collect(), rate(summary.received, last.received), rate(summary.bytes, last.bytes))
+    }
+
+    /// Several lines; the largest services first.
+    pub(super) fn table(&mut self, summary: &Summary, now: Instant) -> String {
+        let (rates, received, bytes) = self.rates(summary, now);
+        let mut text = format!(
+            "{:>14} spans received   {:>10}/s   {:>12}/s\n",
+            count(summary.received),
+            count(received.round() as u64),
+            HumanBytes(bytes as u64).to_string()
+        );
+        let mut services: Vec<(&String, u64)> = summary.by_service.iter().map(|(name, spans)| (name, *spans)).collect();
+        services.sort_by_key(|(_, spans)| std::cmp::Reverse(*spans));
+        if services.is_empty() {
+            text.push_str("  no spans yet");
+            return text + &troubles(summary);
+        }
+        let lost =
+            |service: &str| summary.told.iter().filter(|it| it.service == service).map(|it| it.spans).sum::<u64>();
+        let _ = writeln!(text, "  {:<32}{:>14}{:>12}{:>18}", "service", "spans", "per second", "lost, by its word");
+        for (service, spans) in services.iter().take(SERVICES) {
+            let lost = match lost(service) {
+                0 => "–".to_owned(),
+                lost => count(lost),
+            };
+            let rate = count(rates.get(*service).copied().unwrap_or(0.0).round() as u64);
+            let _ = writeln!(text, "  {:<32}{:>14}{rate:>12}{lost:>18}", shortened(service), count(*spans));
+        }
+        if services.len() > SERVICES {
+            let spans = services[SERVICES..].iter().map(|(_, spans)| spans).sum();
+            let _ = writeln!(text, "  {:<32}{:>14}", format!("{} more", services.len() - SERVICES), count(spans));
+        }
+        text.trim_end().to_owned() + &troubles(summary)
+    }
+
+    /// One line; `None` if nothing has come since the last.
+    pub(super) fn line(&mut self, summary: &Summary, now: Instant) -> Option<String> {
+        let before = self.last.as_ref().map(|last| last.received);
+        let (_, received, bytes) = self.rates(summary, now);
+        (before != Some(summary.received) && summary.received > 0).then(|| {
+            format!(
+                "{} spans of {} services received, {}/s, {}/s{}",
+                count(summary.received),
+                summary.by_service.len(),
+                count(received.round() as u64),
+                HumanBytes(bytes as u64),
+                troubles(summary).replace('\n', "; ").replace("  ", "")
+            )
+        })
+    }
+}
+
+/// What is not as it should be, on a line of its own; empty if all is well.
+fn troubles(summary: &Summary) -> String {
+    let told: u64 = summary.told.iter().map(|told| told.spans).sum();
+    let counts = [
+        (told, "lost in the agents, by their word"),
+        (summary.duplicates, "received twice"),
+        (summary.rejected, "rejected"),
+        (summary.dropped, "thrown away on purpose"),
+        (summary.struck, "requests not served on purpose"),
+        (summary.undecodable, "requests undecodable"),
+        (summary.late, "late"),
+    ];
+    let parts: Vec<String> = counts
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, what)| format!("{} {what}", count(*number)))
+        .collect();
+    if parts.is_empty() { String::new() } else { format!("\n  {}", parts.join(", ")) }
+}
+
+/// Names come from outside.
+fn shortened(name: &str) -> String {
+    let clean: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if clean.chars().count() <= 31 { clean } else { clean.chars().take(30).collect::<String>() + "…" }
+}
+
+/// The end of it all.
+pub(super) fn summary_text(summary: &Summary) -> String {
+    let mut text = format!(
+        "{} spans received ({} bytes), {} stored in {} bytes, {} traces{}\n",
+        count(summary.received),
+        count(summary.bytes),
+        count(summary.saved),
+        count(summary.stored_bytes),
+        count(summary.traces),
+        troubles(summary)
+    );
+    if summary.received > 0 {
+        let delay = summary.delay_ms;
+        let _ = writeln!(
+            text,
+            "  spans arrived within {} ms of their end at the median, {} ms at p99, {} ms at worst",
+            delay.p50, delay.p99, delay.max
+        );
+    }
+    for told in &summary.told {
+        let _ = writeln!(
+            text,
+            "  {} says that it lost {} spans at {}",
+            shortened(&told.service),
+            count(told.spans),
+            told.stage
+        );
+    }
+    if !summary.operations.is_empty() {
+        let _ =
+            writeln!(text, "\n  {:<32}{:<40}{:>12}{:>12}{:>12}", "service", "operation", "spans", "p50 ms", "p99 ms");
+    }
+    for row in &summary.operations {
+        let operation: String = row.operation.chars().take(39).map(|c| if c.is_control() { ' ' } else { c }).collect();
+        let _ = writeln!(
+            text,
+            "  {:<32}{operation:<40}{:>12}{:>12.3}{:>12.3}",
+            shortened(&row.service),
+            count(row.spans),
+            row.p50_us / 1e3,
+            row.p99_us / 1e3
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use unladen_sink::summary::Told;
+
+    use super::*;
+
+    fn summary(received: u64, services: &[(&str, u64)]) -> Summary {
+        let by_service = services.iter().map(|(name, spans)| ((*name).to_owned(), *spans)).collect();
+        Summary { received, saved: received, bytes: received * 400, by_service, ..Summary::default() }
+    }
+
+    #[test]
+    fn rates_are_differences() {
+        let (mut live, start) = (Live::default(), Instant::now());
+        let first = live.table(&summary(1_000, &[("shop", 1_000)]), start);
+        assert!(first.contains("1,000 spans received            0/s"), "{first}");
+        let told = vec![Told { service: "shop".into(), stage: "queue".into(), spans: 12 }];
+        let second = Summary { told, duplicates: 3, ..summary(6_000, &[("shop", 5_000), ("till", 1_000)]) };
+        let second = live.table(&second, start + Duration::from_secs(2));
+        let lines: Vec<String> =
+            second.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        assert_eq!(
+            lines,
+            [
+                "6,000 spans received 2,500/s 976.56 KiB/s",
+                "service spans per second lost, by its word",
+                "shop 5,000 2,000 12",
+                "till 1,000 500 –",
+                "12 lost in the agents, by their word, 3 received twice",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_line_is_said_once() {
+        let (mut live, start) = (Live::default(), Instant::now());
+        assert_eq!(live.line(&summary(0, &[]), start), None);
+        let spoken = live.line(&summary(10, &[("a", 10)]), start + Duration::from_secs(10));
+        assert_eq!(spoken.as_deref(), Some("10 spans of 1 services received, 1/s, 400 B/s"));
+        assert_eq!(live.line(&summary(10, &[("a", 10)]), start + Duration::from_secs(20)), None);
+    }
+
+    #[test]
+    fn many_services_and_odd_names_keep_the_table_in_shape() {
+        let names: Vec<String> =
+            (0..40).map(|number| format!("service\n{number:02}-with-a-very-long-name-indeed")).collect();
+        let services: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 5)).collect();
+        let table = Live::default().table(&summary(200, &services), Instant::now());
+        assert_eq!(table.lines().count(), 2 + SERVICES + 1, "{table}");
+        assert!(table.lines().all(|line| line.chars().count() <= 80) && table.contains("25 more"), "{table}");
+    }
+}

@@ -1,0 +1,264 @@
+//! The window of a run: a load of a fixed time, a fixed number of requests, or a driver of the study's own.
+
+use std::time::{Duration, Instant};
+
+use unladen_load::outcome::{Event as LoadEvent, Outcome};
+use unladen_load::plan::{Pacing, Plan};
+
+use super::RunError;
+use super::checks;
+use super::instrument::{Part, Silence};
+use super::one::{Run, Scene, Up, died, instrument, target};
+use super::watch::{Phase, Step};
+use crate::journal::record::Work;
+use crate::linux::monotonic_ns;
+use crate::notices::Notice;
+use crate::probe::{Observation, Sampler, Schedule};
+use crate::study::plan::Process;
+use crate::subject::{Ended, Running};
+
+/// Time between "all is ready" and the first request: the load generator starts and connects in it.
+const HEAD_START: Duration = Duration::from_millis(150);
+/// Time between the sampler's start and the driver's.
+const DRIVER_HEAD_START: Duration = Duration::from_millis(20);
+/// How often it is looked whether a driver has ended: what its time is exact to.
+const LOOK: Duration = Duration::from_millis(1);
+
+/// What was seen of the window.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// The generator's account. `None`: a driver did the work, or something ended; the record then says what.
+    pub(super) outcome: Option<Outcome>,
+    /// The probe's. `None`: there was no window.
+    pub(super) observation: Option<Observation>,
+}
+
+impl Run<'_> {
+    /// Warm-up and window.
+    pub(super) fn window(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
+        let load = &self.setup.plan.study.load;
+        if let Some(driver) = self.arm().driver() {
+            self.driven(scene, driver)
+        } else if load.is_fixed_work() {
+            self.counted(scene)
+        } else {
+            self.timed(scene)
+        }
+    }
+
+    /// A load of a fixed time.
+    fn timed(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
+        let study = &self.setup.plan.study;
+        let start_ns = monotonic_ns() + HEAD_START.as_nanos() as u64;
+        let window_start_ns = start_ns + study.warmup.0.as_nanos() as u64;
+        let window_end_ns = window_start_ns + study.window.0.as_nanos() as u64;
+        let plan = Plan {
+            start_at_ns: Some(start_ns),
+            warmup_s: study.warmup.as_seconds(),
+            window_s: study.window.as_seconds(),
+            ..self.setup.load_plan(self.arm(), &scene.folder, scene.ids)?
+        };
+        let part = self.generator(scene, &plan)?;
+        let sampler = self.sampler(scene, Some(&part), (window_start_ns, window_end_ns))?;
+        scene.watcher.see(Step::Phase(Phase::WarmUp));
+        let Some(outcome) = self.generate(scene, part, &plan, window_start_ns)? else { return Ok(Seen::default()) };
+        scene.record.phases.warmup_s = study.warmup.as_seconds();
+        scene.record.phases.window_s = study.window.as_seconds();
+        scene.record.void = checks::load(&outcome, &study.load);
+        scene.record.notices.extend(checks::remarks(&outcome, &study.load));
+        Ok(Seen { outcome: Some(outcome), observation: sampler.finish() })
+    }
+
+    /// A fixed number of requests. The warm-up is a load of its own, so that the number is exact; its spans are no part of
+    /// the ledger.
+    fn counted(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
+        let study = &self.setup.plan.study;
+        let load = &study.load;
+        scene.watcher.see(Step::Phase(Phase::WarmUp));
+        let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
+        let warmup = Plan {
+            pacing: if load.burst.is_some() { Pacing::Closed } else { plan.pacing.clone() },
+            warmup_s: 0.0,
+            window_s: study.warmup.as_seconds(),
+            out: None,
+            ..plan
+        };
+        let part = self.generator(scene, &warmup)?;
+        let Some(outcome) = self.generate(scene, part, &warmup, u64::MAX)? else { return Ok(Seen::default()) };
+        scene.others += outcome.sent_total;
+        scene.record.phases.warmup_s = outcome.duration_s;
+
+        let start_ns = monotonic_ns() + HEAD_START.as_nanos() as u64;
+        let end_ns = start_ns + load.at_most.0.as_nanos() as u64;
+        let plan = Plan {
+            start_at_ns: Some(start_ns),
+            warmup_s: 0.0,
+            window_s: load.at_most.as_seconds(),
+            limit: load.requests,
+            ..self.setup.load_plan(self.arm(), &scene.folder, scene.ids)?
+        };
+        let part = self.generator(scene, &plan)?;
+        let sampler = self.sampler(scene, Some(&part), (start_ns, end_ns))?;
+        let Some(outcome) = self.generate(scene, part, &plan, start_ns)? else { return Ok(Seen::default()) };
+        let observation = sampler.finish_now();
+        scene.record.phases.window_s = outcome.duration_s;
+        let units = load.requests.or(load.burst).unwrap_or_default();
+        scene.record.work = Some(Work { units, completion_s: outcome.duration_s });
+        scene.record.void =
+            (outcome.window_end_ns >= end_ns).then(|| self.unfinished()).or_else(|| checks::load(&outcome, load));
+        Ok(Seen { outcome: Some(outcome), observation })
+    }
+
+    /// Work that a program of the study's own does.
+    fn driven(&mut self, scene: &mut Scene<'_>, driver: &Process) -> Result<Seen, RunError> {
+        let load = &self.setup.plan.study.load;
+        scene.watcher.see(Step::Phase(Phase::WarmUp));
+        let rehearsing = Instant::now();
+        for _ in 0..load.rehearsals {
+            if self.drive(scene, driver)?.is_none() {
+                return Ok(Seen::default());
+            }
+            scene.others += load.work.unwrap_or(1);
+        }
+        scene.record.phases.warmup_s = rehearsing.elapsed().as_secs_f64();
+        let start_ns = monotonic_ns() + DRIVER_HEAD_START.as_nanos() as u64;
+        let sampler = self.sampler(scene, None, (start_ns, start_ns + load.at_most.0.as_nanos() as u64))?;
+        std::thread::sleep(Duration::from_nanos(start_ns.saturating_sub(monotonic_ns())));
+        scene.watcher.see(Step::Phase(Phase::Window));
+        let Some(took) = self.drive(scene, driver)? else { return Ok(Seen::default()) };
+        let observation = sampler.finish_now();
+        scene.record.phases.window_s = took.as_secs_f64();
+        scene.record.work = Some(Work { units: load.work.unwrap_or(1), completion_s: took.as_secs_f64() });
+        Ok(Seen { outcome: None, observation })
+    }
+
+    /// Runs the driver once, to its end. `None`: it failed, or something else ended; the record says what.
+    fn drive(&mut self, scene: &mut Scene<'_>, driver: &Process) -> Result<Option<Duration>, RunError> {
+        let (process, mut running) = self.setup.launch_driver(driver, &scene.folder, self.number)?;
+        let result = self.wait(scene, &mut running);
+        let took = running.started().elapsed();
+        // What it started and left running is not part of the work.
+        let stopped = running.stop(process.grace.0);
+        let ended = result?;
+        stopped?;
+        match ended {
+            Some(Ended::Exit(0)) => Ok(Some(took)),
+            Some(how) => {
+                let how = how.to_string();
+                let (service, log_tail) = (process.service, running.log_tail(5));
+                scene.record.void = Some(Notice::DriverFailed { service, how, log_tail });
+                Ok(None)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Waits for the driver's end.
+    fn wait(&mut self, scene: &mut Scene<'_>, running: &mut Running) -> Result<Option<Ended>, RunError> {
+        let deadline = Instant::now() + self.setup.plan.study.load.at_most.0;
+        let mut looked = Instant::now();
+        loop {
+            if let Some(ended) = running.alive() {
+                return Ok(Some(ended));
+            }
+            std::thread::sleep(LOOK);
+            if looked.elapsed() < Duration::from_millis(20) {
+                continue;
+            }
+            looked = Instant::now();
+            self.check_interrupted()?;
+            scene.sink.look(Duration::ZERO)?;
+            if let Some(died) = self.died(scene) {
+                scene.record.void = Some(died);
+                return Ok(None);
+            }
+            if looked > deadline {
+                scene.record.void = Some(self.unfinished());
+                return Ok(None);
+            }
+        }
+    }
+
+    fn unfinished(&self) -> Notice {
+        Notice::WorkUnfinished { limit_s: self.setup.plan.study.load.at_most.as_seconds() }
+    }
+
+    /// Starts the load generator.
+    fn generator(&self, scene: &Scene<'_>, plan: &Plan) -> Result<Part<LoadEvent>, RunError> {
+        let cpus = &self.setup.partition.instrument;
+        Ok(Part::start(&self.setup.launcher, "load", "__load", plan, false, cpus, &scene.logs)?)
+    }
+
+    /// Starts the probe of everything that is up.
+    fn sampler(
+        &self,
+        scene: &Scene<'_>,
+        load: Option<&Part<LoadEvent>>,
+        (window_start_ns, window_end_ns): (u64, u64),
+    ) -> Result<Sampler, RunError> {
+        let services = self.shared.iter().chain(&scene.ups).map(target);
+        let parts = load.map(|load| ("load", load.running())).into_iter().chain([("sink", scene.sink.running())]);
+        let schedule = Schedule {
+            window_start_ns,
+            window_end_ns,
+            interval: Duration::from_secs(1),
+            cpus: Some(self.setup.partition.instrument.clone()),
+        };
+        Sampler::start(services.chain(parts.map(instrument)).collect(), schedule).map_err(RunError::Probe)
+    }
+
+    /// Waits for the outcome of a generator. `None`: a service or the generator ended; the record says which.
+    fn generate(
+        &mut self,
+        scene: &mut Scene<'_>,
+        load: Part<LoadEvent>,
+        plan: &Plan,
+        window_start_ns: u64,
+    ) -> Result<Option<Outcome>, RunError> {
+        let mut in_window = false;
+        let lasts = Duration::from_secs_f64(plan.warmup_s + plan.window_s + plan.timeout_s);
+        let limit = Instant::now() + HEAD_START + lasts + Duration::from_secs(10);
+        let outcome = loop {
+            if let Err(interrupted) = self.check_interrupted() {
+                load.stop(Duration::from_secs(1));
+                return Err(interrupted);
+            }
+            if !in_window && monotonic_ns() >= window_start_ns {
+                in_window = true;
+                scene.watcher.see(Step::Phase(Phase::Window));
+                if let Some(profiler) = &mut self.profiler {
+                    profiler.begin(&scene.ups, Duration::from_secs_f64(plan.window_s), &scene.folder);
+                }
+            }
+            match load.next(Duration::from_millis(20)) {
+                Ok(LoadEvent::Done(outcome)) => break Some(*outcome),
+                Ok(LoadEvent::Second(second)) => scene.watcher.see(Step::Second(&second)),
+                Ok(LoadEvent::Ready) | Err(Silence::Timeout) => {}
+                Err(Silence::Ended) => {
+                    scene.record.void = Some(Notice::LoadFailed { message: load.failure().to_string() });
+                    break None;
+                }
+            }
+            if let Some(died) = self.died(scene) {
+                scene.record.void = Some(died);
+                break None;
+            }
+            if Instant::now() > limit {
+                scene.record.void = Some(Notice::LoadFailed { message: "it did not end in time".to_owned() });
+                break None;
+            }
+            scene.sink.look(Duration::ZERO)?;
+        };
+        load.stop(Duration::from_secs(2));
+        if let Some(profiler) = &mut self.profiler {
+            profiler.end();
+        }
+        Ok(outcome)
+    }
+
+    /// The first service that has ended.
+    pub(super) fn died(&mut self, scene: &mut Scene<'_>) -> Option<Notice> {
+        let all: Vec<&mut Up> = self.shared.iter_mut().chain(&mut scene.ups).collect();
+        all.into_iter().find_map(died)
+    }
+}

@@ -1,0 +1,216 @@
+//! The load of a study in all its forms: every way of pacing, scripts, fixed work, drivers, and what follows the window.
+
+use std::fs;
+
+use unladen::journal::read::read;
+use unladen::journal::record::RunRecord;
+use unladen::notices::Notice;
+
+use crate::harness::{Scratch, assert_nothing_left, demo_study, finding, measuring};
+
+/// The study with another load than the usual rate.
+fn with_load(mark: &str, load: &str, variants: &str) -> String {
+    demo_study(mark, variants).replace("  rate: 300\n  connections: 8\n", &format!("{load}\n"))
+}
+
+fn runs(scratch: &Scratch) -> Vec<RunRecord> {
+    read(&scratch.path("out")).expect("a run folder").runs
+}
+
+#[test]
+fn every_way_of_pacing_runs() {
+    let _turn = measuring();
+    for (name, load, least, named) in [
+        ("poisson", "  rate: 100\n  arrival: poisson", 20, 0),
+        ("stages", "  stages: [{duration: 500ms, target: 100}, {duration: 1s, target: 50}]", 20, 0),
+        ("users", "  users: {count: 4, think: 20ms}", 20, 0),
+        ("throughput", "  users: {count: 4, think: 0s, rate: 60}", 20, 0),
+        ("replay", "  replay: gaps.txt", 20, 0),
+        ("slot", "  rate: 100\n  slot: 500us", 20, 0),
+        (
+            "mix",
+            "  users: {count: 2, think: 5ms}\n  script: {requests: [{name: a, weight: 3, path: /work}, {name: b, path: /ready}]}",
+            20,
+            2,
+        ),
+        (
+            "sequence",
+            "  users: {count: 2, think: 5ms}\n  script: {order: sequence, values: {n: {counter: 1}}, requests: [{name: first, path: '/ready?{{n}}', capture: {word: {regex: 're(.*)'}}, expect: {ready: {body_contains: ready}}}, {name: second, path: '/work?{{word}}'}]}",
+            20,
+            2,
+        ),
+    ] {
+        let scratch = Scratch::with(&with_load("pacing", load, "  same: {}\n"));
+        scratch.write("gaps.txt", "5000\n15000\n");
+        // Whether the generator was in time is the machine's affair; what was sent is ours.
+        scratch.run(&["--rounds", "1", "--window", "1s", "--set", "placebo=false"]);
+        let runs = runs(&scratch);
+        assert!(runs.len() >= 2, "{name}");
+        for run in &runs {
+            let load = run.load.as_ref().unwrap_or_else(|| panic!("{name}: {:?}", run.void));
+            assert!(load.requests >= least && load.errors == 0, "{name}: {} and {}", load.requests, load.errors);
+            assert_eq!(load.named.len(), named, "{name}");
+            assert!(load.named.iter().all(|request| request.requests > 0), "{name}: {:?}", load.named);
+            if name == "sequence" {
+                assert_eq!((load.tests[0].name.as_str(), load.tests[0].failed), ("ready", 0));
+            }
+            if name == "throughput" {
+                assert!(load.rate <= 66.0, "users waited for their turn: {}", load.rate);
+            }
+        }
+    }
+}
+
+/// 300 requests, whoever is how slow; and a burst of as many.
+#[test]
+fn a_fixed_number_of_requests_is_timed() {
+    let _turn = measuring();
+    let variants = "  slow:\n    spans_per_request: 4\n    services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: \"http://${sink.otlp_grpc}\"}, args: [--trace, otlp, --burn-us, '3000']}}\n";
+    let scratch = Scratch::with(&with_load("fixed", "  requests: 300\n  connections: 4", variants));
+    scratch.run(&["--set", "placebo=false"]).ends_with(0);
+    for run in runs(&scratch) {
+        let (load, work) = (run.load.expect("a load"), run.work.expect("work"));
+        assert_eq!((load.requests + load.errors, work.units), (300, 300), "{}", run.variant);
+        assert!((work.completion_s - load.duration_s).abs() < 1e-9 && work.completion_s > 0.0);
+        assert!((run.phases.window_s - work.completion_s).abs() < 1e-9);
+        let ledger = run.ledger.expect("a ledger");
+        let spans = if run.variant == "slow" { 1200 } else { 0 };
+        assert_eq!((ledger.expected, ledger.lost, ledger.unexplained, ledger.foreign), (spans, 0, 0, 0), "{ledger:?}");
+    }
+    let findings = scratch.findings();
+    for metric in ["completion_time", "completion_time_per_million", "cpu_per_request"] {
+        let found = finding(&findings, "slow", metric);
+        assert!(found.ratio_low.expect("an interval") > 0.0, "{metric}: {}", found.words);
+        assert_eq!(found.verdict, "costs", "{metric}");
+    }
+    let time = finding(&findings, "slow", "completion_time");
+    let million = finding(&findings, "slow", "completion_time_per_million");
+    assert!((million.value / time.value - 1e6 / 300.0).abs() < 1.0, "{} {}", million.value, time.value);
+    assert!(findings.load.fixed_work && findings.load.pacing.starts_with("300 requests, closed loop"));
+
+    let scratch = Scratch::with(&with_load("burst", "  burst: 200\n  connections: 20", "  same: {}\n"));
+    scratch.run(&["--rounds", "1", "--set", "placebo=false"]).ends_with(0);
+    for run in runs(&scratch) {
+        assert_eq!(
+            (run.void, run.load.map(|load| load.requests), run.work.map(|work| work.units)),
+            (None, Some(200), Some(200))
+        );
+    }
+    assert_nothing_left(&scratch.path("").display().to_string());
+}
+
+/// The costlier variant has the lower limit, and the ledger is none the worse for the requests after the window.
+#[test]
+fn capacity_and_saturation_follow_the_window() {
+    let _turn = measuring();
+    let variants = "  slow:\n    spans_per_request: 4\n    services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: \"http://${sink.otlp_grpc}\"}, args: [--trace, otlp, --burn-us, '5000']}}\n";
+    let after = "\ncapacity: {limit: 500ms, errors: 1%, trial: 300ms, precision: 25%, connections: 16}\nsaturation: {time: 1s, ramp: 200ms}\n";
+    let study = with_load("capacity", "  connections: 2", variants) + after;
+    let scratch = Scratch::with(&study);
+    scratch.run(&["--set", "placebo=false", "--window", "700ms", "--rounds", "8"]);
+    for run in runs(&scratch).iter().filter(|run| run.void.is_none()) {
+        let capacity = run.capacity.as_ref().expect("a search");
+        assert!(capacity.trials.len() >= 4, "{capacity:?}");
+        let saturation = run.saturation.expect("a saturation");
+        assert!(saturation.mean > 0.0 && saturation.max > 0.0 && saturation.time_to_max_s >= 1.0, "{saturation:?}");
+        let ledger = run.ledger.as_ref().expect("a ledger");
+        assert_eq!((ledger.lost, ledger.unexplained, ledger.foreign), (0, 0, 0), "{}: {ledger:?}", run.variant);
+    }
+    let findings = scratch.findings();
+    for metric in ["capacity", "throughput_mean", "throughput_max"] {
+        let found = finding(&findings, "slow", metric);
+        // 5 ms of CPU on top of a fraction of one: the limit falls to a small part.
+        let high = found.ratio_high.unwrap_or_else(|| panic!("{metric}: {:?} {:?}", found.rounds, findings.notices));
+        assert!(high < -0.3, "{metric}: {}", found.words);
+        assert_eq!(found.verdict, "costs", "{metric}: less is worse");
+    }
+    let said = scratch.unladen(&["report", "out"]).ends_with(0);
+    assert!(said.out.contains("capacity, requests/s") && said.out.contains("CPU per request"), "{}", said.out);
+}
+
+/// `unladen load` as a driver of 200 units of work; spans are counted, not tied to requests.
+#[test]
+fn a_driver_does_the_work() {
+    let _turn = measuring();
+    let variants = "  otel:\n    spans_per_request: 4\n    services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: \"http://${sink.otlp_grpc}\"}, args: [--trace, otlp]}}\n";
+    let driver = "  driver:\n    role: driver\n    command: [\"${unladen}\", load, \"http://127.0.0.1:${port.consumer}/work\", --requests, '200', -c, '2', --duration, 60s, --json, \"${run.dir}/driver.json\"]\n  consumer:\n";
+    let study = with_load("driver", "  driver: driver\n  work: 200\n  rehearsals: 1", variants)
+        .replace("  url: \"http://127.0.0.1:${port.consumer}/work\"\n", "")
+        .replace("  consumer:\n    needs", &format!("{driver}    needs"));
+    let scratch = Scratch::with(&study);
+    let said = scratch.run(&["--rounds", "2", "--set", "placebo=false"]).ends_with(0);
+    assert!(said.out.contains("200 units of work by driver"), "{}", said.out);
+    for run in runs(&scratch) {
+        assert_eq!(run.void, None);
+        assert!(run.load.is_none() && run.phases.warmup_s > 0.0);
+        let work = run.work.expect("work");
+        assert!(work.units == 200 && work.completion_s > 0.02 && work.completion_s < 60.0, "{work:?}");
+        let told = fs::read_to_string(scratch.path("out").join(&run.dir).join("driver.json")).expect("its outcome");
+        let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
+        assert_eq!(told["requests"], 200);
+        assert!(told["duration_s"].as_f64().expect("seconds") <= work.completion_s, "{told}");
+        if run.variant == "otel" {
+            let ledger = run.ledger.expect("a ledger by counts");
+            // The rehearsal makes spans, too.
+            assert_eq!(
+                (ledger.expected, ledger.saved, ledger.lost, ledger.unexplained),
+                (1600, 1600, 0, 0),
+                "{ledger:?}"
+            );
+            assert!(run.notices.contains(&Notice::LedgerByCounts));
+        }
+    }
+    let findings = scratch.findings();
+    assert!(finding(&findings, "otel", "cpu_per_request").value > 10.0, "µs per unit of work");
+    assert!(finding(&findings, "otel", "completion_time").value > 20.0, "ms");
+}
+
+#[test]
+fn a_driver_that_fails_or_lingers_is_told() {
+    let _turn = measuring();
+    let study = |script: &str| {
+        let driver = format!("  pump:\n    role: driver\n    command: [sh, -c, \"{script}\"]\n  consumer:\n");
+        with_load("drivers", "  driver: pump\n  at_most: 300ms", "  same: {}\n")
+            .replace("  url: \"http://127.0.0.1:${port.consumer}/work\"\n", "")
+            .replace("  consumer:\n    needs", &format!("{driver}    needs"))
+    };
+    let scratch = Scratch::with(&study("echo no broker; exit 3"));
+    scratch.run(&[]).ends_with(2).complains(&["pump", "did not do its work (exit 3)", "no broker"]);
+    let scratch = Scratch::with(&study("sleep 600 # lingers"));
+    scratch.run(&["--rounds", "1", "--set", "placebo=false"]).ends_with(2);
+    let runs = runs(&scratch);
+    assert_eq!(runs.len(), 2);
+    assert!(runs.iter().all(|run| matches!(run.void, Some(Notice::WorkUnfinished { .. }))), "{runs:?}");
+    assert_nothing_left("600 # lingers");
+}
+
+/// Without trace headers the ledger is kept by counts, and that is said.
+#[test]
+fn without_trace_headers_spans_are_counted() {
+    let _turn = measuring();
+    let variants = "  otel:\n    spans_per_request: 4\n    services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: \"http://${sink.otlp_grpc}\"}, args: [--trace, otlp]}}\n";
+    let scratch = Scratch::with(&with_load("counts", "  connections: 2\n  trace: none", variants));
+    scratch.run(&["--rounds", "1", "--window", "500ms", "--set", "placebo=false"]);
+    let runs = runs(&scratch);
+    let otel = runs.iter().find(|run| run.variant == "otel").expect("a run");
+    let (ledger, load) = (otel.ledger.as_ref().expect("a ledger"), otel.load.as_ref().expect("a load"));
+    assert_eq!((ledger.expected, ledger.lost), (4 * load.answered_total, 0), "{ledger:?}");
+    assert!(otel.notices.contains(&Notice::LedgerByCounts));
+    assert!(Notice::LedgerByCounts.to_string().contains("kept by counts"));
+}
+
+/// One slow connection cannot carry the rate; the generator is not to blame.
+#[test]
+fn a_load_that_runs_out_of_connections_does_not_count() {
+    let _turn = measuring();
+    let variants = "  same: {}\n";
+    let load = "  rate: 70\n  connections: 1";
+    let study = with_load("connections", load, variants)
+        .replace("- --provider", "- --delay-us\n      - '13000'\n      - --provider");
+    let scratch = Scratch::with(&study);
+    scratch.run(&["--rounds", "1", "--set", "placebo=false"]);
+    for run in runs(&scratch) {
+        let void = run.void.expect("it does not count");
+        assert!(matches!(void, Notice::OutOfConnections { .. } | Notice::RateMissed { .. }), "{void}");
+    }
+}
