@@ -34,9 +34,12 @@ loss:            ## Send the span sink five million spans by each protocol, with
 	$(CARGO) test --release --locked -p unladen-sink --test sink -- --ignored --nocapture nothing_is_lost_of_five_million
 
 FUZZ_SECONDS ?= 600
-fuzz:            ## Fuzz every decoder of the span sink for FUZZ_SECONDS each; needs cargo-fuzz from crates.io.
+fuzz:            ## Fuzz what the span sink and the load generator read, FUZZ_SECONDS each; needs cargo-fuzz from crates.io.
 	cd crates/sink && export RUSTC_BOOTSTRAP=1 && for target in $$(ls fuzz/seeds); do mkdir -p fuzz/corpus/$$target && \
 	  $(CARGO) fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 || exit 1; done
+	cd crates/load && export RUSTC_BOOTSTRAP=1 && for target in response http2; do mkdir -p fuzz/artifacts/found-$$target && \
+	  $(CARGO) fuzz run -s none $$target fuzz/artifacts/found-$$target fuzz/corpus/$$target -- \
 	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 || exit 1; done
 
 bench-sink:      ## Compare the span sink with its peers (Go builds the Collector and Jaeger once): about 8 minutes, into bench/README.md.

@@ -70,16 +70,16 @@ impl<'a> Gatherer<'a> {
 
     /// Adds the span at hand with its attributes.
     pub(crate) fn push(&mut self, span: Span<'a>) {
-        if self.batch.spans.len() == MAX_SPANS {
-            return self.reject(TOO_MANY);
-        }
         let attributes = RawAttributes::Logged(self.arena.alloc_slice_copy(&self.attributes));
         self.attributes.clear();
-        self.batch.spans.push(Span { attributes, ..span });
+        self.push_raw(Span { attributes, ..span });
     }
 
     /// Adds a span whose attributes stay as they came.
     pub(crate) fn push_raw(&mut self, span: Span<'a>) {
+        if self.batch.spans.len() == MAX_SPANS {
+            return self.reject(TOO_MANY);
+        }
         self.batch.spans.push(span);
     }
 

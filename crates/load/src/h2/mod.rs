@@ -4,6 +4,7 @@
 mod control;
 pub(crate) use unladen_http2::frame;
 mod heads;
+mod kept;
 pub(crate) use unladen_http2::hpack;
 pub(crate) mod request;
 pub(crate) mod session;

@@ -9,6 +9,7 @@ use super::Violation;
 use super::frame::{self, Head, MOST_PAYLOAD, code, flag, kind, setting};
 use super::heads::{self, Heads};
 use super::hpack;
+pub(crate) use super::kept::{Kept, Wants};
 use super::request::{Encoded, Table, put_rendered};
 use super::streams::{Stream, Streams};
 use crate::http1::response::Body;
@@ -66,31 +67,6 @@ pub(crate) enum Event<'a> {
         /// How often that has happened to it.
         tries: u8,
     },
-}
-
-/// What is particular about an answer that is waited for.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Wants {
-    /// It has no body whatever its head says.
-    pub(crate) bodiless: bool,
-    /// Its fields and its body are kept.
-    pub(crate) kept: bool,
-}
-
-/// Fields and body of an answer that was to be kept; empty for others.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Kept(pub(super) Option<Box<(Vec<u8>, Vec<u8>)>>);
-
-impl Kept {
-    /// Head and trailers as HTTP/1.1 would have them: a status line, then a line for each field.
-    pub(crate) fn head(&self) -> &[u8] {
-        self.0.as_ref().map_or(&[], |both| &both.0)
-    }
-
-    /// (The beginning of) the body, if it came in more than one frame.
-    pub(crate) fn body(&self) -> &[u8] {
-        self.0.as_ref().map_or(&[], |both| &both.1)
-    }
 }
 
 /// A header block that is not complete yet.
@@ -518,7 +494,7 @@ impl Session {
             stream.receive_window = STREAM_WINDOW;
         }
         stream.hash.update(data);
-        stream.keep(data);
+        stream.kept.add(data);
         if !data.is_empty() {
             self.idle_frames = 0;
         }
@@ -534,7 +510,7 @@ impl Session {
             Body::Whole(last)
         } else {
             stream.hash.update(last);
-            stream.keep(last);
+            stream.kept.add(last);
             Body::Pieces(stream.hash)
         };
         let may_lack = stream.bodiless || status == 304 || status == 204;

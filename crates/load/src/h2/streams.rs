@@ -3,10 +3,9 @@
 //! A place that is still taken by a slow stream is skipped together with its number, which RFC 9113, 5.1.1 allows: so a lookup
 //! costs one comparison, however long a stream takes.
 
-use super::session::Kept;
+use super::kept::Kept;
 use crate::bodies::BodyHash;
 use crate::record::Request;
-use crate::script::MOST_BODY;
 
 /// The last stream number; a connection that has used it up is replaced.
 const LAST: u32 = 0x7fff_ffff;
@@ -41,17 +40,6 @@ pub(super) struct Stream {
     pub(super) unsent: Vec<u8>,
     /// Where in `unsent` that begins.
     pub(super) unsent_from: usize,
-}
-
-impl Stream {
-    /// Keeps a part of the body, as far as it is looked at.
-    #[inline]
-    pub(super) fn keep(&mut self, data: &[u8]) {
-        if let Some(kept) = &mut self.kept.0 {
-            let room = MOST_BODY - kept.1.len().min(MOST_BODY);
-            kept.1.extend_from_slice(&data[..data.len().min(room)]);
-        }
-    }
 }
 
 /// All streams of a connection.

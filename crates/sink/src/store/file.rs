@@ -70,6 +70,8 @@ const RECORD_MAGIC: &[u8; 8] = b"unladen1";
 const RECORD_TAIL: usize = 8 + 8 + 4 + 4 + 8;
 /// Length of a footer and magic, at the end of a file.
 const FOOTER_TAIL: usize = 4 + 4;
+/// Columns times row groups of a file: each takes about a kilobyte of memory as long as the file is written.
+const MOST_CHUNKS: usize = 8_192;
 /// Key in a file's metadata under which the number of its last group stands.
 const LAST_GROUP: &str = "unladen.last_group";
 
@@ -123,6 +125,11 @@ impl SpanFile {
     /// Bytes so far.
     pub(super) fn bytes(&self) -> u64 {
         self.end
+    }
+
+    /// Whether its footer is so long that another file should be begun: it is kept in memory until then.
+    pub(super) fn is_long(&self) -> bool {
+        self.groups.len() * self.schema.num_columns() >= MOST_CHUNKS
     }
 
     /// Rows so far.

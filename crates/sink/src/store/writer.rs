@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use parquet::errors::ParquetError;
 use tokio::sync::{mpsc, watch};
 
+use super::empty;
 use super::encode::Encoder;
 use super::file::SpanFile;
 use super::group::Group;
@@ -166,7 +167,7 @@ impl Writer {
             return Ok(());
         }
         if let Some((file, begun)) = &self.file
-            && (file.bytes() >= FILE_BYTES || begun.elapsed() >= FILE_AGE || !file.fits(group))
+            && (file.bytes() >= FILE_BYTES || begun.elapsed() >= FILE_AGE || file.is_long() || !file.fits(group))
         {
             self.end_file()?;
         }
@@ -186,6 +187,7 @@ impl Writer {
             file.sync().inspect_err(|_| file.take_back(before.0, before.1))?;
             self.last_sync = Instant::now();
         }
+        empty(&mut self.buffer);
         self.groups += 1;
         if let Some(log) = &mut self.log {
             log.reset();

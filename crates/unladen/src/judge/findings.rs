@@ -40,6 +40,9 @@ pub struct Findings {
     pub load: LoadFindings,
     /// What the instrument itself took.
     pub instrument: InstrumentFindings,
+    /// Where each variant spends its CPU, beside the baseline; empty unless `--profile` was given.
+    #[serde(default)]
+    pub profiles: Vec<ProfileFindings>,
     /// Environment: the content of `host.json`.
     pub host: serde_json::Value,
 }
@@ -307,6 +310,43 @@ pub struct LedgerFindings {
     pub cpu_us_per_delivered_span_low: Option<f64>,
     /// See `cpu_us_per_delivered_span`.
     pub cpu_us_per_delivered_span_high: Option<f64>,
+}
+
+/// Where a variant spends its CPU, beside the baseline: one service. Sampled once, in runs of their own: it says where a
+/// difference comes from, not how large it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProfileFindings {
+    /// Key of the variant.
+    pub variant: String,
+    /// Service.
+    pub service: String,
+    /// What sampled: `async-profiler`, `pprof` or `perf`.
+    pub profiler: String,
+    /// Samples of the baseline and of the variant.
+    pub baseline_samples: u64,
+    /// See `baseline_samples`.
+    pub samples: u64,
+    /// The frames with the largest difference, the largest first.
+    pub frames: Vec<FrameFindings>,
+    /// Folded stacks of the baseline and of the variant, and the flame graph of their difference, relative to the run folder.
+    pub baseline_file: String,
+    /// See `baseline_file`.
+    pub file: String,
+    /// See `baseline_file`.
+    pub flame_graph: String,
+}
+
+/// CPU time in one frame itself, without what it calls, µs per request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FrameFindings {
+    /// Name of the frame.
+    pub frame: String,
+    /// In the baseline.
+    pub baseline: f64,
+    /// In the variant.
+    pub value: f64,
+    /// Variant less baseline.
+    pub difference: f64,
 }
 
 /// Spans that one operation lacks.

@@ -95,6 +95,7 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
         comparisons: comparisons_made,
         load: load(&evidence),
         instrument: instrument(&evidence),
+        profiles: Vec::new(),
         host: folder.host.clone(),
     })
 }
@@ -142,11 +143,11 @@ pub(super) fn comparisons(
     let study = &evidence.folder.study;
     let mut all = Vec::new();
     for metric in metrics {
-        all.extend(
-            compare(study, metric, None, baseline, arm).filter(|it| !(metric.absent_when_zero() && it.is_zero())),
-        );
+        let spoken_of = |it: &Comparison| !(metric.absent_when_zero && it.is_zero());
+        all.extend(compare(study, metric, None, baseline, arm).filter(spoken_of));
         if metric.of == Of::Subject {
-            all.extend(subjects.iter().filter_map(|service| compare(study, metric, Some(service), baseline, arm)));
+            let each = subjects.iter().filter_map(|service| compare(study, metric, Some(service), baseline, arm));
+            all.extend(each.filter(spoken_of));
         }
     }
     all

@@ -1,7 +1,8 @@
 //! Findings as cells and lines of text, shared by the reports for people.
 
 use crate::judge::findings::{
-    Conclusion, Finding, Findings, LadderFindings, LedgerFindings, MoneyFindings, Range, StepFindings, VariantFindings,
+    Conclusion, Finding, Findings, FrameFindings, LadderFindings, LedgerFindings, MoneyFindings, ProfileFindings,
+    Range, StepFindings, VariantFindings,
 };
 use crate::judge::units::{self, Scale};
 
@@ -208,6 +209,29 @@ pub(super) fn setting(findings: &Findings) -> String {
 }
 
 /// The account of the spans, in parts.
+/// What stands above the frames of a profile.
+pub(super) fn profile_heading(profile: &ProfileFindings) -> String {
+    format!(
+        "where the CPU of {} goes under {}: µs per request in each frame itself, by the difference ({} of the baseline and {} samples by {})",
+        clean(&profile.service),
+        clean(&profile.variant),
+        units::count(profile.baseline_samples),
+        units::count(profile.samples),
+        profile.profiler
+    )
+}
+
+/// The frames of a profile: name, baseline, variant, difference.
+pub(super) fn frames(profile: &ProfileFindings) -> Vec<[String; 4]> {
+    let largest = profile.frames.iter().map(|frame| frame.difference.abs()).fold(0.0, f64::max);
+    let scale = Scale::of("us", largest.min(999.0), None);
+    let row = |frame: &FrameFindings| {
+        let (baseline, value) = (scale.number(frame.baseline), scale.number(frame.value));
+        [clean(&frame.frame), baseline, value, scale.signed(frame.difference)]
+    };
+    profile.frames.iter().map(row).collect()
+}
+
 pub(super) fn ledger(ledger: &LedgerFindings) -> Vec<String> {
     let mut parts = vec![
         format!("{} wanted", units::count(ledger.wanted)),

@@ -135,7 +135,6 @@ mod tests {
 
     use super::*;
     use crate::journal::record::Counted;
-    use crate::study::plan::ArmKind;
     use crate::study::units::Ratio;
 
     fn arm(sampled: f64) -> Arm {

@@ -187,7 +187,6 @@ fn verdict(arm: &Arm, found: &Calibration) -> Option<Notice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::units::Ratio;
 
     fn arm(declared: Option<f64>) -> Arm {
         Arm { label: "OpenTelemetry".into(), spans_per_request: declared, ..Arm::empty("otel") }

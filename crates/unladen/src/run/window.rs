@@ -226,6 +226,9 @@ impl Run<'_> {
             if !in_window && monotonic_ns() >= window_start_ns {
                 in_window = true;
                 scene.watcher.see(Step::Phase(Phase::Window));
+                if let Some(profiler) = &mut self.profiler {
+                    profiler.begin(&scene.ups, Duration::from_secs_f64(plan.window_s), &scene.folder);
+                }
             }
             match load.next(Duration::from_millis(20)) {
                 Ok(LoadEvent::Done(outcome)) => break Some(*outcome),
@@ -247,6 +250,9 @@ impl Run<'_> {
             scene.sink.look(Duration::ZERO)?;
         };
         load.stop(Duration::from_secs(2));
+        if let Some(profiler) = &mut self.profiler {
+            profiler.end();
+        }
         Ok(outcome)
     }
 

@@ -18,6 +18,7 @@ pub mod read;
 pub mod reference;
 pub mod resolve;
 pub mod schema;
+pub mod scrape;
 pub mod set;
 pub mod spec;
 mod tree;

@@ -12,7 +12,9 @@ use super::error::StudyError;
 use super::guess::guess;
 use super::key::KeyPath;
 use super::problem::{Problem, ProblemKind};
-use super::spec::{Command, Faults, Lifetime, Limits, Load, Loss, Override, Ready, Role, Service, Study, Variant};
+use super::spec::{
+    Command, Faults, Lifetime, Limits, Load, Loss, Override, Ready, Role, Scrape, Service, Study, Variant,
+};
 use super::matrix::{self, Cell};
 use super::units::{Ratio, Time};
 use super::variables::{Reference, VariableError, expand};
@@ -98,6 +100,10 @@ pub struct Process {
     pub limits: Limits,
     /// Time between SIGTERM and SIGKILL.
     pub grace: Time,
+    /// What to keep of the metrics that it shows of itself.
+    pub scrape: Option<Scrape>,
+    /// Where it gives its CPU profile.
+    pub pprof: Option<String>,
 }
 
 /// Names a study that has no file, in errors.
@@ -338,6 +344,8 @@ fn process(
     let build_text = |text: &str| -> Result<String, VariableError> { expand(text, &study.variables, |_| None) };
     let optional = |value: &Option<String>| value.as_deref().map(text).transpose();
 
+    let scrape = |scrape: &Scrape| Ok::<_, VariableError>(Scrape { url: text(&scrape.url)?, ..scrape.clone() });
+
     let mut command = words_of(change.command.as_ref().unwrap_or(&service.command), text)?;
     for argument in service.args.iter().chain(&change.args) {
         command.push(text(argument)?);
@@ -366,6 +374,8 @@ fn process(
         },
         limits: change.limits.clone().unwrap_or_else(|| service.limits.clone()),
         grace: service.stop.grace,
+        pprof: optional(&service.pprof)?,
+        scrape: service.scrape.as_ref().map(scrape).transpose()?,
     })
 }
 

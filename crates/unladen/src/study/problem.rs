@@ -183,6 +183,13 @@ pub(super) enum ProblemKind {
     #[error("`{name}` is no name of an environment variable: it must not be empty nor hold `=`")]
     BadEnvironmentName { name: String },
 
+    #[error("nothing is kept of what is asked for; name at least one metric of the endpoint here")]
+    KeepsNothing,
+    #[error("`{name}` is no name of a metric in the Prometheus text format; use letters, digits, `_` and `:`")]
+    BadExpositionName { name: String },
+    #[error("`{metric}` is measured by unladen itself; choose another name, or one of `{known}`")]
+    NotMappable { metric: String, known: String },
+
     // Variants.
     #[error(
         "there is no variant `baseline`, the bare service that the others are compared with; {}",

@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use super::check::url_problem;
 use super::key::KeyPath;
 use super::plan::{Plan, Process};
-use super::spec::{Load, Ready};
+use super::spec::{Load, Ready, Scrape};
 use super::variables::{PortName, Reference, VariableError, Variables, names, resolve};
 
 /// A text that cannot be filled in.
@@ -103,6 +103,11 @@ impl Process {
                 log: optional("ready.log", &self.ready.log)?,
                 timeout: self.ready.timeout,
             },
+            pprof: optional("pprof", &self.pprof)?,
+            scrape: match &self.scrape {
+                Some(scrape) => Some(Scrape { url: text("scrape.url", &scrape.url)?, ..scrape.clone() }),
+                None => None,
+            },
             cwd,
             ..self.clone()
         })
@@ -113,7 +118,8 @@ impl Process {
         let words = self.command.iter().chain(self.build.iter().flatten());
         let ready = self.ready.http.iter().chain(&self.ready.tcp).chain(&self.ready.log);
         let cwd = self.cwd.to_string_lossy().into_owned();
-        words.chain(self.env.values()).chain(ready).cloned().chain([cwd]).collect()
+        let scrape = self.scrape.iter().map(|scrape| &scrape.url);
+        words.chain(self.env.values()).chain(ready).chain(scrape).chain(&self.pprof).cloned().chain([cwd]).collect()
     }
 }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::matrix::Matrix;
 use super::prices::Prices;
+pub use super::scrape::{Keep, Scrape, ScrapeKind, ScrapeUnit};
 use super::units::{Bytes, Ratio, Time};
 
 pub mod load;
@@ -232,6 +233,13 @@ pub struct Service {
     /// How the service is stopped.
     #[serde(default)]
     pub stop: Stop,
+    /// What to keep of the metrics that the service shows of itself. JVMs need none of this for their heap, threads, classes and
+    /// collections: they are found by themselves.
+    #[serde(default)]
+    pub scrape: Option<Scrape>,
+    /// Where a Go service gives its CPU profile, for `unladen run --profile`: `http://127.0.0.1:${port.app}/debug/pprof/profile`.
+    #[serde(default)]
+    pub pprof: Option<String>,
     /// How a collector or storage is asked how many spans it has taken: what the ledger then says arrived.
     #[serde(default)]
     pub count: Option<Count>,
@@ -255,6 +263,8 @@ impl Service {
             only: Vec::new(),
             limits: Limits::default(),
             stop: Stop::default(),
+            scrape: None,
+            pprof: None,
             count: None,
         }
     }

@@ -79,6 +79,9 @@ pub struct Load {
     /// sends each at its instant. Absent: chosen by rate, `0s` up to 5,000 a second.
     #[serde(default)]
     pub slot: Option<Time>,
+    /// How many redirects to follow, within the same server. An answer that redirects is the answer unless this says otherwise.
+    #[serde(default)]
+    pub redirects: u32,
     /// HTTP method.
     #[serde(default = "defaults::method")]
     pub method: String,
