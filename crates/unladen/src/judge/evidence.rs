@@ -68,13 +68,8 @@ impl<'a> Evidence<'a> {
             let variant = folder.study.variants.get_index_of(key(&arm.name)).unwrap_or(usize::MAX);
             (variant, values.iter().position(fits))
         });
-        let mut evidence = Self {
-            folder,
-            baseline: Arm::default(),
-            other_baselines: Vec::new(),
-            placebo: None,
-            variants: Vec::new(),
-        };
+        let mut evidence =
+            Self { folder, baseline: Arm::default(), other_baselines: Vec::new(), placebo: None, variants: Vec::new() };
         for (kind, arm) in arms {
             match kind {
                 ArmKind::Baseline if evidence.baseline.all.is_empty() => evidence.baseline = arm,
@@ -191,6 +186,11 @@ impl<'a> Arm<'a> {
     /// Void runs that were repeated with success.
     fn repeated(&self) -> u32 {
         number(self.void.iter().filter(|(run, _)| self.valid.contains_key(&run.round)).count())
+    }
+
+    /// Key of its variant: `full` of `full@spans=5`.
+    pub(super) fn key(&self) -> &str {
+        key(&self.name)
     }
 
     /// Number of valid runs.

@@ -56,14 +56,20 @@ pub(super) fn merged(cells: Vec<(Cell, Vec<Arm>)>) -> Vec<Arm> {
         own.extend(baseline_keys.iter().filter(|key| !own.contains(key)).cloned().collect::<Vec<_>>());
         for (cell, arms) in &cells {
             let Some(arm) = arms.get(index) else { continue };
-            let values: Cell = cell.iter().filter(|(key, _)| own.contains(key)).map(|(k, v)| (k.clone(), v.clone())).collect();
+            let values: Cell =
+                cell.iter().filter(|(key, _)| own.contains(key)).map(|(k, v)| (k.clone(), v.clone())).collect();
             // One placebo is enough to know the noise.
-            let is_there = |it: &Arm| it.key == arm.key && it.kind == arm.kind && (it.cell == values || it.kind == ArmKind::Placebo);
+            let is_there = |it: &Arm| {
+                it.key == arm.key && it.kind == arm.kind && (it.cell == values || it.kind == ArmKind::Placebo)
+            };
             if merged.iter().any(is_there) {
                 continue;
             }
-            let of_baseline: Cell =
-                values.iter().filter(|(key, _)| baseline_keys.contains(key)).map(|(k, v)| (k.clone(), v.clone())).collect();
+            let of_baseline: Cell = values
+                .iter()
+                .filter(|(key, _)| baseline_keys.contains(key))
+                .map(|(k, v)| (k.clone(), v.clone()))
+                .collect();
             merged.push(Arm {
                 name: if arm.kind == ArmKind::Placebo { arm.name.clone() } else { named(&arm.key, &values) },
                 label: labelled(&arm.label, &values),

@@ -11,11 +11,11 @@ use super::check::{BASELINE, PLACEBO, check};
 use super::error::StudyError;
 use super::guess::guess;
 use super::key::KeyPath;
+use super::matrix::{self, Cell};
 use super::problem::{Problem, ProblemKind};
 use super::spec::{
     Command, Faults, Lifetime, Limits, Load, Loss, Override, Ready, Role, Scrape, Service, Study, Variant,
 };
-use super::matrix::{self, Cell};
 use super::units::{Ratio, Time};
 use super::variables::{Reference, VariableError, expand};
 use super::words;
