@@ -21,12 +21,15 @@ const TOLD: [&str; 2] = ["cpu_per_request", "rss"];
 /// Fewest doses that make a line worth drawing: two always fit.
 const FEWEST: usize = 3;
 
+/// Arms on one line: their variant, and the values of the other keys.
+type Group = (String, Vec<(String, String)>);
+
 /// Every line that the matrix allows: per variant and numeric key, at each combination of the other keys.
 pub(super) fn doses(evidence: &Evidence<'_>, refused: impl Fn(&str) -> bool) -> Vec<DoseFindings> {
     let study = &evidence.folder.study;
     let mut found = Vec::new();
     for axis in study.matrix.keys() {
-        let mut groups: IndexMap<(String, Vec<(String, String)>), Vec<(f64, &Arm<'_>)>> = IndexMap::new();
+        let mut groups: IndexMap<Group, Vec<(f64, &Arm<'_>)>> = IndexMap::new();
         for arm in evidence.variants.iter().filter(|arm| !refused(&arm.name)) {
             let Some(dose) = arm.cell.get(axis).and_then(|value| number(value)) else { continue };
             let others = arm.cell.iter().filter(|(key, _)| *key != axis).map(|(k, v)| (k.clone(), v.clone())).collect();
