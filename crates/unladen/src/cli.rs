@@ -96,6 +96,13 @@ pub struct Measure {
     /// Plain lines instead of moving bars.
     #[arg(long)]
     pub plain: bool,
+    /// Sample where the subject spends its CPU, in extra runs after those that are measured, one per variant: async-profiler for
+    /// JVMs, pprof for services that have the key, perf for anything else. The report shows differential flame graphs.
+    #[arg(long)]
+    pub profile: bool,
+    /// async-profiler's library (libasyncProfiler.so). Without it Maven, if there is one, gets it once.
+    #[arg(long, value_name = "FILE", requires = "profile")]
+    pub async_profiler: Option<PathBuf>,
     /// Only the result, no progress.
     #[arg(long, short)]
     pub quiet: bool,

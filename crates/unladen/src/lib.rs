@@ -12,6 +12,7 @@ pub mod judge;
 pub mod linux;
 pub mod notices;
 pub mod probe;
+pub mod profile;
 pub mod progress;
 pub mod report;
 pub mod run;

@@ -232,6 +232,30 @@ pub enum Notice {
         /// Grace, seconds.
         grace_s: f64,
     },
+    /// A metrics endpoint did not answer.
+    #[error(
+        "{failed} of {asked} questions to the metrics endpoint of {service} had no answer ({error}): its numbers are missing or rest on fewer samples. Look at `scrape.url`"
+    )]
+    ScrapeFailed {
+        /// Service.
+        service: String,
+        /// Questions without an answer.
+        failed: u32,
+        /// Questions.
+        asked: u32,
+        /// Why the last of them had none.
+        error: String,
+    },
+    /// A metrics endpoint lacks what is to be kept.
+    #[error(
+        "the metrics endpoint of {service} knows nothing of {names}. Look at what `scrape.url` answers, and at `keep`"
+    )]
+    ScrapeMissing {
+        /// Service.
+        service: String,
+        /// What it does not know.
+        names: String,
+    },
     /// A log or a pattern did not deliver what an agent lost.
     #[error("the losses of {service} at `{stage}` cannot be read from its log: {error}")]
     LossUnread {
@@ -540,6 +564,8 @@ impl Notice {
             | Self::DrainLimit { .. }
             | Self::Unwritten { .. }
             | Self::Killed { .. }
+            | Self::ScrapeFailed { .. }
+            | Self::ScrapeMissing { .. }
             | Self::JournalUnreadable { .. }
             | Self::RunNumberTwice { .. }
             | Self::NoRuns { .. }

@@ -4,6 +4,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::atomic::AtomicBool;
 
 use anyhow::Context;
 use indexmap::IndexMap;
@@ -15,6 +16,7 @@ use crate::judge::findings::Findings;
 use crate::progress::{self, Show};
 use crate::run::folder::RunFolder;
 use crate::run::host::Host;
+use crate::run::watch::Nobody;
 use crate::run::{self, RunError};
 use crate::study::compare::Comparison;
 use crate::study::plan::Plan;
@@ -158,10 +160,33 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
         }
         findings = measured(&longer)?;
     }
+    if options.profile {
+        profile(plan, folder, seed, options, &interrupted)?;
+        findings = judge::judge(folder.path())?;
+    }
     report::write_all(folder.path(), &findings)?;
     report::print(&findings, report::Format::Text)?;
     writeln!(anstream::stdout(), "\nReport: {}", folder.path().join("report.html").display())?;
     Ok(if findings.void.is_some() { ExitCode::from(super::COULD_NOT_RUN) } else { ExitCode::SUCCESS })
+}
+
+/// Samples where the CPU goes, and tells what could not be sampled.
+fn profile(
+    plan: &Plan,
+    folder: &RunFolder,
+    seed: u64,
+    options: &Measure,
+    interrupted: &AtomicBool,
+) -> anyhow::Result<()> {
+    if !options.quiet {
+        eprintln!("sampling every variant once, for the flame graphs");
+    }
+    let library = options.async_profiler.clone();
+    let profiles = run::profile::profiles(plan, folder, seed, library, interrupted, &mut Nobody);
+    for failure in profiles?.iter().flat_map(|profiles| &profiles.failures) {
+        eprintln!("no profile: {failure}");
+    }
+    Ok(())
 }
 
 /// The plan with twice the rounds, if the study is to be extended and a budget is undecided. An extension that has been

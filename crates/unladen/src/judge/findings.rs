@@ -30,6 +30,9 @@ pub struct Findings {
     /// Where the cost comes from: every ladder of the study, step by step.
     #[serde(default)]
     pub ladders: Vec<LadderFindings>,
+    /// The cost over the values of the study's matrix.
+    #[serde(default)]
+    pub doses: Vec<DoseFindings>,
     /// Every budget of the study for every variant: also those that could not be decided for want of a number.
     pub budgets: Vec<BudgetLine>,
     /// Everything a reader should know before believing: warnings, refusals, re-runs.
@@ -40,8 +43,51 @@ pub struct Findings {
     pub load: LoadFindings,
     /// What the instrument itself took.
     pub instrument: InstrumentFindings,
+    /// Where each variant spends its CPU, beside the baseline; empty unless `--profile` was given.
+    #[serde(default)]
+    pub profiles: Vec<ProfileFindings>,
     /// Environment: the content of `host.json`.
     pub host: serde_json::Value,
+}
+
+/// The cost of a variant over a dose: a straight line, fitted in every round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DoseFindings {
+    /// Key of the matrix whose values are the doses.
+    pub axis: String,
+    /// Key of the variant.
+    pub variant: String,
+    /// Its name for people, with the values of the matrix's other keys.
+    pub label: String,
+    /// Name of the metric.
+    pub metric: String,
+    /// Its name for people.
+    pub title: String,
+    /// Unit of the numbers below; of `per_unit` per unit of dose.
+    pub unit: String,
+    /// What is added whatever the dose; `null` with too few rounds.
+    pub fixed: Option<Range>,
+    /// What each unit of dose adds.
+    pub per_unit: Option<Range>,
+    /// What was found at each dose.
+    pub points: Vec<DosePoint>,
+    /// The answer in words.
+    pub words: String,
+}
+
+/// One dose.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DosePoint {
+    /// The dose.
+    pub dose: f64,
+    /// Median of the baseline.
+    pub baseline: f64,
+    /// Difference from it, with its interval; `null` with too few rounds.
+    pub difference: Option<f64>,
+    /// See `difference`.
+    pub difference_low: Option<f64>,
+    /// See `difference`.
+    pub difference_high: Option<f64>,
 }
 
 /// Variants held each against the one before it, from the bare service to the full instrumentation.
@@ -307,6 +353,43 @@ pub struct LedgerFindings {
     pub cpu_us_per_delivered_span_low: Option<f64>,
     /// See `cpu_us_per_delivered_span`.
     pub cpu_us_per_delivered_span_high: Option<f64>,
+}
+
+/// Where a variant spends its CPU, beside the baseline: one service. Sampled once, in runs of their own: it says where a
+/// difference comes from, not how large it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProfileFindings {
+    /// Key of the variant.
+    pub variant: String,
+    /// Service.
+    pub service: String,
+    /// What sampled: `async-profiler`, `pprof` or `perf`.
+    pub profiler: String,
+    /// Samples of the baseline and of the variant.
+    pub baseline_samples: u64,
+    /// See `baseline_samples`.
+    pub samples: u64,
+    /// The frames with the largest difference, the largest first.
+    pub frames: Vec<FrameFindings>,
+    /// Folded stacks of the baseline and of the variant, and the flame graph of their difference, relative to the run folder.
+    pub baseline_file: String,
+    /// See `baseline_file`.
+    pub file: String,
+    /// See `baseline_file`.
+    pub flame_graph: String,
+}
+
+/// CPU time in one frame itself, without what it calls, µs per request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct FrameFindings {
+    /// Name of the frame.
+    pub frame: String,
+    /// In the baseline.
+    pub baseline: f64,
+    /// In the variant.
+    pub value: f64,
+    /// Variant less baseline.
+    pub difference: f64,
 }
 
 /// Spans that one operation lacks.

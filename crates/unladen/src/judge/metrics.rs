@@ -9,8 +9,9 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use super::values::{
-    INSTRUCTIONS, Value, capacity, completion, completion_per_million, disk_per_span, error_rate, extra,
-    extra_milliseconds, instructions, latency, memory_slope, of_role, per_request, role_cpu, saturation, start_up, sum,
+    PARTS, Value, allocated, capacity, completion, completion_per_million, disk_per_request, disk_per_span, error_rate,
+    extra, gc_time, instructions, latency, memory_slope, network, of_role, per_request, role_cpu, saturation, seconds,
+    start_up, sum, telemetry,
 };
 use crate::journal::record::RunRecord;
 use crate::study::metrics::{self, Compared, Worse};
@@ -39,6 +40,8 @@ pub struct Metric {
     pub place: Place,
     /// Which quantile of the requests it is, if it is one: it decides how many requests a run needs.
     pub quantile: Option<f64>,
+    /// Whether 0 on both sides means that there is nothing to speak of (no collector, no spans), not that they are alike.
+    pub absent_when_zero: bool,
     value: Value,
 }
 
@@ -101,12 +104,6 @@ impl Metric {
         METRICS.iter().any(|metric| metric.name == self.name)
     }
 
-    /// Whether 0 on both sides means that there is nothing to speak of (no collector, no spans), not that they are alike.
-    #[must_use]
-    pub fn absent_when_zero(&self) -> bool {
-        matches!(self.of, Of::Role(_) | Of::Sink)
-    }
-
     fn new(name: &'static str, title: &'static str, phrase: &'static str, of: Of, value: Value) -> Self {
         let known = metrics::find(name);
         Self {
@@ -120,19 +117,30 @@ impl Metric {
             margin: Margin::OfStudy,
             place: Place::Detail,
             quantile: None,
+            absent_when_zero: matches!(of, Of::Role(_) | Of::Sink),
             value,
         }
     }
 
-    /// A number that a probe delivers under a name that no table knows.
+    /// A number that a probe delivers under a name that no table knows; the name's end may tell its unit.
     fn unknown(name: &str) -> Self {
         let title = name.replace('_', " ");
+        let (unit, value): (_, Value) = match name {
+            name if name.contains("_bytes") => ("B", extra),
+            name if name.contains("_seconds") => ("ms", seconds),
+            _ => ("", extra),
+        };
         Self {
             name: Cow::Owned(name.to_owned()),
             phrase: Cow::Owned(format!("of {title}")),
             title: Cow::Owned(title),
-            ..Self::new("", "", "", Of::Subject, extra)
+            unit,
+            ..Self::new("", "", "", Of::Subject, value)
         }
+    }
+
+    fn absent_when_zero(self) -> Self {
+        Self { absent_when_zero: true, ..self }
     }
 
     fn quantile(self, quantile: f64) -> Self {
@@ -158,10 +166,10 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
     let rss_peak: Value = |_, run, service| sum(run, service, |process| process.rss_peak);
     let pss: Value = |_, run, service| sum(run, service, |process| process.pss);
     let threads: Value = |_, run, service| sum(run, service, |process| process.threads);
-    let network: Value =
-        |_, run, service| per_request(run, service, |it| Some(it.network_received? + it.network_sent?));
     let switches: Value =
         |_, run, service| per_request(run, service, |it| Some(it.voluntary_switches? + it.involuntary_switches?));
+    let voluntary: Value = |_, run, service| per_request(run, service, |it| it.voluntary_switches);
+    let involuntary: Value = |_, run, service| per_request(run, service, |it| it.involuntary_switches);
     let throughput: Value = |_, run, _| run.load.as_ref().map(|load| load.rate);
     vec![
         m("cpu_per_request", "CPU per request", "of CPU per request", Subject, cpu).place(Sentence),
@@ -172,9 +180,16 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
         m("heap", "heap", "of heap", Subject, extra),
         m("heap_after_gc", "heap after GC", "of live heap", Subject, extra).place(Table),
         m("metaspace", "metaspace", "of metaspace", Subject, extra),
+        m("code_cache", "compiled code", "of compiled code", Subject, extra),
+        m("off_heap", "off-heap memory", "of memory off the heap", Subject, extra),
         m("classes", "loaded classes", "in loaded classes", Subject, extra),
         m("threads", "threads", "in threads", Subject, threads).margin(0.5),
-        m("gc_time", "GC time in the window", "of garbage collection", Subject, extra_milliseconds),
+        m("java_threads", "Java threads", "in Java threads", Subject, extra).margin(0.5),
+        m("goroutines", "goroutines", "in goroutines", Subject, extra).margin(0.5),
+        m("descriptors", "open file descriptors", "in open file descriptors", Subject, extra).margin(0.5),
+        m("gc_time", "GC time per 1,000 requests", "of garbage collection per 1,000 requests", Subject, gc_time),
+        m("gc_count", "collections in the window", "in garbage collections", Subject, extra).margin(0.5),
+        m("allocated_bytes_per_request", "allocated per request", "allocated per request", Subject, allocated),
         m("memory_slope", "memory growth", "of memory growth", Subject, memory_slope)
             .margin(512.0 * 1024.0)
             .place(Table),
@@ -210,7 +225,25 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
         m("error_rate", "error rate", "in failed requests", Load, error_rate).margin(0.001).place(Table),
         m("start_up", "start-up", "of start-up time", Subject, start_up).place(Table),
         m("network_bytes_per_request", "network per request", "of network traffic per request", Subject, network),
+        m("telemetry_bytes_per_request", "telemetry per request", "of telemetry per request", Subject, telemetry)
+            .absent_when_zero(),
+        m("disk_bytes_per_request", "written per request", "written to disk per request", Subject, disk_per_request)
+            .absent_when_zero(),
         m("context_switches_per_request", "context switches per request", "in context switches", Subject, switches),
+        m(
+            "voluntary_switches_per_request",
+            "voluntary switches per request",
+            "in voluntary switches",
+            Subject,
+            voluntary,
+        ),
+        m(
+            "involuntary_switches_per_request",
+            "forced switches per request",
+            "in forced switches",
+            Subject,
+            involuntary,
+        ),
         m("collector_cpu", "collector CPU", "of collector CPU per request", Of::Role(Role::Collector), role_cpu)
             .place(Table),
         m("storage_cpu", "storage CPU", "of storage CPU per request", Of::Role(Role::Storage), role_cpu).place(Table),
@@ -229,7 +262,7 @@ pub fn delivered<'a>(runs: impl IntoIterator<Item = &'a RunRecord>) -> Vec<Cow<'
             probed.chain(run.imported.iter().flat_map(|imported| imported.numbers.keys())).map(String::as_str)
         })
         .collect();
-    let known = |name: &str| name == INSTRUCTIONS || METRICS.iter().any(|metric| metric.name == name);
+    let known = |name: &str| PARTS.contains(&name) || METRICS.iter().any(|metric| metric.name == name);
     all.extend(names.into_iter().filter(|name| !known(name)).map(|name| Cow::Owned(Metric::unknown(name))));
     all
 }

@@ -16,6 +16,7 @@ pub mod units;
 
 mod checks;
 mod compare;
+mod dose;
 mod evidence;
 mod ladder;
 mod ledger;
@@ -23,6 +24,7 @@ mod money;
 mod notices;
 mod pacing;
 mod placebo;
+mod profile;
 mod steady;
 mod study;
 mod values;
@@ -75,7 +77,9 @@ pub enum GateOutcome {
 /// When the folder cannot be read, has no runs, or the study has a budget that is no limit.
 pub fn judge(dir: &Path) -> Result<Findings, JudgeError> {
     let folder = read(dir)?;
-    judge_folder(&folder, &folder.study.budgets)
+    let mut findings = judge_folder(&folder, &folder.study.budgets)?;
+    findings.profiles = profile::compare(&folder);
+    Ok(findings)
 }
 
 /// Judges the run folder `dir` with these budgets on top of those of its study (the same metric is replaced).

@@ -71,13 +71,17 @@ impl<'a> Kind<'a> {
 fn weight(notice: &Notice) -> f64 {
     match notice {
         Notice::Throttled { percent, .. } | Notice::Steal { percent } | Notice::OthersBusy { percent } => *percent,
+        Notice::ScrapeFailed { failed, .. } => f64::from(*failed),
         _ => 0.0,
     }
 }
 
 fn service(notice: &Notice) -> Option<&str> {
     match notice {
-        Notice::Throttled { service, .. } | Notice::Killed { service, .. } => Some(service),
+        Notice::Throttled { service, .. }
+        | Notice::Killed { service, .. }
+        | Notice::ScrapeFailed { service, .. }
+        | Notice::ScrapeMissing { service, .. } => Some(service),
         _ => None,
     }
 }

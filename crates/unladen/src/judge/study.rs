@@ -14,7 +14,7 @@ use super::findings::{
     VariantFindings,
 };
 use super::metrics::{Metric, Of, Place, delivered};
-use super::{checks, ladder, ledger, money, notices, pacing, placebo, steady, units, words, work};
+use super::{checks, dose, ladder, ledger, money, notices, pacing, placebo, steady, units, words, work};
 use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
@@ -64,6 +64,7 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
     let ladders = ladder::ladders(&evidence, &metrics, |name| {
         void.as_ref().map(|_| "the study is void".to_owned()).or_else(|| reasons.get(name).cloned())
     });
+    let doses = dose::doses(&evidence, |name| void.is_some() || reasons.contains_key(name));
     let comparisons_made = made(&drafts, &ladders, &evidence.baseline.name);
     let mut variants = Vec::new();
     let mut conclusions = Vec::new();
@@ -90,11 +91,13 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
         conclusions,
         variants,
         ladders,
+        doses,
         budgets,
         notices: notices::lines(&evidence, &told),
         comparisons: comparisons_made,
         load: load(&evidence),
         instrument: instrument(&evidence),
+        profiles: Vec::new(),
         host: folder.host.clone(),
     })
 }
@@ -142,11 +145,11 @@ pub(super) fn comparisons(
     let study = &evidence.folder.study;
     let mut all = Vec::new();
     for metric in metrics {
-        all.extend(
-            compare(study, metric, None, baseline, arm).filter(|it| !(metric.absent_when_zero() && it.is_zero())),
-        );
+        let spoken_of = |it: &Comparison| !(metric.absent_when_zero && it.is_zero());
+        all.extend(compare(study, metric, None, baseline, arm).filter(spoken_of));
         if metric.of == Of::Subject {
-            all.extend(subjects.iter().filter_map(|service| compare(study, metric, Some(service), baseline, arm)));
+            let each = subjects.iter().filter_map(|service| compare(study, metric, Some(service), baseline, arm));
+            all.extend(each.filter(spoken_of));
         }
     }
     all
@@ -164,7 +167,7 @@ fn draft<'e, 'a>(
     void: Option<&Notice>,
     told: &mut Vec<Notice>,
 ) -> Draft<'e, 'a> {
-    let comparisons = said(comparisons(evidence, metrics, &evidence.baseline, arm));
+    let comparisons = said(comparisons(evidence, metrics, evidence.baseline_of(arm), arm));
     let reason = if arm.valid.is_empty() {
         Some(Notice::NothingCounts { variant: arm.name.clone() })
     } else {

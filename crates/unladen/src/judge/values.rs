@@ -102,8 +102,18 @@ pub(super) fn start_up(_: &Metric, run: &RunRecord, service: Option<&str>) -> Op
     seconds.reduce(f64::max).map(|seconds| seconds * 1e3)
 }
 
-/// Bytes of the span files over their spans.
+/// Bytes per span: what the study's storage services wrote in the window, over the spans that were wanted in it; without
+/// such a service the bytes of the sink's span files, over the spans in them.
 pub(super) fn disk_per_span(_: &Metric, run: &RunRecord, _: Option<&str>) -> Option<f64> {
+    if of_role(run, Role::Storage, None).next().is_some() {
+        let written: Option<f64> =
+            of_role(run, Role::Storage, None).map(|process| process.extra.get(DISK_WRITTEN).copied()).sum();
+        let (ledger, load) = (run.ledger.as_ref()?, run.load.as_ref()?);
+        // Spans are known for the whole run, the bytes for the window.
+        let share = load.completed_in_window as f64 / load.answered_total as f64;
+        let wanted = ledger.expected.saturating_sub(ledger.sampled_out) as f64 * share;
+        return if wanted > 0.0 { Some(written? / wanted) } else { Some(0.0) };
+    }
     let sink = run.sink.as_ref()?;
     let wanted = run.ledger.as_ref().map_or(0, |ledger| ledger.expected.saturating_sub(ledger.sampled_out));
     match (sink.saved, wanted) {
@@ -147,9 +157,14 @@ pub(super) fn extra(metric: &Metric, run: &RunRecord, service: Option<&str>) -> 
     summed_extra(run, service, &metric.name)
 }
 
-/// A number that a probe delivers in nanoseconds, in milliseconds.
-pub(super) fn extra_milliseconds(metric: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
-    extra(metric, run, service).map(|nanoseconds| nanoseconds / 1e6)
+/// A number that a probe delivers in seconds, in milliseconds.
+pub(super) fn seconds(metric: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    extra(metric, run, service).map(|seconds| seconds * 1e3)
+}
+
+/// Milliseconds of garbage collection per 1,000 answered requests.
+pub(super) fn gc_time(metric: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    Some(extra(metric, run, service)? / 1e6 / completed(run)? * 1e3)
 }
 
 /// Instructions per answered request.
@@ -157,8 +172,36 @@ pub(super) fn instructions(_: &Metric, run: &RunRecord, service: Option<&str>) -
     Some(summed_extra(run, service, INSTRUCTIONS)? / completed(run)?)
 }
 
-/// A number in `extra` that is no metric itself but part of one.
-pub(super) const INSTRUCTIONS: &str = "instructions";
+/// Bytes allocated on heaps per answered request.
+pub(super) fn allocated(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    Some(summed_extra(run, service, ALLOCATED)? / completed(run)?)
+}
+
+/// Bytes of telemetry per answered request.
+pub(super) fn telemetry(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    per_request(run, service, |process| process.extra.get(TELEMETRY).map(|&bytes| bytes as u64))
+}
+
+/// Bytes of everything but telemetry per answered request. A journal from before telemetry was told apart has all of it.
+pub(super) fn network(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    per_request(run, service, |process| {
+        let telemetry = process.extra.get(TELEMETRY).map_or(0, |&bytes| bytes as u64);
+        Some((process.network_received? + process.network_sent?).saturating_sub(telemetry))
+    })
+}
+
+/// Bytes written to disk per answered request.
+pub(super) fn disk_per_request(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    per_request(run, service, |process| process.extra.get(DISK_WRITTEN).map(|&bytes| bytes as u64))
+}
+
+const INSTRUCTIONS: &str = "instructions";
+const ALLOCATED: &str = "allocated";
+const TELEMETRY: &str = "telemetry_bytes";
+const DISK_WRITTEN: &str = "disk_written";
+
+/// Numbers in `extra` that are no metrics themselves but parts of some.
+pub(super) const PARTS: [&str; 4] = [INSTRUCTIONS, ALLOCATED, TELEMETRY, DISK_WRITTEN];
 
 /// Sum over the processes that have the number: beside a JVM, a Go process has no metaspace.
 fn summed_extra(run: &RunRecord, service: Option<&str>, name: &str) -> Option<f64> {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::scrape::Scraped;
 use super::timeline::Row;
 use crate::journal::record::{HostWindow, ProcessRecord};
 use crate::study::spec::Role;
@@ -18,6 +19,8 @@ pub struct Observation {
     pub timeline: Vec<Row>,
     /// Targets that were gone before the window's end: service, replica and the second in which it was noticed.
     pub vanished: Vec<(String, u32, f64)>,
+    /// What came of asking the targets that have an endpoint: service, replica.
+    pub scraped: Vec<(String, u32, Scraped)>,
     /// How much later than asked the counters were read at the window's start and end.
     pub lateness: (Duration, Duration),
     /// What the probe itself cost.

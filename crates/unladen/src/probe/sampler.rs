@@ -6,11 +6,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::host::{Host, HostReader};
-use super::network::{Bytes, Network};
+use super::network::{Network, Traffic};
 use super::observation::{Cost, Live, Observation};
+use super::scrape::{Scraped, Scraper};
 use super::target::Target;
 use super::timeline::Row;
 use super::watch::{Place, Watch};
+use crate::journal::record::ProcessRecord;
 use crate::linux::clock::{own_cpu_ns, thread_cpu_ns};
 use crate::linux::{CpuSet, monotonic_ns};
 
@@ -64,9 +66,15 @@ impl Sampler {
         let viewer = Viewer::default();
         let (stop, stopped) = channel();
         let view = viewer.clone();
+        let window = (schedule.window_start_ns, schedule.window_end_ns);
+        let ask = |target: &Target| {
+            let endpoint = target.endpoint.clone()?;
+            Some(Scraper::start(endpoint, window, schedule.cpus.clone()))
+        };
+        let scrapers = targets.iter().map(|target| ask(target).transpose()).collect::<Result<Vec<_>, _>>()?;
         let thread = std::thread::Builder::new()
             .name("probe".to_owned())
-            .spawn(move || Observer::new(targets, schedule, view).run(&stopped))?;
+            .spawn(move || Observer::new(targets, schedule, scrapers, view).run(&stopped))?;
         Ok(Self { thread: Some(thread), stop: Some(stop), viewer })
     }
 
@@ -122,6 +130,8 @@ struct HostEdge {
 struct Observer {
     schedule: Schedule,
     watches: Vec<Watch>,
+    /// One place per target.
+    scrapers: Vec<Option<Scraper>>,
     reader: HostReader,
     /// Since the window's start.
     network: Option<Network>,
@@ -135,10 +145,11 @@ struct Observer {
 }
 
 impl Observer {
-    fn new(targets: Vec<Target>, schedule: Schedule, viewer: Viewer) -> Self {
+    fn new(targets: Vec<Target>, schedule: Schedule, scrapers: Vec<Option<Scraper>>, viewer: Viewer) -> Self {
         Self {
             schedule,
             watches: targets.into_iter().map(Watch::new).collect(),
+            scrapers,
             reader: HostReader::new(),
             network: None,
             last_host: None,
@@ -212,13 +223,14 @@ impl Observer {
     }
 
     /// Bytes of every target since the window's start; `None` before it.
-    fn network_bytes(&mut self, place: Place, pids: &[Vec<u32>]) -> Vec<Option<Bytes>> {
+    fn network_bytes(&mut self, place: Place, pids: &[Vec<u32>]) -> Vec<Option<Traffic>> {
         if place == Place::Start {
-            self.network = Some(Network::new(pids.len()));
+            let takers = self.watches.iter().map(|watch| watch.target.takes_telemetry()).collect();
+            self.network = Some(Network::new(takers));
         }
         let Some(network) = &mut self.network else { return vec![None; pids.len()] };
         network.sample(pids, place == Place::Start);
-        network.bytes()
+        network.traffic()
     }
 
     fn host_rows(&mut self, at_ns: u64, t_s: f64, host: &Host, live: &mut Live) {
@@ -246,7 +258,22 @@ impl Observer {
         }
     }
 
-    fn conclude(self) -> Observation {
+    /// Waits for the endpoints and puts what they said into the records and the timeline.
+    fn scraped(&mut self, processes: &mut [ProcessRecord]) -> Vec<(String, u32, Scraped)> {
+        let mut all = Vec::new();
+        for ((scraper, watch), process) in self.scrapers.drain(..).zip(&self.watches).zip(processes) {
+            let Some(mut scraped) = scraper.map(Scraper::finish) else { continue };
+            process.extra.extend(scraped.numbers.iter().cloned());
+            for (at_ns, metric, value) in std::mem::take(&mut scraped.samples) {
+                let t_s = (at_ns as f64 - self.schedule.window_start_ns as f64) / 1e9;
+                self.rows.push(Row { metric: metric.into(), ..watch.row(t_s, "", value) });
+            }
+            all.push((process.service.clone(), process.replica, scraped));
+        }
+        all
+    }
+
+    fn conclude(mut self) -> Observation {
         let window = (self.schedule.window_start_ns, self.schedule.window_end_ns);
         let host = match (&self.start_host, &self.end_host) {
             (Some(start), Some(end)) => {
@@ -262,9 +289,12 @@ impl Observer {
             .iter()
             .map(|watch| watch.lateness(window))
             .fold((0, 0), |worst, late| (worst.0.max(late.0), worst.1.max(late.1)));
+        let mut processes: Vec<ProcessRecord> = self.watches.iter().map(|watch| watch.record(window)).collect();
+        let scraped = self.scraped(&mut processes);
         let samples = u32::try_from(self.costs_ns.len()).unwrap_or(u32::MAX);
         Observation {
-            processes: self.watches.iter().map(|watch| watch.record(window)).collect(),
+            processes,
+            scraped,
             host,
             timeline: self.rows,
             vanished: self.vanished,

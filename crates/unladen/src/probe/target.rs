@@ -1,5 +1,6 @@
 //! A process to watch, with all that it starts.
 
+use super::scrape::Endpoint;
 use crate::linux::Cgroup;
 use crate::linux::tree::Family;
 use crate::study::spec::Role;
@@ -17,4 +18,17 @@ pub struct Target {
     pub family: Family,
     /// Its control group; without one, figures are summed over the process tree.
     pub cgroup: Option<Cgroup>,
+    /// Where it tells of itself.
+    pub endpoint: Option<Endpoint>,
+}
+
+impl Target {
+    /// Whether what it is sent is telemetry.
+    #[must_use]
+    pub fn takes_telemetry(&self) -> bool {
+        match self.role {
+            Some(role) => matches!(role, Role::Collector | Role::Storage),
+            None => self.service == "sink",
+        }
+    }
 }

@@ -1,8 +1,12 @@
 //! One target under observation: its readers, and what they have read so far.
 
+use std::collections::BTreeMap;
+
 use super::cpu::{Cpu, CpuReader};
+use super::files::{Written, descriptors};
+use super::jvm::Jvms;
 use super::memory::{Memory, pss};
-use super::network::Bytes;
+use super::network::{Bytes, Traffic};
 use super::observation::LiveProcess;
 use super::switches::Switches;
 use super::target::Target;
@@ -33,7 +37,9 @@ pub(super) struct Watch {
     pss: Option<u64>,
     threads: Option<u64>,
     /// Since the window's start.
-    pub(super) network: Option<Bytes>,
+    pub(super) network: Option<Traffic>,
+    jvms: Jvms,
+    descriptors: Option<u64>,
     vanished: bool,
 }
 
@@ -60,6 +66,7 @@ struct Reading {
 struct Edge {
     reading: Option<Reading>,
     switches: Switches,
+    written: Written,
     throttled: Vec<Option<u64>>,
 }
 
@@ -91,6 +98,8 @@ impl Watch {
             pss: None,
             threads: None,
             network: None,
+            jvms: Jvms::default(),
+            descriptors: None,
             vanished: false,
         }
     }
@@ -105,7 +114,12 @@ impl Watch {
             self.first.get_or_insert(cpu);
         }
         self.last = reading;
-        let edge = || Edge { reading, switches: Switches::default(), throttled: self.throttle.read() };
+        let edge = || Edge {
+            reading,
+            switches: Switches::default(),
+            written: Written::default(),
+            throttled: self.throttle.read(),
+        };
         match place {
             Place::Start => self.start = Some(edge()),
             Place::End => self.end = Some(edge()),
@@ -134,9 +148,10 @@ impl Watch {
             self.rss.extend(memory.map(|memory| (t_s, memory.rss)));
         }
         match (place, &mut self.start, &mut self.end) {
-            (Place::Start, Some(edge), _) => edge.switches = Switches::of(pids),
+            (Place::Start, Some(edge), _) => (edge.switches, edge.written) = (Switches::of(pids), Written::of(pids)),
             (Place::End, _, Some(edge)) => {
-                edge.switches = Switches::of(pids);
+                (edge.switches, edge.written) = (Switches::of(pids), Written::of(pids));
+                self.descriptors = descriptors(pids);
                 self.pss = pss(pids);
             }
             _ => {}
@@ -160,10 +175,16 @@ impl Watch {
             ("cpu_cores", cores),
             ("rss", live.rss.map(|bytes| bytes as f64)),
             ("threads", live.threads.map(|threads| threads as f64)),
-            ("network_received", self.network.map(|bytes| bytes.received as f64)),
-            ("network_sent", self.network.map(|bytes| bytes.sent as f64)),
+            ("network_received", self.network.map(|traffic| traffic.all.received as f64)),
+            ("network_sent", self.network.map(|traffic| traffic.all.sent as f64)),
+            ("telemetry_bytes", self.network.and_then(|traffic| traffic.telemetry).map(|bytes| bytes.total() as f64)),
         ];
         rows.extend(values.into_iter().filter_map(|(metric, value)| Some(self.row(t_s, metric, value?))));
+        // The instrument is no JVM.
+        if self.target.role.is_some() {
+            let said = self.jvms.sample(pids, place != Place::Before, place == Place::End);
+            rows.extend(said.into_iter().map(|(metric, value)| self.row(t_s, metric, value)));
+        }
         (live, newly_gone)
     }
 
@@ -228,12 +249,31 @@ impl Watch {
             threads: self.threads,
             voluntary_switches: switches.map(|(voluntary, _)| voluntary),
             involuntary_switches: switches.map(|(_, involuntary)| involuntary),
-            network_received: self.network.map(|bytes| bytes.received),
-            network_sent: self.network.map(|bytes| bytes.sent),
+            network_received: self.network.map(|traffic| traffic.all.received),
+            network_sent: self.network.map(|traffic| traffic.all.sent),
             throttled_ns: edges.and_then(|(start, end)| Throttle::between(&start.throttled, &end.throttled)),
             ended: if self.vanished { "ended in the window" } else { "running" }.to_owned(),
+            extra: self.extra(),
             ..ProcessRecord::default()
         }
+    }
+}
+
+impl Watch {
+    /// What has no field of its own in the record.
+    fn extra(&self) -> BTreeMap<String, f64> {
+        let edges = self.start.as_ref().zip(self.end.as_ref());
+        let values = [
+            ("descriptors", self.descriptors),
+            ("disk_written", edges.and_then(|(start, end)| end.written.since(&start.written))),
+            ("telemetry_bytes", self.network.and_then(|traffic| traffic.telemetry).map(Bytes::total)),
+        ];
+        let mut extra: BTreeMap<String, f64> =
+            values.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value? as f64))).collect();
+        for (name, value) in self.jvms.numbers() {
+            *extra.entry(name.to_owned()).or_default() += value;
+        }
+        extra
     }
 }
 

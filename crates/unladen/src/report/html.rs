@@ -6,7 +6,7 @@ use minijinja::{AutoEscape, Environment, syntax::SyntaxConfig};
 use serde::Serialize;
 
 use super::{plot, view};
-use crate::judge::findings::{BudgetLine, Conclusion, Finding, Findings, NoticeLine, VariantFindings};
+use crate::judge::findings::{BudgetLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, VariantFindings};
 
 const TEMPLATE: &str = include_str!("report.html.j2");
 
@@ -22,6 +22,7 @@ struct Page<'a> {
     setting: String,
     panels: Vec<plot::Panel>,
     variants: Vec<Variant<'a>>,
+    profiles: Vec<Profile<'a>>,
     ladders: Vec<view::LadderTable>,
     budgets: &'a [BudgetLine],
     notices: Vec<&'a NoticeLine>,
@@ -29,6 +30,13 @@ struct Page<'a> {
     instrument: Option<String>,
     host: String,
     version: &'a str,
+}
+
+#[derive(Serialize)]
+struct Profile<'a> {
+    heading: String,
+    rows: Vec<[String; 4]>,
+    flame_graph: &'a str,
 }
 
 #[derive(Serialize)]
@@ -75,6 +83,7 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
         setting: view::setting(findings),
         panels: plot::panels(findings),
         variants: findings.variants.iter().map(variant).collect(),
+        profiles: findings.profiles.iter().map(profile).collect(),
         ladders: findings.ladders.iter().map(view::ladder).collect(),
         budgets: &findings.budgets,
         notices: findings.notices.iter().filter(|it| findings.void.as_ref() != Some(&it.text)).collect(),
@@ -88,6 +97,10 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
 
 fn words(conclusions: &[&Conclusion]) -> Vec<String> {
     conclusions.iter().map(|conclusion| view::glued(&conclusion.words)).collect()
+}
+
+fn profile(profile: &ProfileFindings) -> Profile<'_> {
+    Profile { heading: view::profile_heading(profile), rows: view::frames(profile), flame_graph: &profile.flame_graph }
 }
 
 fn variant(variant: &VariantFindings) -> Variant<'_> {

@@ -29,6 +29,7 @@ pub(super) fn render(findings: &Findings) -> String {
     }
     ladders(&mut out, findings);
     budgets(&mut out, findings);
+    profiles(&mut out, findings);
     notices(&mut out, findings);
     folded(&mut out, findings);
     push(&mut out, format_args!("\n"));
@@ -96,6 +97,18 @@ fn budgets(out: &mut String, findings: &Findings) {
     for line in &findings.budgets {
         let cells = [&line.outcome, &line.variant, &line.metric, &line.limit, &line.words].map(|cell| text(cell));
         push(out, format_args!("| {} |\n", cells.join(" | ")));
+    }
+}
+
+/// Where the CPU goes, if it was sampled.
+fn profiles(out: &mut String, findings: &Findings) {
+    for profile in &findings.profiles {
+        push(out, format_args!("\n<details><summary>{}</summary>\n\n", text(&view::profile_heading(profile))));
+        push(out, format_args!("| frame | baseline | variant | difference |\n|:--|--:|--:|--:|\n"));
+        for [name, baseline, value, difference] in view::frames(profile) {
+            push(out, format_args!("| {} | {baseline} | {value} | {difference} |\n", text(&name)));
+        }
+        push(out, format_args!("\nFlame graph of the difference: {}\n\n</details>\n", text(&profile.flame_graph)));
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::judge::findings::Findings;
 
 mod csv;
+mod flame;
 mod html;
 mod json;
 pub mod junit;
@@ -65,7 +66,7 @@ pub fn print(findings: &Findings, format: Format) -> io::Result<()> {
     out.flush()
 }
 
-/// Writes `findings.json`, `report.md` and `report.html` into `dir`.
+/// Writes `findings.json`, `report.md`, `report.html` and the flame graphs into `dir`.
 ///
 /// # Errors
 /// When a file cannot be written; none is ever left half written.
@@ -75,6 +76,11 @@ pub fn write_all(dir: &Path, findings: &Findings) -> Result<(), WriteError> {
     {
         let path = dir.join(name);
         replace(&path, &render(findings, format)).map_err(|source| WriteError { path, source })?;
+    }
+    for profile in &findings.profiles {
+        let path = dir.join(&profile.flame_graph);
+        let drawn = flame::draw(dir, profile).and_then(|drawing| replace(&path, &drawing));
+        drawn.map_err(|source| WriteError { path, source })?;
     }
     Ok(())
 }

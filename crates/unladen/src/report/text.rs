@@ -29,6 +29,7 @@ pub(super) fn coloured(findings: &Findings) -> String {
     tables(&mut out, findings);
     ladders(&mut out, findings);
     budgets(&mut out, findings);
+    profiles(&mut out, findings);
     notices(&mut out, findings);
     foot(&mut out, findings);
     out.text
@@ -177,6 +178,18 @@ fn budgets(out: &mut Page, findings: &Findings) {
             &format!("{label}: {}", view::clean(&line.words)),
             Style::new(),
         );
+    }
+}
+
+/// Where the CPU goes, if it was sampled.
+fn profiles(out: &mut Page, findings: &Findings) {
+    for profile in &findings.profiles {
+        out.line("");
+        out.wrapped("", "  ", &format!("{}:", view::profile_heading(profile)), Style::new());
+        for [name, baseline, value, difference] in view::frames(profile) {
+            out.line(&format!("  {difference:>8}  {name} ({baseline} → {value})"));
+        }
+        out.line(&format!("  flame graph of the difference: {}", profile.flame_graph));
     }
 }
 

@@ -1,7 +1,8 @@
 //! Findings as cells and lines of text, shared by the reports for people.
 
 use crate::judge::findings::{
-    Conclusion, Finding, Findings, LadderFindings, LedgerFindings, MoneyFindings, Range, StepFindings, VariantFindings,
+    Conclusion, Finding, Findings, FrameFindings, LadderFindings, LedgerFindings, MoneyFindings, ProfileFindings,
+    Range, StepFindings, VariantFindings,
 };
 use crate::judge::units::{self, Scale};
 
@@ -170,10 +171,11 @@ pub(super) fn ladder(ladder: &LadderFindings) -> LadderTable {
     }
 }
 
-/// The sentences of the ladders; a void study has none.
+/// The sentences of the ladders and doses; a void study has none.
 pub(super) fn ladder_words(findings: &Findings) -> Vec<String> {
-    let told = findings.ladders.iter().filter(|_| findings.void.is_none());
-    told.map(|ladder| ladder.words.clone()).collect()
+    let ladders = findings.ladders.iter().map(|ladder| &ladder.words);
+    let told = ladders.chain(findings.doses.iter().map(|dose| &dose.words));
+    told.filter(|_| findings.void.is_none()).cloned().collect()
 }
 
 /// The scale of a column: the unit of the whole, and the digits that its narrowest interval bears.
@@ -208,6 +210,29 @@ pub(super) fn setting(findings: &Findings) -> String {
 }
 
 /// The account of the spans, in parts.
+/// What stands above the frames of a profile.
+pub(super) fn profile_heading(profile: &ProfileFindings) -> String {
+    format!(
+        "where the CPU of {} goes under {}: µs per request in each frame itself, by the difference ({} of the baseline and {} samples by {})",
+        clean(&profile.service),
+        clean(&profile.variant),
+        units::count(profile.baseline_samples),
+        units::count(profile.samples),
+        profile.profiler
+    )
+}
+
+/// The frames of a profile: name, baseline, variant, difference.
+pub(super) fn frames(profile: &ProfileFindings) -> Vec<[String; 4]> {
+    let largest = profile.frames.iter().map(|frame| frame.difference.abs()).fold(0.0, f64::max);
+    let scale = Scale::of("us", largest.min(999.0), None);
+    let row = |frame: &FrameFindings| {
+        let (baseline, value) = (scale.number(frame.baseline), scale.number(frame.value));
+        [clean(&frame.frame), baseline, value, scale.signed(frame.difference)]
+    };
+    profile.frames.iter().map(row).collect()
+}
+
 pub(super) fn ledger(ledger: &LedgerFindings) -> Vec<String> {
     let mut parts = vec![
         format!("{} wanted", units::count(ledger.wanted)),

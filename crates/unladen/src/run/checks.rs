@@ -7,6 +7,7 @@ use unladen_load::outcome::{Little, Outcome};
 
 use crate::journal::record::{HostWindow, ProcessRecord, RunRecord};
 use crate::notices::Notice;
+use crate::probe::scrape::Scraped;
 use crate::study::spec::{Load, Study};
 
 /// Share of failed requests above which a run is void.
@@ -124,6 +125,22 @@ pub fn after(record: &RunRecord, study: &Study) -> Vec<Notice> {
         }
     });
     saturated.into_iter().chain(capacity).collect()
+}
+
+/// Endpoints that did not answer, or not as the study says.
+#[must_use]
+pub fn scrapes(scraped: &[(String, u32, Scraped)]) -> Vec<Notice> {
+    let mut notices = Vec::new();
+    for (service, _, scraped) in scraped {
+        if let Some(error) = scraped.error.clone().filter(|_| scraped.failed > 0) {
+            let (service, failed, asked) = (service.clone(), scraped.failed, scraped.asked);
+            notices.push(Notice::ScrapeFailed { service, failed, asked, error });
+        }
+        if !scraped.missing.is_empty() {
+            notices.push(Notice::ScrapeMissing { service: service.clone(), names: scraped.missing.join(", ") });
+        }
+    }
+    notices
 }
 
 /// What disturbed the window without making it void.
@@ -280,6 +297,22 @@ mod tests {
         let mut outcome = good();
         outcome.requests = 0;
         assert!(matches!(load(&outcome, &open()), Some(Notice::LoadFailed { .. })));
+    }
+
+    #[test]
+    fn endpoints_that_fail_are_told() {
+        let scraped = Scraped {
+            asked: 6,
+            failed: 2,
+            error: Some("it answers 503".to_owned()),
+            missing: vec!["go_threads".to_owned()],
+            ..Scraped::default()
+        };
+        let notices = scrapes(&[("app".to_owned(), 0, scraped), ("fine".to_owned(), 0, Scraped::default())]);
+        let texts: Vec<String> = notices.iter().map(Notice::to_string).collect();
+        assert_eq!(texts.len(), 2);
+        assert!(texts[0].starts_with("2 of 6 questions to the metrics endpoint of app had no answer (it answers 503)"));
+        assert!(texts[1].starts_with("the metrics endpoint of app knows nothing of go_threads"), "{}", texts[1]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod instrument;
 pub mod load_plan;
 mod one;
 pub mod ports;
+pub mod profile;
 mod queries;
 mod recovery;
 pub mod schedule;
@@ -185,7 +186,8 @@ fn runs(
             }
             for attempt in 1..=ATTEMPTS {
                 number += 1;
-                let record = Run { setup: &setup, shared: &mut shared, slot, number, interrupted }.perform(watcher)?;
+                let record = Run { setup: &setup, shared: &mut shared, slot, number, interrupted, profiler: None }
+                    .perform(watcher)?;
                 journal.append(&record)?;
                 journaled.insert(record.dir.clone());
                 let again = disturbed(&record) && attempt < ATTEMPTS;

@@ -12,6 +12,7 @@ use super::after;
 use super::books;
 use super::checks;
 use super::instrument::{InstrumentError, SinkPart};
+use super::profile::Profiler;
 use super::queries::{self, Asked};
 use super::schedule::Slot;
 use super::setup::{Setup, TraceIds};
@@ -20,9 +21,10 @@ use super::watch::{Phase, Step, Watcher};
 use super::window::Seen;
 use crate::journal::record::{Ledger, ProcessRecord, RunRecord};
 use crate::notices::Notice;
+use crate::probe::scrape::{Endpoint, Wanted};
 use crate::probe::{Target, timeline};
 use crate::study::plan::{Arm, Process};
-use crate::study::spec::{Drain, Faults};
+use crate::study::spec::{Drain, Faults, Keep, Scrape, ScrapeKind};
 use crate::subject::{Ended, Running, SubjectError};
 
 /// How long the sink may be quiet after the last process has ended before the books are closed.
@@ -46,6 +48,8 @@ pub(super) struct Run<'a> {
     pub(super) slot: Slot,
     pub(super) number: u32,
     pub(super) interrupted: &'a AtomicBool,
+    /// Samples the subjects over the window.
+    pub(super) profiler: Option<&'a mut Profiler>,
 }
 
 /// What a run has going.
@@ -79,7 +83,10 @@ impl<'a> Run<'a> {
     pub(super) fn perform(mut self, watcher: &mut dyn Watcher) -> Result<RunRecord, RunError> {
         let arm = self.arm();
         watcher.see(Step::Run { slot: self.slot, arm });
-        let dir = format!("runs/{:02}-{}", self.number, arm.name);
+        let dir = match self.profiler {
+            Some(_) => format!("runs/profile-{}", arm.name),
+            None => format!("runs/{:02}-{}", self.number, arm.name),
+        };
         let folder = self.setup.folder.run(&dir)?;
         let logs = folder.join("logs");
         let record = RunRecord {
@@ -88,6 +95,8 @@ impl<'a> Run<'a> {
             slot: self.slot.slot,
             variant: arm.name.clone(),
             kind: arm.kind,
+            cell: arm.cell.clone(),
+            against: arm.against.clone(),
             dir,
             started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             notices: self.setup.notices(),
@@ -147,7 +156,8 @@ impl<'a> Run<'a> {
             self.drain(scene, books::wanted(self.arm(), seen.outcome.as_ref(), scene.others))?;
             scene.record.phases.drain_s = draining.elapsed().as_secs_f64();
         }
-        if seen.outcome.is_some() && scene.record.void.is_none() {
+        // A profile is of the window alone.
+        if seen.outcome.is_some() && scene.record.void.is_none() && self.profiler.is_none() {
             let started = Instant::now();
             self.after(scene)?;
             scene.record.phases.after_s = started.elapsed().as_secs_f64();
@@ -221,6 +231,7 @@ impl<'a> Run<'a> {
             for process in &mut processes {
                 complete(process, self.shared.iter().chain(&ups), ends);
             }
+            record.notices.extend(checks::scrapes(&observation.scraped));
             record.notices.extend(checks::disturbances(&processes, &observation.host, record.phases.window_s));
             record.processes = processes;
             record.instrument = instrument;
@@ -331,6 +342,7 @@ fn complete<'a>(record: &mut ProcessRecord, mut ups: impl Iterator<Item = &'a Up
 
 pub(super) fn target(up: &Up) -> Target {
     Target {
+        endpoint: up.process.scrape.as_ref().map(endpoint),
         service: up.process.service.clone(),
         replica: up.process.replica,
         role: Some(up.process.role),
@@ -339,8 +351,20 @@ pub(super) fn target(up: &Up) -> Target {
     }
 }
 
+fn endpoint(scrape: &Scrape) -> Endpoint {
+    let wanted = |(name, keep): (&String, &Keep)| Wanted {
+        name: name.clone(),
+        labels: keep.labels.iter().map(|(label, value)| (label.clone(), value.clone())).collect(),
+        metric: keep.metric(name).to_owned(),
+        factor: keep.factor(name),
+        counter: keep.kind.map(|kind| kind == ScrapeKind::Counter),
+    };
+    Endpoint { url: scrape.url.clone(), every: scrape.every.0, keep: scrape.keep.iter().map(wanted).collect() }
+}
+
 pub(super) fn instrument((name, running): (&str, &Running)) -> Target {
     Target {
+        endpoint: None,
         service: name.to_owned(),
         replica: 0,
         role: None,

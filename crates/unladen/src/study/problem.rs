@@ -183,6 +183,13 @@ pub(super) enum ProblemKind {
     #[error("`{name}` is no name of an environment variable: it must not be empty nor hold `=`")]
     BadEnvironmentName { name: String },
 
+    #[error("nothing is kept of what is asked for; name at least one metric of the endpoint here")]
+    KeepsNothing,
+    #[error("`{name}` is no name of a metric in the Prometheus text format; use letters, digits, `_` and `:`")]
+    BadExpositionName { name: String },
+    #[error("`{metric}` is measured by unladen itself; choose another name, or one of `{known}`")]
+    NotMappable { metric: String, known: String },
+
     // Variants.
     #[error(
         "there is no variant `baseline`, the bare service that the others are compared with; {}",
@@ -281,6 +288,20 @@ pub(super) enum ProblemKind {
         "both {names} run in this variant and are counted; where the spans arrive must be one place: give one of them the role `collector`, or remove its `count`"
     )]
     TwoStorages { names: String },
+
+    // The matrix.
+    #[error(
+        "`{key}` is no variable of the study and no key under `variants`, `services`, `load` or `sink`, so it cannot take several values"
+    )]
+    NoAxis { key: String },
+    #[error("there are no values; write at least one, as in `[1, 2, 5]`")]
+    EmptyAxis,
+    #[error("`{value}` stands here already; keep one of the two")]
+    ValueTwice { value: String },
+    #[error("this makes {arms} ways of running the service, too many for one round; leave out some values")]
+    MatrixTooLarge { arms: usize },
+    #[error("a combination of values is no study: {message}")]
+    BadCell { message: String },
 
     // Budgets.
     #[error("{0}, or remove `on_undecided: extend`")]

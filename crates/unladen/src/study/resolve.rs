@@ -7,8 +7,8 @@ use indexmap::IndexMap;
 use super::check::url_problem;
 use super::key::KeyPath;
 use super::plan::{Plan, Process};
-use super::spec::{Load, Ready};
-use super::variables::{PortName, Reference, VariableError, Variables, expand, names, resolve};
+use super::spec::{Load, Ready, Scrape};
+use super::variables::{PortName, Reference, VariableError, Variables, names, resolve};
 
 /// A text that cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,10 +61,10 @@ impl Plan {
     fn references(&self) -> Vec<Reference> {
         let processes = self.arms.iter().flat_map(|arm| &arm.processes);
         let mut texts: Vec<String> = processes.flat_map(Process::texts).collect();
-        let load = &self.study.load;
-        texts.extend(
-            load.texts().into_iter().filter_map(|(_, text)| expand(text, &self.study.variables, |_| None).ok()),
-        );
+        for arm in &self.arms {
+            let of_load = arm.load.texts();
+            texts.extend(of_load.into_iter().map(|(_, text)| text.clone()));
+        }
         texts.iter().filter_map(|text| names(text).ok()).flatten().collect()
     }
 }
@@ -103,6 +103,11 @@ impl Process {
                 log: optional("ready.log", &self.ready.log)?,
                 timeout: self.ready.timeout,
             },
+            pprof: optional("pprof", &self.pprof)?,
+            scrape: match &self.scrape {
+                Some(scrape) => Some(Scrape { url: text("scrape.url", &scrape.url)?, ..scrape.clone() }),
+                None => None,
+            },
             cwd,
             ..self.clone()
         })
@@ -113,7 +118,8 @@ impl Process {
         let words = self.command.iter().chain(self.build.iter().flatten());
         let ready = self.ready.http.iter().chain(&self.ready.tcp).chain(&self.ready.log);
         let cwd = self.cwd.to_string_lossy().into_owned();
-        words.chain(self.env.values()).chain(ready).cloned().chain([cwd]).collect()
+        let scrape = self.scrape.iter().map(|scrape| &scrape.url);
+        words.chain(self.env.values()).chain(ready).chain(scrape).chain(&self.pprof).cloned().chain([cwd]).collect()
     }
 }
 
@@ -153,7 +159,7 @@ impl Load {
     }
 
     /// The same, to be changed; in the same order.
-    fn texts_mut(&mut self) -> Vec<(KeyPath, &mut String)> {
+    pub(super) fn texts_mut(&mut self) -> Vec<(KeyPath, &mut String)> {
         let paths: Vec<KeyPath> = self.texts().into_iter().map(|(path, _)| path).collect();
         let mut texts = vec![&mut self.url];
         texts.extend(self.headers.values_mut());

@@ -10,7 +10,9 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use super::matrix::Matrix;
 use super::prices::Prices;
+pub use super::scrape::{Keep, Scrape, ScrapeKind, ScrapeUnit};
 use super::units::{Bytes, Ratio, Time};
 
 pub mod load;
@@ -64,6 +66,11 @@ pub struct Study {
     /// `[baseline, attached, unsampled, full]`. Several ladders have names: `{otel: [baseline, …], elastic: [baseline, …]}`.
     #[serde(default)]
     pub ladder: Ladder,
+    /// The study at several values of some of its keys, each written as for `--set`: `{spans: [1, 2, 5, 10]}` for a variable,
+    /// `{load.rate: [100, 200]}` for the path of a key. Every combination is run; where values are numbers, the report draws
+    /// the cost over them.
+    #[serde(default)]
+    pub matrix: Matrix,
     /// What is asked of the service, and how often.
     pub load: Load,
     /// After the window of every run, on the same processes: the highest rate at which latency and errors hold. Gives the
@@ -115,6 +122,7 @@ impl Study {
             services: IndexMap::new(),
             variants: IndexMap::new(),
             ladder: Ladder::default(),
+            matrix: Matrix::new(),
             load,
             capacity: None,
             saturation: None,
@@ -225,6 +233,13 @@ pub struct Service {
     /// How the service is stopped.
     #[serde(default)]
     pub stop: Stop,
+    /// What to keep of the metrics that the service shows of itself. JVMs need none of this for their heap, threads, classes and
+    /// collections: they are found by themselves.
+    #[serde(default)]
+    pub scrape: Option<Scrape>,
+    /// Where a Go service gives its CPU profile, for `unladen run --profile`: `http://127.0.0.1:${port.app}/debug/pprof/profile`.
+    #[serde(default)]
+    pub pprof: Option<String>,
     /// How a collector or storage is asked how many spans it has taken: what the ledger then says arrived.
     #[serde(default)]
     pub count: Option<Count>,
@@ -248,6 +263,8 @@ impl Service {
             only: Vec::new(),
             limits: Limits::default(),
             stop: Stop::default(),
+            scrape: None,
+            pprof: None,
             count: None,
         }
     }

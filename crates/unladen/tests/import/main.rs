@@ -7,6 +7,9 @@ use unladen::journal::read::read;
 use unladen::journal::record::Imported;
 use unladen::judge::findings::Findings;
 
+/// Numbers by metric.
+type Numbers = [(&'static str, f64)];
+
 fn files() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/import/files")
 }
@@ -26,7 +29,7 @@ fn read_in(arguments: &[&str]) -> Vec<Imported> {
 }
 
 #[track_caller]
-fn holds(imported: &Imported, numbers: &[(&str, f64)]) {
+fn holds(imported: &Imported, numbers: &Numbers) {
     for (metric, expected) in numbers {
         let found = imported.numbers.get(*metric).copied().unwrap_or_else(|| panic!("{}: no {metric}", imported.tool));
         assert!(
@@ -39,7 +42,7 @@ fn holds(imported: &Imported, numbers: &[(&str, f64)]) {
 
 #[test]
 fn every_tool_is_read_in_its_own_units() {
-    let cases: [(&str, &str, u64, &[(&str, f64)]); 6] = [
+    let cases: [(&str, &str, u64, &Numbers); 6] = [
         (
             "k6.json",
             "k6",

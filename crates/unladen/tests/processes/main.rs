@@ -4,6 +4,7 @@
 
 mod child;
 mod guarding;
+mod jvm;
 mod probing;
 mod scratch;
 mod starting;

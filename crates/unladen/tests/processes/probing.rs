@@ -22,6 +22,7 @@ fn target(running: &Running) -> Target {
         role: Some(Role::Subject),
         family: running.family().clone(),
         cgroup: running.cgroup().cloned(),
+        endpoint: None,
     }
 }
 

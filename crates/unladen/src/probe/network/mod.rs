@@ -4,6 +4,9 @@
 //! by the kernel. A connection that opens *and* closes between two samples is known only by its ports: it belongs to the
 //! service that listens on the local one. If its client cannot be told, all services that could be it are in doubt, and a
 //! figure with more than 1 % of doubt is none.
+//!
+//! Telemetry is told from the service's own traffic by where it goes: to a port on which a collector, a storage or the span
+//! sink listens. A backend that unladen has not started is not known as one.
 
 pub mod diag;
 
@@ -24,6 +27,15 @@ pub struct Bytes {
     pub received: u64,
     /// Sent and acknowledged.
     pub sent: u64,
+}
+
+/// What a service has carried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Traffic {
+    /// All of it.
+    pub all: Bytes,
+    /// Of it, over connections to whoever takes telemetry; `None` for the takers themselves.
+    pub telemetry: Option<Bytes>,
 }
 
 /// Follows the sockets of several services.
@@ -47,6 +59,8 @@ struct Ledger {
     broken: bool,
     /// Services whose sockets cannot be seen: in another network namespace, or another user's.
     unseen: HashSet<usize>,
+    /// Services that take telemetry.
+    takers: Vec<bool>,
 }
 
 /// A socket and what it has carried since it was first seen, or since it was opened if that was later.
@@ -55,17 +69,20 @@ struct Followed {
     owner: Option<usize>,
     /// It was listed before it could be told whose it is: not yet accepted.
     unsettled: bool,
+    remote_port: u16,
     base: Bytes,
     last: Bytes,
 }
 
 impl Network {
-    /// Starts to follow the sockets of so many services; from now on closed ones are told.
+    /// Starts to follow the sockets of services, each of which takes telemetry or does not; from now on closed ones are
+    /// told.
     #[must_use]
-    pub fn new(services: usize) -> Self {
+    pub fn new(takers: Vec<bool>) -> Self {
         let ledger = Ledger {
-            ports: vec![HashSet::new(); services],
-            unlisted: vec![Bytes::default(); services],
+            ports: vec![HashSet::new(); takers.len()],
+            unlisted: vec![Bytes::default(); takers.len()],
+            takers,
             ..Ledger::default()
         };
         Self { diag: Diag::open().ok(), ledger }
@@ -96,12 +113,12 @@ impl Network {
         self.ledger.broken |= done.is_err();
     }
 
-    /// Bytes of each service since the first sample; `None` where they cannot be told.
+    /// What each service has carried since the first sample; `None` where it cannot be told.
     #[must_use]
-    pub fn bytes(&self) -> Vec<Option<Bytes>> {
+    pub fn traffic(&self) -> Vec<Option<Traffic>> {
         let services = self.ledger.ports.len();
         match &self.diag {
-            Some(_) if !self.ledger.broken => (0..services).map(|service| self.ledger.bytes(service)).collect(),
+            Some(_) if !self.ledger.broken => (0..services).map(|service| self.ledger.traffic(service)).collect(),
             _ => vec![None; services],
         }
     }
@@ -119,8 +136,8 @@ impl Ledger {
             let unsettled = open(self, socket);
             // What was carried before the first sample is not counted; a later connection counts from its start.
             let base = if first { now } else { Bytes::default() };
-            let followed =
-                self.sockets.entry(socket.cookie).or_insert(Followed { owner: None, unsettled, base, last: now });
+            let new = Followed { owner: None, unsettled, remote_port: socket.remote_port, base, last: now };
+            let followed = self.sockets.entry(socket.cookie).or_insert(new);
             followed.last = now;
             if unsettled {
                 followed.owner = owners.get(&socket.inode).copied();
@@ -146,6 +163,22 @@ impl Ledger {
         }
     }
 
+    fn traffic(&self, service: usize) -> Option<Traffic> {
+        let all = self.bytes(service)?;
+        if self.takers[service] {
+            return Some(Traffic { all, telemetry: None });
+        }
+        let to_taker =
+            |port: u16| self.ports.iter().zip(&self.takers).any(|(ports, &takes)| takes && ports.contains(&port));
+        let mut telemetry = Bytes::default();
+        for followed in self.sockets.values() {
+            if followed.owner == Some(service) && to_taker(followed.remote_port) {
+                telemetry.add(followed.last.since(followed.base));
+            }
+        }
+        Some(Traffic { all, telemetry: Some(telemetry) })
+    }
+
     fn bytes(&self, service: usize) -> Option<Bytes> {
         if self.unseen.contains(&service) {
             return None;
@@ -165,6 +198,12 @@ impl Bytes {
     fn add(&mut self, other: Self) {
         self.received += other.received;
         self.sent += other.sent;
+    }
+
+    /// Both ways together.
+    #[must_use]
+    pub fn total(self) -> u64 {
+        self.received + self.sent
     }
 
     /// What was carried since an earlier reading.
@@ -217,6 +256,7 @@ mod tests {
         Ledger {
             ports: vec![HashSet::from([80]), HashSet::new()],
             unlisted: vec![Bytes::default(); 2],
+            takers: vec![true, false],
             ..Ledger::default()
         }
     }
@@ -248,6 +288,21 @@ mod tests {
         assert_eq!(ledger.bytes(0), bytes(97, 713));
         // Nothing is new: nobody is asked again.
         ledger.list(&second[..3], false, || panic!("asked although all are known"));
+    }
+
+    #[test]
+    fn what_goes_to_a_taker_is_telemetry() {
+        let mut ledger = ledger();
+        ledger.list(&[], true, owners);
+        let to_taker = socket(1, 20, (5000, 80), 10, 700);
+        let sockets = [socket(2, 10, (80, 5000), 700, 10), to_taker, socket(3, 21, (90, 6000), 40, 50)];
+        ledger.list(&sockets, false, owners);
+        // Closed, it still counts.
+        ledger.bury(&[socket(1, 0, (5000, 80), 12, 800)]);
+        let all = Bytes { received: 52, sent: 850 };
+        assert_eq!(ledger.traffic(1), Some(Traffic { all, telemetry: bytes(12, 800) }));
+        let all = Bytes { received: 700, sent: 10 };
+        assert_eq!(ledger.traffic(0), Some(Traffic { all, telemetry: None }));
     }
 
     #[test]

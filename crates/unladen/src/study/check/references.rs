@@ -72,6 +72,10 @@ impl Check<'_> {
             self.named_texts(&path.key("env"), service.env.iter(), known);
             self.optional(path.key("cwd"), service.cwd.as_ref(), known);
             self.ready_texts(&path.key("ready"), &service.ready, known);
+            self.optional(path.key("pprof"), service.pprof.as_ref(), Known { port: Port::Asked, ..known });
+            if let Some(scrape) = &service.scrape {
+                self.text(path.key("scrape").key("url"), &scrape.url, Known { port: Port::Asked, ..known });
+            }
             if let Some(build) = &service.build {
                 self.command_texts(&path.key("build"), build, BUILD);
             }

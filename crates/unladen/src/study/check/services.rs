@@ -2,9 +2,11 @@
 
 use super::super::guess::guess;
 use super::super::key::KeyPath;
+use super::super::metrics;
 use super::super::plan;
 use super::super::problem::ProblemKind;
-use super::super::spec::{Command, Lifetime, Limits, Ready, Role, Service};
+use super::super::scrape::MAPPABLE;
+use super::super::spec::{Command, Lifetime, Limits, Ready, Role, Scrape, Service};
 use super::super::variables::{Reference, expand};
 use super::super::words;
 use super::{Check, url_problem};
@@ -43,6 +45,12 @@ impl Check<'_> {
         self.environment_names(&path.key("env"), service.env.keys());
         self.ready(&path.key("ready"), &service.ready);
         self.limits(&path.key("limits"), &service.limits);
+        if let Some(url) = service.pprof.as_deref().and_then(|text| self.with_samples(text)) {
+            self.plain_url(path.key("pprof"), &url);
+        }
+        if let Some(scrape) = &service.scrape {
+            self.scrape(&path.key("scrape"), scrape);
+        }
         self.range(path.key("replicas"), (1..=100).contains(&service.replicas), "from 1 to 100", service.replicas);
         for (position, needed) in service.needs.iter().enumerate() {
             self.need(path.key("needs").item(position), name, service, needed);
@@ -119,6 +127,39 @@ impl Check<'_> {
         }
         if ready.log.as_deref() == Some("") {
             self.say(path.key("log"), ProblemKind::EmptyLog);
+        }
+    }
+
+    /// A URL at which a service is asked something by unladen itself.
+    fn plain_url(&mut self, path: KeyPath, url: &str) {
+        let kind = url_problem(url, true).or_else(|| {
+            let why = "a service is asked over plain `http://`";
+            (!url.starts_with("http://")).then(|| ProblemKind::BadUrl { found: url.to_owned(), why })
+        });
+        if let Some(kind) = kind {
+            self.say(path, kind);
+        }
+    }
+
+    fn scrape(&mut self, path: &KeyPath, scrape: &Scrape) {
+        self.longer_than_zero(path.key("every"), scrape.every);
+        if let Some(url) = self.with_samples(&scrape.url) {
+            self.plain_url(path.key("url"), &url);
+        }
+        if scrape.keep.is_empty() {
+            self.say(path.key("keep"), ProblemKind::KeepsNothing);
+        }
+        for (name, keep) in &scrape.keep {
+            let path = path.key("keep").key(name);
+            let of_exposition = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == ':';
+            if name.is_empty() || !name.chars().all(of_exposition) {
+                self.say(path.clone(), ProblemKind::BadExpositionName { name: name.clone() });
+            }
+            let metric = keep.metric(name);
+            if !MAPPABLE.contains(&metric) && metrics::find(metric).is_some() {
+                let metric = metric.to_owned();
+                self.say(path.key("as"), ProblemKind::NotMappable { metric, known: MAPPABLE.join("`, `") });
+            }
         }
     }
 
