@@ -63,7 +63,8 @@ fn an_undecided_study_goes_on_once() {
     assert!(xml.contains("cpu_per_request within 100us"), "{xml}");
 }
 
-/// Two steps of known size, one on the other.
+/// Two steps of known size, one on the other. Bounds: the range of six rounds misses the truth once in 32 studies, so it is asked
+/// for the middle to be within three tenths.
 #[test]
 fn a_ladder_finds_what_each_step_adds() {
     let _turn = measuring();
@@ -82,9 +83,8 @@ fn a_ladder_finds_what_each_step_adds() {
     println!("{}", ladder.words);
     for (step, truth) in ladder.steps.iter().zip([100.0, 200.0]) {
         let cpu = step.metrics.iter().find(|it| it.metric == "cpu_per_request").expect("measured");
-        let rounds = || cpu.rounds.iter().map(|it| it.difference);
-        let (low, high) = (rounds().fold(f64::INFINITY, f64::min), rounds().fold(f64::NEG_INFINITY, f64::max));
-        assert!(low <= truth && truth <= high, "{}: {truth} is outside of {low} to {high}", step.to);
+        let found = cpu.difference.expect("six rounds");
+        assert!((found / truth - 1.0).abs() < 0.3, "{}: {truth} µs were put in, {found} found", step.to);
     }
 }
 
