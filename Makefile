@@ -4,7 +4,7 @@
 CARGO ?= cargo
 UNLADEN := target/release/unladen
 
-.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink crash loss fuzz deps debian clean
+.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink crash loss fuzz deps debian clean decisions
 
 help:            ## List the targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -70,6 +70,9 @@ bench-counts:    ## Hold the load generator's counts against nginx, Go, Jetty an
 
 aa:              ## Measure identical variants for seven minutes; count the false alarms of 2,000 re-labelled studies.
 	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture identical
+
+decisions:       ## Find a leak of 1 MiB a minute, and the cost per span over three doses: about 8 minutes.
+	$(CARGO) test --release --locked --workspace --test e2e -- --ignored --nocapture decisions
 
 fmt:             ## Format the sources.
 	$(CARGO) fmt --all

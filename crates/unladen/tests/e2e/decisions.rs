@@ -8,6 +8,7 @@ const LEAK: f64 = 1024.0 * 1024.0;
 /// Bounds: as in `truth.rs`, the range of the rounds; with 6 rounds it misses the truth in at most 2 · 2⁻⁶, so here the middle is
 /// asked to lie within half of the truth, and the placebo's within half of it around zero: the margin that the verdict uses.
 #[test]
+#[ignore = "measures for 5 minutes: make decisions"]
 fn a_leak_of_a_mebibyte_per_minute_is_found() {
     let _turn = measuring();
     let scratch = Scratch::with(&demo_study(
@@ -91,6 +92,7 @@ fn a_ladder_finds_what_each_step_adds() {
 /// Spans cost the same whether they are told by a line over three doses or by the step from one span to eleven. Bounds: two
 /// intervals of the same number from six rounds each overlap, unless one of them misses it by its whole width.
 #[test]
+#[ignore = "measures for 3 minutes: make decisions"]
 fn the_line_over_the_doses_agrees_with_the_ladder() {
     let _turn = measuring();
     let traced = r#"env: {OTEL_EXPORTER_OTLP_ENDPOINT: "http://${sink.otlp_grpc}"}, args: [--trace, otlp, --spans"#;

@@ -206,7 +206,7 @@ fn a_load_that_runs_out_of_connections_does_not_count() {
     let variants = "  same: {}\n";
     let load = "  rate: 70\n  connections: 1";
     let study = with_load("connections", load, variants)
-        .replace("- --provider", "- --delay-us\n      - '13000'\n      - --provider");
+        .replace("- --provider", "- --delay-us\n      - '16000'\n      - --provider");
     let scratch = Scratch::with(&study);
     scratch.run(&["--rounds", "1", "--set", "placebo=false"]);
     for run in runs(&scratch) {

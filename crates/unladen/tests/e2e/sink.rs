@@ -43,6 +43,7 @@ fn addresses(child: &mut Child) -> (Vec<(String, SocketAddr)>, BufReader<std::pr
 
 #[test]
 fn alone_it_counts_and_tells() {
+    let _turn = measuring();
     let scratch = Scratch::new();
     let any = "127.0.0.1:0";
     let mut child = scratch
@@ -90,6 +91,7 @@ fn alone_it_counts_and_tells() {
 
 #[test]
 fn faults_are_said_and_done() {
+    let _turn = measuring();
     let scratch = Scratch::new();
     let any = "127.0.0.1:0";
     let arguments = ["sink", "--out", "spans", "--otlp-grpc", any, "--otlp-http", any, "--refuse", "429"];
