@@ -10,7 +10,8 @@ fn profile(scratch: &Scratch, variant: &str, profiler: &str) -> ProfileFindings 
     let findings = scratch.findings();
     let found = findings.profiles.into_iter().find(|it| it.variant == variant).expect("a profile");
     assert_eq!(found.profiler, profiler);
-    assert!(found.samples > 50 && found.baseline_samples > 0, "{found:?}");
+    // An idle baseline may not be caught at work at all.
+    assert!(found.samples > 50, "{found:?}");
     let drawing = std::fs::read_to_string(scratch.path("out").join(&found.flame_graph)).expect("a drawing");
     assert!(drawing.contains("<svg"));
     let page = std::fs::read_to_string(scratch.path("out/report.html")).expect("a page");
