@@ -11,10 +11,10 @@ use thiserror::Error;
 use unladen_http2::frame::{self, Head, code, flag, kind, setting, word};
 use unladen_http2::hpack::BlockError;
 
-use super::heads::{self, ALL_DONE, ALL_WELL, Heads, Malformed};
+use super::heads::{self, Heads, Malformed};
 use super::inbox::{Taken, Writer, inbox};
 use crate::body::Budget;
-use crate::inbound::{Answer, Body, Request};
+use crate::inbound::{Body, Request};
 
 /// Streams at once, as told in the settings.
 pub(super) const MOST_STREAMS: usize = 256;
@@ -560,90 +560,9 @@ impl Session {
         self.annoy()
     }
 
-    /// Sends what could not be sent before.
-    fn send_more(&mut self) {
-        let waiting: Vec<u32> =
-            self.streams.iter().filter(|(_, stream)| stream.unsent.is_some()).map(|(number, _)| *number).collect();
-        for number in waiting {
-            if let Some((data, trailers)) = self.streams.get_mut(&number).and_then(|stream| stream.unsent.take()) {
-                self.send(number, data, trailers);
-            }
-        }
-    }
-
     /// Requests whose heads have come since the last call.
     pub(crate) fn opened(&mut self) -> std::vec::Drain<'_, Opened> {
         self.opened.drain(..)
-    }
-
-    /// Answers a request; nothing happens if the client gave it up.
-    pub(crate) fn answer(&mut self, number: u32, answer: Answer) {
-        self.nuisance = 0;
-        let Some(stream) = self.streams.get(&number) else { return };
-        if let Answer::Message(message) = &answer
-            && (message.len() as i64 + 5) <= stream.send_window.min(self.send_window)
-            && message.len() + 5 <= self.most_payload
-        {
-            let data = message.len() + 5;
-            frame::put_head(&mut self.out, ALL_WELL.len(), kind::HEADERS, flag::END_HEADERS, number);
-            self.out.extend_from_slice(ALL_WELL);
-            frame::put_head(&mut self.out, data, kind::DATA, 0, number);
-            self.out.push(0);
-            self.out.extend_from_slice(&(message.len() as u32).to_be_bytes());
-            self.out.extend_from_slice(message);
-            self.send_window -= data as i64;
-            return self.finish(number, Some(ALL_DONE));
-        }
-        let (head, reply) = http::Response::from(answer).into_parts();
-        let (data, trailers) = reply.into_parts();
-        let mut block = Vec::new();
-        heads::put_head(head.status, &head.headers, &mut block);
-        let trailers = trailers.map(|fields| {
-            let mut block = Vec::new();
-            heads::put_fields(&fields, &mut block);
-            block
-        });
-        let is_last = data.is_empty() && trailers.is_none();
-        let flags = flag::END_HEADERS | if is_last { flag::END_STREAM } else { 0 };
-        frame::put_head(&mut self.out, block.len(), kind::HEADERS, flags, number);
-        self.out.extend_from_slice(&block);
-        if is_last {
-            return self.finish(number, None);
-        }
-        self.send(number, data, trailers);
-    }
-
-    /// Sends data as far as the windows allow, then the trailers.
-    fn send(&mut self, number: u32, mut data: Bytes, trailers: Option<Vec<u8>>) {
-        let Some(stream) = self.streams.get_mut(&number) else { return };
-        while !data.is_empty() {
-            let room = stream.send_window.min(self.send_window).max(0) as usize;
-            let part = data.split_to(data.len().min(room).min(self.most_payload));
-            if part.is_empty() {
-                stream.unsent = Some((data, trailers));
-                return;
-            }
-            stream.send_window -= part.len() as i64;
-            self.send_window -= part.len() as i64;
-            let is_last = data.is_empty() && trailers.is_none();
-            let flags = if is_last { flag::END_STREAM } else { 0 };
-            frame::put_head(&mut self.out, part.len(), kind::DATA, flags, number);
-            self.out.extend_from_slice(&part);
-        }
-        self.finish(number, trailers.as_deref());
-    }
-
-    /// Ends a stream with its trailers, if they are still to be sent.
-    fn finish(&mut self, number: u32, trailers: Option<&[u8]>) {
-        if let Some(trailers) = trailers {
-            let flags = flag::END_HEADERS | flag::END_STREAM;
-            frame::put_head(&mut self.out, trailers.len(), kind::HEADERS, flags, number);
-            self.out.extend_from_slice(trailers);
-        }
-        if self.remove(number).is_some_and(|stream| !stream.is_ended) {
-            // The answer was complete before the request: the client need not go on (RFC 9113, 8.1).
-            frame::put_word(&mut self.out, kind::RST_STREAM, number, code::NO_ERROR);
-        }
     }
 
     /// Takes no further requests, because of a violation or because the sink ends.
@@ -660,6 +579,8 @@ impl Session {
     }
 }
 
+#[path = "answers.rs"]
+mod answers;
 #[cfg(test)]
 #[path = "session_tests.rs"]
 mod tests;

@@ -6,6 +6,8 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
+use super::empty;
+
 /// Bytes of the length before a string in PLAIN encoding.
 const LENGTH: usize = 4;
 
@@ -106,8 +108,8 @@ impl Dictionary {
     /// Forgets all values but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.table.clear();
-        self.plain.clear();
-        self.ends.clear();
+        empty(&mut self.plain);
+        empty(&mut self.ends);
     }
 }
 

@@ -12,6 +12,7 @@ use parquet::schema::types::SchemaDescPtr;
 use zstd::bulk::Compressor;
 
 use super::dictionary::{Column, Ids, NULL};
+use super::empty;
 use super::group::{Group, Row, Type};
 use super::pages::{self, Kind};
 use crate::span;
@@ -202,7 +203,7 @@ impl Encoder {
         }
         let data = all.out.len();
         uncompressed += self.page(Kind::Data(chunk.encoding), all.rows, None, chunk.compress, all.out)?;
-        self.page.clear();
+        empty(&mut self.page);
         let offset = |at: usize| all.place.offset as i64 + at as i64;
         let compression =
             if chunk.compress { Compression::ZSTD(ZstdLevel::try_new(LEVEL)?) } else { Compression::UNCOMPRESSED };
@@ -248,7 +249,9 @@ impl Encoder {
         pages::header(kind, values, bytes.len(), written.len(), out);
         let header = out.len() - start;
         out.extend_from_slice(written);
-        Ok(header + bytes.len())
+        let size = header + bytes.len();
+        empty(&mut self.compressed);
+        Ok(size)
     }
 }
 

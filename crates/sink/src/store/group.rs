@@ -9,6 +9,7 @@ use std::sync::Arc;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::dictionary::{Column, Guess, Ids, same};
+use super::empty;
 use super::file::CORE;
 use crate::account::UNKNOWN_SERVICE;
 use crate::config::Attributes;
@@ -165,6 +166,7 @@ impl Group {
         self.overflow.clear();
         self.attributes.iter_mut().for_each(Column::clear);
         self.routes.iter_mut().for_each(Vec::clear);
+        empty(&mut self.json);
         (self.last_service, self.last_instance, self.last_operation) = Default::default();
         self.bytes = 0;
     }

@@ -49,6 +49,8 @@ const HOLD: Duration = Duration::from_millis(4);
 const GROUP_AGE: Duration = Duration::from_secs(2);
 /// The same where rows are in memory only until then.
 const UNSAFE_GROUP_AGE: Duration = Duration::from_millis(500);
+/// Bytes that a buffer keeps for the next row group.
+const KEPT: usize = 1 << 20;
 /// How long a sender waits for room before it is told to come again.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -281,6 +283,15 @@ impl Handle {
     pub(crate) fn written(&self) -> (u64, bool) {
         let progress = self.progress.borrow();
         (progress.rows, progress.is_failing)
+    }
+}
+
+/// Empties a buffer that will be used again; gives its memory back if something unusually large was in it.
+fn empty<T>(buffer: &mut Vec<T>) {
+    if buffer.capacity() * size_of::<T>() > KEPT {
+        *buffer = Vec::new();
+    } else {
+        buffer.clear();
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use parquet::errors::ParquetError;
 use tokio::sync::{mpsc, watch};
 
+use super::empty;
 use super::encode::Encoder;
 use super::file::SpanFile;
 use super::group::Group;
@@ -186,6 +187,7 @@ impl Writer {
             file.sync().inspect_err(|_| file.take_back(before.0, before.1))?;
             self.last_sync = Instant::now();
         }
+        empty(&mut self.buffer);
         self.groups += 1;
         if let Some(log) = &mut self.log {
             log.reset();

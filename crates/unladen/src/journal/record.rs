@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
 use unladen_load::outcome::Outcome;
 use unladen_sink::faults::Faults;
@@ -31,6 +32,12 @@ pub struct RunRecord {
     pub variant: String,
     /// What the variant is for.
     pub kind: ArmKind,
+    /// Of a matrix: the values that this run was made with, by key.
+    #[serde(default)]
+    pub cell: IndexMap<String, String>,
+    /// Name of the variant that it is held against; empty: the baseline.
+    #[serde(default)]
+    pub against: String,
     /// Folder of the run, relative to the run folder of the study: `runs/07-otel`.
     pub dir: String,
     /// When the run started, UTC, RFC 3339.
@@ -105,6 +112,8 @@ impl RunRecord {
             slot: 0,
             variant: String::new(),
             kind: ArmKind::Variant,
+            cell: IndexMap::new(),
+            against: String::new(),
             dir: String::new(),
             started: String::new(),
             void: None,

@@ -7,10 +7,13 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
+use indexmap::IndexMap;
+
 use super::checks;
 use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
+use crate::study::matrix::{Cell, cells, labelled};
 use crate::study::plan::ArmKind;
 
 /// All runs of a study, sorted.
@@ -18,6 +21,8 @@ use crate::study::plan::ArmKind;
 pub(super) struct Evidence<'a> {
     pub(super) folder: &'a Measured,
     pub(super) baseline: Arm<'a>,
+    /// Of a matrix that touches the baseline: its other versions.
+    pub(super) other_baselines: Vec<Arm<'a>>,
     pub(super) placebo: Option<Arm<'a>>,
     /// In the order of the study.
     pub(super) variants: Vec<Arm<'a>>,
@@ -28,6 +33,10 @@ pub(super) struct Evidence<'a> {
 pub(super) struct Arm<'a> {
     pub(super) name: String,
     pub(super) label: String,
+    /// Of a matrix: the values that it was run with.
+    pub(super) cell: IndexMap<String, String>,
+    /// Name of the arm that it is held against.
+    against: String,
     /// All runs, in the order of the journal.
     pub(super) all: Vec<&'a RunRecord>,
     /// The run that counts, by round.
@@ -44,7 +53,8 @@ impl<'a> Evidence<'a> {
         for run in &folder.runs {
             let index = arms.iter().position(|(_, arm)| arm.name == run.variant).unwrap_or_else(|| {
                 let label = label(folder, run);
-                arms.push((run.kind, Arm { name: run.variant.clone(), label, ..Arm::default() }));
+                let (cell, against) = (run.cell.clone(), run.against.clone());
+                arms.push((run.kind, Arm { name: run.variant.clone(), label, cell, against, ..Arm::default() }));
                 arms.len() - 1
             });
             if let Some((_, arm)) = arms.get_mut(index) {
@@ -52,11 +62,18 @@ impl<'a> Evidence<'a> {
             }
         }
         // The journal has them in the random order of the first round; the study has the order that people know.
-        arms.sort_by_key(|(_, arm)| folder.study.variants.get_index_of(&arm.name).unwrap_or(usize::MAX));
-        let mut evidence = Self { folder, baseline: Arm::default(), placebo: None, variants: Vec::new() };
+        let values = cells(&folder.study.matrix);
+        arms.sort_by_key(|(_, arm)| {
+            let fits = |cell: &Cell| arm.cell.iter().all(|(key, value)| cell.get(key) == Some(value));
+            let variant = folder.study.variants.get_index_of(key(&arm.name)).unwrap_or(usize::MAX);
+            (variant, values.iter().position(fits))
+        });
+        let mut evidence =
+            Self { folder, baseline: Arm::default(), other_baselines: Vec::new(), placebo: None, variants: Vec::new() };
         for (kind, arm) in arms {
             match kind {
-                ArmKind::Baseline => evidence.baseline = arm,
+                ArmKind::Baseline if evidence.baseline.all.is_empty() => evidence.baseline = arm,
+                ArmKind::Baseline => evidence.other_baselines.push(arm),
                 ArmKind::Placebo => evidence.placebo = Some(arm),
                 ArmKind::Variant => evidence.variants.push(arm),
             }
@@ -64,14 +81,22 @@ impl<'a> Evidence<'a> {
         evidence
     }
 
-    /// The arms that stand for the bare service: what a variant is held against.
-    pub(super) fn bare(&self) -> Vec<&Arm<'a>> {
-        std::iter::once(&self.baseline).chain(&self.placebo).collect()
+    /// The baseline that an arm is held against.
+    pub(super) fn baseline_of(&self, arm: &Arm<'_>) -> &Arm<'a> {
+        self.other_baselines.iter().find(|it| it.name == arm.against).unwrap_or(&self.baseline)
+    }
+
+    /// The arms that stand for the bare service as an arm is held against it.
+    pub(super) fn bare(&self, arm: &Arm<'_>) -> Vec<&Arm<'a>> {
+        let baseline = self.baseline_of(arm);
+        // The placebo is the first baseline once more.
+        let placebo = self.placebo.iter().filter(|_| baseline.name == self.baseline.name);
+        std::iter::once(baseline).chain(placebo).collect()
     }
 
     /// All arms: baseline, placebo, variants.
     pub(super) fn arms(&self) -> impl Iterator<Item = &Arm<'a>> {
-        std::iter::once(&self.baseline).chain(&self.placebo).chain(&self.variants)
+        std::iter::once(&self.baseline).chain(&self.other_baselines).chain(&self.placebo).chain(&self.variants)
     }
 
     /// All runs that count.
@@ -93,7 +118,8 @@ impl<'a> Evidence<'a> {
 
     /// Rounds in which both an arm and the bare service have a run that counts.
     pub(super) fn paired_rounds(&self, arm: &Arm<'_>) -> u32 {
-        number(arm.valid.keys().filter(|round| self.baseline.valid.contains_key(round)).count())
+        let bare = &self.baseline_of(arm).valid;
+        number(arm.valid.keys().filter(|round| bare.contains_key(round)).count())
     }
 
     /// Names of the subject's services, if there are several; a metric is then also kept for each.
@@ -137,7 +163,7 @@ impl<'a> Evidence<'a> {
         if again > 0 {
             notices.push(Notice::RunsRepeated { runs: again });
         }
-        for name in self.folder.study.variants.keys().filter(|name| self.arms().all(|arm| arm.name != **name)) {
+        for name in self.folder.study.variants.keys().filter(|name| self.arms().all(|arm| key(&arm.name) != **name)) {
             notices.push(Notice::NoRuns { variant: name.clone() });
         }
         notices
@@ -162,18 +188,28 @@ impl<'a> Arm<'a> {
         number(self.void.iter().filter(|(run, _)| self.valid.contains_key(&run.round)).count())
     }
 
+    /// Key of its variant: `full` of `full@spans=5`.
+    pub(super) fn key(&self) -> &str {
+        key(&self.name)
+    }
+
     /// Number of valid runs.
     pub(super) fn valid_runs(&self) -> u32 {
         number(self.valid.len())
     }
 }
 
+/// The variant of an arm: `full` of `full@spans=5`.
+fn key(arm: &str) -> &str {
+    arm.split_once('@').map_or(arm, |(key, _)| key)
+}
+
 fn label(folder: &Measured, run: &RunRecord) -> String {
-    let declared = folder.study.variants.get(&run.variant).and_then(|variant| variant.label.clone());
+    let declared = folder.study.variants.get(key(&run.variant)).and_then(|variant| variant.label.clone());
     match (declared, run.kind) {
-        (Some(label), _) => label,
+        (Some(label), _) => labelled(&label, &run.cell),
         (None, ArmKind::Placebo) => "placebo (the baseline once more)".to_owned(),
-        (None, _) => run.variant.clone(),
+        (None, _) => labelled(key(&run.variant), &run.cell),
     }
 }
 

@@ -30,6 +30,9 @@ pub struct Findings {
     /// Where the cost comes from: every ladder of the study, step by step.
     #[serde(default)]
     pub ladders: Vec<LadderFindings>,
+    /// The cost over the values of the study's matrix.
+    #[serde(default)]
+    pub doses: Vec<DoseFindings>,
     /// Every budget of the study for every variant: also those that could not be decided for want of a number.
     pub budgets: Vec<BudgetLine>,
     /// Everything a reader should know before believing: warnings, refusals, re-runs.
@@ -45,6 +48,46 @@ pub struct Findings {
     pub profiles: Vec<ProfileFindings>,
     /// Environment: the content of `host.json`.
     pub host: serde_json::Value,
+}
+
+/// The cost of a variant over a dose: a straight line, fitted in every round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DoseFindings {
+    /// Key of the matrix whose values are the doses.
+    pub axis: String,
+    /// Key of the variant.
+    pub variant: String,
+    /// Its name for people, with the values of the matrix's other keys.
+    pub label: String,
+    /// Name of the metric.
+    pub metric: String,
+    /// Its name for people.
+    pub title: String,
+    /// Unit of the numbers below; of `per_unit` per unit of dose.
+    pub unit: String,
+    /// What is added whatever the dose; `null` with too few rounds.
+    pub fixed: Option<Range>,
+    /// What each unit of dose adds.
+    pub per_unit: Option<Range>,
+    /// What was found at each dose.
+    pub points: Vec<DosePoint>,
+    /// The answer in words.
+    pub words: String,
+}
+
+/// One dose.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DosePoint {
+    /// The dose.
+    pub dose: f64,
+    /// Median of the baseline.
+    pub baseline: f64,
+    /// Difference from it, with its interval; `null` with too few rounds.
+    pub difference: Option<f64>,
+    /// See `difference`.
+    pub difference_low: Option<f64>,
+    /// See `difference`.
+    pub difference_high: Option<f64>,
 }
 
 /// Variants held each against the one before it, from the bare service to the full instrumentation.

@@ -14,7 +14,7 @@ use super::findings::{
     VariantFindings,
 };
 use super::metrics::{Metric, Of, Place, delivered};
-use super::{checks, ladder, ledger, money, notices, pacing, placebo, steady, units, words, work};
+use super::{checks, dose, ladder, ledger, money, notices, pacing, placebo, steady, units, words, work};
 use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
@@ -64,6 +64,7 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
     let ladders = ladder::ladders(&evidence, &metrics, |name| {
         void.as_ref().map(|_| "the study is void".to_owned()).or_else(|| reasons.get(name).cloned())
     });
+    let doses = dose::doses(&evidence, |name| void.is_some() || reasons.contains_key(name));
     let comparisons_made = made(&drafts, &ladders, &evidence.baseline.name);
     let mut variants = Vec::new();
     let mut conclusions = Vec::new();
@@ -90,6 +91,7 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
         conclusions,
         variants,
         ladders,
+        doses,
         budgets,
         notices: notices::lines(&evidence, &told),
         comparisons: comparisons_made,
@@ -165,7 +167,7 @@ fn draft<'e, 'a>(
     void: Option<&Notice>,
     told: &mut Vec<Notice>,
 ) -> Draft<'e, 'a> {
-    let comparisons = said(comparisons(evidence, metrics, &evidence.baseline, arm));
+    let comparisons = said(comparisons(evidence, metrics, evidence.baseline_of(arm), arm));
     let reason = if arm.valid.is_empty() {
         Some(Notice::NothingCounts { variant: arm.name.clone() })
     } else {

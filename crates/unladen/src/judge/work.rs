@@ -29,7 +29,8 @@ const SIZE_FLOOR: f64 = 256.0;
 
 /// Why the verdicts on a variant are refused, if its work is not the baseline's.
 pub(super) fn differs(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Option<Notice> {
-    let bare: Vec<&RunRecord> = evidence.bare().into_iter().flat_map(|arm| arm.valid.values().copied()).collect();
+    let bare: Vec<&RunRecord> =
+        evidence.bare(variant).into_iter().flat_map(|arm| arm.valid.values().copied()).collect();
     let runs: Vec<&RunRecord> = variant.valid.values().copied().collect();
     if bare.is_empty() || runs.is_empty() {
         return None;

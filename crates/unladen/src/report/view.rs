@@ -171,10 +171,11 @@ pub(super) fn ladder(ladder: &LadderFindings) -> LadderTable {
     }
 }
 
-/// The sentences of the ladders; a void study has none.
+/// The sentences of the ladders and doses; a void study has none.
 pub(super) fn ladder_words(findings: &Findings) -> Vec<String> {
-    let told = findings.ladders.iter().filter(|_| findings.void.is_none());
-    told.map(|ladder| ladder.words.clone()).collect()
+    let ladders = findings.ladders.iter().map(|ladder| &ladder.words);
+    let told = ladders.chain(findings.doses.iter().map(|dose| &dose.words));
+    told.filter(|_| findings.void.is_none()).cloned().collect()
 }
 
 /// The scale of a column: the unit of the whole, and the digits that its narrowest interval bears.

@@ -135,21 +135,10 @@ mod tests {
 
     use super::*;
     use crate::journal::record::Counted;
-    use crate::study::plan::ArmKind;
     use crate::study::units::Ratio;
 
     fn arm(sampled: f64) -> Arm {
-        Arm {
-            name: "otel".into(),
-            label: String::new(),
-            kind: ArmKind::Variant,
-            processes: Vec::new(),
-            spans_per_request: Some(4.0),
-            calibrated: false,
-            sampled: Ratio(sampled),
-            faults: None,
-            losses: Default::default(),
-        }
+        Arm { spans_per_request: Some(4.0), sampled: Ratio(sampled), ..Arm::empty("otel") }
     }
 
     /// 100 answered requests, so many of them sampled; what else was said and counted.

@@ -187,20 +187,9 @@ fn verdict(arm: &Arm, found: &Calibration) -> Option<Notice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::units::Ratio;
 
     fn arm(declared: Option<f64>) -> Arm {
-        Arm {
-            name: "otel".into(),
-            label: "OpenTelemetry".into(),
-            kind: ArmKind::Variant,
-            processes: Vec::new(),
-            spans_per_request: declared,
-            calibrated: false,
-            sampled: Ratio(1.0),
-            faults: None,
-            losses: Default::default(),
-        }
+        Arm { label: "OpenTelemetry".into(), spans_per_request: declared, ..Arm::empty("otel") }
     }
 
     fn of(spans_by_request: &[(u32, u64)], counted: Option<u64>) -> Calibration {

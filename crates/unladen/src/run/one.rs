@@ -95,6 +95,8 @@ impl<'a> Run<'a> {
             slot: self.slot.slot,
             variant: arm.name.clone(),
             kind: arm.kind,
+            cell: arm.cell.clone(),
+            against: arm.against.clone(),
             dir,
             started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             notices: self.setup.notices(),

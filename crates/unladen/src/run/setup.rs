@@ -235,7 +235,7 @@ impl<'a> Setup<'a> {
         ids: TraceIds,
     ) -> Result<unladen_load::plan::Plan, RunError> {
         use unladen_load::plan::{Plan, Trace};
-        let load = self.plan.study.load.resolve(&self.variables(Some(folder)))?;
+        let load = arm.load.resolve(&self.variables(Some(folder)))?;
         let trace = load_plan::header(load.trace);
         Ok(Plan {
             trace: trace.map(|header| Trace { header, tag: ids.tag, key: ids.key, sampled: arm.sampled.0 }),

@@ -36,7 +36,7 @@ pub(super) struct Seen {
 impl Run<'_> {
     /// Warm-up and window.
     pub(super) fn window(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
-        let load = &self.setup.plan.study.load;
+        let load = &self.arm().load;
         if let Some(driver) = self.arm().driver() {
             self.driven(scene, driver)
         } else if load.is_fixed_work() {
@@ -64,8 +64,8 @@ impl Run<'_> {
         let Some(outcome) = self.generate(scene, part, &plan, window_start_ns)? else { return Ok(Seen::default()) };
         scene.record.phases.warmup_s = study.warmup.as_seconds();
         scene.record.phases.window_s = study.window.as_seconds();
-        scene.record.void = checks::load(&outcome, &study.load);
-        scene.record.notices.extend(checks::remarks(&outcome, &study.load));
+        scene.record.void = checks::load(&outcome, &self.arm().load);
+        scene.record.notices.extend(checks::remarks(&outcome, &self.arm().load));
         Ok(Seen { outcome: Some(outcome), observation: sampler.finish() })
     }
 
@@ -73,7 +73,7 @@ impl Run<'_> {
     /// the ledger.
     fn counted(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
         let study = &self.setup.plan.study;
-        let load = &study.load;
+        let load = &self.arm().load;
         scene.watcher.see(Step::Phase(Phase::WarmUp));
         let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
         let warmup = Plan {
@@ -111,7 +111,7 @@ impl Run<'_> {
 
     /// Work that a program of the study's own does.
     fn driven(&mut self, scene: &mut Scene<'_>, driver: &Process) -> Result<Seen, RunError> {
-        let load = &self.setup.plan.study.load;
+        let load = &self.arm().load;
         scene.watcher.see(Step::Phase(Phase::WarmUp));
         let rehearsing = Instant::now();
         for _ in 0..load.rehearsals {
@@ -155,7 +155,7 @@ impl Run<'_> {
 
     /// Waits for the driver's end.
     fn wait(&mut self, scene: &mut Scene<'_>, running: &mut Running) -> Result<Option<Ended>, RunError> {
-        let deadline = Instant::now() + self.setup.plan.study.load.at_most.0;
+        let deadline = Instant::now() + self.arm().load.at_most.0;
         let mut looked = Instant::now();
         loop {
             if let Some(ended) = running.alive() {
@@ -180,7 +180,7 @@ impl Run<'_> {
     }
 
     fn unfinished(&self) -> Notice {
-        Notice::WorkUnfinished { limit_s: self.setup.plan.study.load.at_most.as_seconds() }
+        Notice::WorkUnfinished { limit_s: self.arm().load.at_most.as_seconds() }
     }
 
     /// Starts the load generator.

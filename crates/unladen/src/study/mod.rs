@@ -9,6 +9,7 @@ pub mod error;
 mod guess;
 pub mod key;
 pub mod mask;
+pub mod matrix;
 pub mod metrics;
 pub mod plan;
 pub mod prices;

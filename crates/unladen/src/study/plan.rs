@@ -11,8 +11,11 @@ use super::check::{BASELINE, PLACEBO, check};
 use super::error::StudyError;
 use super::guess::guess;
 use super::key::KeyPath;
+use super::matrix::{self, Cell};
 use super::problem::{Problem, ProblemKind};
-use super::spec::{Command, Faults, Lifetime, Limits, Loss, Override, Ready, Role, Scrape, Service, Study, Variant};
+use super::spec::{
+    Command, Faults, Lifetime, Limits, Load, Loss, Override, Ready, Role, Scrape, Service, Study, Variant,
+};
 use super::units::{Ratio, Time};
 use super::variables::{Reference, VariableError, expand};
 use super::words;
@@ -41,10 +44,19 @@ pub enum ArmKind {
 }
 
 /// One variant with everything that its runs need.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Arm {
-    /// Key of the variant; `placebo` for the placebo.
+    /// What it is called: the key of the variant; `placebo` for the placebo; of a matrix, with its values: `full@spans=5`.
     pub name: String,
+    /// Key of the variant in the study.
+    pub key: String,
+    /// The values of the matrix that it depends on.
+    pub cell: Cell,
+    /// Name of the arm that it is held against.
+    pub against: String,
+    /// What is asked of it.
+    pub load: Load,
+
     /// Name for people.
     pub label: String,
     /// What the arm is for.
@@ -107,7 +119,7 @@ impl Plan {
         if !problems.is_empty() {
             return Err(StudyError::refused(NO_FILE, None, problems));
         }
-        let arms = arms(&study).map_err(|problem| StudyError::refused(NO_FILE, None, vec![*problem]))?;
+        let arms = arms_of_all_cells(&study)?;
         Ok(Self { study, dir: dir.to_owned(), arms })
     }
 
@@ -165,6 +177,26 @@ impl Plan {
 }
 
 impl Arm {
+    /// An arm of nothing.
+    #[cfg(test)]
+    pub(crate) fn empty(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            key: name.to_owned(),
+            cell: Cell::new(),
+            against: BASELINE.to_owned(),
+            load: Load::new("http://127.0.0.1/"),
+            label: name.to_owned(),
+            kind: ArmKind::Variant,
+            processes: Vec::new(),
+            spans_per_request: None,
+            calibrated: false,
+            sampled: Ratio(1.0),
+            faults: None,
+            losses: IndexMap::new(),
+        }
+    }
+
     /// Whether a service runs in the arm.
     #[must_use]
     pub fn runs(&self, service: &str) -> bool {
@@ -217,6 +249,19 @@ pub(super) fn start_order(services: &IndexMap<String, Service>) -> Result<Vec<&s
     Ok(order)
 }
 
+/// The arms of the study, or of all cells of its matrix.
+fn arms_of_all_cells(study: &Study) -> Result<Vec<Arm>, StudyError> {
+    let of = |study: &Study| arms(study).map_err(|problem| StudyError::refused(NO_FILE, None, vec![*problem]));
+    if study.matrix.is_empty() {
+        return of(study);
+    }
+    let cells = matrix::cells(&study.matrix).into_iter().map(|cell| {
+        let arms = of(&matrix::study_in(study, &cell)?)?;
+        Ok((cell, arms))
+    });
+    Ok(matrix::merged(cells.collect::<Result<_, StudyError>>()?))
+}
+
 /// Baseline, placebo, variants.
 fn arms(study: &Study) -> Result<Vec<Arm>, Box<Problem>> {
     let order = start_order(&study.services).map_err(|circle| {
@@ -254,6 +299,10 @@ fn arm(study: &Study, order: &[&str], key: &str, variant: &Variant, kind: ArmKin
     let name = if kind == ArmKind::Placebo { PLACEBO } else { key };
     Ok(Arm {
         name: name.to_owned(),
+        key: key.to_owned(),
+        cell: Cell::new(),
+        against: BASELINE.to_owned(),
+        load: load(study)?,
         label: variant.label.clone().filter(|_| kind != ArmKind::Placebo).unwrap_or_else(|| name.to_owned()),
         kind,
         processes,
@@ -264,6 +313,15 @@ fn arm(study: &Study, order: &[&str], key: &str, variant: &Variant, kind: ArmKin
         faults: variant.faults.clone().or_else(|| study.sink.faults.clone()),
         losses: variant.losses.clone(),
     })
+}
+
+/// The load with the study's variables filled in.
+fn load(study: &Study) -> Result<Load, Box<Problem>> {
+    let mut load = study.load.clone();
+    for (path, text) in load.texts_mut() {
+        *text = expand(text, &study.variables, |_| None).map_err(|error| Problem::boxed(path, None, error.into()))?;
+    }
+    Ok(load)
 }
 
 fn process(

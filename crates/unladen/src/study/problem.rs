@@ -289,6 +289,20 @@ pub(super) enum ProblemKind {
     )]
     TwoStorages { names: String },
 
+    // The matrix.
+    #[error(
+        "`{key}` is no variable of the study and no key under `variants`, `services`, `load` or `sink`, so it cannot take several values"
+    )]
+    NoAxis { key: String },
+    #[error("there are no values; write at least one, as in `[1, 2, 5]`")]
+    EmptyAxis,
+    #[error("`{value}` stands here already; keep one of the two")]
+    ValueTwice { value: String },
+    #[error("this makes {arms} ways of running the service, too many for one round; leave out some values")]
+    MatrixTooLarge { arms: usize },
+    #[error("a combination of values is no study: {message}")]
+    BadCell { message: String },
+
     // Budgets.
     #[error("{0}, or remove `on_undecided: extend`")]
     TooEarly(TooEarly),

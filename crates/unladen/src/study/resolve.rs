@@ -8,7 +8,7 @@ use super::check::url_problem;
 use super::key::KeyPath;
 use super::plan::{Plan, Process};
 use super::spec::{Load, Ready, Scrape};
-use super::variables::{PortName, Reference, VariableError, Variables, expand, names, resolve};
+use super::variables::{PortName, Reference, VariableError, Variables, names, resolve};
 
 /// A text that cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,10 +61,10 @@ impl Plan {
     fn references(&self) -> Vec<Reference> {
         let processes = self.arms.iter().flat_map(|arm| &arm.processes);
         let mut texts: Vec<String> = processes.flat_map(Process::texts).collect();
-        let load = &self.study.load;
-        texts.extend(
-            load.texts().into_iter().filter_map(|(_, text)| expand(text, &self.study.variables, |_| None).ok()),
-        );
+        for arm in &self.arms {
+            let of_load = arm.load.texts();
+            texts.extend(of_load.into_iter().map(|(_, text)| text.clone()));
+        }
         texts.iter().filter_map(|text| names(text).ok()).flatten().collect()
     }
 }
@@ -159,7 +159,7 @@ impl Load {
     }
 
     /// The same, to be changed; in the same order.
-    fn texts_mut(&mut self) -> Vec<(KeyPath, &mut String)> {
+    pub(super) fn texts_mut(&mut self) -> Vec<(KeyPath, &mut String)> {
         let paths: Vec<KeyPath> = self.texts().into_iter().map(|(path, _)| path).collect();
         let mut texts = vec![&mut self.url];
         texts.extend(self.headers.values_mut());

@@ -10,6 +10,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
+use super::matrix::Matrix;
 use super::prices::Prices;
 pub use super::scrape::{Keep, Scrape, ScrapeKind, ScrapeUnit};
 use super::units::{Bytes, Ratio, Time};
@@ -65,6 +66,11 @@ pub struct Study {
     /// `[baseline, attached, unsampled, full]`. Several ladders have names: `{otel: [baseline, …], elastic: [baseline, …]}`.
     #[serde(default)]
     pub ladder: Ladder,
+    /// The study at several values of some of its keys, each written as for `--set`: `{spans: [1, 2, 5, 10]}` for a variable,
+    /// `{load.rate: [100, 200]}` for the path of a key. Every combination is run; where values are numbers, the report draws
+    /// the cost over them.
+    #[serde(default)]
+    pub matrix: Matrix,
     /// What is asked of the service, and how often.
     pub load: Load,
     /// After the window of every run, on the same processes: the highest rate at which latency and errors hold. Gives the
@@ -116,6 +122,7 @@ impl Study {
             services: IndexMap::new(),
             variants: IndexMap::new(),
             ladder: Ladder::default(),
+            matrix: Matrix::new(),
             load,
             capacity: None,
             saturation: None,

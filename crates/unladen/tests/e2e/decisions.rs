@@ -87,3 +87,33 @@ fn a_ladder_finds_what_each_step_adds() {
         assert!(low <= truth && truth <= high, "{}: {truth} is outside of {low} to {high}", step.to);
     }
 }
+
+/// Spans cost the same whether they are told by a line over three doses or by the step from one span to eleven. Bounds: two
+/// intervals of the same number from six rounds each overlap, unless one of them misses it by its whole width.
+#[test]
+fn the_line_over_the_doses_agrees_with_the_ladder() {
+    let _turn = measuring();
+    let traced = r#"env: {OTEL_EXPORTER_OTLP_ENDPOINT: "http://${sink.otlp_grpc}"}, args: [--trace, otlp, --spans"#;
+    let study = demo_study(
+        "dose",
+        &format!(
+            "  full:\n    services: {{consumer: {{{traced}, '${{var.spans}}']}}}}\n  one:\n    services: {{consumer: {{{traced}, '1']}}}}\n  \
+             eleven:\n    services: {{consumer: {{{traced}, '11']}}}}\n"
+        ),
+    );
+    let more = "variables: {spans: '2'}\nmatrix: {spans: [2, 6, 12]}\nladder: [one, eleven]\n";
+    let scratch = Scratch::with(&format!("{study}{more}"));
+    let said = scratch.run(&["--set", "placebo=false"]).ends_with(0);
+    println!("{}", said.out);
+    let findings = scratch.findings();
+    let names: Vec<&str> = findings.variants.iter().map(|it| it.name.as_str()).collect();
+    assert_eq!(names, ["full@spans=2", "full@spans=6", "full@spans=12", "one", "eleven"], "the baseline is run once");
+    let line = findings.doses.iter().find(|it| it.metric == "cpu_per_request").expect("three doses");
+    let slope = line.per_unit.expect("six rounds");
+    let step = findings.ladders[0].steps[0].metrics.iter().find(|it| it.metric == "cpu_per_request").expect("measured");
+    let per_span = |value: Option<f64>| value.expect("six rounds") / 10.0;
+    let (low, high) = (per_span(step.difference_low), per_span(step.difference_high));
+    println!("by the line {slope:?}, by the ladder [{low}, {high}] µs per span");
+    assert!(slope.value > 0.0, "{slope:?}");
+    assert!(slope.low <= high && low <= slope.high, "by the line {slope:?}, by the ladder [{low}, {high}]");
+}

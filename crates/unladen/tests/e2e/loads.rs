@@ -124,8 +124,8 @@ fn capacity_and_saturation_follow_the_window() {
         assert!(high < -0.3, "{metric}: {}", found.words);
         assert_eq!(found.verdict, "costs", "{metric}: less is worse");
     }
-    let said = scratch.unladen(&["report", "out"]).ends_with(0);
-    assert!(said.out.contains("capacity, requests/s") && said.out.contains("CPU per request"), "{}", said.out);
+    let words = &findings.conclusions[0].words;
+    assert!(words.contains("of capacity") && words.contains("of CPU per request"), "side by side: {words}");
 }
 
 /// `unladen load` as a driver of 200 units of work; spans are counted, not tied to requests.

@@ -70,6 +70,34 @@ fn a_ladder() {
     check("ladder", &findings, &[Format::Text, Format::Markdown, Format::Html]);
 }
 
+/// 340 µs bare; a fixed 3 % and 2 % more for each span: 10.2 µs and 6.8 µs per span.
+#[test]
+fn a_dose() {
+    let more = "matrix: {spans: ['1', '2', '5', '10']}\nvariables: {spans: '1'}\n";
+    let of = |name, value: &'static str, spans: f64| Arm {
+        name,
+        label: "full",
+        cpu: 1.03 + 0.02 * spans,
+        spans,
+        cell: vec![("spans", value)],
+        ..otel()
+    };
+    let sketch = Sketch { more, question: "How does the cost grow with the spans?", ..Sketch::new("dose", "") };
+    let sketch = sketch
+        .with(Arm { name: "full", label: "", spans: 1.0, ..otel() })
+        .with(of("full@spans=1", "1", 1.0))
+        .with(of("full@spans=2", "2", 2.0))
+        .with(of("full@spans=5", "5", 5.0))
+        .with(of("full@spans=10", "10", 10.0));
+    let findings = findings(&sketch);
+    let line = findings.doses.iter().find(|it| it.metric == "cpu_per_request").expect("a line");
+    let (fixed, slope) = (line.fixed.expect("12 rounds"), line.per_unit.expect("12 rounds"));
+    assert!((slope.value - 6.8).abs() < 0.5 && slope.low < 6.8 && 6.8 < slope.high, "{slope:?}");
+    assert!((fixed.value - 10.2).abs() < 4.0, "{fixed:?}");
+    assert_eq!(line.points.iter().map(|it| it.dose).collect::<Vec<_>>(), [1.0, 2.0, 5.0, 10.0]);
+    check("dose", &findings, &[Format::Text]);
+}
+
 /// The same cost at the user's traffic and prices, and a variant whose memory grows.
 #[test]
 fn money_and_a_leak() {

@@ -53,10 +53,23 @@ pub(crate) struct Arm {
     pub(crate) sampled: f64,
     /// Share of the spans that never arrive.
     pub(crate) lost: f64,
+    /// Of a matrix: its values.
+    pub(crate) cell: Vec<(&'static str, &'static str)>,
 }
 
 pub(crate) fn arm(name: &'static str, label: &'static str, kind: ArmKind) -> Arm {
-    Arm { name, label, kind, cpu: 1.0, memory: 0.0, latency: 1.0, spans: 0.0, sampled: 1.0, lost: 0.0 }
+    Arm {
+        name,
+        label,
+        kind,
+        cpu: 1.0,
+        memory: 0.0,
+        latency: 1.0,
+        spans: 0.0,
+        sampled: 1.0,
+        lost: 0.0,
+        cell: Vec::new(),
+    }
 }
 
 impl Sketch {
@@ -133,6 +146,8 @@ impl Sketch {
             slot: 0,
             variant: arm.name.to_owned(),
             kind: arm.kind,
+            cell: arm.cell.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+            against: "baseline".to_owned(),
             dir: String::new(),
             started: "2026-03-01T12:00:00Z".to_owned(),
             void: None,
@@ -244,7 +259,7 @@ impl Sketch {
             self.window_s,
             self.arms.iter().any(|arm| arm.kind == ArmKind::Placebo),
         );
-        for arm in self.arms.iter().filter(|arm| arm.kind != ArmKind::Placebo) {
+        for arm in self.arms.iter().filter(|arm| arm.kind != ArmKind::Placebo && arm.cell.is_empty()) {
             let label = if arm.label.is_empty() { serde_json::Value::Null } else { serde_json::json!(arm.label) };
             yaml.push_str(&format!("  {}:\n    label: {label}\n", serde_json::json!(arm.name)));
         }

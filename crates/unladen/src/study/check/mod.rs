@@ -16,6 +16,7 @@ pub(crate) use variants::{BASELINE, PLACEBO};
 
 use super::guess::{Guess, guess};
 use super::key::KeyPath;
+use super::matrix;
 use super::metrics;
 use super::problem::{Problem, ProblemKind};
 use super::schema;
@@ -36,6 +37,7 @@ pub(super) fn check(study: &Study) -> Vec<Problem> {
     check.budgets();
     check.prices();
     check.references();
+    check.matrix();
     check.problems
 }
 
@@ -112,6 +114,37 @@ impl Check<'_> {
         }
         for name in study.profiles.keys() {
             self.name(KeyPath::of(&["profiles", name]), "a profile", name);
+        }
+    }
+
+    /// A matrix: keys that may be set, values, and not too many arms. Whether a value fits shows when its cell is made.
+    fn matrix(&mut self) {
+        let study = self.study;
+        let allowed = ["variants.", "services.", "load.", "sink."];
+        let mut cells = 1_usize;
+        for (key, values) in &study.matrix {
+            let path = KeyPath::of(&["matrix", key]);
+            if !study.variables.contains_key(key) && !allowed.iter().any(|start| key.starts_with(start)) {
+                self.say(path.clone(), ProblemKind::NoAxis { key: key.clone() });
+            }
+            if values.is_empty() {
+                self.say(path.clone(), ProblemKind::EmptyAxis);
+            }
+            for (index, value) in values.iter().enumerate().filter(|(index, value)| values[..*index].contains(value)) {
+                self.say(path.item(index), ProblemKind::ValueTwice { value: value.clone() });
+            }
+            cells = cells.saturating_mul(values.len().max(1));
+        }
+        let arms = cells.saturating_mul(study.variants.len());
+        if !study.matrix.is_empty() && arms > 2 * matrix::MOST_ARMS {
+            self.say(KeyPath::of(&["matrix"]), ProblemKind::MatrixTooLarge { arms });
+        } else if self.problems.is_empty() {
+            for cell in matrix::cells(&study.matrix).iter().filter(|cell| !cell.is_empty()) {
+                if let Err(error) = matrix::study_in(study, cell) {
+                    self.say(KeyPath::of(&["matrix"]), ProblemKind::BadCell { message: error.to_string() });
+                    break;
+                }
+            }
         }
     }
 
