@@ -136,7 +136,7 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
     let (mut outcome, histograms) =
         gather::outcome(&records, seconds, &span, target_rate, shared.slot, script.as_ref())?;
     outcome.shard = plan.shard;
-    outcome.doubts = doubt::doubts(&outcome, false);
+    outcome.doubts = doubt::doubts(&outcome, plan.spin);
     if let Some(folder) = &plan.out {
         let since = sys::monotonic_ns().saturating_sub(span.window_start);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

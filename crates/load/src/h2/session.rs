@@ -229,7 +229,10 @@ impl Session {
     fn open(&mut self, request: Request, tries: u8, wants: Wants) -> u32 {
         let stream = self.streams.open(request, tries, STREAM_WINDOW, self.stream_window);
         stream.bodiless = wants.bodiless;
-        stream.kept = if wants.kept { Kept(Some(Box::default())) } else { Kept::default() };
+        // A closed stream keeps nothing.
+        if wants.kept {
+            stream.kept = Kept(Some(Box::default()));
+        }
         let id = stream.id;
         self.fresh.push(id);
         if !self.streams.has_numbers() {
@@ -517,7 +520,7 @@ impl Session {
         if stream.length.is_some_and(|length| length != body.length() && !(may_lack && body.length() == 0)) {
             return self.fail(id, code::PROTOCOL_ERROR, Failure::Protocol);
         }
-        let kept = std::mem::take(&mut stream.kept);
+        let kept = if self.keeps { std::mem::take(&mut stream.kept) } else { Kept::default() };
         self.idle_frames = 0;
         if stream.unsent.is_empty() {
             self.streams.close(id);
