@@ -48,6 +48,7 @@ bench-sink:      ## Compare the span sink with its peers (Go builds the Collecto
 
 calibrate:       ## Simulate the statistics: false alarms and coverage against their nominal values.
 	$(CARGO) test --release --locked -p unladen-stats --test calibration -- --ignored --nocapture
+	$(CARGO) test --release --locked -p unladen --test report the_gate -- --nocapture
 
 BENCH_LOAD_CASES ?= closed-8 closed-64 closed-256 open-10000:30 open-30000:30 frozen-8:12 frozen-64:12 http2-8 nghttpd-8
 BENCH_LOAD_ROUNDS ?= 5
