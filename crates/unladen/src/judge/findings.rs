@@ -69,8 +69,12 @@ pub struct DoseFindings {
     pub fixed: Option<Range>,
     /// What each unit of dose adds.
     pub per_unit: Option<Range>,
-    /// What was found at each dose.
+    /// What was found at each dose, the least first; with `fixed`, which is the line at dose 0, enough to draw line and band.
     pub points: Vec<DosePoint>,
+    /// Doses at which the points are surely (99 %) not on the line, and by more than a twentieth of what the line rises: then a line
+    /// is too simple. Needs 8 rounds.
+    #[serde(default)]
+    pub off_the_line: Vec<f64>,
     /// The answer in words.
     pub words: String,
 }
@@ -88,6 +92,12 @@ pub struct DosePoint {
     pub difference_low: Option<f64>,
     /// See `difference`.
     pub difference_high: Option<f64>,
+    /// Relative difference, with its interval; `null` where it has none.
+    #[serde(default)]
+    pub ratio: Option<Range>,
+    /// The line at this dose, with its interval; `null` with too few rounds.
+    #[serde(default)]
+    pub fitted: Option<Range>,
 }
 
 /// Variants held each against the one before it, from the bare service to the full instrumentation.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::judge::findings::Findings;
 
 mod csv;
+mod doses;
 mod flame;
 mod html;
 mod json;
