@@ -52,8 +52,12 @@ pub enum Command {
     Load(Box<load::Load>),
     /// The span sink alone: counts and stores what instrumentation sends.
     Sink(Box<sink::Sink>),
-    /// Can this machine measure?
-    Doctor,
+    /// Can this machine measure? What stands in the way, with a remedy each.
+    Doctor {
+        /// As JSON: a list of checks, each with `what`, `found` and `remedy` (null if all is well).
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the JSON Schema of study.yaml.
     Schema,
     /// Print completions for a shell.
