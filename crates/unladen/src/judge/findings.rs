@@ -21,6 +21,9 @@ pub struct Findings {
     pub rounds: u32,
     /// Rounds that were begun.
     pub rounds_begun: u32,
+    /// Rounds that were done again, whole, because something else disturbed the machine.
+    #[serde(default)]
+    pub rounds_repeated: u32,
     /// Why the study as a whole says nothing; `null`: it speaks.
     pub void: Option<String>,
     /// The answer in words, one sentence per variant, in the order of `variants`.
@@ -237,6 +240,9 @@ pub struct Finding {
     pub verdict: String,
     /// The verdict in words.
     pub words: String,
+    /// Why nothing is said about this metric, whatever its numbers; `null`: it is judged (unless the variant as a whole is not).
+    #[serde(default)]
+    pub refused: Option<String>,
     /// Smallest effect that this many rounds could have shown with 80 % power, as a ratio or in the unit.
     pub detectable: Option<f64>,
     /// If the verdict is `cannot_tell`: about how many rounds would settle it. `null`: more than 200, or no telling.

@@ -16,6 +16,7 @@ pub mod units;
 
 mod checks;
 mod compare;
+mod distortion;
 mod dose;
 mod evidence;
 mod ladder;
