@@ -14,6 +14,7 @@ mod html;
 mod json;
 pub mod junit;
 mod markdown;
+pub mod pilot;
 mod plot;
 mod text;
 mod view;
