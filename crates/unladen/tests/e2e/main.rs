@@ -12,6 +12,7 @@ mod load_command;
 mod loads;
 mod losses;
 mod profile;
+mod python;
 mod real_services;
 mod recovered;
 mod refusals;
