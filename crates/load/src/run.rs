@@ -190,6 +190,10 @@ fn thread(
             let _ = messages.send(Message::Connected(Ok(())));
             drop(messages);
             let Ok(span) = started.recv() else { return Ok(None) };
+            // A closed loop has no schedule to keep, and would take its core from everyone.
+            if shared.schedule.is_some() {
+                sys::go_ahead();
+            }
             engine.run(span).map(Some)
         }
         Err(error) => {
