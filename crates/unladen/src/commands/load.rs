@@ -183,6 +183,7 @@ fn typed(options: &Load) -> anyhow::Result<Plan> {
         warmup_s: options.warmup.as_seconds(),
         window_s: options.duration.as_seconds(),
         timeout_s: request.timeout.as_seconds(),
+        connect_timeout_s: request.connect_timeout.map(Time::as_seconds),
         trace: trace(request),
         check: Check { status: request.status, length: None },
         slot_us: match (options.pacing.slot, options.pacing.pace) {

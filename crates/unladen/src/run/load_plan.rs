@@ -44,6 +44,7 @@ pub fn plan(load: &Load, seed: u64, dir: &Path) -> Result<Plan, LoadFileError> {
         pacing: pacing(load, seed, dir)?,
         connections: load.most_connections(),
         timeout_s: load.timeout.as_seconds(),
+        connect_timeout_s: load.connect_timeout.map(Time::as_seconds),
         check: check(load.check),
         slot_us: load.slot.map(|slot| slot.as_seconds() * 1e6),
         seed,
