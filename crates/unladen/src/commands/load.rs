@@ -19,6 +19,7 @@ use super::{COULD_NOT_RUN, interrupt_flag};
 use crate::cli::load::{self as cli, Load, Merge, Request};
 use crate::run::load_plan;
 use crate::study::spec::script::Script;
+use crate::study::units::Time;
 
 /// First rate of `--capacity` without a `--rate`, requests per second.
 const FIRST_RATE: f64 = 100.0;
