@@ -8,11 +8,13 @@ use std::path::{Path, PathBuf};
 use crate::judge::findings::Findings;
 
 mod csv;
+mod doses;
 mod flame;
 mod html;
 mod json;
 pub mod junit;
 mod markdown;
+pub mod pilot;
 mod plot;
 mod text;
 mod view;

@@ -93,6 +93,7 @@ impl<'a> Run<'a> {
             run: self.number,
             round: self.slot.round,
             slot: self.slot.slot,
+            attempt: self.slot.attempt,
             variant: arm.name.clone(),
             kind: arm.kind,
             cell: arm.cell.clone(),
