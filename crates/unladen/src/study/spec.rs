@@ -374,6 +374,8 @@ pub struct Variant {
     /// Share of the requests whose spans are wanted: the load generator sets the
     /// sampled flag on exactly these. Absent: all of them.
     pub sampled: Option<Ratio>,
+    /// Which trace header its requests carry. Absent: as the load says. For agents that know no other one.
+    pub trace: Option<TraceHeader>,
     /// What the sink does to its senders in this variant: the agent on a bad day. Replaces `sink.faults`.
     pub faults: Option<Faults>,
     /// Where the agent tells what it lost itself, by stage: `queue`, `export`, or a name of your own.
