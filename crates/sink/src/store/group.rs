@@ -14,7 +14,7 @@ use super::file::CORE;
 use crate::account::UNKNOWN_SERVICE;
 use crate::config::Attributes;
 use crate::json;
-use crate::span::{Protocol, Source, Span, Value};
+use crate::span::{Protocol, Source, Span, Value, Visitor};
 
 /// Rows of a row group: larger ones cost more memory, hardly less CPU, and save hardly a byte.
 const GROUP_ROWS: usize = 8_192;
@@ -26,6 +26,10 @@ const MAX_KEYS: usize = 128;
 const MAX_KEY: usize = 200;
 /// Attributes of an operation that are foreseen.
 const MAX_ROUTE: usize = 256;
+/// Longest attribute, as encoded, that is known again.
+const MAX_ENCODED: usize = 64;
+/// An attribute that was another so often in a row is not remembered any more.
+const MAX_CHANGES: u8 = 8;
 /// Stands in a route for a key without column.
 const NO_COLUMN: u32 = u32::MAX;
 
@@ -92,6 +96,43 @@ struct Step {
     column: u32,
     kind: Type,
     value: Guess,
+    last: Encoded,
+}
+
+/// An attribute as it was encoded the last time, and the code of its value.
+#[derive(Debug)]
+struct Encoded {
+    bytes: [u8; MAX_ENCODED],
+    /// 0 if nothing is known.
+    length: u8,
+    /// How often it was another one in a row.
+    changes: u8,
+    code: u32,
+}
+
+impl Default for Encoded {
+    fn default() -> Self {
+        Self { bytes: [0; MAX_ENCODED], length: 0, changes: 0, code: 0 }
+    }
+}
+
+impl Encoded {
+    #[inline]
+    fn is(&self, encoded: &[u8]) -> bool {
+        encoded.len() == usize::from(self.length) && same(&self.bytes[..encoded.len()], encoded)
+    }
+
+    /// Remembers an attribute; one that is always another is not worth it.
+    #[inline]
+    fn set(&mut self, encoded: &[u8], code: u32) {
+        if self.changes < MAX_CHANGES
+            && let Some(bytes) = self.bytes.get_mut(..encoded.len())
+        {
+            bytes.copy_from_slice(encoded);
+            (self.length, self.code) = (encoded.len() as u8, code);
+            self.changes += 1;
+        }
+    }
 }
 
 /// What of a span has no dictionary. One after the other costs less than each into a column of its own.
@@ -215,30 +256,11 @@ impl Group {
             self.routes.resize_with(operation + 1, Vec::new);
         }
         // Taken out, so that it and the columns can be changed side by side.
-        let mut route = std::mem::take(&mut self.routes[operation]);
-        let mut position = 0;
+        let route = std::mem::take(&mut self.routes[operation]);
         self.json.clear();
-        span.attributes.visit(|key, value| {
-            if which == Attributes::Few && !which.wants(key) {
-                return;
-            }
-            if position == route.len() {
-                if position == MAX_ROUTE {
-                    // No usual span: what is foreseen must not take more than what is stored.
-                    position -= 1;
-                    route.pop();
-                }
-                route.push(self.step(key, value));
-            }
-            let step = &mut route[position];
-            if !same(&step.key, key) {
-                *step = self.step(key, value);
-            }
-            position += 1;
-            if !self.set(row, step, value) {
-                json::member(key, value, self.json.is_empty(), &mut self.json);
-            }
-        });
+        let mut columns = Columns { group: self, route, position: 0, row, which };
+        span.attributes.visit(&mut columns);
+        let route = columns.route;
         self.routes[operation] = route;
         if !self.json.is_empty() {
             self.json.push(b'}');
@@ -256,7 +278,7 @@ impl Group {
         if column != NO_COLUMN && self.attributes.len() <= column as usize {
             self.attributes.resize_with(column as usize + 1, Column::default);
         }
-        Step { key, column, kind, value: Guess::default() }
+        Step { key, column, kind, value: Guess::default(), last: Encoded::default() }
     }
 
     /// The column of a key, made if there is none yet.
@@ -270,21 +292,69 @@ impl Group {
         }
     }
 
-    /// Sets a value; false if it does not fit into the column, or there is none.
+    /// Sets a value and returns its code; `None` if it does not fit into the column, or there is none.
     #[inline]
-    fn set(&mut self, row: usize, step: &mut Step, value: Value<'_>) -> bool {
-        let Some(column) = self.attributes.get_mut(step.column as usize) else { return false };
-        if column.has(row) {
-            return false;
-        }
+    fn set(&mut self, row: usize, step: &mut Step, value: Value<'_>) -> Option<u32> {
+        let column = self.attributes.get_mut(step.column as usize).filter(|column| !column.has(row))?;
         let code = match (step.kind, value) {
             (Type::Text, Value::Text(text)) => column.dictionary.text(text, &mut step.value),
             (Type::Whole, Value::Whole(number)) => column.dictionary.fixed(number.to_le_bytes(), &mut step.value),
             (Type::Real, Value::Real(number)) => column.dictionary.fixed(number.to_le_bytes(), &mut step.value),
             (Type::Truth, Value::Truth(truth)) => u32::from(truth),
-            _ => return false,
+            _ => return None,
         };
         column.set(row, code);
+        Some(code)
+    }
+}
+
+/// Puts the attributes of one span into their columns.
+struct Columns<'g> {
+    group: &'g mut Group,
+    /// The attributes of the last span of the same operation, and how far this one has come along them.
+    route: Vec<Step>,
+    position: usize,
+    row: usize,
+    which: Attributes,
+}
+
+impl Visitor for Columns<'_> {
+    #[inline]
+    fn takes(&mut self, encoded: &[u8]) -> bool {
+        let Some(step) = self.route.get_mut(self.position) else { return false };
+        if !step.last.is(encoded) {
+            return false;
+        }
+        let column = self.group.attributes.get_mut(step.column as usize).filter(|column| !column.has(self.row));
+        let Some(column) = column else { return false };
+        column.set(self.row, step.last.code);
+        step.last.changes = 0;
+        self.position += 1;
         true
+    }
+
+    #[inline]
+    fn attribute(&mut self, encoded: &[u8], key: &[u8], value: Value<'_>) {
+        if self.which == Attributes::Few && !self.which.wants(key) {
+            return;
+        }
+        let Self { group, route, position, row, .. } = self;
+        if *position == route.len() {
+            if *position == MAX_ROUTE {
+                // No usual span: what is foreseen must not take more than what is stored.
+                *position -= 1;
+                route.pop();
+            }
+            route.push(group.step(key, value));
+        }
+        let step = &mut route[*position];
+        if !same(&step.key, key) {
+            *step = group.step(key, value);
+        }
+        *position += 1;
+        match group.set(*row, step, value) {
+            Some(code) => step.last.set(encoded, code),
+            None => json::member(key, value, group.json.is_empty(), &mut group.json),
+        }
     }
 }
