@@ -24,8 +24,11 @@ const GROUP_BYTES: usize = 16 << 20;
 const MAX_KEYS: usize = 128;
 /// Longest key that gets a column, in bytes.
 const MAX_KEY: usize = 200;
-/// Attributes of an operation that are foreseen.
+/// Attributes of an operation that are foreseen, and of all operations.
 const MAX_ROUTE: usize = 256;
+const MAX_STEPS: usize = 16_384;
+/// Operations whose memory for that is kept for the next group.
+const KEPT_ROUTES: usize = 256;
 /// Longest attribute, as encoded, that is known again.
 const MAX_ENCODED: usize = 64;
 /// An attribute that was another so often in a row is not remembered any more.
@@ -172,10 +175,12 @@ pub(crate) struct Group {
     pub(super) attributes: Vec<Column>,
     /// The attributes of the last span of each operation, in their order: the next is most likely alike.
     routes: Vec<Vec<Step>>,
+    /// How many attributes that are.
+    steps: usize,
     last_service: Guess,
     last_instance: Guess,
     last_operation: Guess,
-    /// Bytes of all spans in their messages.
+    /// Bytes of all spans in their messages, and of what is kept as JSON.
     bytes: usize,
     json: Vec<u8>,
 }
@@ -206,7 +211,9 @@ impl Group {
         self.operation.clear();
         self.overflow.clear();
         self.attributes.iter_mut().for_each(Column::clear);
+        self.routes.truncate(KEPT_ROUTES);
         self.routes.iter_mut().for_each(Vec::clear);
+        self.steps = 0;
         empty(&mut self.json);
         (self.last_service, self.last_instance, self.last_operation) = Default::default();
         self.bytes = 0;
@@ -264,6 +271,8 @@ impl Group {
         self.routes[operation] = route;
         if !self.json.is_empty() {
             self.json.push(b'}');
+            // Escapes take up to six times as much as what they stand for.
+            self.bytes += self.json.len();
             let code = self.overflow.dictionary.text(&self.json, &mut Guess::default());
             self.overflow.set(row, code);
         }
@@ -339,22 +348,115 @@ impl Visitor for Columns<'_> {
             return;
         }
         let Self { group, route, position, row, .. } = self;
-        if *position == route.len() {
-            if *position == MAX_ROUTE {
-                // No usual span: what is foreseen must not take more than what is stored.
-                *position -= 1;
-                route.pop();
+        let mut unforeseen;
+        let step = if let Some(step) = route.get_mut(*position) {
+            if !same(&step.key, key) {
+                *step = group.step(key, value);
             }
-            route.push(group.step(key, value));
-        }
-        let step = &mut route[*position];
-        if !same(&step.key, key) {
-            *step = group.step(key, value);
-        }
-        *position += 1;
+            *position += 1;
+            step
+        } else {
+            unforeseen = group.step(key, value);
+            if *position < MAX_ROUTE && group.steps < MAX_STEPS {
+                group.steps += 1;
+                *position += 1;
+                route.push(unforeseen);
+                &mut route[*position - 1]
+            } else {
+                // No usual spans: what is foreseen must not take more than what is stored.
+                &mut unforeseen
+            }
+        };
         match group.set(*row, step, value) {
             Some(code) => step.last.set(encoded, code),
             None => json::member(key, value, group.json.is_empty(), &mut group.json),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::dictionary::NULL;
+    use super::super::log;
+    use super::*;
+    use crate::span::RawAttributes;
+    use crate::wire::{put_bytes, put_number};
+
+    /// What a span says, by key; numbers are whole or text by their sign.
+    type Said = Vec<(u8, i64)>;
+
+    fn otlp(said: &Said) -> Vec<u8> {
+        let mut span = Vec::new();
+        for (key, number) in said {
+            let (mut value, mut attribute) = (Vec::new(), Vec::new());
+            if *number < 0 {
+                put_bytes(&mut value, 1, number.to_string().repeat(*key as usize + 1).as_bytes());
+            } else {
+                // Not left out if it is 0.
+                value.extend([0x18, *number as u8]);
+            }
+            put_bytes(&mut attribute, 1, format!("key.{key}").as_bytes());
+            put_bytes(&mut attribute, 2, &value);
+            put_bytes(&mut span, 9, &attribute);
+        }
+        put_number(&mut span, 6, 1);
+        span
+    }
+
+    fn logged(said: &Said) -> Vec<u8> {
+        let mut attributes = Vec::new();
+        for (key, number) in said {
+            let text = number.to_string().repeat(*key as usize + 1);
+            let value = if *number < 0 { Value::Text(text.as_bytes()) } else { Value::Whole(*number) };
+            log::attribute(format!("key.{key}").as_bytes(), value, &mut attributes);
+        }
+        attributes
+    }
+
+    fn push(group: &mut Group, operation: &[u8], attributes: RawAttributes<'_>) {
+        let span = Span { attributes, operation, ..Span::between(1, 2) };
+        group.push(&span, &Source::default(), None, Protocol::OtlpGrpc, 3, Attributes::All);
+    }
+
+    /// The values of every column.
+    fn values(group: &Group) -> Vec<(String, Vec<Option<&[u8]>>)> {
+        let names = group.keys.columns.iter().map(|(name, kind)| format!("{name} {kind:?}"));
+        let columns = names.zip(&group.attributes).chain([("overflow".to_owned(), &group.overflow)]);
+        columns
+            .map(|(name, column)| {
+                let value = |code: &u32| (*code != NULL).then(|| column.dictionary.value(*code));
+                (name, column.codes.iter().map(value).collect())
+            })
+            .collect()
+    }
+
+    proptest! {
+        /// Attributes that are known again by their encoding end where those do that are looked at one by one.
+        #[test]
+        fn what_is_known_again_is_the_same(spans in prop::collection::vec((0_u8..3, prop::collection::vec((0_u8..6, -4_i64..4), 0..8)), 0..80)) {
+            let (mut known, mut looked_at) = (Group::default(), Group::default());
+            for (operation, said) in &spans {
+                let (otlp, logged) = (otlp(said), logged(said));
+                push(&mut known, &[b'a' + operation], RawAttributes::Otlp(&otlp));
+                push(&mut looked_at, &[b'a' + operation], RawAttributes::Logged(&logged));
+            }
+            prop_assert_eq!(values(&known), values(&looked_at));
+        }
+    }
+
+    #[test]
+    fn what_is_foreseen_is_bounded() {
+        let mut group = Group::default();
+        for operation in 0..400_u32 {
+            let said: Said = (0..300).map(|number| ((number % 256) as u8, i64::from(operation % 100))).collect();
+            push(&mut group, &operation.to_le_bytes(), RawAttributes::Otlp(&otlp(&said)));
+        }
+        let steps = |group: &Group| group.routes.iter().map(Vec::len).sum::<usize>();
+        assert_eq!((steps(&group), group.steps), (MAX_STEPS, MAX_STEPS));
+        assert!(group.attributes.iter().all(|column| column.codes.len() == 400), "every value is there all the same");
+        group.clear();
+        assert!(steps(&group) == 0 && group.routes.len() <= KEPT_ROUTES);
     }
 }
