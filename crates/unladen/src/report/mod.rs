@@ -9,7 +9,7 @@ use crate::judge::findings::Findings;
 
 mod csv;
 mod flame;
-mod html;
+mod page;
 mod json;
 pub mod junit;
 mod markdown;
@@ -49,7 +49,7 @@ pub fn render(findings: &Findings, format: Format) -> String {
         Format::Markdown => markdown::render(findings),
         Format::Json => json::render(findings),
         Format::Csv => csv::render(findings),
-        Format::Html => html::render(findings),
+        Format::Html => page::render(findings),
     }
 }
 
