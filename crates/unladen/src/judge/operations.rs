@@ -53,10 +53,10 @@ fn durations(folder: &Measured, run: &RunRecord, limit: u64) -> Option<Durations
         let known = services.get_mut(service).and_then(|operations| operations.get_mut(operation));
         if let Some(histogram) = known {
             // Grows as needed, and refuses only what no 64 bits hold.
-            drop(histogram.record(duration));
+            let _ = histogram.record(duration);
         } else if let (true, Ok(mut histogram)) = (kept < KEPT, Histogram::new(3)) {
             kept += 1;
-            drop(histogram.record(duration));
+            let _ = histogram.record(duration);
             services.entry(service.to_vec()).or_default().insert(operation.to_vec(), histogram);
         }
     })

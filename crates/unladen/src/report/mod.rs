@@ -9,6 +9,7 @@ use crate::judge::findings::Findings;
 
 mod csv;
 mod flame;
+mod forest;
 mod page;
 mod json;
 pub mod junit;
@@ -31,6 +32,8 @@ pub enum Format {
     Csv,
     /// One page that needs nothing else.
     Html,
+    /// The forest plot alone.
+    Svg,
 }
 
 /// A report that cannot be written.
@@ -50,6 +53,7 @@ pub fn render(findings: &Findings, format: Format) -> String {
         Format::Json => json::render(findings),
         Format::Csv => csv::render(findings),
         Format::Html => page::render(findings),
+        Format::Svg => forest::render(findings),
     }
 }
 

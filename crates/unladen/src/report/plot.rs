@@ -25,6 +25,19 @@ pub(super) struct Panel {
     rows: Vec<Mark>,
 }
 
+impl Panel {
+    /// Of its rows, pixels.
+    pub(super) fn height(&self) -> f64 {
+        self.height
+    }
+
+    /// With labels of at most so many characters.
+    pub(super) fn with_short_labels(mut self, characters: usize) -> Self {
+        self.rows.iter_mut().for_each(|row| row.label = view::shortened(&row.label, characters));
+        self
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Band {
     x: f64,

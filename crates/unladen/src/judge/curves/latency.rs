@@ -43,7 +43,7 @@ pub(super) fn read(evidence: &Evidence<'_>, unread: &mut u32) -> Option<Latency>
             runs: band(&quantiles, |quantile| rounds.values().filter_map(|it| at(it, quantile)).collect()),
             shift: against.map(|(_, bare)| {
                 band(&quantiles, |quantile| {
-                    let pair = |(round, it)| Some(at(it, quantile)? - at(bare.get(round)?, quantile)?);
+                    let pair = |(round, it)| Some(at(it, quantile)? / at(bare.get(round)?, quantile)? - 1.0);
                     rounds.iter().filter_map(pair).collect()
                 })
             }),

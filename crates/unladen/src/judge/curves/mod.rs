@@ -53,7 +53,7 @@ pub struct ArmLatency {
     pub name: String,
     /// Latency in the runs, µs.
     pub runs: Band,
-    /// Latency less that of the baseline's run in the same round, µs; `null` for the baseline itself.
+    /// Latency over that of the baseline's run in the same round, less 1; `null` for the baseline itself.
     pub shift: Option<Band>,
     /// Share of the requests in each class, mean over the runs.
     pub shares: Vec<f64>,

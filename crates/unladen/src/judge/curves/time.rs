@@ -93,13 +93,13 @@ fn sampled(evidence: &Evidence<'_>, run: &RunRecord, step_s: f64) -> Option<Vec<
     Some(of_processes.into_iter().map(summed).collect())
 }
 
-/// What the load generator saw. The last second is cut short by the end of the load, and left out.
+/// What the load generator saw, at the end of each second, as samples stand at the end of what they sum up. The last second is cut short by the end of the load, and left out.
 fn seconds(run: &RunRecord, step_s: f64, value: fn(&Second) -> f64) -> Steps {
     let mut steps = Steps::new();
     let Some(load) = &run.load else { return steps };
     let end_s = run.phases.warmup_s + run.phases.window_s;
     for second in load.seconds.iter().filter(|second| f64::from(second.second) + 1.0 <= end_s + 0.01) {
-        add(&mut steps, step(f64::from(second.second) - run.phases.warmup_s, step_s), value(second));
+        add(&mut steps, step(f64::from(second.second) + 1.01 - run.phases.warmup_s, step_s), value(second));
     }
     steps
 }
@@ -132,6 +132,7 @@ mod tests {
         let load = unladen_load::outcome::Outcome { seconds: (0..6).map(second).collect(), ..Default::default() };
         run.load = Some(load);
         let steps = seconds(&run, 1.0, |second| second.answered as f64);
-        assert_eq!(steps.iter().map(|(step, sum)| (*step, sum.0)).collect::<Vec<_>>(), [(-2, 10.0), (-1, 11.0), (0, 12.0), (1, 13.0)]);
+        let steps: Vec<_> = steps.iter().map(|(step, sum)| (*step, sum.0)).collect();
+        assert_eq!(steps, [(-1, 10.0), (0, 11.0), (1, 12.0), (2, 13.0)]);
     }
 }

@@ -47,13 +47,21 @@ const faint = (hex, share) => {
   return r ? `rgba(${[r, g, b].map(it => parseInt(it, 16)).join(',')},${share})` : hex;
 };
 const unitOf = unit => unit ? ` ${safe(unit)}` : '';
+/* 1, 2 and 5 times the powers of ten, written out. */
+const ofLogarithm = values => {
+  const positive = values.filter(value => value > 0), tickvals = [];
+  if (!positive.length) return {};
+  const low = Math.min(...positive), high = Math.max(...positive);
+  for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) tickvals.push(...[1, 2, 5].map(digit => digit * 10 ** power));
+  return { type: 'log', tickvals, ticktext: tickvals.map(value => value >= 1 ? value.toLocaleString('en') : String(+value.toPrecision(1))) };
+};
 const signed = number => number > 0 ? `+${number}` : String(number).replace('-', '−');
 
 /* The band between two curves, and the curve in it. */
 const banded = (view, name, xs, lines, hover) => {
   const colour = view.shade(name), common = { x: xs, mode: 'lines', legendgroup: name, hoverinfo: 'skip', connectgaps: false };
   const known = xs.map((_, at) => at).filter(at => lines.low[at] !== null && lines.high[at] !== null);
-  const band = { ...common, x: [...known.map(at => xs[at]), ...known.map(at => xs[at]).reverse()], y: [...known.map(at => lines.low[at]), ...known.map(at => lines.high[at]).reverse()], fill: 'toself', fillcolor: faint(colour, .14), line: { width: 0 }, showlegend: false };
+  const band = { ...common, x: [...known.map(at => xs[at]), ...known.map(at => xs[at]).reverse()], y: [...known.map(at => lines.low[at]), ...known.map(at => lines.high[at]).reverse()], fill: 'toself', fillcolor: faint(colour, .11), line: { width: 0 }, showlegend: false };
   return [band, { ...common, y: lines.median, name: view.label(name), hoverinfo: undefined, line: { color: colour, width: 2, dash: view.dash(name) }, customdata: xs.map((_, at) => hover(at)), hovertemplate: '%{customdata}<extra></extra>' }];
 };
 
@@ -109,16 +117,16 @@ const BUILD = {
   },
   quantiles(view) {
     const { unit } = view.data.latency, { traces, xaxis } = ofQuantiles(view, it => it.runs, ` ${unit}`);
-    return { traces, layout: view.layout({ height: 380, xaxis, yaxis: { type: 'log', title: unit, dtick: 'D2' } }) };
+    return { traces, layout: view.layout({ height: 400, xaxis, yaxis: { ...ofLogarithm(view.data.latency.arms.flatMap(it => [...it.runs.low, ...it.runs.high])), title: unit } }) };
   },
   shift(view) {
-    const { unit } = view.data.latency, { traces, xaxis } = ofQuantiles(view, it => it.shift, ` ${unit}`);
-    return { traces, layout: view.layout({ xaxis, yaxis: { title: unit, zeroline: true, zerolinecolor: view.colour('ink') } }) };
+    const { traces, xaxis } = ofQuantiles(view, it => it.shift, ' %');
+    return { traces, layout: view.layout({ xaxis, yaxis: { ticksuffix: ' %', zeroline: true, zerolinecolor: view.colour('ink') } }) };
   },
   shares(view) {
     const { limits, unit, arms } = view.data.latency, xs = limits.slice(1).map((limit, at) => Math.sqrt(limit * limits[at]));
     const traces = arms.filter(it => view.shown(it.arm)).map(it => ({ x: xs, y: it.shares, mode: 'lines', line: { shape: 'hvh', color: view.shade(it.arm), width: 1.6, dash: view.dash(it.arm) }, fill: 'tozeroy', fillcolor: faint(view.shade(it.arm), .06), name: view.label(it.arm), customdata: it.shares.map((share, at) => `${view.label(it.arm)}: <b>${share} %</b> of the requests<br>from ${limits[at]} to ${limits[at + 1]} ${unit}`), hovertemplate: '%{customdata}<extra></extra>' }));
-    return { traces, layout: view.layout({ xaxis: { type: 'log', title: unit, dtick: 'D2' }, yaxis: { ticksuffix: ' %', rangemode: 'tozero' } }) };
+    return { traces, layout: view.layout({ xaxis: { ...ofLogarithm(limits), title: unit }, yaxis: { ticksuffix: ' %', rangemode: 'tozero' } }) };
   },
   course(view, index) {
     const { runs, step, unit } = view.data.courses[index], of = Object.fromEntries(view.data.runs.map(run => [run.run, run]));
@@ -131,7 +139,7 @@ const BUILD = {
       return { x, y, mode: 'lines', name: safe(arm.label), line: { color: faint(view.shade(arm.name), runs.length > 60 ? .4 : .6), width: 1.3, dash: view.dash(arm.name) }, customdata: text, hovertemplate: '%{customdata}<extra></extra>', connectgaps: false };
     }).filter(trace => trace.x.length);
     const shapes = [{ type: 'line', xref: 'x', yref: 'paper', x0: 0, x1: 0, y0: 0, y1: 1, line: { color: view.colour('soft'), width: 1, dash: 'dot' } }];
-    return { traces, layout: view.layout({ height: 260, shapes, xaxis: { ticksuffix: ' s' }, yaxis: { title: unit, rangemode: 'tozero' } }) };
+    return { traces, layout: view.layout({ height: 260, shapes, xaxis: { ticksuffix: ' s' }, yaxis: { rangemode: 'tozero' } }) };
   },
   order(view, _, metric) {
     const { arms, unit } = view.data.rounds[metric], { runs } = view.data, shapes = [];
@@ -158,7 +166,7 @@ const BUILD = {
   },
   pairs(view, _, metric) {
     const { arms, unit } = view.data.rounds[metric], on = arms.filter(([name]) => view.shown(name)), tickvals = [], ticktext = [];
-    const room = Math.max(5, Math.floor(view.width / Math.max(on.length, 1) / 7));
+    const steep = view.width < NARROW && on.length > 2, room = steep ? 18 : Math.max(8, Math.floor((view.width - 60) / Math.max(on.length, 1) / 7));
     const traces = on.flatMap(([name, points], at) => {
       const x = [], y = [], text = [], mark = [];
       points.forEach(([round, baseline, value]) => {
@@ -168,7 +176,7 @@ const BUILD = {
       tickvals.push(at); ticktext.push(safe(cut(view.arm(name).label, room)));
       return [{ x, y, mode: 'lines+markers', name: view.label(name), line: { color: faint(view.shade(name), .45), width: 1.2 }, marker: { color: mark, size: 7 }, customdata: text, hovertemplate: '%{customdata}<extra></extra>' }];
     });
-    return { traces, layout: view.layout({ xaxis: { tickvals, ticktext, tickangle: 0, range: [-.6, on.length - .4], showgrid: false }, yaxis: { title: unit } }) };
+    return { traces, layout: view.layout({ xaxis: { tickvals, ticktext, tickangle: steep ? -35 : 0, range: [-.6, on.length - .4], showgrid: false }, yaxis: { title: unit } }) };
   },
   ladder(view, index) {
     const { steps, foot, unit } = view.data.ladders[index], annotations = [];
@@ -202,7 +210,7 @@ const BUILD = {
         { x: of.map(it => it.p99[0]), y, mode: 'markers', marker: { color: colour, size: 9, symbol: 'line-ns', line: { color: colour, width: 2 } }, customdata: told, hovertemplate: '%{customdata}<extra></extra>', showlegend: false },
       ];
     });
-    return { traces, layout: view.layout({ height: Math.max(46, 24 + 12 * arms.length) * names.length + 50, annotations, xaxis: { type: 'log', dtick: 'D2' }, yaxis: { visible: false, range: [.45 - names.length, .7] } }) };
+    return { traces, layout: view.layout({ height: Math.max(46, 24 + 12 * arms.length) * names.length + 50, annotations, xaxis: ofLogarithm(on.flatMap(it => [it.p50[0], it.p99[0]])), yaxis: { visible: false, range: [.45 - names.length, .7] } }) };
   },
 };
 

@@ -66,6 +66,7 @@ struct LatencyChart<'a> {
 struct LatencyArm<'a> {
     arm: &'a str,
     runs: Lines,
+    /// Per cent.
     shift: Option<Lines>,
     /// Per cent of the requests.
     shares: Vec<Number>,
@@ -243,7 +244,7 @@ fn account(variant: &VariantFindings) -> Option<Account<'_>> {
 fn latency(latency: &Latency) -> LatencyChart<'_> {
     let largest = latency.arms.iter().flat_map(|arm| arm.runs.median.iter().flatten()).copied().fold(0.0, f64::max);
     let scale = Scale::of("us", largest.min(999_999.0), None);
-    let lines = |band: &Band| Lines {
+    let lines = |band: &Band, scale: Scale| Lines {
         median: numbers(&band.median, scale),
         low: numbers(&band.low, scale),
         high: numbers(&band.high, scale),
@@ -258,8 +259,8 @@ fn latency(latency: &Latency) -> LatencyChart<'_> {
             .iter()
             .map(|arm| LatencyArm {
                 arm: &arm.name,
-                runs: lines(&arm.runs),
-                shift: arm.shift.as_ref().map(lines),
+                runs: lines(&arm.runs, scale),
+                shift: arm.shift.as_ref().map(|it| lines(it, percent)),
                 shares: arm.shares.iter().map(|it| Number(percent.scaled(*it))).collect(),
             })
             .collect(),

@@ -33,7 +33,8 @@ struct Page<'a> {
     study: &'a str,
     question: &'a str,
     void: Option<&'a str>,
-    answers: Vec<String>,
+    /// Variant, or nothing, and the sentence.
+    answers: Vec<(&'a str, String)>,
     /// The sentence on the noise floor.
     floor: Vec<String>,
     setting: String,
@@ -118,7 +119,11 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
         study: &findings.study,
         question: &findings.question,
         void: findings.void.as_deref(),
-        answers: words(&answers).into_iter().chain(view::ladder_words(findings)).collect(),
+        answers: answers
+            .iter()
+            .map(|it| (it.variant.as_str(), view::glued(&it.words)))
+            .chain(view::ladder_words(findings).into_iter().map(|words| ("", words)))
+            .collect(),
         floor: words(&floor),
         setting: view::setting(findings),
         style: STYLE,

@@ -14,7 +14,11 @@
     const view = element => new View(data, hidden, colour, element.clientWidth || 600);
     const given = element => [element.dataset.chart, Number(element.dataset.index), metric ? metric.selectedIndex : 0];
 
-    const tint = () => document.querySelectorAll('[data-swatch]').forEach(swatch => { swatch.style.background = new View(data, hidden, colour, 0).shade(swatch.dataset.swatch); });
+    const tint = () => {
+      const shades = new View(data, hidden, colour, 0);
+      document.querySelectorAll('[data-swatch]').forEach(swatch => { swatch.style.background = shades.shade(swatch.dataset.swatch); });
+      document.querySelectorAll('[data-edge]').forEach(edge => { if (edge.dataset.edge) edge.style.borderLeftColor = shades.shade(edge.dataset.edge); });
+    };
     tint();
     (data.rounds || []).forEach(rounds => metric?.add(new Option(rounds.title)));
 
@@ -42,13 +46,15 @@
     document.head.append(script);
     if (!window.Plotly) throw new Error('no plotly.js');
 
+    /* Paper is as wide as it is, whatever the screen: A4 and Letter less their margins. */
+    const PAPER = 640;
     let printing = false;
     const draw = element => {
-      const [kind, index, which] = given(element), { traces, layout } = BUILD[kind](view(element), index, which);
+      const [kind, index, which] = given(element), { traces, layout } = BUILD[kind](printing ? new View(data, hidden, colour, PAPER) : view(element), index, which);
       if (printing && !layout.showlegend) layout.showlegend = traces.some(trace => trace.name) && data.arms.length > 1 && !['forest', 'ladder'].includes(kind);
       element.style.minHeight = `${layout.height}px`;
       drawn.set(element, true);
-      return Plotly.react(element, traces, { ...layout, width: element.clientWidth, autosize: false }, { displaylogo: false, displayModeBar: false, responsive: false, doubleClick: 'reset' });
+      return Plotly.react(element, traces, { ...layout, width: printing ? PAPER : element.clientWidth, autosize: false }, { displaylogo: false, displayModeBar: false, responsive: false, doubleClick: 'reset' });
     };
     const redraw = () => Promise.all([...drawn.keys()].map(draw));
     const all = () => Promise.all(charts.map(draw));
