@@ -32,6 +32,9 @@ pub struct Plan {
     /// Seconds after which a request without an answer is an error, from the instant it was sent. Also how long the
     /// generator waits for stragglers after the window.
     pub timeout_s: f64,
+    /// Seconds after which a connection that does not stand is given up, TLS and settings included; `None`: `timeout_s`.
+    #[serde(default)]
+    pub connect_timeout_s: Option<f64>,
     /// Trace headers to set, if any.
     pub trace: Option<Trace>,
     /// What a good answer looks like.
@@ -161,6 +164,7 @@ impl Plan {
             warmup_s: 2.0,
             window_s: 5.0,
             timeout_s: 10.0,
+            connect_timeout_s: None,
             trace: None,
             check: Check::default(),
             out: None,

@@ -81,6 +81,7 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
         grpc: plan.grpc.as_ref().map(Call::wanted).transpose()?,
         streams: plan.streams as usize,
         timeout: nanoseconds(plan.timeout_s),
+        connect_timeout: nanoseconds(plan.connect_timeout_s.unwrap_or(plan.timeout_s)),
         schedule,
         users,
         limit: plan.limit.map_or(u64::MAX, own),
@@ -190,6 +191,10 @@ fn thread(
             let _ = messages.send(Message::Connected(Ok(())));
             drop(messages);
             let Ok(span) = started.recv() else { return Ok(None) };
+            // A closed loop has no schedule to keep, and would take its core from everyone.
+            if shared.schedule.is_some() {
+                sys::go_ahead();
+            }
             engine.run(span).map(Some)
         }
         Err(error) => {
@@ -330,9 +335,12 @@ fn check(plan: &Plan) -> Result<(), LoadError> {
     if plan.streams == 0 || plan.streams > 10_000 {
         return refuse("streams", plan.streams.to_string(), "write 1 to 10,000");
     }
-    for (field, value, least) in
-        [("warmup_s", plan.warmup_s, 0.0), ("window_s", plan.window_s, 1e-3), ("timeout_s", plan.timeout_s, 1e-3)]
-    {
+    for (field, value, least) in [
+        ("warmup_s", plan.warmup_s, 0.0),
+        ("window_s", plan.window_s, 1e-3),
+        ("timeout_s", plan.timeout_s, 1e-3),
+        ("connect_timeout_s", plan.connect_timeout_s.unwrap_or(plan.timeout_s), 1e-3),
+    ] {
         if !(value >= least && value <= 1e7) {
             return refuse(field, value.to_string(), "write seconds, at least a millisecond (the warm-up may be 0)");
         }

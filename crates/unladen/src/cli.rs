@@ -52,8 +52,12 @@ pub enum Command {
     Load(Box<load::Load>),
     /// The span sink alone: counts and stores what instrumentation sends.
     Sink(Box<sink::Sink>),
-    /// Can this machine measure?
-    Doctor,
+    /// Can this machine measure? What stands in the way, with a remedy each.
+    Doctor {
+        /// As JSON: a list of checks, each with `what`, `found` and `remedy` (null if all is well).
+        #[arg(long)]
+        json: bool,
+    },
     /// Print the JSON Schema of study.yaml.
     Schema,
     /// Print completions for a shell.
@@ -93,6 +97,11 @@ pub struct Measure {
     /// Seed of the order, the trace ids and the sampling.
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
+    /// Do not run the study yet: run the baseline against itself N times (4 if not said), and tell which effect the study would
+    /// find in which time.
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "4")]
+    #[arg(value_parser = clap::value_parser!(u32).range(2..=100))]
+    pub plan: Option<u32>,
     /// Plain lines instead of moving bars.
     #[arg(long)]
     pub plain: bool,

@@ -16,7 +16,7 @@ fn main() -> ExitCode {
         Command::Import(options) => commands::import::import(&options),
         Command::Load(options) => commands::load::load(&options),
         Command::Sink(options) => commands::sink::sink(&options),
-        Command::Doctor => commands::doctor::doctor(),
+        Command::Doctor { json } => commands::doctor::doctor(json),
         Command::Schema => commands::print(&unladen::study::schema::schema_text()),
         Command::Completions { shell } => commands::completions(shell),
         Command::DemoSubject(options) => demo::main(options).map(|()| ExitCode::SUCCESS),

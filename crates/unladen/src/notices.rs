@@ -5,6 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 
+mod severity;
+
 /// How much a notice weighs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -366,6 +368,18 @@ pub enum Notice {
         /// How many.
         runs: u32,
     },
+    /// Rounds that something else disturbed.
+    #[error(
+        "rounds done again, whole: {rounds}. Something else took up to {percent:.0} % of the machine in them, so their first runs ({runs}, of all variants) are left out, whatever they say"
+    )]
+    RoundsRepeated {
+        /// How many rounds.
+        rounds: u32,
+        /// Runs that are left out.
+        runs: u32,
+        /// Steal and other load in the worst of them, percent of the machine.
+        percent: f64,
+    },
     /// Valid runs beyond the first of a round.
     #[error("{runs} valid runs of {variant} are left out: their rounds already had one")]
     RunsSurplus {
@@ -465,6 +479,24 @@ pub enum Notice {
         /// Estimated change.
         change: String,
     },
+    /// Latency moved so much within the windows that no number stands for them.
+    #[error(
+        "the median latency of {variant} changed by {change} from the first to the second half of the window: whatever it costs depends on when one looks. Raise `warmup`, or look for what makes it slower with time"
+    )]
+    Unsteady {
+        /// Variant that drifts.
+        variant: String,
+        /// Estimated change.
+        change: String,
+    },
+    /// The machine had no idle moment.
+    #[error(
+        "the machine was {percent:.0} % busy in a typical run: latencies from p90 on are those of a queue for it, not the service's. Lower the rate, stop what runs beside, or ask for `capacity`"
+    )]
+    HostSaturated {
+        /// Busy share of the machine, percent.
+        percent: f64,
+    },
     /// Too few requests for quantiles.
     #[error(
         "{metrics} not shown: {needed} requests per run are needed, there are about {requests}. Raise `window` or the rate"
@@ -521,77 +553,4 @@ pub enum Notice {
         /// Spans per sampled request.
         spans: f64,
     },
-}
-
-impl Notice {
-    /// Stable name, snake case: the `code` that the journal holds.
-    #[must_use]
-    pub fn code(&self) -> String {
-        let value = serde_json::to_value(self).unwrap_or_default();
-        value.get("code").and_then(serde_json::Value::as_str).unwrap_or_default().to_owned()
-    }
-
-    /// How much it weighs.
-    #[must_use]
-    pub fn severity(&self) -> Severity {
-        match self {
-            Self::ServiceDied { .. }
-            | Self::GeneratorLate { .. }
-            | Self::RateMissed { .. }
-            | Self::Errors { .. }
-            | Self::LoadFailed { .. }
-            | Self::SinkFailed { .. }
-            | Self::DriverFailed { .. }
-            | Self::WorkUnfinished { .. }
-            | Self::OutOfConnections { .. }
-            | Self::GeneratorSaturated { .. }
-            | Self::LittleLawOff { .. }
-            | Self::PlaceboDiffers { .. }
-            | Self::NoBaseline
-            | Self::NothingCounts { .. }
-            | Self::WorkDiffers { .. }
-            | Self::ImportedImpossible { .. }
-            | Self::SpansDeclaredWrong { .. }
-            | Self::LittleLawBroken { .. } => Severity::Refusal,
-            Self::Throttled { .. }
-            | Self::ConnectionsShort { .. }
-            | Self::GeneratorAtLimit { .. }
-            | Self::CapacityBeyond { .. }
-            | Self::NoCapacity { .. }
-            | Self::CapacityCutShort { .. }
-            | Self::Steal { .. }
-            | Self::OthersBusy { .. }
-            | Self::DrainLimit { .. }
-            | Self::Unwritten { .. }
-            | Self::Killed { .. }
-            | Self::ScrapeFailed { .. }
-            | Self::ScrapeMissing { .. }
-            | Self::JournalUnreadable { .. }
-            | Self::RunNumberTwice { .. }
-            | Self::NoRuns { .. }
-            | Self::RunsVoid { .. }
-            | Self::RunsSurplus { .. }
-            | Self::TooFewRounds { .. }
-            | Self::PlaceboUneven { .. }
-            | Self::LittleLawStrained { .. }
-            | Self::BaselineNotBare { .. }
-            | Self::NotSteady { .. }
-            | Self::MethodsDisagree { .. }
-            | Self::BoughtWithLoss { .. }
-            | Self::Imported { .. }
-            | Self::LossUnread { .. }
-            | Self::Unasked { .. }
-            | Self::StillCounting { .. }
-            | Self::NothingCalibrated { .. }
-            | Self::LedgerUnbalanced { .. } => Severity::Warning,
-            Self::NoCgroup { .. }
-            | Self::LedgerByCounts
-            | Self::JournalTorn { .. }
-            | Self::HostUnknown { .. }
-            | Self::RunsRepeated { .. }
-            | Self::NoPlacebo
-            | Self::TooFewRequests { .. }
-            | Self::SpansLearned { .. } => Severity::Note,
-        }
-    }
 }

@@ -119,6 +119,10 @@ impl Watcher for Lines {
                 self.runs = (of - runs, of);
                 eprintln!("{runs} runs of {load_s:.1} s each");
             }
+            Step::Again { round, reason, runs } => {
+                eprintln!("round {round} is done again: {reason}");
+                self.runs.1 += runs;
+            }
             Step::Done { record, again } => {
                 self.runs.0 += usize::from(!again);
                 let label = self.so_far.label(&record.variant);
@@ -232,6 +236,10 @@ impl Watcher for Bars {
                     second.p99_us / 1e3,
                     second.errors
                 ));
+            }
+            Step::Again { round, reason, runs } => {
+                self.study.inc_length(runs as u64);
+                self.study.suspend(|| eprintln!("round {round} is done again: {reason}"));
             }
             Step::Done { record, again } => {
                 self.study.inc(u64::from(!again));

@@ -20,7 +20,7 @@ const CONNECTING_AT_ONCE: usize = 4;
 impl Engine<'_> {
     /// Makes all connections, a few at a time. If the very first fails, so does the load; others are tried again when needed.
     pub(crate) fn connect_all(&mut self) -> Result<(), LoadError> {
-        let patience = sys::monotonic_ns() + self.shared.timeout;
+        let patience = sys::monotonic_ns() + self.shared.timeout.max(self.shared.connect_timeout);
         let total = self.connections.len();
         let mut next = 0;
         self.closed.clear();
@@ -33,12 +33,13 @@ impl Engine<'_> {
             for at in 0..ready {
                 self.attend(self.poller.get(at));
             }
-            if sys::monotonic_ns() >= patience {
-                for at in 0..total {
-                    if matches!(self.connections[at].state, State::Connecting { .. }) {
-                        self.fail(at, Failure::Connect);
-                    }
+            let now = sys::monotonic_ns();
+            for at in 0..next {
+                if self.connections[at].is_overdue(now, self.shared.connect_timeout) || now >= patience {
+                    self.give_up_connecting(at);
                 }
+            }
+            if now >= patience {
                 break;
             }
         }
@@ -58,6 +59,13 @@ impl Engine<'_> {
         };
         let source = again.err().unwrap_or_else(|| std::io::Error::from(std::io::ErrorKind::TimedOut));
         Err(LoadError::Connect { address: self.shared.address.to_string(), source })
+    }
+
+    /// A connection has been in the making for too long.
+    pub(super) fn give_up_connecting(&mut self, at: usize) {
+        if matches!(self.connections[at].state, State::Connecting { .. }) {
+            self.fail(at, Failure::Connect);
+        }
     }
 
     /// Gives an iteration to a connection: sends its first request, or connects first.

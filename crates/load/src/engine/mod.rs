@@ -69,6 +69,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) streams: usize,
     /// Patience with one request, nanoseconds.
     pub(crate) timeout: u64,
+    /// Patience with a connection that is being made, nanoseconds.
+    pub(crate) connect_timeout: u64,
     /// Open loop: when iterations are due. `None`: closed loop.
     pub(crate) schedule: Option<Schedule>,
     /// Closed loop of users: how many there are, how long each pauses (nanoseconds), and their turns.
@@ -390,6 +392,9 @@ impl<'a> Engine<'a> {
         let backlog = due <= now || !self.returned.is_empty();
         let wake = if backlog { now + self.retry_in(now) } else { self.slot_end(due) };
         let wake = wake.min(later).min(self.next_tick).max(now);
+        if !backlog {
+            self.prepare();
+        }
         if self.shared.spin {
             return self.poller.wait(0);
         }
@@ -407,6 +412,14 @@ impl<'a> Engine<'a> {
         let now = self.alarm.sleep_until(wake);
         self.dispatch(now);
         self.poller.wait(0)
+    }
+
+    /// Open loop: puts the next request together while there is time.
+    #[inline]
+    fn prepare(&mut self) {
+        if let (Some(script), Some(cursor)) = (&mut self.script, &self.cursor) {
+            script.prepare(cursor.index());
+        }
     }
 
     /// When to wake up for a request that is due at this instant: with the last one that shares its slot.

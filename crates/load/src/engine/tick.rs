@@ -85,7 +85,9 @@ impl Engine<'_> {
             let overdue = |since: u64| now.saturating_sub(since) > self.shared.timeout;
             let connection = &self.connections[at];
             match (&connection.protocol, connection.state) {
-                (_, State::Connecting { since, .. }) if overdue(since) => self.fail(at, Failure::Connect),
+                (_, State::Connecting { .. }) if connection.is_overdue(now, self.shared.connect_timeout) => {
+                    self.give_up_connecting(at);
+                }
                 (Protocol::Http1(http1), State::Open) => {
                     if http1.outstanding().any(|request| overdue(request.sent)) {
                         self.fail(at, Failure::Timeout);

@@ -208,6 +208,13 @@ impl Cursor {
         at(more).or_else(|| at(more - 1)).unwrap_or(due)
     }
 
+    /// Index of the request at hand.
+    #[inline]
+    #[must_use]
+    pub fn index(&self) -> u64 {
+        self.index
+    }
+
     /// Takes the request at hand: its index. Moves on to the next.
     #[inline]
     pub fn take(&mut self) -> u64 {

@@ -136,6 +136,8 @@ pub(crate) struct Script {
     /// The request at hand.
     bytes: Vec<u8>,
     body: Vec<u8>,
+    /// The request at hand is this iteration's, put together ahead of its time, and whether it carries the sampled flag.
+    ahead: Option<(u64, bool)>,
 }
 
 impl Script {
@@ -169,6 +171,7 @@ impl Script {
             own_path: target.path.clone(),
             bytes: Vec::new(),
             body: Vec::new(),
+            ahead: None,
         };
         for request in requests {
             let step = compile(plan, request, target, &numbers, script.tests.len())?;
@@ -232,9 +235,27 @@ impl Script {
         };
     }
 
-    /// Puts the request at hand together; `index` is for its trace ids. Returns the bytes and whether it carries the sampled
-    /// flag.
+    /// Puts the request of an iteration to come together, so that at its send instant there is nothing left to do. Only for
+    /// alternatives: nothing is captured for them, and an iteration's request has its number.
+    pub(crate) fn prepare(&mut self, iteration: u64) {
+        if self.is_sequence() || self.ahead.is_some_and(|(ready, _)| ready == iteration) {
+            return;
+        }
+        let mut progress = Progress::default();
+        self.begin(&mut progress, iteration);
+        self.ahead = None;
+        let sampled = self.render(&progress, iteration).1;
+        self.ahead = Some((iteration, sampled));
+    }
+
+    /// Puts the request at hand together, unless it is; `index` is for its trace ids. Returns the bytes and whether it carries
+    /// the sampled flag.
     pub(crate) fn render(&mut self, progress: &Progress, index: u64) -> (&[u8], bool) {
+        if let Some((iteration, sampled)) = self.ahead.take()
+            && (iteration, iteration) == (progress.iteration, index)
+        {
+            return (&self.bytes, sampled);
+        }
         let (bytes, body) = (&mut self.bytes, &mut self.body);
         let Some(step) = self.steps.get(progress.step) else { return (&[], false) };
         let names = &self.names;

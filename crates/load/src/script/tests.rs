@@ -108,6 +108,32 @@ fn alternatives_are_chosen_by_weight_and_always_alike() {
 }
 
 #[test]
+fn what_is_put_together_ahead_is_what_would_have_been_sent() {
+    let mut plan = Plan::new("http://h/");
+    plan.requests =
+        ["a", "b"].map(|name| Request { path: Some(format!("/{name}/{{{{n}}}}")), ..Request::new(name) }).into();
+    plan.values = [("n".to_owned(), Value::Counter { from: 0 })].into();
+    plan.trace = Some(crate::plan::Trace { header: TraceHeader::W3c, tag: 7, key: 9, sampled: 0.5 });
+    let (mut early, mut late) =
+        (script(&plan).expect("good").expect("a script"), script(&plan).expect("good").expect("one"));
+    for iteration in 0..100 {
+        let mut progress = Progress::default();
+        late.begin(&mut progress, iteration);
+        let wanted = (render(&mut late, &progress, iteration), late.render(&progress, iteration).1);
+        early.prepare(iteration);
+        early.prepare(iteration);
+        // What another iteration sends meanwhile must not be taken for it.
+        if iteration % 3 == 0 {
+            let mut other = Progress::default();
+            early.begin(&mut other, iteration + 1_000);
+            assert!(render(&mut early, &other, iteration + 1_000).contains(&format!("/{} ", iteration + 1_000)));
+        }
+        let (bytes, sampled) = early.render(&progress, iteration);
+        assert_eq!((String::from_utf8_lossy(bytes).into_owned(), sampled), wanted);
+    }
+}
+
+#[test]
 fn trace_headers_and_files_are_put_in() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("body.bin");

@@ -1,8 +1,11 @@
 //! TLS and Unix sockets against a server by tokio-rustls and the `h2` crate: counts agree, trust is asked for, refusals say why.
 
+use std::time::{Duration, Instant};
+
 use crate::certificates::Secure;
 use crate::engine::{at_once, run};
 use crate::h2_server::{CorrectServer, Manner, Setup, Way};
+use crate::server::{Behaviour, Server};
 use unladen_load::LoadError;
 use unladen_load::plan::{Pacing, Plan, Protocol, Tls};
 
@@ -113,6 +116,22 @@ fn a_server_without_tls_is_named() {
         Plan { url: server.url().replace("http:", "https:"), timeout_s: 1.0, ..plan(&server, Protocol::Http1, 1) };
     let plan = Plan { tls: Tls { insecure: true, ..Tls::default() }, ..plan };
     assert!(refused(&plan).contains("cannot speak the planned protocol"));
+}
+
+#[test]
+fn patience_with_a_connection_is_apart_from_patience_with_a_request() {
+    let server = Server::start(Behaviour::Silent);
+    let plan = Plan {
+        timeout_s: 60.0,
+        connect_timeout_s: Some(0.3),
+        tls: Tls { insecure: true, ..Tls::default() },
+        ..Plan::new(server.url().replace("http:", "https:"))
+    };
+    let begun = Instant::now();
+    let error = unladen_load::run(&plan, &mut |_| {}, &std::sync::atomic::AtomicBool::new(false)).expect_err("refused");
+    assert!(matches!(error, LoadError::Connect { .. }), "{error}");
+    // The plan's ten connections are tried four at a time.
+    assert!(begun.elapsed() < Duration::from_secs(20), "gave up after {:?}", begun.elapsed());
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::cell::{Cell, RefCell};
 
 use bytes::Bytes;
+use unladen_sink::config::Requests;
 use unladen_sink::requests::mix;
 
 use crate::formats::{Format, template};
@@ -18,6 +19,8 @@ pub(crate) struct Batches {
     turn: Cell<usize>,
     random: RefCell<Random>,
     clock_ns: Cell<u64>,
+    /// Whose traces these are, and the request that comes next; `None` for traces of nobody.
+    load: Option<(Requests, Cell<u64>)>,
 }
 
 /// An encoded request.
@@ -67,11 +70,11 @@ pub(crate) const DIGITS: usize = 17;
 pub(crate) const DURATION: usize = 10;
 
 impl Batches {
-    /// Requests of about `spans` spans each.
-    pub(crate) fn new(seed: u64, format: Format, spans: usize) -> Self {
+    /// Requests of about `spans` spans each; `load` says whose traces they are, and the first request.
+    pub(crate) fn new(seed: u64, format: Format, spans: usize, load: Option<(Requests, u64)>) -> Self {
         let mut random = Random(mix(seed));
         let count = (DISTINCT_SPANS / spans).max(1);
-        let templates: Vec<_> = (0..count).map(|_| template(format, spans, &mut random)).collect();
+        let templates: Vec<_> = (0..count).map(|_| template(format, spans, load.is_some(), &mut random)).collect();
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Self {
             spans: templates.first().map_or(0, |template| template.spans.len()),
@@ -79,6 +82,7 @@ impl Batches {
             turn: Cell::new(0),
             random: RefCell::new(random),
             clock_ns: Cell::new(now.as_nanos() as u64),
+            load: load.map(|(requests, first)| (requests, Cell::new(first))),
         }
     }
 
@@ -104,7 +108,10 @@ impl Batches {
         for span in spans {
             values.span = random.next();
             if span.is_root {
-                values.trace = u128::from(random.next()) << 64 | u128::from(random.next());
+                values.trace = match &self.load {
+                    Some((requests, next)) => u128::from_be_bytes(requests.trace_id(next.replace(next.get() + 1))),
+                    None => u128::from(random.next()) << 64 | u128::from(random.next()),
+                };
                 values.root = values.span;
                 // A request about every 30 µs, each of 1 to 20 ms.
                 self.clock_ns.set(self.clock_ns.get() + random.below(60_000));

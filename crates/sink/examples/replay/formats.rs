@@ -22,13 +22,13 @@ pub(crate) enum Format {
     Elastic,
 }
 
-/// A request of about `spans` spans.
-pub(crate) fn template(format: Format, spans: usize, random: &mut Random) -> Template {
+/// A request of about `spans` spans, of traces of a load or of others.
+pub(crate) fn template(format: Format, spans: usize, is_of_load: bool, random: &mut Random) -> Template {
     let mut said = |place: usize| values::span(place, random);
     match format {
         Format::Otlp { framed } => otlp(framed, (0..spans).map(&mut said).collect()),
         // Whole traces: of each a segment.
-        Format::Skywalking => skywalking((0..spans.next_multiple_of(3)).map(&mut said).collect()),
+        Format::Skywalking => skywalking((0..spans.next_multiple_of(3)).map(&mut said).collect(), is_of_load),
         Format::Zipkin => zipkin((0..spans).map(&mut said).collect()),
         Format::Elastic => elastic((0..spans).map(&mut said).collect()),
     }
@@ -135,7 +135,8 @@ struct Tag {
     value: String,
 }
 
-fn skywalking(said: Vec<Said>) -> Template {
+/// An agent takes the trace id over that a load sends, and else makes one of its own kind.
+fn skywalking(said: Vec<Said>, is_of_load: bool) -> Template {
     let mut template = Template::default();
     for trace in said.chunks(3) {
         let span = |(id, (name, kind, attributes)): (usize, &Said)| SpanObject {
@@ -153,7 +154,7 @@ fn skywalking(said: Vec<Said>) -> Template {
         };
         let id = |thread: u32| format!("0af7651916cd43dd8448eb211c80319c.{thread}.{}", "0".repeat(DIGITS));
         let segment = SegmentObject {
-            trace_id: id(72),
+            trace_id: if is_of_load { "0".repeat(32) } else { id(72) },
             id: id(73),
             spans: trace.iter().enumerate().map(span).collect(),
             service: "petclinic".into(),
@@ -176,12 +177,13 @@ fn skywalking(said: Vec<Said>) -> Template {
             template.spans.push(found);
         });
         fields(&encoded, offset, &mut |field, at, length| {
-            let stamp = match field {
-                1 => Stamp::TraceDigits,
-                2 => Stamp::SegmentDigits,
+            let place = match field {
+                1 if is_of_load => (at, Stamp::TraceHex),
+                1 => (at + length - DIGITS, Stamp::TraceDigits),
+                2 => (at + length - DIGITS, Stamp::SegmentDigits),
                 _ => return,
             };
-            template.spans[first].places.push((at + length - DIGITS, stamp));
+            template.spans[first].places.push(place);
         });
     }
     template

@@ -22,6 +22,7 @@ use hyper::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::task::LocalSet;
+use unladen_sink::config::Requests;
 
 type Error = Box<dyn std::error::Error>;
 
@@ -34,6 +35,10 @@ struct Options {
     connections: usize,
     streams: usize,
     seed: u64,
+    /// Whose traces these are: if given, of a load's requests from `first` on.
+    tag: u64,
+    key: u64,
+    first: u64,
 }
 
 /// How spans are sent.
@@ -75,7 +80,8 @@ const PROTOCOLS: [Protocol; 5] = [
 ];
 
 const USAGE: &str = "replay --address IP:PORT [--protocol grpc|http|skywalking|zipkin|elastic] [--spans 1000000] \
-                     [--per-request 512] [--connections 4] [--streams 2] [--seed 1]";
+                     [--per-request 512] [--connections 4] [--streams 2] [--seed 1] \
+                     [--tag 0 [--key 0] [--first 0]]";
 
 fn options() -> Result<Options, String> {
     let mut options = Options {
@@ -86,6 +92,9 @@ fn options() -> Result<Options, String> {
         connections: 4,
         streams: 2,
         seed: 1,
+        tag: 0,
+        key: 0,
+        first: 0,
     };
     let mut arguments = std::env::args().skip(1);
     while let Some(name) = arguments.next() {
@@ -102,6 +111,9 @@ fn options() -> Result<Options, String> {
             "--connections" => options.connections = value.parse().map_err(wrong)?,
             "--streams" => options.streams = value.parse().map_err(wrong)?,
             "--seed" => options.seed = value.parse().map_err(wrong)?,
+            "--tag" => options.tag = value.parse().map_err(wrong)?,
+            "--key" => options.key = value.parse().map_err(wrong)?,
+            "--first" => options.first = value.parse().map_err(wrong)?,
             _ => return Err(format!("unknown option {name} {value}; {USAGE}")),
         }
     }
@@ -131,7 +143,9 @@ enum Answer {
 fn main() -> Result<(), Error> {
     let options = options()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let batches = Rc::new(Batches::new(options.seed, options.protocol.format, options.per_request));
+    let Options { tag, key, first, .. } = options;
+    let load = (tag != 0).then_some((Requests { tag, key }, first));
+    let batches = Rc::new(Batches::new(options.seed, options.protocol.format, options.per_request, load));
     let begun = Instant::now();
     let outcome = LocalSet::new().block_on(&runtime, send_all(&options, batches))?;
     let seconds = begun.elapsed().as_secs_f64();

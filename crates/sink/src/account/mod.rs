@@ -163,7 +163,7 @@ impl Accounts {
         }
     }
 
-    /// Finds out which requests spans belong to, and fetches what is known of them.
+    /// Finds out which requests spans belong to, and fetches what is known of those of none.
     fn foresee(&mut self, spans: &[Span<'_>]) {
         self.foreseen.clear();
         let mut last: Option<(&[u8; 16], Option<u64>, TraceMarks)> = None;
@@ -178,9 +178,9 @@ impl Accounts {
             };
             self.foreseen.push((request, Seen::marks(trace, span.identity())));
         }
-        // Those of a trace of no request are looked for as well.
-        let marks = |(request, marks): &(Option<u64>, [u64; 2])| [marks[0], marks[usize::from(request.is_none())]];
-        self.seen.fetch(self.foreseen.iter().flat_map(marks));
+        // What is known of requests is at hand.
+        let others = self.foreseen.iter().filter(|(request, _)| request.is_none());
+        self.seen.fetch(others.flat_map(|(_, marks)| *marks));
     }
 
     fn spans(&mut self, spans: &[Span<'_>], sources: &[Source<'_>], arrival_ns: i64) {

@@ -2,7 +2,10 @@
 //!
 //! A span is known by 64 bits of its ids, mixed so that two spans of one trace never have the same; two of different
 //! traces do once in 10¹² runs of five thousand spans, and less than once in a million runs of five million. That takes
-//! 9 to 14 bytes a span, and the price of a look is that of the memory: see [`Seen::foresee`].
+//! 9 to 14 bytes a span.
+//!
+//! Requests of the load come nearly in their order, so what is known of neighbours lies together and is at hand. Other
+//! traces come in no order: to look for them takes as long as the memory does, see [`Seen::fetch`].
 
 use std::collections::HashMap;
 
@@ -23,12 +26,27 @@ const TRACE: u64 = 0x1000_0000_01b3_cbf3;
 /// Spans seen.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
+    /// Of requests.
+    pages: Vec<Page>,
+    /// Where the page of some requests is, by the upper bits of their indices.
+    places: HashMap<u64, usize>,
+    /// The page looked at last.
+    last_page: usize,
+    /// Of all other traces.
     marks: Marks,
-    /// Spans of each request, by the upper bits of its index.
-    counts: HashMap<u64, Box<[u32; 1 << PAGE_BITS]>>,
     /// Traces that are of no request.
     traces: u64,
     last_trace: u64,
+}
+
+/// What is known of requests with neighbouring indices.
+#[derive(Debug)]
+struct Page {
+    /// The upper bits of their indices.
+    number: u64,
+    /// Spans of each.
+    counts: Box<[u32; 1 << PAGE_BITS]>,
+    marks: Shard,
 }
 
 impl Seen {
@@ -47,13 +65,24 @@ impl Seen {
     /// Notes a span of a request of the load; false if it was there before. `mark` is from [`Seen::marks`].
     #[inline]
     pub(crate) fn of_request(&mut self, index: u64, mark: u64) -> bool {
-        if !self.marks.insert(mark) {
+        let page = self.page(index >> PAGE_BITS);
+        if !page.marks.add(mark.max(1)) {
             return false;
         }
-        let page = self.counts.entry(index >> PAGE_BITS).or_insert_with(|| Box::new([0; 1 << PAGE_BITS]));
-        let count = &mut page[(index & ((1 << PAGE_BITS) - 1)) as usize];
+        let count = &mut page.counts[(index & ((1 << PAGE_BITS) - 1)) as usize];
         *count = count.saturating_add(1);
         true
+    }
+
+    #[inline]
+    fn page(&mut self, number: u64) -> &mut Page {
+        if self.pages.get(self.last_page).is_none_or(|page| page.number != number) {
+            self.last_page = *self.places.entry(number).or_insert_with(|| {
+                self.pages.push(Page { number, counts: Box::new([0; 1 << PAGE_BITS]), marks: Shard::default() });
+                self.pages.len() - 1
+            });
+        }
+        &mut self.pages[self.last_page]
     }
 
     /// Notes a span of any other trace; false if it was there before.
@@ -70,17 +99,17 @@ impl Seen {
 
     /// Distinct traces.
     pub(crate) fn traces(&self) -> u64 {
-        let of_requests = self.counts.values().flat_map(|page| page.iter()).filter(|count| **count > 0).count();
+        let of_requests = self.pages.iter().flat_map(|page| &page.counts[..]).filter(|count| **count > 0).count();
         of_requests as u64 + self.traces
     }
 
     /// Run-length encoding of the distinct spans of every request: see [`run_lengths`].
     pub(crate) fn spans_by_request(&self) -> Vec<(u32, u64)> {
-        let mut pages: Vec<_> = self.counts.iter().collect();
-        pages.sort_unstable_by_key(|(number, _)| **number);
-        run_lengths(pages.into_iter().flat_map(|(number, page)| {
-            let first = number << PAGE_BITS;
-            (first..).zip(page.iter().copied()).filter(|(_, count)| *count > 0)
+        let mut pages: Vec<_> = self.pages.iter().collect();
+        pages.sort_unstable_by_key(|page| page.number);
+        run_lengths(pages.into_iter().flat_map(|page| {
+            let first = page.number << PAGE_BITS;
+            (first..).zip(page.counts.iter().copied()).filter(|(_, count)| *count > 0)
         }))
     }
 }
@@ -127,8 +156,7 @@ const SLOTS: usize = 8;
 
 impl Default for Marks {
     fn default() -> Self {
-        let shard = || Shard { pieces: pieces(1), used: 0 };
-        Self { shards: (0..1 << SHARD_BITS).map(|_| shard()).collect() }
+        Self { shards: (0..1 << SHARD_BITS).map(|_| Shard::default()).collect() }
     }
 }
 
@@ -144,15 +172,13 @@ impl Marks {
     #[inline]
     fn insert(&mut self, mark: u64) -> bool {
         let mark = mark.max(1);
-        let shard = &mut self.shards[(mark >> (64 - SHARD_BITS)) as usize];
-        if !shard.insert(mark) {
-            return false;
-        }
-        shard.used += 1;
-        if shard.used * 8 > shard.buckets() * SLOTS * 7 {
-            shard.grow();
-        }
-        true
+        self.shards[(mark >> (64 - SHARD_BITS)) as usize].add(mark)
+    }
+}
+
+impl Default for Shard {
+    fn default() -> Self {
+        Self { pieces: pieces(1), used: 0 }
     }
 }
 
@@ -169,6 +195,19 @@ impl Shard {
     #[inline]
     fn buckets(&self) -> usize {
         self.pieces.len() * PIECE
+    }
+
+    /// False if it was there before. Zero is no mark.
+    #[inline]
+    fn add(&mut self, mark: u64) -> bool {
+        if !self.insert(mark) {
+            return false;
+        }
+        self.used += 1;
+        if self.used * 8 > self.buckets() * SLOTS * 7 {
+            self.grow();
+        }
+        true
     }
 
     #[inline]
@@ -278,7 +317,7 @@ mod tests {
     fn a_huge_index_costs_one_page() {
         let mut seen = Seen::default();
         assert!(of_request(&mut seen, MAX_INDEX, [1; 8]));
-        assert_eq!(seen.counts.len(), 1);
+        assert_eq!(seen.pages.len(), 1);
         assert_eq!(seen.spans_by_request(), [(0, MAX_INDEX), (1, 1)]);
     }
 }

@@ -137,6 +137,9 @@ pub struct Request {
     /// A request without an answer after this long is an error.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub timeout: Time,
+    /// A connection that does not stand after this long, TLS included, is given up. Default: the timeout of requests.
+    #[arg(long, value_name = "TIME")]
+    pub connect_timeout: Option<Time>,
     /// Status that a good answer has. Default: any below 400.
     #[arg(long, value_name = "CODE")]
     pub status: Option<u16>,

@@ -1,150 +1,100 @@
 //! `doctor`: can this machine measure? What stands in the way, and what to do about it.
+//!
+//! `facts` asks the machine, `checks` judges what it said. Nothing is changed: every remedy is a command for the user.
+
+mod checks;
+mod facts;
 
 use std::fmt::Write as _;
-use std::fs;
-use std::path::Path;
 use std::process::ExitCode;
-use std::time::Duration;
 
-use anyhow::Context;
-
+use self::checks::{Check, checks};
+use self::facts::Facts;
 use super::print;
-use crate::linux::CpuSet;
-use crate::probe::host::HostReader;
-use crate::subject::{Launcher, LauncherOptions, Topology, partition};
 
-/// How one check came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mark {
-    Good,
-    Care,
-}
-
-/// One line of the doctor's answer.
-#[derive(Debug)]
-struct Line {
-    mark: Mark,
-    what: &'static str,
-    found: String,
-    remedy: &'static str,
-}
-
-/// How long the doctor watches the machine.
-const WATCH: Duration = Duration::from_secs(2);
-/// Shares of the machine above which other load and steal disturb.
-const BUSY_LIMIT: f64 = 0.05;
-/// See [`BUSY_LIMIT`].
-const STEAL_LIMIT: f64 = 0.01;
-/// Open files that a load with many connections needs.
-const FILES: u64 = 4096;
+/// Width to which a finding is wrapped: what is left of 100 columns beside the mark and the name.
+const WIDTH: usize = 80;
 
 /// `unladen doctor`
 ///
 /// # Errors
 /// When `/proc` cannot be read.
-pub fn doctor() -> anyhow::Result<ExitCode> {
-    let mut lines = vec![cores()?, cgroup()?];
-    lines.extend(quiet()?);
-    lines.extend(governor());
-    lines.push(clock_source());
-    lines.push(files());
+pub fn doctor(json: bool) -> anyhow::Result<ExitCode> {
+    let checks = checks(&Facts::gather()?);
+    if json {
+        return print(&serde_json::to_string_pretty(&checks)?);
+    }
+    print(&text(&checks)?)
+}
+
+/// One line a check, the remedy below.
+fn text(checks: &[Check]) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
-    for line in &lines {
-        let mark = if line.mark == Mark::Good { "ok  " } else { "care" };
-        writeln!(text, "{mark}  {:<14} {}", line.what, line.found)?;
-        if line.mark == Mark::Care {
-            writeln!(text, "                     {}", line.remedy)?;
+    for check in checks {
+        let mark = if check.remedy.is_none() { "ok  " } else { "care" };
+        let mut lines = wrapped(&check.found).into_iter();
+        writeln!(text, "{mark}  {:<13} {}", check.what, lines.next().unwrap_or_default())?;
+        for line in lines.chain(check.remedy.iter().flat_map(|remedy| wrapped(&format!("→ {remedy}")))) {
+            writeln!(text, "                    {line}")?;
         }
     }
-    let care = lines.iter().filter(|line| line.mark == Mark::Care).count();
-    text += if care == 0 {
-        "\nThis machine can measure. `unladen demo` shows which effect it can see."
-    } else {
-        "\nThis machine can measure, with the reservations above: the intervals will say how much they matter."
+    let care = checks.iter().filter(|check| check.remedy.is_some()).count();
+    text += &match care {
+        0 => "\nThis machine can measure.".to_owned(),
+        1 => "\nThis machine can measure, with the reservation above: the intervals will say how much it matters."
+            .to_owned(),
+        more => format!(
+            "\nThis machine can measure, with the {more} reservations above: the intervals will say how much they matter."
+        ),
     };
-    print(&text)
+    text += "\n`unladen run STUDY --plan` (or `unladen demo --plan`) measures the noise and says which effect shows in what time.";
+    Ok(text)
 }
 
-fn cores() -> anyhow::Result<Line> {
-    let available = CpuSet::allowed()?;
-    let partition = partition(&available, &Topology::read(Path::new("/sys"), &available), 1);
-    Ok(Line {
-        mark: if partition.apart { Mark::Good } else { Mark::Care },
-        what: "cores",
-        found: format!("subject on {}, instrument on {}", partition.subject, partition.instrument),
-        remedy: "With one core the load generator and the sink disturb the subject. Use a machine with two or more.",
-    })
-}
-
-fn cgroup() -> anyhow::Result<Line> {
-    let launcher = Launcher::new(&LauncherOptions::new(std::process::id().into(), true))?;
-    let found = match (launcher.cgroup_version(), launcher.no_cgroups()) {
-        (Some(version), _) => version.to_string(),
-        (None, reason) => reason.unwrap_or("none").to_owned(),
-    };
-    Ok(Line {
-        mark: if launcher.no_cgroups().is_none() { Mark::Good } else { Mark::Care },
-        what: "cgroups",
-        found,
-        remedy: "CPU is read from the process tree instead; limits are refused. Run as root or in a delegated cgroup (systemd-run --user --scope -p Delegate=yes).",
-    })
-}
-
-/// Other load and steal, over two seconds in which the doctor does nothing.
-fn quiet() -> anyhow::Result<[Line; 2]> {
-    let reader = HostReader::new();
-    let read = || reader.read().context("/proc/stat cannot be read");
-    let before = read()?;
-    std::thread::sleep(WATCH);
-    let window = read()?.window(&before, WATCH.as_secs_f64(), 0.0);
-    let capacity = f64::from(window.cores) * WATCH.as_secs_f64();
-    let busy = window.busy_s / capacity;
-    let steal = window.steal_s / capacity;
-    Ok([
-        Line {
-            mark: if busy <= BUSY_LIMIT { Mark::Good } else { Mark::Care },
-            what: "other load",
-            found: format!("{:.1} % of the machine in {} s", busy * 100.0, WATCH.as_secs()),
-            remedy: "Stop what runs beside (builds, browsers, cron), or expect wide intervals.",
-        },
-        Line {
-            mark: if steal <= STEAL_LIMIT { Mark::Good } else { Mark::Care },
-            what: "steal",
-            found: format!("{:.1} % of the machine in {} s", steal * 100.0, WATCH.as_secs()),
-            remedy: "The hypervisor gives this machine's time to others. Use a dedicated or larger instance, or more rounds.",
-        },
-    ])
-}
-
-fn governor() -> Option<Line> {
-    let governor = fs::read_to_string("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").ok()?;
-    let governor = governor.trim().to_owned();
-    Some(Line {
-        mark: if governor == "performance" { Mark::Good } else { Mark::Care },
-        what: "frequency",
-        found: format!("governor {governor}"),
-        remedy: "The frequency follows the load, so an idle variant runs slower per request: `cpupower frequency-set -g performance`.",
-    })
-}
-
-fn clock_source() -> Line {
-    let source = fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource")
-        .map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned());
-    let fast = ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page"].contains(&source.as_str());
-    Line {
-        mark: if fast { Mark::Good } else { Mark::Care },
-        what: "clock",
-        found: source,
-        remedy: "Reading this clock is a slow system call, in the services too. Boot with clocksource=tsc if the CPU allows.",
+/// Lines of at most [`WIDTH`] columns, broken at spaces.
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
     }
+    lines
 }
 
-fn files() -> Line {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
-    Line {
-        mark: if limit >= FILES { Mark::Good } else { Mark::Care },
-        what: "open files",
-        found: format!("at most {limit}"),
-        remedy: "Loads with many connections need more: `ulimit -n 65536`.",
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_remedy_stands_below_its_finding() {
+        let check = |remedy: Option<&str>| Check {
+            what: "steal",
+            found: "0.0 % of the machine in 2 s".to_owned(),
+            remedy: remedy.map(str::to_owned),
+        };
+        let said = text(&[check(None), check(Some("Use another machine."))]).expect("text");
+        let lines: Vec<&str> = said.lines().collect();
+        assert_eq!(lines[0], "ok    steal         0.0 % of the machine in 2 s");
+        assert_eq!(lines[2], "                    → Use another machine.");
+        assert!(said.contains("with the reservation above"), "{said}");
+        let long = text(&[check(Some(&"word ".repeat(60)))]).expect("text");
+        assert!(long.lines().take(5).all(|line| line.chars().count() <= 100), "{long}");
+    }
+
+    #[test]
+    fn this_machine_is_judged() {
+        let checks = checks(&Facts::gather().expect("this is Linux"));
+        let names: Vec<&str> = checks.iter().map(|check| check.what).collect();
+        for name in
+            ["cores", "cgroups", "limits", "other load", "steal", "pressure", "memory", "clock", "timer", "open files"]
+        {
+            assert!(names.contains(&name), "{names:?} without {name}");
+        }
+        assert!(checks.iter().all(|check| !check.found.is_empty()), "{checks:?}");
     }
 }

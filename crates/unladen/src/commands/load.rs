@@ -19,6 +19,7 @@ use super::{COULD_NOT_RUN, interrupt_flag};
 use crate::cli::load::{self as cli, Load, Merge, Request};
 use crate::run::load_plan;
 use crate::study::spec::script::Script;
+use crate::study::units::Time;
 
 /// First rate of `--capacity` without a `--rate`, requests per second.
 const FIRST_RATE: f64 = 100.0;
@@ -183,6 +184,7 @@ fn typed(options: &Load) -> anyhow::Result<Plan> {
         warmup_s: options.warmup.as_seconds(),
         window_s: options.duration.as_seconds(),
         timeout_s: request.timeout.as_seconds(),
+        connect_timeout_s: request.connect_timeout.map(Time::as_seconds),
         trace: trace(request),
         check: Check { status: request.status, length: None },
         slot_us: match (options.pacing.slot, options.pacing.pace) {

@@ -10,6 +10,7 @@ use anyhow::Context;
 use indexmap::IndexMap;
 use unladen_stats::plan::{Step, TwoLooks};
 
+use super::pilot::Pilot;
 use super::{budgets, interrupt_flag, print};
 use crate::cli::{Compare, Demo, Measure, Run};
 use crate::judge::findings::Findings;
@@ -56,6 +57,7 @@ pub fn run(options: &Run) -> anyhow::Result<ExitCode> {
         let path = options.study.as_deref().context("name a study")?;
         return measure(&read(path)?, &options.measure);
     };
+    anyhow::ensure!(options.measure.plan.is_none(), "a study that has begun is not planned any more: leave out --plan");
     let folder = RunFolder::open(resume)?;
     let host: Host = serde_json::from_str(&std::fs::read_to_string(folder.path().join(run::HOST_FILE))?)
         .with_context(|| format!("{} cannot be read", folder.path().join(run::HOST_FILE).display()))?;
@@ -119,12 +121,33 @@ fn sets(options: &Measure) -> Vec<Set> {
 
 /// Runs a plan in a new run folder.
 fn measure(plan: &Plan, options: &Measure) -> anyhow::Result<ExitCode> {
-    let path = options.out.clone().unwrap_or_else(|| {
-        let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-        PathBuf::from("runs").join(format!("{}-{now}", plan.study.study))
-    });
     let seed = plan.study.seed.unwrap_or_else(draw_seed);
+    if let Some(rounds) = options.plan {
+        let show = show(options);
+        let pilot = Pilot { plan, rounds, out: options.out.clone(), seed, shown: show != Show::Quiet };
+        return pilot.run(&*interrupt_flag()?, &mut *progress::watcher(show, labels(plan)));
+    }
+    let path = options.out.clone().unwrap_or_else(|| new_folder(&plan.study.study));
     go(plan, &RunFolder::create(&path)?, seed, options)
+}
+
+/// Where a study goes unless it is said: `runs/NAME-UTCTIME`.
+pub(super) fn new_folder(name: &str) -> PathBuf {
+    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    PathBuf::from("runs").join(format!("{name}-{now}"))
+}
+
+fn show(options: &Measure) -> Show {
+    match (options.quiet, options.plain) {
+        (true, _) => Show::Quiet,
+        (_, true) => Show::Plain,
+        _ => Show::Auto,
+    }
+}
+
+/// The variants' names for people.
+fn labels(plan: &Plan) -> IndexMap<String, String> {
+    plan.arms.iter().map(|arm| (arm.name.clone(), arm.label.clone())).collect()
 }
 
 /// A seed from the operating system's randomness, by way of the one that the standard library takes its hash keys from.
@@ -135,15 +158,11 @@ fn draw_seed() -> u64 {
 
 /// Runs what is missing in the folder, judges and prints.
 fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::Result<ExitCode> {
-    let show = match (options.quiet, options.plain) {
-        (true, _) => Show::Quiet,
-        (_, true) => Show::Plain,
-        _ => Show::Auto,
-    };
+    let show = show(options);
     if show != Show::Quiet {
         eprintln!("{}", head(plan, folder));
     }
-    let labels: IndexMap<String, String> = plan.arms.iter().map(|arm| (arm.name.clone(), arm.label.clone())).collect();
+    let labels = labels(plan);
     let interrupted = interrupt_flag()?;
     let measured = |plan: &Plan| -> anyhow::Result<Findings> {
         let result = run::study(plan, folder, seed, &interrupted, &mut *progress::watcher(show, labels.clone()));

@@ -5,6 +5,7 @@ pub mod import;
 pub mod judge;
 pub mod load;
 pub mod measure;
+mod pilot;
 pub mod sink;
 mod sink_view;
 

@@ -6,12 +6,16 @@ use std::fmt::Write;
 use std::time::Instant;
 
 use indicatif::HumanBytes;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use unladen_sink::summary::Summary;
 
 use crate::judge::units::count;
 
 /// Services in the live table; the others are summed up.
 const SERVICES: usize = 15;
+/// Columns of a service and of an operation, with the space after them.
+const SERVICE: usize = 32;
+const OPERATION: usize = 40;
 
 /// What was shown last: rates are differences.
 #[derive(Debug, Default)]
@@ -70,7 +74,7 @@ impl Live {
                 lost => count(lost),
             };
             let rate = count(rates.get(*service).copied().unwrap_or(0.0).round() as u64);
-            let _ = writeln!(text, "  {:<32}{:>14}{rate:>12}{lost:>18}", shortened(service), count(*spans));
+            let _ = writeln!(text, "  {}{:>14}{rate:>12}{lost:>18}", cell(service, SERVICE), count(*spans));
         }
         if services.len() > SERVICES {
             let spans = services[SERVICES..].iter().map(|(_, spans)| spans).sum();
@@ -116,10 +120,27 @@ fn troubles(summary: &Summary) -> String {
     if parts.is_empty() { String::new() } else { format!("\n  {}", parts.join(", ")) }
 }
 
-/// Names come from outside.
-fn shortened(name: &str) -> String {
+/// A name that comes from outside, in at most so many columns of a terminal: characters of East Asia take two.
+fn shortened(name: &str, columns: usize) -> String {
     let clean: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if clean.chars().count() <= 31 { clean } else { clean.chars().take(30).collect::<String>() + "…" }
+    if clean.width() <= columns {
+        return clean;
+    }
+    let mut left = columns.saturating_sub(1);
+    let head = clean.chars().take_while(|c| {
+        let width = c.width().unwrap_or(0);
+        let fits = width <= left;
+        left = left.saturating_sub(width);
+        fits
+    });
+    head.collect::<String>() + "…"
+}
+
+/// The same, filled up with spaces to so many columns, of which the last is one.
+fn cell(name: &str, columns: usize) -> String {
+    let mut text = shortened(name, columns - 1);
+    text.extend(std::iter::repeat_n(' ', columns.saturating_sub(text.width())));
+    text
 }
 
 /// The end of it all.
@@ -145,7 +166,7 @@ pub(super) fn summary_text(summary: &Summary) -> String {
         let _ = writeln!(
             text,
             "  {} says that it lost {} spans at {}",
-            shortened(&told.service),
+            shortened(&told.service, SERVICE - 1),
             count(told.spans),
             told.stage
         );
@@ -155,11 +176,11 @@ pub(super) fn summary_text(summary: &Summary) -> String {
             writeln!(text, "\n  {:<32}{:<40}{:>12}{:>12}{:>12}", "service", "operation", "spans", "p50 ms", "p99 ms");
     }
     for row in &summary.operations {
-        let operation: String = row.operation.chars().take(39).map(|c| if c.is_control() { ' ' } else { c }).collect();
         let _ = writeln!(
             text,
-            "  {:<32}{operation:<40}{:>12}{:>12.3}{:>12.3}",
-            shortened(&row.service),
+            "  {}{}{:>12}{:>12.3}{:>12.3}",
+            cell(&row.service, SERVICE),
+            cell(&row.operation, OPERATION),
             count(row.spans),
             row.p50_us / 1e3,
             row.p99_us / 1e3
@@ -172,7 +193,7 @@ pub(super) fn summary_text(summary: &Summary) -> String {
 mod tests {
     use std::time::Duration;
 
-    use unladen_sink::summary::Told;
+    use unladen_sink::summary::{Operation, Told};
 
     use super::*;
 
@@ -220,5 +241,37 @@ mod tests {
         let table = Live::default().table(&summary(200, &services), Instant::now());
         assert_eq!(table.lines().count(), 2 + SERVICES + 1, "{table}");
         assert!(table.lines().all(|line| line.chars().count() <= 80) && table.contains("25 more"), "{table}");
+    }
+
+    #[test]
+    fn wide_characters_keep_their_columns() {
+        let names = [
+            "注文サービス",
+            "店铺",
+            "shop",
+            "e\u{301}tude",
+            "とても長い名前のサービスで三十二桁に収まらないもの",
+            "長い名前のサービスで三十一桁ちょうどx",
+        ];
+        let services: Vec<(&str, u64)> = names.iter().map(|name| (*name, 5)).collect();
+        let mut summary = summary(30, &services);
+        let table = Live::default().table(&summary, Instant::now());
+        summary.operations = names
+            .iter()
+            .map(|name| Operation {
+                service: (*name).into(),
+                operation: format!("GET /{name}/{name}"),
+                spans: 5,
+                of_load: 0,
+                p50_us: 1.0,
+                p90_us: 1.0,
+                p99_us: 1.0,
+            })
+            .collect();
+        let end = summary_text(&summary);
+        let widths = |text: &str, from: usize| text.lines().skip(from).map(UnicodeWidthStr::width).collect::<Vec<_>>();
+        assert_eq!(widths(&table, 2), [78; 6], "{table}");
+        assert_eq!(widths(&end, 3), [2 + SERVICE + OPERATION + 36; 7], "{end}");
+        assert!(end.contains("  とても長い名前のサービスで三… GET"), "{end}");
     }
 }

@@ -70,6 +70,9 @@ pub struct Knobs {
     /// Wait so many µs per request without using the CPU.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub delay_us: u32,
+    /// Wait longer from second to second, by so many µs per request, without using the CPU.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub slower_us_per_second: u32,
     /// Answer this share of the requests (0 to 1, evenly spread) with status 500, after the same work.
     #[arg(long, value_name = "P", default_value_t = 0.0, hide_default_value = true, value_parser = share)]
     pub error_share: f64,

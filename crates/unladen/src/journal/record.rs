@@ -28,6 +28,9 @@ pub struct RunRecord {
     pub round: u32,
     /// Position within the round, from 1.
     pub slot: u32,
+    /// Which attempt at its round the run belongs to, from 1: a round that the machine disturbed is done again whole.
+    #[serde(default = "first")]
+    pub attempt: u32,
     /// Name of the variant.
     pub variant: String,
     /// What the variant is for.
@@ -110,6 +113,7 @@ impl RunRecord {
             run: 0,
             round: 0,
             slot: 0,
+            attempt: first(),
             variant: String::new(),
             kind: ArmKind::Variant,
             cell: IndexMap::new(),
@@ -135,6 +139,11 @@ impl RunRecord {
             imported: None,
         }
     }
+}
+
+/// The attempt of a run of which nothing else is said.
+fn first() -> u32 {
+    1
 }
 
 /// What a backend has counted in a run.

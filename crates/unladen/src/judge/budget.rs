@@ -74,6 +74,10 @@ pub(super) fn hold(
             let words = match (&judged.refused, judged.comparisons.iter().position(meant)) {
                 (Some(reason), _) => format!("no verdict on {metric}: {reason}"),
                 (None, None) => unavailable(metric, service, judged.comparisons),
+                (None, Some(comparison)) if judged.comparisons[comparison].finding.refused.is_some() => {
+                    let reason = judged.comparisons[comparison].finding.refused.as_deref();
+                    format!("no verdict on {metric}: {}", reason.unwrap_or_default())
+                }
                 (None, Some(comparison)) => {
                     decidable.push(Decidable { line: lines.len(), variant, comparison, limit });
                     String::new()

@@ -102,6 +102,7 @@ impl Comparison {
             level: difference.interval.map(|interval| interval.achieved),
             verdict: String::new(),
             words: String::new(),
+            refused: None,
             detectable: None,
             rounds_needed: None,
             margin,

@@ -11,15 +11,17 @@ use unladen_stats::estimate::{Level, hodges_lehmann};
 
 use super::compare::{compare, level};
 use super::evidence::{Arm, Evidence};
-use super::findings::{DoseFindings, DosePoint, Range};
+use super::findings::{DoseFindings, DosePoint, Finding, Range};
 use super::metrics::METRICS;
-use super::units::Scale;
+use super::units::{self, Scale};
 use crate::study::matrix::{Cell, labelled};
 
 /// Metrics of which a dose is told, and how the amount per unit of dose is said.
 const TOLD: [&str; 2] = ["cpu_per_request", "rss"];
 /// Fewest doses that make a line worth drawing: two always fit.
 const FEWEST: usize = 3;
+/// A point that is off the line by less than this share of what the line rises is let pass.
+const BEND: f64 = 0.05;
 
 /// Arms on one line: their variant, and the values of the other keys.
 type Group = (String, Vec<(String, String)>);
@@ -54,30 +56,30 @@ fn dose(
 ) -> Option<DoseFindings> {
     let study = &evidence.folder.study;
     let metric = METRICS.iter().find(|known| known.name == metric)?;
-    let compared: Vec<_> = arms
+    let mut compared: Vec<_> = arms
         .iter()
         .filter_map(|(dose, arm)| Some((*dose, compare(study, metric, None, evidence.baseline_of(arm), arm)?.finding)))
         .collect();
     if compared.len() < FEWEST {
         return None;
     }
+    compared.sort_by(|a, b| a.0.total_cmp(&b.0));
     let in_all = |round: u32| compared.iter().all(|(_, finding)| finding.rounds.iter().any(|it| it.round == round));
     let rounds: BTreeSet<u32> = compared.iter().flat_map(|(_, it)| it.rounds.iter().map(|it| it.round)).collect();
-    let lines: Vec<(f64, f64)> = rounds
+    let fits: Vec<Fit> = rounds
         .into_iter()
         .filter(|round| in_all(*round))
         .filter_map(|round| {
-            let points: Vec<(f64, f64)> = compared
+            let points = compared
                 .iter()
-                .filter_map(|(dose, it)| Some((*dose, it.rounds.iter().find(|it| it.round == round)?.difference)))
-                .collect();
-            line(&points)
+                .filter_map(|(dose, it)| Some((*dose, it.rounds.iter().find(|it| it.round == round)?.difference)));
+            Fit::of(points.collect())
         })
         .collect();
     let level = level(study);
-    let fixed = range(lines.iter().map(|(intercept, _)| *intercept), level);
-    let per_unit = range(lines.iter().map(|(_, slope)| *slope), level);
-    let points = compared
+    let fixed = range(fits.iter().map(|fit| fit.at(0.0)), level);
+    let per_unit = range(fits.iter().map(|fit| fit.slope), level);
+    let points: Vec<DosePoint> = compared
         .iter()
         .map(|(dose, finding)| DosePoint {
             dose: *dose,
@@ -85,8 +87,11 @@ fn dose(
             difference: finding.difference,
             difference_low: finding.difference_low,
             difference_high: finding.difference_high,
+            ratio: relative(finding),
+            fitted: range(fits.iter().map(|fit| fit.at(*dose)), level),
         })
         .collect();
+    let off_the_line = off_the_line(&fits, &points);
     let mut found = DoseFindings {
         axis: axis.to_owned(),
         variant: variant.to_owned(),
@@ -97,6 +102,7 @@ fn dose(
         fixed,
         per_unit,
         points,
+        off_the_line,
         words: String::new(),
     };
     found.words = words(&found);
@@ -109,12 +115,18 @@ fn words(found: &DoseFindings) -> String {
         return format!("{}, {} over {}: too few rounds for a line.", found.label, found.title, found.axis);
     };
     let told = |range: Range| {
-        let magnitude = range.low.abs().max(range.high.abs());
-        let scale = Scale::of(&found.unit, magnitude, Some((range.high - range.low) / 2.0).filter(|it| *it > 0.0));
+        let scale = Scale::of_range(&found.unit, range);
         format!("{} [{}, {}]", scale.signed_with_unit(range.value), scale.number(range.low), scale.number(range.high))
     };
+    let bent = match &found.off_the_line[..] {
+        [] => String::new(),
+        doses => {
+            let doses = super::words::list(doses.iter().map(|dose| units::chosen("", *dose)));
+            format!("; but a straight line is too simple: what was found at {doses} is not on it")
+        }
+    };
     format!(
-        "{}, {}: {} fixed, and {} per unit of {}.",
+        "{}, {}: {} fixed, and {} per unit of {}{bent}.",
         found.label,
         found.title,
         told(fixed),
@@ -123,17 +135,52 @@ fn words(found: &DoseFindings) -> String {
     )
 }
 
-/// Intercept and slope of the least-squares line; `None` if all doses are the same.
-fn line(points: &[(f64, f64)]) -> Option<(f64, f64)> {
-    let n = points.len() as f64;
-    let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
-    let (x, y) = (mean(|point| point.0), mean(|point| point.1));
-    let spread: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
-    if spread <= 0.0 {
-        return None;
+/// The straight line of one round.
+#[derive(Debug, Clone, PartialEq)]
+struct Fit {
+    intercept: f64,
+    slope: f64,
+    /// What is found beyond the line, point by point.
+    residuals: Vec<f64>,
+}
+
+impl Fit {
+    /// Least squares; `None` if all doses are the same.
+    fn of(points: Vec<(f64, f64)>) -> Option<Self> {
+        let n = points.len() as f64;
+        let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / n;
+        let (x, y) = (mean(|point| point.0), mean(|point| point.1));
+        let spread: f64 = points.iter().map(|point| (point.0 - x).powi(2)).sum();
+        if spread <= 0.0 {
+            return None;
+        }
+        let slope = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>() / spread;
+        let intercept = y - slope * x;
+        let residuals = points.iter().map(|(dose, found)| found - intercept - slope * dose).collect();
+        Some(Self { intercept, slope, residuals })
     }
-    let slope = points.iter().map(|point| (point.0 - x) * (point.1 - y)).sum::<f64>() / spread;
-    Some((y - slope * x, slope))
+
+    fn at(&self, dose: f64) -> f64 {
+        self.intercept + self.slope * dose
+    }
+}
+
+/// Doses whose points are surely off the line, by more than a share of what it rises: a bend that matters, not one that a
+/// thousand rounds would show in any cost.
+fn off_the_line(fits: &[Fit], points: &[DosePoint]) -> Vec<f64> {
+    let fitted = |point: Option<&DosePoint>| point.and_then(|it| it.fitted).map(|it| it.value);
+    let Some(rise) = fitted(points.last()).zip(fitted(points.first())).map(|(last, first)| (last - first).abs()) else {
+        return Vec::new();
+    };
+    let is_off = |index: usize| {
+        let residuals = fits.iter().filter_map(|fit| fit.residuals.get(index).copied());
+        range(residuals, Level::P99).is_some_and(|it| it.low > BEND * rise || it.high < -BEND * rise)
+    };
+    points.iter().enumerate().filter(|(index, _)| is_off(*index)).map(|(_, point)| point.dose).collect()
+}
+
+fn relative(finding: &Finding) -> Option<Range> {
+    Some(Range { value: finding.ratio?, low: finding.ratio_low?, high: finding.ratio_high? })
 }
 
 fn range(values: impl Iterator<Item = f64>, level: Level) -> Option<Range> {
@@ -157,10 +204,37 @@ mod tests {
 
     #[test]
     fn a_line_through_points_on_it_is_exact() {
-        let (intercept, slope) = line(&[(1.0, 7.0), (2.0, 9.0), (5.0, 15.0), (20.0, 45.0)]).expect("four doses");
-        assert!((intercept - 5.0).abs() < 1e-9 && (slope - 2.0).abs() < 1e-9, "{intercept} {slope}");
-        assert_eq!(line(&[(1.0, 7.0), (1.0, 9.0)]), None);
-        assert_eq!(line(&[]), None);
+        let fit = Fit::of(vec![(1.0, 7.0), (2.0, 9.0), (5.0, 15.0), (20.0, 45.0)]).expect("four doses");
+        assert!((fit.at(0.0) - 5.0).abs() < 1e-9 && (fit.slope - 2.0).abs() < 1e-9, "{fit:?}");
+        assert!(fit.residuals.iter().all(|it| it.abs() < 1e-9), "{fit:?}");
+        assert_eq!(Fit::of(vec![(1.0, 7.0), (1.0, 9.0)]), None);
+        assert_eq!(Fit::of(Vec::new()), None);
+    }
+
+    #[test]
+    fn a_bend_is_seen_if_it_is_sure_and_large() {
+        let off = |bend: f64, rounds: usize| {
+            let doses: [f64; 5] = [0.0, 1.0, 2.0, 3.0, 4.0];
+            let of = |round: usize| {
+                // A kink at 2, and a little noise.
+                let noise = |dose: f64| ((round as f64 * 7.0 + dose * 3.0) % 5.0 - 2.0) * 0.05;
+                Fit::of(doses.map(|dose| (dose, 10.0 * dose + bend * (dose - 2.0).abs() + noise(dose))).to_vec())
+            };
+            let fits: Vec<Fit> = (0..rounds).filter_map(of).collect();
+            let point = |dose| DosePoint {
+                dose,
+                baseline: 1.0,
+                difference: None,
+                difference_low: None,
+                difference_high: None,
+                ratio: None,
+                fitted: range(fits.iter().map(|fit| fit.at(dose)), Level::P95),
+            };
+            off_the_line(&fits, &doses.map(point))
+        };
+        assert_eq!(off(6.0, 8), [0.0, 2.0, 4.0]);
+        assert!(off(1.0, 8).is_empty(), "less than a twentieth of the rise");
+        assert!(off(6.0, 7).is_empty(), "7 rounds cannot be sure at 99 %");
     }
 
     #[test]

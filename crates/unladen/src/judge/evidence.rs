@@ -45,11 +45,14 @@ pub(super) struct Arm<'a> {
     pub(super) void: Vec<(&'a RunRecord, Notice)>,
     /// Valid runs of a round that already had one.
     pub(super) surplus: u32,
+    /// Runs of attempts at a round that was done again.
+    pub(super) set_aside: u32,
 }
 
 impl<'a> Evidence<'a> {
     pub(super) fn of(folder: &'a Measured) -> Self {
         let mut arms: Vec<(ArmKind, Arm<'a>)> = Vec::new();
+        let attempts = attempts(&folder.runs);
         for run in &folder.runs {
             let index = arms.iter().position(|(_, arm)| arm.name == run.variant).unwrap_or_else(|| {
                 let label = label(folder, run);
@@ -58,7 +61,8 @@ impl<'a> Evidence<'a> {
                 arms.len() - 1
             });
             if let Some((_, arm)) = arms.get_mut(index) {
-                arm.add(folder, run);
+                let counts = attempts.get(&run.round).is_none_or(|attempt| *attempt == run.attempt);
+                arm.add(folder, run, counts);
             }
         }
         // The journal has them in the random order of the first round; the study has the order that people know.
@@ -116,6 +120,24 @@ impl<'a> Evidence<'a> {
         number(rounds.len())
     }
 
+    /// Rounds that were done again because something else disturbed the machine.
+    pub(super) fn repeated_rounds(&self) -> u32 {
+        let again = self.folder.runs.iter().filter(|run| run.attempt > 1).map(|run| run.round);
+        number(again.collect::<BTreeSet<u32>>().len())
+    }
+
+    fn rounds_repeated(&self) -> Option<Notice> {
+        let share = |run: &RunRecord| {
+            let capacity = f64::from(run.host.cores) * run.phases.window_s;
+            if capacity > 0.0 { (run.host.others_s + run.host.steal_s) / capacity } else { 0.0 }
+        };
+        let attempts = attempts(&self.folder.runs);
+        let set_aside = self.folder.runs.iter().filter(|run| attempts.get(&run.round) != Some(&run.attempt));
+        let percent = set_aside.clone().map(share).reduce(f64::max)? * 100.0;
+        let runs = number(set_aside.count());
+        Some(Notice::RoundsRepeated { rounds: self.repeated_rounds(), runs, percent })
+    }
+
     /// Rounds in which both an arm and the bare service have a run that counts.
     pub(super) fn paired_rounds(&self, arm: &Arm<'_>) -> u32 {
         let bare = &self.baseline_of(arm).valid;
@@ -159,6 +181,7 @@ impl<'a> Evidence<'a> {
                 notices.push(Notice::RunsSurplus { variant: arm.name.clone(), runs: arm.surplus });
             }
         }
+        notices.extend(self.rounds_repeated());
         let again: u32 = self.arms().map(Arm::repeated).sum();
         if again > 0 {
             notices.push(Notice::RunsRepeated { runs: again });
@@ -171,9 +194,11 @@ impl<'a> Evidence<'a> {
 }
 
 impl<'a> Arm<'a> {
-    fn add(&mut self, folder: &Measured, run: &'a RunRecord) {
+    fn add(&mut self, folder: &Measured, run: &'a RunRecord, counts: bool) {
         self.all.push(run);
-        if let Some(reason) = run.void.clone().or_else(|| checks::refusal(&folder.study, run)) {
+        if !counts {
+            self.set_aside += 1;
+        } else if let Some(reason) = run.void.clone().or_else(|| checks::refusal(&folder.study, run)) {
             self.void.push((run, reason));
         } else {
             match self.valid.entry(run.round) {
@@ -197,6 +222,21 @@ impl<'a> Arm<'a> {
     pub(super) fn valid_runs(&self) -> u32 {
         number(self.valid.len())
     }
+}
+
+/// The attempt that counts, by round: the last one that is whole (of an interrupted study it may not be). What the attempts found
+/// is not looked at.
+fn attempts(runs: &[RunRecord]) -> BTreeMap<u32, u32> {
+    let mut variants: BTreeMap<(u32, u32), BTreeSet<&str>> = BTreeMap::new();
+    for run in runs {
+        variants.entry((run.round, run.attempt)).or_default().insert(&run.variant);
+    }
+    let mut best: BTreeMap<u32, (usize, u32)> = BTreeMap::new();
+    for ((round, attempt), variants) in variants {
+        let best = best.entry(round).or_default();
+        *best = (variants.len(), attempt).max(*best);
+    }
+    best.into_iter().map(|(round, (_, attempt))| (round, attempt)).collect()
 }
 
 /// The variant of an arm: `full` of `full@spans=5`.

@@ -23,6 +23,9 @@ pub struct Findings {
     pub rounds: u32,
     /// Rounds that were begun.
     pub rounds_begun: u32,
+    /// Rounds that were done again, whole, because something else disturbed the machine.
+    #[serde(default)]
+    pub rounds_repeated: u32,
     /// Why the study as a whole says nothing; `null`: it speaks.
     pub void: Option<String>,
     /// The answer in words, one sentence per variant, in the order of `variants`.
@@ -139,8 +142,12 @@ pub struct DoseFindings {
     pub fixed: Option<Range>,
     /// What each unit of dose adds.
     pub per_unit: Option<Range>,
-    /// What was found at each dose.
+    /// What was found at each dose, the least first; with `fixed`, which is the line at dose 0, enough to draw line and band.
     pub points: Vec<DosePoint>,
+    /// Doses at which the points are surely (99 %) not on the line, and by more than a twentieth of what the line rises: then a line
+    /// is too simple. Needs 8 rounds.
+    #[serde(default)]
+    pub off_the_line: Vec<f64>,
     /// The answer in words.
     pub words: String,
 }
@@ -158,6 +165,12 @@ pub struct DosePoint {
     pub difference_low: Option<f64>,
     /// See `difference`.
     pub difference_high: Option<f64>,
+    /// Relative difference, with its interval; `null` where it has none.
+    #[serde(default)]
+    pub ratio: Option<Range>,
+    /// The line at this dose, with its interval; `null` with too few rounds.
+    #[serde(default)]
+    pub fitted: Option<Range>,
 }
 
 /// Variants held each against the one before it, from the bare service to the full instrumentation.
@@ -297,6 +310,9 @@ pub struct Finding {
     pub verdict: String,
     /// The verdict in words.
     pub words: String,
+    /// Why nothing is said about this metric, whatever its numbers; `null`: it is judged (unless the variant as a whole is not).
+    #[serde(default)]
+    pub refused: Option<String>,
     /// Smallest effect that this many rounds could have shown with 80 % power, as a ratio or in the unit.
     pub detectable: Option<f64>,
     /// If the verdict is `cannot_tell`: about how many rounds would settle it. `null`: more than 200, or no telling.

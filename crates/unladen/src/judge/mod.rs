@@ -11,12 +11,14 @@ pub mod budget;
 pub mod curves;
 pub mod findings;
 pub mod metrics;
+pub mod pilot;
 pub mod relabel;
 pub mod so_far;
 pub mod units;
 
 mod checks;
 mod compare;
+mod distortion;
 mod dose;
 mod evidence;
 mod ladder;
@@ -52,6 +54,14 @@ pub enum JudgeError {
     NothingToRelabel {
         /// Variants asked for.
         variants: String,
+    },
+    /// A pilot of which hardly anything counts.
+    #[error("{pairs} pairs of runs count, too few to tell the noise of this machine. {reason}")]
+    PilotVoid {
+        /// Pairs of runs that count.
+        pairs: u32,
+        /// Why others do not.
+        reason: String,
     },
     /// There is nothing to judge.
     #[error("the journal in {folder} has no runs. `unladen run --resume {folder}` goes on with the study")]

@@ -24,7 +24,9 @@ pub fn cpu_us_per_request(run: &RunRecord) -> Option<f64> {
 /// CPU per request by variant, in the order in which the variants first ran, the baseline first.
 #[must_use]
 pub fn so_far(runs: &[RunRecord]) -> Vec<SoFar> {
-    let valid = || runs.iter().filter(|run| run.void.is_none());
+    // Of a round that is done again only the last attempt, as far as it has come.
+    let last = |run: &RunRecord| runs.iter().all(|it| it.round != run.round || it.attempt <= run.attempt);
+    let valid = || runs.iter().filter(|run| run.void.is_none() && last(run));
     let mut variants: Vec<(&str, ArmKind)> = Vec::new();
     for run in valid() {
         if !variants.iter().any(|(name, _)| *name == run.variant) {

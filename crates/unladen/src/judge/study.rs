@@ -14,7 +14,9 @@ use super::findings::{
     VariantFindings,
 };
 use super::metrics::{Metric, Of, Place, delivered};
-use super::{checks, dose, ladder, ledger, money, notices, pacing, placebo, runs, steady, units, words, work};
+use super::{
+    checks, distortion, dose, ladder, ledger, money, notices, pacing, placebo, runs, steady, units, words, work,
+};
 use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
@@ -87,6 +89,7 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
         question: folder.study.question.clone(),
         rounds: evidence.complete_rounds(),
         rounds_begun: evidence.rounds_begun(),
+        rounds_repeated: evidence.repeated_rounds(),
         void: void.map(|notice| notice.to_string()),
         conclusions,
         variants,
@@ -171,11 +174,20 @@ fn draft<'e, 'a>(
     void: Option<&Notice>,
     told: &mut Vec<Notice>,
 ) -> Draft<'e, 'a> {
-    let comparisons = said(comparisons(evidence, metrics, evidence.baseline_of(arm), arm));
+    let mut comparisons = said(comparisons(evidence, metrics, evidence.baseline_of(arm), arm));
+    for distortion in distortion::distortions(evidence, arm) {
+        distortion.apply(&mut comparisons);
+        // The runs have told of their throttling themselves.
+        if matches!(distortion.notice, Notice::HostSaturated { .. })
+            && !told.iter().any(|it| matches!(it, Notice::HostSaturated { .. }))
+        {
+            told.push(distortion.notice);
+        }
+    }
     let reason = if arm.valid.is_empty() {
         Some(Notice::NothingCounts { variant: arm.name.clone() })
     } else {
-        work::differs(evidence, arm)
+        work::differs(evidence, arm).or_else(|| steady::refusal(evidence, arm))
     };
     told.extend(reason.clone());
     let refused = void.map(|_| "the study is void".to_owned()).or_else(|| reason.map(|it| reason_alone(&it)));

@@ -3,7 +3,7 @@
 //! Used by the judge for the words in the findings and by every report for its tables. Machines get plain numbers in
 //! the unit that the finding names.
 
-use super::findings::Finding;
+use super::findings::{Finding, Range};
 
 const KIB: f64 = 1024.0;
 const MIB: f64 = 1024.0 * KIB;
@@ -28,6 +28,13 @@ impl Scale {
         let (factor, unit) = prefix(unit, magnitude.abs());
         let decimals = decimals(magnitude * factor, resolution.map(|step| step * factor), 3);
         Self { factor, unit, decimals }
+    }
+
+    /// For a number with its interval, by itself.
+    #[must_use]
+    pub fn of_range(unit: &str, range: Range) -> Self {
+        let width = Some((range.high - range.low) / 2.0).filter(|width| *width > 0.0);
+        Self::of(unit, range.low.abs().max(range.high.abs()), width)
     }
 
     /// For the baseline, the value and the difference of a finding, side by side in one unit.

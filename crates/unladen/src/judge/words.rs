@@ -127,10 +127,11 @@ pub(super) fn sentence(variant: &VariantFindings) -> String {
         if !same.is_empty() {
             clauses.push(format!("no difference in {}", list(same.iter().map(|it| floor(it)))));
         }
-        let unclear = of("cannot_tell");
+        let (refused, unclear): (Vec<_>, Vec<_>) = of("cannot_tell").into_iter().partition(|it| it.refused.is_some());
         if !unclear.is_empty() {
             clauses.push(cannot_tell(&unclear));
         }
+        clauses.extend(refused.iter().map(|it| format!("no verdict on {} (see below)", it.title)));
     }
     clauses.extend(variant.ledger.as_ref().and_then(arrived));
     clauses.extend(leak(variant));

@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use super::doses;
 use super::view;
 use crate::judge::findings::{Conclusion, Finding, Findings, VariantFindings};
 
@@ -77,7 +78,7 @@ fn under(out: &mut String, variant: &VariantFindings) {
 }
 
 fn ladders(out: &mut String, findings: &Findings) {
-    for ladder in findings.ladders.iter().map(view::ladder) {
+    for ladder in findings.ladders.iter().map(view::ladder).chain(doses::tables(findings)) {
         push(out, format_args!("\n### {}\n\n", text(&ladder.title)));
         let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let escaped = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>();

@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 use crate::judge::findings::Findings;
 
 mod csv;
+mod doses;
 mod flame;
 mod forest;
 mod page;
 mod json;
 pub mod junit;
 mod markdown;
+pub mod pilot;
 mod plot;
 mod text;
 mod view;

@@ -5,6 +5,7 @@
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
+use super::doses;
 use super::view::{self, Row};
 use crate::judge::findings::{Conclusion, Findings, VariantFindings};
 
@@ -86,9 +87,9 @@ fn tables(out: &mut Page, findings: &Findings) {
     }
 }
 
-/// What each step of a ladder adds.
+/// What each step of a ladder adds, and each dose.
 fn ladders(out: &mut Page, findings: &Findings) {
-    for ladder in findings.ladders.iter().map(view::ladder) {
+    for ladder in findings.ladders.iter().map(view::ladder).chain(doses::tables(findings)) {
         out.line("");
         out.line(&paint(&ladder.title, BOLD));
         let mut table = Table::new();

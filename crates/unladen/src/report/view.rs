@@ -71,7 +71,7 @@ fn interval(scale: Scale, value: Option<f64>, low: Option<f64>, high: Option<f64
 }
 
 pub(super) fn verdict(variant: &VariantFindings, finding: &Finding) -> &'static str {
-    if variant.refused.is_some() {
+    if variant.refused.is_some() || finding.refused.is_some() {
         return "no verdict";
     }
     if finding.difference.is_none() {

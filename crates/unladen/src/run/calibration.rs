@@ -17,7 +17,7 @@ use super::setup::Setup;
 use super::watch::{Step, Watcher};
 use crate::journal::record::{Calibration, Counted};
 use crate::notices::Notice;
-use crate::study::plan::{Arm, ArmKind, Plan};
+use crate::study::plan::{Arm, ArmKind, Plan, Process};
 use crate::study::spec::Role;
 
 /// Runs of a study are numbered from 1; trace ids of calibrations come from numbers that no run reaches.
@@ -29,13 +29,23 @@ const AGREEMENT: f64 = 0.5;
 /// Share of the traces from which on their most frequent number is taken for all of them.
 const UNANIMOUS: f64 = 0.99;
 
-/// The arms that are calibrated: those that may make spans.
+/// The arms that are calibrated: those that may make spans. One that declares nothing does only if it can send them somewhere.
 fn wanted(plan: &Plan) -> impl Iterator<Item = (usize, &Arm)> {
-    let makes_spans =
-        |arm: &Arm| arm.kind == ArmKind::Variant && arm.sampled.0 > 0.0 && arm.spans_per_request != Some(0.0);
+    let makes_spans = |arm: &Arm| {
+        arm.kind == ArmKind::Variant
+            && arm.sampled.0 > 0.0
+            && arm.spans_per_request.map_or_else(|| sends_spans(plan, arm), |spans| spans > 0.0)
+    };
     // A driver is a load of its own, which cannot be slowed down.
     let is_on = plan.study.calibration.requests > 0 && plan.study.load.driver.is_none();
     plan.arms.iter().enumerate().filter(move |(_, arm)| is_on && makes_spans(arm))
+}
+
+/// Whether a process of the arm is told where the sink is, or its spans are counted elsewhere. The sink listens on free
+/// ports, so nobody can know it otherwise.
+fn sends_spans(plan: &Plan, arm: &Arm) -> bool {
+    let is_counted = |process: &Process| plan.study.services.get(&process.service).is_some_and(|it| it.count.is_some());
+    arm.processes.iter().any(|process| process.knows_the_sink() || is_counted(process))
 }
 
 /// Calibrates what `known` does not hold yet, and hands every new calibration to `keep`. Returns the plan with the spans per
@@ -197,6 +207,28 @@ mod tests {
         let summary = Summary { saved, spans_by_request: spans_by_request.to_vec(), ..Summary::default() };
         let counted = counted.map(|spans| Counted { spans, role: Role::Storage, ..Counted::default() });
         learned(&arm(None), String::new(), String::new(), 40, &summary, counted.as_slice())
+    }
+
+    #[test]
+    fn only_what_can_make_spans_is_calibrated() {
+        let study = "
+study: who
+services:
+  app: {command: ./app, needs: [store]}
+  store: {role: storage, command: ./store, count: {http: 'http://127.0.0.1:1/', pointer: /spans}, only: [counted]}
+variants:
+  baseline: {}
+  slow: {services: {app: {args: [--slow]}}}
+  traced: {services: {app: {env: {TO: '${sink.otlp_grpc}'}}}}
+  silent: {services: {app: {env: {TO: '${sink.otlp_grpc}'}}}, spans_per_request: 0}
+  declared: {spans_per_request: 3}
+  counted: {}
+load: {url: 'http://127.0.0.1:1/'}
+";
+        let study = crate::study::read::parse(study, "study.yaml", &[]).expect("a study");
+        let plan = Plan::from_study(study, std::path::Path::new("/x")).expect("a plan");
+        let names: Vec<&str> = wanted(&plan).map(|(_, arm)| arm.name.as_str()).collect();
+        assert_eq!(names, ["traced", "declared", "counted"]);
     }
 
     #[test]

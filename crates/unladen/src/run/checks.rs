@@ -8,7 +8,8 @@ use unladen_load::outcome::{Little, Outcome};
 use crate::journal::record::{HostWindow, ProcessRecord, RunRecord};
 use crate::notices::Notice;
 use crate::probe::scrape::Scraped;
-use crate::study::spec::{Load, Study};
+use crate::study::spec::{Load, Repeat, Study};
+use crate::study::units::Ratio;
 
 /// Share of failed requests above which a run is void.
 const ERROR_LIMIT: f64 = 0.01;
@@ -158,6 +159,15 @@ pub fn disturbances(processes: &[ProcessRecord], host: &HostWindow, window_s: f6
         .chain((steal > STEAL_LIMIT).then_some(Notice::Steal { percent: steal * 100.0 }))
         .chain((others > OTHERS_LIMIT).then_some(Notice::OthersBusy { percent: others * 100.0 }))
         .collect()
+}
+
+/// What took so much of the machine in a run's window that its round is to be done again. Looks at the machine alone.
+#[must_use]
+pub fn disturbed(run: &RunRecord, limits: &Repeat) -> Option<Notice> {
+    let capacity = f64::from(run.host.cores) * run.phases.window_s;
+    let beyond = |seconds: f64, limit: Ratio| Some(seconds / capacity).filter(|share| *share > limit.0);
+    let steal = beyond(run.host.steal_s, limits.steal).map(|share| Notice::Steal { percent: share * 100.0 });
+    steal.or_else(|| Some(Notice::OthersBusy { percent: beyond(run.host.others_s, limits.others)? * 100.0 }))
 }
 
 #[cfg(test)]

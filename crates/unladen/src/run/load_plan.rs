@@ -7,6 +7,7 @@ use unladen_load::plan::{self, Pacing, Plan, Protocol};
 
 use crate::study::spec::script::{self, Script};
 use crate::study::spec::{Arrival, Check, Load, Stage, TraceHeader};
+use crate::study::units::Time;
 
 /// A file of the load cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +45,7 @@ pub fn plan(load: &Load, seed: u64, dir: &Path) -> Result<Plan, LoadFileError> {
         pacing: pacing(load, seed, dir)?,
         connections: load.most_connections(),
         timeout_s: load.timeout.as_seconds(),
+        connect_timeout_s: load.connect_timeout.map(Time::as_seconds),
         check: check(load.check),
         slot_us: load.slot.map(|slot| slot.as_seconds() * 1e6),
         seed,

@@ -16,7 +16,9 @@ pub mod ports;
 pub mod profile;
 mod queries;
 mod recovery;
+mod repeats;
 pub mod schedule;
+mod session;
 mod setup;
 mod told;
 pub mod watch;
@@ -25,17 +27,18 @@ mod window;
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use self::folder::{FolderError, RunFolder};
 use self::host::{Host, Setting};
-use self::one::{Run, Up, stop_all};
+use self::one::{Up, stop_all};
+use self::session::Session;
 use self::setup::Setup;
-use self::watch::{Step, Watcher};
+use self::watch::Watcher;
 use crate::journal::read::{self, Lines, Measured, ReadError};
 use crate::journal::record::RunRecord;
 use crate::journal::write::{Journal, WriteError};
-use crate::notices::{Notice, Severity};
+use crate::notices::Notice;
 use crate::study::mask::masked;
 use crate::study::plan::Plan;
 use crate::study::resolve::ResolveError;
@@ -131,9 +134,6 @@ pub enum RunError {
     },
 }
 
-/// How often a run is done at most when the machine disturbs it.
-const ATTEMPTS: u32 = 3;
-
 /// Runs what the journal in `folder` does not hold yet. The folder holds a valid study at every moment.
 ///
 /// # Errors
@@ -162,14 +162,13 @@ fn runs(
     // Before the setup, which comes to refer to it.
     let calibrated = OnceCell::new();
     let mut setup = Setup::new(plan, folder, seed)?;
-    let Lines { runs: done, calibrations, .. } = open(plan, folder, seed, &setup)?;
+    let Lines { runs: mut done, calibrations, .. } = open(plan, folder, seed, &setup)?;
     let mut journal = Journal::open(folder.path())?;
-    let mut journaled: BTreeSet<String> = done.iter().map(|run| run.dir.clone()).collect();
-    recovery::finish_torn(folder.path(), &journaled, watcher);
-    let slots = schedule::slots(plan, seed, &done);
+    recovery::finish_torn(folder.path(), &journaled(&done), watcher);
+    let rounds = schedule::rounds(plan, seed, &done);
     build(&setup, interrupted, watcher)?;
 
-    let mut number = recovery::highest(folder.path()).max(done.iter().map(|run| run.run).max().unwrap_or(0));
+    let number = recovery::highest(folder.path()).max(done.iter().map(|run| run.run).max().unwrap_or(0));
     let mut shared = start_shared(&setup, interrupted)?;
     let mut known = calibrations.clone();
     let learned = calibration::calibrate(&setup, calibrations, interrupted, watcher, |calibration| {
@@ -178,33 +177,14 @@ fn runs(
     });
     let result = learned.and_then(|learned| {
         (setup.plan, setup.calibrations) = (calibrated.get_or_init(|| learned), known);
-        let load_s = plan.study.run_seconds();
-        watcher.see(Step::Begin { runs: slots.len(), of: plan.arms.len() * plan.study.rounds as usize, load_s });
-        slots.into_iter().try_for_each(|slot| {
-            if interrupted.load(Ordering::Relaxed) {
-                return Err(RunError::Interrupted);
-            }
-            for attempt in 1..=ATTEMPTS {
-                number += 1;
-                let record = Run { setup: &setup, shared: &mut shared, slot, number, interrupted, profiler: None }
-                    .perform(watcher)?;
-                journal.append(&record)?;
-                journaled.insert(record.dir.clone());
-                let again = disturbed(&record) && attempt < ATTEMPTS;
-                watcher.see(Step::Done { record: &record, again });
-                stop_on_death(&record, folder)?;
-                if !again {
-                    break;
-                }
-            }
-            Ok(())
-        })
+        let (setup, shared, journal) = (&setup, &mut shared[..], &mut journal);
+        Session { setup, shared, journal, interrupted, number, done: &mut done }.rounds(rounds, watcher)
     });
     let stopped = stop_all(&mut shared);
     drop(shared);
     let closed = setup.launcher.close().map_err(RunError::LeftOver);
     if result.is_err() {
-        recovery::finish_torn(folder.path(), &journaled, watcher);
+        recovery::finish_torn(folder.path(), &journaled(&done), watcher);
     }
     // The first error is the one to tell.
     result.and(stopped.map(drop).map_err(RunError::from)).and(closed)
@@ -257,19 +237,7 @@ fn start_shared(setup: &Setup<'_>, interrupted: &AtomicBool) -> Result<Vec<Up>, 
     Ok(ups)
 }
 
-/// Whether the run is void because the machine kept the generator from its schedule. That says nothing of the variant, so
-/// the run is done again; all attempts are in the journal, and the first that counts is judged.
-fn disturbed(record: &RunRecord) -> bool {
-    matches!(record.void, Some(Notice::GeneratorLate { .. }))
-}
-
-/// A service that ends while it is needed will do so again: the study stops, the user looks, `--resume` goes on.
-fn stop_on_death(record: &RunRecord, folder: &RunFolder) -> Result<(), RunError> {
-    match &record.void {
-        Some(notice @ (Notice::ServiceDied { .. } | Notice::LoadFailed { .. } | Notice::DriverFailed { .. })) => {
-            debug_assert_eq!(notice.severity(), Severity::Refusal);
-            Err(RunError::Died { notice: notice.clone(), folder: folder.path().to_owned() })
-        }
-        _ => Ok(()),
-    }
+/// Folders of the runs that are in the journal.
+fn journaled(runs: &[RunRecord]) -> BTreeSet<String> {
+    runs.iter().map(|run| run.dir.clone()).collect()
 }

@@ -39,7 +39,7 @@ pub fn profiles(
     let mut all = Vec::new();
     let result = (0..).zip(&plan.arms).filter(|(_, arm)| arm.kind != ArmKind::Placebo).try_for_each(|(number, arm)| {
         let mut profiler = Profiler { async_profiler: async_profiler.clone(), ..Profiler::default() };
-        let slot = Slot { round: 0, slot: 0, arm: number as usize };
+        let slot = Slot { round: 0, slot: 0, attempt: 1, arm: number as usize };
         let number = NUMBERS_FROM + number;
         let record =
             Run { setup: &setup, shared: &mut shared, slot, number, interrupted, profiler: Some(&mut profiler) }

@@ -1,6 +1,6 @@
 //! Which run comes when. Pure: the order comes from the seed, the journal says what is done.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::journal::record::RunRecord;
 use crate::study::plan::Plan;
@@ -12,21 +12,103 @@ pub struct Slot {
     pub round: u32,
     /// Position within the round, from 1.
     pub slot: u32,
+    /// Which attempt at the round, from 1.
+    pub attempt: u32,
     /// Index into [`Plan::arms`].
     pub arm: usize,
 }
 
-/// All runs of a study in order, less those that the journal already holds as valid.
+/// One round of a study.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Round {
+    /// Number, from 1.
+    pub number: u32,
+    /// The attempt under way, from 1.
+    pub attempt: u32,
+    /// All arms (indices into [`Plan::arms`]) in their order.
+    pub order: Vec<usize>,
+    /// What is still to do of this attempt.
+    pub missing: Vec<Slot>,
+}
+
+impl Round {
+    /// The round from the start: another attempt, in the same order.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        let attempt = self.attempt + 1;
+        let slot = |(arm, slot): (&usize, u32)| Slot { round: self.number, slot, attempt, arm: *arm };
+        Self { attempt, missing: self.order.iter().zip(1..).map(slot).collect(), ..self.clone() }
+    }
+}
+
+/// The rounds of a study of which something is missing, in order, less the runs that the journal already holds as valid.
 ///
 /// The order of a round depends on the seed and the number of arms alone, so a resumed study goes on as it would have.
 #[must_use]
-pub fn slots(plan: &Plan, seed: u64, done: &[RunRecord]) -> Vec<Slot> {
-    let done: HashSet<(u32, &str)> =
-        done.iter().filter(|run| run.void.is_none()).map(|run| (run.round, run.variant.as_str())).collect();
+pub fn rounds(plan: &Plan, seed: u64, done: &[RunRecord]) -> Vec<Round> {
+    let mut attempts: HashMap<u32, u32> = HashMap::new();
+    for run in done {
+        let attempt = attempts.entry(run.round).or_insert(run.attempt);
+        *attempt = run.attempt.max(*attempt);
+    }
+    let valid = done.iter().filter(|run| run.void.is_none());
+    let done: HashSet<(u32, u32, &str)> = valid.map(|run| (run.round, run.attempt, run.variant.as_str())).collect();
     unladen_stats::order::balanced(plan.arms.len(), plan.study.rounds as usize, seed)
         .into_iter()
         .zip(1..)
-        .flat_map(|(order, round)| order.into_iter().zip(1..).map(move |(arm, slot)| Slot { round, slot, arm }))
-        .filter(|slot| !done.contains(&(slot.round, plan.arms[slot.arm].name.as_str())))
+        .map(|(order, number)| {
+            let attempt = attempts.get(&number).copied().unwrap_or(1);
+            let slots = order.iter().zip(1..).map(|(arm, slot)| Slot { round: number, slot, attempt, arm: *arm });
+            let is_missing = |slot: &Slot| !done.contains(&(number, attempt, plan.arms[slot.arm].name.as_str()));
+            Round { number, attempt, missing: slots.filter(is_missing).collect(), order }
+        })
+        .filter(|round| !round.missing.is_empty())
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notices::Notice;
+    use crate::study::plan::Arm;
+    use crate::study::spec::{Load, Study};
+
+    fn plan(rounds: u32) -> Plan {
+        let study = Study { rounds, ..Study::new("x", Load::new("http://localhost/")) };
+        let arms = ["baseline", "placebo", "otel"].map(Arm::empty).into();
+        Plan { study, dir: std::path::PathBuf::new(), arms }
+    }
+
+    fn run(round: u32, attempt: u32, variant: &str) -> RunRecord {
+        RunRecord { round, attempt, variant: variant.to_owned(), ..RunRecord::empty() }
+    }
+
+    #[test]
+    fn what_is_done_is_not_done_again_and_what_is_void_is() {
+        let plan = plan(3);
+        let all = rounds(&plan, 7, &[]);
+        assert_eq!(all.iter().map(|round| round.missing.len()).collect::<Vec<_>>(), [3, 3, 3]);
+        let void = RunRecord { void: Some(Notice::NoBaseline), ..run(2, 1, "placebo") };
+        let done = [run(1, 1, "baseline"), run(1, 1, "placebo"), run(1, 1, "otel"), run(2, 1, "otel"), void];
+        let left = rounds(&plan, 7, &done);
+        assert_eq!(left.iter().map(|round| round.number).collect::<Vec<_>>(), [2, 3]);
+        let names: Vec<&str> = left[0].missing.iter().map(|slot| plan.arms[slot.arm].name.as_str()).collect();
+        assert!(names.len() == 2 && names.contains(&"baseline") && names.contains(&"placebo"), "{names:?}");
+        assert_eq!(left[0].order, all[1].order, "as it would have been");
+    }
+
+    #[test]
+    fn another_attempt_is_the_whole_round_in_the_same_order() {
+        let plan = plan(1);
+        let first = rounds(&plan, 7, &[]).remove(0);
+        let second = first.again();
+        assert_eq!((second.attempt, &second.order), (2, &first.order));
+        assert_eq!(second.missing.iter().map(|slot| slot.arm).collect::<Vec<_>>(), first.order);
+        // A study that was interrupted in it goes on with it, though the first attempt is whole.
+        let mut done: Vec<RunRecord> = ["baseline", "placebo", "otel"].map(|name| run(1, 1, name)).into();
+        done.push(run(1, 2, "otel"));
+        let left = rounds(&plan, 7, &done).remove(0);
+        assert_eq!((left.attempt, left.missing.len()), (2, 2));
+        assert!(left.missing.iter().all(|slot| slot.attempt == 2));
+    }
 }

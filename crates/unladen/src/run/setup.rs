@@ -104,9 +104,8 @@ impl<'a> Setup<'a> {
     }
 
     /// Whether requests carry trace ids.
-    pub(super) fn traced(&self) -> bool {
-        let load = &self.plan.study.load;
-        load.trace != TraceHeader::None && load.driver.is_none()
+    pub(super) fn traced(arm: &Arm) -> bool {
+        arm.load.trace != TraceHeader::None && arm.load.driver.is_none()
     }
 
     /// Ids of the run's traces, from the seed and the run's number.
@@ -211,7 +210,7 @@ impl<'a> Setup<'a> {
             elastic: self.sinks.get("elastic").copied(),
             jaeger: self.sinks.get("jaeger").copied(),
             out: folder.to_owned(),
-            requests: self.traced().then_some(Requests { tag: ids.tag, key: ids.key }),
+            requests: Self::traced(arm).then_some(Requests { tag: ids.tag, key: ids.key }),
             attributes: match self.plan.study.sink.attributes {
                 Attributes::None => Stored::None,
                 Attributes::Few => Stored::Few,

@@ -5,6 +5,7 @@ use unladen_sink::{Recovered, SinkError};
 
 use super::schedule::Slot;
 use crate::journal::record::{Calibration, RunRecord};
+use crate::notices::Notice;
 use crate::study::plan::Arm;
 
 /// Something has happened.
@@ -56,6 +57,15 @@ pub enum Step<'a> {
     Phase(Phase),
     /// A second of the load has passed.
     Second(&'a Second),
+    /// A round is done again, because the machine was disturbed in it.
+    Again {
+        /// Number of the round.
+        round: u32,
+        /// What disturbed it.
+        reason: &'a Notice,
+        /// Runs to do again.
+        runs: usize,
+    },
     /// A run is in the journal.
     Done {
         /// What was measured.

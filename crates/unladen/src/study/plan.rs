@@ -302,7 +302,7 @@ fn arm(study: &Study, order: &[&str], key: &str, variant: &Variant, kind: ArmKin
         key: key.to_owned(),
         cell: Cell::new(),
         against: BASELINE.to_owned(),
-        load: load(study)?,
+        load: Load { trace: variant.trace.unwrap_or(study.load.trace), ..load(study)? },
         label: variant.label.clone().filter(|_| kind != ArmKind::Placebo).unwrap_or_else(|| name.to_owned()),
         kind,
         processes,

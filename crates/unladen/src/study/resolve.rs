@@ -70,6 +70,12 @@ impl Plan {
 }
 
 impl Process {
+    /// Whether it is told where the sink listens, by whichever protocol.
+    #[must_use]
+    pub fn knows_the_sink(&self) -> bool {
+        self.texts().iter().filter_map(|text| names(text).ok()).flatten().any(|it| matches!(it, Reference::Sink(_)))
+    }
+
     /// The process with every `${…}` filled in and paths made absolute. To be done once: what is filled in may hold `$`.
     ///
     /// # Errors

@@ -17,10 +17,12 @@ use super::units::{Bytes, Ratio, Time};
 
 pub mod load;
 pub mod phases;
+pub mod repeat;
 pub mod script;
 
 pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
 pub use phases::{Capacity, Quantile, Saturation};
+pub use repeat::Repeat;
 pub mod spans;
 
 pub use spans::{Attributes, Calibration, Count, Delay, Faults, Flapping, Loss, Numbers, Refuse, Sink, Sync};
@@ -52,6 +54,9 @@ pub struct Study {
     /// Run the baseline once more in every round, so that the noise floor is known.
     #[serde(default = "defaults::yes")]
     pub placebo: bool,
+    /// When a round is done again because something else disturbed the machine.
+    #[serde(default)]
+    pub repeat: Repeat,
     /// Relative difference that matters: an interval inside it is called "no difference".
     #[serde(default = "defaults::margin")]
     pub margin: Ratio,
@@ -117,6 +122,7 @@ impl Study {
             drain: Drain::default(),
             seed: None,
             placebo: defaults::yes(),
+            repeat: Repeat::default(),
             margin: defaults::margin(),
             variables: IndexMap::new(),
             services: IndexMap::new(),
@@ -368,6 +374,8 @@ pub struct Variant {
     /// Share of the requests whose spans are wanted: the load generator sets the
     /// sampled flag on exactly these. Absent: all of them.
     pub sampled: Option<Ratio>,
+    /// Which trace header its requests carry. Absent: as the load says. For agents that know no other one.
+    pub trace: Option<TraceHeader>,
     /// What the sink does to its senders in this variant: the agent on a bad day. Replaces `sink.faults`.
     pub faults: Option<Faults>,
     /// Where the agent tells what it lost itself, by stage: `queue`, `export`, or a name of your own.

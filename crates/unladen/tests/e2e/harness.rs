@@ -169,6 +169,7 @@ study: {mark}
 warmup: 500ms
 window: 2s
 rounds: 6
+repeat: {{at_most: 0%}}
 drain: {{quiet: 300ms, limit: 2s}}
 services:
   provider:

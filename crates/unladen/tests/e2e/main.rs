@@ -14,6 +14,7 @@ mod losses;
 mod profile;
 mod real_services;
 mod recovered;
+mod refusals;
 mod scrape;
 mod sink;
 mod truth;

@@ -95,7 +95,13 @@ fn a_dose() {
     assert!((slope.value - 6.8).abs() < 0.5 && slope.low < 6.8 && 6.8 < slope.high, "{slope:?}");
     assert!((fixed.value - 10.2).abs() < 4.0, "{fixed:?}");
     assert_eq!(line.points.iter().map(|it| it.dose).collect::<Vec<_>>(), [1.0, 2.0, 5.0, 10.0]);
-    check("dose", &findings, &[Format::Text]);
+    let at_five = line.points[2].fitted.expect("12 rounds");
+    assert!(
+        (at_five.value - 44.2).abs() < 3.0 && at_five.low < at_five.value && at_five.value < at_five.high,
+        "{at_five:?}"
+    );
+    assert!(line.points.iter().all(|it| it.ratio.is_some()) && line.off_the_line.is_empty(), "{line:?}");
+    check("dose", &findings, &[Format::Text, Format::Markdown]);
 }
 
 /// The same cost at the user's traffic and prices, and a variant whose memory grows.

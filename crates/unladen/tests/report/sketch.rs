@@ -144,6 +144,7 @@ impl Sketch {
             run: 0,
             round: 0,
             slot: 0,
+            attempt: 1,
             variant: arm.name.to_owned(),
             kind: arm.kind,
             cell: arm.cell.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),

@@ -298,6 +298,38 @@ fn repeated_runs() {
     );
 }
 
+/// A round that was done again counts by its last whole attempt, whatever the attempts say.
+#[test]
+fn repeated_rounds() {
+    let sketch = ladder();
+    let mut runs = sketch.runs();
+    let again: Vec<RunRecord> = runs.iter().filter(|run| run.round == 3).cloned().collect();
+    let second = |mut run: RunRecord| {
+        run.attempt = 2;
+        run.run += 1000;
+        run.processes[0].cpu_ns = run.processes[0].cpu_ns.map(|ns| ns * 3);
+        run
+    };
+    for run in runs.iter_mut().filter(|run| run.round == 3) {
+        run.host.others_s = 5.0;
+    }
+    let cpu = |runs: &[RunRecord]| finding(&of_runs(&sketch, runs), "otel", "cpu_per_request").rounds[2].value;
+    let first = cpu(&runs);
+    // Interrupted in the second attempt: the first one is all there is of the others.
+    let mut torn = runs.clone();
+    torn.extend(again.iter().take(2).cloned().map(second));
+    assert_eq!(cpu(&torn), first);
+    runs.extend(again.into_iter().map(second));
+    assert!((cpu(&runs) / first - 3.0).abs() < 1e-6, "the last one counts, though it is dearer");
+    let findings = of_runs(&sketch, &runs);
+    assert_eq!((findings.rounds, findings.rounds_repeated), (12, 1));
+    assert_eq!((variant(&findings, "otel").valid_runs, variant(&findings, "otel").runs), (12, 13));
+    let told = findings.notices.iter().find(|it| it.code == "rounds_repeated").expect("it is told");
+    assert!(told.text.starts_with("rounds done again, whole: 1.") && told.text.contains("25 %"), "{}", told.text);
+    assert!(told.text.contains("(4, of all variants)"), "{}", told.text);
+    assert!(!codes(&findings).contains(&"runs_void") && !codes(&findings).contains(&"runs_surplus"));
+}
+
 #[test]
 fn the_same_number_twice_is_told() {
     let mut runs = ladder().runs();

@@ -6,7 +6,7 @@ mod memory;
 mod pause;
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
@@ -16,7 +16,11 @@ use pause::Pauses;
 /// What is done to every request.
 pub(super) struct Injector {
     burn: Duration,
-    delay: Option<Pauses>,
+    delay: Duration,
+    /// What is added to the delay with every second.
+    slower: Duration,
+    started: Instant,
+    pauses: Pauses,
     error_share: f64,
     /// Requests that could have failed so far.
     requests: AtomicU64,
@@ -29,7 +33,10 @@ impl Injector {
     pub(super) fn new(knobs: &Knobs) -> anyhow::Result<Self> {
         Ok(Self {
             burn: Duration::from_micros(knobs.burn_us.into()),
-            delay: (knobs.delay_us > 0).then(|| Pauses::new(Duration::from_micros(knobs.delay_us.into()))),
+            delay: Duration::from_micros(knobs.delay_us.into()),
+            slower: Duration::from_micros(knobs.slower_us_per_second.into()),
+            started: Instant::now(),
+            pauses: Pauses::default(),
             error_share: knobs.error_share,
             requests: AtomicU64::new(0),
             body_extra: knobs.body_extra as usize,
@@ -44,10 +51,16 @@ impl Injector {
         }
     }
 
-    /// `--delay-us`
+    /// `--delay-us` and `--slower-us-per-second`
     pub(super) async fn delay(&self) {
-        if let Some(pauses) = &self.delay
-            && let Err(error) = pauses.pause().await
+        let grown = if self.slower.is_zero() {
+            Duration::ZERO
+        } else {
+            self.slower.mul_f64(self.started.elapsed().as_secs_f64())
+        };
+        let length = self.delay + grown;
+        if !length.is_zero()
+            && let Err(error) = self.pauses.pause(length).await
         {
             eprintln!("cannot delay the answer: {error}");
         }

@@ -12,27 +12,26 @@ use rustix::time::{
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Pauses of one length, as many at a time as are wanted.
+/// Pauses, as many at a time as are wanted.
+#[derive(Default)]
 pub(super) struct Pauses {
-    length: Timespec,
     /// Timers that nobody waits for.
     idle: Mutex<Vec<AsyncFd<OwnedFd>>>,
 }
 
 impl Pauses {
-    pub(super) fn new(length: Duration) -> Self {
+    /// Waits so long; not at all for a length of zero, with which a timer would never go off.
+    pub(super) async fn pause(&self, length: Duration) -> io::Result<()> {
+        if length.is_zero() {
+            return Ok(());
+        }
         let length = Timespec { tv_sec: length.as_secs() as i64, tv_nsec: length.subsec_nanos().into() };
-        Self { length, idle: Mutex::new(Vec::new()) }
-    }
-
-    /// Waits for one length.
-    pub(super) async fn pause(&self) -> io::Result<()> {
         let timer = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let timer = match timer {
             Some(timer) => timer,
             None => new_timer()?,
         };
-        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: self.length };
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value: length };
         timerfd_settime(timer.get_ref(), TimerfdTimerFlags::empty(), &once)?;
         // Reading how often it went off makes it ready to be set again.
         timer.async_io(Interest::READABLE, |timer| Ok(rustix::io::read(timer, &mut [0; 8])?)).await?;
@@ -55,11 +54,12 @@ mod tests {
 
     #[tokio::test]
     async fn pauses_are_as_long_as_told_and_run_side_by_side() {
-        let pauses = Pauses::new(Duration::from_micros(300));
+        let pauses = Pauses::default();
+        let pause = || pauses.pause(Duration::from_micros(300));
         let mut shortest = Duration::MAX;
         for _ in 0..50 {
             let start = Instant::now();
-            let (first, second) = tokio::join!(pauses.pause(), pauses.pause());
+            let (first, second) = tokio::join!(pause(), pause());
             first.and(second).expect("timers are to be had");
             assert!(start.elapsed() >= Duration::from_micros(300));
             shortest = shortest.min(start.elapsed());

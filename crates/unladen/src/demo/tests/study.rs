@@ -44,8 +44,10 @@ fn the_services_are_told_what_they_understand() {
     let ConsumerOptions { port, provider, iterations, trace, spans, knobs } = consumer;
     assert_eq!((port, provider.to_string().as_str()), (8002, "http://127.0.0.1:8001/provider"));
     assert_eq!((iterations, trace, spans), (10_000, Trace::None, 4));
-    let Knobs { burn_us, hold_mib, leak_mib_per_minute, delay_us, error_share, body_extra, .. } = knobs;
-    assert_eq!((burn_us, hold_mib, delay_us, body_extra), (0, 0, 0, 0));
+    let Knobs {
+        burn_us, hold_mib, leak_mib_per_minute, delay_us, slower_us_per_second, error_share, body_extra, ..
+    } = knobs;
+    assert_eq!((burn_us, hold_mib, delay_us, slower_us_per_second, body_extra), (0, 0, 0, 0, 0));
     assert_eq!((leak_mib_per_minute, error_share), (0.0, 0.0));
     assert_eq!((knobs.slow_start_ms, knobs.die_after_s, knobs.ignore_sigterm), (0, None, false));
 }

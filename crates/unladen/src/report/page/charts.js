@@ -188,8 +188,10 @@ const BUILD = {
   },
   dose(view, index) {
     const { points, line, unit, axis } = view.data.doses[index], on = points.filter(point => point[1] !== null), colour = view.colour('v0');
-    const most = Math.max(...points.map(point => point[0])), traces = [];
-    if (line) traces.push({ x: [0, most], y: [line[0], line[0] + line[1] * most], mode: 'lines', line: { color: faint(colour, .7), width: 2 }, hovertemplate: `fitted: %{y:.4~g}${unitOf(unit)}<extra></extra>` });
+    const traces = line.length < 2 ? [] : [
+      { x: [...line, ...[...line].reverse()].map(it => it[0]), y: [...line.map(it => it[2]), ...line.map(it => it[3]).reverse()], fill: 'toself', fillcolor: faint(colour, .14), line: { width: 0 }, mode: 'lines', hoverinfo: 'skip' },
+      { x: line.map(it => it[0]), y: line.map(it => it[1]), mode: 'lines', line: { color: faint(colour, .7), width: 2 }, customdata: line.map(([dose, value, low, high]) => `on the line at ${dose}: <b>${signed(value)}${unitOf(unit)}</b> [${low}, ${high}]`), hovertemplate: '%{customdata}<extra></extra>' },
+    ];
     traces.push({ x: on.map(it => it[0]), y: on.map(it => it[1]), mode: 'markers', marker: { color: colour, size: 9 }, error_y: { type: 'data', symmetric: false, array: on.map(it => it[3] - it[1]), arrayminus: on.map(it => it[1] - it[2]), color: colour, thickness: 2, width: 5 }, customdata: on.map(([dose, value, low, high]) => `${safe(axis)} ${dose}: <b>${signed(value)}${unitOf(unit)}</b> [${low}, ${high}]`), hovertemplate: '%{customdata}<extra></extra>' });
     return { traces, layout: view.layout({ xaxis: { title: safe(axis), rangemode: 'tozero' }, yaxis: { title: unit, zeroline: true, zerolinecolor: view.colour('line') } }) };
   },

@@ -126,8 +126,8 @@ struct DoseChart<'a> {
     words: &'a str,
     /// Dose, difference, its ends.
     points: Vec<(f64, Option<Number>, Option<Number>, Option<Number>)>,
-    /// Cost without any dose, and per unit of it.
-    line: Option<[Number; 2]>,
+    /// The line: dose, value, its ends.
+    line: Vec<(f64, Number, Number, Number)>,
 }
 
 /// One kind of cost, in parts that can be added.
@@ -363,9 +363,13 @@ fn dose(dose: &DoseFindings) -> DoseChart<'_> {
             .iter()
             .map(|it| (it.dose, number(it.difference), number(it.difference_low), number(it.difference_high)))
             .collect(),
-        line: dose.fixed.zip(dose.per_unit).map(|(fixed, per_unit)| {
-            [Number(scale.scaled(fixed.value)), Number(scale.scaled(per_unit.value))]
-        }),
+        line: dose
+            .fixed
+            .map(|it| (0.0, it))
+            .into_iter()
+            .chain(dose.points.iter().filter_map(|point| Some((point.dose, point.fitted?))))
+            .map(|(dose, it)| (dose, Number(scale.scaled(it.value)), Number(scale.scaled(it.low)), Number(scale.scaled(it.high))))
+            .collect(),
     }
 }
 

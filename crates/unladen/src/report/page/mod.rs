@@ -11,7 +11,7 @@ use minijinja::value::Serde;
 use minijinja::{AutoEscape, Environment, syntax::SyntaxConfig};
 use serde::Serialize;
 
-use super::view;
+use super::{doses, view};
 use crate::judge::curves::Curves;
 use crate::judge::findings::{
     BudgetLine, CommandLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, RunLine, VariantFindings,
@@ -50,6 +50,7 @@ struct Page<'a> {
     variants: Vec<Variant<'a>>,
     profiles: Vec<Profile<'a>>,
     ladders: Vec<view::LadderTable>,
+    doses: Vec<view::LadderTable>,
     budgets: &'a [BudgetLine],
     notices: Vec<&'a NoticeLine>,
     reading: Vec<String>,
@@ -137,6 +138,7 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
         variants: findings.variants.iter().map(variant).collect(),
         profiles: findings.profiles.iter().map(profile).collect(),
         ladders: findings.ladders.iter().map(view::ladder).collect(),
+        doses: doses::tables(findings),
         budgets: &findings.budgets,
         notices,
         reading: view::reading(findings),

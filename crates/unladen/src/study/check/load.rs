@@ -37,6 +37,7 @@ impl Check<'_> {
         let connections = load.connections;
         self.range(path.key("connections"), (1..=65_535).contains(&connections), "from 1 to 65535", connections);
         self.longer_than_zero(path.key("timeout"), load.timeout);
+        self.longer_than_zero(path.key("connect_timeout"), load.connect_timeout.unwrap_or(load.timeout));
         self.method(path.key("method"), &load.method);
         self.answer(&path.key("check"), load.check);
         for (name, value) in &load.headers {

@@ -95,6 +95,12 @@ impl Check<'_> {
             "more than 0 % and less than 100 %",
             study.margin,
         );
+        let repeat = KeyPath::of(&["repeat"]);
+        let limits =
+            [("steal", study.repeat.steal), ("others", study.repeat.others), ("at_most", study.repeat.at_most)];
+        for (key, share) in limits {
+            self.range(repeat.key(key), (0.0..=1.0).contains(&share.0), "from 0 % to 100 %", share);
+        }
         if study.on_undecided == OnUndecided::Extend
             && let Err(early) = TwoLooks::new(study.rounds as usize)
         {

@@ -97,6 +97,9 @@ pub struct Load {
     /// A request without an answer after this long is an error.
     #[serde(default = "defaults::request_timeout")]
     pub timeout: Time,
+    /// A connection that does not stand after this long, TLS included, is given up. Absent: `timeout`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connect_timeout: Option<Time>,
     /// Which trace header every request carries.
     #[serde(default)]
     pub trace: TraceHeader,
@@ -135,6 +138,7 @@ impl Load {
             script: None,
             redirects: 0,
             timeout: defaults::request_timeout(),
+            connect_timeout: None,
             trace: TraceHeader::default(),
             check: Check::default(),
         }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::super::plan::{ArmKind, Plan};
-use super::super::spec::Lifetime;
+use super::super::spec::{Lifetime, TraceHeader};
 use super::super::variables::PortName;
 use super::{SHOP, study};
 
@@ -38,6 +38,7 @@ variants:
   baseline:
     label: Bare
   other:
+    trace: sw8
     services:
       app: {command: [./other, 'a b'], build: make other, ready: {log: up}}
 load: {url: 'http://127.0.0.1:${port.app}/'}
@@ -58,6 +59,8 @@ fn arms_are_baseline_placebo_and_variants_in_order() {
     );
     let spans: Vec<_> = plan.arms.iter().map(|arm| (arm.spans_per_request, arm.sampled.0)).collect();
     assert_eq!(spans, [(Some(0.0), 1.0), (Some(0.0), 1.0), (Some(3.0), 0.1), (None, 1.0)]);
+    let headers: Vec<_> = plan.arms.iter().map(|arm| arm.load.trace).collect();
+    assert_eq!(headers, [TraceHeader::W3c, TraceHeader::W3c, TraceHeader::W3c, TraceHeader::Sw8]);
     assert_eq!(plan.arms[0].processes, plan.arms[1].processes, "the placebo is the baseline");
     let without = super::study(LADDER, &["placebo=false"]);
     let without = Plan::from_study(without, Path::new("/x")).expect("a plan");

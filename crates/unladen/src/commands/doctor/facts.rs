@@ -1,0 +1,272 @@
+//! What the machine says about itself, and two seconds of watching it. No judgement; what cannot be read is `None`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+
+use crate::journal::record::HostWindow;
+use crate::linux::process::{self, Stat};
+use crate::linux::{CpuSet, clock};
+use crate::probe::host::HostReader;
+use crate::subject::{Launcher, LauncherOptions, Partition, Topology, partition};
+
+/// How long the machine is watched.
+const WATCH: Duration = Duration::from_secs(2);
+/// How many processes that use the machine are named.
+const NAMED: usize = 3;
+/// Sleeps of a millisecond whose overshoot is measured.
+const SLEEPS: usize = 300;
+
+/// What the doctor looks at.
+#[derive(Debug)]
+pub(super) struct Facts {
+    /// Who gets which CPUs.
+    pub(super) partition: Partition,
+    /// Whether hyper-threads are in use.
+    pub(super) smt: Option<bool>,
+    /// Governor of the first CPU's frequency.
+    pub(super) governor: Option<String>,
+    /// Whether the CPU may go beyond its nominal frequency.
+    pub(super) turbo: Option<bool>,
+    /// Kind of the control groups, or why there are none.
+    pub(super) cgroups: Result<String, String>,
+    /// Why services cannot be limited; `None`: they can.
+    pub(super) no_limits: Option<String>,
+    /// The smallest CPU quota around unladen, in cores.
+    pub(super) quota_cores: Option<f64>,
+    /// The smallest memory limit around unladen, bytes.
+    pub(super) memory_limit: Option<u64>,
+    /// The machine while it was watched; nothing in it is unladen's.
+    pub(super) window: HostWindow,
+    /// How long it was watched, seconds.
+    pub(super) watched_s: f64,
+    /// Who used the machine meanwhile: command, pid, cores; the busiest first.
+    pub(super) busiest: Vec<(String, u32, f64)>,
+    /// Share of that time in which something waited for memory.
+    pub(super) memory_pressure: Option<f64>,
+    /// Share of that time in which something waited for a disk.
+    pub(super) io_pressure: Option<f64>,
+    /// Pages that were swapped meanwhile.
+    pub(super) swapped: Option<u64>,
+    /// Clock source of the kernel.
+    pub(super) clock: Option<String>,
+    /// How much later than asked for sleeps of a millisecond end, µs: median and 99th percentile.
+    pub(super) overshoot_us: (f64, f64),
+    /// Open files: soft and hard limit.
+    pub(super) files: (u64, u64),
+    /// `kernel.io_uring_disabled`.
+    pub(super) io_uring_disabled: Option<u64>,
+    /// `kernel.randomize_va_space`.
+    pub(super) address_randomisation: Option<u64>,
+}
+
+impl Facts {
+    /// Asks and watches.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be read.
+    pub(super) fn gather() -> anyhow::Result<Self> {
+        let available = CpuSet::allowed()?;
+        let partition = partition(&available, &Topology::read(Path::new("/sys"), &available), 1);
+        let launcher = |limits: bool| Launcher::new(&LauncherOptions::new(std::process::id().into(), limits));
+        let counting = launcher(false)?;
+        let cgroups = match (counting.cgroup_version(), counting.no_cgroups()) {
+            (Some(version), _) => Ok(version.to_string()),
+            (None, reason) => Err(reason.unwrap_or("none").to_owned()),
+        };
+        drop(counting);
+        let no_limits = launcher(true)?.no_cgroups().map(str::to_owned);
+        let groups = own_groups();
+        let around = || groups.iter().flat_map(|group| group.ancestors());
+        let watched = Watched::now()?;
+        let overshoot_us = overshoot(&partition.instrument);
+        let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        Ok(Self {
+            smt: number("/sys/devices/system/cpu/smt/active").map(|active| active == 1),
+            governor: word("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
+            turbo: turbo(),
+            partition,
+            cgroups,
+            no_limits,
+            quota_cores: around().filter_map(quota).reduce(f64::min),
+            memory_limit: around().filter_map(memory_limit).min(),
+            window: watched.window,
+            watched_s: watched.seconds,
+            busiest: watched.busiest,
+            memory_pressure: watched.memory_pressure,
+            io_pressure: watched.io_pressure,
+            swapped: watched.swapped,
+            clock: word("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+            overshoot_us,
+            files: (limit.current.unwrap_or(u64::MAX), limit.maximum.unwrap_or(u64::MAX)),
+            io_uring_disabled: number("/proc/sys/kernel/io_uring_disabled"),
+            address_randomisation: number("/proc/sys/kernel/randomize_va_space"),
+        })
+    }
+}
+
+/// The machine over [`WATCH`], while the doctor does nothing.
+struct Watched {
+    window: HostWindow,
+    seconds: f64,
+    busiest: Vec<(String, u32, f64)>,
+    memory_pressure: Option<f64>,
+    io_pressure: Option<f64>,
+    swapped: Option<u64>,
+}
+
+impl Watched {
+    fn now() -> anyhow::Result<Self> {
+        let reader = HostReader::new();
+        let read = || reader.read().context("/proc/stat cannot be read");
+        let ticks = || -> BTreeMap<(u32, u64), u64> {
+            let used = |it: &Stat| ((it.pid, it.start_ticks), it.user_ticks + it.system_ticks);
+            process::all().iter().map(used).collect()
+        };
+        let waited = || ["memory", "io"].map(|what| pressure_us(&file(&format!("/proc/pressure/{what}"))));
+        let (processes, pressures, pages) = (ticks(), waited(), swapped());
+        let (before, started) = (read()?, Instant::now());
+        std::thread::sleep(WATCH);
+        let seconds = started.elapsed().as_secs_f64();
+        let window = read()?.window(&before, seconds, 0.0);
+        let share = |index: usize| {
+            let (end, start): (Option<u64>, Option<u64>) = (waited()[index], pressures[index]);
+            Some((end?.saturating_sub(start?)) as f64 / 1e6 / seconds)
+        };
+        let mut busiest: Vec<(String, u32, f64)> = ticks()
+            .into_iter()
+            .filter(|((pid, _), _)| *pid != std::process::id())
+            .filter_map(|(identity, used)| {
+                let used = used - processes.get(&identity).copied().unwrap_or(used).min(used);
+                let cores = used as f64 / clock::TICKS_PER_SECOND as f64 / seconds;
+                let name = word(&format!("/proc/{}/comm", identity.0))?;
+                (cores >= 0.01).then_some((name, identity.0, cores))
+            })
+            .collect();
+        busiest.sort_by(|a, b| b.2.total_cmp(&a.2));
+        busiest.truncate(NAMED);
+        let swapped = swapped().zip(pages).map(|(end, start)| end.saturating_sub(start));
+        Ok(Self { window, seconds, busiest, memory_pressure: share(0), io_pressure: share(1), swapped })
+    }
+}
+
+/// The control groups that unladen is in, as folders, one per hierarchy that is mounted where it usually is.
+fn own_groups() -> Vec<PathBuf> {
+    let of = |line: &str| {
+        let mut parts = line.splitn(3, ':');
+        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
+        let hierarchy = if controllers.is_empty() { "" } else { controllers };
+        Some(Path::new("/sys/fs/cgroup").join(hierarchy).join(path.trim_start_matches('/')))
+    };
+    file("/proc/self/cgroup").lines().filter_map(of).filter(|group| group.exists()).collect()
+}
+
+/// The CPU quota of a control group, in cores; `None` without one.
+fn quota(group: &Path) -> Option<f64> {
+    let number = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<f64>().ok();
+    let (quota, period) = match fs::read_to_string(group.join("cpu.max")) {
+        Ok(line) => {
+            let mut words = line.split_ascii_whitespace();
+            (words.next()?.parse::<f64>().ok()?, words.next()?.parse::<f64>().ok()?)
+        }
+        Err(_) => (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?),
+    };
+    (quota > 0.0 && period > 0.0).then(|| quota / period)
+}
+
+/// The memory limit of a control group, bytes; `None` without one.
+fn memory_limit(group: &Path) -> Option<u64> {
+    // Version 1 writes "no limit" as the largest whole number of pages.
+    const UNLIMITED: u64 = 1 << 60;
+    let read = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+    read("memory.max").or_else(|| read("memory.limit_in_bytes")).filter(|limit| *limit < UNLIMITED)
+}
+
+/// Intel and everybody else say it in opposite ways.
+fn turbo() -> Option<bool> {
+    let off = number("/sys/devices/system/cpu/intel_pstate/no_turbo").map(|off| off == 0);
+    off.or_else(|| number("/sys/devices/system/cpu/cpufreq/boost").map(|on| on == 1))
+}
+
+/// Pages swapped in and out since boot.
+fn swapped() -> Option<u64> {
+    let text = file("/proc/vmstat");
+    let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    Some(of("pswpin ")? + of("pswpout ")?)
+}
+
+/// `some … total=µs` of a file in `/proc/pressure`.
+fn pressure_us(text: &str) -> Option<u64> {
+    text.lines().find_map(|line| line.strip_prefix("some ")?.rsplit_once("total=")?.1.trim().parse().ok())
+}
+
+/// How much later than asked for sleeps of a millisecond end on these CPUs: median and 99th percentile, µs. That is how late the
+/// load generator's requests would be sent.
+fn overshoot(cpus: &CpuSet) -> (f64, f64) {
+    let cpus = cpus.clone();
+    let measure = move || {
+        // Where it may not be bound it is measured all the same.
+        let _ = cpus.bind_this_thread();
+        let sleep = Duration::from_millis(1);
+        let mut late: Vec<f64> = (0..SLEEPS)
+            .map(|_| {
+                let started = Instant::now();
+                std::thread::sleep(sleep);
+                started.elapsed().saturating_sub(sleep).as_secs_f64() * 1e6
+            })
+            .collect();
+        late.sort_by(f64::total_cmp);
+        (late[SLEEPS / 2], late[SLEEPS * 99 / 100])
+    };
+    std::thread::spawn(measure).join().unwrap_or_default()
+}
+
+/// A file of `/proc` or `/sys`; empty where it cannot be read.
+fn file(path: &str) -> String {
+    fs::read_to_string(path).unwrap_or_default()
+}
+
+fn word(path: &str) -> Option<String> {
+    Some(file(path).trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+fn number(path: &str) -> Option<u64> {
+    word(path)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quotas_and_limits_are_read_in_both_versions() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).expect("a file");
+        assert_eq!((quota(folder.path()), memory_limit(folder.path())), (None, None));
+        write("cpu.cfs_quota_us", "-1\n");
+        write("cpu.cfs_period_us", "100000\n");
+        write("memory.limit_in_bytes", "9223372036854771712\n");
+        assert_eq!((quota(folder.path()), memory_limit(folder.path())), (None, None));
+        write("cpu.cfs_quota_us", "150000\n");
+        write("memory.limit_in_bytes", "1048576\n");
+        assert_eq!((quota(folder.path()), memory_limit(folder.path())), (Some(1.5), Some(1 << 20)));
+        write("cpu.max", "max 100000\n");
+        write("memory.max", "max\n");
+        assert_eq!(quota(folder.path()), None);
+        write("cpu.max", "50000 100000\n");
+        write("memory.max", "4096\n");
+        assert_eq!((quota(folder.path()), memory_limit(folder.path())), (Some(0.5), Some(4096)));
+    }
+
+    #[test]
+    fn pressure_is_read_as_the_kernel_writes_it() {
+        assert_eq!(
+            pressure_us("some avg10=0.00 avg60=0.06 avg300=0.25 total=1234567\nfull total=0\n"),
+            Some(1_234_567)
+        );
+        assert_eq!(pressure_us(""), None);
+    }
+}

@@ -1,0 +1,208 @@
+//! A pilot: the baseline against itself, a few times, and what a whole study would show with such noise, and in what time.
+//!
+//! It decides nothing: no variant has been run. The scatter of a few pairs is known only roughly, so what is promised is
+//! promised twice: by the scatter found, and by what it is at most with 80 % confidence.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use unladen_stats::estimate::{Level, median};
+use unladen_stats::noise::{Spread, spread};
+use unladen_stats::plan;
+
+use super::compare::{Comparison, level};
+use super::evidence::Evidence;
+use super::findings::NoticeLine;
+use super::{JudgeError, notices, study};
+use crate::journal::read::Measured;
+use crate::journal::record::RunRecord;
+use crate::notices::Notice;
+use crate::study::metrics;
+use crate::study::spec::Study;
+
+/// Numbers of rounds for which is told what they show, beside that of the study.
+const ROUNDS: [u32; 3] = [6, 12, 24];
+/// Pairs that a scatter can be told from at all.
+const FEWEST: u32 = 2;
+
+/// The study that a pilot is for.
+#[derive(Debug, Clone, Copy)]
+pub struct Planned<'a> {
+    /// It.
+    pub study: &'a Study,
+    /// Runs in each of its rounds.
+    pub arms: usize,
+}
+
+/// What a pilot says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Pilot {
+    /// Name of the study.
+    pub study: String,
+    /// Pairs of runs (baseline, baseline once more) that count.
+    pub pairs: u32,
+    /// Seconds that a run took, all in all.
+    pub seconds_per_run: f64,
+    /// Runs in a round of the study.
+    pub arms: u32,
+    /// Rounds of the study.
+    pub rounds: u32,
+    /// The noise of every metric that stands in the short tables or has a budget.
+    pub metrics: Vec<MetricNoise>,
+    /// What disturbed the pilot.
+    pub notices: Vec<NoticeLine>,
+}
+
+/// The noise of one metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MetricNoise {
+    /// Name of the metric.
+    pub metric: String,
+    /// Its name for people.
+    pub title: String,
+    /// Unit of `baseline`, and of the other numbers unless they are `relative`.
+    pub unit: String,
+    /// Whether the numbers below are relative differences (0.02 = 2 %).
+    pub relative: bool,
+    /// Median over all runs.
+    pub baseline: f64,
+    /// Standard deviation of the difference within a round.
+    pub noise: f64,
+    /// What it is at most with 80 % confidence.
+    pub noise_at_most: f64,
+    /// What so many rounds show.
+    pub reach: Vec<Reach>,
+    /// The margin that matters, and what it takes to tell costs of that size.
+    pub margin: Goal,
+    /// The study's budget, and what it takes to tell a cost of half of it from it; `null` without one.
+    pub budget: Option<Goal>,
+}
+
+/// What a number of rounds shows.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Reach {
+    /// Rounds.
+    pub rounds: u32,
+    /// Seconds that they take.
+    pub seconds: f64,
+    /// Smallest effect that they find with 80 % probability, if the noise is as found.
+    pub effect: f64,
+    /// The same if the noise is as large as it may be.
+    pub effect_at_most: f64,
+}
+
+/// What it takes to reach a precision.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Goal {
+    /// Half-width of the interval that is wanted.
+    pub precision: f64,
+    /// Rounds; `null`: more than 200.
+    pub rounds: Option<u32>,
+    /// Seconds that they take.
+    pub seconds: Option<f64>,
+}
+
+/// Judges the run folder of a pilot.
+///
+/// # Errors
+/// When nothing in it counts.
+pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeError> {
+    let no_runs = || JudgeError::NoRuns { folder: folder.dir.display().to_string() };
+    let evidence = Evidence::of(folder);
+    let placebo = evidence.placebo.as_ref().ok_or_else(no_runs)?;
+    let mut told = evidence.notices();
+    let pairs = evidence.paired_rounds(placebo);
+    if pairs < FEWEST {
+        let reason = told.iter().find(|it| matches!(it, Notice::RunsVoid { .. })).map(ToString::to_string);
+        return Err(JudgeError::PilotVoid { pairs, reason: reason.unwrap_or_default() });
+    }
+    let known = study::metrics(&evidence, &mut told);
+    let comparisons = study::comparisons(&evidence, &known, &evidence.baseline, placebo);
+    let times = Times { run_s: seconds_per_run(&folder.runs).ok_or_else(no_runs)?, arms: planned.arms };
+    let has_budget = |name: &str| planned.study.budgets.contains_key(name);
+    let metrics: Vec<MetricNoise> = comparisons
+        .iter()
+        .filter(|it| it.finding.service.is_none() && it.finding.operation.is_none())
+        .filter(|it| it.finding.place != "detail" || has_budget(&it.finding.metric))
+        .filter_map(|it| noise(it, planned.study, &times))
+        .collect();
+    Ok(Pilot {
+        study: planned.study.study.clone(),
+        pairs,
+        seconds_per_run: times.run_s,
+        arms: super::evidence::number(planned.arms),
+        rounds: planned.study.rounds,
+        metrics,
+        notices: notices::lines(&evidence, &told),
+    })
+}
+
+/// How long things take.
+struct Times {
+    run_s: f64,
+    arms: usize,
+}
+
+impl Times {
+    fn of(&self, rounds: u32) -> f64 {
+        f64::from(rounds) * self.arms as f64 * self.run_s
+    }
+}
+
+fn noise(comparison: &Comparison, study: &Study, times: &Times) -> Option<MetricNoise> {
+    let finding = &comparison.finding;
+    let Spread { sd, at_most } = spread(comparison.deciding())?;
+    let level = level(study);
+    // Log-ratios and relative differences: 0.0198 is 2 %.
+    let natural = |value: f64| if finding.relative { value.exp_m1() } else { value };
+    let mut counts: Vec<u32> = ROUNDS.into_iter().chain([study.rounds]).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    let reach = counts.into_iter().filter_map(|rounds| {
+        let effect = |sd| Some(natural(plan::smallest_detectable(sd, rounds as usize, level)?));
+        Some(Reach { rounds, seconds: times.of(rounds), effect: effect(sd)?, effect_at_most: effect(at_most)? })
+    });
+    let values: Vec<f64> = finding.rounds.iter().flat_map(|round| [round.baseline, round.value]).collect();
+    Some(MetricNoise {
+        metric: finding.metric.clone(),
+        title: finding.title.clone(),
+        unit: finding.unit.clone(),
+        relative: finding.relative,
+        baseline: median(&values)?,
+        noise: natural(sd),
+        noise_at_most: natural(at_most),
+        reach: reach.collect(),
+        margin: goal(finding.margin, finding.relative, sd, level, times),
+        budget: budget(comparison, study).map(|limit| goal(limit / 2.0, finding.relative, sd, level, times)),
+    })
+}
+
+fn goal(precision: f64, relative: bool, sd: f64, level: Level, times: &Times) -> Goal {
+    let wanted = if relative { precision.ln_1p() } else { precision };
+    let rounds = plan::rounds_for_half_width(sd, wanted, level).and_then(|rounds| u32::try_from(rounds).ok());
+    Goal { precision, rounds, seconds: rounds.map(|rounds| times.of(rounds)) }
+}
+
+/// The study's limit on the metric, on the scale that decides.
+fn budget(comparison: &Comparison, study: &Study) -> Option<f64> {
+    let finding = &comparison.finding;
+    let limit = metrics::find(&finding.metric)?.limit(study.budgets.get(&finding.metric)?)?;
+    match (limit.relative, finding.relative) {
+        (true, false) => Some(limit.value * finding.baseline.abs()),
+        (false, true) => (finding.baseline > 0.0).then(|| limit.value / finding.baseline),
+        _ => Some(limit.value),
+    }
+}
+
+/// From the start of the first run to that of the last, by run: everything that a run takes is in it.
+fn seconds_per_run(runs: &[RunRecord]) -> Option<f64> {
+    let started = |run: &RunRecord| run.started.parse::<jiff::Timestamp>().ok();
+    let (first, last) = (started(runs.first()?)?, started(runs.last()?)?);
+    let phases = |run: &RunRecord| {
+        let it = &run.phases;
+        it.start_s + it.warmup_s + it.window_s + it.drain_s + it.after_s + it.stop_s
+    };
+    let by_phases = median(&runs.iter().map(phases).collect::<Vec<_>>())?;
+    let between = (last.as_second() - first.as_second()) as f64 / (runs.len() - 1).max(1) as f64;
+    // Starts are known to the second.
+    Some(between.max(by_phases))
+}

@@ -1,0 +1,91 @@
+//! Rounds that are done again. Pure: what the machine did in, yes or no out.
+//!
+//! The grounds are the machine's alone (steal, other processes), never a variant's numbers, and the *whole* round is done
+//! again: what a variant makes the kernel do on its behalf may count as somebody else's, so that single runs, picked by it, would
+//! be picked by variant. How often is limited, because on a machine that is always busy it does not help.
+
+use std::collections::BTreeSet;
+
+use super::checks;
+use super::schedule::Round;
+use crate::journal::record::RunRecord;
+use crate::notices::Notice;
+use crate::study::spec::Study;
+
+/// How often a round is attempted at most.
+const ATTEMPTS: u32 = 3;
+
+/// What is left of the allowance.
+#[derive(Debug)]
+pub(super) struct Repeats<'a> {
+    study: &'a Study,
+    left: u32,
+}
+
+impl<'a> Repeats<'a> {
+    /// Of a study of which so much has been done.
+    pub(super) fn new(study: &'a Study, done: &[RunRecord]) -> Self {
+        let used: BTreeSet<(u32, u32)> =
+            done.iter().filter(|run| run.attempt > 1).map(|run| (run.round, run.attempt)).collect();
+        let allowed = study.repeat.allowance(study.rounds);
+        Self { study, left: allowed.saturating_sub(u32::try_from(used.len()).unwrap_or(u32::MAX)) }
+    }
+
+    /// Why the round is to be done again, judged by its runs so far, whichever variant they are of; takes it from the allowance.
+    pub(super) fn grant(&mut self, round: &Round, runs: &[RunRecord]) -> Option<Notice> {
+        if self.left == 0 || round.attempt >= ATTEMPTS {
+            return None;
+        }
+        let of_round = runs.iter().filter(|run| run.round == round.number && run.attempt == round.attempt);
+        let of_round = of_round.filter(|run| run.void.is_none());
+        let reason = of_round.filter_map(|run| checks::disturbed(run, &self.study.repeat)).next()?;
+        self.left -= 1;
+        Some(reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::record::{HostWindow, Phases};
+    use crate::study::spec::Load;
+
+    /// A run of 2 s on two cores, of which others took so many seconds.
+    fn run(round: u32, attempt: u32, others_s: f64, steal_s: f64) -> RunRecord {
+        RunRecord {
+            round,
+            attempt,
+            phases: Phases { window_s: 2.0, ..Phases::default() },
+            host: HostWindow { cores: 2, others_s, steal_s, ..HostWindow::default() },
+            ..RunRecord::empty()
+        }
+    }
+
+    fn round(number: u32, attempt: u32) -> Round {
+        Round { number, attempt, order: Vec::new(), missing: Vec::new() }
+    }
+
+    #[test]
+    fn disturbed_rounds_are_done_again_as_long_as_the_allowance_lasts() {
+        let study = Study { rounds: 6, ..Study::new("x", Load::new("http://localhost/")) };
+        let quiet = [run(1, 1, 0.39, 0.07), run(1, 1, 0.0, 0.0)];
+        let others = [run(1, 1, 0.0, 0.0), run(1, 1, 0.41, 0.0), run(2, 1, 0.0, 0.0)];
+        let mut repeats = Repeats::new(&study, &[]);
+        assert_eq!(repeats.grant(&round(1, 1), &quiet), None);
+        assert!(matches!(repeats.grant(&round(1, 1), &others), Some(Notice::OthersBusy { percent }) if percent > 10.0));
+        assert_eq!(repeats.grant(&round(2, 1), &others), None, "another round's run");
+        assert_eq!(repeats.grant(&round(1, 2), &others), None, "another attempt's run");
+        assert!(matches!(repeats.grant(&round(2, 1), &[run(2, 1, 0.0, 0.1)]), Some(Notice::Steal { .. })));
+        assert_eq!(repeats.grant(&round(3, 1), &[run(3, 1, 2.0, 0.0)]), None, "two of six, not more");
+    }
+
+    #[test]
+    fn what_was_repeated_before_counts_and_no_round_is_attempted_for_ever() {
+        let study = Study { rounds: 12, ..Study::new("x", Load::new("http://localhost/")) };
+        let done = [run(1, 1, 1.0, 0.0), run(1, 2, 1.0, 0.0), run(1, 2, 1.0, 0.0), run(1, 3, 1.0, 0.0)];
+        let mut repeats = Repeats::new(&study, &done);
+        assert_eq!(repeats.left, 2);
+        assert_eq!(repeats.grant(&round(1, 3), &done), None, "three attempts are enough");
+        assert_eq!(repeats.left, 2);
+    }
+}

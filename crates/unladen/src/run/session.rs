@@ -1,0 +1,94 @@
+//! The rounds of a study, one after the other: every run into the journal, again what the machine disturbed.
+//!
+//! A run whose generator was late is done again by itself: it does not count, so nothing is picked. A round in which something
+//! else took too much of the machine is done again whole (see `repeats`).
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::RunError;
+use super::folder::RunFolder;
+use super::one::{Run, Up};
+use super::repeats::Repeats;
+use super::schedule::{Round, Slot};
+use super::setup::Setup;
+use super::watch::{Step, Watcher};
+use crate::journal::record::RunRecord;
+use crate::journal::write::Journal;
+use crate::notices::{Notice, Severity};
+
+/// How often a run is done at most when its generator is late.
+const ATTEMPTS: u32 = 3;
+
+/// The runs of a study under way.
+pub(super) struct Session<'s, 'p> {
+    pub(super) setup: &'s Setup<'p>,
+    pub(super) shared: &'s mut [Up],
+    pub(super) journal: &'s mut Journal,
+    pub(super) interrupted: &'s AtomicBool,
+    /// Number of the last run.
+    pub(super) number: u32,
+    /// All runs, those of before too.
+    pub(super) done: &'s mut Vec<RunRecord>,
+}
+
+impl Session<'_, '_> {
+    /// Does what is missing of the rounds.
+    pub(super) fn rounds(&mut self, rounds: Vec<Round>, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        let plan = self.setup.plan;
+        watcher.see(Step::Begin {
+            runs: rounds.iter().map(|round| round.missing.len()).sum(),
+            of: plan.arms.len() * plan.study.rounds as usize,
+            load_s: plan.study.run_seconds(),
+        });
+        let mut repeats = Repeats::new(&plan.study, self.done);
+        for mut round in rounds {
+            loop {
+                round.missing.iter().try_for_each(|slot| self.slot(*slot, watcher))?;
+                let Some(reason) = repeats.grant(&round, self.done) else { break };
+                round = round.again();
+                watcher.see(Step::Again { round: round.number, reason: &reason, runs: round.missing.len() });
+            }
+        }
+        Ok(())
+    }
+
+    /// One run, until it counts or has been tried often enough.
+    fn slot(&mut self, slot: Slot, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        for attempt in 1..=ATTEMPTS {
+            if self.interrupted.load(Ordering::Relaxed) {
+                return Err(RunError::Interrupted);
+            }
+            self.number += 1;
+            let (setup, number, interrupted) = (self.setup, self.number, self.interrupted);
+            let run = Run { setup, shared: &mut *self.shared, slot, number, interrupted, profiler: None };
+            let record = run.perform(watcher)?;
+            self.journal.append(&record)?;
+            let again = late(&record) && attempt < ATTEMPTS;
+            watcher.see(Step::Done { record: &record, again });
+            let stop = stop_on_death(&record, setup.folder);
+            self.done.push(record);
+            stop?;
+            if !again {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the run is void because the machine kept the generator from its schedule. That says nothing of the variant, so
+/// the run is done again; all attempts are in the journal, and the first that counts is judged.
+fn late(record: &RunRecord) -> bool {
+    matches!(record.void, Some(Notice::GeneratorLate { .. }))
+}
+
+/// A service that ends while it is needed will do so again: the study stops, the user looks, `--resume` goes on.
+fn stop_on_death(record: &RunRecord, folder: &RunFolder) -> Result<(), RunError> {
+    match &record.void {
+        Some(notice @ (Notice::ServiceDied { .. } | Notice::LoadFailed { .. } | Notice::DriverFailed { .. })) => {
+            debug_assert_eq!(notice.severity(), Severity::Refusal);
+            Err(RunError::Died { notice: notice.clone(), folder: folder.path().to_owned() })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,241 @@
+//! Refusals, each provoked for real on the embedded service: where a verdict would mislead there is none, and the reason is told.
+//!
+//! What cannot be provoked from outside is a generator whose own numbers break Little's law: there the journal of a real run
+//! is changed by hand before it is judged. A generator that is late, one without free connections and one that is the limit of
+//! a closed loop are in this file or in `loads.rs`; services that die and ports that are taken in `failures.rs`.
+
+use std::fs;
+use std::process::{Child, Command, Stdio};
+
+use unladen::journal::read::read;
+use unladen::journal::record::RunRecord;
+use unladen::judge::findings::{Findings, VariantFindings};
+use unladen::notices::Notice;
+
+use crate::harness::{Scratch, demo_study, finding, measuring};
+
+fn variant<'a>(findings: &'a Findings, name: &str) -> &'a VariantFindings {
+    findings.variants.iter().find(|one| one.name == name).unwrap_or_else(|| panic!("no variant {name}"))
+}
+
+/// Why nothing is said about the variant. None of its metrics may have a verdict.
+#[track_caller]
+fn refused(findings: &Findings, name: &str) -> String {
+    let variant = variant(findings, name);
+    for finding in &variant.metrics {
+        assert_eq!(finding.verdict, "cannot_tell", "{}", finding.metric);
+    }
+    variant.refused.clone().unwrap_or_else(|| panic!("{name} is judged: {:?}", findings.conclusions))
+}
+
+fn codes(findings: &Findings) -> Vec<&str> {
+    findings.notices.iter().map(|notice| notice.code.as_str()).collect()
+}
+
+fn runs(scratch: &Scratch) -> Vec<RunRecord> {
+    read(&scratch.path("out")).expect("a run folder").runs
+}
+
+/// Burns a core from outside until it is dropped.
+struct Burner(Child);
+
+impl Burner {
+    fn start() -> Self {
+        let burner = Command::new("sh").args(["-c", "while :; do :; done # burner"]).stdout(Stdio::null()).spawn();
+        Self(burner.expect("sh starts"))
+    }
+}
+
+impl Drop for Burner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Half of the answers are errors: whatever they cost, it is not the price of the same work.
+#[test]
+fn a_variant_that_answers_500s_has_no_verdict() {
+    let _turn = measuring();
+    let scratch = Scratch::with(&demo_study(
+        "errors",
+        "  failing:\n    services: {consumer: {args: [--error-share, '0.5']}}\n  same: {}\n",
+    ));
+    let said = scratch.run(&["--rounds", "2", "--window", "500ms", "--set", "placebo=false"]).ends_with(0);
+    let findings = scratch.findings();
+    assert!(refused(&findings, "failing").contains("none of its runs counts"), "{}", said.out);
+    assert!(said.out.contains("No verdict on failing") && said.out.contains("requests failed"), "{}", said.out);
+    assert_eq!(variant(&findings, "same").refused, None);
+    // A budget on it is not kept: it is undecided.
+    scratch.unladen(&["gate", "out", "--budget", "cpu_per_request=900%"]).ends_with(3);
+}
+
+/// The answers are good, but shorter.
+#[test]
+fn a_variant_with_a_shorter_body_has_no_verdict() {
+    let _turn = measuring();
+    // The default is a longer body, of which the variant falls short.
+    let study = demo_study("shorter", "  short:\n    services: {consumer: {args: [--body-extra, '10']}}\n")
+        .replace("  baseline: {}", "  baseline:\n    services: {consumer: {args: [--body-extra, '100']}}");
+    let scratch = Scratch::with(&study);
+    let said = scratch.run(&["--rounds", "2", "--window", "500ms", "--set", "placebo=false"]).ends_with(0);
+    let reason = refused(&scratch.findings(), "short");
+    assert!(reason.contains("response bodies") && reason.contains("2 of its 2 runs"), "{reason}");
+    assert!(said.out.contains("does not do the same work"), "{}", said.out);
+}
+
+/// A closed loop of which the generator is the limit: checks of its own on a long body take longer than the service does.
+#[test]
+fn a_generator_that_is_the_limit_voids_the_run() {
+    let _turn = measuring();
+    let slow = "  connections: 8\n  script: {requests: [{name: ready, path: /ready, capture: {all: {regex: '(?s)((((r*)*e*)*a*)*d*)*y'}}}]}\n";
+    let study = demo_study("saturated", "  same: {}\n").replace("  rate: 300\n  connections: 8\n", slow);
+    let scratch = Scratch::with(&study);
+    scratch.run(&["--rounds", "1", "--window", "1s", "--set", "placebo=false"]);
+    for run in runs(&scratch) {
+        println!("{:?} {:?}", run.void, run.load.map(|load| load.doubts));
+    }
+}
+
+/// A rate that nobody can send: the generator or the service falls behind, and either way the run does not count.
+#[test]
+fn a_rate_beyond_reach_voids_the_run() {
+    let _turn = measuring();
+    let study = demo_study("beyond", "  same: {}\n").replace("  rate: 300\n", "  rate: 200000\n");
+    let scratch = Scratch::with(&study);
+    scratch.run(&["--rounds", "1", "--window", "500ms", "--set", "placebo=false"]).ends_with(2);
+    for run in runs(&scratch) {
+        let void = run.void.expect("it does not count");
+        let expected = matches!(
+            void,
+            Notice::RateMissed { .. }
+                | Notice::OutOfConnections { .. }
+                | Notice::GeneratorLate { .. }
+                | Notice::Errors { .. }
+        );
+        assert!(expected, "{void}");
+    }
+    let findings = scratch.findings();
+    assert!(findings.void.is_some_and(|reason| reason.contains("no run of the baseline counts")));
+}
+
+/// A quota of a twentieth of a core under a load that takes more: latencies are the quota's, CPU per request is still what it is.
+#[test]
+fn latencies_behind_a_quota_have_no_verdict() {
+    let _turn = measuring();
+    if !rustix::process::geteuid().is_root() {
+        println!("skipped: limits need root");
+        return;
+    }
+    let held = "  held:\n    services: {consumer: {args: [--burn-us, '1000'], limits: {cpus: 0.2}}}\n";
+    let study = demo_study("throttled", held).replace("rate: 300", "rate: 100");
+    let scratch = Scratch::with(&study);
+    scratch.run(&["--window", "700ms", "--set", "placebo=false"]);
+    let runs = runs(&scratch);
+    let throttled = |run: &&RunRecord| run.notices.iter().any(|it| matches!(it, Notice::Throttled { .. }));
+    assert!(runs.iter().filter(|run| run.variant == "held").any(|run| throttled(&run)), "{runs:#?}");
+    let findings = scratch.findings();
+    let latency = finding(&findings, "held", "latency_p50");
+    assert!(latency.refused.as_deref().is_some_and(|it| it.contains("throttled by its CPU limit")), "{latency:#?}");
+    assert_eq!(latency.verdict, "cannot_tell");
+    assert_eq!(finding(&findings, "held", "cpu_per_request").verdict, "costs");
+}
+
+/// A burner outside takes a core: the round is done again, whole, as long as the allowance lasts, and the warning stays.
+#[test]
+fn rounds_that_a_burner_disturbs_are_done_again() {
+    let _turn = measuring();
+    // A closed loop, so that no run is void for a late generator.
+    let study =
+        demo_study("disturbed", "  same: {}\n").replace("  rate: 300\n", "").replace("at_most: 0%", "at_most: 50%");
+    let scratch = Scratch::with(&study);
+    let burner = Burner::start();
+    let said = scratch.run(&["--rounds", "2", "--window", "500ms", "--set", "placebo=false"]);
+    drop(burner);
+    assert!(said.err.contains("round 1 is done again: other processes used"), "{}", said.err);
+    let attempts: Vec<(u32, u32)> = runs(&scratch).iter().map(|run| (run.round, run.attempt)).collect();
+    assert_eq!(attempts, [(1, 1), (1, 1), (1, 2), (1, 2), (2, 1), (2, 1)], "one of two rounds, both of its runs");
+    let findings = scratch.findings();
+    assert_eq!((findings.rounds_repeated, findings.rounds_begun), (1, 2));
+    let codes = codes(&findings);
+    assert!(codes.contains(&"rounds_repeated") && codes.contains(&"others_busy"), "{codes:?}");
+    assert!(said.out.contains("rounds done again, whole: 1."), "{}", said.out);
+}
+
+/// Burners on every core: no idle moment is left, and the far quantiles are those of a queue.
+#[test]
+fn a_saturated_host_takes_the_verdict_from_far_quantiles() {
+    let _turn = measuring();
+    // The service mostly sleeps: a generator may be late by a tenth of that before its run is void.
+    let study = demo_study("busy-host", "  same: {}\n")
+        .replace("- --provider", "- --delay-us\n      - '100000'\n      - --provider")
+        .replace("connections: 8", "connections: 100");
+    let scratch = Scratch::with(&study);
+    let cores = std::thread::available_parallelism().map_or(2, usize::from);
+    let burners: Vec<Burner> = (0..cores + 1).map(|_| Burner::start()).collect();
+    let said = scratch.run(&["--window", "3500ms", "--rounds", "3", "--set", "placebo=false"]);
+    drop(burners);
+    let findings = scratch.findings();
+    println!("{}", said.out);
+    let notice = findings.notices.iter().find(|it| it.code == "host_saturated").expect("it is told");
+    assert!(notice.text.contains("% busy") && notice.severity == "refusal", "{}", notice.text);
+    let far = finding(&findings, "same", "latency_p90");
+    assert!(far.refused.as_deref().is_some_and(|it| it.contains("those of a queue")), "{far:?}");
+    assert_eq!(finding(&findings, "same", "latency_p50").refused, None);
+}
+
+/// A service that slows down with every second: what it costs depends on when one looks.
+#[test]
+fn a_variant_that_drifts_has_no_verdict() {
+    let _turn = measuring();
+    let drifting = "  drifting:\n    services: {consumer: {args: [--slower-us-per-second, '3000']}}\n";
+    let scratch = Scratch::with(&demo_study("drift", drifting));
+    let said = scratch.run(&["--warmup", "1s", "--window", "4s", "--set", "placebo=false"]).ends_with(0);
+    let reason = refused(&scratch.findings(), "drifting");
+    assert!(reason.contains("from the first to the second half of the window"), "{reason}");
+    assert!(said.out.contains("No verdict on drifting"), "{}", said.out);
+}
+
+/// Three rounds have no interval, and no verdict is made of them.
+#[test]
+fn too_few_rounds_have_no_verdict() {
+    let _turn = measuring();
+    let burn = "  burn:\n    services: {consumer: {args: [--burn-us, '500']}}\n";
+    let scratch = Scratch::with(&demo_study("few", burn));
+    let arguments =
+        ["--rounds", "3", "--window", "300ms", "--set", "placebo=false", "--set", "budgets.cpu_per_request=1%"];
+    let said = scratch.run(&arguments).ends_with(0);
+    let findings = scratch.findings();
+    let cpu = finding(&findings, "burn", "cpu_per_request");
+    assert_eq!((cpu.verdict.as_str(), cpu.difference, cpu.rounds.len()), ("cannot_tell", None, 3), "{}", said.out);
+    assert!(cpu.words.starts_with("needs 6 rounds, has 3"), "{}", cpu.words);
+    assert!(codes(&findings).contains(&"too_few_rounds"));
+    scratch.unladen(&["gate", "out"]).ends_with(3);
+}
+
+/// A closed loop whose generator says that it got through half as much with the same latencies: time went missing between the
+/// requests. No knob makes a generator do so; the journal of a real run is changed instead.
+#[test]
+fn a_breach_of_littles_law_has_no_verdict() {
+    let _turn = measuring();
+    let study = demo_study("little", "  same: {}\n").replace("  rate: 300\n", "");
+    let scratch = Scratch::with(&study);
+    scratch.run(&["--rounds", "1", "--window", "500ms", "--set", "placebo=false"]);
+    let journal = scratch.path("out/journal.jsonl");
+    let changed: Vec<String> = fs::read_to_string(&journal)
+        .expect("a journal")
+        .lines()
+        .map(|line| {
+            let mut record: serde_json::Value = serde_json::from_str(line).expect("JSON");
+            if record["variant"] == "same" {
+                let rate = record["load"]["rate"].as_f64().expect("a rate");
+                record["load"]["rate"] = (rate / 2.0).into();
+            }
+            record.to_string()
+        })
+        .collect();
+    fs::write(&journal, changed.join("\n") + "\n").expect("written");
+    let said = scratch.unladen(&["report", "out"]).ends_with(0);
+    assert!(said.out.contains("No verdict on same: none of its runs counts"), "{}", said.out);
+    assert!(said.out.contains("requests were under way on average"), "{}", said.out);
+}
