@@ -53,7 +53,8 @@ fn read(group: &dyn RowGroupReader, take: &mut impl FnMut(Timed)) -> Result<()> 
     let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
     let (requests, durations) = (numbers(group, "request", rows)?, numbers(group, "duration_ns", rows)?);
     let (services, operations) = (texts(group, "service", rows)?, texts(group, "operation", rows)?);
-    for (((request, duration), service), operation) in requests.into_iter().zip(durations).zip(services).zip(operations) {
+    for (((request, duration), service), operation) in requests.into_iter().zip(durations).zip(services).zip(operations)
+    {
         if let (Some(duration_ns), Some(service), Some(operation)) = (duration, service, operation) {
             take(Timed { request, operation: (service, operation), duration_ns });
         }
@@ -64,7 +65,9 @@ fn read(group: &dyn RowGroupReader, take: &mut impl FnMut(Timed)) -> Result<()> 
 fn numbers(group: &dyn RowGroupReader, name: &str, rows: usize) -> Result<Vec<Option<i64>>> {
     let (mut values, mut levels) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
     match group.get_column_reader(position(group, name)?)? {
-        ColumnReader::Int64ColumnReader(mut reader) => reader.read_records(rows, Some(&mut levels), None, &mut values)?,
+        ColumnReader::Int64ColumnReader(mut reader) => {
+            reader.read_records(rows, Some(&mut levels), None, &mut values)?
+        }
         _ => return Err(other_type(name)),
     };
     Ok(spread(values, &levels, rows))

@@ -32,7 +32,10 @@ pub(super) fn read(folder: &Measured) -> Vec<OperationFindings> {
     let limit = SPANS / runs.max(1);
     let of_arm = |arm: &Arm<'_>| {
         let of_run = |run: &&RunRecord| durations(folder, run, limit);
-        told(&arm.name, &arm.valid.values().copied().filter(with_spans).filter_map(|run| of_run(&run)).collect::<Vec<_>>())
+        told(
+            &arm.name,
+            &arm.valid.values().copied().filter(with_spans).filter_map(|run| of_run(&run)).collect::<Vec<_>>(),
+        )
     };
     evidence.arms().flat_map(of_arm).collect()
 }
@@ -119,6 +122,9 @@ mod tests {
         let names: Vec<_> = told.iter().map(|it| (it.operation.as_str(), it.spans)).collect();
         assert_eq!(names, [("GET /", 300), ("call", 900)]);
         let p50 = told[0].p50_us;
-        assert!((p50.value - 1000.0).abs() < 2.0 && (p50.low - 900.0).abs() < 2.0 && (p50.high - 5000.0).abs() < 5.0, "{p50:?}");
+        assert!(
+            (p50.value - 1000.0).abs() < 2.0 && (p50.low - 900.0).abs() < 2.0 && (p50.high - 5000.0).abs() < 5.0,
+            "{p50:?}"
+        );
     }
 }

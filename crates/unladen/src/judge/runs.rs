@@ -33,14 +33,17 @@ pub(super) fn lines(evidence: &Evidence<'_>) -> Vec<RunLine> {
 /// The commands of the services, then those of the variants that change something. The resolved study is masked when it is
 /// written; masked again, it stays as it is, and a study from elsewhere gives nothing away.
 pub(super) fn commands(study: &Study) -> Vec<CommandLine> {
-    let role = |service: &str| study.services.get(service).map(|it| format!("{:?}", it.role).to_lowercase()).unwrap_or_default();
+    let role = |service: &str| {
+        study.services.get(service).map(|it| format!("{:?}", it.role).to_lowercase()).unwrap_or_default()
+    };
     let base = study.services.iter().map(|(name, service)| CommandLine {
         variant: None,
         service: name.clone(),
         role: role(name),
         command: line(&service.env, Some(&service.command), &service.args),
     });
-    let changed = study.variants.iter().flat_map(|(variant, it)| it.services.iter().map(move |(name, it)| (variant, name, it)));
+    let changed =
+        study.variants.iter().flat_map(|(variant, it)| it.services.iter().map(move |(name, it)| (variant, name, it)));
     let changed = changed.filter(|(_, _, it)| it.command.is_some() || !it.args.is_empty() || !it.env.is_empty());
     let changes = changed.map(|(variant, name, change)| CommandLine {
         variant: Some(variant.clone()),
@@ -76,7 +79,11 @@ fn line(env: &indexmap::IndexMap<String, String>, command: Option<&Command>, arg
 /// As a shell would need it.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "-_./:=,@%+${}*".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }
 
 #[cfg(test)]

@@ -54,7 +54,9 @@ fn draw(findings: &Findings) -> Result<String, minijinja::Error> {
     let panels = placed.collect();
     let void = findings.void.as_ref().map(|reason| format!("No verdict: {reason}"));
     let mut note = wrapped(&view::clean(&void.unwrap_or_else(|| view::setting(findings))), 150, 3);
-    note.push("Line: interval; large dot: estimate; small dots: the rounds; shaded: noise floor; dashed: budget.".to_owned());
+    note.push(
+        "Line: interval; large dot: estimate; small dots: the rounds; shaded: noise floor; dashed: budget.".to_owned(),
+    );
     let height = top + 20.0 + NOTE * note.len() as f64;
     let drawing = Drawing { title, heading, width: WIDTH, height, panels, note };
     environment.render_str(TEMPLATE, Serde(drawing))

@@ -110,7 +110,11 @@ fn forest(findings: &Findings, metric: &str) -> Option<Forest> {
             budget: shown.limit(finding).map(short),
             budget_text: finding.budget.as_ref().map(|it| it.limit.clone()).unwrap_or_default(),
             verdict: row.verdict,
-            text: if shown.relative { row.ratio } else { format!("{} {}", row.difference, Scale::of_values(finding).unit()) },
+            text: if shown.relative {
+                row.ratio
+            } else {
+                format!("{} {}", row.difference, Scale::of_values(finding).unit())
+            },
         }
     };
     Some(Forest {

@@ -1,8 +1,8 @@
 //! Findings as cells and lines of text, shared by the reports for people.
 
 use crate::judge::findings::{
-    Conclusion, Finding, Findings, FrameFindings, LadderFindings, LedgerFindings, MoneyFindings, OperationFindings, ProfileFindings,
-    Range, StepFindings, VariantFindings,
+    Conclusion, Finding, Findings, FrameFindings, LadderFindings, LedgerFindings, MoneyFindings, OperationFindings,
+    ProfileFindings, Range, StepFindings, VariantFindings,
 };
 use crate::judge::units::{self, Scale};
 

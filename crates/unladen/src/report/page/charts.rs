@@ -5,7 +5,9 @@ use serde::{Serialize, Serializer};
 
 use super::super::{plot, view};
 use crate::judge::curves::{ArmName, Band, Course, Curves, Latency};
-use crate::judge::findings::{DoseFindings, Finding, Findings, LadderFindings, OperationFindings, StepFindings, VariantFindings};
+use crate::judge::findings::{
+    DoseFindings, Finding, Findings, LadderFindings, OperationFindings, StepFindings, VariantFindings,
+};
 use crate::judge::units::Scale;
 
 /// A number with as many digits as a chart can show.
@@ -234,7 +236,8 @@ fn account(variant: &VariantFindings) -> Option<Account<'_>> {
     let ledger = variant.ledger.as_ref()?;
     let mut parts = vec![("arrived".to_owned(), "saved", ledger.saved)];
     let staged: u64 = ledger.by_stage.values().sum();
-    parts.extend(ledger.by_stage.iter().map(|(stage, spans)| (format!("lost: {}", view::clean(stage)), "lost", *spans)));
+    parts
+        .extend(ledger.by_stage.iter().map(|(stage, spans)| (format!("lost: {}", view::clean(stage)), "lost", *spans)));
     parts.push(("lost: stage unknown".to_owned(), "lost", ledger.lost.saturating_sub(staged)));
     parts.push(("unexplained".to_owned(), "unexplained", u64::try_from(ledger.unexplained).unwrap_or(0)));
     parts.retain(|(_, _, spans)| *spans > 0);
@@ -294,14 +297,17 @@ fn run(line: &crate::judge::findings::RunLine) -> RunPoint<'_> {
 fn rounds(findings: &Findings) -> Vec<Rounds<'_>> {
     let all = || findings.variants.iter().flat_map(|variant| variant.metrics.iter().map(move |it| (variant, it)));
     let mut metrics: Vec<&Finding> = Vec::new();
-    for (_, finding) in all().filter(|(_, it)| it.service.is_none() && it.operation.is_none() && !it.rounds.is_empty()) {
+    for (_, finding) in all().filter(|(_, it)| it.service.is_none() && it.operation.is_none() && !it.rounds.is_empty())
+    {
         if !metrics.iter().any(|known| known.metric == finding.metric) {
             metrics.push(finding);
         }
     }
     metrics.sort_by_key(|finding| finding.place == "detail");
     let of_metric = |first: &Finding| {
-        let same = |it: &(&VariantFindings, &Finding)| it.1.metric == first.metric && it.1.service.is_none() && it.1.operation.is_none();
+        let same = |it: &(&VariantFindings, &Finding)| {
+            it.1.metric == first.metric && it.1.service.is_none() && it.1.operation.is_none()
+        };
         let values = || all().filter(same).flat_map(|(_, it)| it.rounds.iter().flat_map(|it| [it.baseline, it.value]));
         let scale = Scale::of(&first.unit, values().map(f64::abs).fold(0.0, f64::max), None);
         let numbers = |finding: &Finding| {
@@ -310,7 +316,8 @@ fn rounds(findings: &Findings) -> Vec<Rounds<'_>> {
             };
             finding.rounds.iter().map(point).collect()
         };
-        let title = if scale.unit().is_empty() { first.title.clone() } else { format!("{}, {}", first.title, scale.unit()) };
+        let title =
+            if scale.unit().is_empty() { first.title.clone() } else { format!("{}, {}", first.title, scale.unit()) };
         Rounds {
             title,
             unit: scale.unit(),
@@ -318,7 +325,8 @@ fn rounds(findings: &Findings) -> Vec<Rounds<'_>> {
             arms: all().filter(same).map(|(variant, it)| (variant.name.as_str(), numbers(it))).collect(),
         }
     };
-    let differs = |it: &Rounds<'_>| it.arms.iter().flat_map(|(_, rounds)| rounds).any(|it| it.1.0 != 0.0 || it.2.0 != 0.0);
+    let differs =
+        |it: &Rounds<'_>| it.arms.iter().flat_map(|(_, rounds)| rounds).any(|it| it.1.0 != 0.0 || it.2.0 != 0.0);
     metrics.into_iter().map(of_metric).filter(differs).collect()
 }
 
@@ -334,7 +342,8 @@ fn ladder(ladder: &LadderFindings) -> Vec<LadderChart<'_>> {
             let value = finding.difference.unwrap_or(finding.value - finding.baseline);
             Some((name, Number(scale.scaled(value)), end(finding.difference_low), end(finding.difference_high)))
         };
-        let mut steps: Vec<_> = ladder.steps.iter().filter_map(|step| bar(format!("+ {}", view::clean(&step.label)), step)).collect();
+        let mut steps: Vec<_> =
+            ladder.steps.iter().filter_map(|step| bar(format!("+ {}", view::clean(&step.label)), step)).collect();
         steps.extend(bar("= all steps together".to_owned(), &ladder.whole));
         let name = if ladder.name.is_empty() { String::new() } else { format!("{}: ", view::clean(&ladder.name)) };
         Some(LadderChart {
@@ -354,7 +363,13 @@ fn dose(dose: &DoseFindings) -> DoseChart<'_> {
     let scale = Scale::of(&dose.unit, largest, None);
     let number = |it: Option<f64>| it.map(|it| Number(scale.scaled(it)));
     DoseChart {
-        title: format!("{}: {} over {}, {}", view::clean(&dose.label), dose.title, view::clean(&dose.axis), scale.unit()),
+        title: format!(
+            "{}: {} over {}, {}",
+            view::clean(&dose.label),
+            dose.title,
+            view::clean(&dose.axis),
+            scale.unit()
+        ),
         axis: &dose.axis,
         unit: scale.unit(),
         words: &dose.words,
@@ -368,17 +383,16 @@ fn dose(dose: &DoseFindings) -> DoseChart<'_> {
             .map(|it| (0.0, it))
             .into_iter()
             .chain(dose.points.iter().filter_map(|point| Some((point.dose, point.fitted?))))
-            .map(|(dose, it)| (dose, Number(scale.scaled(it.value)), Number(scale.scaled(it.low)), Number(scale.scaled(it.high))))
+            .map(|(dose, it)| {
+                (dose, Number(scale.scaled(it.value)), Number(scale.scaled(it.low)), Number(scale.scaled(it.high)))
+            })
             .collect(),
     }
 }
 
 /// Who pays, by metric: parts of one bar, because they are of one unit and of different processes.
 const PARTS: [(&str, &[(&str, &str)]); 2] = [
-    (
-        "CPU per request",
-        &[("cpu_per_request", "subject"), ("collector_cpu", "collector"), ("storage_cpu", "storage")],
-    ),
+    ("CPU per request", &[("cpu_per_request", "subject"), ("collector_cpu", "collector"), ("storage_cpu", "storage")]),
     (
         "bytes on the wire per request",
         &[("network_bytes_per_request", "requests and answers"), ("telemetry_bytes_per_request", "telemetry")],

@@ -178,9 +178,13 @@ fn facts(host: &serde_json::Value) -> Vec<(&'static str, String)> {
     let written = |value: &serde_json::Value| match value {
         serde_json::Value::Null => None,
         serde_json::Value::String(text) => Some(text.clone()),
-        serde_json::Value::Array(words) => {
-            Some(words.iter().map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned)).collect::<Vec<_>>().join(" "))
-        }
+        serde_json::Value::Array(words) => Some(
+            words
+                .iter()
+                .map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned))
+                .collect::<Vec<_>>()
+                .join(" "),
+        ),
         other => Some(other.to_string()),
     };
     let mut facts: Vec<_> = KEYS.iter().filter_map(|(key, name)| Some((*name, written(host.get(key)?)?))).collect();

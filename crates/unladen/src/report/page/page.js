@@ -58,7 +58,12 @@
     };
     const redraw = () => Promise.all([...drawn.keys()].map(draw));
     const all = () => Promise.all(charts.map(draw));
-    const near = new IntersectionObserver(entries => entries.filter(entry => entry.isIntersecting).forEach(({ target }) => { near.unobserve(target); draw(target).catch(fail); }), { rootMargin: '400px' });
+    /* Ready is when what can be seen has been drawn. The observer's first report has every chart in it. */
+    const ready = () => { root.dataset.charts ||= 'ready'; };
+    const near = new IntersectionObserver(entries => {
+      const seen = entries.filter(entry => entry.isIntersecting).map(({ target }) => { near.unobserve(target); return draw(target); });
+      Promise.all(seen).then(ready, fail);
+    }, { rootMargin: '200px' });
     charts.forEach(element => near.observe(element));
 
     document.querySelectorAll('[data-arm]').forEach(box => box.addEventListener('change', () => {
@@ -74,8 +79,8 @@
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { tint(); redraw().catch(fail); });
     addEventListener('beforeprint', () => { printing = true; all(); });
     addEventListener('afterprint', () => { printing = false; redraw(); });
-    window.unladen = { all, redraw };
-    root.dataset.charts = 'ready';
+    window.unladen = { all };
+    if (!charts.length) ready();
   } catch (error) {
     fail(error);
   }
