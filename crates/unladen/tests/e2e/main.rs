@@ -16,4 +16,5 @@ mod real_services;
 mod recovered;
 mod scrape;
 mod sink;
+mod studies;
 mod truth;
