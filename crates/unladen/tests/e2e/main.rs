@@ -18,4 +18,5 @@ mod recovered;
 mod refusals;
 mod scrape;
 mod sink;
+mod studies;
 mod truth;

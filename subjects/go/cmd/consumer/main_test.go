@@ -5,6 +5,7 @@ package main
 import (
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -18,11 +19,14 @@ func TestARequestIsThreeCallsAndFourSpansOfOneTrace(t *testing.T) {
 	provider := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
 		called.Add(1)
 		told.Store(request.Header.Get("traceparent"))
+		if value, err := strconv.ParseFloat(request.URL.Query().Get("v"), 64); err != nil || value < 1e7 {
+			t.Errorf("asked for the root of `%s`", request.URL.Query().Get("v"))
+		}
 	}))
 	defer provider.Close()
 	tracer, spans := tracing.InMemory(tracing.Service{Name: "consumer"})
 	engine := serve.Engine(tracer, nil)
-	engine.GET("/consumer", consume(client(tracer), provider.URL, 100))
+	engine.GET("/consumer", consume(client(tracer), provider.URL, 35_000))
 	request := httptest.NewRequest(http.MethodGet, "/consumer", nil)
 	request.Header.Set("traceparent", "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01")
 	answer := httptest.NewRecorder()
