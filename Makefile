@@ -72,7 +72,7 @@ bench-counts:    ## Hold the load generator's counts against nginx, Go, Jetty an
 aa:              ## Measure identical variants for seven minutes; count the false alarms of 2,000 re-labelled studies.
 	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture identical
 
-decisions:       ## Find a leak of 1 MiB a minute, and the cost per span over five doses: about 8 minutes.
+decisions:       ## Find a leak of 1 MiB a minute, and the cost per span over five doses: about 7 minutes.
 	$(CARGO) test --release --locked --workspace --test e2e -- --ignored --nocapture decisions
 
 fmt:             ## Format the sources.
