@@ -4,7 +4,10 @@
 Sender on core 0, receiver on core 1. The figure is the receiver's CPU time (user and system, whole process, from its
 CPU clock) per million acknowledged spans: the median of several passes after one to warm up.
 
-  bench/sink/run.py [--passes N] [--spans N] [--loss-spans N] [--part cost|loss] [--only ROWS] [--no-write]
+  bench/sink/run.py [--passes N] [--spans N] [--loss-spans N] [--only TEXT] [--missing] [--seconds N] [--fetch]
+
+Results are kept, case by case, in target/bench-sink/results.json, so that a run can be done in pieces: `--missing` goes
+on with what is not there yet, `--seconds` begins no case after so long. The tables are written once nothing is missing.
 """
 
 import argparse
@@ -28,10 +31,15 @@ ROOT = HERE.parent.parent
 EXAMPLES = ROOT / "target/dist/examples"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "unladen-bench"
 COLLECTOR_VERSION = "0.155.0"
-JAEGER_VERSION = "2.20.0"
+# The last version that the Go module proxy has, under the number of its older half.
+JAEGER_VERSION = "2.13.0"
+JAEGER_MODULE, JAEGER_TAG = "github.com/jaegertracing/jaeger", "v1.76.0"
 ZIPKIN_VERSION = "3.6.1"
 ZIPKIN_SHA256 = "d8326e0ed4f43855dba81228f688554706e52578a7c782d9a90b73f8680654a1"
 ZIPKIN_HEAP = "6g"
+RESULTS = ROOT / "target/bench-sink/results.json"
+# Whose traces the senders' are: those of a load, as in a study.
+REQUESTS = {"tag": 0x756e6c6164656e, "key": 0x73696e6b}
 MAVEN = "https://repo.maven.apache.org/maven2"
 # Spans a second of the store when it is made slow: about a third of what OTLP over gRPC reaches.
 SLOW_STORE = 500_000
@@ -174,15 +182,21 @@ def collector():
 
 
 def jaeger():
-    """Builds Jaeger from its sources, once; JAEGER_SOURCE names a repository to take them from, if not GitHub's."""
+    """Builds Jaeger from the Go module proxy, once. Its module says what it replaces, so it must be the main one: a copy."""
     path = CACHE / f"jaeger-{JAEGER_VERSION}"
     if not path.exists():
-        source = os.environ.get("JAEGER_SOURCE", "https://github.com/jaegertracing/jaeger")
         print("building Jaeger (some minutes, once) …", file=sys.stderr)
+        module = subprocess.run(["go", "mod", "download", "-json", f"{JAEGER_MODULE}@{JAEGER_TAG}"],
+                                check=True, stdout=subprocess.PIPE)
         with tempfile.TemporaryDirectory() as folder:
-            tag = f"v{JAEGER_VERSION}"
-            subprocess.run(["git", "clone", "--quiet", "--depth=1", "--branch", tag, source, folder], check=True)
-            subprocess.run(["go", "build", "-trimpath", "-o", path, "./cmd/jaeger"], cwd=folder, check=True)
+            source = Path(folder) / "jaeger"
+            shutil.copytree(json.loads(module.stdout)["Dir"], source, copy_function=shutil.copyfile)
+            for made in (source, *source.rglob("*/")):
+                made.chmod(0o755)
+            partial = path.with_suffix(".partial")
+            subprocess.run(["go", "build", "-trimpath", "-buildvcs=false", "-mod=mod", "-o", partial, "./cmd/jaeger"],
+                           cwd=source, check=True, env={**os.environ, "GOWORK": "off"})
+            partial.rename(path)
     return path
 
 
@@ -205,18 +219,31 @@ SINK_KEYS = {"grpc": "otlp_grpc", "http": "otlp_http", "zipkin": "zipkin", "skyw
 WIRES = {"grpc": "OTLP, gRPC", "http": "OTLP, HTTP", "zipkin": "Zipkin v2 JSON", "skywalking": "SkyWalking v3, gRPC",
          "elastic": "Elastic intake v2"}
 WORKERS = (32, 1)
+
+
+def counting(**config):
+    return Sink(store=False, **config)
+
+
+def storing(**config):
+    return Sink(attributes="all", **config)
+
+
+OF_LOAD = {"requests": REQUESTS}
 ROWS = [
     # receiver, what it does, protocol, spans per request, connections × streams, most that it may cost (the sink's target)
-    (Sink(store=False), COUNT, "grpc", 512, (4, 2), 0.12),
-    (Sink(store=False), COUNT, "http", 512, (8, 1), None),
-    (Sink(store=False), COUNT, "grpc", 16, (4, 16), None),
-    (Sink(attributes="all"), PARQUET, "grpc", 512, (4, 16), 0.45),
-    (Sink(attributes="all"), PARQUET, "grpc", 16, (8, 64), 0.5),
-    (Sink(attributes="all"), PARQUET, "http", 512, WORKERS, None),
-    (Sink(attributes="all"), PARQUET, "skywalking", 512, (4, 16), 0.45),
-    (Sink(attributes="all"), PARQUET, "zipkin", 512, WORKERS, 0.9),
-    (Sink(attributes="all"), PARQUET, "elastic", 512, WORKERS, 1.0),
-    (Sink(attributes="all", sync="interval"), "Parquet, all attributes, synced every second", "grpc", 512, (4, 2), None),
+    (counting(**OF_LOAD), COUNT, "grpc", 512, (4, 2), 0.12),
+    (counting(), f"{COUNT}; traces of no load", "grpc", 512, (4, 2), None),
+    (counting(**OF_LOAD), COUNT, "http", 512, (8, 1), None),
+    (counting(**OF_LOAD), COUNT, "grpc", 16, (4, 16), None),
+    (storing(**OF_LOAD), PARQUET, "grpc", 512, (4, 16), 0.45),
+    (storing(), f"{PARQUET}; traces of no load", "grpc", 512, (4, 16), None),
+    (storing(**OF_LOAD), PARQUET, "grpc", 16, (8, 64), 0.5),
+    (storing(**OF_LOAD), PARQUET, "http", 512, WORKERS, None),
+    (storing(**OF_LOAD), PARQUET, "skywalking", 512, (4, 16), 0.45),
+    (storing(**OF_LOAD), PARQUET, "zipkin", 512, WORKERS, 0.9),
+    (storing(**OF_LOAD), PARQUET, "elastic", 512, WORKERS, 1.0),
+    (storing(sync="interval", **OF_LOAD), "Parquet, all attributes, synced every second", "grpc", 512, (4, 2), None),
     (Collector("nop"), NOP, "grpc", 512, (4, 2), None),
     (Collector("nop"), NOP, "grpc", 16, (4, 16), None),
     (Collector("nop"), NOP, "zipkin", 512, WORKERS, None),
@@ -240,7 +267,9 @@ def replay(port, protocol, spans, per_request, connections, seed):
     out = subprocess.run(
         ["taskset", "-c", "0", EXAMPLES / "replay", "--address", f"127.0.0.1:{port}", "--protocol", protocol,
          "--spans", str(spans), "--per-request", str(per_request), "--connections", str(connections[0]),
-         "--streams", str(connections[1]), "--seed", str(seed)],
+         "--streams", str(connections[1]), "--seed", str(seed), "--tag", str(REQUESTS["tag"]),
+         # A trace has three spans, so no pass comes near the requests of the next.
+         "--key", str(REQUESTS["key"]), "--first", str(seed * spans)],
         check=True, capture_output=True)
     return json.loads(out.stdout)
 
@@ -277,8 +306,8 @@ def lose_nothing(protocol, spans, rate):
     """Sends to a sink that writes at most so many spans a second; what was acknowledged, accounted for and is in files."""
     folder = Path(tempfile.mkdtemp(prefix="unladen-bench-", dir=CACHE))
     port = free_port()
-    # No trace is of this tag; given one, the sink reads its files back at the end.
-    sink = Sink(attributes="all", write_rate=rate, requests={"tag": 1, "key": 1})
+    # Knowing the load, the sink reads its files back at the end.
+    sink = storing(write_rate=rate, **OF_LOAD)
     process = sink.start(folder, port, protocol)
     try:
         streams = 16 if protocol in ("grpc", "skywalking") else 1
@@ -347,56 +376,94 @@ def write(part, text):
     readme.write_text(new)
 
 
+def name_of(row):
+    receiver, does, protocol, per_request, *_ = row
+    return f"{receiver.name}, {does}, {protocol}, {per_request}"
+
+
+def loss_name(protocol):
+    return f"nothing lost, {protocol}"
+
+
+class Results:
+    """What was measured so far, by case, each with its settings and its time."""
+
+    def __init__(self, options):
+        self.known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+        self.settings = {"passes": options.passes, "spans": options.spans, "loss_spans": options.loss_spans}
+
+    def get(self, case):
+        known = self.known.get(case)
+        return known["result"] if known and known["settings"] == self.settings else None
+
+    def keep(self, case, result):
+        at = time.strftime("%Y-%m-%d %H:%M", time.gmtime())
+        self.known[case] = {"settings": self.settings, "at": at, "result": result}
+        RESULTS.parent.mkdir(parents=True, exist_ok=True)
+        partial = RESULTS.with_suffix(".partial")
+        partial.write_text(json.dumps(self.known, indent=1))
+        partial.rename(RESULTS)
+        print(f"{case}: {result}", file=sys.stderr, flush=True)
+
+    def between(self, cases):
+        times = sorted(self.known[case]["at"] for case in cases)
+        return f"{times[0]} and {times[-1]} UTC"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--passes", type=int, default=5)
     parser.add_argument("--spans", type=int, default=300_000, help="per pass")
     parser.add_argument("--loss-spans", type=int, default=5_000_000, help="sent to a slow store")
-    parser.add_argument("--part", choices=["cost", "loss"], help="only one of the two tables")
-    parser.add_argument("--only", help="only rows whose receiver, action or wire contains this; leaves bench/README.md alone")
-    parser.add_argument("--no-write", action="store_true", help="leave bench/README.md alone")
+    parser.add_argument("--only", help="only cases whose name contains this")
+    parser.add_argument("--missing", action="store_true", help="only cases of which there is no result")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no case after so long")
+    parser.add_argument("--fetch", action="store_true", help="build and fetch the peers, and measure nothing")
     options = parser.parse_args()
     CACHE.mkdir(parents=True, exist_ok=True)
-    if options.part != "loss":
-        cost(options)
-    if options.part != "cost" and not options.only:
-        loss(options)
+    for peer in (collector, jaeger, zipkin):
+        peer()
+    if options.fetch:
+        return
+    results = Results(options)
+    begun = time.monotonic()
+    cases = {name_of(row): lambda row=row: cost(row, options) for row in ROWS}
+    cases |= {loss_name(wire): lambda wire=wire: lose_nothing(wire, options.loss_spans, SLOW_STORE) for wire in WIRES}
+    for case, run in cases.items():
+        is_wanted = (options.only or "") in case and not (options.missing and results.get(case))
+        if is_wanted and time.monotonic() - begun < options.seconds:
+            results.keep(case, run())
+    missing = [case for case in cases if not results.get(case)]
+    if missing:
+        print("not in bench/README.md yet, for want of: " + "; ".join(missing), file=sys.stderr)
+        return
+    write("sink", cost_text(results, options))
+    write("sink-loss", loss_text(results))
 
 
-def cost(options):
-    results = []
-    for row in ROWS:
-        receiver, does, protocol, per_request, connections, _ = row
-        if options.only and options.only not in f"{receiver.name}, {does}, {protocol} {per_request}":
-            continue
-        result = measure(receiver, per_request, connections, protocol, options.spans, options.passes)
-        results.append((row, result))
-        print(f"{receiver.name}, {does}, {per_request}, {protocol}: {result}", file=sys.stderr, flush=True)
+def cost(row, options):
+    receiver, _, protocol, per_request, connections, _ = row
+    return measure(receiver, per_request, connections, protocol, options.spans, options.passes)
+
+
+def cost_text(all_results, options):
+    results = [(row, all_results.get(name_of(row))) for row in ROWS]
     wire = {WIRES[row[2]]: result["wire"] for row, result in results if row[3] == 512}
     sizes = ", ".join(f"{size:.0f} bytes a span ({name})" for name, size in wire.items())
-    text = (f"Spans of 8.7 attributes, on the wire {sizes}; every id random, 131,072 different sets of values; sender on core "
-            f"0, receiver on core 1; median of {options.passes} passes of {options.spans:,} spans after one to warm up, on one "
-            f"process. Every acknowledged span of the sink was counted and, where stored, is in Parquet. The sink's memory "
-            f"includes 9 to 14 bytes for each span and trace of all passes, by which it knows duplicates; that of Jaeger and "
-            f"Zipkin the spans themselves. Elastic's and SkyWalking's own servers are not among the peers: the one cannot be "
-            f"built without its vendor's packages, the other needs its database. {machine()}.\n\n{table(results)}\n\n"
-            f"In the same run:\n\n{ratios(results)}")
-    print(text)
-    if not options.no_write and not options.only:
-        write("sink", text)
+    return (f"Spans of 8.7 attributes, on the wire {sizes}; every id random, 131,072 different sets of values; three spans a "
+            f"trace, and the traces are a load's as in a study, unless the row says otherwise. Sender on core 0, receiver on "
+            f"core 1; median of {options.passes} passes of {options.spans:,} spans after one to warm up, on one process. Every "
+            f"acknowledged span of the sink was counted and, where stored, is in Parquet. The sink's memory includes what "
+            f"tells duplicates in all passes, 9 to 14 bytes a span; that of Jaeger and Zipkin the spans themselves. Elastic's "
+            f"and SkyWalking's own servers are not among the peers: the one cannot be built without its vendor's packages, "
+            f"the other needs its database. {machine()}; between {all_results.between(map(name_of, ROWS))}.\n\n"
+            f"{table(results)}\n\nIn the same run:\n\n{ratios(results)}")
 
 
-def loss(options):
-    results = []
-    for protocol in WIRES:
-        result = lose_nothing(protocol, options.loss_spans, SLOW_STORE)
-        results.append((protocol, result))
-        print(f"nothing lost, {protocol}: {result}", file=sys.stderr, flush=True)
-    text = (f"Nothing lost: a store that takes at most {SLOW_STORE:,} spans a second, and senders that send as fast as they are "
+def loss_text(all_results):
+    results = [(protocol, all_results.get(loss_name(protocol))) for protocol in WIRES]
+    return (f"Nothing lost: a store that takes at most {SLOW_STORE:,} spans a second, and senders that send as fast as they are "
             f"let.\n\n{losses(results)}")
-    print(text)
-    if not options.no_write:
-        write("sink-loss", text)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -140,10 +140,10 @@ fn write_summary(out: &Path, summary: &Summary) -> Result<(), SinkError> {
     let path = out.join("summary.json");
     let partial = out.join("summary.json.partial");
     let write = || {
-        let mut file = File::create(&partial)?;
+        let mut file = BufWriter::new(File::create(&partial)?);
         serde_json::to_writer_pretty(&mut file, summary)?;
         file.write_all(b"\n")?;
-        file.sync_data()?;
+        file.into_inner()?.sync_data()?;
         fs::rename(&partial, &path)
     };
     write().map_err(SinkError::folder(&path))

@@ -124,16 +124,21 @@ pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
         let (a, b) = (a.get(at..)?.first_chunk::<8>()?, b.get(at..)?.first_chunk::<8>()?);
         Some(u64::from_le_bytes(*a) == u64::from_le_bytes(*b))
     };
+    let pairs = |at: usize| -> Option<bool> {
+        let (a, b) = (a.get(at..)?.first_chunk::<16>()?, b.get(at..)?.first_chunk::<16>()?);
+        Some(u128::from_le_bytes(*a) == u128::from_le_bytes(*b))
+    };
     match length {
         0 => true,
         1..8 => a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b)) == 0,
         // The words overlap where the length is no multiple of eight.
         8..=16 => words(0) == Some(true) && words(length - 8) == Some(true),
-        17..=32 => {
-            words(0) == Some(true)
-                && words(8) == Some(true)
-                && words(length - 16) == Some(true)
-                && words(length - 8) == Some(true)
+        17..=32 => pairs(0) == Some(true) && pairs(length - 16) == Some(true),
+        33..=64 => {
+            pairs(0) == Some(true)
+                && pairs(16) == Some(true)
+                && pairs(length - 32) == Some(true)
+                && pairs(length - 16) == Some(true)
         }
         _ => a == b,
     }
@@ -239,7 +244,7 @@ mod tests {
 
     #[test]
     fn equal_is_what_is_equal() {
-        for length in 0..40 {
+        for length in 0..72 {
             let a: Vec<u8> = (0..length).collect();
             assert!(same(&a, &a.clone()));
             assert!(!same(&a, &[&a[..], b"x"].concat()));

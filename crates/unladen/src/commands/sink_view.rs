@@ -272,6 +272,6 @@ mod tests {
         let widths = |text: &str, from: usize| text.lines().skip(from).map(UnicodeWidthStr::width).collect::<Vec<_>>();
         assert_eq!(widths(&table, 2), [78; 6], "{table}");
         assert_eq!(widths(&end, 3), [2 + SERVICE + OPERATION + 36; 7], "{end}");
-        assert!(end.contains("  とても長い名前のサービスで三… GET"), "{end}");
+        assert!(end.contains("  とても長い名前のサービスで三十… GET"), "{end}");
     }
 }

@@ -214,7 +214,7 @@ mod tests {
         let study = "
 study: who
 services:
-  app: {command: ./app, needs: [store]}
+  app: {command: ./app}
   store: {role: storage, command: ./store, count: {http: 'http://127.0.0.1:1/', pointer: /spans}, only: [counted]}
 variants:
   baseline: {}

@@ -163,6 +163,23 @@ impl Plan {
         Self::from_study(study, &dir)
     }
 
+    /// The plan without the variants whose `when` says no, and the names of these.
+    ///
+    /// # Errors
+    /// When what is left is no study.
+    pub fn of_those_that_take_part(self) -> Result<(Self, Vec<String>), StudyError> {
+        let takes_part = |variant: &Variant| {
+            let Some(when) = &variant.when else { return true };
+            // What cannot be expanded has been refused before.
+            let said = expand(when, &self.study.variables, |_| None).unwrap_or_default();
+            !matches!(said.trim(), "" | "no" | "false")
+        };
+        let (left, out): (Vec<_>, Vec<_>) = self.study.variants.iter().partition(|(_, variant)| takes_part(variant));
+        let names = |variants: Vec<(&String, &Variant)>| variants.into_iter().map(|(name, _)| name.clone()).collect();
+        let (left, out): (Vec<String>, Vec<String>) = (names(left), names(out));
+        if out.is_empty() { Ok((self, out)) } else { Ok((self.only(&left)?, out)) }
+    }
+
     /// Every process that lives through the study, once, in start order.
     #[must_use]
     pub fn shared(&self) -> Vec<&Process> {

@@ -367,6 +367,9 @@ pub struct Drain {
 pub struct Variant {
     /// Name for people: `OpenTelemetry`. Default: the variant's key.
     pub label: Option<String>,
+    /// The variant takes part only if this says something other than `no`: `${var.agent}`, for an agent that has to be brought
+    /// with `--set agent=PATH`. What is left out is told.
+    pub when: Option<String>,
     /// What changes, by service.
     pub services: IndexMap<String, Override>,
     /// How many spans a sampled request makes. Absent: none for the baseline, else learned in the calibration.

@@ -104,10 +104,10 @@ fn a_fixed_number_of_requests_is_timed() {
 fn capacity_and_saturation_follow_the_window() {
     let _turn = measuring();
     let variants = "  slow:\n    spans_per_request: 4\n    services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: \"http://${sink.otlp_grpc}\"}, args: [--trace, otlp, --burn-us, '5000']}}\n";
-    let after = "\ncapacity: {limit: 500ms, errors: 1%, trial: 300ms, precision: 25%, connections: 16}\nsaturation: {time: 1s, ramp: 200ms}\n";
+    let after = "\ncapacity: {limit: 500ms, errors: 1%, trial: 200ms, precision: 25%, connections: 16}\nsaturation: {time: 1s, ramp: 200ms}\n";
     let study = with_load("capacity", "  connections: 2", variants) + after;
     let scratch = Scratch::with(&study);
-    scratch.run(&["--set", "placebo=false", "--window", "700ms", "--rounds", "8"]);
+    scratch.run(&["--set", "placebo=false", "--window", "500ms", "--rounds", "7"]);
     for run in runs(&scratch).iter().filter(|run| run.void.is_none()) {
         let capacity = run.capacity.as_ref().expect("a search");
         assert!(capacity.trials.len() >= 4, "{capacity:?}");

@@ -84,17 +84,24 @@ fn a_variant_with_a_shorter_body_has_no_verdict() {
     assert!(said.out.contains("does not do the same work"), "{}", said.out);
 }
 
-/// A closed loop of which the generator is the limit: checks of its own on a long body take longer than the service does.
+/// A closed loop of which the generator is the limit: what it captures of a long body takes it longer than the answer takes the
+/// service.
 #[test]
 fn a_generator_that_is_the_limit_voids_the_run() {
     let _turn = measuring();
-    let slow = "  connections: 8\n  script: {requests: [{name: ready, path: /ready, capture: {all: {regex: '(?s)((((r*)*e*)*a*)*d*)*y'}}}]}\n";
-    let study = demo_study("saturated", "  same: {}\n").replace("  rate: 300\n  connections: 8\n", slow);
+    let costly = r"  connections: 4
+  script: {requests: [{name: work, path: /work, capture: {all: {regex: '(?s)^ok [-0-9.]+((x)+)$'}}}]}
+";
+    let study = demo_study("saturated", "  same: {}\n")
+        .replace("  rate: 300\n  connections: 8\n", costly)
+        .replace("- --provider", "- --iterations\n      - '1'\n      - --body-extra\n      - '100000'\n      - --provider");
     let scratch = Scratch::with(&study);
-    scratch.run(&["--rounds", "1", "--window", "1s", "--set", "placebo=false"]);
+    scratch.run(&["--rounds", "1", "--window", "1s", "--set", "placebo=false"]).ends_with(2);
     for run in runs(&scratch) {
-        println!("{:?} {:?}", run.void, run.load.map(|load| load.doubts));
+        let void = run.void.expect("it does not count");
+        assert!(matches!(void, Notice::GeneratorSaturated { .. }), "{void}");
     }
+    assert!(scratch.findings().void.is_some());
 }
 
 /// A rate that nobody can send: the generator or the service falls behind, and either way the run does not count.

@@ -33,7 +33,8 @@ fn known_cost_comes_back() {
         "known-cost",
         "  burn:\n    services: {consumer: {args: [--burn-us, '100']}}\n  hold:\n    services: {consumer: {args: [--hold-mib, '50']}}\n  same: {}\n",
     ));
-    let said = scratch.run(&["--rounds", "13", "--set", "placebo=false"]).ends_with(0);
+    let said =
+        scratch.run(&["--rounds", "13", "--warmup", "300ms", "--window", "1s", "--set", "placebo=false"]).ends_with(0);
     println!("{}", said.out);
     let findings = scratch.findings();
     // Two rounds may have lost a run to a disturbance of the machine.

@@ -43,6 +43,11 @@ const BUILD: Known = Known {
     no_run: Some("it is the folder of a run, and services are built before the first"),
     port: Port::Told,
 };
+const WHEN: Known = Known {
+    no_replica: Some(ONLY_IN_A_SERVICE),
+    no_run: Some("it is the folder of a run, and who takes part is settled before the first"),
+    port: Port::Neither,
+};
 const LOAD: Known = Known { no_replica: Some(ONLY_IN_A_SERVICE), no_run: None, port: Port::Asked };
 
 /// The ports that a study speaks of.
@@ -81,6 +86,7 @@ impl Check<'_> {
             }
         }
         for (name, variant) in &study.variants {
+            self.optional(KeyPath::of(&["variants", name, "when"]), variant.when.as_ref(), WHEN);
             for (service, change) in &variant.services {
                 let path = KeyPath::of(&["variants", name, "services", service]);
                 let known = SERVICE;
