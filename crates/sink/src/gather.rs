@@ -8,8 +8,11 @@ use crate::store::log;
 
 /// Spans of one message that are taken: many times what any agent sends at once. A span may take two bytes in a message
 /// and hundreds in memory, so the size of a message alone is no bound.
-const MAX_SPANS: usize = 65_536;
-const TOO_MANY: &str = "a message has more than 65536 spans; send smaller batches";
+pub(crate) const MAX_SPANS: usize = 65_536;
+pub(crate) const TOO_MANY: &str = "a message has more than 65536 spans; send smaller batches";
+/// Bytes of a span that is taken. Its attributes may take six times as much in memory, in one piece.
+pub(crate) const MAX_SPAN: usize = 4 << 20;
+pub(crate) const TOO_LARGE: &str = "a span takes more than 4 MiB";
 
 /// A batch in the making.
 #[derive(Debug)]
@@ -79,6 +82,9 @@ impl<'a> Gatherer<'a> {
     pub(crate) fn push_raw(&mut self, span: Span<'a>) {
         if self.batch.spans.len() == MAX_SPANS {
             return self.reject(TOO_MANY);
+        }
+        if span.size as usize > MAX_SPAN {
+            return self.reject(TOO_LARGE);
         }
         self.batch.spans.push(span);
     }

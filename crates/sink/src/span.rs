@@ -115,14 +115,33 @@ impl Span<'_> {
     }
 }
 
-impl RawAttributes<'_> {
-    /// Shows every attribute, in the order of the message: key, value. What cannot be decoded is left out.
+/// Who looks at attributes.
+pub(crate) trait Visitor {
+    /// Takes an attribute as it is encoded, if it knows what that means; most say the same as in the span before.
     #[inline]
-    pub(crate) fn visit(&self, visit: impl FnMut(&[u8], Value<'_>)) {
+    fn takes(&mut self, _encoded: &[u8]) -> bool {
+        false
+    }
+
+    /// Takes an attribute, of which `encoded` may be empty.
+    fn attribute(&mut self, encoded: &[u8], key: &[u8], value: Value<'_>);
+}
+
+impl<F: FnMut(&[u8], Value<'_>)> Visitor for F {
+    #[inline]
+    fn attribute(&mut self, _: &[u8], key: &[u8], value: Value<'_>) {
+        self(key, value);
+    }
+}
+
+impl RawAttributes<'_> {
+    /// Shows every attribute, in the order of the message. What cannot be decoded is left out.
+    #[inline]
+    pub(crate) fn visit(&self, visitor: &mut impl Visitor) {
         match self {
-            RawAttributes::Otlp(span) => otlp::attributes::visit(span, visit),
-            RawAttributes::Skywalking(span) => skywalking::segment::visit(span, visit),
-            RawAttributes::Logged(attributes) => crate::store::log::visit(attributes, visit),
+            RawAttributes::Otlp(span) => otlp::attributes::visit(span, visitor),
+            RawAttributes::Skywalking(span) => skywalking::segment::visit(span, visitor),
+            RawAttributes::Logged(attributes) => crate::store::log::visit(attributes, visitor),
         }
     }
 
@@ -130,7 +149,7 @@ impl RawAttributes<'_> {
     #[cfg(test)]
     pub(crate) fn write_json(&self, which: crate::config::Attributes, out: &mut Vec<u8>) -> bool {
         let start = out.len();
-        self.visit(|key, value| {
+        self.visit(&mut |key: &[u8], value: Value<'_>| {
             if which.wants(key) {
                 crate::json::member(key, value, out.len() == start, out);
             }

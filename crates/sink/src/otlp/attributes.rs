@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::json;
-use crate::span::Value as Attribute;
+use crate::span::{Value as Attribute, Visitor};
 use crate::wire::{Fields, Value, WireError, pair};
 
 /// Values within values that are followed; deeper ones become `null`.
@@ -16,16 +16,18 @@ const MAX_DEPTH: u32 = 16;
 
 /// Shows the attributes of an encoded `Span`, one by one.
 #[inline]
-pub(crate) fn visit(span: &[u8], mut visit: impl FnMut(&[u8], Attribute<'_>)) {
+pub(crate) fn visit(span: &[u8], visitor: &mut impl Visitor) {
     let mut fields = Fields::of(span);
     let mut json = Vec::new();
     // The span was decoded once, so it is sound: an error cannot come.
     while let Ok(Some((field, value))) = fields.next() {
         if field == 9
-            && let Ok((key, content)) = value.bytes().and_then(pair)
+            && let Ok(encoded) = value.bytes()
+            && !visitor.takes(encoded)
+            && let Ok((key, content)) = pair(encoded)
             && let Ok(value) = any_value(content, &mut json)
         {
-            visit(key, value);
+            visitor.attribute(encoded, key, value);
         }
     }
 }

@@ -2,6 +2,7 @@
 //! spans are slices of the body. A broken message gives an error and no span at all, so that what the sender is told
 //! (refused) is what is counted. Attributes, events and links are not looked into here.
 
+use crate::gather::{MAX_SPAN, MAX_SPANS, TOO_LARGE, TOO_MANY};
 use crate::span::{Batch, Kind, RawAttributes, Source, Span, Status};
 use crate::wire::{Fields, Value, WireError, pair};
 
@@ -48,6 +49,7 @@ fn resource_spans<'a>(message: &'a [u8], batch: &mut Batch<'a>) -> Result<(), Wi
                 continue;
             }
             match span(value.bytes()?, known as u32)? {
+                Ok(_) if batch.spans.len() == MAX_SPANS => reject(batch, TOO_MANY),
                 Ok(span) => {
                     // Only a source with spans is kept: a body of empty ones must not grow into gigabytes.
                     if batch.sources.len() == known {
@@ -55,14 +57,16 @@ fn resource_spans<'a>(message: &'a [u8], batch: &mut Batch<'a>) -> Result<(), Wi
                     }
                     batch.spans.push(span);
                 }
-                Err(reason) => {
-                    batch.rejected += 1;
-                    batch.reason.get_or_insert(reason);
-                }
+                Err(reason) => reject(batch, reason),
             }
         }
     }
     Ok(())
+}
+
+fn reject(batch: &mut Batch<'_>, reason: &'static str) {
+    batch.rejected += 1;
+    batch.reason.get_or_insert(reason);
 }
 
 /// What a `Resource` says of the process.
@@ -123,6 +127,9 @@ fn span(message: &[u8], source: u32) -> Result<Result<Span<'_>, &'static str>, W
     let Some(span_id) = id::<8>(span_id) else { return Ok(Err(SPAN_ID)) };
     if !parent_id.is_empty() && parent_id.len() != 8 {
         return Ok(Err(PARENT_ID));
+    }
+    if message.len() > MAX_SPAN {
+        return Ok(Err(TOO_LARGE));
     }
     let duration = i128::from(end) - i128::from(start);
     Ok(Ok(Span {

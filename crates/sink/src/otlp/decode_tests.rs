@@ -10,6 +10,7 @@ use prost::Message;
 
 use super::*;
 use crate::config::Attributes;
+use crate::wire::put_bytes;
 
 fn any_value() -> impl Strategy<Value = Option<AnyValue>> {
     let leaf = prop_oneof![
@@ -322,4 +323,29 @@ fn empty_messages_take_no_memory() {
     crate::wire::put_bytes(&mut body, 1, &group);
     let batch = decode(&body).expect("sound");
     assert_eq!((batch.sources.len(), batch.spans.len(), batch.rejected), (0, 0, 1 << 20));
+}
+
+#[test]
+fn many_spans_and_large_ones_are_rejected() {
+    let span = |attribute: usize| {
+        let mut span = Vec::new();
+        put_bytes(&mut span, 1, &[1; 16]);
+        put_bytes(&mut span, 2, &[1; 8]);
+        put_bytes(&mut span, 9, &vec![0; attribute]);
+        span
+    };
+    let request = |spans: &[(usize, Vec<u8>)]| {
+        let mut scope = Vec::new();
+        spans.iter().for_each(|(times, span)| (0..*times).for_each(|_| put_bytes(&mut scope, 2, span)));
+        let (mut resource, mut request) = (Vec::new(), Vec::new());
+        put_bytes(&mut resource, 2, &scope);
+        put_bytes(&mut request, 1, &resource);
+        request
+    };
+    let many = request(&[(MAX_SPANS + 3, span(0))]);
+    let many = decode(&many).expect("sound");
+    assert_eq!((many.spans.len(), many.rejected, many.reason), (MAX_SPANS, 3, Some(TOO_MANY)));
+    let large = request(&[(1, span(MAX_SPAN - 50)), (1, span(MAX_SPAN)), (1, span(0))]);
+    let large = decode(&large).expect("sound");
+    assert_eq!((large.spans.len(), large.rejected, large.reason), (2, 1, Some(TOO_LARGE)));
 }

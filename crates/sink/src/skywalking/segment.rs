@@ -4,7 +4,7 @@ use super::{Batch, Bump, Found, Gatherer, Segment};
 use crate::broken::Broken;
 use crate::gather::size;
 use crate::grpc;
-use crate::span::{RawAttributes, Value};
+use crate::span::{RawAttributes, Value, Visitor};
 use crate::wire::{Fields, WireError, pair};
 
 /// Bytes of a usual span.
@@ -91,23 +91,25 @@ fn span(message: &[u8]) -> Result<Found<'_>, WireError> {
 }
 
 /// Shows the tags of an encoded `SpanObject` one by one, and its peer.
-pub(crate) fn visit(span: &[u8], mut visit: impl FnMut(&[u8], Value<'_>)) {
+pub(crate) fn visit(span: &[u8], visitor: &mut impl Visitor) {
     let mut fields = Fields::of(span);
     let mut peer = &[][..];
     // The span was decoded once, so it is sound: an error cannot come.
     while let Ok(Some((field, value))) = fields.next() {
         match (field, value.bytes()) {
             (7, Ok(bytes)) => peer = bytes,
-            (12, Ok(bytes)) => {
-                if let Ok((key, content)) = pair(bytes) {
-                    visit(key, Value::Text(content));
+            (12, Ok(encoded)) => {
+                if !visitor.takes(encoded)
+                    && let Ok((key, content)) = pair(encoded)
+                {
+                    visitor.attribute(encoded, key, Value::Text(content));
                 }
             }
             _ => {}
         }
     }
     if !peer.is_empty() {
-        visit(b"peer", Value::Text(peer));
+        visitor.attribute(&[], b"peer", Value::Text(peer));
     }
 }
 

@@ -17,8 +17,11 @@ use super::group::{Group, Row, Type};
 use super::pages::{self, Kind};
 use crate::span;
 
-/// The fastest level that compresses well; the next ones gain a hundredth.
-const LEVEL: i32 = 1;
+/// A fast level: the next ones take a third longer and save a few bytes of a hundred.
+const LEVEL: i32 = -1;
+
+/// Row groups for which a column stays as it is that would not compress.
+const REST: u8 = 15;
 
 /// Encodes row groups one after the other; keeps its memory.
 pub(super) struct Encoder {
@@ -26,6 +29,8 @@ pub(super) struct Encoder {
     compressed: Vec<u8>,
     page: Vec<u8>,
     values: Vec<i64>,
+    /// By column: for how many row groups compressing it need not be tried.
+    rests: Vec<u8>,
 }
 
 /// Where a row group goes.
@@ -66,7 +71,8 @@ struct Chunks<'a> {
 impl Encoder {
     /// An encoder that has not worked yet.
     pub(super) fn new() -> io::Result<Self> {
-        Ok(Self { compressor: Compressor::new(LEVEL)?, compressed: Vec::new(), page: Vec::new(), values: Vec::new() })
+        let compressor = Compressor::new(LEVEL)?;
+        Ok(Self { compressor, compressed: Vec::new(), page: Vec::new(), values: Vec::new(), rests: Vec::new() })
     }
 
     /// Appends the pages of a group to `out`; `attributes` is how many columns of attributes the schema has.
@@ -158,7 +164,7 @@ impl Encoder {
         if kind == Type::Truth {
             pages::truths(present().map(|code| code == 1), &mut self.page);
             self.chunk(all, Chunk::of(Encoding::PLAIN))
-        } else if distinct * 2 > values {
+        } else if column.is_mostly_distinct(values) {
             // Mostly different: codes would come on top of the values. Or there are no values at all.
             present().for_each(|code| self.page.extend_from_slice(column.dictionary.value(code)));
             self.chunk(all, Chunk::of(Encoding::PLAIN))
@@ -197,16 +203,21 @@ impl Encoder {
     /// Ends a column chunk: its pages with their headers, and its metadata.
     fn chunk(&mut self, all: &mut Chunks<'_>, chunk: Chunk<'_>) -> Result<()> {
         let start = all.out.len();
+        let bytes = self.page.len() + chunk.dictionary.map_or(0, |(values, _)| values.len());
+        let compress = chunk.compress && self.is_worth_compressing(all.metadata.len(), bytes, all.rows);
         let mut uncompressed = 0;
         if let Some((values, count)) = chunk.dictionary {
-            uncompressed += self.page(Kind::Dictionary, count, Some(values), chunk.compress, all.out)?;
+            uncompressed += self.page(Kind::Dictionary, count, Some(values), compress, all.out)?;
         }
         let data = all.out.len();
-        uncompressed += self.page(Kind::Data(chunk.encoding), all.rows, None, chunk.compress, all.out)?;
+        uncompressed += self.page(Kind::Data(chunk.encoding), all.rows, None, compress, all.out)?;
         empty(&mut self.page);
+        let written = all.out.len() - start;
+        if compress && written > uncompressed - uncompressed / 8 {
+            self.rests[all.metadata.len()] = REST;
+        }
         let offset = |at: usize| all.place.offset as i64 + at as i64;
-        let compression =
-            if chunk.compress { Compression::ZSTD(ZstdLevel::try_new(LEVEL)?) } else { Compression::UNCOMPRESSED };
+        let compression = if compress { Compression::ZSTD(ZstdLevel::default()) } else { Compression::UNCOMPRESSED };
         let encodings = match chunk.dictionary {
             Some(_) => vec![Encoding::PLAIN, Encoding::RLE, chunk.encoding],
             None => vec![Encoding::RLE, chunk.encoding],
@@ -217,7 +228,7 @@ impl Encoder {
             .set_encodings(encodings)
             .set_num_values(all.rows as i64)
             .set_total_uncompressed_size(uncompressed as i64)
-            .set_total_compressed_size((all.out.len() - start) as i64)
+            .set_total_compressed_size(written as i64)
             .set_data_page_offset(offset(data))
             .set_dictionary_page_offset(chunk.dictionary.map(|_| offset(start)));
         if let Some(statistics) = chunk.statistics {
@@ -225,6 +236,21 @@ impl Encoder {
         }
         all.metadata.push(metadata.build()?);
         Ok(())
+    }
+
+    /// Whether so many bytes of a column are to be compressed: every attempt costs some microseconds, and is in vain for
+    /// random numbers and for a few bits a row.
+    fn is_worth_compressing(&mut self, column: usize, bytes: usize, rows: usize) -> bool {
+        if self.rests.len() <= column {
+            self.rests.resize(column + 1, 0);
+        }
+        if bytes * 4 <= rows {
+            return false;
+        }
+        let rest = &mut self.rests[column];
+        let is_tried = *rest == 0;
+        *rest = rest.saturating_sub(1);
+        is_tried
     }
 
     /// Appends a page, [`Encoder::page`] if no other bytes are given; returns its size before compression.

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::group::Group;
 use super::log::{self, Log, Logged};
 use crate::config::Attributes;
-use crate::span::{Batch, Protocol, Source, Span};
+use crate::span::{Batch, Protocol, Source, Span, Value};
 
 /// Writes a span to a log and reads it back.
 pub(crate) fn goes_through_the_log(span: &Span<'_>, source: &Source<'_>) {
@@ -36,7 +36,7 @@ pub(crate) fn goes_through_the_log(span: &Span<'_>, source: &Source<'_>) {
 fn attributes(span: &Span<'_>) -> String {
     let mut all = String::new();
     // As text, because NaN is not equal to itself.
-    span.attributes.visit(|key, value| all += &format!("{key:?}={value:?};"));
+    span.attributes.visit(&mut |key: &[u8], value: Value<'_>| all += &format!("{key:?}={value:?};"));
     all
 }
 

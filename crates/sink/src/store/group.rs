@@ -14,7 +14,7 @@ use super::file::CORE;
 use crate::account::UNKNOWN_SERVICE;
 use crate::config::Attributes;
 use crate::json;
-use crate::span::{Protocol, Source, Span, Value};
+use crate::span::{Protocol, Source, Span, Value, Visitor};
 
 /// Rows of a row group: larger ones cost more memory, hardly less CPU, and save hardly a byte.
 const GROUP_ROWS: usize = 8_192;
@@ -24,8 +24,15 @@ const GROUP_BYTES: usize = 16 << 20;
 const MAX_KEYS: usize = 128;
 /// Longest key that gets a column, in bytes.
 const MAX_KEY: usize = 200;
-/// Attributes of an operation that are foreseen.
+/// Attributes of an operation that are foreseen, and of all operations.
 const MAX_ROUTE: usize = 256;
+const MAX_STEPS: usize = 16_384;
+/// Operations whose memory for that is kept for the next group.
+const KEPT_ROUTES: usize = 256;
+/// Longest attribute, as encoded, that is known again.
+const MAX_ENCODED: usize = 64;
+/// An attribute that was another so often in a row is not remembered any more.
+const MAX_CHANGES: u8 = 8;
 /// Stands in a route for a key without column.
 const NO_COLUMN: u32 = u32::MAX;
 
@@ -92,6 +99,43 @@ struct Step {
     column: u32,
     kind: Type,
     value: Guess,
+    last: Encoded,
+}
+
+/// An attribute as it was encoded the last time, and the code of its value.
+#[derive(Debug)]
+struct Encoded {
+    bytes: [u8; MAX_ENCODED],
+    /// 0 if nothing is known.
+    length: u8,
+    /// How often it was another one in a row.
+    changes: u8,
+    code: u32,
+}
+
+impl Default for Encoded {
+    fn default() -> Self {
+        Self { bytes: [0; MAX_ENCODED], length: 0, changes: 0, code: 0 }
+    }
+}
+
+impl Encoded {
+    #[inline]
+    fn is(&self, encoded: &[u8]) -> bool {
+        encoded.len() == usize::from(self.length) && same(&self.bytes[..encoded.len()], encoded)
+    }
+
+    /// Remembers an attribute; one that is always another is not worth it.
+    #[inline]
+    fn set(&mut self, encoded: &[u8], code: u32) {
+        if self.changes < MAX_CHANGES
+            && let Some(bytes) = self.bytes.get_mut(..encoded.len())
+        {
+            bytes.copy_from_slice(encoded);
+            (self.length, self.code) = (encoded.len() as u8, code);
+            self.changes += 1;
+        }
+    }
 }
 
 /// What of a span has no dictionary. One after the other costs less than each into a column of its own.
@@ -131,10 +175,12 @@ pub(crate) struct Group {
     pub(super) attributes: Vec<Column>,
     /// The attributes of the last span of each operation, in their order: the next is most likely alike.
     routes: Vec<Vec<Step>>,
+    /// How many attributes that are.
+    steps: usize,
     last_service: Guess,
     last_instance: Guess,
     last_operation: Guess,
-    /// Bytes of all spans in their messages.
+    /// Bytes of all spans in their messages, and of what is kept as JSON.
     bytes: usize,
     json: Vec<u8>,
 }
@@ -163,9 +209,11 @@ impl Group {
         self.service.clear();
         self.instance.clear();
         self.operation.clear();
-        self.overflow.clear();
-        self.attributes.iter_mut().for_each(Column::clear);
+        self.overflow.clear_and_learn();
+        self.attributes.iter_mut().for_each(Column::clear_and_learn);
+        self.routes.truncate(KEPT_ROUTES);
         self.routes.iter_mut().for_each(Vec::clear);
+        self.steps = 0;
         empty(&mut self.json);
         (self.last_service, self.last_instance, self.last_operation) = Default::default();
         self.bytes = 0;
@@ -215,33 +263,16 @@ impl Group {
             self.routes.resize_with(operation + 1, Vec::new);
         }
         // Taken out, so that it and the columns can be changed side by side.
-        let mut route = std::mem::take(&mut self.routes[operation]);
-        let mut position = 0;
+        let route = std::mem::take(&mut self.routes[operation]);
         self.json.clear();
-        span.attributes.visit(|key, value| {
-            if which == Attributes::Few && !which.wants(key) {
-                return;
-            }
-            if position == route.len() {
-                if position == MAX_ROUTE {
-                    // No usual span: what is foreseen must not take more than what is stored.
-                    position -= 1;
-                    route.pop();
-                }
-                route.push(self.step(key, value));
-            }
-            let step = &mut route[position];
-            if !same(&step.key, key) {
-                *step = self.step(key, value);
-            }
-            position += 1;
-            if !self.set(row, step, value) {
-                json::member(key, value, self.json.is_empty(), &mut self.json);
-            }
-        });
+        let mut columns = Columns { group: self, route, position: 0, row, which };
+        span.attributes.visit(&mut columns);
+        let route = columns.route;
         self.routes[operation] = route;
         if !self.json.is_empty() {
             self.json.push(b'}');
+            // Escapes take up to six times as much as what they stand for.
+            self.bytes += self.json.len();
             let code = self.overflow.dictionary.text(&self.json, &mut Guess::default());
             self.overflow.set(row, code);
         }
@@ -256,7 +287,7 @@ impl Group {
         if column != NO_COLUMN && self.attributes.len() <= column as usize {
             self.attributes.resize_with(column as usize + 1, Column::default);
         }
-        Step { key, column, kind, value: Guess::default() }
+        Step { key, column, kind, value: Guess::default(), last: Encoded::default() }
     }
 
     /// The column of a key, made if there is none yet.
@@ -270,21 +301,162 @@ impl Group {
         }
     }
 
-    /// Sets a value; false if it does not fit into the column, or there is none.
+    /// Sets a value and returns its code; `None` if it does not fit into the column, or there is none.
     #[inline]
-    fn set(&mut self, row: usize, step: &mut Step, value: Value<'_>) -> bool {
-        let Some(column) = self.attributes.get_mut(step.column as usize) else { return false };
-        if column.has(row) {
-            return false;
-        }
+    fn set(&mut self, row: usize, step: &mut Step, value: Value<'_>) -> Option<u32> {
+        let column = self.attributes.get_mut(step.column as usize).filter(|column| !column.has(row))?;
         let code = match (step.kind, value) {
             (Type::Text, Value::Text(text)) => column.dictionary.text(text, &mut step.value),
             (Type::Whole, Value::Whole(number)) => column.dictionary.fixed(number.to_le_bytes(), &mut step.value),
             (Type::Real, Value::Real(number)) => column.dictionary.fixed(number.to_le_bytes(), &mut step.value),
             (Type::Truth, Value::Truth(truth)) => u32::from(truth),
-            _ => return false,
+            _ => return None,
         };
         column.set(row, code);
+        Some(code)
+    }
+}
+
+/// Puts the attributes of one span into their columns.
+struct Columns<'g> {
+    group: &'g mut Group,
+    /// The attributes of the last span of the same operation, and how far this one has come along them.
+    route: Vec<Step>,
+    position: usize,
+    row: usize,
+    which: Attributes,
+}
+
+impl Visitor for Columns<'_> {
+    #[inline]
+    fn takes(&mut self, encoded: &[u8]) -> bool {
+        let Some(step) = self.route.get_mut(self.position) else { return false };
+        if !step.last.is(encoded) {
+            return false;
+        }
+        let column = self.group.attributes.get_mut(step.column as usize).filter(|column| !column.has(self.row));
+        let Some(column) = column else { return false };
+        column.set(self.row, step.last.code);
+        step.last.changes = 0;
+        self.position += 1;
         true
+    }
+
+    #[inline]
+    fn attribute(&mut self, encoded: &[u8], key: &[u8], value: Value<'_>) {
+        if self.which == Attributes::Few && !self.which.wants(key) {
+            return;
+        }
+        let Self { group, route, position, row, .. } = self;
+        let mut unforeseen;
+        let step = if let Some(step) = route.get_mut(*position) {
+            if !same(&step.key, key) {
+                *step = group.step(key, value);
+            }
+            *position += 1;
+            step
+        } else {
+            unforeseen = group.step(key, value);
+            if *position < MAX_ROUTE && group.steps < MAX_STEPS {
+                group.steps += 1;
+                *position += 1;
+                route.push(unforeseen);
+                &mut route[*position - 1]
+            } else {
+                // No usual spans: what is foreseen must not take more than what is stored.
+                &mut unforeseen
+            }
+        };
+        match group.set(*row, step, value) {
+            Some(code) => step.last.set(encoded, code),
+            None => json::member(key, value, group.json.is_empty(), &mut group.json),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::dictionary::NULL;
+    use super::super::log;
+    use super::*;
+    use crate::span::RawAttributes;
+    use crate::wire::{put_bytes, put_number};
+
+    /// What a span says, by key; numbers are whole or text by their sign.
+    type Said = Vec<(u8, i64)>;
+
+    fn otlp(said: &Said) -> Vec<u8> {
+        let mut span = Vec::new();
+        for (key, number) in said {
+            let (mut value, mut attribute) = (Vec::new(), Vec::new());
+            if *number < 0 {
+                put_bytes(&mut value, 1, number.to_string().repeat(*key as usize + 1).as_bytes());
+            } else {
+                // Not left out if it is 0.
+                value.extend([0x18, *number as u8]);
+            }
+            put_bytes(&mut attribute, 1, format!("key.{key}").as_bytes());
+            put_bytes(&mut attribute, 2, &value);
+            put_bytes(&mut span, 9, &attribute);
+        }
+        put_number(&mut span, 6, 1);
+        span
+    }
+
+    fn logged(said: &Said) -> Vec<u8> {
+        let mut attributes = Vec::new();
+        for (key, number) in said {
+            let text = number.to_string().repeat(*key as usize + 1);
+            let value = if *number < 0 { Value::Text(text.as_bytes()) } else { Value::Whole(*number) };
+            log::attribute(format!("key.{key}").as_bytes(), value, &mut attributes);
+        }
+        attributes
+    }
+
+    fn push(group: &mut Group, operation: &[u8], attributes: RawAttributes<'_>) {
+        let span = Span { attributes, operation, ..Span::between(1, 2) };
+        group.push(&span, &Source::default(), None, Protocol::OtlpGrpc, 3, Attributes::All);
+    }
+
+    /// The values of every column.
+    fn values(group: &Group) -> Vec<(String, Vec<Option<&[u8]>>)> {
+        let names = group.keys.columns.iter().map(|(name, kind)| format!("{name} {kind:?}"));
+        let columns = names.zip(&group.attributes).chain([("overflow".to_owned(), &group.overflow)]);
+        columns
+            .map(|(name, column)| {
+                let value = |code: &u32| (*code != NULL).then(|| column.dictionary.value(*code));
+                (name, column.codes.iter().map(value).collect())
+            })
+            .collect()
+    }
+
+    proptest! {
+        /// Attributes that are known again by their encoding end where those do that are looked at one by one.
+        #[test]
+        fn what_is_known_again_is_the_same(spans in prop::collection::vec((0_u8..3, prop::collection::vec((0_u8..6, -4_i64..4), 0..8)), 0..80)) {
+            let (mut known, mut looked_at) = (Group::default(), Group::default());
+            for (operation, said) in &spans {
+                let (otlp, logged) = (otlp(said), logged(said));
+                push(&mut known, &[b'a' + operation], RawAttributes::Otlp(&otlp));
+                push(&mut looked_at, &[b'a' + operation], RawAttributes::Logged(&logged));
+            }
+            prop_assert_eq!(values(&known), values(&looked_at));
+        }
+    }
+
+    #[test]
+    fn what_is_foreseen_is_bounded() {
+        let mut group = Group::default();
+        for operation in 0..400_u32 {
+            let said: Said = (0..300).map(|number| ((number % 256) as u8, i64::from(operation % 100))).collect();
+            push(&mut group, &operation.to_le_bytes(), RawAttributes::Otlp(&otlp(&said)));
+        }
+        let steps = |group: &Group| group.routes.iter().map(Vec::len).sum::<usize>();
+        assert_eq!((steps(&group), group.steps), (MAX_STEPS, MAX_STEPS));
+        assert!(group.attributes.iter().all(|column| column.codes.len() == 400), "every value is there all the same");
+        group.clear();
+        assert!(steps(&group) == 0 && group.routes.len() <= KEPT_ROUTES);
     }
 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use crate::config::Attributes;
-use crate::span::{Kind, Protocol, RawAttributes, Source, Span, Status, Value};
+use crate::span::{Kind, Protocol, RawAttributes, Source, Span, Status, Value, Visitor};
 
 /// Name of the log in the folder of span files.
 pub(super) const NAME: &str = "spans.log";
@@ -147,7 +147,7 @@ pub(super) fn write(logged: &Logged<'_>, which: Attributes, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     if which != Attributes::None {
-        span.attributes.visit(|key, value| {
+        span.attributes.visit(&mut |key: &[u8], value: Value<'_>| {
             if which.wants(key) {
                 attribute(key, value, out);
             }
@@ -224,7 +224,7 @@ pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Logged<'a>> {
 }
 
 /// Shows the attributes of a span from the log.
-pub(crate) fn visit(mut rest: &[u8], mut visit: impl FnMut(&[u8], Value<'_>)) {
+pub(crate) fn visit(mut rest: &[u8], visitor: &mut impl Visitor) {
     while let Some(key) = bytes(&mut rest) {
         let value = fixed::<1>(&mut rest).and_then(|[kind]| match kind {
             0 => bytes(&mut rest).map(Value::Text),
@@ -234,7 +234,7 @@ pub(crate) fn visit(mut rest: &[u8], mut visit: impl FnMut(&[u8], Value<'_>)) {
             _ => fixed(&mut rest).map(|[truth]| Value::Truth(truth != 0)),
         });
         match value {
-            Some(value) => visit(key, value),
+            Some(value) => visitor.attribute(&[], key, value),
             None => return,
         }
     }

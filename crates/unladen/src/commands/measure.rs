@@ -51,7 +51,16 @@ pub fn run(options: &Run) -> anyhow::Result<ExitCode> {
     sets.extend(self::sets(&options.measure));
     let read = |path: &Path| -> anyhow::Result<Plan> {
         let plan = Study::read(path, &sets)?;
-        Ok(if options.only.is_empty() { plan } else { plan.only(&options.only)? })
+        let plan = if options.only.is_empty() { plan } else { plan.only(&options.only)? };
+        let (plan, out) = plan.of_those_that_take_part()?;
+        let asked = out.iter().find(|name| options.only.contains(name));
+        if let Some(name) = asked {
+            anyhow::bail!("{name} cannot take part: its `when` in {} is empty or says no", path.display());
+        }
+        if !out.is_empty() {
+            eprintln!("left out, because their `when` is empty or says no: {}", out.join(", "));
+        }
+        Ok(plan)
     };
     let Some(resume) = &options.resume else {
         let path = options.study.as_deref().context("name a study")?;

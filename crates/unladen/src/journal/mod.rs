@@ -3,4 +3,6 @@
 pub mod profile;
 pub mod read;
 pub mod record;
+pub mod spans;
+pub mod timeline;
 pub mod write;

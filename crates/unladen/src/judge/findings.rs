@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::curves::Curves;
+
 /// Version of the format.
 pub const SCHEMA: u32 = 1;
 
@@ -49,8 +51,76 @@ pub struct Findings {
     /// Where each variant spends its CPU, beside the baseline; empty unless `--profile` was given.
     #[serde(default)]
     pub profiles: Vec<ProfileFindings>,
+    /// How long operations take, from their spans, per variant the dearest first; empty without spans.
+    #[serde(default)]
+    pub operations: Vec<OperationFindings>,
+    /// Every run, in the order of the journal: also those that do not count.
+    #[serde(default)]
+    pub runs: Vec<RunLine>,
+    /// What was started: the services, then what variants change in them.
+    #[serde(default)]
+    pub commands: Vec<CommandLine>,
     /// Environment: the content of `host.json`.
     pub host: serde_json::Value,
+    /// For the charts of a report; no part of `findings.json`, because no verdict rests on it.
+    #[serde(skip)]
+    pub curves: Option<Curves>,
+}
+
+/// How long an operation takes, from the spans of the windows. Quantiles are medians over the runs, between the lowest and the
+/// highest run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OperationFindings {
+    /// Key of the variant.
+    pub variant: String,
+    /// Service name of the spans.
+    pub service: String,
+    /// Name of the spans.
+    pub operation: String,
+    /// Spans that were looked at; of very many in a run, a part.
+    pub spans: u64,
+    /// Median duration, µs.
+    pub p50_us: Range,
+    /// 90th percentile, µs.
+    pub p90_us: Range,
+    /// 99th percentile, µs.
+    pub p99_us: Range,
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RunLine {
+    /// Number of the run, from 1.
+    pub run: u32,
+    /// Its round, from 1.
+    pub round: u32,
+    /// Its place in the round, from 1.
+    pub slot: u32,
+    /// Key of the variant.
+    pub variant: String,
+    /// Its folder, relative to the run folder.
+    pub dir: String,
+    /// When it started, UTC, RFC 3339.
+    pub started: String,
+    /// Whether it counts.
+    pub counts: bool,
+    /// Why it does not.
+    pub void: Option<String>,
+    /// What disturbed it and did not void it.
+    pub disturbances: Vec<String>,
+}
+
+/// A command as the study has it, secrets masked.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CommandLine {
+    /// Key of the variant that changes it; `null`: for all variants that say nothing else.
+    pub variant: Option<String>,
+    /// Service.
+    pub service: String,
+    /// Its role.
+    pub role: String,
+    /// Environment and command in one line, as for a shell.
+    pub command: String,
 }
 
 /// The cost of a variant over a dose: a straight line, fitted in every round.

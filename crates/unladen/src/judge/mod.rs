@@ -8,6 +8,7 @@ use std::path::Path;
 use crate::journal::read::{Measured, ReadError, read};
 
 pub mod budget;
+pub mod curves;
 pub mod findings;
 pub mod metrics;
 pub mod pilot;
@@ -24,9 +25,11 @@ mod ladder;
 mod ledger;
 mod money;
 mod notices;
+mod operations;
 mod pacing;
 mod placebo;
 mod profile;
+mod runs;
 mod steady;
 mod study;
 mod values;
@@ -89,6 +92,8 @@ pub fn judge(dir: &Path) -> Result<Findings, JudgeError> {
     let folder = read(dir)?;
     let mut findings = judge_folder(&folder, &folder.study.budgets)?;
     findings.profiles = profile::compare(&folder);
+    findings.operations = operations::read(&folder);
+    findings.curves = Some(curves::read(&folder));
     Ok(findings)
 }
 

@@ -14,7 +14,9 @@ use super::findings::{
     VariantFindings,
 };
 use super::metrics::{Metric, Of, Place, delivered};
-use super::{checks, distortion, dose, ladder, ledger, money, notices, pacing, placebo, steady, units, words, work};
+use super::{
+    checks, distortion, dose, ladder, ledger, money, notices, pacing, placebo, runs, steady, units, words, work,
+};
 use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
@@ -99,7 +101,11 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
         load: load(&evidence),
         instrument: instrument(&evidence),
         profiles: Vec::new(),
+        operations: Vec::new(),
+        runs: runs::lines(&evidence),
+        commands: runs::commands(&folder.study),
         host: folder.host.clone(),
+        curves: None,
     })
 }
 

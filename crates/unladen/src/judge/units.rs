@@ -100,6 +100,12 @@ impl Scale {
         self.unit
     }
 
+    /// As a number, for whoever draws it.
+    #[must_use]
+    pub fn scaled(self, value: f64) -> f64 {
+        value * self.factor
+    }
+
     /// `337.0`.
     #[must_use]
     pub fn number(self, value: f64) -> String {

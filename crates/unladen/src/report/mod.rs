@@ -10,10 +10,11 @@ use crate::judge::findings::Findings;
 mod csv;
 mod doses;
 mod flame;
-mod html;
+mod forest;
 mod json;
 pub mod junit;
 mod markdown;
+mod page;
 pub mod pilot;
 mod plot;
 mod text;
@@ -33,6 +34,8 @@ pub enum Format {
     Csv,
     /// One page that needs nothing else.
     Html,
+    /// The forest plot alone.
+    Svg,
 }
 
 /// A report that cannot be written.
@@ -51,7 +54,8 @@ pub fn render(findings: &Findings, format: Format) -> String {
         Format::Markdown => markdown::render(findings),
         Format::Json => json::render(findings),
         Format::Csv => csv::render(findings),
-        Format::Html => html::render(findings),
+        Format::Html => page::render(findings),
+        Format::Svg => forest::render(findings),
     }
 }
 

@@ -25,6 +25,19 @@ pub(super) struct Panel {
     rows: Vec<Mark>,
 }
 
+impl Panel {
+    /// Of its rows, pixels.
+    pub(super) fn height(&self) -> f64 {
+        self.height
+    }
+
+    /// With labels of at most so many characters.
+    pub(super) fn with_short_labels(mut self, characters: usize) -> Self {
+        self.rows.iter_mut().for_each(|row| row.label = view::shortened(&row.label, characters));
+        self
+    }
+}
+
 #[derive(Debug, Serialize)]
 struct Band {
     x: f64,
@@ -52,15 +65,82 @@ struct Mark {
     text: String,
 }
 
+/// The same as numbers in the printed unit, for a library that has axes of its own.
+#[derive(Debug, Serialize)]
+pub(super) struct Forest {
+    pub(super) title: String,
+    pub(super) axis: String,
+    unit: &'static str,
+    pub(super) rows: Vec<ForestRow>,
+    /// The noise floor.
+    band: Option<[f64; 2]>,
+    /// Between which numbers the axis reaches.
+    reach: [f64; 2],
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct ForestRow {
+    arm: String,
+    interval: Option<[f64; 3]>,
+    /// Round and number.
+    dots: Vec<(u32, f64)>,
+    budget: Option<f64>,
+    budget_text: String,
+    verdict: &'static str,
+    text: String,
+}
+
+/// The forest plots of a study, one per prominent metric.
+pub(super) fn forests(findings: &Findings) -> Vec<Forest> {
+    told(findings).into_iter().filter_map(|metric| forest(findings, metric)).collect()
+}
+
+fn forest(findings: &Findings, metric: &str) -> Option<Forest> {
+    let shown = Shown::of(findings, metric);
+    let axis = shown.axis()?;
+    let (_, first) = shown.findings.first()?;
+    let scale = axis.scale(shown.relative, &first.unit);
+    let short = |number: f64| format!("{:.5e}", scale.scaled(number)).parse().unwrap_or(0.0);
+    let row = |(variant, finding): &(&VariantFindings, &Finding)| {
+        let row = view::row(variant, finding);
+        ForestRow {
+            arm: variant.name.clone(),
+            interval: shown.interval(finding).map(|it| it.map(short)),
+            dots: finding.rounds.iter().filter_map(|it| Some((it.round, short(shown.dot(it)?)))).collect(),
+            budget: shown.limit(finding).map(short),
+            budget_text: finding.budget.as_ref().map(|it| it.limit.clone()).unwrap_or_default(),
+            verdict: row.verdict,
+            text: if shown.relative {
+                row.ratio
+            } else {
+                format!("{} {}", row.difference, Scale::of_values(finding).unit())
+            },
+        }
+    };
+    Some(Forest {
+        title: first.title.clone(),
+        axis: shown.title(&axis, &first.unit),
+        unit: scale.unit(),
+        rows: shown.findings.iter().map(row).collect(),
+        band: shown.noise().map(|reach| [short(-reach), short(reach)]),
+        reach: [short(axis.least), short(axis.most)],
+    })
+}
+
 /// The panels of a study: the prominent metrics of the whole subject that differ at all.
 pub(super) fn panels(findings: &Findings) -> Vec<Panel> {
+    told(findings).into_iter().filter_map(|metric| panel(findings, metric)).collect()
+}
+
+/// The metrics that are drawn.
+fn told(findings: &Findings) -> Vec<&str> {
     let mut metrics: Vec<&str> = Vec::new();
     for finding in findings.variants.iter().flat_map(view::prominent) {
         if finding.service.is_none() && finding.operation.is_none() && !metrics.contains(&finding.metric.as_str()) {
             metrics.push(&finding.metric);
         }
     }
-    metrics.into_iter().filter_map(|metric| panel(findings, metric)).collect()
+    metrics
 }
 
 /// The findings on one metric, on one scale: relative only if all of them are.
@@ -88,9 +168,28 @@ impl<'a> Shown<'a> {
         }
     }
 
+    fn dot(&self, round: &RoundValue) -> Option<f64> {
+        if self.relative { round.ratio } else { Some(round.difference) }
+    }
+
     fn dots(&self, finding: &Finding) -> Vec<f64> {
-        let dot = |round: &RoundValue| if self.relative { round.ratio } else { Some(round.difference) };
-        finding.rounds.iter().filter_map(dot).collect()
+        finding.rounds.iter().filter_map(|round| self.dot(round)).collect()
+    }
+
+    /// How far the placebo's interval reaches from 0: the noise floor.
+    fn noise(&self) -> Option<f64> {
+        let (_, placebo) = self.findings.iter().find(|(variant, _)| variant.kind == "placebo")?;
+        let [low, _, high] = self.interval(placebo)?;
+        Some(low.abs().max(high.abs()))
+    }
+
+    /// What the axis shows.
+    fn title(&self, axis: &Axis, unit: &str) -> String {
+        match axis.scale(self.relative, unit).unit() {
+            unit if self.relative => format!("relative to the baseline, {unit}"),
+            "" => "difference from the baseline".to_owned(),
+            unit => format!("difference from the baseline, {unit}"),
+        }
     }
 
     fn limit(&self, finding: &Finding) -> Option<f64> {
@@ -130,18 +229,10 @@ fn panel(findings: &Findings, metric: &str) -> Option<Panel> {
         }
     };
     let rows: Vec<Mark> = (0..).zip(&shown.findings).map(mark).collect();
-    let placebo = shown.findings.iter().find(|(variant, _)| variant.kind == "placebo");
-    let band = placebo.and_then(|(_, finding)| shown.interval(finding)).map(|[low, _, high]| {
-        let reach = low.abs().max(high.abs());
-        Band { x: axis.at(-reach), width: axis.at(reach) - axis.at(-reach) }
-    });
+    let band = shown.noise().map(|reach| Band { x: axis.at(-reach), width: axis.at(reach) - axis.at(-reach) });
     Some(Panel {
         title: first.title.clone(),
-        axis: match axis.scale(shown.relative, &first.unit).unit() {
-            unit if shown.relative => format!("relative to the baseline, {unit}"),
-            "" => "difference from the baseline".to_owned(),
-            unit => format!("difference from the baseline, {unit}"),
-        },
+        axis: shown.title(&axis, &first.unit),
         height: ROW * rows.len() as f64,
         zero: axis.at(0.0),
         band,

@@ -1,8 +1,8 @@
 //! Findings as cells and lines of text, shared by the reports for people.
 
 use crate::judge::findings::{
-    Conclusion, Finding, Findings, FrameFindings, LadderFindings, LedgerFindings, MoneyFindings, ProfileFindings,
-    Range, StepFindings, VariantFindings,
+    Conclusion, Finding, Findings, FrameFindings, LadderFindings, LedgerFindings, MoneyFindings, OperationFindings,
+    ProfileFindings, Range, StepFindings, VariantFindings,
 };
 use crate::judge::units::{self, Scale};
 
@@ -209,7 +209,6 @@ pub(super) fn setting(findings: &Findings) -> String {
     format!("{rounds}, {windows} {} s, {}{to}{requests}", plain(load.window_s), clean(&load.pacing))
 }
 
-/// The account of the spans, in parts.
 /// What stands above the frames of a profile.
 pub(super) fn profile_heading(profile: &ProfileFindings) -> String {
     format!(
@@ -233,6 +232,7 @@ pub(super) fn frames(profile: &ProfileFindings) -> Vec<[String; 4]> {
     profile.frames.iter().map(row).collect()
 }
 
+/// The account of the spans, in parts.
 pub(super) fn ledger(ledger: &LedgerFindings) -> Vec<String> {
     let mut parts = vec![
         format!("{} wanted", units::count(ledger.wanted)),
@@ -324,6 +324,23 @@ pub(super) fn money(money: &MoneyFindings) -> String {
     let instances =
         if money.instances == 1 { "1 instance".to_owned() } else { format!("{} instances", money.instances) };
     format!("At {} requests/s on {instances}: {}.", plain(money.requests_per_second), parts.join(", "))
+}
+
+/// Operations as rows of a table: variant, operation, spans, p50, p90 and p99 with the lowest and highest run.
+pub(super) fn operations(findings: &Findings) -> Vec<[String; 6]> {
+    let label = |name: &str| {
+        let variant = findings.variants.iter().find(|it| it.name == name);
+        variant.map_or_else(|| clean(name), |it| clean(&it.label))
+    };
+    let told = |range: Range| {
+        let scale = Scale::of("us", range.value, None);
+        format!("{} [{}, {}]", scale.with_unit(range.value), scale.number(range.low), scale.number(range.high))
+    };
+    let row = |it: &OperationFindings| {
+        let name = format!("{} · {}", clean(&it.service), clean(&it.operation));
+        [label(&it.variant), name, units::count(it.spans), told(it.p50_us), told(it.p90_us), told(it.p99_us)]
+    };
+    findings.operations.iter().map(row).collect()
 }
 
 /// What the instrument took, in one line.

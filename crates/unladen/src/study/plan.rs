@@ -163,6 +163,30 @@ impl Plan {
         Self::from_study(study, &dir)
     }
 
+    /// The plan without the services and variants whose `when` says no, and the names of the variants among them.
+    ///
+    /// # Errors
+    /// When what is left is no study.
+    pub fn of_those_that_take_part(mut self) -> Result<(Self, Vec<String>), StudyError> {
+        let variables = self.study.variables.clone();
+        let takes_part = |when: &Option<String>| {
+            let Some(when) = when else { return true };
+            // What cannot be expanded has been refused before.
+            let said = expand(when, &variables, |_| None).unwrap_or_default();
+            !matches!(said.trim(), "" | "no" | "false")
+        };
+        self.study.services.retain(|_, service| takes_part(&service.when));
+        let services: Vec<String> = self.study.services.keys().cloned().collect();
+        for service in self.study.services.values_mut() {
+            service.needs.retain(|needed| services.contains(needed));
+        }
+        let (left, out): (Vec<_>, Vec<_>) =
+            self.study.variants.iter().partition(|(_, variant)| takes_part(&variant.when));
+        let names = |variants: Vec<(&String, &Variant)>| variants.into_iter().map(|(name, _)| name.clone()).collect();
+        let (left, out): (Vec<String>, Vec<String>) = (names(left), names(out));
+        Ok((self.only(&left)?, out))
+    }
+
     /// Every process that lives through the study, once, in start order.
     #[must_use]
     pub fn shared(&self) -> Vec<&Process> {

@@ -203,6 +203,9 @@ pub struct Service {
     /// What the service is in the study.
     #[serde(default)]
     pub role: Role,
+    /// The service takes part only if this says something other than `no`: `${var.cache}`. Absent: it does.
+    #[serde(default)]
+    pub when: Option<String>,
     /// Program and arguments. A list is run as it is; a string is split into words like a shell would, but no shell runs.
     pub command: Command,
     /// Arguments appended to the command.
@@ -257,6 +260,7 @@ impl Service {
     pub fn new(command: Command) -> Self {
         Self {
             role: Role::default(),
+            when: None,
             command,
             args: Vec::new(),
             env: IndexMap::new(),
@@ -367,6 +371,9 @@ pub struct Drain {
 pub struct Variant {
     /// Name for people: `OpenTelemetry`. Default: the variant's key.
     pub label: Option<String>,
+    /// The variant takes part only if this says something other than `no`: `${var.agent}`, for an agent that has to be brought
+    /// with `--set agent=PATH`. What is left out is told.
+    pub when: Option<String>,
     /// What changes, by service.
     pub services: IndexMap<String, Override>,
     /// How many spans a sampled request makes. Absent: none for the baseline, else learned in the calibration.

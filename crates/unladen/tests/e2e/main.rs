@@ -18,5 +18,7 @@ mod real_services;
 mod recovered;
 mod refusals;
 mod scrape;
+mod shop;
 mod sink;
+mod studies;
 mod truth;

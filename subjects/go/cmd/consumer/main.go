@@ -65,7 +65,7 @@ func client(tracer *tracing.Tracer) *http.Client {
 func consume(client *http.Client, provider string, burn int) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		for range calls {
-			if err := call(c, client, provider+"?v="+strconv.FormatFloat(logarithms(burn), 'g', -1, 64)); err != nil {
+			if err := call(c, client, provider+"?v="+strconv.FormatFloat(logarithms(burn), 'f', -1, 64)); err != nil {
 				c.String(http.StatusInternalServerError, err.Error())
 				return
 			}

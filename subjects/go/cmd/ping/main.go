@@ -8,6 +8,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"log"
 	"net/http"
@@ -54,7 +55,10 @@ type stores struct {
 }
 
 func open(tracer *tracing.Tracer, address string, dialector gorm.Dialector) (*stores, error) {
-	client := redis.NewClient(&redis.Options{Addr: address, DisableIdentity: true})
+	client := redis.NewClient(&redis.Options{Addr: address, PoolSize: connections})
+	if err := connect(client); err != nil {
+		return nil, fmt.Errorf("connecting to Redis: %w", err)
+	}
 	if tracer.Redis != nil {
 		if err := tracer.Redis(client); err != nil {
 			return nil, fmt.Errorf("tracing Redis: %w", err)
@@ -73,9 +77,35 @@ func open(tracer *tracing.Tracer, address string, dialector gorm.Dialector) (*st
 	if err != nil {
 		return nil, err
 	}
-	pool.SetMaxIdleConns(8)
-	pool.SetMaxOpenConns(32)
+	pool.SetMaxIdleConns(idle)
+	pool.SetMaxOpenConns(connections)
+	// As with Redis: tracers make spans of connecting, in whichever request it happens to be.
+	for range idle {
+		connection, err := pool.Conn(context.Background())
+		if err != nil {
+			return nil, fmt.Errorf("connecting to MySQL: %w", err)
+		}
+		defer connection.Close()
+	}
 	return &stores{client, db}, nil
+}
+
+// Connections to each store at most, and those to MySQL that are kept when nothing is asked.
+const (
+	connections = 32
+	idle        = 8
+)
+
+// connect opens all connections to Redis before the tracer sees them: their greetings are no part of any request's work.
+func connect(client *redis.Client) error {
+	for range connections {
+		connection := client.Conn()
+		defer connection.Close()
+		if err := connection.Ping(context.Background()).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // routes are named after what they ask: Gin itself, Redis, MySQL.

@@ -43,6 +43,11 @@ const BUILD: Known = Known {
     no_run: Some("it is the folder of a run, and services are built before the first"),
     port: Port::Told,
 };
+const WHEN: Known = Known {
+    no_replica: Some(ONLY_IN_A_SERVICE),
+    no_run: Some("it is the folder of a run, and who takes part is settled before the first"),
+    port: Port::Neither,
+};
 const LOAD: Known = Known { no_replica: Some(ONLY_IN_A_SERVICE), no_run: None, port: Port::Asked };
 
 /// The ports that a study speaks of.
@@ -67,6 +72,7 @@ impl Check<'_> {
         for (name, service) in &study.services {
             let path = KeyPath::of(&["services", name]);
             let known = if service.lifetime == Lifetime::Run { SERVICE } else { SHARED };
+            self.optional(path.key("when"), service.when.as_ref(), WHEN);
             self.command_texts(&path.key("command"), &service.command, known);
             self.texts(&path.key("args"), service.args.iter(), known);
             self.named_texts(&path.key("env"), service.env.iter(), known);
@@ -81,6 +87,7 @@ impl Check<'_> {
             }
         }
         for (name, variant) in &study.variants {
+            self.optional(KeyPath::of(&["variants", name, "when"]), variant.when.as_ref(), WHEN);
             for (service, change) in &variant.services {
                 let path = KeyPath::of(&["variants", name, "services", service]);
                 let known = SERVICE;

@@ -1,0 +1,34 @@
+# The studies: what they need, and running them. Included by the Makefile.
+
+STUDIES := target/studies
+SUBJECTS := target/subjects
+SHOP := target/shop
+
+.PHONY: studies-deps studies go-subjects shop
+
+studies-deps: deps  ## Get the real backends of the studies, pinned, into target/studies: about 10 minutes, 500 MB; goes on where it was interrupted.
+	studies/parts/fetch.sh $(STUDIES)
+
+studies: build studies-deps shop ## Run the studies in their default profiles: 10 minutes, 40 and 90.
+	$(UNLADEN) run studies/skywalking-go
+	$(UNLADEN) run studies/tracing-benchmark
+	$(UNLADEN) run studies/easeagent
+
+go-subjects: $(SUBJECTS)/.ready ## Test and build the services under test that are written in Go; SkyWalking's agent is woven in, which takes some minutes once.
+
+# The agent's weaver sees every package that is compiled, so the first build compiles all of them anew; it keeps them.
+$(SUBJECTS)/.ready: $(shell find subjects/go subjects/skywalking-go -type f) | debian
+	@command -v go >/dev/null || { echo "go is missing: install Go 1.21 or newer, which fetches the version that it needs"; exit 1; }
+	@echo "testing and building: subjects in Go"
+	@cd subjects/go && go vet ./... && go test ./...
+	@cd subjects/go && go build -trimpath -buildvcs=false -o $(CURDIR)/$(SUBJECTS)/ ./cmd/...
+	@echo "building: subjects with SkyWalking's agent woven in"
+	@subjects/skywalking-go/build.sh subjects/go $(SUBJECTS) ./cmd/ping ./cmd/consumer
+	@touch $@
+
+shop: $(SHOP)/.made ## Test and build the Spring shop and get the agents of the JVM from Maven Central: a minute or two.
+
+$(SHOP)/.made: $(shell find subjects/shop -type f) | debian
+	@echo "testing and building: the shop"
+	@subjects/shop/build.sh verify
+	@touch $@

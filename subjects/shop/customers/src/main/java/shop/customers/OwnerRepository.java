@@ -1,0 +1,5 @@
+package shop.customers;
+
+import org.springframework.data.jpa.repository.JpaRepository;
+
+interface OwnerRepository extends JpaRepository<Owner, Integer> {}

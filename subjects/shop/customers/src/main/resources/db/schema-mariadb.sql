@@ -1,0 +1,28 @@
+-- Afresh with every start.
+DROP TABLE IF EXISTS pets;
+DROP TABLE IF EXISTS types;
+DROP TABLE IF EXISTS owners;
+
+CREATE TABLE types (
+  id INTEGER AUTO_INCREMENT PRIMARY KEY,
+  name VARCHAR(80) NOT NULL
+);
+
+CREATE TABLE owners (
+  id INTEGER AUTO_INCREMENT PRIMARY KEY,
+  first_name VARCHAR(30) NOT NULL,
+  last_name VARCHAR(30) NOT NULL,
+  address VARCHAR(255) NOT NULL,
+  city VARCHAR(80) NOT NULL,
+  telephone VARCHAR(12) NOT NULL
+);
+
+CREATE TABLE pets (
+  id INTEGER AUTO_INCREMENT PRIMARY KEY,
+  name VARCHAR(30) NOT NULL,
+  birth_date DATE NOT NULL,
+  type_id INTEGER NOT NULL,
+  owner_id INTEGER NOT NULL,
+  FOREIGN KEY (type_id) REFERENCES types (id),
+  FOREIGN KEY (owner_id) REFERENCES owners (id)
+);
