@@ -72,7 +72,7 @@ bench-counts:    ## Hold the load generator's counts against nginx, Go, Jetty an
 aa:              ## Measure identical variants for seven minutes; count the false alarms of 2,000 re-labelled studies.
 	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture identical
 
-decisions:       ## Find a leak of 1 MiB a minute, and the cost per span over five doses: about 8 minutes.
+decisions:       ## Find a leak of 1 MiB a minute, and the cost per span over five doses: about 7 minutes.
 	$(CARGO) test --release --locked --workspace --test e2e -- --ignored --nocapture decisions
 
 fmt:             ## Format the sources.
@@ -80,7 +80,7 @@ fmt:             ## Format the sources.
 
 # Debian packages that the end-to-end tests use; installed only if they are missing. Node.js and Maven may be there from
 # elsewhere, and two of one kind get in each other's way, so for them the command counts. Go must be there already.
-DEBIAN := nginx-light python3-venv mariadb-server redis-server unzip $(if $(shell command -v npm),,nodejs npm) $(if $(shell command -v mvn),,maven) \
+DEBIAN := chromium nginx-light python3-venv mariadb-server redis-server unzip $(if $(shell command -v npm),,nodejs npm) $(if $(shell command -v mvn),,maven) \
   $(if $(shell command -v javac),,default-jdk-headless)
 # Reads the span files in a test, from PyPI.
 DUCKDB := 1.4.2

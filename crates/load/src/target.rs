@@ -47,7 +47,8 @@ impl Target {
     /// # Errors
     /// [`LoadError::Url`] if it is not such a URL.
     pub fn parse(url: &str) -> Result<Self, LoadError> {
-        let bad = |reason: &str| LoadError::Url { url: url.to_owned(), reason: reason.to_owned() };
+        // Errors are written down and passed around.
+        let bad = |reason: &str| LoadError::Url { url: without_user(url), reason: reason.to_owned() };
         if url.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
             return Err(bad("it holds spaces or control characters; percent-encode them"));
         }
@@ -103,6 +104,16 @@ impl Target {
         let failed = |source| LoadError::Resolve { host: format!("{}:{}", self.host, self.port), source };
         let found: Vec<SocketAddr> = (self.host.as_str(), self.port).to_socket_addrs().map_err(failed)?.collect();
         if found.is_empty() { Err(failed(std::io::Error::other("the name has no address"))) } else { Ok(found) }
+    }
+}
+
+/// A URL may hold `user:password@`, which nobody else needs to see.
+fn without_user(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    match authority.rsplit_once('@') {
+        Some((_, host)) => format!("{scheme}://***@{host}{path}"),
+        None => url.to_owned(),
     }
 }
 
@@ -176,5 +187,13 @@ mod tests {
     fn addresses_resolve_to_themselves() {
         let target = Target::parse("http://127.0.0.1:8080/").expect("a good url");
         assert_eq!(target.resolve().expect("an address"), [SocketAddr::from(([127, 0, 0, 1], 8080))]);
+    }
+
+    #[test]
+    fn an_error_gives_no_password_away() {
+        for url in ["http://me:hunter2@127.0.0.1:80/x?at=@", "ftp://me:hunter2@host", "http://me:hunter2@host/a b"] {
+            let error = Target::parse(url).expect_err(url).to_string();
+            assert!(!error.contains("hunter2") && error.contains("://***@"), "{error}");
+        }
     }
 }
