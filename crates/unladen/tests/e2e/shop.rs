@@ -9,7 +9,11 @@ use unladen::study::spec::Study;
 use crate::harness::{Scratch, assert_nothing_left, measuring};
 
 fn study(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies").join(name).canonicalize().expect("a study of the project")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../studies")
+        .join(name)
+        .canonicalize()
+        .expect("a study of the project")
 }
 
 /// The gateway and the vets, bare and under SkyWalking's agent with the plugins of `subjects/shop`: one server span, one client
