@@ -42,9 +42,11 @@ fuzz:            ## Fuzz what the span sink and the load generator read, FUZZ_SE
 	  $(CARGO) fuzz run -s none $$target fuzz/artifacts/found-$$target fuzz/corpus/$$target -- \
 	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 || exit 1; done
 
+# `--missing --seconds 200` goes on with what is not there yet, and begins nothing after so long.
+BENCH_SINK ?=
 bench-sink:      ## Compare the span sink with its peers (Go builds the Collector and Jaeger once): about 8 minutes, into bench/README.md.
 	$(CARGO) build --profile dist --locked -p unladen-sink --examples
-	bench/sink/run.py
+	bench/sink/run.py $(BENCH_SINK)
 
 calibrate:       ## Simulate the statistics: false alarms and coverage against their nominal values.
 	$(CARGO) test --release --locked -p unladen-stats --test calibration -- --ignored --nocapture
@@ -72,7 +74,7 @@ bench-counts:    ## Hold the load generator's counts against nginx, Go, Jetty an
 aa:              ## Measure identical variants for seven minutes; count the false alarms of 2,000 re-labelled studies.
 	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture identical
 
-decisions:       ## Find a leak of 1 MiB a minute, and the cost per span over five doses: about 8 minutes.
+decisions:       ## Find a leak of 1 MiB a minute, and the cost per span over five doses: about 7 minutes.
 	$(CARGO) test --release --locked --workspace --test e2e -- --ignored --nocapture decisions
 
 fmt:             ## Format the sources.
@@ -88,7 +90,7 @@ SENDERS := target/senders
 
 include studies.mk
 
-deps: $(SENDERS)/go/.ready $(SENDERS)/java/.ready $(SENDERS)/python/.ready $(SENDERS)/js/.ready $(SUBJECTS)/.ready | debian
+deps: $(SENDERS)/go/.ready $(SENDERS)/java/.ready $(SENDERS)/python/.ready $(SENDERS)/js/.ready $(SUBJECTS)/.ready $(SHOP)/.made | debian
 	@test -e target/python/.duckdb-$(DUCKDB) || { echo "installing: duckdb $(DUCKDB) for Python in target/python"; \
 	  python3 -m venv target/python && target/python/bin/pip install -q duckdb==$(DUCKDB) && touch target/python/.duckdb-$(DUCKDB); }
 

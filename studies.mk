@@ -2,15 +2,17 @@
 
 STUDIES := target/studies
 SUBJECTS := target/subjects
+SHOP := target/shop
 
-.PHONY: studies-deps studies go-subjects
+.PHONY: studies-deps studies go-subjects shop
 
 studies-deps: deps  ## Get the real backends of the studies, pinned, into target/studies: about 10 minutes, 500 MB; goes on where it was interrupted.
 	studies/parts/fetch.sh $(STUDIES)
 
-studies: build studies-deps ## Run the Go studies in their default profiles: 10 minutes and 40.
+studies: build studies-deps shop ## Run the studies in their default profiles: 10 minutes, 40 and 90.
 	$(UNLADEN) run studies/skywalking-go
 	$(UNLADEN) run studies/tracing-benchmark
+	$(UNLADEN) run studies/easeagent
 
 go-subjects: $(SUBJECTS)/.ready ## Test and build the services under test that are written in Go; SkyWalking's agent is woven in, which takes some minutes once.
 
@@ -22,4 +24,11 @@ $(SUBJECTS)/.ready: $(shell find subjects/go subjects/skywalking-go -type f) | d
 	@cd subjects/go && go build -trimpath -buildvcs=false -o $(CURDIR)/$(SUBJECTS)/ ./cmd/...
 	@echo "building: subjects with SkyWalking's agent woven in"
 	@subjects/skywalking-go/build.sh subjects/go $(SUBJECTS) ./cmd/ping ./cmd/consumer
+	@touch $@
+
+shop: $(SHOP)/.made ## Test and build the Spring shop and get the agents of the JVM from Maven Central: a minute or two.
+
+$(SHOP)/.made: $(shell find subjects/shop -type f) | debian
+	@echo "testing and building: the shop"
+	@subjects/shop/build.sh verify
 	@touch $@

@@ -54,7 +54,6 @@ impl Budget {
     }
 
     /// Bytes in use.
-    #[cfg(any(test, fuzzing))]
     pub(crate) fn used(&self) -> usize {
         self.used.get()
     }

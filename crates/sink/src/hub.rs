@@ -21,6 +21,8 @@ use crate::summary::Summary;
 
 /// Bytes of the bodies of all connections at once; a few of the largest messages fit in any case.
 const BODIES: usize = 48 << 20;
+/// Bytes of bodies from which on they pile up.
+const PILE: usize = 2 << 20;
 /// How many of the largest messages.
 const LARGEST_BODIES: usize = 3;
 
@@ -103,6 +105,11 @@ impl Hub {
     /// Memory for bodies.
     pub(crate) fn budget(&self) -> &Rc<Budget> {
         &self.budget
+    }
+
+    /// Whether bodies pile up because the store is behind: who waits for it anyway need not send more.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.budget.used() > PILE && self.store.borrow().as_ref().is_some_and(Store::is_full)
     }
 
     /// Largest message in bytes, as sent and after decompression.

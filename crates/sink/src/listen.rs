@@ -132,7 +132,8 @@ impl Connections {
         let Ok(Some(seen)) = seen else { return };
         if seen == PREFACE {
             let bodies = (self.hub.budget(), self.hub.max_message().saturating_add(grpc::PREFIX));
-            return h2::serve(stream, &seen, &self.scratch, bodies, answer, stop).await;
+            let is_behind = || self.hub.is_behind();
+            return h2::serve(stream, &seen, &self.scratch, bodies, is_behind, answer, stop).await;
         }
         let service = service_fn(|request| {
             let answer = answer(Request::from(request));

@@ -42,12 +42,14 @@ impl Scratch {
     }
 }
 
-/// Serves a connection of which `seen` has been read, until it ends or `stop` is ready and everything is answered.
+/// Serves a connection of which `seen` has been read, until it ends or `stop` is ready and everything is answered. While
+/// the store `is_behind`, those who wait for it are not read from: TCP holds them back.
 pub(crate) async fn serve<F: Future<Output = Answer>>(
     stream: TcpStream,
     seen: &[u8],
     scratch: &Scratch,
     (budget, most_body): (&Rc<Budget>, usize),
+    is_behind: impl Fn() -> bool,
     answer: impl Fn(Request) -> F,
     stop: impl Future<Output = ()>,
 ) {
@@ -82,6 +84,10 @@ pub(crate) async fn serve<F: Future<Output = Answer>>(
         if session.is_done() && session.out.is_empty() {
             return linger(stream, scratch).await;
         }
+        // Who has sent a whole request and waits for its answer reads on once that is there.
+        let is_read = session.out.len() < MOST_UNSENT
+            && running.len() < MOST_RUNNING
+            && !(is_behind() && session.has_whole_request());
         tokio::select! {
             biased;
             () = stop.as_mut(), if !is_stopping => {
@@ -89,7 +95,7 @@ pub(crate) async fn serve<F: Future<Output = Answer>>(
                 session.close(None);
             }
             Some((number, answer)) = running.next(), if !running.is_empty() => session.answer(number, answer),
-            ready = stream.readable(), if session.out.len() < MOST_UNSENT && running.len() < MOST_RUNNING => {
+            ready = stream.readable(), if is_read => {
                 let mut buffer = scratch.0.borrow_mut();
                 match ready.and_then(|()| stream.try_read(&mut buffer)) {
                     Ok(0) => return,

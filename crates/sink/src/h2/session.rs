@@ -378,6 +378,11 @@ impl Session {
         }
     }
 
+    /// Whether the client has sent all of a request that is not answered.
+    pub(crate) fn has_whole_request(&self) -> bool {
+        self.streams.values().any(|stream| stream.is_ended && stream.unsent.is_none())
+    }
+
     /// Books what readers have taken.
     pub(crate) fn settle(&mut self) {
         let readers = Rc::clone(&self.readers);

@@ -11,6 +11,11 @@ use super::empty;
 /// Bytes of the length before a string in PLAIN encoding.
 const LENGTH: usize = 4;
 
+/// Values from which on it can be told that most of them are different.
+const LEAST_VALUES: usize = 256;
+/// Groups for which a column is not looked through that had mostly different values.
+const REST: u8 = 15;
+
 /// Stands for "no value" among codes.
 pub(super) const NULL: u32 = u32::MAX;
 
@@ -37,6 +42,8 @@ pub(super) struct Dictionary {
     plain: Vec<u8>,
     /// Where each value ends in `plain`.
     ends: Vec<u32>,
+    /// For how many groups equal values are not looked for: each then has a code of its own, but for guesses.
+    rests: u8,
 }
 
 impl Dictionary {
@@ -77,6 +84,11 @@ impl Dictionary {
 
     #[inline(never)]
     fn code(&mut self, bytes: &[u8], prefix: usize, append: impl FnOnce(&mut Vec<u8>)) -> u32 {
+        if self.rests > 0 {
+            append(&mut self.plain);
+            self.ends.push(self.plain.len() as u32);
+            return self.ends.len() as u32 - 1;
+        }
         let hash = self.hasher.hash_one(bytes);
         let known = self.table.find(hash, |code| same(value(&self.plain, &self.ends, *code, prefix), bytes));
         if let Some(code) = known {
@@ -175,10 +187,27 @@ impl Column {
         self.codes.push(code);
     }
 
+    /// Whether most values are others, so that a dictionary would only come on top of them.
+    pub(super) fn is_mostly_distinct(&self, values: usize) -> bool {
+        self.dictionary.len() * 2 > values
+    }
+
     /// Forgets all values but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.dictionary.clear();
         self.codes.clear();
+    }
+
+    /// The same for a column whose codes need not tell values apart: what had mostly different values will have them again,
+    /// and looking for equal ones costs more than all else.
+    pub(super) fn clear_and_learn(&mut self) {
+        let values = self.codes.iter().filter(|code| **code != NULL).count();
+        let rests = match self.dictionary.rests {
+            0 if values >= LEAST_VALUES && self.is_mostly_distinct(values) => REST,
+            rests => rests.saturating_sub(1),
+        };
+        self.clear();
+        self.dictionary.rests = rests;
     }
 }
 
@@ -240,6 +269,25 @@ mod tests {
         assert_eq!((dictionary.len(), dictionary.value(1)), (3, &b"\x02\0\0\0bc"[..]));
         dictionary.clear();
         assert_eq!((dictionary.text(b"bc", &mut Guess::default()), dictionary.len()), (0, 1));
+    }
+
+    #[test]
+    fn a_column_of_different_values_is_not_looked_through_for_a_while() {
+        let mut column = Column::default();
+        let fill = |column: &mut Column, values: u64| {
+            for row in 0..600 {
+                let code = column.dictionary.fixed((row as u64 % values).to_le_bytes(), &mut Guess::default());
+                column.set(row, code);
+            }
+            let value = |code: u32| u64::from_le_bytes(column.dictionary.value(code).try_into().expect("8 bytes"));
+            assert!(column.codes.iter().zip(0..).all(|(code, row)| value(*code) == row % values));
+            let distinct = column.dictionary.len();
+            column.clear_and_learn();
+            distinct
+        };
+        assert_eq!((fill(&mut column, 7), fill(&mut column, 500)), (7, 500));
+        let after: Vec<usize> = (0..17).map(|_| fill(&mut column, 7)).collect();
+        assert_eq!(after, [[600; 15].as_slice(), &[7, 7]].concat());
     }
 
     #[test]

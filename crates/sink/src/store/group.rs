@@ -209,8 +209,8 @@ impl Group {
         self.service.clear();
         self.instance.clear();
         self.operation.clear();
-        self.overflow.clear();
-        self.attributes.iter_mut().for_each(Column::clear);
+        self.overflow.clear_and_learn();
+        self.attributes.iter_mut().for_each(Column::clear_and_learn);
         self.routes.truncate(KEPT_ROUTES);
         self.routes.iter_mut().for_each(Vec::clear);
         self.steps = 0;

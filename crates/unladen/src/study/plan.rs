@@ -163,21 +163,28 @@ impl Plan {
         Self::from_study(study, &dir)
     }
 
-    /// The plan without the variants whose `when` says no, and the names of these.
+    /// The plan without the services and variants whose `when` says no, and the names of the variants among them.
     ///
     /// # Errors
     /// When what is left is no study.
-    pub fn of_those_that_take_part(self) -> Result<(Self, Vec<String>), StudyError> {
-        let takes_part = |variant: &Variant| {
-            let Some(when) = &variant.when else { return true };
+    pub fn of_those_that_take_part(mut self) -> Result<(Self, Vec<String>), StudyError> {
+        let variables = self.study.variables.clone();
+        let takes_part = |when: &Option<String>| {
+            let Some(when) = when else { return true };
             // What cannot be expanded has been refused before.
-            let said = expand(when, &self.study.variables, |_| None).unwrap_or_default();
+            let said = expand(when, &variables, |_| None).unwrap_or_default();
             !matches!(said.trim(), "" | "no" | "false")
         };
-        let (left, out): (Vec<_>, Vec<_>) = self.study.variants.iter().partition(|(_, variant)| takes_part(variant));
+        self.study.services.retain(|_, service| takes_part(&service.when));
+        let services: Vec<String> = self.study.services.keys().cloned().collect();
+        for service in self.study.services.values_mut() {
+            service.needs.retain(|needed| services.contains(needed));
+        }
+        let (left, out): (Vec<_>, Vec<_>) =
+            self.study.variants.iter().partition(|(_, variant)| takes_part(&variant.when));
         let names = |variants: Vec<(&String, &Variant)>| variants.into_iter().map(|(name, _)| name.clone()).collect();
         let (left, out): (Vec<String>, Vec<String>) = (names(left), names(out));
-        if out.is_empty() { Ok((self, out)) } else { Ok((self.only(&left)?, out)) }
+        Ok((self.only(&left)?, out))
     }
 
     /// Every process that lives through the study, once, in start order.

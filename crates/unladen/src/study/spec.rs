@@ -203,6 +203,9 @@ pub struct Service {
     /// What the service is in the study.
     #[serde(default)]
     pub role: Role,
+    /// The service takes part only if this says something other than `no`: `${var.cache}`. Absent: it does.
+    #[serde(default)]
+    pub when: Option<String>,
     /// Program and arguments. A list is run as it is; a string is split into words like a shell would, but no shell runs.
     pub command: Command,
     /// Arguments appended to the command.
@@ -257,6 +260,7 @@ impl Service {
     pub fn new(command: Command) -> Self {
         Self {
             role: Role::default(),
+            when: None,
             command,
             args: Vec::new(),
             env: IndexMap::new(),

@@ -360,6 +360,11 @@ pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
+/// Whether a text can be the name of a variable: names with dots between them (`agent.jar`).
+pub(super) fn is_variable(text: &str) -> bool {
+    text.split('.').all(is_name)
+}
+
 /// What stands between the braces, read.
 fn reference(text: &str) -> Result<Reference, VariableError> {
     let malformed = |form| VariableError::Malformed { text: text.to_owned(), form };
@@ -370,7 +375,7 @@ fn reference(text: &str) -> Result<Reference, VariableError> {
         ("study", "dir") => Ok(Reference::StudyDir),
         ("run", "dir") => Ok(Reference::RunDir),
         ("sink", protocol) if SINKS.contains(&protocol) => Ok(Reference::Sink(protocol.to_owned())),
-        ("var", name) if is_name(name) => Ok(Reference::Variable(name.to_owned())),
+        ("var", name) if is_variable(name) => Ok(Reference::Variable(name.to_owned())),
         ("var", _) => Err(malformed("${var.NAME}")),
         ("port", name) => {
             let (name, replica) = name.split_once('.').map_or((name, None), |(name, replica)| (name, Some(replica)));

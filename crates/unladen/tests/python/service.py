@@ -17,6 +17,8 @@ options = arguments.parse_args()
 
 class Answer(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Head and body in one packet: the second would wait 40 ms for the acknowledgement of the first.
+    wbufsize = -1
 
     def do_GET(self):
         for _ in range(options.naps):

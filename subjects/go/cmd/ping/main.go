@@ -77,13 +77,24 @@ func open(tracer *tracing.Tracer, address string, dialector gorm.Dialector) (*st
 	if err != nil {
 		return nil, err
 	}
-	pool.SetMaxIdleConns(8)
+	pool.SetMaxIdleConns(idle)
 	pool.SetMaxOpenConns(connections)
+	// As with Redis: tracers make spans of connecting, in whichever request it happens to be.
+	for range idle {
+		connection, err := pool.Conn(context.Background())
+		if err != nil {
+			return nil, fmt.Errorf("connecting to MySQL: %w", err)
+		}
+		defer connection.Close()
+	}
 	return &stores{client, db}, nil
 }
 
-// connections to each store at most.
-const connections = 32
+// Connections to each store at most, and those to MySQL that are kept when nothing is asked.
+const (
+	connections = 32
+	idle        = 8
+)
 
 // connect opens all connections to Redis before the tracer sees them: their greetings are no part of any request's work.
 func connect(client *redis.Client) error {

@@ -23,7 +23,7 @@ use super::schema;
 use super::spec::script::Script;
 use super::spec::{Load, OnUndecided, Study, TraceHeader};
 use super::units::Time;
-use super::variables::is_name;
+use super::variables::{is_name, is_variable};
 
 /// Everything that is wrong with a study; empty if nothing is.
 pub(super) fn check(study: &Study) -> Vec<Problem> {
@@ -112,10 +112,11 @@ impl Check<'_> {
         }
         for name in study.variables.keys() {
             let path = KeyPath::of(&["variables", name]);
-            if schema::top_level_keys().contains(&name.as_str()) || name == "profile" {
+            let first = name.split('.').next().unwrap_or(name);
+            if schema::top_level_keys().contains(&first) || name == "profile" {
                 self.say(path, ProblemKind::ReservedVariable { name: name.clone() });
-            } else {
-                self.name(path, "a variable", name);
+            } else if !is_variable(name) || name.len() > 64 {
+                self.say(path, ProblemKind::BadName { what: "a variable", name: name.clone() });
             }
         }
         for name in study.profiles.keys() {

@@ -72,6 +72,7 @@ impl Check<'_> {
         for (name, service) in &study.services {
             let path = KeyPath::of(&["services", name]);
             let known = if service.lifetime == Lifetime::Run { SERVICE } else { SHARED };
+            self.optional(path.key("when"), service.when.as_ref(), WHEN);
             self.command_texts(&path.key("command"), &service.command, known);
             self.texts(&path.key("args"), service.args.iter(), known);
             self.named_texts(&path.key("env"), service.env.iter(), known);

@@ -1,0 +1,54 @@
+//! The study `easeagent` in miniature: the shop's gateway and vets start, and an agent makes the spans that are declared.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use unladen::journal::read::read;
+use unladen::study::spec::Study;
+
+use crate::harness::{Scratch, assert_nothing_left, measuring};
+
+fn study(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies").join(name).canonicalize().expect("a study of the project")
+}
+
+/// The gateway and the vets, bare and under SkyWalking's agent with the plugins of `subjects/shop`: one server span, one client
+/// span, one server span, seven statements. `make shop` builds them.
+#[test]
+fn the_shop_makes_ten_spans_a_request() {
+    let folder = study("easeagent");
+    let built = Command::new(folder.join("../../subjects/shop/build.sh")).status().expect("the shop's build starts");
+    assert!(built.success(), "the shop is built: `make shop`");
+    let _turn = measuring();
+    let scratch = Scratch::new();
+    let path = folder.display().to_string();
+    let said = scratch
+        .unladen(&["run", &path, "--set", "profile=ci", "--only", "skywalking", "--out", "out", "--plain"])
+        .ends_with(0);
+    println!("{}", said.out);
+    let runs = read(&scratch.path("out")).expect("a run folder").runs;
+    assert_eq!(runs.len(), 2);
+    for run in &runs {
+        let load = run.load.as_ref().expect("a load");
+        assert_eq!(load.errors, 0, "{}", run.variant);
+        let names: Vec<&str> = run.processes.iter().map(|it| it.service.as_str()).collect();
+        assert_eq!(names, ["vets", "gateway"], "config server and discovery are left out");
+        assert!(run.processes.iter().all(|it| it.extra.get("classes").is_some_and(|&n| n > 5_000.0)), "JVMs");
+    }
+    let traced = runs.iter().find(|run| run.variant == "skywalking").expect("the agent's run");
+    let answered = traced.load.as_ref().expect("a load").answered_total;
+    let ledger = traced.ledger.as_ref().expect("a ledger");
+    assert_eq!((ledger.lost, ledger.unexplained, ledger.duplicates), (0, 0, 0), "{ledger:?}");
+    assert!(answered > 0);
+    assert_eq!(ledger.saved, 10 * answered, "{ledger:?}");
+    assert_nothing_left("vets-app.jar");
+}
+
+/// Variants that need something from elsewhere are left out, and said to be.
+#[test]
+fn agents_that_must_be_brought_are_left_out_loudly() {
+    let study = Study::read(&study("easeagent"), &[]).expect("a study that reads");
+    let (_, out) = study.of_those_that_take_part().expect("a study");
+    assert!(out.contains(&"easeagent".to_owned()) && out.contains(&"leak".to_owned()), "{out:?}");
+    assert!(!out.contains(&"otel".to_owned()));
+}
