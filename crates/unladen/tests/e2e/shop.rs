@@ -54,7 +54,7 @@ fn the_shop_makes_ten_spans_a_request() {
 /// Variants that need something from elsewhere are left out, and said to be.
 #[test]
 fn agents_that_must_be_brought_are_left_out_loudly() {
-    let study = Study::read(&study("easeagent"), &[]).expect("a study that reads");
+    let study = Study::read(study("easeagent"), &[]).expect("a study that reads");
     let (_, out) = study.of_those_that_take_part().expect("a study");
     assert!(out.contains(&"easeagent".to_owned()) && out.contains(&"leak".to_owned()), "{out:?}");
     assert!(!out.contains(&"otel".to_owned()));
