@@ -8,9 +8,9 @@ use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use super::dictionary::{Column, Guess, Ids, same};
+use super::dictionary::{Column, Guess, Ids, Presence, same};
 use super::empty;
-use super::file::CORE;
+use super::footer::CORE;
 use crate::account::UNKNOWN_SERVICE;
 use crate::config::Attributes;
 use crate::json;
@@ -77,7 +77,7 @@ impl Keys {
         let is_taken = |name: &str| name.as_bytes().eq_ignore_ascii_case(key);
         self.columns.len() < MAX_KEYS
             && (1..=MAX_KEY).contains(&key.len())
-            && !CORE.iter().any(|name| is_taken(name))
+            && !CORE.iter().any(|core| is_taken(core.name))
             && !self.columns.iter().any(|(name, _)| is_taken(name))
     }
 
@@ -165,6 +165,7 @@ pub(crate) struct Group {
     pub(super) keys: Arc<Keys>,
     pub(super) trace_id: Ids<16>,
     pub(super) parent_id: Ids<8>,
+    pub(super) has_parent: Presence,
     pub(super) rows: Vec<Row>,
     pub(super) service: Column,
     pub(super) instance: Column,
@@ -205,6 +206,7 @@ impl Group {
     pub(super) fn clear(&mut self) {
         self.trace_id.clear();
         self.parent_id.clear();
+        self.has_parent.clear();
         self.rows.clear();
         self.service.clear();
         self.instance.clear();
@@ -230,8 +232,11 @@ impl Group {
         which: Attributes,
     ) {
         let row = self.len();
-        self.trace_id.push(Some(&span.trace_id));
-        self.parent_id.push(span.parent_id.as_ref());
+        self.trace_id.push(&span.trace_id);
+        if let Some(parent_id) = &span.parent_id {
+            self.parent_id.push(parent_id);
+            self.has_parent.set(row);
+        }
         self.rows.push(Row {
             span_id: span.span_id,
             start_ns: i64::try_from(span.start_ns).unwrap_or(i64::MAX),
@@ -378,7 +383,6 @@ impl Visitor for Columns<'_> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::dictionary::NULL;
     use super::super::log;
     use super::*;
     use crate::span::RawAttributes;
@@ -426,8 +430,12 @@ mod tests {
         let columns = names.zip(&group.attributes).chain([("overflow".to_owned(), &group.overflow)]);
         columns
             .map(|(name, column)| {
-                let value = |code: &u32| (*code != NULL).then(|| column.dictionary.value(*code));
-                (name, column.codes.iter().map(value).collect())
+                let mut codes = column.codes.iter();
+                let bit = |row: usize| column.present.words.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1);
+                let mut value = |row| bit(row).then(|| column.dictionary.value(*codes.next().expect("a code")));
+                let values = (0..group.len()).map(&mut value).collect();
+                assert_eq!(codes.len(), 0, "every code is of a row");
+                (name, values)
             })
             .collect()
     }
