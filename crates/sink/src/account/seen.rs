@@ -13,6 +13,8 @@ use crate::requests::{mix, run_lengths};
 
 /// Requests whose counts lie side by side: 2 to the power of this.
 const PAGE_BITS: u32 = 10;
+/// Pages that may still be incomplete when the next one begins, and one that is not.
+const NEIGHBOURS: usize = 16;
 /// Parts of the table that grow on their own, so that growing never takes much memory at once.
 const SHARD_BITS: u32 = 8;
 /// Buckets that are allocated together. All pieces are of one size, so that what one part gives back when it grows is
@@ -78,7 +80,10 @@ impl Seen {
     fn page(&mut self, number: u64) -> &mut Page {
         if self.pages.get(self.last_page).is_none_or(|page| page.number != number) {
             self.last_page = *self.places.entry(number).or_insert_with(|| {
-                self.pages.push(Page { number, counts: Box::new([0; 1 << PAGE_BITS]), marks: Shard::default() });
+                // Most likely as many spans as its neighbours have, so it need not grow step by step.
+                let used = self.pages.iter().rev().take(NEIGHBOURS).map(|page| page.marks.used).max();
+                let marks = Shard::with_room_for(used.unwrap_or(0));
+                self.pages.push(Page { number, counts: Box::new([0; 1 << PAGE_BITS]), marks });
                 self.pages.len() - 1
             });
         }
@@ -192,6 +197,13 @@ impl Bucket {
 }
 
 impl Shard {
+    /// Empty, with room for so many marks.
+    fn with_room_for(marks: usize) -> Self {
+        // As full as before it grows.
+        let count = (marks * 8).div_ceil(PIECE * SLOTS * 7).max(1);
+        Self { pieces: pieces(count), used: 0 }
+    }
+
     #[inline]
     fn buckets(&self) -> usize {
         self.pieces.len() * PIECE

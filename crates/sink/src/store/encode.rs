@@ -24,8 +24,7 @@ pub(super) struct Encoder {
     compressor: Compressor<'static>,
     compressed: Vec<u8>,
     page: Vec<u8>,
-    values: Vec<i64>,
-    codes: Vec<u32>,
+    split: Split,
     /// By column: for how many row groups compressing it need not be tried.
     rests: Vec<u8>,
     /// The part of the footer that is about the row group encoded last.
@@ -68,6 +67,48 @@ struct Chunks<'a> {
     out: &'a mut Vec<u8>,
 }
 
+/// What rows have, column by column: several passes over columns cost less than as many over rows.
+#[derive(Debug, Default)]
+struct Split {
+    kinds: Vec<u32>,
+    statuses: Vec<u32>,
+    protocols: Vec<u32>,
+    starts: Vec<i64>,
+    durations: Vec<i64>,
+    arrivals: Vec<i64>,
+    sizes: Vec<i64>,
+    requests: Vec<i64>,
+}
+
+impl Split {
+    fn fill(&mut self, rows: &[Row]) {
+        let (kinds, statuses) = (sized(&mut self.kinds, rows), sized(&mut self.statuses, rows));
+        let (protocols, starts) = (sized(&mut self.protocols, rows), sized(&mut self.starts, rows));
+        let (durations, arrivals) = (sized(&mut self.durations, rows), sized(&mut self.arrivals, rows));
+        let (sizes, requests) = (sized(&mut self.sizes, rows), sized(&mut self.requests, rows));
+        for (at, row) in rows.iter().enumerate() {
+            kinds[at] = row.kind.into();
+            statuses[at] = row.status.into();
+            protocols[at] = row.protocol.into();
+            starts[at] = row.start_ns;
+            durations[at] = row.duration_ns;
+            arrivals[at] = row.arrival_ns;
+            sizes[at] = row.size.into();
+            requests[at] = row.request;
+        }
+    }
+}
+
+/// A place for every row.
+fn sized<'a, T: Copy + Default>(column: &'a mut Vec<T>, rows: &[Row]) -> &'a mut [T] {
+    // What an unusually large group left goes.
+    if column.capacity() > 2 * rows.len() {
+        empty(column);
+    }
+    column.resize(rows.len(), T::default());
+    &mut column[..rows.len()]
+}
+
 impl Encoder {
     /// An encoder that has not worked yet.
     pub(super) fn new() -> io::Result<Self> {
@@ -76,8 +117,7 @@ impl Encoder {
             compressor,
             compressed: Vec::new(),
             page: Vec::new(),
-            values: Vec::new(),
-            codes: Vec::new(),
+            split: Split::default(),
             rests: Vec::new(),
             metadata: Vec::new(),
         })
@@ -92,19 +132,23 @@ impl Encoder {
         self.metadata.clear();
         footer::begin_group(place.leaves.len(), &mut self.metadata);
         self.ids(all, &group.trace_id, None)?;
+        // Taken out, so that it can be read while pages are made.
+        let mut split = std::mem::take(&mut self.split);
+        split.fill(&group.rows);
         self.span_ids(all, &group.rows)?;
         self.ids(all, &group.parent_id, Some(&group.has_parent))?;
-        self.names(all, &span::Kind::NAMES, group.rows.iter().map(|row| row.kind))?;
+        self.names(all, &span::Kind::NAMES, &split.kinds)?;
         self.column(all, &group.service, Type::Text, false)?;
         self.column(all, &group.instance, Type::Text, true)?;
         self.column(all, &group.operation, Type::Text, false)?;
-        self.numbers(all, group.rows.iter().map(|row| row.start_ns), true)?;
-        self.numbers(all, group.rows.iter().map(|row| row.duration_ns), false)?;
-        self.names(all, &span::Status::NAMES, group.rows.iter().map(|row| row.status))?;
-        self.names(all, &span::Protocol::NAMES, group.rows.iter().map(|row| row.protocol))?;
-        self.numbers(all, group.rows.iter().map(|row| row.arrival_ns), true)?;
-        self.numbers(all, group.rows.iter().map(|row| i64::from(row.size)), false)?;
-        self.requests(all, &group.rows)?;
+        self.numbers(all, &split.starts, true)?;
+        self.numbers(all, &split.durations, false)?;
+        self.names(all, &span::Status::NAMES, &split.statuses)?;
+        self.names(all, &span::Protocol::NAMES, &split.protocols)?;
+        self.numbers(all, &split.arrivals, true)?;
+        self.numbers(all, &split.sizes, false)?;
+        self.requests(all, &split.requests)?;
+        self.split = split;
         self.column(all, &group.overflow, Type::Text, true)?;
         let none = Column::default();
         let attributes = place.leaves.len() - all.count;
@@ -148,19 +192,17 @@ impl Encoder {
     }
 
     /// A column of few names, by discriminant.
-    fn names(&mut self, all: &mut Chunks<'_>, names: &[&str], rows: impl Iterator<Item = u8>) -> io::Result<()> {
+    fn names(&mut self, all: &mut Chunks<'_>, names: &[&str], rows: &[u32]) -> io::Result<()> {
         let mut dictionary = Vec::new();
         for name in names {
             dictionary.extend_from_slice(&(name.len() as u32).to_le_bytes());
             dictionary.extend_from_slice(name.as_bytes());
         }
         let width = pages::width(names.len() as u64 - 1);
-        self.codes.clear();
-        self.codes.extend(rows.map(u32::from));
-        let first = self.codes.first().copied().unwrap_or(0);
-        let only = self.codes.iter().all(|code| *code == first).then_some(first);
+        let first = rows.first().copied().unwrap_or(0);
+        let only = rows.iter().all(|row| *row == first).then_some(first);
         self.page.push(width as u8);
-        pages::hybrid(&self.codes, width, only, &mut self.page);
+        pages::hybrid(rows, width, only, &mut self.page);
         let dictionary = Some((&dictionary[..], names.len()));
         self.chunk(all, Chunk { dictionary, ..Chunk::of(Encoding::RleDictionary) })
     }
@@ -194,27 +236,29 @@ impl Encoder {
     }
 
     /// Numbers of which neighbours are close; `with_range` if a reader may want to skip row groups by them.
-    fn numbers(&mut self, all: &mut Chunks<'_>, numbers: impl Iterator<Item = i64>, with_range: bool) -> io::Result<()> {
-        self.values.clear();
-        self.values.extend(numbers);
-        pages::delta(&self.values, &mut self.page);
-        let range = range(&self.values, 0).filter(|_| with_range);
+    fn numbers(&mut self, all: &mut Chunks<'_>, numbers: &[i64], with_range: bool) -> io::Result<()> {
+        pages::delta(numbers, &mut self.page);
+        let range = if with_range { range(numbers, 0) } else { None };
         self.chunk(all, Chunk { range, ..Chunk::of(Encoding::DeltaBinaryPacked) })
     }
 
-    fn requests(&mut self, all: &mut Chunks<'_>, rows: &[Row]) -> io::Result<()> {
-        self.values.clear();
-        let mut present = Presence::default();
-        for (at, row) in rows.iter().enumerate().filter(|(_, row)| row.request >= 0) {
-            present.set(at);
-            self.values.push(row.request);
+    /// Requests by row; negative ones are none.
+    fn requests(&mut self, all: &mut Chunks<'_>, rows: &[i64]) -> io::Result<()> {
+        let (mut present, mut some) = (Presence::default(), Vec::new());
+        let mut requests = rows;
+        if rows.iter().any(|request| *request < 0) {
+            for (row, request) in rows.iter().enumerate().filter(|(_, request)| **request >= 0) {
+                present.set(row);
+                some.push(*request);
+            }
+            requests = &some;
         }
-        pages::levels(&present.words, rows.len(), self.values.len(), &mut self.page);
-        if self.values.is_empty() {
+        pages::levels(&present.words, rows.len(), requests.len(), &mut self.page);
+        if requests.is_empty() {
             return self.chunk(all, Chunk::of(Encoding::Plain));
         }
-        pages::delta(&self.values, &mut self.page);
-        let range = range(&self.values, rows.len() - self.values.len());
+        pages::delta(requests, &mut self.page);
+        let range = range(requests, rows.len() - requests.len());
         self.chunk(all, Chunk { range, ..Chunk::of(Encoding::DeltaBinaryPacked) })
     }
 

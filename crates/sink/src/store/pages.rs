@@ -24,6 +24,9 @@ const EIGHT_WIDTH: u32 = 16;
 
 /// Appends numbers of `width` bits each, lowest bits first; the last byte is filled with zeros.
 fn pack(numbers: impl Iterator<Item = u64>, width: u32, out: &mut Vec<u8>) {
+    if width == 0 {
+        return;
+    }
     let (mut bits, mut used) = (0_u64, 0);
     for number in numbers {
         bits |= number << used;
