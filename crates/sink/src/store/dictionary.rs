@@ -34,6 +34,14 @@ impl Default for Guess {
     }
 }
 
+impl Guess {
+    /// The code of the value; none of any value's if there is no guess.
+    #[inline]
+    pub(super) fn code(self) -> u32 {
+        self.code
+    }
+}
+
 /// Distinct values of one column of one row group.
 #[derive(Debug, Default)]
 pub(super) struct Dictionary {
@@ -363,8 +371,7 @@ mod tests {
         }
         // 1025 falls into the slot of 1, which is therefore not found again.
         assert_eq!(ids.codes, [0, 0, 1, 0, 2, 3]);
-        let back: Vec<u64> =
-            ids.codes.iter().map(|code| u64::from_be_bytes(ids.distinct[*code as usize])).collect();
+        let back: Vec<u64> = ids.codes.iter().map(|code| u64::from_be_bytes(ids.distinct[*code as usize])).collect();
         assert_eq!(back, [1, 1, 2, 1, 1025, 1]);
     }
 }

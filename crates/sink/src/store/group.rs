@@ -29,6 +29,8 @@ const MAX_ROUTE: usize = 256;
 const MAX_STEPS: usize = 16_384;
 /// Operations whose memory for that is kept for the next group.
 const KEPT_ROUTES: usize = 256;
+/// Operations of which is foreseen what follows.
+const MAX_FOLLOWING: usize = 4_096;
 /// Longest attribute, as encoded, that is known again.
 const MAX_ENCODED: usize = 64;
 /// An attribute that was another so often in a row is not remembered any more.
@@ -174,13 +176,15 @@ pub(crate) struct Group {
     pub(super) overflow: Column,
     /// By position in [`Keys::columns`]; those beyond the end have no value.
     pub(super) attributes: Vec<Column>,
-    /// The attributes of the last span of each operation, in their order: the next is most likely alike.
+    /// By operation: the attributes of its last span, in their order, as the next is most likely alike.
     routes: Vec<Vec<Step>>,
+    /// By operation: the one that came after it the last time.
+    following: Vec<Guess>,
     /// How many attributes that are.
     steps: usize,
     last_service: Guess,
     last_instance: Guess,
-    last_operation: Guess,
+    last_operation: usize,
     /// Bytes of all spans in their messages, and of what is kept as JSON.
     bytes: usize,
     json: Vec<u8>,
@@ -217,6 +221,7 @@ impl Group {
         self.routes.iter_mut().for_each(Vec::clear);
         self.steps = 0;
         empty(&mut self.json);
+        self.following.clear();
         (self.last_service, self.last_instance, self.last_operation) = Default::default();
         self.bytes = 0;
     }
@@ -255,12 +260,29 @@ impl Group {
             let code = self.instance.dictionary.text(instance, &mut self.last_instance);
             self.instance.set(row, code);
         }
-        let operation = self.operation.dictionary.text(span.operation, &mut self.last_operation);
+        let operation = self.operation(span.operation);
         self.operation.set(row, operation);
         self.bytes += span.size as usize;
         if which != Attributes::None {
             self.push_attributes(span, row, operation as usize, which);
         }
+    }
+
+    /// Code of an operation.
+    #[inline]
+    fn operation(&mut self, name: &[u8]) -> u32 {
+        // What follows what is mostly the same.
+        let mut guess = self.following.get(self.last_operation).copied().unwrap_or_default();
+        let foreseen = guess.code();
+        let operation = self.operation.dictionary.text(name, &mut guess);
+        if operation != foreseen && self.last_operation < MAX_FOLLOWING {
+            if self.following.len() <= self.last_operation {
+                self.following.resize_with(self.last_operation + 1, Guess::default);
+            }
+            self.following[self.last_operation] = guess;
+        }
+        self.last_operation = operation as usize;
+        operation
     }
 
     fn push_attributes(&mut self, span: &Span<'_>, row: usize, operation: usize, which: Attributes) {
@@ -431,7 +453,8 @@ mod tests {
         columns
             .map(|(name, column)| {
                 let mut codes = column.codes.iter();
-                let bit = |row: usize| column.present.words.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1);
+                let bit =
+                    |row: usize| column.present.words.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1);
                 let mut value = |row| bit(row).then(|| column.dictionary.value(*codes.next().expect("a code")));
                 let values = (0..group.len()).map(&mut value).collect();
                 assert_eq!(codes.len(), 0, "every code is of a row");

@@ -53,6 +53,15 @@ fn run(count: usize, width: u32, only: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&only.to_le_bytes()[..width.div_ceil(8) as usize]);
 }
 
+/// Eight numbers of at most [`EIGHT_WIDTH`] bits, side by side; none of them waits for another.
+#[inline]
+fn eight(numbers: &[u32; 8], width: u32) -> u128 {
+    let [a, b, c, d, e, f, g, h] = numbers.map(u64::from);
+    let low = (a | b << width) | (c | d << width) << (2 * width);
+    let high = (e | f << width) | (g | h << width) << (2 * width);
+    u128::from(low) | u128::from(high) << (4 * width)
+}
+
 /// The RLE and bit-packing hybrid, in one run: numbers of `width` bits, of which all are `only` if that is given.
 pub(super) fn hybrid(numbers: &[u32], width: u32, only: Option<u32>, out: &mut Vec<u8>) {
     if let Some(only) = only {
@@ -66,24 +75,17 @@ pub(super) fn hybrid(numbers: &[u32], width: u32, only: Option<u32>, out: &mut V
         pack(numbers.iter().map(|number| u64::from(*number)), width, out);
         return out.resize(end, 0);
     }
-    // Eight at a time are whole bytes, and none of the eight waits for another.
-    let four = |numbers: &[u32; 4]| (0..4).fold(0, |all, at| all | u64::from(numbers[at as usize]) << (at * width));
+    // Eight at a time are whole bytes.
     out.resize(end + EIGHT, 0);
+    let (eights, rest) = numbers.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
     let mut at = start;
-    let mut put = |numbers: &[u32; 8]| {
-        let ([low, high], _) = numbers.as_chunks::<4>() else { return };
-        let all = u128::from(four(low)) | u128::from(four(high)) << (4 * width);
+    for numbers in eights.iter().chain((!rest.is_empty()).then_some(&last)) {
         if let Some(place) = out[at..].first_chunk_mut::<EIGHT>() {
-            *place = all.to_le_bytes();
+            *place = eight(numbers, width).to_le_bytes();
         }
         at += width as usize;
-    };
-    let (eights, rest) = numbers.as_chunks::<8>();
-    eights.iter().for_each(&mut put);
-    if !rest.is_empty() {
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        put(&last);
     }
     out.truncate(end);
 }

@@ -284,16 +284,26 @@ fn footers_say_what_is_in_a_file() {
     assert_eq!((metadata.file_metadata().num_rows(), metadata.num_row_groups()), (2_000, 2));
     for (number, group) in metadata.row_groups().iter().enumerate() {
         assert_eq!((group.num_rows(), group.ordinal()), (1_000, Some(number as i32)));
-        let of = |name: &str| group.columns().iter().find(|column| column.column_path().string() == name).expect("there");
+        let of =
+            |name: &str| group.columns().iter().find(|column| column.column_path().string() == name).expect("there");
         let first = 1_000 * number as i64;
         let ranges = [("start_ns", first + 1_000, first + 1_999, 0), ("request", first, first + 998, 500)];
         for (name, least, largest, missing) in ranges {
             let expected = Statistics::int64(Some(least), Some(largest), None, Some(missing), false);
             assert_eq!(of(name).statistics(), Some(&expected), "{name}");
         }
-        assert!(matches!(of("text").compression(), Compression::ZSTD(_)) && of("service").dictionary_page_offset().is_some());
+        assert!(
+            matches!(of("text").compression(), Compression::ZSTD(_))
+                && of("service").dictionary_page_offset().is_some()
+        );
         assert_eq!(of("span_id").compression(), Compression::UNCOMPRESSED);
-        assert_eq!(group.total_byte_size(), group.columns().iter().map(|column| column.uncompressed_size()).sum::<i64>());
-        assert_eq!(Some(group.compressed_size()), group.columns().iter().map(|column| column.compressed_size()).reduce(|a, b| a + b));
+        assert_eq!(
+            group.total_byte_size(),
+            group.columns().iter().map(|column| column.uncompressed_size()).sum::<i64>()
+        );
+        assert_eq!(
+            Some(group.compressed_size()),
+            group.columns().iter().map(|column| column.compressed_size()).reduce(|a, b| a + b)
+        );
     }
 }

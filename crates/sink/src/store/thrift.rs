@@ -134,7 +134,8 @@ mod tests {
         within.end();
         all.list(9, 15, Of::Struct);
         all.end();
-        let expected = [0x15, 1, 0x36, 0xac, 2, 0x18, 2, b'a', b'b', 0x29, 0x25, 2, 3, 0x1c, 0x24, 6, 0, 0x19, 0xfc, 15, 0];
+        let expected =
+            [0x15, 1, 0x36, 0xac, 2, 0x18, 2, b'a', b'b', 0x29, 0x25, 2, 3, 0x1c, 0x24, 6, 0, 0x19, 0xfc, 15, 0];
         assert_eq!(out, expected);
     }
 }
