@@ -332,7 +332,7 @@ mod tests {
         let mut seen = Seen::default();
         let mut fill = |page: u64, spans: u64| {
             for span in 0..spans {
-                assert!(of_request(&mut seen, page << PAGE_BITS | span % 1_024, span.to_be_bytes()));
+                assert!(of_request(&mut seen, (page << PAGE_BITS) | (span % 1_024), span.to_be_bytes()));
             }
             (seen.pages[page as usize].marks.pieces.len(), seen.pages.iter().map(|page| page.marks.used).sum::<usize>())
         };

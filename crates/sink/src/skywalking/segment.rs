@@ -51,12 +51,12 @@ fn segment<'a>(message: &'a [u8], gatherer: &mut Gatherer<'a>) -> Result<(), Wir
             _ => {}
         }
     }
-    let segment = segment.shared();
+    let mut segment = segment.shared();
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
         if field == 3 {
             let (found, attributes) = span(value.bytes()?)?;
-            found.push(&segment, Some(attributes), gatherer);
+            found.push(&mut segment, Some(attributes), gatherer);
         }
     }
     Ok(())

@@ -16,8 +16,9 @@ use crate::config::Attributes;
 use crate::json;
 use crate::span::{Protocol, Source, Span, Value, Visitor};
 
-/// Rows of a row group: larger ones cost more memory, hardly less CPU, and save hardly a byte.
-const GROUP_ROWS: usize = 8_192;
+/// Rows of a row group: larger ones cost more memory, hardly less CPU, and save hardly a byte; smaller ones are synced more
+/// often.
+const GROUP_ROWS: usize = 16_384;
 /// Bytes that its spans may have in their messages.
 const GROUP_BYTES: usize = 16 << 20;
 /// Attribute keys that get a column.

@@ -257,7 +257,7 @@ fn footers_say_what_is_in_a_file() {
         operation: "buy".into(),
         start_ns: 1_000 + number,
         duration_ns: 5,
-        request: (number % 2 == 0).then_some(number),
+        request: number.is_multiple_of(2).then_some(number),
         kind: 0,
         status: 0,
         attributes: BTreeMap::from([("text".into(), Attribute::Text(format!("value {number}")))]),
