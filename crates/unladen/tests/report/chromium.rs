@@ -83,6 +83,12 @@ impl Page {
         started.elapsed()
     }
 
+    /// Opens an address and waits until an expression is true.
+    pub(crate) fn visit(&mut self, url: &str, until: &str) {
+        self.call("Page.navigate", &json!({"url": url}));
+        self.wait(&format!("location.href.startsWith('http') && ({until})"));
+    }
+
     /// Waits until an expression is true, and returns it.
     #[track_caller]
     pub(crate) fn wait(&mut self, expression: &str) -> Value {
