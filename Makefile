@@ -42,9 +42,11 @@ fuzz:            ## Fuzz what the span sink and the load generator read, FUZZ_SE
 	  $(CARGO) fuzz run -s none $$target fuzz/artifacts/found-$$target fuzz/corpus/$$target -- \
 	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 || exit 1; done
 
+# `--missing --seconds 200` goes on with what is not there yet, and begins nothing after so long.
+BENCH_SINK ?=
 bench-sink:      ## Compare the span sink with its peers (Go builds the Collector and Jaeger once): about 8 minutes, into bench/README.md.
 	$(CARGO) build --profile dist --locked -p unladen-sink --examples
-	bench/sink/run.py
+	bench/sink/run.py $(BENCH_SINK)
 
 calibrate:       ## Simulate the statistics: false alarms and coverage against their nominal values.
 	$(CARGO) test --release --locked -p unladen-stats --test calibration -- --ignored --nocapture
@@ -80,7 +82,7 @@ fmt:             ## Format the sources.
 
 # Debian packages that the end-to-end tests use; installed only if they are missing. Node.js and Maven may be there from
 # elsewhere, and two of one kind get in each other's way, so for them the command counts. Go must be there already.
-DEBIAN := nginx-light prometheus python3-venv mariadb-server redis-server unzip $(if $(shell command -v npm),,nodejs npm) $(if $(shell command -v mvn),,maven) \
+DEBIAN := chromium nginx-light prometheus python3-venv mariadb-server redis-server unzip $(if $(shell command -v npm),,nodejs npm) $(if $(shell command -v mvn),,maven) \
   $(if $(shell command -v javac),,default-jdk-headless)
 # Reads the span files in a test, from PyPI.
 DUCKDB := 1.4.2

@@ -9,7 +9,7 @@ SHOP := target/shop
 studies-deps: deps  ## Get the real backends of the studies, pinned, into target/studies: about 10 minutes, 500 MB; goes on where it was interrupted.
 	studies/parts/fetch.sh $(STUDIES)
 
-studies: build studies-deps shop ## Run the studies in their default profiles: 10 minutes, 40 and 90.
+studies: build studies-deps shop ## Run the studies in their default profiles: 10 minutes, more than an hour, and 90 minutes.
 	$(UNLADEN) run studies/skywalking-go
 	$(UNLADEN) run studies/tracing-benchmark
 	$(UNLADEN) run studies/easeagent

@@ -107,8 +107,9 @@ impl Target {
     }
 }
 
-/// A URL may hold `user:password@`, which nobody else needs to see.
-fn without_user(url: &str) -> String {
+/// The URL with `***` for a `user:password@`, which nobody else needs to see: reports and errors are passed around.
+#[must_use]
+pub fn without_user(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
     let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
     match authority.rsplit_once('@') {

@@ -10,9 +10,10 @@ use crate::store::log;
 /// and hundreds in memory, so the size of a message alone is no bound.
 pub(crate) const MAX_SPANS: usize = 65_536;
 pub(crate) const TOO_MANY: &str = "a message has more than 65536 spans; send smaller batches";
-/// Bytes of a span that is taken. Its attributes may take six times as much in memory, in one piece.
-pub(crate) const MAX_SPAN: usize = 4 << 20;
-pub(crate) const TOO_LARGE: &str = "a span takes more than 4 MiB";
+/// Bytes of a span that is taken, however large messages may be. Its attributes may take six times as much in memory, in
+/// one piece.
+pub(crate) const MAX_SPAN: usize = 16 << 20;
+pub(crate) const TOO_LARGE: &str = "a span takes more than 16 MiB";
 
 /// A batch in the making.
 #[derive(Debug)]

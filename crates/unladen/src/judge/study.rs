@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use unladen_load::target::without_user;
 use unladen_stats::estimate::median;
 use unladen_stats::rank;
 
@@ -273,7 +274,7 @@ fn loads<'e>(evidence: &'e Evidence<'_>) -> impl Iterator<Item = &'e unladen_loa
 fn load(evidence: &Evidence<'_>) -> LoadFindings {
     let load = &evidence.folder.study.load;
     LoadFindings {
-        url: without_password(&resolved(&load.url, evidence)),
+        url: without_user(&resolved(&load.url, evidence)),
         pacing: pacing::words(load),
         rate: load.rate,
         connections: load.connections,
@@ -332,16 +333,6 @@ fn resolved(url: &str, evidence: &Evidence<'_>) -> String {
     let values = evidence.folder.study.variables.clone();
     let variables = Variables { ports: known.collect(), values, ..Variables::default() };
     resolve(url, &variables).unwrap_or_else(|_| url.to_owned())
-}
-
-/// A URL may hold `user:password@`; reports are passed around.
-fn without_password(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
-    match authority.rsplit_once('@') {
-        Some((_, host)) => format!("{scheme}://***@{host}{path}"),
-        None => url.to_owned(),
-    }
 }
 
 impl Findings {

@@ -210,6 +210,13 @@ impl<'a> Run<'a> {
     /// Waits for the spans that are still on their way.
     fn drain(&self, scene: &mut Scene<'_>, wanted: Option<u64>) -> Result<(), RunError> {
         let limit = &self.setup.plan.study.drain;
+        if !scene.asked.backends.is_empty() {
+            // Senders may still hold what a slow backend has not taken from them, and not all of them send it as they end.
+            let interrupted = || self.interrupted.load(Ordering::Relaxed);
+            queries::settle(&mut scene.asked.backends, limit, wanted, interrupted, &mut Vec::new());
+            scene.sink.look(Duration::ZERO)?;
+            return self.check_interrupted();
+        }
         if drain(&mut scene.sink, limit, wanted, self.interrupted)? {
             scene.record.notices.push(Notice::DrainLimit { limit_s: limit.limit.as_seconds() });
         }

@@ -11,6 +11,7 @@ mod jvm;
 mod load_command;
 mod loads;
 mod losses;
+mod machine;
 mod profile;
 mod python;
 mod real_services;

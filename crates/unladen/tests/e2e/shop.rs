@@ -9,7 +9,11 @@ use unladen::study::spec::Study;
 use crate::harness::{Scratch, assert_nothing_left, measuring};
 
 fn study(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies").join(name).canonicalize().expect("a study of the project")
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../studies")
+        .join(name)
+        .canonicalize()
+        .expect("a study of the project")
 }
 
 /// The gateway and the vets, bare and under SkyWalking's agent with the plugins of `subjects/shop`: one server span, one client
@@ -47,7 +51,7 @@ fn the_shop_makes_ten_spans_a_request() {
 /// Variants that need something from elsewhere are left out, and said to be.
 #[test]
 fn agents_that_must_be_brought_are_left_out_loudly() {
-    let study = Study::read(&study("easeagent"), &[]).expect("a study that reads");
+    let study = Study::read(study("easeagent"), &[]).expect("a study that reads");
     let (_, out) = study.of_those_that_take_part().expect("a study");
     assert!(out.contains(&"easeagent".to_owned()) && out.contains(&"leak".to_owned()), "{out:?}");
     assert!(!out.contains(&"otel".to_owned()));

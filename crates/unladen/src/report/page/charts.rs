@@ -100,14 +100,20 @@ struct RunPoint<'a> {
     disturbances: &'a [String],
 }
 
+/// Number of a round, the baseline's value and the variant's.
+type RoundDot = (u32, Number, Number);
+
+/// Dose, difference, its ends.
+type DoseDot = (f64, Option<Number>, Option<Number>, Option<Number>);
+
 /// Every round of one metric.
 #[derive(Debug, Serialize)]
 struct Rounds<'a> {
     title: String,
     unit: &'static str,
     prominent: bool,
-    /// Variant, and per round its number, the baseline's value and the variant's.
-    arms: Vec<(&'a str, Vec<(u32, Number, Number)>)>,
+    /// Variant, and its rounds.
+    arms: Vec<(&'a str, Vec<RoundDot>)>,
 }
 
 #[derive(Debug, Serialize)]
@@ -126,8 +132,7 @@ struct DoseChart<'a> {
     axis: &'a str,
     unit: &'static str,
     words: &'a str,
-    /// Dose, difference, its ends.
-    points: Vec<(f64, Option<Number>, Option<Number>, Option<Number>)>,
+    points: Vec<DoseDot>,
     /// The line: dose, value, its ends.
     line: Vec<(f64, Number, Number, Number)>,
 }

@@ -36,9 +36,9 @@
     };
     document.querySelectorAll('details.numbers').forEach(details => details.addEventListener('toggle', () => details.open && table(details)));
 
-    /* Space is kept before anything is drawn, so that nothing jumps. */
-    const charts = [...document.querySelectorAll('.chart')];
-    charts.forEach(element => { element.style.minHeight = `${BUILD[element.dataset.chart](view(element), ...given(element).slice(1)).layout.height}px`; });
+    /* Space is kept before anything is drawn, so that nothing jumps. What has rows is as high as they are. */
+    const charts = [...document.querySelectorAll('.chart')], rowed = { forest: [44, 46], ledger: [48, 74], ladder: [46, 66], cost: [48, 90], operations: [60, 50] };
+    charts.forEach(({ dataset, style }) => { if (rowed[dataset.chart]) style.minHeight = `${rowed[dataset.chart][0] * dataset.rows + rowed[dataset.chart][1]}px`; });
 
     const bytes = Uint8Array.from(atob(document.getElementById('library').textContent.trim()), character => character.charCodeAt(0));
     const script = document.createElement('script');

@@ -147,7 +147,8 @@ fn only_some_variants() {
 fn a_variant_takes_part_when_it_is_told_to() {
     let text = LADDER.replace("    trace: sw8", "    trace: sw8\n    when: ${var.agent.jar}")
         + "variables: {agent.jar: '', proxied: ''}\nladder: [baseline, other]\n";
-    let text = text.replace("role: dependency, command: proxy", "when: '${var.proxied}', role: dependency, command: proxy");
+    let text =
+        text.replace("role: dependency, command: proxy", "when: '${var.proxied}', role: dependency, command: proxy");
     for (set, takes_part) in [("agent.jar=", false), ("agent.jar=no", false), ("agent.jar=a.jar", true)] {
         let (plan, out) = plan(&text, &[set]).of_those_that_take_part().expect("a plan");
         assert_eq!(plan.arms.iter().any(|arm| arm.name == "other"), takes_part, "{set}");
