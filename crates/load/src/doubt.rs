@@ -42,7 +42,7 @@ pub enum Doubt {
     },
     /// A thread of the generator had used up its core: what was measured is the generator.
     Saturated {
-        /// Its CPU time as a share of the window.
+        /// The time in which it ran or waited for its core, as a share of the window.
         share: f64,
     },
     /// Fewer answers came than were wanted.

@@ -177,7 +177,10 @@ pub(crate) fn outcome(
         unanswered: sum(|record| record.unanswered),
         queued: sum(|record| record.queued),
         interrupted: !used_up && window_end < planned.window_end,
-        busiest_thread: records.iter().map(|record| ratio(record.cpu_ns, duration_s * 1e9)).fold(0.0, f64::max),
+        busiest_thread: records
+            .iter()
+            .map(|record| ratio(record.cpu_ns + record.waited_ns, duration_s * 1e9).min(1.0))
+            .fold(0.0, f64::max),
         seconds,
         named: Vec::new(),
         tests: Vec::new(),

@@ -86,7 +86,8 @@ pub struct Outcome {
     pub redirected: u64,
     /// CPU time of the generator's threads over the window, µs per request in `completed_in_window`.
     pub cpu_us_per_request: f64,
-    /// CPU time of the busiest thread of the generator over the window, as a share of the window: 1 is a whole core.
+    /// How busy the busiest thread of the generator was over the window, as a share of the window: the time in which it ran, or was
+    /// ready and waited for a core that another had. At 1 it never rested.
     #[serde(default)]
     pub busiest_thread: f64,
     /// Requests due in the window that had no answer when the generator gave up waiting for stragglers. They are errors too

@@ -173,6 +173,8 @@ pub(crate) struct Recorder {
     pub(crate) used_up: bool,
     /// CPU time of the thread over the window, nanoseconds.
     pub(crate) cpu_ns: u64,
+    /// Time in the window in which the thread was ready and waited for a core, nanoseconds.
+    pub(crate) waited_ns: u64,
     /// Seconds that may still change, in order.
     open: VecDeque<SecondPart>,
     /// Number of the first open second.
@@ -208,6 +210,7 @@ impl Recorder {
             last_arrival: 0,
             used_up: false,
             cpu_ns: 0,
+            waited_ns: 0,
             open: VecDeque::new(),
             first_open: 0,
         })

@@ -33,6 +33,13 @@ pub(crate) fn thread_cpu_ns() -> u64 {
     clock(rustix::time::ClockId::ThreadCPUTime)
 }
 
+/// Time that the calling thread was ready and waited for a core, nanoseconds (`run_delay` of proc_pid_schedstat(5)). 0 where the
+/// kernel keeps no account of it.
+pub(crate) fn thread_waited_ns() -> u64 {
+    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    told.split_ascii_whitespace().nth(1).and_then(|delay| delay.parse().ok()).unwrap_or_default()
+}
+
 /// A time as the kernel takes it.
 fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / SECOND) as i64, tv_nsec: (ns % SECOND) as _ }

@@ -160,8 +160,9 @@ pub(crate) struct Engine<'a> {
     alarm: Alarm,
     /// Seconds whose passing has been told.
     passed: u32,
-    cpu_at_window_start: Option<u64>,
-    cpu_at_window_end: Option<u64>,
+    /// CPU time of this thread and its time of waiting for a core, nanoseconds.
+    cpu_at_window_start: Option<(u64, u64)>,
+    cpu_at_window_end: Option<(u64, u64)>,
     /// When to give up waiting for answers.
     give_up: u64,
     interrupted: bool,

@@ -27,10 +27,10 @@ impl Engine<'_> {
         self.bridge = ClockBridge::measure();
         self.heed_stop(now);
         if self.cpu_at_window_start.is_none() && now >= self.span.window_start {
-            self.cpu_at_window_start = Some(sys::thread_cpu_ns());
+            self.cpu_at_window_start = Some((sys::thread_cpu_ns(), sys::thread_waited_ns()));
         }
         if self.cpu_at_window_end.is_none() && now >= self.span.window_end {
-            self.cpu_at_window_end = Some(sys::thread_cpu_ns());
+            self.cpu_at_window_end = Some((sys::thread_cpu_ns(), sys::thread_waited_ns()));
         }
         self.recorder.open_second_of(now.min(self.span.window_end.saturating_sub(1)))?;
         self.time_out(now);
@@ -171,8 +171,10 @@ impl Engine<'_> {
         while let Some(part) = self.recorder.close_second(u64::MAX) {
             let _ = self.messages.send(Message::Closed(part));
         }
-        let end = self.cpu_at_window_end.unwrap_or_else(sys::thread_cpu_ns);
-        self.recorder.cpu_ns = end.saturating_sub(self.cpu_at_window_start.unwrap_or(end));
+        let end = self.cpu_at_window_end.unwrap_or_else(|| (sys::thread_cpu_ns(), sys::thread_waited_ns()));
+        let start = self.cpu_at_window_start.unwrap_or(end);
+        self.recorder.cpu_ns = end.0.saturating_sub(start.0);
+        self.recorder.waited_ns = end.1.saturating_sub(start.1);
         self.recorder
     }
 }

@@ -94,7 +94,7 @@ fn a_variant_with_a_shorter_body_has_no_verdict() {
 #[test]
 fn a_generator_that_is_the_limit_voids_the_run() {
     let _turn = measuring();
-    let costly = "  connections: 4\n  script: {order: sequence, requests: [{name: work, path: /work, capture: {sum: {regex: 'ok ([-0-9.]+)(?:x|xx)+'}}}]}\n";
+    let costly = "  connections: 8\n  script: {order: sequence, requests: [{name: work, path: /work, capture: {sum: {regex: 'ok ([-0-9.]+)(?:x|xx)+'}}}]}\n";
     let study = demo_study("saturated", "  same: {}\n").replace("  rate: 300\n  connections: 8\n", costly).replace(
         "- --provider",
         "- --iterations\n      - '1'\n      - --body-extra\n      - '100000'\n      - --provider",

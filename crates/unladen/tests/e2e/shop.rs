@@ -31,20 +31,23 @@ fn the_shop_makes_ten_spans_a_request() {
         .ends_with(0);
     println!("{}", said.out);
     let runs = read(&scratch.path("out")).expect("a run folder").runs;
-    assert_eq!(runs.len(), 2);
     for run in &runs {
         let load = run.load.as_ref().expect("a load");
         assert_eq!(load.errors, 0, "{}", run.variant);
-        let names: Vec<&str> = run.processes.iter().map(|it| it.service.as_str()).collect();
-        assert_eq!(names, ["vets", "gateway"], "config server and discovery are left out");
+        let mut names: Vec<&str> = run.processes.iter().map(|it| it.service.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["gateway", "vets"], "config server and discovery are left out");
         assert!(run.processes.iter().all(|it| it.extra.get("classes").is_some_and(|&n| n > 5_000.0)), "JVMs");
     }
-    let traced = runs.iter().find(|run| run.variant == "skywalking").expect("the agent's run");
-    let answered = traced.load.as_ref().expect("a load").answered_total;
-    let ledger = traced.ledger.as_ref().expect("a ledger");
-    assert_eq!((ledger.lost, ledger.unexplained, ledger.duplicates), (0, 0, 0), "{ledger:?}");
-    assert!(answered > 0);
-    assert_eq!(ledger.saved, 10 * answered, "{ledger:?}");
+    let traced: Vec<_> = runs.iter().filter(|run| run.variant == "skywalking").collect();
+    assert!(!traced.is_empty(), "{}", said.err);
+    for run in traced {
+        let answered = run.load.as_ref().expect("a load").answered_total;
+        let ledger = run.ledger.as_ref().expect("a ledger");
+        assert!(answered > 0);
+        assert_eq!((ledger.lost, ledger.unexplained, ledger.duplicates), (0, 0, 0), "{ledger:?}");
+        assert_eq!(ledger.saved, 10 * answered, "{ledger:?}");
+    }
     assert_nothing_left("vets-app.jar");
 }
 

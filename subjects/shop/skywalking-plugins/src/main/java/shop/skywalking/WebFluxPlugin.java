@@ -7,6 +7,6 @@ import org.apache.skywalking.apm.dependencies.net.bytebuddy.matcher.ElementMatch
 public final class WebFluxPlugin extends Plugin {
   public WebFluxPlugin() {
     super("org.springframework.web.server.adapter.HttpWebHandlerAdapter", Map.of("shop.skywalking.WebFluxEntry",
-        ElementMatchers.named("handle")));
+        ElementMatchers.named("handle").and(ElementMatchers.takesArguments(2))));
   }
 }
