@@ -87,10 +87,12 @@ DEBIAN := chromium nginx-light prometheus python3-venv mariadb-server redis-serv
 # Reads the span files in a test, from PyPI.
 DUCKDB := 1.4.2
 SENDERS := target/senders
+# Grafana's own types, from npm: a test holds the dashboard against them.
+GRAFANA := target/grafana
 
 include studies.mk
 
-deps: $(SENDERS)/go/.ready $(SENDERS)/java/.ready $(SENDERS)/python/.ready $(SENDERS)/js/.ready $(SUBJECTS)/.ready $(SHOP)/.made | debian
+deps: $(SENDERS)/go/.ready $(SENDERS)/java/.ready $(SENDERS)/python/.ready $(SENDERS)/js/.ready $(GRAFANA)/.ready $(SUBJECTS)/.ready $(SHOP)/.made | debian
 	@test -e target/python/.duckdb-$(DUCKDB) || { echo "installing: duckdb $(DUCKDB) for Python in target/python"; \
 	  python3 -m venv target/python && target/python/bin/pip install -q duckdb==$(DUCKDB) && touch target/python/.duckdb-$(DUCKDB); }
 
@@ -119,6 +121,11 @@ $(SENDERS)/python/.ready: subjects/senders/python/requirements.txt | debian
 
 $(SENDERS)/js/.ready: $(wildcard subjects/senders/js/*) | debian
 	@echo "installing: senders in JavaScript"; mkdir -p $(@D) && cp $^ $(@D)
+	@cd $(@D) && npm ci --silent --no-fund --no-audit --ignore-scripts
+	@touch $@
+
+$(GRAFANA)/.ready: $(wildcard crates/unladen/tests/grafana/*) | debian
+	@echo "installing: Grafana's types"; mkdir -p $(@D) && cp $^ $(@D)
 	@cd $(@D) && npm ci --silent --no-fund --no-audit --ignore-scripts
 	@touch $@
 

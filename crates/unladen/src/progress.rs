@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use unladen_sink::{Recovered, SinkError};
 
 use crate::journal::record::{Calibration, RunRecord};
@@ -124,6 +125,13 @@ struct Picture {
 
 /// Widest a variant's name is shown.
 const NAME: usize = 28;
+/// Narrower than this, bars and names are cut.
+const NARROW: usize = 100;
+
+/// Columns of the terminal; what most have had since the punched card, if it does not say.
+fn terminal() -> usize {
+    terminal_size::terminal_size_of(std::io::stderr()).map_or(80, |(width, _)| usize::from(width.0))
+}
 
 impl Picture {
     fn new() -> Self {
@@ -132,8 +140,9 @@ impl Picture {
             let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
             all.add(ProgressBar::new(0).with_style(style.progress_chars("━╸─")))
         };
-        let study = line("{bar:30.cyan} {msg}");
-        let run = line("{bar:30.green} {msg}");
+        let bar = if terminal() < NARROW { 12 } else { 30 };
+        let study = line(&format!("{{bar:{bar}.cyan}} {{wide_msg}}"));
+        let run = line(&format!("{{bar:{bar}.green}} {{wide_msg}}"));
         let table = line("{msg}");
         Self { study, run, table }
     }
@@ -151,7 +160,7 @@ impl Display for Picture {
         self.run.set_length((live.load_s * 10.0).round().max(1.0) as u64);
         self.run.set_position((elapsed_s(live) * 10.0).round() as u64);
         self.run.set_message(of_run(live));
-        self.table.set_message(table(live).join("\n"));
+        self.table.set_message(table(live, terminal()).join("\n"));
         if live.is_done {
             for bar in [&self.run, &self.table, &self.study] {
                 bar.finish_and_clear();
@@ -193,7 +202,8 @@ fn of_study(live: &Live) -> String {
 /// `round 5: OpenTelemetry, measuring  1,000 requests/s  p99 1.20 ms`.
 fn of_run(live: &Live) -> String {
     let Some(phase) = live.phase else { return String::new() };
-    let mut line = format!("round {}: {}, {}", live.round, live.label(&live.variant), phase.words());
+    let label = live.label(&live.variant);
+    let mut line = format!("round {}: {}, {}", live.round, fitted(label, label.width().min(NAME)), phase.words());
     if let (Some(second), Phase::WarmUp | Phase::Window) = (live.second, phase) {
         line += &format!("  {} requests/s  p99 {:.2} ms", units::count(second.answered), second.p99_us / 1e3);
         if second.errors > 0 {
@@ -203,37 +213,74 @@ fn of_run(live: &Live) -> String {
     line
 }
 
-/// The variants so far, a line each under a head; empty before the first run has ended.
-fn table(live: &Live) -> Vec<String> {
+/// The variants so far, a line each under a head, no wider than the terminal; empty before the first run has ended.
+fn table(live: &Live, terminal: usize) -> Vec<String> {
     let known: Vec<&Variant> = live.variants.values().filter(|it| it.runs + it.void > 0).collect();
     if known.is_empty() {
         return Vec::new();
     }
-    let width = known.iter().map(|it| unicode_width::UnicodeWidthStr::width(it.label.as_str())).max();
-    let width = width.unwrap_or(0).clamp(12, NAME);
-    let mut lines = vec![format!(
-        "\n{:<width$} {:>5} {:>16}  {:<22} {:>9}  {}",
-        "so far", "runs", "CPU per request", "beside the baseline", "p99", "spans lost"
-    )];
-    lines.extend(known.iter().map(|it| {
-        let cpu = it.cpu_us_per_request.map_or_else(dash, |cpu| Scale::of("us", cpu, None).with_unit(cpu));
-        let p99 = it.p99_us.map_or_else(dash, |p99| Scale::of("us", p99, None).with_unit(p99));
-        let lost = if it.wanted == 0 {
-            dash()
-        } else if it.lost == 0 {
-            format!("none of {}", units::count(it.wanted))
-        } else {
-            format!(
-                "{} of {} ({})",
-                units::count(it.lost),
-                units::count(it.wanted),
-                units::share(it.lost as f64 / it.wanted as f64)
-            )
-        };
-        let runs = if it.void > 0 { format!("{}−{}", it.runs + it.void, it.void) } else { it.runs.to_string() };
-        format!("{} {runs:>5} {cpu:>16}  {:<22} {p99:>9}  {lost}", fitted(&it.label, width), beside(it))
-    }));
+    let long = known.iter().map(|it| it.label.width()).max().unwrap_or(0).clamp(12, NAME);
+    let full = columns(&known, false);
+    let is_full = long + full.iter().map(|column| 2 + column.width).sum::<usize>() <= terminal;
+    let mut columns = if is_full { full } else { columns(&known, true) };
+    let others = |columns: &[Column]| columns.iter().map(|column| 2 + column.width).sum::<usize>();
+    // The names give way first, then what stands last.
+    while columns.len() > 1 && others(&columns) + 12 > terminal {
+        columns.pop();
+    }
+    let name = long.min(terminal.saturating_sub(others(&columns))).max(12);
+    let line = |name: String, number: usize| {
+        let cells = columns.iter().map(|column| column.cell(number));
+        cells.fold(name, |line, cell| line + "  " + &cell).trim_end().to_owned()
+    };
+    let mut lines = vec![format!("\n{}", line(fitted("so far", name), 0))];
+    lines.extend(known.iter().enumerate().map(|(at, it)| line(fitted(&it.label, name), at + 1)));
     lines
+}
+
+/// A column of the table: its head and its cells.
+struct Column {
+    cells: Vec<String>,
+    width: usize,
+    is_right: bool,
+}
+
+impl Column {
+    fn new(head: &str, is_right: bool, known: &[&Variant], cell: impl Fn(&Variant) -> String) -> Self {
+        let cells: Vec<String> =
+            std::iter::once(head.to_owned()).chain(known.iter().map(|variant| cell(variant))).collect();
+        let width = cells.iter().map(|cell| cell.width()).max().unwrap_or(0);
+        Self { cells, width, is_right }
+    }
+
+    fn cell(&self, number: usize) -> String {
+        let (cell, width) = (&self.cells[number], self.width);
+        if self.is_right { format!("{cell:>width$}") } else { format!("{cell:<width$}") }
+    }
+}
+
+/// The columns beside the name, on a narrow terminal with shorter words.
+fn columns(known: &[&Variant], is_narrow: bool) -> Vec<Column> {
+    let of = |wide: &'static str, narrow: &'static str| if is_narrow { narrow } else { wide };
+    let microseconds = |value: Option<f64>| value.map_or_else(dash, |it| Scale::of("us", it, None).with_unit(it));
+    let runs = |it: &Variant| if it.void > 0 { format!("{}−{}", it.runs + it.void, it.void) } else { it.runs.to_string() };
+    let lost = |it: &Variant| {
+        let (lost, wanted) = (units::count(it.lost), units::count(it.wanted));
+        match it.lost {
+            _ if it.wanted == 0 => dash(),
+            0 if is_narrow => "none".to_owned(),
+            0 => format!("none of {wanted}"),
+            _ if is_narrow => format!("{lost} ({})", units::share(it.lost as f64 / it.wanted as f64)),
+            _ => format!("{lost} of {wanted} ({})", units::share(it.lost as f64 / it.wanted as f64)),
+        }
+    };
+    vec![
+        Column::new("runs", true, known, runs),
+        Column::new(of("CPU per request", "CPU/req"), true, known, |it| microseconds(it.cpu_us_per_request)),
+        Column::new(of("beside the baseline", "beside baseline"), false, known, beside),
+        Column::new(of("spans lost", "lost"), false, known, lost),
+        Column::new("p99", true, known, |it| microseconds(it.p99_us)),
+    ]
 }
 
 fn dash() -> String {
@@ -254,9 +301,8 @@ fn beside(variant: &Variant) -> String {
 
 /// Cut or filled to a width on the screen.
 fn fitted(name: &str, width: usize) -> String {
-    use unicode_width::UnicodeWidthChar;
     let (mut text, mut used) = (String::new(), 0);
-    let whole = unicode_width::UnicodeWidthStr::width(name) <= width;
+    let whole = name.width() <= width;
     for character in name.chars().filter(|it| !it.is_control()) {
         let wide = character.width().unwrap_or(0);
         if used + wide > width - usize::from(!whole) {
@@ -299,13 +345,31 @@ mod tests {
         assert_eq!(of_run(&live), "round 5: OpenTelemetry, measuring  12,000 requests/s  p99 1.20 ms  2 errors");
         assert_eq!(elapsed_s(&live), 4.0);
         assert_eq!(
-            table(&live),
+            table(&live, 120),
             [
-                "\nso far         runs  CPU per request  beside the baseline          p99  spans lost",
-                "baseline          9           132 µs  –                         850 µs  –",
-                "OpenTelemetry   9−1           154 µs  +17.4 % [15.8, 19.4]     1.20 ms  130 of 129,600 (0.10 %)",
+                "\nso far         runs  CPU per request  beside the baseline   spans lost                    p99",
+                "baseline          9           132 µs  –                     –                          850 µs",
+                "OpenTelemetry   9−1           154 µs  +17.4 % [15.8, 19.4]  130 of 129,600 (0.10 %)  1.20 ms",
             ]
         );
+    }
+
+    #[test]
+    fn the_table_is_never_wider_than_the_terminal() {
+        let mut live = live();
+        live.variants["otel"].label = "OpenTelemetry with a queue of 2048 and a batch of 512 spans".into();
+        assert_eq!(
+            table(&live, 80),
+            [
+                "\nso far                runs  CPU/req  beside baseline       lost              p99",
+                "baseline                 9   132 µs  –                     –              850 µs",
+                "OpenTelemetry with…    9−1   154 µs  +17.4 % [15.8, 19.4]  130 (0.10 %)  1.20 ms",
+            ]
+        );
+        for terminal in 20..130 {
+            let widest = table(&live, terminal).iter().map(|line| line.trim_start().width()).max();
+            assert!(widest <= Some(terminal), "{widest:?} of {terminal}");
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
 
-use super::{Display, Live, Variant};
+use super::{Display, Live, Service, Variant};
 use crate::run::watch::{Phase, Step};
 use crate::serve::guard::{self, Names};
 
@@ -117,8 +117,28 @@ pub fn render(live: &Live) -> String {
         );
         last("unladen_load_latency_p99_seconds", "99th percentile of the latency in it.", second.p99_us / 1e6);
     }
+    services(&mut text, live);
     variants(&mut text, live);
     text.text
+}
+
+/// What runs now. Between two runs there is nothing, and Prometheus shows a gap.
+fn services(text: &mut Text<'_>, live: &Live) {
+    let mut of = |name: &str, help: &str, value: fn(&Service) -> Option<f64>| {
+        text.family(name, "gauge", help);
+        for service in &live.services {
+            let labels = [
+                ("variant", live.variant.as_str()),
+                ("service", service.service.as_str()),
+                ("role", service.role.as_str()),
+            ];
+            if let Some(value) = value(service) {
+                text.sample(name, &labels, value);
+            }
+        }
+    };
+    of("unladen_service_cpu_cores", "CPU that a service used over the last second, cores' worth.", |it| it.cpu_cores);
+    of("unladen_service_memory_bytes", "Resident memory of a service.", |it| it.rss.map(|rss| rss as f64));
 }
 
 fn variants(text: &mut Text<'_>, live: &Live) {
@@ -214,6 +234,13 @@ mod tests {
         live.variants["baseline"].cpu_us_per_request = Some(151.0);
         live.variants["baseline"].lost = 7;
         (live.variant, live.phase) = ("baseline".into(), Some(Phase::Window));
+        let service = |service: &str, role: &str, rss| Service {
+            service: service.to_owned(),
+            role: role.to_owned(),
+            cpu_cores: Some(0.25),
+            rss,
+        };
+        live.services = vec![service("shop", "subject", Some(1024)), service("otelcol", "collector", None)];
         live
     }
 
@@ -226,9 +253,12 @@ mod tests {
             "unladen_variant_spans_total{study=\"shop\",variant=\"a\\\"\\\\\\n\",state=\"lost\"} 0",
             "unladen_run_phase{study=\"shop\",variant=\"baseline\",phase=\"measuring\"} 1",
             "unladen_run_phase{study=\"shop\",variant=\"baseline\",phase=\"stopping\"} 0",
+            "unladen_service_cpu_cores{study=\"shop\",variant=\"baseline\",service=\"otelcol\",role=\"collector\"} 0.25",
+            "unladen_service_memory_bytes{study=\"shop\",variant=\"baseline\",service=\"shop\",role=\"subject\"} 1024",
         ] {
             assert!(text.lines().any(|it| it == line), "{line} is not in\n{text}");
         }
+        assert!(!text.contains("unladen_service_memory_bytes{study=\"shop\",variant=\"baseline\",service=\"otelcol\""));
     }
 
     #[test]

@@ -13,6 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::journal::record::RunRecord;
 use crate::judge;
+use crate::probe;
+use crate::probe::timeline::role_name;
 use crate::run::watch::{Phase, Step, Watcher};
 
 /// What is known of a study under way.
@@ -40,6 +42,9 @@ pub struct Live {
     pub load_s: f64,
     /// The last second of its load.
     pub second: Option<Second>,
+    /// What runs now, as the probe saw it last.
+    #[serde(default)]
+    pub services: Vec<Service>,
     /// Seconds that are left, from how long the runs took so far; `None` before the first has ended.
     pub left_s: Option<f64>,
     /// Whether the runs are all done.
@@ -63,6 +68,19 @@ pub struct Second {
     pub errors: u64,
     /// 99th percentile of the latency, µs.
     pub p99_us: f64,
+}
+
+/// A service of the run under way, or a part of the instrument; all its replicas together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Service {
+    /// Its name.
+    pub service: String,
+    /// `subject`, `dependency`, `collector`, `storage` or `driver`; `instrument` for the load generator and the sink.
+    pub role: String,
+    /// CPU that it used over the last second, cores' worth.
+    pub cpu_cores: Option<f64>,
+    /// Its resident memory, bytes.
+    pub rss: Option<u64>,
 }
 
 /// One variant so far.
@@ -124,6 +142,7 @@ impl Live {
             }
             Step::Run { slot, arm } => {
                 (self.round, self.variant, self.second) = (slot.round, arm.name.clone(), None);
+                self.services.clear();
             }
             Step::Phase(phase) => self.phase = Some(phase),
             Step::Second(second) => {
@@ -134,6 +153,7 @@ impl Live {
                     p99_us: second.p99_us,
                 });
             }
+            Step::Sample(sample) => self.services = services(sample),
             Step::Again { runs, .. } => {
                 self.runs_of += runs;
                 self.is_done = false;
@@ -143,6 +163,7 @@ impl Live {
                 self.ended += 1;
                 self.add(record);
                 (self.phase, self.second) = (None, None);
+                self.services.clear();
                 self.is_done = self.runs_done >= self.runs_of;
                 let each = (now_s - self.began_s) / self.ended as f64;
                 self.left_s = Some(self.runs_of.saturating_sub(self.runs_done) as f64 * each);
@@ -181,6 +202,22 @@ impl Live {
             }
         }
     }
+}
+
+/// The processes of a sample by service: replicas are added up, and what one of them lacks is not known of the whole.
+fn services(sample: &probe::Live) -> Vec<Service> {
+    let mut services: IndexMap<(&str, &'static str), Vec<&probe::LiveProcess>> = IndexMap::new();
+    for process in &sample.processes {
+        let role = process.role.map_or("instrument", role_name);
+        services.entry((&process.service, role)).or_default().push(process);
+    }
+    let service = |((name, role), replicas): ((&str, &str), Vec<&probe::LiveProcess>)| Service {
+        service: name.to_owned(),
+        role: role.to_owned(),
+        cpu_cores: replicas.iter().map(|it| it.cpu).sum(),
+        rss: replicas.iter().map(|it| it.rss).sum(),
+    };
+    services.into_iter().map(service).collect()
 }
 
 /// Somebody who shows what is known.
@@ -253,6 +290,42 @@ mod tests {
         let variant = &live.variants["otel"];
         assert_eq!((variant.runs, variant.void, variant.wanted, variant.saved, variant.lost), (1, 1, 8, 7, 1));
         assert_eq!(live.label("otel"), "OpenTelemetry");
+    }
+
+    #[test]
+    fn replicas_count_as_one_service_and_the_instrument_beside_them() {
+        let process = |service: &str, role, cpu, rss| probe::LiveProcess {
+            service: service.to_owned(),
+            role,
+            cpu,
+            rss,
+            ..probe::LiveProcess::default()
+        };
+        let subject = Some(crate::study::spec::Role::Subject);
+        let storage = Some(crate::study::spec::Role::Storage);
+        let sample = probe::Live {
+            processes: vec![
+                process("shop", subject, Some(0.5), Some(100)),
+                process("shop", subject, Some(0.25), Some(20)),
+                process("elastic", storage, None, Some(7)),
+                process("load", None, Some(0.1), None),
+            ],
+            ..probe::Live::default()
+        };
+        let mut live = Live::new("shop", &IndexMap::new());
+        live.see(Step::Sample(&sample), 0.0);
+        let told: Vec<_> =
+            live.services.iter().map(|it| (it.service.as_str(), it.role.as_str(), it.cpu_cores, it.rss)).collect();
+        assert_eq!(
+            told,
+            [
+                ("shop", "subject", Some(0.75), Some(120)),
+                ("elastic", "storage", None, Some(7)),
+                ("load", "instrument", Some(0.1), None)
+            ]
+        );
+        live.see(Step::Done { record: &record(1, "a"), again: false }, 1.0);
+        assert!(live.services.is_empty(), "they have been stopped");
     }
 
     #[test]

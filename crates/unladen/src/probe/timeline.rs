@@ -111,7 +111,8 @@ fn write_to<W: io::Write + Send>(output: W, rows: &[Row]) -> Result<W, ParquetEr
 }
 
 /// As in the study file.
-fn role_name(role: Role) -> &'static str {
+#[must_use]
+pub fn role_name(role: Role) -> &'static str {
     match role {
         Role::Subject => "subject",
         Role::Dependency => "dependency",

@@ -7,6 +7,7 @@ use unladen_sink::{Recovered, SinkError};
 use super::schedule::Slot;
 use crate::journal::record::{Calibration, RunRecord};
 use crate::notices::Notice;
+use crate::probe;
 use crate::study::plan::Arm;
 
 /// Something has happened.
@@ -58,6 +59,8 @@ pub enum Step<'a> {
     Phase(Phase),
     /// A second of the load has passed.
     Second(&'a Second),
+    /// What the probe saw last: told once a second, after [`Step::Second`].
+    Sample(&'a probe::Live),
     /// A round is done again, because the machine was disturbed in it.
     Again {
         /// Number of the round.

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+use super::files;
 use crate::journal;
 use crate::judge::findings::Findings;
 use crate::judge::{GateOutcome, outcome};
@@ -31,6 +33,35 @@ pub struct Folder {
     pub live: Option<live::Live>,
     /// Why what was found cannot be read.
     pub trouble: Option<String>,
+    /// What it says of itself, if it was not judged.
+    begun: Begun,
+}
+
+/// What stands in a run folder from its first second on.
+#[derive(Debug, Clone, Default)]
+struct Begun {
+    study: Option<String>,
+    started: Option<String>,
+}
+
+impl Begun {
+    fn of(folder: &Path) -> Self {
+        #[derive(Deserialize)]
+        struct Study {
+            study: String,
+        }
+        #[derive(Deserialize)]
+        struct Host {
+            started: String,
+        }
+        let text = |name: &str| {
+            let mut text = String::new();
+            files::open_below(folder, Path::new(name)).ok()?.read_to_string(&mut text).ok().map(|_| text)
+        };
+        let study = text("study.yaml").and_then(|it| serde_saphyr::from_str::<Study>(&it).ok());
+        let host = text("host.json").and_then(|it| serde_json::from_str::<Host>(&it).ok());
+        Self { study: study.map(|it| it.study), started: host.map(|it| it.started) }
+    }
 }
 
 /// One line about a run folder, for pages and programs.
@@ -58,13 +89,13 @@ impl Folder {
     pub fn study(&self) -> String {
         let known = self.findings.as_ref().map(|it| it.study.clone());
         let known = known.or_else(|| self.live.as_ref().map(|it| it.study.clone()));
-        known.unwrap_or_else(|| name_of(&self.path))
+        known.or_else(|| self.begun.study.clone()).unwrap_or_else(|| name_of(&self.path))
     }
 
     /// When it started; empty if that is not known.
     #[must_use]
     pub fn started(&self) -> String {
-        let Some(findings) = &self.findings else { return String::new() };
+        let Some(findings) = &self.findings else { return self.begun.started.clone().unwrap_or_default() };
         let host = findings.host.get("started").and_then(serde_json::Value::as_str);
         let runs = findings.runs.iter().map(|it| it.started.as_str()).min();
         host.or(runs).unwrap_or_default().to_owned()
@@ -169,7 +200,8 @@ impl Folders {
             Some(Ok(findings)) => (Some(findings), None),
             Some(Err(trouble)) => (None, Some(trouble)),
         };
-        Folder { id, path, findings, live, trouble }
+        let begun = if findings.is_some() { Begun::default() } else { Begun::of(&path) };
+        Folder { id, path, findings, live, trouble, begun }
     }
 
     /// What was found; read again only when the file has changed.

@@ -24,6 +24,7 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde::Deserialize;
 
+use crate::judge::curves;
 use folders::{Folder, Folders};
 use guard::Names;
 
@@ -91,6 +92,7 @@ fn router(root: PathBuf) -> Router {
         .route("/files/{*path}", get(file))
         .route("/api/runs", get(runs))
         .route("/api/trends", get(trends))
+        .route("/api/resources", get(resources))
         .route(
             "/assets/serve.css",
             get(async || typed("text/css; charset=utf-8", format!("{}{STYLE}", crate::report::STYLE))),
@@ -190,6 +192,22 @@ async fn runs(State(folders): Shared) -> Response {
 
 async fn trends(State(folders): Shared, Query(Named { name }): Query<Named>) -> Response {
     Json(pages::trends(&of_study(&folders, &name))).into_response()
+}
+
+#[derive(Deserialize)]
+struct Chosen {
+    id: String,
+}
+
+/// CPU and memory of every service over the time of a run. All timelines of the folder are read for it, so not by the one thread that
+/// answers.
+async fn resources(State(folders): Shared, Query(Chosen { id }): Query<Chosen>) -> Response {
+    let Some(folder) = folders.get(&id) else { return missing("there is no such run folder") };
+    match tokio::task::spawn_blocking(move || curves::resources(&folder.path)).await {
+        Ok(Ok(resources)) => Json(resources).into_response(),
+        Ok(Err(error)) => missing(&error.to_string()),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
 }
 
 /// The chart library; hardly any client takes it otherwise than compressed.

@@ -13,6 +13,34 @@
     yaxis: { gridcolor: colour('grid'), linecolor: colour('line'), zerolinecolor: colour('soft'), automargin: true, fixedrange: true, ...more.yaxis },
   });
   const made = (name, text, more = {}) => Object.assign(document.createElement(name), { textContent: text, ...more });
+  const cells = (row, values) => { row.replaceChildren(...values.map(([text, right]) => made('td', text, { className: right ? 'right' : '' }))); return row; };
+  const digits = (value, places) => value == null ? '–' : value.toFixed(places);
+
+  /* CPU and memory of services: one chart each, a line per service, a band where there is one. */
+  const KINDS = [['CPU', 'cores', 'cpu_cores', 1, 3], ['Memory (RSS)', 'MiB', 'rss', 2 ** 20, 1]];
+  const any = values => values.some(value => value != null);
+  const ofServices = (into, series, xaxis, shapes = []) => {
+    if (into.querySelectorAll('.chart').length !== KINDS.length) into.replaceChildren(...KINDS.map(([title, unit]) => {
+      const panel = made('figure', '', { className: 'panel' }), chart = made('div', '', { className: 'chart' });
+      chart.setAttribute('role', 'img');
+      chart.setAttribute('aria-label', `${title} of every service over time`);
+      panel.append(made('h3', `${title}, ${unit}`), chart);
+      return panel;
+    }));
+    return Promise.all([...into.querySelectorAll('.chart')].map((chart, at) => {
+      const [, unit, key, factor, places] = KINDS[at];
+      const traces = series.flatMap((it, number) => {
+        const shade = colour(`v${number % 8}`), name = safe(`${it.service} (${it.role})`), { median, low, high } = it[key], scaled = values => values.map(value => value == null ? null : value / factor);
+        if (!any(median)) return [];
+        const line = { x: it.x, y: scaled(median), name, mode: 'lines', line: { color: shade, width: 1.8, dash: ['solid', 'dash', 'dot'][Math.floor(number / 8) % 3] }, customdata: it.x.map((_, at) => median[at] == null ? '' : `${name}: <b>${digits(median[at] / factor, places)} ${unit}</b>${low ? `<br>middle 80 % of the runs: ${digits(low[at] / factor, places)} to ${digits(high[at] / factor, places)}` : ''}`), hovertemplate: '%{customdata}<extra></extra>', connectgaps: false };
+        if (!low) return [line];
+        const there = it.x.map((_, at) => at).filter(at => low[at] != null);
+        const band = { x: [...there.map(at => it.x[at]), ...there.map(at => it.x[at]).reverse()], y: [...scaled(there.map(at => low[at])), ...scaled(there.map(at => high[at])).reverse()], mode: 'lines', fill: 'toself', fillcolor: `${shade}1c`, line: { width: 0 }, hoverinfo: 'skip', showlegend: false };
+        return [band, line];
+      });
+      return Plotly.react(chart, traces, layout({ height: 300, showlegend: true, legend: { orientation: 'h', y: -.22 }, shapes, xaxis, yaxis: { rangemode: 'tozero' } }), SHOW);
+    }));
+  };
 
   /* The list. */
   const filter = find('filter');
@@ -90,13 +118,40 @@
     draw();
   }
 
+  /* What every service took in one result. */
+  const resources = find('resources');
+  if (resources) {
+    const result = find('result'), arm = find('arm'), unread = find('unread');
+    let data = null;
+    const draw = async () => {
+      const services = data.services.filter(it => it.variant === arm.value), start = { type: 'line', xref: 'x', yref: 'paper', x0: 0, x1: 0, y0: 0, y1: 1, line: { color: colour('soft'), width: 1, dash: 'dot' } };
+      if (services.length) await ofServices(resources, services.map(it => ({ ...it, x: it.rss.median.map((_, at) => (it.first + at) * data.step_s) })), { ticksuffix: ' s' }, [start]);
+      else resources.replaceChildren(made('p', 'Nothing was sampled.', { className: 'soft' }));
+      root.dataset.resources = 'ready';
+    };
+    const load = async () => {
+      delete root.dataset.resources;
+      const answer = await fetch(`/api/resources?id=${encodeURIComponent(result.value)}`), chosen = arm.value;
+      if (!answer.ok) { resources.replaceChildren(made('p', await answer.text(), { className: 'soft' })); return; }
+      data = await answer.json();
+      arm.replaceChildren(...data.arms.map(it => new Option(it.kind === 'placebo' ? 'placebo' : it.label, it.name)));
+      const wanted = data.arms.find(it => it.name === chosen) || data.arms.findLast(it => it.kind === 'variant') || data.arms[0];
+      if (wanted) arm.value = wanted.name;
+      unread.textContent = data.unread ? `Of ${data.unread} runs the samples could not be read.` : '';
+      await draw();
+    };
+    const fail = error => { resources.replaceChildren(made('p', `The samples did not come: ${error}`, { className: 'soft' })); };
+    result.addEventListener('change', () => load().catch(fail));
+    arm.addEventListener('change', () => draw().catch(fail));
+    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => data && draw().catch(fail));
+    if (result.value) load().catch(fail);
+  }
+
   /* A run under way. */
   const live = find('live');
   if (live) {
     const runs = new Map(), labels = new Map();
     let known = null;
-    const digits = (value, places) => value == null ? '–' : value.toFixed(places);
-    const cells = (row, values) => { row.replaceChildren(...values.map(([text, right]) => made('td', text, { className: right ? 'right' : '' }))); return row; };
     const PHASES = { start: 'starting', warm_up: 'warming up', window: 'measuring', drain: 'waiting for spans', saturation: 'saturating', capacity: 'searching the capacity', stop: 'stopping' };
     const left = seconds => seconds == null ? '' : seconds >= 90 ? `, about ${Math.round(seconds / 60)} min left` : `, about ${Math.round(seconds)} s left`;
     const share = value => `${value > 0 ? '+' : ''}${(value * 100).toFixed(1)}`.replace('-', '−');
@@ -114,6 +169,26 @@
         return cells(document.createElement('tr'), [[it.label], [`${it.runs}${it.void ? ` (+${it.void} that do not count)` : ''}`, true], [digits(it.cpu_us_per_request, 1), true], [beside], [digits(it.p99_us == null ? null : it.p99_us / 1e3, 2), true], [it.wanted ? `${it.lost} of ${it.wanted}` : '–', true]]);
       }));
     };
+    /* The last quarter of an hour of the services, second by second; a gap between two runs. */
+    const courses = new Map(), MOST = 900;
+    let last = '';
+    const sampled = () => {
+      const { services, second, round, variant } = known, at = second && `${round} ${variant} ${second.second}`;
+      find('now-running').hidden = !services.length;
+      find('services').replaceChildren(...services.map(it => cells(document.createElement('tr'), [[it.service], [it.role], [digits(it.cpu_cores, 3), true], [digits(it.rss == null ? null : it.rss / 2 ** 20, 1), true]])));
+      if (!services.length || !at || at === last) return;
+      const anew = last && last.slice(0, last.lastIndexOf(' ')) !== at.slice(0, at.lastIndexOf(' ')), now = new Date().toISOString();
+      last = at;
+      services.forEach(it => {
+        const key = `${it.role} ${it.service}`, course = courses.get(key) || { service: it.service, role: it.role, x: [], cpu_cores: { median: [] }, rss: { median: [] } };
+        courses.set(key, course);
+        const add = (cpu, rss) => { course.x.push(now); course.cpu_cores.median.push(cpu); course.rss.median.push(rss); };
+        if (anew) add(null, null);
+        add(it.cpu_cores, it.rss);
+        [course.x, course.cpu_cores.median, course.rss.median].forEach(values => values.splice(0, values.length - MOST));
+      });
+      if (window.Plotly) ofServices(find('courses'), [...courses.values()], { type: 'date' }).then(() => { root.dataset.services = 'ready'; });
+    };
     const chart = () => {
       const names = [...new Set([...runs.values()].map(run => run.variant))];
       const traces = names.map((name, at) => {
@@ -124,7 +199,7 @@
     };
     let waiting;
     const events = new EventSource(live.dataset.events), on = (name, act) => events.addEventListener(name, event => act(JSON.parse(event.data)));
-    on('live', state => { known = state; show(); root.dataset.live = 'ready'; });
+    on('live', state => { known = state; show(); sampled(); root.dataset.live = 'ready'; });
     on('run', run => {
       runs.set(run.run, run);
       find('list').append(cells(document.createElement('tr'), [[run.run, true], [run.round, true], [run.variant], [digits(run.cpu_us_per_request, 1), true], [digits(run.p99_us == null ? null : run.p99_us / 1e3, 2), true], [run.wanted == null ? '–' : `${run.saved} of ${run.wanted}`], [run.void || '']]));
@@ -136,6 +211,7 @@
       events.close();
       find('state').textContent = 'Nobody runs this study now';
       find('now').textContent = '\u00a0';
+      find('services').closest('.scroll').hidden = true;
       if (!known) find('runs').textContent = `${runs.size} runs in the journal`;
       root.dataset.live = 'ended';
     });

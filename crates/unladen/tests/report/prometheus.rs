@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use unladen::live::metrics::Endpoint;
-use unladen::live::{Display, Live, Second, Variant};
+use unladen::live::{Display, Live, Second, Service, Variant};
 use unladen::run::watch::{Phase, Step};
 use unladen::scrape::Query;
 
@@ -45,6 +45,13 @@ fn live() -> Live {
     (live.runs_done, live.runs_of, live.left_s, live.round) = (12, 24, Some(90.0), 7);
     (live.variant, live.phase) = ("otel".to_owned(), Some(Phase::Window));
     live.second = Some(Second { second: 3, answered: 1000, errors: 1, p99_us: 900.0 });
+    let service = |service: &str, role: &str| Service {
+        service: service.to_owned(),
+        role: role.to_owned(),
+        cpu_cores: Some(0.5),
+        rss: Some(1 << 20),
+    };
+    live.services = vec![service("shop", "subject"), service("otelcol", "collector"), service("load", "instrument")];
     let known = Variant {
         runs: 6,
         void: 1,
@@ -126,6 +133,40 @@ fn the_dashboard_is_one_that_grafana_takes() {
         let references: Vec<_> = panel["targets"].as_array().expect(title).iter().map(|it| &it["refId"]).collect();
         assert!(references.iter().enumerate().all(|(at, it)| !references[..at].contains(it)), "{title}");
         assert!(panel["fieldConfig"]["defaults"]["unit"].is_string() && panel["options"].is_object(), "{title}");
+    }
+}
+
+/// What Grafana's own types say against a dashboard.
+fn complaints(dashboard: &Value) -> String {
+    let check = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/grafana/check.mjs");
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("dashboard.json");
+    fs::write(&file, dashboard.to_string()).expect("a temporary folder");
+    let output = Command::new("node").arg(&check).arg(&file).output().expect("node is there");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(told.is_empty(), "{told}\n`make deps` installs {}", check.display());
+    assert_eq!(output.status.success(), said.is_empty(), "{said}");
+    said
+}
+
+#[test]
+fn grafanas_own_types_take_the_dashboard() {
+    let dashboard = dashboard();
+    assert_eq!(complaints(&dashboard), "");
+    // And they would not take everything.
+    for (pointer, name, value) in [
+        ("/panels/0/options", "colorMode", "loud"),
+        ("/panels/5/options/legend", "placment", "bottom"),
+        ("/panels/11/fieldConfig/defaults/custom", "spanNull", "x"),
+        ("/panels/0/gridPos", "w", "wide"),
+        ("", "refesh", "5s"),
+        ("/templating/list/0", "typ", "datasource"),
+    ] {
+        let mut wrong = dashboard.clone();
+        wrong.pointer_mut(pointer).expect(pointer)[name] = value.into();
+        let said = complaints(&wrong);
+        assert!(said.contains(name), "{pointer}/{name}: {said}");
     }
 }
 

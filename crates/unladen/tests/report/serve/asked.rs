@@ -4,8 +4,11 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use serde_json::Value;
+use unladen::journal::record::ProcessRecord;
+use unladen::study::spec::Role;
 
-use super::{Server, history};
+use super::{Server, history, study};
+use crate::files;
 
 fn body(answer: &str) -> &str {
     answer.split_once("\r\n\r\n").expect("a head").1
@@ -48,6 +51,51 @@ fn a_change_is_marked_where_it_happened() {
     assert_eq!(status, 200);
     assert!(page.replace("&#x2f;", "/").contains("more in old/shop 3"), "{page}");
     assert_eq!(server.ask("/study?name=nothing").0, 404);
+}
+
+#[test]
+fn every_service_has_its_course_over_the_run() {
+    let root = history();
+    let mut runs = study("shop-4", "shop & co", 1.305).runs();
+    for run in &mut runs {
+        let process = |service: &str, role, replica, share| ProcessRecord {
+            service: service.to_owned(),
+            role,
+            replica,
+            cpu_ns: run.processes[0].cpu_ns.map(|cpu| cpu / share),
+            rss: Some(1 << 20),
+            ..ProcessRecord::default()
+        };
+        let more = [
+            process("otelcol", Some(Role::Collector), 0, 4),
+            process("otelcol", Some(Role::Collector), 1, 4),
+            process("sink", None, 0, 10),
+        ];
+        run.processes.extend(more);
+    }
+    files::write(&root.path().join("shop-4"), &runs);
+    let server = Server::start(root.path());
+    let (status, found) = server.ask("/api/resources?id=shop-4");
+    assert_eq!(status, 200, "{found}");
+    let found: Value = serde_json::from_str(body(&found)).expect("JSON");
+    let services = found["services"].as_array().expect("services");
+    let text = |it: &Value, key: &str| it[key].as_str().expect("a text").to_owned();
+    let of = |variant: &str| -> Vec<(String, String)> {
+        let of = services.iter().filter(|it| it["variant"] == variant);
+        of.map(|it| (text(it, "service"), text(it, "role"))).collect()
+    };
+    let pair = |service: &str, role: &str| (service.to_owned(), role.to_owned());
+    let subject = runs[0].processes[0].service.as_str();
+    assert_eq!(of("otel"), [pair(subject, "subject"), pair("otelcol", "collector"), pair("sink", "instrument")]);
+    assert_eq!((of("baseline").len(), found["unread"].as_u64()), (3, Some(0)));
+    let median = |number: usize| services[number]["cpu_cores"]["median"][1].as_f64().expect("a number");
+    let collector = services.iter().position(|it| it["role"] == "collector").expect("the collector");
+    assert!(((median(0) / median(collector)) - 2.0).abs() < 0.2, "its two replicas are added up");
+    // Without the files of its runs, and without a folder.
+    let (_, none) = server.ask("/api/resources?id=shop-1");
+    let none: Value = serde_json::from_str(body(&none)).expect("JSON");
+    assert!(none["services"].as_array().is_some_and(Vec::is_empty) && none["unread"].as_u64() > Some(0), "{none}");
+    assert_eq!(server.ask("/api/resources?id=nothing").0, 404);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use std::fs;
 
-use super::{Server, history, run_folder};
+use super::{Server, history, run_folder, study};
 use crate::chromium::Page;
+use crate::files;
 use crate::sketch::{self, ladder};
 
 #[test]
@@ -13,6 +14,7 @@ fn pages_filter_choose_draw_and_follow() {
     let dir = root.path().join("stopped");
     fs::create_dir(&dir).expect("a temporary folder");
     sketch::write(&dir, &ladder().study(), &ladder().runs()[..8]);
+    files::write(&root.path().join("shop-4"), &study("shop-4", "shop & co", 1.305).runs());
     run_folder(root.path(), "another", "another", "2026-01-01T12:00:00Z", 1.05);
     let server = Server::start(root.path());
     let at = |path: &str| format!("http://{}{path}", server.address);
@@ -43,6 +45,11 @@ fn pages_filter_choose_draw_and_follow() {
     let marks =
         page.ask("[...document.querySelectorAll('#trends .chart')].filter(it => it.layout?.shapes?.length).length");
     assert!(marks.as_u64() >= Some(1), "the change is marked: {marks}");
+    page.wait("document.documentElement.dataset.resources === 'ready'");
+    assert_eq!(page.ask("document.querySelectorAll('#resources .scatterlayer .trace').length > 3"), true);
+    // Of another result nothing was kept.
+    page.ask("{ const it = document.getElementById('result'); it.value = 'shop-1'; it.dispatchEvent(new Event('change')); }");
+    page.wait("document.getElementById('resources').textContent.includes('Nothing was sampled')");
     let before = page.ask("document.querySelectorAll('#trends figure').length");
     page.ask("document.getElementById('details').click()");
     let all = page.wait("document.querySelectorAll('#trends figure').length");

@@ -64,12 +64,17 @@ impl Drop for Server {
     }
 }
 
-/// A run folder below `root` as `unladen run` leaves it: one variant that costs this much.
-fn run_folder(root: &Path, id: &str, name: &'static str, started: &str, cpu: f64) {
+/// A study with one variant that costs this much.
+fn study(id: &str, name: &'static str, cpu: f64) -> Sketch {
     let otel = arm("otel", "Open <b>Telemetry</b>", ArmKind::Variant);
     let sketch = Sketch { noise: 0.002, seed: id.len() as u64, ..Sketch::new(name, "What does it cost?") };
-    let mut sketch = sketch.with(Arm { cpu, memory: 9.0, spans: 4.0, ..otel });
-    sketch.budgets = vec![("cpu_per_request", "20%")];
+    let sketch = sketch.with(Arm { cpu, memory: 9.0, spans: 4.0, ..otel });
+    Sketch { budgets: vec![("cpu_per_request", "20%")], ..sketch }
+}
+
+/// A run folder below `root` as `unladen run` leaves it, less the files of its runs.
+fn run_folder(root: &Path, id: &str, name: &'static str, started: &str, cpu: f64) {
+    let sketch = study(id, name, cpu);
     let dir = root.join(id);
     fs::create_dir_all(&dir).expect("a temporary folder");
     sketch::write(&dir, &sketch.study(), &sketch.runs());
