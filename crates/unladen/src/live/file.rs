@@ -16,22 +16,22 @@ pub const FILE: &str = "live.json";
 /// Under this name it is written before it takes its place.
 const PART: &str = ".live.json.part";
 
-/// The content of the file.
+/// The content of the file: `L` is [`Live`], or a reference to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Under {
+pub struct Under<L> {
     /// The process that runs the study.
     pub pid: u32,
     /// When that started, in ticks since boot: with the pid it names a process for good.
     pub start_ticks: u64,
     /// What is known.
     #[serde(flatten)]
-    pub live: Live,
+    pub live: L,
 }
 
 /// Reads the file of a run folder; `None` without one, and when its process has gone.
 #[must_use]
 pub fn read(folder: &Path) -> Option<Live> {
-    let under: Under = serde_json::from_slice(&fs::read(folder.join(FILE)).ok()?).ok()?;
+    let under: Under<Live> = serde_json::from_slice(&fs::read(folder.join(FILE)).ok()?).ok()?;
     Identity { pid: under.pid, start_ticks: under.start_ticks }.is_alive().then_some(under.live)
 }
 
@@ -58,7 +58,7 @@ impl Written {
     /// No `fsync`: nobody needs it after a crash, and it would take the disk from the subject.
     fn write(&self, live: &Live) -> io::Result<()> {
         let Some(Identity { pid, start_ticks }) = self.me else { return Ok(()) };
-        let text = serde_json::to_vec(&Under { pid, start_ticks, live: live.clone() })?;
+        let text = serde_json::to_vec(&Under { pid, start_ticks, live })?;
         let part = self.folder.join(PART);
         fs::write(&part, text)?;
         fs::rename(&part, self.folder.join(FILE))

@@ -194,7 +194,12 @@ impl Live {
                 variant.lost += ledger.lost;
             }
         }
-        self.records.push(record.clone());
+        let mut kept = record.clone();
+        if let Some(load) = &mut kept.load {
+            // The largest part of a record, and nobody asks for it here.
+            load.seconds = Vec::new();
+        }
+        self.records.push(kept);
         for estimate in judge::so_far(&self.records) {
             if let Some(variant) = self.variants.get_mut(&estimate.variant) {
                 variant.cpu_us_per_request = Some(estimate.cpu_us_per_request);

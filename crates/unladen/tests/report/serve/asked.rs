@@ -10,7 +10,7 @@ use unladen::study::spec::Role;
 use super::{Server, history, study};
 use crate::files;
 
-fn body(answer: &str) -> &str {
+pub(super) fn body(answer: &str) -> &str {
     answer.split_once("\r\n\r\n").expect("a head").1
 }
 

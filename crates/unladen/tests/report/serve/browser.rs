@@ -1,7 +1,14 @@
 //! The server's pages in a real browser: they load without complaint, filter, choose, draw and follow.
 
 use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use base64::Engine;
+use serde_json::Value;
+
+use super::asked::body;
+use super::followed::under_way;
 use super::{Server, history, run_folder, study};
 use crate::chromium::Page;
 use crate::files;
@@ -59,34 +66,64 @@ fn pages_filter_choose_draw_and_follow() {
     page.wait("document.querySelectorAll('#rounds .main-svg').length > 0");
     assert_eq!(page.ask("document.querySelectorAll('#list tr').length"), 8);
 
+    // A run under way shows what runs now.
+    let dir = root.path().join("running");
+    fs::create_dir(&dir).expect("a temporary folder");
+    sketch::write(&dir, &ladder().study(), &ladder().runs()[..2]);
+    under_way(&dir, 2);
+    page.visit(&at("/live/running"), "document.documentElement.dataset.services === 'ready'");
+    let shown = page.ask("[...document.querySelectorAll('#services tr')].map(row => row.innerText.replaceAll('\\t', ' '))");
+    assert_eq!(shown, serde_json::json!(["shop subject 0.250 4.0", "otelcol collector – 12.5"]));
+
     page.visit(&at("/files/shop-1/report.html"), "document.documentElement.dataset.charts === 'ready'");
     let complaints = page.complaints();
     assert!(complaints.is_empty(), "{complaints:?}");
     let elsewhere: Vec<_> = page.requests().into_iter().filter(|it| !it.starts_with(&at("/"))).collect();
     assert_eq!(elsewhere, ["about:blank"; 0], "nothing is asked of the network");
-
-    if let Some(pictures) = std::env::var_os("UNLADEN_PICTURES") {
-        pictures_of(&mut page, std::path::Path::new(&pictures), &at);
-    }
 }
 
-/// For people who want to look: `UNLADEN_PICTURES=dir cargo test …` writes the pages, wide and narrow, light and dark.
-fn pictures_of(page: &mut Page, dir: &std::path::Path, at: &dyn Fn(&str) -> String) {
-    use base64::Engine;
-    for (name, path) in [
-        ("list", "/"),
-        ("study", "/study?name=shop%20%26%20co"),
-        ("compare", "/compare?a=shop-1&b=shop-4"),
-        ("live", "/live/stopped"),
-        ("files", "/files/shop-1/"),
-    ] {
-        for (width, scheme) in [(1280, "light"), (420, "dark")] {
+/// `UNLADEN_RUNS=runs cargo test -p unladen --test report -- --ignored pictures`: the pages over these run folders, to look at: of the
+/// study with the most results, wide and narrow, light and dark, and on paper.
+#[test]
+#[ignore = "makes pictures for people"]
+fn pictures_of_served_pages() {
+    let root = PathBuf::from(std::env::var_os("UNLADEN_RUNS").expect("UNLADEN_RUNS names a folder with run folders"));
+    let out = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/pictures");
+    fs::create_dir_all(&out).expect("a writable folder");
+    let server = Server::start(&root);
+    let runs: Vec<Value> = serde_json::from_str(body(&server.ask("/api/runs").1)).expect("JSON");
+    let text = |run: &Value, key: &str| run[key].as_str().unwrap_or_default().to_owned();
+    let judged: Vec<&Value> = runs.iter().filter(|run| run["state"] == "judged").collect();
+    let results = |run: &Value| judged.iter().filter(|it| it["study"] == run["study"]).count();
+    let last = judged.iter().max_by_key(|run| results(run)).expect("a judged study");
+    let before = judged.iter().rfind(|it| it["study"] == last["study"]).expect("itself at least");
+    let encoded = |text: String| text.replace(' ', "%20").replace('&', "%26");
+    let (study, id) = (encoded(text(last, "study")), encoded(text(last, "id")));
+    let mut pages = vec![
+        ("list", "/".to_owned()),
+        ("study", format!("/study?name={study}")),
+        ("compare", format!("/compare?a={id}&b={}", encoded(text(before, "id")))),
+        ("files", format!("/files/{id}/")),
+        ("ended", format!("/live/{id}")),
+    ];
+    let under_way = runs.iter().find(|run| run["state"] == "under way");
+    pages.extend(under_way.map(|run| ("live", format!("/live/{}", encoded(text(run, "id"))))));
+    let keep = |name: String, content: String| {
+        let content = base64::engine::general_purpose::STANDARD.decode(content).expect("base64");
+        fs::write(out.join(name), content).expect("a writable folder");
+    };
+    let mut page = Page::new(1280);
+    for (name, path) in pages {
+        for (width, scheme) in [(1280, "light"), (1280, "dark"), (420, "light")] {
             page.resize(width);
             page.prefer(scheme);
-            page.visit(&at(path), "document.readyState === 'complete'");
-            std::thread::sleep(std::time::Duration::from_millis(800));
-            let picture = base64::engine::general_purpose::STANDARD.decode(page.picture()).expect("base64");
-            fs::write(dir.join(format!("{name}-{width}.png")), picture).expect("a folder to write to");
+            page.visit(&format!("http://{}{path}", server.address), "document.readyState === 'complete'");
+            // What comes by itself: events, charts.
+            std::thread::sleep(Duration::from_millis(2500));
+            keep(format!("{name}-{width}-{scheme}.png"), page.picture());
         }
+        page.prefer("light");
+        keep(format!("{name}.pdf"), page.printed());
     }
+    println!("{}", out.display());
 }

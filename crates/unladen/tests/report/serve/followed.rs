@@ -6,9 +6,10 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
+use indexmap::IndexMap;
 use serde_json::Value;
 use unladen::linux::process::Identity;
-use unladen::live::Live;
+use unladen::live::{Live, Second, Service};
 use unladen::live::file::{FILE, Under};
 
 use super::Server;
@@ -43,9 +44,20 @@ impl Events {
 }
 
 /// Says that this process runs the study.
-fn under_way(dir: &Path, runs_done: usize) {
+pub(super) fn under_way(dir: &Path, runs_done: usize) {
     let me = Identity::of(std::process::id()).expect("this process");
-    let live = Live { study: "demo".into(), runs_done, runs_of: 48, ..Live::default() };
+    let service = |service: &str, role: &str, cpu_cores, rss| Service {
+        service: service.to_owned(),
+        role: role.to_owned(),
+        cpu_cores,
+        rss: Some(rss),
+    };
+    let services =
+        vec![service("shop", "subject", Some(0.25), 4 << 20), service("otelcol", "collector", None, 25 << 19)];
+    let second = Some(Second { second: 2, answered: 100, errors: 0, p99_us: 900.0 });
+    let mut live = Live::new("demo", &IndexMap::new());
+    (live.runs_done, live.runs_of, live.round) = (runs_done, 48, 1);
+    (live.variant, live.second, live.services) = ("otel".to_owned(), second, services);
     let under = Under { pid: me.pid, start_ticks: me.start_ticks, live };
     fs::write(dir.join(".part"), serde_json::to_vec(&under).expect("JSON")).expect("a temporary folder");
     fs::rename(dir.join(".part"), dir.join(FILE)).expect("a temporary folder");
