@@ -112,6 +112,14 @@ impl Page {
         answer["result"].get("value").cloned().unwrap_or(Value::Null)
     }
 
+    /// Seconds of CPU time that the browser has used so far, all its processes together.
+    pub(crate) fn cpu_s(&self) -> f64 {
+        let group = i32::try_from(self.browser.id()).expect("a pid");
+        let stats = procfs::process::all_processes().expect("/proc").filter_map(|it| it.ok()?.stat().ok());
+        let ticks: u64 = stats.filter(|stat| stat.pgrp == group).map(|stat| stat.utime + stat.stime).sum();
+        ticks as f64 / procfs::ticks_per_second() as f64
+    }
+
     /// Draws every chart of a report, not only those that can be seen.
     pub(crate) fn draw_all(&mut self) {
         self.ask("unladen.all().then(() => 0)");
