@@ -214,7 +214,7 @@ fn services(sample: &probe::Live) -> Vec<Service> {
     let mut services: IndexMap<(&str, &'static str), Vec<&probe::LiveProcess>> = IndexMap::new();
     for process in &sample.processes {
         let role = process.role.map_or("instrument", role_name);
-        services.entry((&process.service, role)).or_default().push(process);
+        services.entry((process.service.as_str(), role)).or_default().push(process);
     }
     let service = |((name, role), replicas): ((&str, &str), Vec<&probe::LiveProcess>)| Service {
         service: name.to_owned(),
