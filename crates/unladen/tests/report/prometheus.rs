@@ -157,11 +157,11 @@ fn grafanas_own_types_take_the_dashboard() {
     // And they would not take everything.
     for (pointer, name, value, complaint) in [
         ("/panels/0/options", "colorMode", "loud", "\"loud\"' is not assignable"),
-        ("/panels/5/options/legend", "placment", "bottom", "'placment' does not exist"),
-        ("/panels/11/fieldConfig/defaults/custom", "spanNull", "x", "'spanNull' does not exist"),
+        ("/panels/5/options/legend", "placment", "bottom", "'\"placment\"' does not exist"),
+        ("/panels/11/fieldConfig/defaults/custom", "spanNull", "x", "'\"spanNull\"' does not exist"),
         ("/panels/0/gridPos", "w", "wide", "'string' is not assignable to type 'number'"),
-        ("", "refesh", "5s", "'refesh' does not exist"),
-        ("/templating/list/0", "typ", "datasource", "'typ' does not exist"),
+        ("", "refesh", "5s", "'\"refesh\"' does not exist"),
+        ("/templating/list/0", "typ", "datasource", "'\"typ\"' does not exist"),
     ] {
         let mut wrong = dashboard.clone();
         wrong.pointer_mut(pointer).expect(pointer)[name] = value.into();
