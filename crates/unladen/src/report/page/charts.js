@@ -2,7 +2,6 @@
 /* What each chart shows, as traces and layout for plotly.js. Knows the data and the colours, nothing of the page. Everything
    that a study can name goes through `safe`: plotly.js takes some HTML in texts. */
 
-const NARROW = 520;
 const safe = text => String(text).replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
 const cut = (text, most) => text.length > most ? text.slice(0, Math.max(most - 1, 1)).trimEnd() + '…' : text;
 const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif';
@@ -175,17 +174,17 @@ const BUILD = {
   },
   pairs(view, _, metric) {
     const { arms, unit } = view.data.rounds[metric], on = arms.filter(([name]) => view.shown(name)), tickvals = [], ticktext = [];
-    const steep = view.width < NARROW && on.length > 2, room = steep ? 18 : Math.max(8, Math.floor((view.width - 60) / Math.max(on.length, 1) / 7));
+    const each = (view.width - 70) / Math.max(on.length, 1) - 10, steep = each < 90 && on.length > 2, room = steep ? 200 : each;
     const traces = on.flatMap(([name, points], at) => {
       const x = [], y = [], text = [], mark = [];
       points.forEach(([round, baseline, value]) => {
         const told = `${view.label(name)}, round ${round}<br>baseline ${baseline}${unitOf(unit)} → <b>${value}${unitOf(unit)}</b>`;
         x.push(at - .28, at + .28, null); y.push(baseline, value, null); text.push(told, told, ''); mark.push(view.shade('baseline'), view.shade(name), 'transparent');
       });
-      tickvals.push(at); ticktext.push(safe(cut(view.arm(name).label, room)));
+      tickvals.push(at); ticktext.push(safe(fitted(view.arm(name).label, room)));
       return [{ x, y, mode: 'lines+markers', name: view.label(name), line: { color: faint(view.shade(name), .45), width: 1.2 }, marker: { color: mark, size: 7 }, customdata: text, hovertemplate: '%{customdata}<extra></extra>' }];
     });
-    return { traces, layout: view.layout({ xaxis: { tickvals, ticktext, tickangle: steep ? -35 : 0, range: [-.6, on.length - .4], showgrid: false }, yaxis: { title: unit } }) };
+    return { traces, layout: view.layout({ height: steep ? 420 : 320, xaxis: { tickvals, ticktext, tickangle: steep ? -35 : 0, range: [-.6, on.length - .4], showgrid: false }, yaxis: { title: unit } }) };
   },
   ladder(view, index) {
     const { steps, foot, unit } = view.data.ladders[index], annotations = [];
