@@ -46,7 +46,7 @@ fn a_change_is_marked_where_it_happened() {
         trend["points"].as_array().expect("points").iter().map(|it| it["change"].clone()).collect()
     };
     assert_eq!(changes(&of("cpu_per_request")), [Value::Null, Value::Null, "up".into(), Value::Null]);
-    assert_eq!(changes(&of("rss")), [Value::Null; 4]);
+    assert_eq!(changes(&of("rss")), vec![Value::Null; 4]);
     let (status, page) = server.ask("/study?name=shop%20%26%20co");
     assert_eq!(status, 200);
     assert!(page.replace("&#x2f;", "/").contains("more in old/shop 3"), "{page}");
