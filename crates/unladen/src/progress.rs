@@ -347,8 +347,8 @@ mod tests {
         assert_eq!(
             table(&live, 120),
             [
-                "\nso far         runs  CPU per request  beside the baseline   spans lost                    p99",
-                "baseline          9           132 µs  –                     –                          850 µs",
+                "\nso far         runs  CPU per request  beside the baseline   spans lost                   p99",
+                "baseline          9           132 µs  –                     –                         850 µs",
                 "OpenTelemetry   9−1           154 µs  +17.4 % [15.8, 19.4]  130 of 129,600 (0.10 %)  1.20 ms",
             ]
         );
@@ -363,7 +363,7 @@ mod tests {
             [
                 "\nso far                runs  CPU/req  beside baseline       lost              p99",
                 "baseline                 9   132 µs  –                     –              850 µs",
-                "OpenTelemetry with…    9−1   154 µs  +17.4 % [15.8, 19.4]  130 (0.10 %)  1.20 ms",
+                "OpenTelemetry with …   9−1   154 µs  +17.4 % [15.8, 19.4]  130 (0.10 %)  1.20 ms",
             ]
         );
         for terminal in 20..130 {
