@@ -86,7 +86,7 @@ impl Page {
     /// Opens an address and waits until an expression is true.
     pub(crate) fn visit(&mut self, url: &str, until: &str) {
         self.call("Page.navigate", &json!({"url": url}));
-        self.wait(&format!("location.href.startsWith('http') && ({until})"));
+        self.wait(&format!("location.href.startsWith('http') && document.documentElement && ({until})"));
     }
 
     /// Waits until an expression is true, and returns it.
