@@ -136,7 +136,7 @@ fn changes(trend: &Trend, folders: &[Folder]) -> Vec<String> {
         if let (Some(change), Some(before)) = (point.change, before) {
             let of = |id: &str| {
                 let findings = folders.iter().find(|it| it.id == id)?.findings.as_deref()?;
-                trend.key.find(findings).map(|(_, finding)| difference(finding, trend.relative))
+                trend.key.find(findings).and_then(|(_, finding)| difference(finding, trend.relative))
             };
             let (then, now) = (of(before).unwrap_or_default(), of(&point.id).unwrap_or_default());
             let what = if change == Change::Up { "more" } else { "less" };
@@ -151,17 +151,17 @@ fn changes(trend: &Trend, folders: &[Folder]) -> Vec<String> {
     found
 }
 
-/// `+18.4 % [16.9, 19.8]`.
-fn difference(finding: &Finding, relative: bool) -> String {
+/// `+18.4 % [16.9, 19.8]`; `None` without an interval.
+fn difference(finding: &Finding, relative: bool) -> Option<String> {
     let (scale, numbers) = match relative {
         true => (Scale::of_ratio(finding), [finding.ratio, finding.ratio_low, finding.ratio_high]),
         false => (Scale::of_difference(finding), [finding.difference, finding.difference_low, finding.difference_high]),
     };
     match numbers {
         [Some(value), Some(low), Some(high)] => {
-            format!("{} [{}, {}]", scale.signed_with_unit(value), scale.number(low), scale.number(high))
+            Some(format!("{} [{}, {}]", scale.signed_with_unit(value), scale.number(low), scale.number(high)))
         }
-        _ => "–".to_owned(),
+        _ => None,
     }
 }
 
@@ -178,10 +178,16 @@ struct Row {
     detail: bool,
 }
 
+/// A row of the comparison; the placebo has none, being the baseline once more.
 fn row(pair: &Pair<'_>) -> Option<Row> {
     let (variant, finding) = pair.after.or(pair.before)?;
+    if variant.kind == "placebo" {
+        return None;
+    }
+    let without = |finding: &Finding| format!("{}, no interval", Scale::of_values(finding).with_unit(finding.value));
     let side = |side: Option<(&VariantFindings, &Finding)>| {
-        side.map_or_else(|| "–".to_owned(), |(_, finding)| difference(finding, pair.relative))
+        let told = |finding: &Finding| difference(finding, pair.relative).unwrap_or_else(|| without(finding));
+        side.map_or_else(|| "–".to_owned(), |(_, finding)| told(finding))
     };
     let baseline = |side: Option<(&VariantFindings, &Finding)>| {
         side.map_or_else(|| "–".to_owned(), |(_, finding)| Scale::of_values(finding).with_unit(finding.baseline))

@@ -38,7 +38,7 @@
         const band = { x: [...there.map(at => it.x[at]), ...there.map(at => it.x[at]).reverse()], y: [...scaled(there.map(at => low[at])), ...scaled(there.map(at => high[at])).reverse()], mode: 'lines', fill: 'toself', fillcolor: `${shade}1c`, line: { width: 0 }, hoverinfo: 'skip', showlegend: false };
         return [band, line];
       });
-      return Plotly.react(chart, traces, layout({ height: 300, showlegend: true, legend: { orientation: 'h', y: -.22 }, shapes, xaxis, yaxis: { rangemode: 'tozero' } }), SHOW);
+      return Plotly.react(chart, traces, layout({ height: 270 + 20 * Math.ceil(series.length / (chart.clientWidth < 450 ? 1 : 2)), showlegend: true, legend: { orientation: 'h', y: -.12 }, shapes, xaxis, yaxis: { rangemode: 'tozero' } }), SHOW);
     }));
   };
 
@@ -89,14 +89,16 @@
     const data = JSON.parse(find('data').textContent), started = new Map(data.started), select = find('variant');
     const labels = new Map(data.trends.map(trend => [trend.key.variant, trend.label]));
     labels.forEach((label, name) => select.add(new Option(label, name)));
+    /* In the prefix that suits the largest. */
+    const scaled = (unit, most) => unit === 'B' ? most >= 2 ** 20 ? [2 ** -20, 'MiB'] : most >= 1024 ? [2 ** -10, 'KiB'] : [1, 'B'] : unit === 'us' ? most >= 1e4 ? [1e-3, 'ms'] : [1, 'µs'] : unit === 'share' ? [100, 'points'] : [1, unit];
     const draw = () => {
-      const on = data.trends.filter(trend => trend.key.variant === select.value && (details.checked || trend.place !== 'detail' || trend.points.some(point => point.change)));
+      const on = data.trends.filter(trend => trend.key.variant === select.value && trend.points.some(point => point.difference) && (details.checked || trend.place !== 'detail' || trend.points.some(point => point.change)));
       trends.replaceChildren(...on.map(trend => {
         const panel = made('figure', '', { className: 'panel' }), chart = made('div', '', { className: 'chart' });
         const whose = [trend.key.service, trend.key.operation].filter(Boolean).map(it => ` · ${it}`).join('');
         panel.append(made('h3', `${trend.title}${whose}`), chart);
         chart.setAttribute('role', 'img');
-        const known = trend.points.filter(point => point.difference), [factor, unit] = trend.relative ? [100, '%'] : [1, trend.unit];
+        const known = trend.points.filter(point => point.difference), [factor, unit] = trend.relative ? [100, '%'] : scaled(trend.unit, Math.max(0, ...known.map(point => Math.max(Math.abs(point.difference.low), Math.abs(point.difference.high)))));
         chart.setAttribute('aria-label', `${trend.title} over ${known.length} results, ${known.filter(point => point.change).length} changes`);
         const number = value => +(value * factor).toPrecision(4), first = started.get(known[0]?.id) ? 'date' : 'category';
         const x = known.map(point => first === 'date' ? started.get(point.id) : point.id);
@@ -110,7 +112,7 @@
         requestAnimationFrame(() => Plotly.newPlot(chart, traces, layout({ shapes, xaxis: { type: first }, yaxis: { title: { text: unit }, rangemode: 'tozero' } }), SHOW));
         return panel;
       }));
-      if (!on.length) trends.replaceChildren(made('p', 'No metric to show.'));
+      if (!on.length) trends.replaceChildren(made('p', 'No metric has an interval in any result: six rounds are needed.', { className: 'soft' }));
       root.dataset.charts = 'ready';
     };
     [select, details].forEach(element => element.addEventListener('change', draw));
@@ -195,7 +197,7 @@
         const of = [...runs.values()].filter(run => run.variant === name && !run.void && run.cpu_us_per_request != null);
         return { x: of.map(run => run.round), y: of.map(run => run.cpu_us_per_request), name: safe(labels.get(name) || name), mode: 'lines+markers', line: { color: colour(`v${at % 8}`), width: 1.5 }, hovertemplate: 'round %{x}: <b>%{y:.1f} µs</b>' };
       });
-      if (traces.length && window.Plotly) Plotly.react(find('rounds'), traces, layout({ showlegend: true, legend: { orientation: 'h', y: -.25 }, xaxis: { title: { text: 'round' }, dtick: 1 }, yaxis: { title: { text: 'µs' }, rangemode: 'tozero' } }), SHOW).then(() => { root.dataset.charts = 'ready'; });
+      if (traces.length && window.Plotly) Plotly.react(find('rounds'), traces, layout({ height: 300 + 20 * Math.ceil(names.length / 6), showlegend: true, legend: { orientation: 'h', y: -.15 }, xaxis: { tickprefix: 'round ', nticks: 12, tickformat: 'd' }, yaxis: { title: { text: 'µs' }, rangemode: 'tozero' } }), SHOW).then(() => { root.dataset.charts = 'ready'; });
     };
     let waiting;
     const events = new EventSource(live.dataset.events), on = (name, act) => events.addEventListener(name, event => act(JSON.parse(event.data)));

@@ -95,7 +95,7 @@ fn pictures_of_served_pages() {
     let text = |run: &Value, key: &str| run[key].as_str().unwrap_or_default().to_owned();
     let judged: Vec<&Value> = runs.iter().filter(|run| run["state"] == "judged").collect();
     let results = |run: &Value| judged.iter().filter(|it| it["study"] == run["study"]).count();
-    let last = judged.iter().max_by_key(|run| results(run)).expect("a judged study");
+    let last = judged.iter().rev().max_by_key(|run| results(run)).expect("a judged study");
     let before = judged.iter().rfind(|it| it["study"] == last["study"]).expect("itself at least");
     let encoded = |text: String| text.replace(' ', "%20").replace('&', "%26");
     let (study, id) = (encoded(text(last, "study")), encoded(text(last, "id")));
