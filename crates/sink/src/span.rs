@@ -85,9 +85,14 @@ impl Source<'_> {
 }
 
 impl Span<'_> {
-    /// What tells it from the other spans of its trace: its id, unless two processes share that.
-    pub(crate) fn identity(&self) -> [u8; 8] {
-        if self.is_shared { mix(!u64::from_be_bytes(self.span_id)).to_be_bytes() } else { self.span_id }
+    /// What tells it from the other spans of its trace: its id, unless processes share that. Then it is the id and the service, as in
+    /// Zipkin's `zipkin2.internal.Trace`: a proxy that hands on the header that it got makes two servers join the span of one client.
+    pub(crate) fn identity(&self, service: &[u8]) -> [u8; 8] {
+        if !self.is_shared {
+            return self.span_id;
+        }
+        let service = service.iter().fold(0, |hash, byte| mix(hash ^ u64::from(*byte)));
+        mix(!u64::from_be_bytes(self.span_id) ^ service).to_be_bytes()
     }
 
     /// A span of which only its times are known, ns; everything else is to be filled in.
