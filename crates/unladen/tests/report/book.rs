@@ -113,7 +113,7 @@ fn commands_marked_so_do_what_the_page_says() {
                 let late = said.contains("void") || told.contains("the load was to start");
                 let void = late && output.status.code() == Some(2);
                 assert!(void || output.status.code() == Some(wanted), "{page}: {command}\n{said}{told}");
-                assert!(!said.is_empty(), "{page}: {command} says nothing");
+                assert!(void || !said.is_empty(), "{page}: {command} says nothing");
                 ran += 1;
             }
         }
