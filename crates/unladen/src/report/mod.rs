@@ -6,6 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use crate::judge::findings::Findings;
+pub(crate) use view::lines;
 
 mod csv;
 mod doses;
@@ -17,6 +18,7 @@ mod markdown;
 mod page;
 pub mod pilot;
 mod plot;
+mod template;
 mod text;
 mod view;
 
