@@ -4,7 +4,7 @@
 CARGO ?= cargo
 UNLADEN := target/release/unladen
 
-.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink crash loss fuzz deps debian clean decisions
+.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink crash loss fuzz deps debian clean decisions docs
 
 help:            ## List the targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -89,15 +89,17 @@ fmt:             ## Format the sources.
 
 # Debian packages that the end-to-end tests use; installed only if they are missing. Node.js and Maven may be there from
 # elsewhere, and two of one kind get in each other's way, so for them the command counts. Go must be there already.
-DEBIAN := chromium nginx-light python3-venv mariadb-server redis-server unzip $(if $(shell command -v npm),,nodejs npm) $(if $(shell command -v mvn),,maven) \
+DEBIAN := chromium nginx-light prometheus python3-venv mariadb-server redis-server unzip $(if $(shell command -v npm),,nodejs npm) $(if $(shell command -v mvn),,maven) \
   $(if $(shell command -v javac),,default-jdk-headless)
 # Reads the span files in a test, from PyPI.
 DUCKDB := 1.4.2
 SENDERS := target/senders
+# Grafana's own types, from npm: a test holds the dashboard against them.
+GRAFANA := target/grafana
 
 include studies.mk
 
-deps: $(SENDERS)/go/.ready $(SENDERS)/java/.ready $(SENDERS)/python/.ready $(SENDERS)/js/.ready $(SUBJECTS)/.ready $(SHOP)/.made | debian
+deps: $(SENDERS)/go/.ready $(SENDERS)/java/.ready $(SENDERS)/python/.ready $(SENDERS)/js/.ready $(GRAFANA)/.ready $(SUBJECTS)/.ready $(SHOP)/.made | debian
 	@test -e target/python/.duckdb-$(DUCKDB) || { echo "installing: duckdb $(DUCKDB) for Python in target/python"; \
 	  python3 -m venv target/python && target/python/bin/pip install -q duckdb==$(DUCKDB) && touch target/python/.duckdb-$(DUCKDB); }
 
@@ -128,6 +130,15 @@ $(SENDERS)/js/.ready: $(wildcard subjects/senders/js/*) | debian
 	@echo "installing: senders in JavaScript"; mkdir -p $(@D) && cp $^ $(@D)
 	@cd $(@D) && npm ci --silent --no-fund --no-audit --ignore-scripts
 	@touch $@
+
+$(GRAFANA)/.ready: $(wildcard crates/unladen/tests/grafana/*) | debian
+	@echo "installing: Grafana's types"; mkdir -p $(@D) && cp $^ $(@D)
+	@cd $(@D) && npm ci --silent --no-fund --no-audit --ignore-scripts
+	@touch $@
+
+docs:            ## Build the documentation as a book into target/book (cargo installs mdBook in target/tools once).
+	@test -x target/tools/bin/mdbook || $(CARGO) install mdbook --locked --root target/tools
+	target/tools/bin/mdbook build docs
 
 clean:           ## Remove build output and run folders.
 	$(CARGO) clean

@@ -64,9 +64,9 @@ pub(crate) struct Span<'a> {
 /// Attributes as the protocol encodes them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RawAttributes<'a> {
-    /// The `Span` message of OTLP that has them.
+    /// The part of a `Span` message of OTLP that has them.
     Otlp(&'a [u8]),
-    /// The `SpanObject` message of SkyWalking that has them.
+    /// The part of a `SpanObject` message of SkyWalking that has them.
     Skywalking(&'a [u8]),
     /// As the store's log has them: what receivers make that cannot leave them as they came.
     Logged(&'a [u8]),
@@ -85,9 +85,14 @@ impl Source<'_> {
 }
 
 impl Span<'_> {
-    /// What tells it from the other spans of its trace: its id, unless two processes share that.
-    pub(crate) fn identity(&self) -> [u8; 8] {
-        if self.is_shared { mix(!u64::from_be_bytes(self.span_id)).to_be_bytes() } else { self.span_id }
+    /// What tells it from the other spans of its trace: its id, unless processes share that. Then it is the id and the service, as in
+    /// Zipkin's `zipkin2.internal.Trace`: a proxy that hands on the header that it got makes two servers join the span of one client.
+    pub(crate) fn identity(&self, service: &[u8]) -> [u8; 8] {
+        if !self.is_shared {
+            return self.span_id;
+        }
+        let service = service.iter().fold(0, |hash, byte| mix(hash ^ u64::from(*byte)));
+        mix(!u64::from_be_bytes(self.span_id) ^ service).to_be_bytes()
     }
 
     /// A span of which only its times are known, ns; everything else is to be filled in.
@@ -139,8 +144,8 @@ impl RawAttributes<'_> {
     #[inline]
     pub(crate) fn visit(&self, visitor: &mut impl Visitor) {
         match self {
-            RawAttributes::Otlp(span) => otlp::attributes::visit(span, visitor),
-            RawAttributes::Skywalking(span) => skywalking::segment::visit(span, visitor),
+            RawAttributes::Otlp(fields) => otlp::attributes::visit(fields, visitor),
+            RawAttributes::Skywalking(fields) => skywalking::segment::visit(fields, visitor),
             RawAttributes::Logged(attributes) => crate::store::log::visit(attributes, visitor),
         }
     }

@@ -3,6 +3,7 @@
 pub mod load;
 pub mod sink;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
@@ -46,6 +47,8 @@ pub enum Command {
     Report(Report),
     /// Judge a run folder against its budgets: exit code 0 pass, 1 fail, 3 undecided, 2 could not run.
     Gate(Gate),
+    /// Show the studies and runs below a folder in a browser: lists, trends, comparisons, runs under way.
+    Serve(Serve),
     /// Judge the results of other tools (k6, wrk, vegeta, JMeter, Hyperfoil, overhead tests, CSV) by the same method.
     Import(Import),
     /// The load generator alone.
@@ -112,6 +115,9 @@ pub struct Measure {
     /// async-profiler's library (libasyncProfiler.so). Without it Maven, if there is one, gets it once.
     #[arg(long, value_name = "FILE", requires = "profile")]
     pub async_profiler: Option<PathBuf>,
+    /// Tell of the study under way in Prometheus' text format at http://ADDRESS/metrics; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS")]
+    pub metrics: Option<SocketAddr>,
     /// Only the result, no progress.
     #[arg(long, short)]
     pub quiet: bool,
@@ -191,6 +197,10 @@ pub struct Report {
     /// What to print.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
+    /// Also send the findings as OTLP metrics over HTTP: http://127.0.0.1:4318/v1/metrics. Booked under the time at which the study
+    /// started.
+    #[arg(long, value_name = "URL")]
+    pub push: Option<String>,
 }
 
 /// `unladen gate`
@@ -208,6 +218,21 @@ pub struct Gate {
     /// Also write the budgets as JUnit XML, a test case each, for CI systems that show test results.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
+}
+
+/// `unladen serve`
+#[derive(Debug, Args)]
+pub struct Serve {
+    /// Folder below which run folders are looked for.
+    #[arg(default_value = "runs")]
+    pub dir: PathBuf,
+    /// Where to listen; port 0 takes a free one.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7077")]
+    pub listen: SocketAddr,
+    /// Another name to answer to, such as that of a proxy in front; may be given several times. Browsers that ask under a name that
+    /// is not known are refused, because any page on the web can have its own name point here.
+    #[arg(long = "name", value_name = "NAME")]
+    pub names: Vec<String>,
 }
 
 /// `unladen import`

@@ -13,6 +13,7 @@ fn main() -> ExitCode {
         Command::Compare(options) => commands::measure::compare(&options),
         Command::Report(options) => commands::judge::report(&options),
         Command::Gate(options) => commands::judge::gate(&options),
+        Command::Serve(options) => commands::serve::serve(&options),
         Command::Import(options) => commands::import::import(&options),
         Command::Load(options) => commands::load::load(&options),
         Command::Sink(options) => commands::sink::sink(&options),

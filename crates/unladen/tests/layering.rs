@@ -100,6 +100,14 @@ fn subject_and_probe_know_no_study() {
 }
 
 #[test]
+fn serve_reads_and_computes_nothing() {
+    forbid(
+        "src/serve",
+        &["unladen_stats", "crate::subject", "crate::probe", "fs::write", "File::create", "fs::remove"],
+    );
+}
+
+#[test]
 fn no_leftovers() {
     for dir in ["src", "../stats/src", "../load/src", "../sink/src"] {
         forbid(dir, &["todo!(", "unimplemented!(", "dbg!(", "FIXME", "TODO", "XXX"]);

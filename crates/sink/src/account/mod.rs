@@ -158,13 +158,13 @@ impl Accounts {
         self.booked.clear();
         // Some at a time: what is fetched must still be near when it is needed.
         for spans in batch.spans.chunks(AHEAD) {
-            self.foresee(spans);
+            self.foresee(spans, &batch.sources);
             self.spans(spans, &batch.sources, arrival_ns);
         }
     }
 
     /// Finds out which requests spans belong to, and fetches what is known of those of none.
-    fn foresee(&mut self, spans: &[Span<'_>]) {
+    fn foresee(&mut self, spans: &[Span<'_>], sources: &[Source<'_>]) {
         self.foreseen.clear();
         let mut last: Option<(&[u8; 16], Option<u64>, TraceMarks)> = None;
         for span in spans {
@@ -176,7 +176,8 @@ impl Accounts {
                     last.insert((&span.trace_id, request, TraceMarks::of(request, &span.trace_id)))
                 }
             };
-            self.foreseen.push((request, Seen::marks(trace, span.identity())));
+            let service = sources[span.source as usize].service;
+            self.foreseen.push((request, Seen::marks(trace, span.identity(service))));
         }
         // What is known of requests is at hand.
         let others = self.foreseen.iter().filter(|(request, _)| request.is_none());
@@ -214,7 +215,7 @@ impl Accounts {
     }
 
     /// Everything counted; `stored_bytes` is left to the store.
-    pub(crate) fn summary(&self) -> Summary {
+    pub(crate) fn summary(&mut self) -> Summary {
         let by_protocol: BTreeMap<String, u64> = Protocol::NAMES
             .iter()
             .zip(self.by_protocol)

@@ -14,6 +14,9 @@ use super::pilot::Pilot;
 use super::{budgets, interrupt_flag, print};
 use crate::cli::{Compare, Demo, Measure, Run};
 use crate::judge::Budgets;
+use crate::live::Display;
+use crate::live::file::Written;
+use crate::live::metrics::Endpoint;
 use crate::progress::{self, Show};
 use crate::run::folder::RunFolder;
 use crate::run::host::Host;
@@ -134,7 +137,8 @@ fn measure(plan: &Plan, options: &Measure) -> anyhow::Result<ExitCode> {
     if let Some(rounds) = options.plan {
         let show = show(options);
         let pilot = Pilot { plan, rounds, out: options.out.clone(), seed, shown: show != Show::Quiet };
-        return pilot.run(&*interrupt_flag()?, &mut *progress::watcher(show, labels(plan)));
+        return pilot
+            .run(&*interrupt_flag()?, &mut progress::watcher(show, &plan.study.study, &labels(plan), Vec::new()));
     }
     let path = options.out.clone().unwrap_or_else(|| new_folder(&plan.study.study));
     go(plan, &RunFolder::create(&path)?, seed, options)
@@ -173,8 +177,14 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
     }
     let labels = labels(plan);
     let interrupted = interrupt_flag()?;
+    let endpoint = endpoint(options, show)?;
+    // Whoever looks on sees the study end when its report is there.
+    let _remover = Written::new(folder.path()).remover();
     let measured = |plan: &Plan| -> anyhow::Result<()> {
-        let result = run::study(plan, folder, seed, &interrupted, &mut *progress::watcher(show, labels.clone()));
+        let mut displays: Vec<Box<dyn Display>> = vec![Box::new(Written::new(folder.path()))];
+        displays.extend(endpoint.iter().map(|endpoint| Box::new(endpoint.clone()) as Box<dyn Display>));
+        let mut watcher = progress::watcher(show, &plan.study.study, &labels, displays);
+        let result = run::study(plan, folder, seed, &interrupted, &mut watcher);
         result.map_err(|error| stopped(error, folder))
     };
     measured(plan)?;
@@ -195,6 +205,17 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
     report::print(&findings, report::Format::Text)?;
     writeln!(anstream::stdout(), "\nReport: {}", folder.path().join("report.html").display())?;
     Ok(if findings.void.is_some() { ExitCode::from(super::COULD_NOT_RUN) } else { ExitCode::SUCCESS })
+}
+
+/// The endpoint of `--metrics`.
+fn endpoint(options: &Measure, show: Show) -> anyhow::Result<Option<Endpoint>> {
+    let endpoint = options.metrics.map(Endpoint::open).transpose()?;
+    if let Some(endpoint) = &endpoint
+        && show != Show::Quiet
+    {
+        eprintln!("metrics: http://{}/metrics", endpoint.address());
+    }
+    Ok(endpoint)
 }
 
 /// Samples where the CPU goes, and tells what could not be sampled.

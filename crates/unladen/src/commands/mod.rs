@@ -6,6 +6,7 @@ pub mod judge;
 pub mod load;
 pub mod measure;
 mod pilot;
+pub mod serve;
 pub mod sink;
 mod sink_view;
 

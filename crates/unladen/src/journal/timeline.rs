@@ -1,4 +1,4 @@
-//! Reads `timeline.parquet` of a run back: the samples of some metrics of the subject's processes.
+//! Reads `timeline.parquet` of a run back: the samples of some metrics.
 //!
 //! What is written there, and how, is told where it is written, in `probe::timeline`.
 
@@ -16,6 +16,8 @@ pub struct Sample {
     pub t_s: f64,
     /// Name and number of the process: samples of one process have the same.
     pub process: (ByteArray, i32),
+    /// What it is in the study, as in the study file; `None` for the instrument and the host.
+    pub role: Option<ByteArray>,
     /// Which of the metrics asked for it is of.
     pub metric: usize,
     /// The value.
@@ -27,6 +29,16 @@ pub struct Sample {
 /// # Errors
 /// When the file cannot be read, or is not a timeline.
 pub fn subject(path: &Path, metrics: &[&str]) -> Result<Vec<Sample>> {
+    let mut samples = samples(path, metrics)?;
+    samples.retain(|sample| sample.role.as_ref().is_some_and(|role| role.data() == b"subject"));
+    Ok(samples)
+}
+
+/// The samples of everything, of these metrics, in the order of the file.
+///
+/// # Errors
+/// When the file cannot be read, or is not a timeline.
+pub fn samples(path: &Path, metrics: &[&str]) -> Result<Vec<Sample>> {
     let file = SerializedFileReader::new(File::open(path)?)?;
     let mut samples = Vec::new();
     for number in 0..file.num_row_groups() {
@@ -43,9 +55,7 @@ pub fn subject(path: &Path, metrics: &[&str]) -> Result<Vec<Sample>> {
             let (Some(t_s), Some(value), Some(service)) = (t_s, value, service) else { continue };
             let (Some(name), Some(replica)) = (name, replica) else { continue };
             let Some(metric) = metrics.iter().position(|metric| metric.as_bytes() == name.data()) else { continue };
-            if role.is_some_and(|role| role.data() == b"subject") {
-                samples.push(Sample { t_s, process: (service, replica), metric, value });
-            }
+            samples.push(Sample { t_s, process: (service, replica), role, metric, value });
         }
     }
     Ok(samples)

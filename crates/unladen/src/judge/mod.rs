@@ -10,6 +10,7 @@ use crate::journal::read::{Measured, ReadError, read};
 pub mod budget;
 pub mod curves;
 pub mod findings;
+pub mod history;
 pub mod metrics;
 pub mod pilot;
 pub mod relabel;

@@ -2,7 +2,7 @@
 //! `findings.json`.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use crate::judge::findings::Findings;
@@ -16,11 +16,17 @@ mod json;
 pub mod junit;
 mod markdown;
 mod page;
+mod parquet;
 pub mod pilot;
 mod plot;
 mod template;
 mod text;
 mod view;
+
+/// plotly.js, compressed by gzip: what draws the charts of `report.html`.
+pub(crate) static CHART_LIBRARY: &[u8] = page::COMPRESSED_LIBRARY;
+/// The style of `report.html`.
+pub(crate) const STYLE: &str = page::STYLE;
 
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -38,6 +44,8 @@ pub enum Format {
     Html,
     /// The forest plot alone.
     Svg,
+    /// Every number, also by round, for DuckDB, pandas and the like.
+    Parquet,
 }
 
 /// A report that cannot be written.
@@ -48,7 +56,7 @@ pub struct WriteError {
     source: io::Error,
 }
 
-/// The report as plain text without colours.
+/// The report as plain text without colours. Parquet is no text: see [`bytes`].
 #[must_use]
 pub fn render(findings: &Findings, format: Format) -> String {
     match format {
@@ -58,6 +66,18 @@ pub fn render(findings: &Findings, format: Format) -> String {
         Format::Csv => csv::render(findings),
         Format::Html => page::render(findings),
         Format::Svg => forest::render(findings),
+        Format::Parquet => String::new(),
+    }
+}
+
+/// The report as bytes.
+///
+/// # Errors
+/// When Parquet cannot be made.
+pub fn bytes(findings: &Findings, format: Format) -> io::Result<Vec<u8>> {
+    match format {
+        Format::Parquet => parquet::render(findings).map_err(io::Error::other),
+        text => Ok(render(findings, text).into_bytes()),
     }
 }
 
@@ -69,6 +89,11 @@ pub fn print(findings: &Findings, format: Format) -> io::Result<()> {
     let mut out = anstream::stdout().lock();
     match format {
         Format::Text => out.write_all(text::coloured(findings).as_bytes())?,
+        Format::Parquet if io::stdout().is_terminal() => {
+            return Err(io::Error::other("Parquet is nothing for a terminal: send it to a file with `>`"));
+        }
+        // Not by way of the stream that takes out colours: these bytes mean what they are.
+        Format::Parquet => io::stdout().write_all(&bytes(findings, format)?)?,
         other => out.write_all(render(findings, other).as_bytes())?,
     }
     out.flush()

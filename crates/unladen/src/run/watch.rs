@@ -1,15 +1,17 @@
 //! What a study under way tells whoever watches it. Measuring does not depend on anybody watching.
 
+use serde::{Deserialize, Serialize};
 use unladen_load::outcome::Second;
 use unladen_sink::{Recovered, SinkError};
 
 use super::schedule::Slot;
 use crate::journal::record::{Calibration, RunRecord};
 use crate::notices::Notice;
+use crate::probe;
 use crate::study::plan::Arm;
 
 /// Something has happened.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub enum Step<'a> {
     /// A build command starts.
     Building {
@@ -57,6 +59,8 @@ pub enum Step<'a> {
     Phase(Phase),
     /// A second of the load has passed.
     Second(&'a Second),
+    /// What the probe saw last: told once a second, after [`Step::Second`].
+    Sample(&'a probe::Live),
     /// A round is done again, because the machine was disturbed in it.
     Again {
         /// Number of the round.
@@ -76,7 +80,8 @@ pub enum Step<'a> {
 }
 
 /// Phases of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// Processes start and get ready.
     Start,
@@ -92,6 +97,22 @@ pub enum Phase {
     Capacity,
     /// Processes end.
     Stop,
+}
+
+impl Phase {
+    /// For people.
+    #[must_use]
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Start => "starting",
+            Self::WarmUp => "warming up",
+            Self::Window => "measuring",
+            Self::Drain => "waiting for spans",
+            Self::Saturation => "saturating",
+            Self::Capacity => "searching the capacity",
+            Self::Stop => "stopping",
+        }
+    }
 }
 
 /// Somebody who watches.

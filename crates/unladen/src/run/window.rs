@@ -13,7 +13,7 @@ use super::watch::{Phase, Step};
 use crate::journal::record::Work;
 use crate::linux::monotonic_ns;
 use crate::notices::Notice;
-use crate::probe::{Observation, Sampler, Schedule};
+use crate::probe::{Observation, Sampler, Schedule, Viewer};
 use crate::study::plan::Process;
 use crate::subject::{Ended, Running};
 
@@ -61,7 +61,9 @@ impl Run<'_> {
         let part = self.generator(scene, &plan)?;
         let sampler = self.sampler(scene, Some(&part), (window_start_ns, window_end_ns))?;
         scene.watcher.see(Step::Phase(Phase::WarmUp));
-        let Some(outcome) = self.generate(scene, part, &plan, window_start_ns)? else { return Ok(Seen::default()) };
+        let Some(outcome) = self.generate(scene, part, &plan, window_start_ns, Some(&sampler.viewer()))? else {
+            return Ok(Seen::default());
+        };
         scene.record.phases.warmup_s = study.warmup.as_seconds();
         scene.record.phases.window_s = study.window.as_seconds();
         scene.record.void = checks::load(&outcome, &self.arm().load);
@@ -84,7 +86,7 @@ impl Run<'_> {
             ..plan
         };
         let part = self.generator(scene, &warmup)?;
-        let Some(outcome) = self.generate(scene, part, &warmup, u64::MAX)? else { return Ok(Seen::default()) };
+        let Some(outcome) = self.generate(scene, part, &warmup, u64::MAX, None)? else { return Ok(Seen::default()) };
         scene.others += outcome.sent_total;
         scene.record.phases.warmup_s = outcome.duration_s;
 
@@ -99,7 +101,9 @@ impl Run<'_> {
         };
         let part = self.generator(scene, &plan)?;
         let sampler = self.sampler(scene, Some(&part), (start_ns, end_ns))?;
-        let Some(outcome) = self.generate(scene, part, &plan, start_ns)? else { return Ok(Seen::default()) };
+        let Some(outcome) = self.generate(scene, part, &plan, start_ns, Some(&sampler.viewer()))? else {
+            return Ok(Seen::default());
+        };
         let observation = sampler.finish_now();
         scene.record.phases.window_s = outcome.duration_s;
         let units = load.requests.or(load.burst).unwrap_or_default();
@@ -207,13 +211,15 @@ impl Run<'_> {
         Sampler::start(services.chain(parts.map(instrument)).collect(), schedule).map_err(RunError::Probe)
     }
 
-    /// Waits for the outcome of a generator. `None`: a service or the generator ended; the record says which.
+    /// Waits for the outcome of a generator. `None`: a service or the generator ended; the record says which. Whoever watches is told
+    /// what the `viewer` sees.
     fn generate(
         &mut self,
         scene: &mut Scene<'_>,
         load: Part<LoadEvent>,
         plan: &Plan,
         window_start_ns: u64,
+        viewer: Option<&Viewer>,
     ) -> Result<Option<Outcome>, RunError> {
         let mut in_window = false;
         let lasts = Duration::from_secs_f64(plan.warmup_s + plan.window_s + plan.timeout_s);
@@ -232,7 +238,12 @@ impl Run<'_> {
             }
             match load.next(Duration::from_millis(20)) {
                 Ok(LoadEvent::Done(outcome)) => break Some(*outcome),
-                Ok(LoadEvent::Second(second)) => scene.watcher.see(Step::Second(&second)),
+                Ok(LoadEvent::Second(second)) => {
+                    scene.watcher.see(Step::Second(&second));
+                    if let Some(sample) = viewer.and_then(Viewer::latest) {
+                        scene.watcher.see(Step::Sample(&sample));
+                    }
+                }
                 Ok(LoadEvent::Ready) | Err(Silence::Timeout) => {}
                 Err(Silence::Ended) => {
                     scene.record.void = Some(Notice::LoadFailed { message: load.failure().to_string() });

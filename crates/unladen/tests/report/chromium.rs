@@ -83,6 +83,12 @@ impl Page {
         started.elapsed()
     }
 
+    /// Opens an address and waits until an expression is true.
+    pub(crate) fn visit(&mut self, url: &str, until: &str) {
+        self.call("Page.navigate", &json!({"url": url}));
+        self.wait(&format!("location.href.startsWith('http') && document.documentElement && ({until})"));
+    }
+
     /// Waits until an expression is true, and returns it.
     #[track_caller]
     pub(crate) fn wait(&mut self, expression: &str) -> Value {
@@ -104,6 +110,14 @@ impl Page {
         let answer = self.call("Runtime.evaluate", &evaluate);
         assert!(answer.get("exceptionDetails").is_none(), "{expression}: {answer}");
         answer["result"].get("value").cloned().unwrap_or(Value::Null)
+    }
+
+    /// Seconds of CPU time that the browser has used so far, all its processes together.
+    pub(crate) fn cpu_s(&self) -> f64 {
+        let group = i32::try_from(self.browser.id()).expect("a pid");
+        let stats = procfs::process::all_processes().expect("/proc").filter_map(|it| it.ok()?.stat().ok());
+        let ticks: u64 = stats.filter(|stat| stat.pgrp == group).map(|stat| stat.utime + stat.stime).sum();
+        ticks as f64 / procfs::ticks_per_second() as f64
     }
 
     /// Draws every chart of a report, not only those that can be seen.

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use unladen::judge::metrics::METRICS;
+use unladen::live::file::Under;
+use unladen::live::{Live, Second, Service, Variant};
 
 use crate::sketch::ladder;
 
@@ -30,6 +32,21 @@ fn every_key_of_the_journal_is_described() {
     collect(&run, &mut keys);
     for key in keys {
         assert!(page.contains(&format!("`{key}`")), "docs/journal.md says nothing of {key}");
+    }
+}
+
+#[test]
+fn every_key_of_the_live_file_is_described() {
+    let page = page("journal.md");
+    let section = page.split("## live.json").nth(1).expect("a section of its own");
+    let mut live = Live::default();
+    (live.second, live.services) = (Some(Second::default()), vec![Service::default()]);
+    let mut keys = Vec::new();
+    collect(&serde_json::to_value(Under { pid: 1, start_ticks: 1, live }).expect("JSON"), &mut keys);
+    // Of `variants` the keys are names.
+    collect(&serde_json::to_value(Variant::default()).expect("JSON"), &mut keys);
+    for key in keys {
+        assert!(section.contains(&format!("`{key}`")), "docs/journal.md says nothing of {key} in live.json");
     }
 }
 

@@ -11,9 +11,8 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use unladen::journal::record::RunRecord;
+use unladen::journal::record::{ProcessRecord, RunRecord};
 use unladen::probe::timeline::{self, Row};
-use unladen::study::spec::Role;
 
 /// Writes what each of these runs would have left.
 pub(crate) fn write(dir: &Path, runs: &[RunRecord]) {
@@ -49,7 +48,10 @@ fn latency(folder: &Path, run: &RunRecord) {
 }
 
 fn samples(run: &RunRecord) -> Vec<Row> {
-    let Some(process) = run.processes.first() else { return Vec::new() };
+    run.processes.iter().flat_map(|process| of_process(run, process)).collect()
+}
+
+fn of_process(run: &RunRecord, process: &ProcessRecord) -> Vec<Row> {
     let cores = process.cpu_ns.unwrap_or(0) as f64 / 1e9 / run.phases.window_s;
     let rss = process.rss.unwrap_or(0) as f64;
     let seconds = run.phases.window_s as u32;
@@ -57,8 +59,8 @@ fn samples(run: &RunRecord) -> Vec<Row> {
     let row = |second: u32, metric: &'static str, value: f64| Row {
         t_s: f64::from(second),
         service: process.service.clone(),
-        replica: 0,
-        role: Some(Role::Subject),
+        replica: process.replica,
+        role: process.role,
         metric: metric.into(),
         value: value * wave(second),
     };

@@ -21,6 +21,7 @@ fn check(name: &str, findings: &Findings, formats: &[Format]) {
             Format::Csv => "csv",
             Format::Html => "html",
             Format::Svg => "svg",
+            Format::Parquet => "parquet",
         };
         let file = format!("{name}.{extension}");
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/report/golden").join(&file);

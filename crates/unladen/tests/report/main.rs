@@ -1,14 +1,18 @@
 //! From journals to reports: run folders with known effects and mishaps in, findings and printed reports out.
 
+mod book;
 mod chromium;
 mod docs;
+mod exported;
 mod files;
 mod golden;
 mod losses;
 mod page;
+mod prometheus;
 mod relabel;
 mod safety;
 mod schema;
 mod secrets;
+mod serve;
 mod sketch;
 mod verdicts;

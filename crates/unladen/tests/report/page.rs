@@ -8,12 +8,12 @@ use base64::Engine;
 use serde_json::json;
 use unladen::journal::record::RunRecord;
 use unladen::judge::judge;
-use unladen::report::write_all;
+use unladen::report::{Format, render, write_all};
 use unladen::study::plan::ArmKind;
 
 use crate::chromium::Page;
 use crate::files;
-use crate::sketch::{Arm, Sketch, arm, late, write};
+use crate::sketch::{Arm, Sketch, arm, findings, late, write};
 
 /// A study with something for every section of the page.
 fn rich() -> Sketch {
@@ -167,6 +167,20 @@ fn it_fits_screens_paper_and_the_dark() {
     assert!(page.complaints().is_empty(), "{:#?}", page.complaints());
 }
 
+/// Spans that a backend only counts belong to no second, and are lost all the same.
+#[test]
+fn losses_without_a_second_are_not_denied() {
+    let text = |lost: f64| {
+        let otel = Arm { spans: 4.0, lost, ..arm("otel", "OpenTelemetry", ArmKind::Variant) };
+        let mut findings = findings(&Sketch::new("counted", "").with(otel));
+        findings.variants.iter_mut().flat_map(|it| &mut it.ledger).for_each(|it| it.lost_by_second.clear());
+        render(&findings, Format::Html)
+    };
+    let (denied, told) = ("No span was lost in any run", "in which second is not known");
+    assert!(text(0.1).contains(told) && !text(0.1).contains(denied));
+    assert!(text(0.0).contains(denied) && !text(0.0).contains(told));
+}
+
 /// Studies without much in them leave sections out, not holes.
 #[test]
 fn a_meagre_study_opens_too() {
@@ -191,11 +205,13 @@ fn a_large_study_stays_small_and_quick() {
     let (_dir, file) = report(&sketch);
     let bytes = fs::metadata(&file).expect("just written").len();
     let mut page = Page::new(1400);
+    let idle_s = page.cpu_s();
     let took = page.open(&file);
+    let cpu_s = page.cpu_s() - idle_s;
     let began = std::time::Instant::now();
     page.draw_all();
     println!(
-        "{:.1} MB, open after {:.2} s, everything drawn {:.2} s later",
+        "{:.1} MB, open after {:.2} s ({cpu_s:.2} s of CPU in all processes of the browser), everything drawn {:.2} s later",
         bytes as f64 / 1e6,
         took.as_secs_f64(),
         began.elapsed().as_secs_f64()

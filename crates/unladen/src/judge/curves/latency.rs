@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use unladen_load::histogram::{self, FILE_NAME};
 use unladen_stats::estimate::median;
-use unladen_stats::quantile::nearest_rank;
 
 use super::super::evidence::{Arm, Evidence};
 use super::{ArmLatency, Band, Latency, short};
@@ -73,13 +72,7 @@ fn at(histogram: &Histogram<u64>, quantile: f64) -> Option<f64> {
 
 fn band(quantiles: &[f64], values: impl Fn(f64) -> Vec<f64>) -> Band {
     let mut band = Band::default();
-    for quantile in quantiles {
-        let mut values = values(*quantile);
-        values.sort_by(f64::total_cmp);
-        band.median.push(median(&values).map(short));
-        band.low.push(nearest_rank(&values, 0.1).map(short));
-        band.high.push(nearest_rank(&values, 0.9).map(short));
-    }
+    quantiles.iter().for_each(|quantile| band.push(values(*quantile)));
     band
 }
 

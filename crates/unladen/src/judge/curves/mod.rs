@@ -3,12 +3,18 @@
 //! Read from the files beside the journal (`latency.hdr`, `timeline.parquet`) by whoever wants to draw them; `findings.json` does
 //! not have them, and no verdict rests on them. A file that is missing leaves a gap and is counted.
 
+use std::path::Path;
+
 use serde::Serialize;
+use unladen_stats::estimate::median;
+use unladen_stats::quantile::nearest_rank;
 
 use super::evidence::{Arm, Evidence};
-use crate::journal::read::Measured;
+use crate::journal::read::{self, Measured, ReadError};
+use services::Resources;
 
 mod latency;
+pub mod services;
 mod time;
 
 /// Curves for the charts of a study.
@@ -94,6 +100,24 @@ pub struct RunCourse {
     pub first: i64,
     /// One value per step; `null` if there is none.
     pub values: Vec<Option<f64>>,
+}
+
+impl Band {
+    /// The next point, from the values of the rounds there; without any it is a gap.
+    fn push(&mut self, mut values: Vec<f64>) {
+        values.sort_by(f64::total_cmp);
+        self.median.push(median(&values).map(short));
+        self.low.push(nearest_rank(&values, 0.1).map(short));
+        self.high.push(nearest_rank(&values, 0.9).map(short));
+    }
+}
+
+/// What every service of the run folder `dir` took over the time of a run.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn resources(dir: &Path) -> Result<Resources, ReadError> {
+    Ok(services::read(&read::read(dir)?))
 }
 
 /// Reads and reduces the curves of all runs that count.

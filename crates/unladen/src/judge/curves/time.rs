@@ -32,9 +32,7 @@ const SECONDS: [OfSecond; 4] = [
 pub(super) fn read(evidence: &Evidence<'_>, unread: &mut u32) -> Vec<Course> {
     let mut runs: Vec<&RunRecord> = evidence.valid().filter(|run| run.imported.is_none()).collect();
     runs.sort_by_key(|run| run.run);
-    let longest = runs.iter().map(|run| run.phases.warmup_s + run.phases.window_s).fold(0.0, f64::max);
-    // Whole seconds, because that is how often things are sampled.
-    let step_s = (longest / MOST).ceil().max(1.0);
+    let step_s = step_s(runs.iter().copied());
     let mut courses: Vec<Course> = SAMPLED
         .iter()
         .map(|(name, title, unit)| (name, title, unit))
@@ -59,15 +57,21 @@ pub(super) fn read(evidence: &Evidence<'_>, unread: &mut u32) -> Vec<Course> {
     courses
 }
 
-/// Sum of the values in a step, and how many they are.
-type Steps = BTreeMap<i64, (f64, u32)>;
+/// Seconds between two values of a course: whole ones, because that is how often things are sampled.
+pub(super) fn step_s<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> f64 {
+    let longest = runs.map(|run| run.phases.warmup_s + run.phases.window_s).fold(0.0, f64::max);
+    (longest / MOST).ceil().max(1.0)
+}
 
-fn add(steps: &mut Steps, step: i64, value: f64) {
+/// Sum of the values in a step, and how many they are.
+pub(super) type Steps = BTreeMap<i64, (f64, u32)>;
+
+pub(super) fn add(steps: &mut Steps, step: i64, value: f64) {
     let sum = steps.entry(step).or_default();
     *sum = (sum.0 + value, sum.1 + 1);
 }
 
-fn step(t_s: f64, step_s: f64) -> i64 {
+pub(super) fn step(t_s: f64, step_s: f64) -> i64 {
     (t_s / step_s).floor() as i64
 }
 
@@ -81,16 +85,18 @@ fn sampled(evidence: &Evidence<'_>, run: &RunRecord, step_s: f64) -> Option<Vec<
         let steps = of_processes[sample.metric].entry((service.data().to_vec(), replica)).or_default();
         add(steps, step(sample.t_s + 0.01, step_s), sample.value);
     }
-    let summed = |processes: BTreeMap<_, Steps>| {
-        let mut sum = Steps::new();
-        for (step, (total, count)) in processes.into_values().flatten() {
-            add(&mut sum, step, total / f64::from(count));
-        }
-        // A sum over processes, not a mean.
-        sum.values_mut().for_each(|(_, count)| *count = 1);
-        sum
-    };
-    Some(of_processes.into_iter().map(summed).collect())
+    Some(of_processes.into_iter().map(|processes| summed(processes.into_values())).collect())
+}
+
+/// Each process's mean in a step, added up over the processes.
+pub(super) fn summed(processes: impl Iterator<Item = Steps>) -> Steps {
+    let mut sum = Steps::new();
+    for (step, (total, count)) in processes.flatten() {
+        add(&mut sum, step, total / f64::from(count));
+    }
+    // A sum over processes, not a mean.
+    sum.values_mut().for_each(|(_, count)| *count = 1);
+    sum
 }
 
 /// What the load generator saw, at the end of each second, as samples stand at the end of what they sum up. The last second is cut short by the end of the load, and left out.

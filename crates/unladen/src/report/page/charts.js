@@ -2,9 +2,17 @@
 /* What each chart shows, as traces and layout for plotly.js. Knows the data and the colours, nothing of the page. Everything
    that a study can name goes through `safe`: plotly.js takes some HTML in texts. */
 
-const NARROW = 520;
 const safe = text => String(text).replace(/&/g, '&amp;').replace(/</g, '&lt;').replace(/>/g, '&gt;');
 const cut = (text, most) => text.length > most ? text.slice(0, Math.max(most - 1, 1)).trimEnd() + '…' : text;
+const FONT = 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif';
+/* Texts in charts by what they take on the screen, pixels. */
+const ruler = document.createElement('canvas').getContext('2d');
+const widthOf = text => { ruler.font = `12px ${FONT}`; return ruler.measureText(text).width; };
+const fitted = (text, room) => {
+  let kept = text;
+  while (kept.length > 1 && widthOf(kept === text ? text : `${kept}…`) > room) kept = kept.slice(0, -1).trimEnd();
+  return kept === text ? text : `${kept}…`;
+};
 const SYMBOLS = ['circle', 'square', 'diamond', 'triangle-up', 'pentagon', 'star', 'hexagon', 'cross'];
 const DASHES = ['solid', 'dash', 'dot', 'dashdot', 'longdash', 'longdashdot'];
 
@@ -22,21 +30,21 @@ class View {
     const kind = this.arm(name).kind;
     return kind === 'variant' ? this.colour(`v${Math.max(this.place(name), 0) % 8}`) : this.colour(kind);
   }
-  symbol(name) { return this.arm(name).kind === 'variant' ? SYMBOLS[Math.max(this.place(name), 0) % SYMBOLS.length] : this.arm(name).kind === 'baseline' ? 'circle' : 'circle-open'; }
+  symbol(name) { return this.arm(name).kind === 'variant' ? SYMBOLS[Math.max(this.place(name), 0) % SYMBOLS.length] + (this.place(name) >= SYMBOLS.length ? '-open' : '') : this.arm(name).kind === 'baseline' ? 'circle' : 'circle-open'; }
   dash(name) { return this.arm(name).kind === 'placebo' ? 'dot' : DASHES[Math.floor(Math.max(this.place(name), 0) / 8) % DASHES.length]; }
   label(name) { return safe(this.arm(name).label); }
   /* The first rows of a chart of bars say their name above the bar: a column of names would leave nothing on a narrow screen. */
   above(y, left, right, colour) {
-    const room = Math.max(12, Math.floor((this.width - 20) / 6.6) - right.length);
-    const text = (text, x, anchor, colour) => ({ text, x, xref: 'paper', xanchor: anchor, y, yref: 'y', yanchor: 'bottom', yshift: 9, showarrow: false, font: { size: 12, color: colour } });
-    return [text(safe(cut(left, room)), 0, 'left', this.colour('ink')), ...(right ? [text(safe(right), 1, 'right', colour || this.colour('soft'))] : [])];
+    const room = Math.max(90, this.width - 28 - (right ? widthOf(right) : 0));
+    const text = (text, x, anchor, colour) => ({ text, bgcolor: faint(this.colour('card'), .8), borderpad: 0, x, xref: 'paper', xanchor: anchor, y, yref: 'y', yanchor: 'bottom', yshift: 9, showarrow: false, font: { size: 12, color: colour } });
+    return [text(safe(fitted(left, room)), 0, 'left', this.colour('ink')), ...(right ? [text(safe(right), 1, 'right', colour || this.colour('soft'))] : [])];
   }
   layout(more) {
     const axis = given => ({ gridcolor: this.colour('grid'), zeroline: false, linecolor: this.colour('line'), automargin: true, title: { font: { size: 12 }, standoff: 8 }, ...given, ...(given.title ? { title: { text: given.title, font: { size: 12 }, standoff: 8 } } : {}) });
     const { xaxis = {}, yaxis = {}, ...rest } = more;
     return {
       height: 320, margin: { l: 8, r: 8, t: 8, b: 8 }, paper_bgcolor: 'rgba(0,0,0,0)', plot_bgcolor: 'rgba(0,0,0,0)', hovermode: 'closest', showlegend: false, dragmode: false,
-      font: { family: 'system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", "DejaVu Sans", sans-serif', size: 12, color: this.colour('soft') },
+      font: { family: FONT, size: 12, color: this.colour('soft') },
       hoverlabel: { font: { size: 12 }, align: 'left' }, legend: { orientation: 'h', y: -0.25 }, ...rest, xaxis: axis(xaxis), yaxis: axis(yaxis),
     };
   }
@@ -86,7 +94,7 @@ const BUILD = {
     shapes.push({ type: 'line', xref: 'x', yref: 'paper', x0: 0, x1: 0, y0: 0, y1: 1, line: { color: view.colour('ink'), width: 1 } });
     on.forEach((row, at) => {
       const y = -at, colour = view.shade(row.arm), label = view.label(row.arm);
-      annotations.push(...view.above(y, view.arm(row.arm).label, `${row.text} ${row.verdict}`, view.colour({ costs: 'costs', saves: 'saves', 'no difference': 'same' }[row.verdict] || 'soft')));
+      annotations.push(...view.above(y, view.arm(row.arm).label, row.interval ? `${row.text} ${row.verdict}` : row.verdict, view.colour({ costs: 'costs', saves: 'saves', 'no difference': 'same' }[row.verdict] || 'soft')));
       const within = row.dots.filter(([, value]) => value >= reach[0] && value <= reach[1]);
       traces.push({ x: within.map(([, value]) => value), y: within.map(() => y - .16), mode: 'markers', marker: { color: faint(colour, .45), size: 5 }, customdata: within.map(([round, value]) => `${label}, round ${round}: <b>${signed(value)}${unitOf(unit)}</b>`), hovertemplate: '%{customdata}<extra></extra>', showlegend: false });
       if (row.interval) {
@@ -166,17 +174,17 @@ const BUILD = {
   },
   pairs(view, _, metric) {
     const { arms, unit } = view.data.rounds[metric], on = arms.filter(([name]) => view.shown(name)), tickvals = [], ticktext = [];
-    const steep = view.width < NARROW && on.length > 2, room = steep ? 18 : Math.max(8, Math.floor((view.width - 60) / Math.max(on.length, 1) / 7));
+    const each = (view.width - 70) / Math.max(on.length, 1) - 10, steep = each < 90 && on.length > 2, room = steep ? 200 : each;
     const traces = on.flatMap(([name, points], at) => {
       const x = [], y = [], text = [], mark = [];
       points.forEach(([round, baseline, value]) => {
         const told = `${view.label(name)}, round ${round}<br>baseline ${baseline}${unitOf(unit)} → <b>${value}${unitOf(unit)}</b>`;
         x.push(at - .28, at + .28, null); y.push(baseline, value, null); text.push(told, told, ''); mark.push(view.shade('baseline'), view.shade(name), 'transparent');
       });
-      tickvals.push(at); ticktext.push(safe(cut(view.arm(name).label, room)));
+      tickvals.push(at); ticktext.push(safe(fitted(view.arm(name).label, room)));
       return [{ x, y, mode: 'lines+markers', name: view.label(name), line: { color: faint(view.shade(name), .45), width: 1.2 }, marker: { color: mark, size: 7 }, customdata: text, hovertemplate: '%{customdata}<extra></extra>' }];
     });
-    return { traces, layout: view.layout({ xaxis: { tickvals, ticktext, tickangle: steep ? -35 : 0, range: [-.6, on.length - .4], showgrid: false }, yaxis: { title: unit } }) };
+    return { traces, layout: view.layout({ height: steep ? 420 : 320, xaxis: { tickvals, ticktext, tickangle: steep ? -35 : 0, range: [-.6, on.length - .4], showgrid: false }, yaxis: { title: unit } }) };
   },
   ladder(view, index) {
     const { steps, foot, unit } = view.data.ladders[index], annotations = [];

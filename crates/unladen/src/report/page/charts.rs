@@ -186,6 +186,7 @@ impl<'a> Charts<'a> {
         Has {
             ledger: self.ledger.iter().any(|it| it.wanted > 0 || !it.parts.is_empty()),
             lost: self.ledger.iter().any(|it| !it.lost_by_second.is_empty()),
+            lost_somewhen: self.ledger.iter().flat_map(|it| &it.parts).any(|(_, kind, _)| *kind == "lost"),
             latency: self.latency.is_some(),
             shift: self.latency.iter().flat_map(|it| &it.arms).any(|it| it.shift.is_some()),
             courses: self.courses.iter().map(|it| format!("{}, {}", it.title, it.unit)).collect(),
@@ -202,7 +203,10 @@ impl<'a> Charts<'a> {
 #[derive(Debug, Serialize)]
 pub(super) struct Has {
     ledger: bool,
+    /// By second.
     lost: bool,
+    /// Spans that were only counted are lost in no known second.
+    lost_somewhen: bool,
     latency: bool,
     shift: bool,
     courses: Vec<String>,

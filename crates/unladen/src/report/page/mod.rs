@@ -18,11 +18,12 @@ use charts::{Charts, Has};
 mod charts;
 
 const TEMPLATE: &str = include_str!("page.html.j2");
-const STYLE: &str = include_str!("page.css");
+pub(super) const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = concat!(include_str!("charts.js"), include_str!("page.js"));
-/// plotly.js, gzip in base64.
-static LIBRARY: LazyLock<String> =
-    LazyLock::new(|| STANDARD.encode(include_bytes!(concat!(env!("OUT_DIR"), "/plotly.min.js.gz"))));
+/// plotly.js, compressed by gzip.
+pub(super) const COMPRESSED_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.min.js.gz"));
+/// The same in base64.
+static LIBRARY: LazyLock<String> = LazyLock::new(|| STANDARD.encode(COMPRESSED_LIBRARY));
 
 /// What the template prints.
 #[derive(Serialize)]

@@ -40,7 +40,8 @@
     const charts = [...document.querySelectorAll('.chart')], rowed = { forest: [44, 46], ledger: [48, 74], ladder: [46, 66], cost: [48, 90], operations: [60, 50] };
     charts.forEach(({ dataset, style }) => { if (rowed[dataset.chart]) style.minHeight = `${rowed[dataset.chart][0] * dataset.rows + rowed[dataset.chart][1]}px`; });
 
-    const bytes = Uint8Array.from(atob(document.getElementById('library').textContent.trim()), character => character.charCodeAt(0));
+    const packed = atob(document.getElementById('library').textContent.trim()), bytes = new Uint8Array(packed.length);
+    for (let at = 0; at < packed.length; at++) bytes[at] = packed.charCodeAt(at);
     const script = document.createElement('script');
     script.textContent = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream('gzip'))).text();
     document.head.append(script);

@@ -1,0 +1,116 @@
+//! `live.json` in the run folder: for whoever looks on from another process. Removed when the study ends; a stale one, left by
+//! `kill -9`, is known by the process that it names.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Display, Live};
+use crate::linux::process::Identity;
+use crate::run::watch::Step;
+
+/// Its name.
+pub const FILE: &str = "live.json";
+/// Under this name it is written before it takes its place.
+const PART: &str = ".live.json.part";
+
+/// The content of the file: `L` is [`Live`], or a reference to it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Under<L> {
+    /// The process that runs the study.
+    pub pid: u32,
+    /// When that started, in ticks since boot: with the pid it names a process for good.
+    pub start_ticks: u64,
+    /// What is known.
+    #[serde(flatten)]
+    pub live: L,
+}
+
+/// Reads the file of a run folder; `None` without one, and when its process has gone.
+#[must_use]
+pub fn read(folder: &Path) -> Option<Live> {
+    let under: Under<Live> = serde_json::from_slice(&fs::read(folder.join(FILE)).ok()?).ok()?;
+    Identity { pid: under.pid, start_ticks: under.start_ticks }.is_alive().then_some(under.live)
+}
+
+/// Writes the file with every step. It stays until [`Written::remover`] goes: a study that has been run is then judged.
+#[derive(Debug)]
+pub struct Written {
+    folder: PathBuf,
+    me: Option<Identity>,
+}
+
+impl Written {
+    /// Into this run folder.
+    #[must_use]
+    pub fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_owned(), me: Identity::of(std::process::id()) }
+    }
+
+    /// What removes the file in the end.
+    #[must_use]
+    pub fn remover(&self) -> Remover {
+        Remover(self.folder.clone())
+    }
+
+    /// No `fsync`: nobody needs it after a crash, and it would take the disk from the subject.
+    fn write(&self, live: &Live) -> io::Result<()> {
+        let Some(Identity { pid, start_ticks }) = self.me else { return Ok(()) };
+        let text = serde_json::to_vec(&Under { pid, start_ticks, live })?;
+        let part = self.folder.join(PART);
+        fs::write(&part, text)?;
+        fs::rename(&part, self.folder.join(FILE))
+    }
+}
+
+impl Display for Written {
+    fn show(&mut self, _: Step<'_>, live: &Live) {
+        // Measuring does not depend on anybody watching; a full disk is told of by the journal.
+        let _ = self.write(live);
+    }
+}
+
+/// Removes the file when it goes.
+#[derive(Debug)]
+pub struct Remover(PathBuf);
+
+impl Drop for Remover {
+    fn drop(&mut self) {
+        for name in [FILE, PART] {
+            // Mostly there is but the first.
+            let _ = fs::remove_file(self.0.join(name));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::watch::Phase;
+
+    #[test]
+    fn the_file_is_there_as_long_as_somebody_writes_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut written = Written::new(folder.path());
+        let remover = written.remover();
+        let mut live = Live { study: "shop".into(), ..Live::default() };
+        live.see(Step::Phase(Phase::Window), 0.0);
+        written.show(Step::Phase(Phase::Window), &live);
+        assert_eq!(read(folder.path()), Some(live));
+        drop(written);
+        assert!(read(folder.path()).is_some(), "it is judged now");
+        drop(remover);
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 0);
+    }
+
+    #[test]
+    fn the_file_of_a_process_that_has_gone_says_nothing() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let me = Identity::of(std::process::id()).expect("this process");
+        let under = Under { pid: me.pid, start_ticks: me.start_ticks + 1, live: Live::default() };
+        fs::write(folder.path().join(FILE), serde_json::to_vec(&under).expect("JSON")).expect("a temporary folder");
+        assert_eq!(read(folder.path()), None);
+    }
+}
