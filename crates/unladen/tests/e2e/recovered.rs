@@ -15,11 +15,12 @@ const TRACED: &str = r#"  otel:
     services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: "http://${sink.otlp_grpc}", OTEL_BSP_SCHEDULE_DELAY: 50}, args: [--trace, otlp]}}
 "#;
 
-/// Starts the study and waits until the traced run has stored spans; the study's process and the run's folder.
+/// Starts the study and waits until the traced run, the first one by this seed, has stored spans; the study's process and the run's
+/// folder.
 fn storing(scratch: &Scratch) -> (Child, PathBuf) {
     let arguments = ["run", ".", "--out", "out", "--plain", "--rounds", "1", "--window", "20s"];
     let mut child = scratch
-        .command(&[&arguments[..], &["--set", "placebo=false", "--set", "load.rate=500", "--seed", "1"]].concat())
+        .command(&[&arguments[..], &["--set", "placebo=false", "--set", "load.rate=500", "--seed", "3"]].concat())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
