@@ -263,7 +263,8 @@ impl Column {
 fn columns(known: &[&Variant], is_narrow: bool) -> Vec<Column> {
     let of = |wide: &'static str, narrow: &'static str| if is_narrow { narrow } else { wide };
     let microseconds = |value: Option<f64>| value.map_or_else(dash, |it| Scale::of("us", it, None).with_unit(it));
-    let runs = |it: &Variant| if it.void > 0 { format!("{}−{}", it.runs + it.void, it.void) } else { it.runs.to_string() };
+    let runs =
+        |it: &Variant| if it.void > 0 { format!("{}−{}", it.runs + it.void, it.void) } else { it.runs.to_string() };
     let lost = |it: &Variant| {
         let (lost, wanted) = (units::count(it.lost), units::count(it.wanted));
         match it.lost {

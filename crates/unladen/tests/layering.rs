@@ -101,7 +101,10 @@ fn subject_and_probe_know_no_study() {
 
 #[test]
 fn serve_reads_and_computes_nothing() {
-    forbid("src/serve", &["unladen_stats", "crate::subject", "crate::probe", "fs::write", "File::create", "fs::remove"]);
+    forbid(
+        "src/serve",
+        &["unladen_stats", "crate::subject", "crate::probe", "fs::write", "File::create", "fs::remove"],
+    );
 }
 
 #[test]

@@ -117,7 +117,11 @@ mod tests {
             r#"{"traceId":"0af7651916cd43dd8448eb211c80319c","id":"1","shared":true,"kind":"SERVER","unknown":[{}]}"#;
         assert_eq!(server.size as usize, shared.len());
         assert_ne!(server.identity(b""), server.span_id, "the client's span of the same id is another");
-        assert_ne!(server.identity(b"gateway"), server.identity(b"vets"), "and so is that of a server behind the first");
+        assert_ne!(
+            server.identity(b"gateway"),
+            server.identity(b"vets"),
+            "and so is that of a server behind the first"
+        );
         assert_eq!(server.identity(b"vets"), server.identity(b"vets"), "but a retry is not");
     }
 

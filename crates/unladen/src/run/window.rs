@@ -61,7 +61,9 @@ impl Run<'_> {
         let part = self.generator(scene, &plan)?;
         let sampler = self.sampler(scene, Some(&part), (window_start_ns, window_end_ns))?;
         scene.watcher.see(Step::Phase(Phase::WarmUp));
-        let Some(outcome) = self.generate(scene, part, &plan, window_start_ns, Some(&sampler.viewer()))? else { return Ok(Seen::default()) };
+        let Some(outcome) = self.generate(scene, part, &plan, window_start_ns, Some(&sampler.viewer()))? else {
+            return Ok(Seen::default());
+        };
         scene.record.phases.warmup_s = study.warmup.as_seconds();
         scene.record.phases.window_s = study.window.as_seconds();
         scene.record.void = checks::load(&outcome, &self.arm().load);
@@ -99,7 +101,9 @@ impl Run<'_> {
         };
         let part = self.generator(scene, &plan)?;
         let sampler = self.sampler(scene, Some(&part), (start_ns, end_ns))?;
-        let Some(outcome) = self.generate(scene, part, &plan, start_ns, Some(&sampler.viewer()))? else { return Ok(Seen::default()) };
+        let Some(outcome) = self.generate(scene, part, &plan, start_ns, Some(&sampler.viewer()))? else {
+            return Ok(Seen::default());
+        };
         let observation = sampler.finish_now();
         scene.record.phases.window_s = outcome.duration_s;
         let units = load.requests.or(load.burst).unwrap_or_default();

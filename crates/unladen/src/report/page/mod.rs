@@ -26,8 +26,7 @@ const SCRIPT: &str = concat!(include_str!("charts.js"), include_str!("page.js"))
 /// plotly.js, compressed by gzip.
 pub(super) const COMPRESSED_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.min.js.gz"));
 /// The same in base64.
-static LIBRARY: LazyLock<String> =
-    LazyLock::new(|| STANDARD.encode(COMPRESSED_LIBRARY));
+static LIBRARY: LazyLock<String> = LazyLock::new(|| STANDARD.encode(COMPRESSED_LIBRARY));
 
 /// What the template prints.
 #[derive(Serialize)]

@@ -104,7 +104,10 @@ fn two_results_are_held_beside_each_other_in_the_order_of_time() {
     let server = Server::start(root.path());
     let (status, page) = server.ask("/compare?a=shop-4&b=shop-1");
     assert_eq!(status, 200, "{page}");
-    let row = page.lines().find(|it| it.contains("<td>CPU per request</td>") && it.contains("Telemetry")).expect("the metric");
+    let row = page
+        .lines()
+        .find(|it| it.contains("<td>CPU per request</td>") && it.contains("Telemetry"))
+        .expect("the metric");
     assert!(row.contains("change more") && row.find("+10").expect(row) < row.find("+30").expect(row), "{row}");
     assert!(page.contains("<th>commit</th><td class=\"words\">shop-1</td><td class=\"words\">shop-4</td>"), "{page}");
     assert!(!page.contains("<th>cpu</th>"), "what is the same is no difference");

@@ -55,7 +55,9 @@ fn pages_filter_choose_draw_and_follow() {
     page.wait("document.documentElement.dataset.resources === 'ready'");
     assert_eq!(page.ask("document.querySelectorAll('#resources .scatterlayer .trace').length > 3"), true);
     // Of another result nothing was kept.
-    page.ask("{ const it = document.getElementById('result'); it.value = 'shop-1'; it.dispatchEvent(new Event('change')); }");
+    page.ask(
+        "{ const it = document.getElementById('result'); it.value = 'shop-1'; it.dispatchEvent(new Event('change')); }",
+    );
     page.wait("document.getElementById('resources').textContent.includes('Nothing was sampled')");
     let before = page.ask("document.querySelectorAll('#trends figure').length");
     page.ask("document.getElementById('details').click()");
@@ -72,7 +74,8 @@ fn pages_filter_choose_draw_and_follow() {
     sketch::write(&dir, &ladder().study(), &ladder().runs()[..2]);
     under_way(&dir, 2);
     page.visit(&at("/live/running"), "document.documentElement.dataset.services === 'ready'");
-    let shown = page.ask("[...document.querySelectorAll('#services tr')].map(row => row.innerText.replaceAll('\\t', ' '))");
+    let shown =
+        page.ask("[...document.querySelectorAll('#services tr')].map(row => row.innerText.replaceAll('\\t', ' '))");
     assert_eq!(shown, serde_json::json!(["shop subject 0.250 4.0", "otelcol collector – 12.5"]));
 
     page.visit(&at("/files/shop-1/report.html"), "document.documentElement.dataset.charts === 'ready'");
