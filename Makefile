@@ -15,8 +15,15 @@ build:           ## Build the executable.
 demo: build      ## Weigh the embedded service bare and under OpenTelemetry: about 2 minutes.
 	$(UNLADEN) demo
 
-test: deps check-fmt lint rust-test   ## Everything that CI runs.
+# To get things waits for the network most of the time, to compile for the processor: one beside the other.
+test: check-fmt  ## Everything that CI runs.
+	@$(MAKE) --no-print-directory deps & deps=$$!; $(MAKE) --no-print-directory lint build-tests; built=$$?; wait $$deps && exit $$built
+	@$(MAKE) --no-print-directory rust-test
 	@echo "make test: all green"
+
+.PHONY: build-tests
+build-tests:
+	$(CARGO) test --release --locked --workspace --no-run
 
 check-fmt:
 	$(CARGO) fmt --all --check

@@ -28,16 +28,21 @@ pub(crate) fn monotonic_ns() -> u64 {
     clock(rustix::time::ClockId::Monotonic)
 }
 
-/// CPU time of the calling thread, nanoseconds.
-pub(crate) fn thread_cpu_ns() -> u64 {
-    clock(rustix::time::ClockId::ThreadCPUTime)
+/// What the calling thread has had of its core, nanoseconds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ThreadTimes {
+    /// CPU time.
+    pub(crate) cpu: u64,
+    /// Time that it was ready and waited for a core (`run_delay` of proc_pid_schedstat(5)). 0 where the kernel keeps no account
+    /// of it.
+    pub(crate) waited: u64,
 }
 
-/// Time that the calling thread was ready and waited for a core, nanoseconds (`run_delay` of proc_pid_schedstat(5)). 0 where the
-/// kernel keeps no account of it.
-pub(crate) fn thread_waited_ns() -> u64 {
+/// Both for the calling thread.
+pub(crate) fn thread_times() -> ThreadTimes {
     let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    told.split_ascii_whitespace().nth(1).and_then(|delay| delay.parse().ok()).unwrap_or_default()
+    let waited = told.split_ascii_whitespace().nth(1).and_then(|delay| delay.parse().ok()).unwrap_or_default();
+    ThreadTimes { cpu: clock(rustix::time::ClockId::ThreadCPUTime), waited }
 }
 
 /// A time as the kernel takes it.

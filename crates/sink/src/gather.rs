@@ -24,6 +24,29 @@ pub(crate) struct Gatherer<'a> {
     attributes: Vec<u8>,
 }
 
+impl<'a> Batch<'a> {
+    /// Adds a span within the bounds; whether it was.
+    #[inline]
+    pub(crate) fn push(&mut self, span: Span<'a>) -> bool {
+        if self.spans.len() == MAX_SPANS {
+            self.reject(TOO_MANY);
+        } else if span.size as usize > MAX_SPAN {
+            self.reject(TOO_LARGE);
+        } else {
+            self.spans.push(span);
+            return true;
+        }
+        false
+    }
+
+    /// Counts a span that can never be stored.
+    #[cold]
+    pub(crate) fn reject(&mut self, reason: &'static str) {
+        self.rejected += 1;
+        self.reason.get_or_insert(reason);
+    }
+}
+
 impl<'a> Gatherer<'a> {
     /// Empty, with room for about so many spans.
     pub(crate) fn new(arena: &'a Bump, spans: usize) -> Self {
@@ -81,20 +104,13 @@ impl<'a> Gatherer<'a> {
 
     /// Adds a span whose attributes stay as they came.
     pub(crate) fn push_raw(&mut self, span: Span<'a>) {
-        if self.batch.spans.len() == MAX_SPANS {
-            return self.reject(TOO_MANY);
-        }
-        if span.size as usize > MAX_SPAN {
-            return self.reject(TOO_LARGE);
-        }
-        self.batch.spans.push(span);
+        self.batch.push(span);
     }
 
     /// Counts a span that can never be stored.
     pub(crate) fn reject(&mut self, reason: &'static str) {
         self.attributes.clear();
-        self.batch.rejected += 1;
-        self.batch.reason.get_or_insert(reason);
+        self.batch.reject(reason);
     }
 
     /// All of it.

@@ -329,7 +329,7 @@ impl Hub {
 
     /// Everything counted so far.
     pub(crate) fn summary(&self) -> Summary {
-        self.accounts.borrow().summary()
+        self.accounts.borrow_mut().summary()
     }
 
     /// Whether spans can be stored for the moment.
@@ -340,6 +340,6 @@ impl Hub {
     /// Takes no more spans; the final accounts, and the store to be finished if there is one.
     pub(crate) fn close(&self) -> (Summary, Option<Store>) {
         self.is_closed.set(true);
-        (self.accounts.borrow().summary(), self.store.take())
+        (self.accounts.borrow_mut().summary(), self.store.take())
     }
 }

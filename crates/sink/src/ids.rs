@@ -2,6 +2,9 @@
 
 use crate::requests::mix;
 
+/// 2⁶⁴ divided by the golden ratio: an odd number whose bits look like chance.
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+
 /// Hexadecimal digits as a number of `N` bytes, filled up with zeros from the left; `None` if there are none, too many, or
 /// all are zero (W3C Trace Context calls zeros invalid).
 pub(crate) fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
@@ -65,13 +68,21 @@ pub(crate) fn padded<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
 /// not made to withstand somebody who looks for collisions.
 fn hash(seed: u64, name: &[u8]) -> u64 {
     let mut state = mix(seed ^ name.len() as u64);
-    for chunk in name.chunks(8) {
-        let mut word = [0; 8];
-        word[..chunk.len()].copy_from_slice(chunk);
-        // An odd multiplier between the rounds, so that words that swap places do not cancel.
-        state = mix(state.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ u64::from_le_bytes(word));
+    let (words, rest) = name.as_chunks::<16>();
+    words.iter().for_each(|word| state = fold(state, u128::from_le_bytes(*word)));
+    if !rest.is_empty() {
+        let mut word = [0; 16];
+        word[..rest.len()].copy_from_slice(rest);
+        state = fold(state, u128::from_le_bytes(word));
     }
-    state
+    mix(state)
+}
+
+/// Takes 16 bytes in: both halves of a product, so that every bit of them counts. The halves are not treated alike, so words
+/// that swap places do not cancel.
+fn fold(state: u64, word: u128) -> u64 {
+    let product = u128::from(word as u64 ^ state) * u128::from((word >> 64) as u64 ^ GOLDEN);
+    product as u64 ^ (product >> 64) as u64 ^ state.rotate_left(32)
 }
 
 /// A trace id from a name: the name itself if it is 32 hexadecimal digits, else a hash of it; never all zeros.
@@ -92,9 +103,9 @@ impl Named {
         Self(hash(3, name))
     }
 
-    /// The id of a span by its number; never all zeros.
+    /// The id of a span by its number: the sequence splitmix64, so no two numbers have the same one. Never all zeros.
     pub(crate) fn span_id(self, number: i64) -> [u8; 8] {
-        mix(self.0 ^ mix(number as u64)).max(1).to_be_bytes()
+        mix(self.0.wrapping_add((number as u64).wrapping_mul(GOLDEN))).max(1).to_be_bytes()
     }
 }
 
@@ -152,8 +163,14 @@ mod tests {
             assert_eq!(trace_id(name.as_bytes()), trace_id(name.as_bytes()));
             assert!(spans.insert(span_id(name.as_bytes(), 0)) && spans.insert(span_id(name.as_bytes(), 1)));
         }
-        // Words that swap places, and text that is only longer by zeros.
+        // Words that swap places, within 16 bytes and beyond, and text that is only longer by zeros.
         assert!(traces.insert(trace_id(b"aaaaaaaabbbbbbbb")) && traces.insert(trace_id(b"bbbbbbbbaaaaaaaa")));
+        let (a, b) = ([b'a'; 16], [b'b'; 16]);
+        assert!(traces.insert(trace_id(&[a, b].concat())) && traces.insert(trace_id(&[b, a].concat())));
         assert!(traces.insert(trace_id(b"a")) && traces.insert(trace_id(b"a\0")));
+        // A word that makes a factor zero must not make the rest of the name count for nothing.
+        let zero = GOLDEN.to_le_bytes();
+        let with_zero = |rest: &[u8]| trace_id(&[b"01234567".as_slice(), &zero, rest].concat());
+        assert!(traces.insert(with_zero(b"a")) && traces.insert(with_zero(b"b")));
     }
 }

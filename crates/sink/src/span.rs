@@ -64,9 +64,9 @@ pub(crate) struct Span<'a> {
 /// Attributes as the protocol encodes them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum RawAttributes<'a> {
-    /// The `Span` message of OTLP that has them.
+    /// The part of a `Span` message of OTLP that has them.
     Otlp(&'a [u8]),
-    /// The `SpanObject` message of SkyWalking that has them.
+    /// The part of a `SpanObject` message of SkyWalking that has them.
     Skywalking(&'a [u8]),
     /// As the store's log has them: what receivers make that cannot leave them as they came.
     Logged(&'a [u8]),
@@ -144,8 +144,8 @@ impl RawAttributes<'_> {
     #[inline]
     pub(crate) fn visit(&self, visitor: &mut impl Visitor) {
         match self {
-            RawAttributes::Otlp(span) => otlp::attributes::visit(span, visitor),
-            RawAttributes::Skywalking(span) => skywalking::segment::visit(span, visitor),
+            RawAttributes::Otlp(fields) => otlp::attributes::visit(fields, visitor),
+            RawAttributes::Skywalking(fields) => skywalking::segment::visit(fields, visitor),
             RawAttributes::Logged(attributes) => crate::store::log::visit(attributes, visitor),
         }
     }

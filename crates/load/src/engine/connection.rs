@@ -139,11 +139,6 @@ impl Connection {
         }
     }
 
-    /// Whether it has been in the making for longer than this, nanoseconds.
-    pub(super) fn is_overdue(&self, now: u64, patience: u64) -> bool {
-        matches!(self.state, State::Connecting { since, .. } if now.saturating_sub(since) > patience)
-    }
-
     /// The requests on it, and the one that it is being made for.
     pub(super) fn outstanding(&self) -> impl Iterator<Item = Request> {
         let connecting_for = match self.state {

@@ -34,16 +34,20 @@ impl Engine<'_> {
                 self.attend(self.poller.get(at));
             }
             let now = sys::monotonic_ns();
-            for at in 0..next {
-                if self.connections[at].is_overdue(now, self.shared.connect_timeout) || now >= patience {
-                    self.give_up_connecting(at);
-                }
+            if now >= self.next_tick {
+                self.time_out(now);
+                self.next_tick = now + super::TICK;
             }
             if now >= patience {
                 break;
             }
         }
-        self.closed.extend((next..total).collect::<Vec<_>>());
+        for at in 0..next {
+            if matches!(self.connections[at].state, State::Connecting { .. }) {
+                self.fail(at, Failure::Connect);
+            }
+        }
+        self.closed.extend(next..total);
         if self.connections.iter().any(|connection| connection.stood) {
             return Ok(());
         }
@@ -59,13 +63,6 @@ impl Engine<'_> {
         };
         let source = again.err().unwrap_or_else(|| std::io::Error::from(std::io::ErrorKind::TimedOut));
         Err(LoadError::Connect { address: self.shared.address.to_string(), source })
-    }
-
-    /// A connection has been in the making for too long.
-    pub(super) fn give_up_connecting(&mut self, at: usize) {
-        if matches!(self.connections[at].state, State::Connecting { .. }) {
-            self.fail(at, Failure::Connect);
-        }
     }
 
     /// Gives an iteration to a connection: sends its first request, or connects first.

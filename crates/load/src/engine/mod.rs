@@ -29,7 +29,7 @@ use crate::pace::{Cursor, Profile, Schedule, Span};
 use crate::plan::{self, Check};
 use crate::record::{Recorder, Request, SecondPart};
 use crate::script::{Progress, Script};
-use crate::sys::{self, Alarm, ClockBridge, Poller};
+use crate::sys::{self, Alarm, ClockBridge, Poller, ThreadTimes};
 use crate::target::Address;
 use crate::tls::Tls;
 use agenda::{Agenda, Users};
@@ -160,9 +160,8 @@ pub(crate) struct Engine<'a> {
     alarm: Alarm,
     /// Seconds whose passing has been told.
     passed: u32,
-    /// CPU time of this thread and its time of waiting for a core, nanoseconds.
-    cpu_at_window_start: Option<(u64, u64)>,
-    cpu_at_window_end: Option<(u64, u64)>,
+    times_at_window_start: Option<ThreadTimes>,
+    times_at_window_end: Option<ThreadTimes>,
     /// When to give up waiting for answers.
     give_up: u64,
     interrupted: bool,
@@ -232,8 +231,8 @@ impl<'a> Engine<'a> {
             next_tick: 0,
             alarm: Alarm::default(),
             passed: 0,
-            cpu_at_window_start: None,
-            cpu_at_window_end: None,
+            times_at_window_start: None,
+            times_at_window_end: None,
             give_up: u64::MAX,
             interrupted: false,
             shared,

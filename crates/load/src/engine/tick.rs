@@ -26,11 +26,11 @@ impl Engine<'_> {
     pub(super) fn tick(&mut self, now: u64) -> Result<bool, LoadError> {
         self.bridge = ClockBridge::measure();
         self.heed_stop(now);
-        if self.cpu_at_window_start.is_none() && now >= self.span.window_start {
-            self.cpu_at_window_start = Some((sys::thread_cpu_ns(), sys::thread_waited_ns()));
+        if self.times_at_window_start.is_none() && now >= self.span.window_start {
+            self.times_at_window_start = Some(sys::thread_times());
         }
-        if self.cpu_at_window_end.is_none() && now >= self.span.window_end {
-            self.cpu_at_window_end = Some((sys::thread_cpu_ns(), sys::thread_waited_ns()));
+        if self.times_at_window_end.is_none() && now >= self.span.window_end {
+            self.times_at_window_end = Some(sys::thread_times());
         }
         self.recorder.open_second_of(now.min(self.span.window_end.saturating_sub(1)))?;
         self.time_out(now);
@@ -79,14 +79,14 @@ impl Engine<'_> {
         }
     }
 
-    /// Fails requests whose answer is overdue.
-    fn time_out(&mut self, now: u64) {
+    /// Fails requests whose answer is overdue, and connections that have been in the making for too long.
+    pub(super) fn time_out(&mut self, now: u64) {
         for at in 0..self.connections.len() {
             let overdue = |since: u64| now.saturating_sub(since) > self.shared.timeout;
             let connection = &self.connections[at];
             match (&connection.protocol, connection.state) {
-                (_, State::Connecting { .. }) if connection.is_overdue(now, self.shared.connect_timeout) => {
-                    self.give_up_connecting(at);
+                (_, State::Connecting { since, .. }) if now.saturating_sub(since) > self.shared.connect_timeout => {
+                    self.fail(at, Failure::Connect);
                 }
                 (Protocol::Http1(http1), State::Open) => {
                     if http1.outstanding().any(|request| overdue(request.sent)) {
@@ -171,10 +171,10 @@ impl Engine<'_> {
         while let Some(part) = self.recorder.close_second(u64::MAX) {
             let _ = self.messages.send(Message::Closed(part));
         }
-        let end = self.cpu_at_window_end.unwrap_or_else(|| (sys::thread_cpu_ns(), sys::thread_waited_ns()));
-        let start = self.cpu_at_window_start.unwrap_or(end);
-        self.recorder.cpu_ns = end.0.saturating_sub(start.0);
-        self.recorder.waited_ns = end.1.saturating_sub(start.1);
+        let end = self.times_at_window_end.unwrap_or_else(sys::thread_times);
+        let start = self.times_at_window_start.unwrap_or(end);
+        self.recorder.cpu_ns = end.cpu.saturating_sub(start.cpu);
+        self.recorder.waited_ns = end.waited.saturating_sub(start.waited);
         self.recorder
     }
 }

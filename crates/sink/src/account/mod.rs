@@ -215,7 +215,7 @@ impl Accounts {
     }
 
     /// Everything counted; `stored_bytes` is left to the store.
-    pub(crate) fn summary(&self) -> Summary {
+    pub(crate) fn summary(&mut self) -> Summary {
         let by_protocol: BTreeMap<String, u64> = Protocol::NAMES
             .iter()
             .zip(self.by_protocol)

@@ -22,6 +22,8 @@ const MAX_SERVICES: usize = 256;
 const MAX_OPERATIONS: usize = 512;
 /// Bytes of a name that tell it from others.
 const MAX_NAME: usize = 1_024;
+/// Durations of an operation that are taken at once.
+const MOST_PENDING: usize = 64;
 /// Durations are exact to three digits.
 const DIGITS: u8 = 3;
 
@@ -52,6 +54,21 @@ struct Operation {
     /// The one that was booked after this the last time.
     next: u32,
     durations: Option<Histogram<u32>>,
+    /// Durations that the histogram has yet to take, ns: it is larger than what is at hand of the memory, and to take
+    /// many at once costs little more than to take one.
+    pending: Vec<u64>,
+}
+
+impl Operation {
+    #[inline(never)]
+    fn settle(&mut self) {
+        for duration in self.pending.drain(..) {
+            if let Some(durations) = &mut self.durations {
+                // It grows as needed, so no duration is out of range.
+                let _ = durations.record(duration);
+            }
+        }
+    }
 }
 
 impl Names {
@@ -98,11 +115,10 @@ impl Operations {
         let operation = &mut self.operations[number as usize];
         operation.spans += 1;
         operation.of_load += u64::from(is_of_load);
-        if let Some(durations) = &mut operation.durations {
-            // A clock that ran backwards says nothing about the duration; the span still counts.
-            let duration = u64::try_from(duration_ns).unwrap_or(0);
-            // It grows as needed, so no duration is out of range.
-            let _ = durations.record(duration);
+        // A clock that ran backwards says nothing about the duration; the span still counts.
+        operation.pending.push(u64::try_from(duration_ns).unwrap_or(0));
+        if operation.pending.len() >= MOST_PENDING {
+            operation.settle();
         }
     }
 
@@ -125,7 +141,8 @@ impl Operations {
         }
         let number = self.operations.len() as u32;
         let durations = Histogram::new(DIGITS).ok();
-        self.operations.push(Operation { service, name: name.into(), spans: 0, of_load: 0, next: number, durations });
+        let (name, pending) = (name.into(), Vec::with_capacity(MOST_PENDING));
+        self.operations.push(Operation { service, name, spans: 0, of_load: 0, next: number, durations, pending });
         let hash = |number: &u32| {
             let known = &self.operations[*number as usize];
             self.hasher.hash_one((known.service, &*known.name))
@@ -148,7 +165,8 @@ impl Operations {
     }
 
     /// Every operation, ordered by service and name.
-    pub(crate) fn list(&self) -> Vec<summary::Operation> {
+    pub(crate) fn list(&mut self) -> Vec<summary::Operation> {
+        self.operations.iter_mut().for_each(Operation::settle);
         let mut list: Vec<summary::Operation> = self
             .operations
             .iter()

@@ -13,6 +13,10 @@ use crate::requests::{mix, run_lengths};
 
 /// Requests whose counts lie side by side: 2 to the power of this.
 const PAGE_BITS: u32 = 10;
+/// Pages that may still be incomplete when the next one begins, and one that is not.
+const NEIGHBOURS: usize = 16;
+/// Spans of a page that are foreseen: one crowded request must not make all that follow it large.
+const MOST_FORESEEN: usize = 16 << PAGE_BITS;
 /// Parts of the table that grow on their own, so that growing never takes much memory at once.
 const SHARD_BITS: u32 = 8;
 /// Buckets that are allocated together. All pieces are of one size, so that what one part gives back when it grows is
@@ -78,7 +82,10 @@ impl Seen {
     fn page(&mut self, number: u64) -> &mut Page {
         if self.pages.get(self.last_page).is_none_or(|page| page.number != number) {
             self.last_page = *self.places.entry(number).or_insert_with(|| {
-                self.pages.push(Page { number, counts: Box::new([0; 1 << PAGE_BITS]), marks: Shard::default() });
+                // Most likely as many spans as its neighbours have, so it need not grow step by step.
+                let used = self.pages.iter().rev().take(NEIGHBOURS).map(|page| page.marks.used).max();
+                let marks = Shard::with_room_for(used.unwrap_or(0).min(MOST_FORESEEN));
+                self.pages.push(Page { number, counts: Box::new([0; 1 << PAGE_BITS]), marks });
                 self.pages.len() - 1
             });
         }
@@ -192,6 +199,13 @@ impl Bucket {
 }
 
 impl Shard {
+    /// Empty, with room for so many marks.
+    fn with_room_for(marks: usize) -> Self {
+        // As full as before it grows.
+        let count = (marks * 8).div_ceil(PIECE * SLOTS * 7).max(1);
+        Self { pieces: pieces(count), used: 0 }
+    }
+
     #[inline]
     fn buckets(&self) -> usize {
         self.pieces.len() * PIECE
@@ -311,6 +325,21 @@ mod tests {
         }
         assert!(of_request(&mut seen, 6, 1_u64.to_be_bytes()), "a neighbour in the same page is another request");
         assert_eq!(seen.spans_by_request(), [(0, 6), (1, 1), (5_000, 1)]);
+    }
+
+    #[test]
+    fn pages_have_the_room_that_their_neighbours_needed() {
+        let mut seen = Seen::default();
+        let mut fill = |page: u64, spans: u64| {
+            for span in 0..spans {
+                assert!(of_request(&mut seen, (page << PAGE_BITS) | (span % 1_024), span.to_be_bytes()));
+            }
+            (seen.pages[page as usize].marks.pieces.len(), seen.pages.iter().map(|page| page.marks.used).sum::<usize>())
+        };
+        let (grown, _) = fill(0, 3_072);
+        assert_eq!((grown, fill(1, 1), fill(2, 3_072)), (8, (7, 3_073), (7, 6_145)));
+        fill(3, 100_000);
+        assert_eq!(fill(4, 1).0, 37, "a crowded page makes the next one large only so far");
     }
 
     #[test]

@@ -14,12 +14,12 @@ use crate::wire::{Fields, Value, WireError, pair};
 /// Values within values that are followed; deeper ones become `null`.
 const MAX_DEPTH: u32 = 16;
 
-/// Shows the attributes of an encoded `Span`, one by one.
+/// Shows the attributes among the fields of a `Span`, one by one.
 #[inline]
-pub(crate) fn visit(span: &[u8], visitor: &mut impl Visitor) {
-    let mut fields = Fields::of(span);
+pub(crate) fn visit(fields: &[u8], visitor: &mut impl Visitor) {
+    let mut fields = Fields::of(fields);
     let mut json = Vec::new();
-    // The span was decoded once, so it is sound: an error cannot come.
+    // The fields were walked once, so they are sound: an error cannot come.
     while let Ok(Some((field, value))) = fields.next() {
         if field == 9
             && let Ok(encoded) = value.bytes()

@@ -2,7 +2,7 @@
 //! spans are slices of the body. A broken message gives an error and no span at all, so that what the sender is told
 //! (refused) is what is counted. Attributes, events and links are not looked into here.
 
-use crate::gather::{MAX_SPAN, MAX_SPANS, TOO_LARGE, TOO_MANY};
+use crate::gather::size;
 use crate::span::{Batch, Kind, RawAttributes, Source, Span, Status};
 use crate::wire::{Fields, Value, WireError, pair};
 
@@ -49,24 +49,17 @@ fn resource_spans<'a>(message: &'a [u8], batch: &mut Batch<'a>) -> Result<(), Wi
                 continue;
             }
             match span(value.bytes()?, known as u32)? {
-                Ok(_) if batch.spans.len() == MAX_SPANS => reject(batch, TOO_MANY),
                 Ok(span) => {
                     // Only a source with spans is kept: a body of empty ones must not grow into gigabytes.
-                    if batch.sources.len() == known {
+                    if batch.push(span) && batch.sources.len() == known {
                         batch.sources.push(source);
                     }
-                    batch.spans.push(span);
                 }
-                Err(reason) => reject(batch, reason),
+                Err(reason) => batch.reject(reason),
             }
         }
     }
     Ok(())
-}
-
-fn reject(batch: &mut Batch<'_>, reason: &'static str) {
-    batch.rejected += 1;
-    batch.reason.get_or_insert(reason);
 }
 
 /// What a `Resource` says of the process.
@@ -106,8 +99,11 @@ fn string(message: &[u8]) -> Result<Option<&[u8]>, WireError> {
 fn span(message: &[u8], source: u32) -> Result<Result<Span<'_>, &'static str>, WireError> {
     let (mut trace_id, mut span_id, mut parent_id, mut operation) = (&[][..], &[][..], &[][..], &[][..]);
     let (mut start, mut end, mut kind, mut status) = (0, 0, Kind::default(), Status::default());
+    let mut attributes = &[][..];
     let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
+    loop {
+        let rest = fields.rest();
+        let Some((field, value)) = fields.next()? else { break };
         match field {
             1 => trace_id = value.bytes()?,
             2 => span_id = value.bytes()?,
@@ -118,6 +114,10 @@ fn span(message: &[u8], source: u32) -> Result<Result<Span<'_>, &'static str>, W
             8 => end = value.fixed64()?,
             9 => {
                 value.bytes()?;
+                // Whoever reads them need not pass over what stands before.
+                if attributes.is_empty() {
+                    attributes = rest;
+                }
             }
             15 => status_of(value.bytes()?, &mut status)?,
             _ => {}
@@ -128,10 +128,6 @@ fn span(message: &[u8], source: u32) -> Result<Result<Span<'_>, &'static str>, W
     if !parent_id.is_empty() && parent_id.len() != 8 {
         return Ok(Err(PARENT_ID));
     }
-    if message.len() > MAX_SPAN {
-        return Ok(Err(TOO_LARGE));
-    }
-    let duration = i128::from(end) - i128::from(start);
     Ok(Ok(Span {
         source,
         trace_id,
@@ -139,12 +135,10 @@ fn span(message: &[u8], source: u32) -> Result<Result<Span<'_>, &'static str>, W
         parent_id: id::<8>(parent_id),
         kind,
         operation,
-        start_ns: start,
-        duration_ns: duration.clamp(i64::MIN.into(), i64::MAX.into()) as i64,
         status,
-        is_shared: false,
-        size: u32::try_from(message.len()).unwrap_or(u32::MAX),
-        attributes: RawAttributes::Otlp(message),
+        size: size(message.len()),
+        attributes: RawAttributes::Otlp(attributes),
+        ..Span::between(start, end)
     }))
 }
 

@@ -33,10 +33,10 @@ fn segment<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>) -> Result<(
         }
         Ok(())
     })?;
-    let segment = segment.shared();
+    let mut segment = segment.shared();
     again.object(|reader, key| match key {
         b"spans" => reader.array(|reader| {
-            span(reader, gatherer)?.push(&segment, None, gatherer);
+            span(reader, gatherer)?.push(&mut segment, None, gatherer);
             Ok(())
         }),
         _ => reader.skip(),

@@ -160,6 +160,8 @@ struct Shared<'a> {
     trace_id: [u8; 16],
     spans: ids::Named,
     source: Source<'a>,
+    /// The source's number, once there is a span of it.
+    number: Option<u32>,
 }
 
 impl<'a> Segment<'a> {
@@ -176,6 +178,7 @@ impl<'a> Segment<'a> {
             trace_id: ids::trace_id(self.trace_id),
             spans: ids::Named::new(self.id),
             source: Source { service: self.service, instance },
+            number: None,
         })
     }
 }
@@ -205,14 +208,15 @@ const NO_SEGMENT: &str = "a segment has no id of its own";
 
 impl<'a> Found<'a> {
     /// Adds the span; its attributes are in the gatherer already, unless they are given.
+    #[inline]
     fn push(
         self,
-        segment: &Result<Shared<'a>, &'static str>,
+        segment: &mut Result<Shared<'a>, &'static str>,
         attributes: Option<RawAttributes<'a>>,
         gatherer: &mut Gatherer<'a>,
     ) {
-        let Shared { trace_id, spans, source } = match segment {
-            Ok(shared) => *shared,
+        let Shared { trace_id, spans, source, number } = match segment {
+            Ok(shared) => shared,
             Err(reason) => return gatherer.reject(reason),
         };
         let parent_id = match self.reference {
@@ -230,8 +234,8 @@ impl<'a> Found<'a> {
         };
         let ns = |ms: i64| u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000);
         let span = Span {
-            source: gatherer.source(source),
-            trace_id,
+            source: *number.get_or_insert_with(|| gatherer.source(*source)),
+            trace_id: *trace_id,
             span_id: spans.span_id(self.id),
             parent_id,
             kind,

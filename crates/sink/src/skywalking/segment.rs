@@ -51,21 +51,25 @@ fn segment<'a>(message: &'a [u8], gatherer: &mut Gatherer<'a>) -> Result<(), Wir
             _ => {}
         }
     }
-    let segment = segment.shared();
+    let mut segment = segment.shared();
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
         if field == 3 {
-            let message = value.bytes()?;
-            span(message)?.push(&segment, Some(RawAttributes::Skywalking(message)), gatherer);
+            let (found, attributes) = span(value.bytes()?)?;
+            found.push(&mut segment, Some(attributes), gatherer);
         }
     }
     Ok(())
 }
 
-fn span(message: &[u8]) -> Result<Found<'_>, WireError> {
+/// A span, and its fields from the first on that is an attribute.
+fn span(message: &[u8]) -> Result<(Found<'_>, RawAttributes<'_>), WireError> {
     let mut found = Found { size: size(message.len()), ..Found::default() };
+    let mut attributes = &[][..];
     let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
+    loop {
+        let rest = fields.rest();
+        let Some((field, value)) = fields.next()? else { break };
         match field {
             1 => found.id = int32(value.varint()?),
             2 => found.parent = int32(value.varint()?),
@@ -76,25 +80,28 @@ fn span(message: &[u8]) -> Result<Found<'_>, WireError> {
                 found.reference.get_or_insert(reference);
             }
             6 => found.operation = value.bytes()?,
-            7 => found.peer = value.bytes()?,
             8 => found.kind = int32(value.varint()?),
             9 => found.layer = int32(value.varint()?),
             11 => found.is_error = value.varint()? != 0,
-            12 => {
-                // Looked at now, so that a broken one is refused; read when it is stored.
-                pair(value.bytes()?)?;
+            // Peer and tags: read when they are stored, and only then.
+            7 | 12 => {
+                value.bytes()?;
+                if attributes.is_empty() {
+                    attributes = rest;
+                }
             }
             _ => {}
         }
     }
-    Ok(found)
+    Ok((found, RawAttributes::Skywalking(attributes)))
 }
 
-/// Shows the tags of an encoded `SpanObject` one by one, and its peer.
-pub(crate) fn visit(span: &[u8], visitor: &mut impl Visitor) {
-    let mut fields = Fields::of(span);
+/// Shows the tags among the fields of a `SpanObject` one by one, and its peer. What cannot be decoded is left out, because
+/// the span itself is sound.
+pub(crate) fn visit(fields: &[u8], visitor: &mut impl Visitor) {
+    let mut fields = Fields::of(fields);
     let mut peer = &[][..];
-    // The span was decoded once, so it is sound: an error cannot come.
+    // The fields were walked once, so an error cannot come.
     while let Ok(Some((field, value))) = fields.next() {
         match (field, value.bytes()) {
             (7, Ok(bytes)) => peer = bytes,
@@ -257,6 +264,27 @@ mod tests {
         assert_eq!((batch.spans.len(), batch.rejected, batch.reason), (6, 6, Some(super::super::NO_SEGMENT)));
         assert_eq!(batch.spans[3].trace_id, ids::trace_id(b"a.b.1"));
         assert_ne!(batch.spans[3].trace_id, batch.spans[0].trace_id);
+    }
+
+    #[test]
+    fn a_broken_tag_is_left_out() {
+        let mut body = Vec::new();
+        crate::wire::put_bytes(&mut body, 1, b"0af7651916cd43dd8448eb211c80319c");
+        crate::wire::put_bytes(&mut body, 2, b"a1.2.3");
+        let mut span = Vec::new();
+        for tag in [&b"\x0a\x01a\x12\x01b"[..], b"\x0a\x09cut", b"\x12\x01d\x0a\x01c"] {
+            crate::wire::put_bytes(&mut span, 12, tag);
+        }
+        // Out of order: attributes may stand anywhere.
+        crate::wire::put_bytes(&mut span, 6, b"GET:/vets");
+        crate::wire::put_bytes(&mut span, 7, b"db:3306");
+        crate::wire::put_bytes(&mut body, 3, &span);
+        let arena = Bump::new();
+        let batch = decode(&body, &arena).expect("sound but for a tag");
+        let mut json = Vec::new();
+        assert!(batch.spans[0].attributes.write_json(Attributes::All, &mut json));
+        assert_eq!(json, br#"{"a":"b","c":"d","peer":"db:3306"}"#);
+        assert_eq!(batch.spans[0].operation, b"GET:/vets");
     }
 
     proptest! {

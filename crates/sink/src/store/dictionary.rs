@@ -16,8 +16,8 @@ const LEAST_VALUES: usize = 256;
 /// Groups for which a column is not looked through that had mostly different values.
 const REST: u8 = 15;
 
-/// Stands for "no value" among codes.
-pub(super) const NULL: u32 = u32::MAX;
+/// Stands for "no code".
+const NULL: u32 = u32::MAX;
 
 /// A value that the next one may be: its code, and where it stands. Of no meaning once the dictionary is cleared.
 #[derive(Debug, Clone, Copy)]
@@ -31,6 +31,14 @@ impl Default for Guess {
     /// No value.
     fn default() -> Self {
         Self { code: NULL, start: u32::MAX, end: 0 }
+    }
+}
+
+impl Guess {
+    /// The code of the value; none of any value's if there is no guess.
+    #[inline]
+    pub(super) fn code(self) -> u32 {
+        self.code
     }
 }
 
@@ -163,47 +171,79 @@ fn value<'a>(plain: &'a [u8], ends: &[u32], code: u32, prefix: usize) -> &'a [u8
     &plain[start + prefix..ends[code] as usize]
 }
 
+/// Which rows have a value: a bit each, as Parquet has its definition levels.
+#[derive(Debug, Default)]
+pub(super) struct Presence {
+    /// Lowest bits first; rows beyond the end have no value.
+    pub(super) words: Vec<u64>,
+    /// One more than the last row that has a value.
+    end: usize,
+}
+
+impl Presence {
+    /// Whether a row has a value already.
+    #[inline]
+    pub(super) fn has(&self, row: usize) -> bool {
+        self.end > row
+    }
+
+    /// Gives a row a value, which must come after all rows that have one.
+    #[inline]
+    pub(super) fn set(&mut self, row: usize) {
+        if self.words.len() <= row / 64 {
+            self.words.resize(row / 64 + 1, 0);
+        }
+        self.words[row / 64] |= 1 << (row % 64);
+        self.end = row + 1;
+    }
+
+    /// Forgets all rows but keeps the memory.
+    pub(super) fn clear(&mut self) {
+        self.words.clear();
+        self.end = 0;
+    }
+}
+
 /// A column of which rows may have no value: codes of a dictionary.
 #[derive(Debug, Default)]
 pub(super) struct Column {
     pub(super) dictionary: Dictionary,
-    /// By row; rows beyond the end have no value.
+    /// Of the rows that have a value, in their order.
     pub(super) codes: Vec<u32>,
+    pub(super) present: Presence,
 }
 
 impl Column {
     /// Whether a row has a value already.
     #[inline]
     pub(super) fn has(&self, row: usize) -> bool {
-        self.codes.len() > row
+        self.present.has(row)
     }
 
     /// Sets the value of a row, which must come after all rows that have one.
     #[inline]
     pub(super) fn set(&mut self, row: usize, code: u32) {
-        if self.codes.len() < row {
-            self.codes.resize(row, NULL);
-        }
+        self.present.set(row);
         self.codes.push(code);
     }
 
     /// Whether most values are others, so that a dictionary would only come on top of them.
-    pub(super) fn is_mostly_distinct(&self, values: usize) -> bool {
-        self.dictionary.len() * 2 > values
+    pub(super) fn is_mostly_distinct(&self) -> bool {
+        self.dictionary.len() * 2 > self.codes.len()
     }
 
     /// Forgets all values but keeps the memory.
     pub(super) fn clear(&mut self) {
         self.dictionary.clear();
         self.codes.clear();
+        self.present.clear();
     }
 
     /// The same for a column whose codes need not tell values apart: what had mostly different values will have them again,
     /// and looking for equal ones costs more than all else.
     pub(super) fn clear_and_learn(&mut self) {
-        let values = self.codes.iter().filter(|code| **code != NULL).count();
         let rests = match self.dictionary.rests {
-            0 if values >= LEAST_VALUES && self.is_mostly_distinct(values) => REST,
+            0 if self.codes.len() >= LEAST_VALUES && self.is_mostly_distinct() => REST,
             rests => rests.saturating_sub(1),
         };
         self.clear();
@@ -219,7 +259,7 @@ const RECENT: usize = 1_024;
 pub(super) struct Ids<const N: usize> {
     /// Ids by code; an id that comes again much later has two codes.
     pub(super) distinct: Vec<[u8; N]>,
-    /// By row.
+    /// Of the rows that have an id, in their order.
     pub(super) codes: Vec<u32>,
     recent: Vec<u32>,
 }
@@ -231,10 +271,9 @@ impl<const N: usize> Default for Ids<N> {
 }
 
 impl<const N: usize> Ids<N> {
-    /// The next row's id.
+    /// The next id.
     #[inline]
-    pub(super) fn push(&mut self, id: Option<&[u8; N]>) {
-        let Some(id) = id else { return self.codes.push(NULL) };
+    pub(super) fn push(&mut self, id: &[u8; N]) {
         let slot = (usize::from(id[N - 1]) | usize::from(id[N - 2]) << 8) % RECENT;
         let code = self.recent[slot];
         if self.distinct.get(code as usize) == Some(id) {
@@ -291,6 +330,19 @@ mod tests {
     }
 
     #[test]
+    fn rows_without_a_value_take_a_bit() {
+        let mut column = Column::default();
+        for row in [0, 2, 63, 64, 200] {
+            assert!(!column.has(row));
+            column.set(row, 7);
+            assert!(column.has(row) && column.has(0) && !column.has(row + 1));
+        }
+        assert_eq!((column.present.words.as_slice(), column.codes.len()), (&[1 << 63 | 5, 1, 0, 1 << 8][..], 5));
+        column.clear();
+        assert!(!column.has(0) && column.present.words.is_empty());
+    }
+
+    #[test]
     fn equal_is_what_is_equal() {
         for length in 0..72 {
             let a: Vec<u8> = (0..length).collect();
@@ -315,13 +367,11 @@ mod tests {
     fn ids_of_neighbours_have_one_code() {
         let mut ids = Ids::<8>::default();
         for number in [1_u64, 1, 2, 1, 1025, 1] {
-            ids.push(Some(&number.to_be_bytes()));
+            ids.push(&number.to_be_bytes());
         }
-        ids.push(None);
         // 1025 falls into the slot of 1, which is therefore not found again.
-        assert_eq!(ids.codes, [0, 0, 1, 0, 2, 3, NULL]);
-        let back: Vec<u64> =
-            ids.codes[..6].iter().map(|code| u64::from_be_bytes(ids.distinct[*code as usize])).collect();
+        assert_eq!(ids.codes, [0, 0, 1, 0, 2, 3]);
+        let back: Vec<u64> = ids.codes.iter().map(|code| u64::from_be_bytes(ids.distinct[*code as usize])).collect();
         assert_eq!(back, [1, 1, 2, 1, 1025, 1]);
     }
 }

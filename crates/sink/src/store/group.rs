@@ -8,16 +8,17 @@ use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use super::dictionary::{Column, Guess, Ids, same};
+use super::dictionary::{Column, Guess, Ids, Presence, same};
 use super::empty;
-use super::file::CORE;
+use super::footer::CORE;
 use crate::account::UNKNOWN_SERVICE;
 use crate::config::Attributes;
 use crate::json;
 use crate::span::{Protocol, Source, Span, Value, Visitor};
 
-/// Rows of a row group: larger ones cost more memory, hardly less CPU, and save hardly a byte.
-const GROUP_ROWS: usize = 8_192;
+/// Rows of a row group: larger ones cost more memory, hardly less CPU, and save hardly a byte; smaller ones are synced more
+/// often.
+const GROUP_ROWS: usize = 16_384;
 /// Bytes that its spans may have in their messages.
 const GROUP_BYTES: usize = 16 << 20;
 /// Attribute keys that get a column.
@@ -29,6 +30,8 @@ const MAX_ROUTE: usize = 256;
 const MAX_STEPS: usize = 16_384;
 /// Operations whose memory for that is kept for the next group.
 const KEPT_ROUTES: usize = 256;
+/// Operations of which is foreseen what follows.
+const MAX_FOLLOWING: usize = 4_096;
 /// Longest attribute, as encoded, that is known again.
 const MAX_ENCODED: usize = 64;
 /// An attribute that was another so often in a row is not remembered any more.
@@ -77,7 +80,7 @@ impl Keys {
         let is_taken = |name: &str| name.as_bytes().eq_ignore_ascii_case(key);
         self.columns.len() < MAX_KEYS
             && (1..=MAX_KEY).contains(&key.len())
-            && !CORE.iter().any(|name| is_taken(name))
+            && !CORE.iter().any(|core| is_taken(core.name))
             && !self.columns.iter().any(|(name, _)| is_taken(name))
     }
 
@@ -165,6 +168,7 @@ pub(crate) struct Group {
     pub(super) keys: Arc<Keys>,
     pub(super) trace_id: Ids<16>,
     pub(super) parent_id: Ids<8>,
+    pub(super) has_parent: Presence,
     pub(super) rows: Vec<Row>,
     pub(super) service: Column,
     pub(super) instance: Column,
@@ -173,13 +177,15 @@ pub(crate) struct Group {
     pub(super) overflow: Column,
     /// By position in [`Keys::columns`]; those beyond the end have no value.
     pub(super) attributes: Vec<Column>,
-    /// The attributes of the last span of each operation, in their order: the next is most likely alike.
+    /// By operation: the attributes of its last span, in their order, as the next is most likely alike.
     routes: Vec<Vec<Step>>,
+    /// By operation: the one that came after it the last time.
+    following: Vec<Guess>,
     /// How many attributes that are.
     steps: usize,
     last_service: Guess,
     last_instance: Guess,
-    last_operation: Guess,
+    last_operation: usize,
     /// Bytes of all spans in their messages, and of what is kept as JSON.
     bytes: usize,
     json: Vec<u8>,
@@ -205,6 +211,7 @@ impl Group {
     pub(super) fn clear(&mut self) {
         self.trace_id.clear();
         self.parent_id.clear();
+        self.has_parent.clear();
         self.rows.clear();
         self.service.clear();
         self.instance.clear();
@@ -215,6 +222,7 @@ impl Group {
         self.routes.iter_mut().for_each(Vec::clear);
         self.steps = 0;
         empty(&mut self.json);
+        self.following.clear();
         (self.last_service, self.last_instance, self.last_operation) = Default::default();
         self.bytes = 0;
     }
@@ -230,8 +238,11 @@ impl Group {
         which: Attributes,
     ) {
         let row = self.len();
-        self.trace_id.push(Some(&span.trace_id));
-        self.parent_id.push(span.parent_id.as_ref());
+        self.trace_id.push(&span.trace_id);
+        if let Some(parent_id) = &span.parent_id {
+            self.parent_id.push(parent_id);
+            self.has_parent.set(row);
+        }
         self.rows.push(Row {
             span_id: span.span_id,
             start_ns: i64::try_from(span.start_ns).unwrap_or(i64::MAX),
@@ -250,12 +261,29 @@ impl Group {
             let code = self.instance.dictionary.text(instance, &mut self.last_instance);
             self.instance.set(row, code);
         }
-        let operation = self.operation.dictionary.text(span.operation, &mut self.last_operation);
+        let operation = self.operation(span.operation);
         self.operation.set(row, operation);
         self.bytes += span.size as usize;
         if which != Attributes::None {
             self.push_attributes(span, row, operation as usize, which);
         }
+    }
+
+    /// Code of an operation.
+    #[inline]
+    fn operation(&mut self, name: &[u8]) -> u32 {
+        // What follows what is mostly the same.
+        let mut guess = self.following.get(self.last_operation).copied().unwrap_or_default();
+        let foreseen = guess.code();
+        let operation = self.operation.dictionary.text(name, &mut guess);
+        if operation != foreseen && self.last_operation < MAX_FOLLOWING {
+            if self.following.len() <= self.last_operation {
+                self.following.resize_with(self.last_operation + 1, Guess::default);
+            }
+            self.following[self.last_operation] = guess;
+        }
+        self.last_operation = operation as usize;
+        operation
     }
 
     fn push_attributes(&mut self, span: &Span<'_>, row: usize, operation: usize, which: Attributes) {
@@ -378,7 +406,6 @@ impl Visitor for Columns<'_> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::dictionary::NULL;
     use super::super::log;
     use super::*;
     use crate::span::RawAttributes;
@@ -426,8 +453,13 @@ mod tests {
         let columns = names.zip(&group.attributes).chain([("overflow".to_owned(), &group.overflow)]);
         columns
             .map(|(name, column)| {
-                let value = |code: &u32| (*code != NULL).then(|| column.dictionary.value(*code));
-                (name, column.codes.iter().map(value).collect())
+                let mut codes = column.codes.iter();
+                let bit =
+                    |row: usize| column.present.words.get(row / 64).is_some_and(|word| word >> (row % 64) & 1 == 1);
+                let mut value = |row| bit(row).then(|| column.dictionary.value(*codes.next().expect("a code")));
+                let values = (0..group.len()).map(&mut value).collect();
+                assert_eq!(codes.len(), 0, "every code is of a row");
+                (name, values)
             })
             .collect()
     }

@@ -4,10 +4,13 @@
 //! almost all overhead. So they are logged first and written as a row group when there are enough. A block in the log
 //! names the group that its spans will be in: once that group is in a file, the block says nothing new.
 
+use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+
+use zstd::bulk::Compressor;
 
 use crate::config::Attributes;
 use crate::span::{Kind, Protocol, RawAttributes, Source, Span, Status, Value, Visitor};
@@ -23,10 +26,17 @@ const LEVEL: i32 = 1;
 const MAX_BLOCK: usize = 256 << 20;
 
 /// The log being written.
-#[derive(Debug)]
 pub(super) struct Log {
     file: File,
     end: u64,
+    /// Kept, because to make one costs more than to compress a few spans.
+    compressor: Compressor<'static>,
+}
+
+impl fmt::Debug for Log {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Log").field("end", &self.end).finish_non_exhaustive()
+    }
 }
 
 impl Log {
@@ -34,12 +44,12 @@ impl Log {
     pub(super) fn create(folder: &Path) -> io::Result<Self> {
         let file = File::create(path(folder))?;
         file.write_all_at(MAGIC, 0)?;
-        Ok(Self { file, end: MAGIC.len() as u64 })
+        Ok(Self { file, end: MAGIC.len() as u64, compressor: Compressor::new(LEVEL)? })
     }
 
     /// Appends spans and waits until they are on the disk. After an error the log is as before.
     pub(super) fn append(&mut self, group: u64, spans: &[u8]) -> io::Result<()> {
-        let compressed = zstd::bulk::compress(spans, LEVEL)?;
+        let compressed = self.compressor.compress(spans)?;
         let mut block = Vec::with_capacity(BLOCK_HEAD + compressed.len());
         block.extend_from_slice(&[0; 4]);
         block.extend_from_slice(&(compressed.len() as u32).to_le_bytes());

@@ -8,6 +8,7 @@
 mod dictionary;
 mod encode;
 mod file;
+mod footer;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod group;
@@ -17,7 +18,7 @@ mod recover;
 mod shape;
 #[cfg(test)]
 mod tests;
-
+mod thrift;
 mod writer;
 
 use std::fs;

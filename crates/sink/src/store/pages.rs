@@ -1,17 +1,32 @@
 //! Parquet's encodings, byte by byte: <https://parquet.apache.org/docs/file-format/data-pages/encodings/> and the page
-//! headers in front (Thrift's compact protocol). Knows values and bytes, not what they mean.
+//! headers in front. Knows values and bytes, not what they mean.
 
-use parquet::basic::Encoding;
-
+use super::thrift::{Struct, zigzag};
 use crate::wire::put_varint;
+
+/// Encodings of values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Encoding {
+    Plain = 0,
+    Rle = 3,
+    DeltaBinaryPacked = 5,
+    RleDictionary = 8,
+}
 
 /// Values of a block of DELTA_BINARY_PACKED.
 const BLOCK: usize = 128;
 /// Values of each of its miniblocks.
 const MINIBLOCK: usize = 32;
+/// Bytes that hold eight numbers of so many bits each.
+const EIGHT: usize = 16;
+const EIGHT_WIDTH: u32 = 16;
 
 /// Appends numbers of `width` bits each, lowest bits first; the last byte is filled with zeros.
 fn pack(numbers: impl Iterator<Item = u64>, width: u32, out: &mut Vec<u8>) {
+    if width == 0 {
+        return;
+    }
     let (mut bits, mut used) = (0_u64, 0);
     for number in numbers {
         bits |= number << used;
@@ -32,38 +47,63 @@ pub(super) fn width(largest: u64) -> u32 {
     64 - largest.leading_zeros()
 }
 
-/// The RLE and bit-packing hybrid, in one run: `count` numbers of `width` bits, of which all are `only` if that is given.
-pub(super) fn hybrid(
-    numbers: impl Iterator<Item = u32>,
-    count: usize,
-    width: u32,
-    only: Option<u32>,
-    out: &mut Vec<u8>,
-) {
-    if let Some(only) = only {
-        put_varint(out, (count as u64) << 1);
-        out.extend_from_slice(&only.to_le_bytes()[..width.div_ceil(8) as usize]);
-        return;
-    }
-    let groups = count.div_ceil(8);
-    put_varint(out, (groups as u64) << 1 | 1);
-    let start = out.len();
-    pack(numbers.map(u64::from), width, out);
-    out.resize(start + groups * width as usize, 0);
+/// The head of a run of the RLE and bit-packing hybrid in which all `count` numbers, of `width` bits, are `only`.
+fn run(count: usize, width: u32, only: u32, out: &mut Vec<u8>) {
+    put_varint(out, (count as u64) << 1);
+    out.extend_from_slice(&only.to_le_bytes()[..width.div_ceil(8) as usize]);
 }
 
-/// Definition levels of a flat optional column in a data page of version 1: which rows have a value.
-pub(super) fn levels(present: impl Iterator<Item = bool>, rows: usize, values: usize, out: &mut Vec<u8>) {
+/// Eight numbers of at most [`EIGHT_WIDTH`] bits, side by side; none of them waits for another.
+#[inline]
+fn eight(numbers: &[u32; 8], width: u32) -> u128 {
+    let [a, b, c, d, e, f, g, h] = numbers.map(u64::from);
+    let low = (a | b << width) | (c | d << width) << (2 * width);
+    let high = (e | f << width) | (g | h << width) << (2 * width);
+    u128::from(low) | u128::from(high) << (4 * width)
+}
+
+/// The RLE and bit-packing hybrid, in one run: numbers of `width` bits, of which all are `only` if that is given.
+pub(super) fn hybrid(numbers: &[u32], width: u32, only: Option<u32>, out: &mut Vec<u8>) {
+    if let Some(only) = only {
+        return run(numbers.len(), width, only, out);
+    }
+    let groups = numbers.len().div_ceil(8);
+    put_varint(out, (groups as u64) << 1 | 1);
+    let start = out.len();
+    let end = start + groups * width as usize;
+    if width > EIGHT_WIDTH {
+        pack(numbers.iter().map(|number| u64::from(*number)), width, out);
+        return out.resize(end, 0);
+    }
+    // Eight at a time are whole bytes.
+    out.resize(end + EIGHT, 0);
+    let (eights, rest) = numbers.as_chunks::<8>();
+    let mut last = [0; 8];
+    last[..rest.len()].copy_from_slice(rest);
+    let mut at = start;
+    for numbers in eights.iter().chain((!rest.is_empty()).then_some(&last)) {
+        if let Some(place) = out[at..].first_chunk_mut::<EIGHT>() {
+            *place = eight(numbers, width).to_le_bytes();
+        }
+        at += width as usize;
+    }
+    out.truncate(end);
+}
+
+/// Definition levels of a flat optional column in a data page of version 1: which rows have a value, a bit each, of which
+/// those beyond the end of `present` are zeros; `values` is how many are ones.
+pub(super) fn levels(present: &[u64], rows: usize, values: usize, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
-    let only = if values == rows {
-        Some(1)
-    } else if values == 0 {
-        Some(0)
+    if values == rows || values == 0 {
+        run(rows, 1, u32::from(values > 0), out);
     } else {
-        None
-    };
-    hybrid(present.map(u32::from), rows, 1, only, out);
+        let groups = rows.div_ceil(8);
+        put_varint(out, (groups as u64) << 1 | 1);
+        let end = out.len() + groups;
+        present.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+        out.resize(end, 0);
+    }
     let length = (out.len() - start - 4) as u32;
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
@@ -71,10 +111,6 @@ pub(super) fn levels(present: impl Iterator<Item = bool>, rows: usize, values: u
 /// Truth values, PLAIN: one bit each.
 pub(super) fn truths(values: impl Iterator<Item = bool>, out: &mut Vec<u8>) {
     pack(values.map(u64::from), 1, out);
-}
-
-fn zigzag(number: i64) -> u64 {
-    (number << 1 ^ number >> 63) as u64
 }
 
 /// DELTA_BINARY_PACKED.
@@ -117,45 +153,25 @@ pub(super) enum Kind {
     Dictionary,
 }
 
-/// Number of an encoding in Thrift.
-fn number_of(encoding: Encoding) -> i64 {
-    match encoding {
-        Encoding::PLAIN => 0,
-        Encoding::RLE => 3,
-        Encoding::DELTA_BINARY_PACKED => 5,
-        // Nothing else is written.
-        _ => 8,
-    }
-}
-
 /// A `PageHeader`.
 pub(super) fn header(kind: Kind, values: usize, uncompressed: usize, compressed: usize, out: &mut Vec<u8>) {
-    // An i32 field whose number is one more than the last.
-    const NEXT_I32: u8 = 0x15;
-    let next = |number: i64, out: &mut Vec<u8>| {
-        out.push(NEXT_I32);
-        put_varint(out, zigzag(number));
-    };
-    next(if matches!(kind, Kind::Dictionary) { 2 } else { 0 }, out);
-    next(uncompressed as i64, out);
-    next(compressed as i64, out);
+    let mut header = Struct::begin(out);
+    header.int(1, if matches!(kind, Kind::Dictionary) { 2 } else { 0 });
+    header.int(2, uncompressed as i32);
+    header.int(3, compressed as i32);
+    let mut of_kind = header.within(if matches!(kind, Kind::Dictionary) { 7 } else { 5 });
+    of_kind.int(1, values as i32);
     match kind {
         Kind::Data(encoding) => {
-            // Field 5, a struct: number of values, their encoding, that of definition and repetition levels.
-            out.push(0x2c);
-            next(values as i64, out);
-            next(number_of(encoding), out);
-            next(number_of(Encoding::RLE), out);
-            next(number_of(Encoding::RLE), out);
+            of_kind.int(2, encoding as i32);
+            // Definition and repetition levels.
+            of_kind.int(3, Encoding::Rle as i32);
+            of_kind.int(4, Encoding::Rle as i32);
         }
-        Kind::Dictionary => {
-            // Field 7, a struct: number of values, their encoding.
-            out.push(0x4c);
-            next(values as i64, out);
-            next(number_of(Encoding::PLAIN), out);
-        }
+        Kind::Dictionary => of_kind.int(2, Encoding::Plain as i32),
     }
-    out.extend_from_slice(&[0, 0]);
+    of_kind.end();
+    header.end();
 }
 
 #[cfg(test)]
@@ -179,6 +195,38 @@ mod tests {
                 .collect();
             assert_eq!(back, numbers, "{width} bits");
         }
+    }
+
+    #[test]
+    fn codes_are_packed_as_numbers_are() {
+        for width in 1..=20 {
+            let mask = u32::MAX >> (32 - width);
+            for count in [1, 7, 8, 9, 100] {
+                let numbers: Vec<u32> = (0..count).map(|n: u32| n.wrapping_mul(0x9e37_79b9) & mask).collect();
+                let (mut out, mut expected) = (vec![7], vec![7]);
+                hybrid(&numbers, width, None, &mut out);
+                put_varint(&mut expected, u64::from(count.div_ceil(8)) << 1 | 1);
+                let end = expected.len() + (count.div_ceil(8) * width) as usize;
+                pack(numbers.iter().map(|number| u64::from(*number)), width, &mut expected);
+                expected.resize(end, 0);
+                assert_eq!(out, expected, "{count} of {width} bits");
+            }
+        }
+        let mut out = Vec::new();
+        hybrid(&[5; 300], 9, Some(5), &mut out);
+        assert_eq!(out, [0xd8, 0x04, 5, 0]);
+    }
+
+    #[test]
+    fn levels_are_a_bit_a_row() {
+        let all = |present: &[u64], rows, values| {
+            let mut out = Vec::new();
+            levels(present, rows, values, &mut out);
+            out
+        };
+        assert_eq!(all(&[0b1101], 12, 3), [3, 0, 0, 0, 5, 0b1101, 0]);
+        assert_eq!(all(&[1 << 63, 1], 70, 2), [10, 0, 0, 0, 19, 0, 0, 0, 0, 0, 0, 0, 0x80, 1]);
+        assert_eq!((all(&[3], 2, 2), all(&[], 300, 0)), (vec![2, 0, 0, 0, 4, 1], vec![3, 0, 0, 0, 0xd8, 0x04, 0]));
     }
 
     #[test]

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use parquet::basic::Compression;
 use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::statistics::Statistics;
 use parquet::record::Field;
 use proptest::prelude::*;
 
@@ -211,7 +213,7 @@ proptest! {
             drop(file);
             let torn = partial(&path(&folder, 1));
             let mut bytes = std::fs::read(&torn).expect("the file");
-            bytes.extend_from_slice(b"a row group that was under way unladen1");
+            bytes.extend_from_slice(b"a row group that was under way unladen2");
             std::fs::write(&torn, bytes).expect("written");
             prop_assert_eq!(recover(out.path()).expect("recovered").files, 1);
         } else {
@@ -241,5 +243,67 @@ proptest! {
         let kept = if cut == 0 { spans.len() } else { (spans.len() - 1) / 7 * 7 };
         prop_assert_eq!(recover(out.path()).expect("recovered").logged_rows, kept as u64);
         check(&folder, &spans[..kept]);
+    }
+}
+
+/// What readers skip row groups by, and what tools show of a file.
+#[test]
+fn footers_say_what_is_in_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let span = |number: u64| Owned {
+        ids: (1, number, None),
+        service: "shop".into(),
+        instance: None,
+        operation: "buy".into(),
+        start_ns: 1_000 + number,
+        duration_ns: 5,
+        request: number.is_multiple_of(2).then_some(number),
+        kind: 0,
+        status: 0,
+        attributes: BTreeMap::from([("text".into(), Attribute::Text(format!("value {number}")))]),
+    };
+    let spans: Vec<Owned> = (0..2_000).map(span).collect();
+    let groups: Vec<Group> = spans.chunks(1_000).map(|spans| group(spans, &Group::default())).collect();
+    let mut file = SpanFile::create(path(folder.path(), 1), &groups[0].keys).expect("a file");
+    let mut encoder = Encoder::new().expect("an encoder");
+    for (group, number) in groups.iter().zip(1..) {
+        file.append(&mut encoder, group, number, &mut Vec::new()).expect("written");
+        // What could not be made durable leaves no trace.
+        let before = file.extent();
+        file.append(&mut encoder, group, number + 1, &mut Vec::new()).expect("written");
+        file.take_back(before);
+    }
+    let size = file.finish().expect("finished");
+    let path = path(folder.path(), 1);
+    assert_eq!(super::file::last_group(&path).expect("one of ours"), 2);
+    let file = std::fs::File::open(path).expect("the file");
+    assert_eq!(file.metadata().expect("its size").len(), size);
+    let reader = SerializedFileReader::new(file).expect("a whole file");
+    let metadata = reader.metadata();
+    assert!(metadata.file_metadata().created_by().is_some_and(|by| by.starts_with("unladen-sink version ")));
+    assert_eq!((metadata.file_metadata().num_rows(), metadata.num_row_groups()), (2_000, 2));
+    for (number, group) in metadata.row_groups().iter().enumerate() {
+        assert_eq!((group.num_rows(), group.ordinal()), (1_000, Some(number as i32)));
+        let of =
+            |name: &str| group.columns().iter().find(|column| column.column_path().string() == name).expect("there");
+        let first = 1_000 * number as i64;
+        let ranges = [("start_ns", first + 1_000, first + 1_999, 0), ("request", first, first + 998, 500)];
+        for (name, least, largest, missing) in ranges {
+            let expected = Statistics::int64(Some(least), Some(largest), None, Some(missing), false);
+            assert_eq!(of(name).statistics(), Some(&expected), "{name}");
+        }
+        assert!(
+            matches!(of("text").compression(), Compression::ZSTD(_))
+                && of("service").dictionary_page_offset().is_some()
+        );
+        assert_eq!(of("span_id").compression(), Compression::UNCOMPRESSED);
+        assert_eq!(
+            group.total_byte_size(),
+            group.columns().iter().map(|column| column.uncompressed_size()).sum::<i64>()
+        );
+        assert_eq!(
+            Some(group.compressed_size()),
+            group.columns().iter().map(|column| column.compressed_size()).reduce(|a, b| a + b)
+        );
     }
 }

@@ -176,7 +176,7 @@ impl Writer {
             self.files += 1;
         }
         let Some((file, _)) = &mut self.file else { return Ok(()) };
-        let before = (file.bytes(), file.last_group());
+        let before = file.extent();
         file.append(&mut self.encoder, group, self.groups + 1, &mut self.buffer)?;
         let is_due = match self.sync {
             Sync::Always => true,
@@ -184,7 +184,7 @@ impl Writer {
             Sync::End => false,
         };
         if is_due {
-            file.sync().inspect_err(|_| file.take_back(before.0, before.1))?;
+            file.sync().inspect_err(|_| file.take_back(before))?;
             self.last_sync = Instant::now();
         }
         empty(&mut self.buffer);

@@ -158,32 +158,35 @@ mod tests {
         assert_eq!(span.size as usize, list().spans[0].encoded_len());
     }
 
+    /// Why a body is refused that prost decodes; what both decode has as many spans.
+    fn refused(body: &[u8], at: usize, byte: Option<u8>) -> Option<String> {
+        let arena = Bump::new();
+        match (ListOfSpans::decode(body), decode(body, &arena)) {
+            (Ok(decoded), Ok(batch)) => {
+                let spans = batch.spans.len() as u64 + batch.rejected;
+                assert_eq!(spans, decoded.spans.len() as u64, "{at}: {byte:?}");
+                None
+            }
+            (Ok(_), Err(error)) => Some(format!("{at}: {byte:?}: {error}")),
+            (Err(_), _) => None,
+        }
+    }
+
     /// Every single byte changed to every value, and every cut: what prost decodes we decode, with as many spans.
     #[test]
     fn broken_lists() {
         let whole = list().encode_to_vec();
-        let mut refused = Vec::new();
+        let mut all = Vec::new();
         for at in 0..whole.len() {
-            let _ = decode(&whole[..at], &Bump::new());
+            all.extend(refused(&whole[..at], at, None));
             for byte in 0..=u8::MAX {
                 let mut body = whole.clone();
                 body[at] = byte;
-                let arena = Bump::new();
-                match (ListOfSpans::decode(&body[..]), decode(&body, &arena)) {
-                    (Ok(decoded), Ok(batch)) => {
-                        assert_eq!(
-                            batch.spans.len() as u64 + batch.rejected,
-                            decoded.spans.len() as u64,
-                            "{at}: {byte}"
-                        );
-                    }
-                    // Of a map prost does not look at the wire type; a field 11 of another type is broken nevertheless.
-                    (Ok(_), Err(_)) if byte >> 3 == 11 && byte & 7 != 2 => {}
-                    (Ok(_), Err(error)) => refused.push((at, whole[at], byte, error.to_string())),
-                    (Err(_), _) => {}
-                }
+                // Of a map prost does not look at the wire type; a field 11 of another type is broken nevertheless.
+                let is_overlooked = byte >> 3 == 11 && byte & 7 != 2;
+                all.extend(refused(&body, at, Some(byte)).filter(|_| !is_overlooked));
             }
         }
-        assert!(refused.is_empty(), "{refused:?}");
+        assert!(all.is_empty(), "{all:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! The span files in another reader than the one whose crate wrote their footers: DuckDB, by way of Python. `make deps`
+//! The span files in a reader that has nothing to do with the crate that reads them elsewhere: DuckDB, by way of Python. `make deps`
 //! sets it up in `target/python`.
 
 use std::path::Path;

@@ -11,6 +11,7 @@ use std::process::ExitCode;
 use self::checks::{Check, checks};
 use self::facts::Facts;
 use super::print;
+use crate::report::lines;
 
 /// Width to which a finding is wrapped: what is left of 100 columns beside the mark and the name.
 const WIDTH: usize = 80;
@@ -32,9 +33,9 @@ fn text(checks: &[Check]) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     for check in checks {
         let mark = if check.remedy.is_none() { "ok  " } else { "care" };
-        let mut lines = wrapped(&check.found).into_iter();
-        writeln!(text, "{mark}  {:<13} {}", check.what, lines.next().unwrap_or_default())?;
-        for line in lines.chain(check.remedy.iter().flat_map(|remedy| wrapped(&format!("→ {remedy}")))) {
+        let mut found = lines(&check.found, WIDTH).into_iter();
+        writeln!(text, "{mark}  {:<13} {}", check.what, found.next().unwrap_or_default())?;
+        for line in found.chain(check.remedy.iter().flat_map(|remedy| lines(&format!("→ {remedy}"), WIDTH))) {
             writeln!(text, "                    {line}")?;
         }
     }
@@ -49,21 +50,6 @@ fn text(checks: &[Check]) -> Result<String, std::fmt::Error> {
     };
     text += "\n`unladen run STUDY --plan` (or `unladen demo --plan`) measures the noise and says which effect shows in what time.";
     Ok(text)
-}
-
-/// Lines of at most [`WIDTH`] columns, broken at spaces.
-fn wrapped(text: &str) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= WIDTH => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use unladen_stats::plan::{Step, TwoLooks};
 use super::pilot::Pilot;
 use super::{budgets, interrupt_flag, print};
 use crate::cli::{Compare, Demo, Measure, Run};
-use crate::judge::findings::Findings;
+use crate::judge::Budgets;
 use crate::live::Display;
 use crate::live::file::Written;
 use crate::live::metrics::Endpoint;
@@ -180,28 +180,27 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
     let endpoint = endpoint(options, show)?;
     // Whoever looks on sees the study end when its report is there.
     let _remover = Written::new(folder.path()).remover();
-    let measured = |plan: &Plan| -> anyhow::Result<Findings> {
+    let measured = |plan: &Plan| -> anyhow::Result<()> {
         let mut displays: Vec<Box<dyn Display>> = vec![Box::new(Written::new(folder.path()))];
         displays.extend(endpoint.iter().map(|endpoint| Box::new(endpoint.clone()) as Box<dyn Display>));
         let mut watcher = progress::watcher(show, &plan.study.study, &labels, displays);
         let result = run::study(plan, folder, seed, &interrupted, &mut watcher);
-        result.map_err(|error| stopped(error, folder))?;
-        Ok(judge::judge(folder.path())?)
+        result.map_err(|error| stopped(error, folder))
     };
-    let mut findings = measured(plan)?;
-    if let Some(longer) = second_look(plan, &findings) {
+    measured(plan)?;
+    if let Some(longer) = second_look(plan, folder)? {
         if show != Show::Quiet {
             eprintln!(
                 "{} rounds leave a budget undecided: going on, once, to {}",
                 plan.study.rounds, longer.study.rounds
             );
         }
-        findings = measured(&longer)?;
+        measured(&longer)?;
     }
     if options.profile {
         profile(plan, folder, seed, options, &interrupted)?;
-        findings = judge::judge(folder.path())?;
     }
+    let findings = judge::judge(folder.path())?;
     report::write_all(folder.path(), &findings)?;
     report::print(&findings, report::Format::Text)?;
     writeln!(anstream::stdout(), "\nReport: {}", folder.path().join("report.html").display())?;
@@ -240,27 +239,29 @@ fn profile(
 
 /// The plan with twice the rounds, if the study is to be extended and a budget is undecided. An extension that has been
 /// begun is run to its end, however things stand by now.
-fn second_look(plan: &Plan, findings: &Findings) -> Option<Plan> {
+fn second_look(plan: &Plan, folder: &RunFolder) -> anyhow::Result<Option<Plan>> {
     if plan.study.on_undecided != OnUndecided::Extend {
-        return None;
+        return Ok(None);
     }
-    let looks = TwoLooks::new(plan.study.rounds as usize).ok()?;
+    // The verdicts alone: spans and curves are read once, for the report.
+    let findings = judge::judge_with_budgets(folder.path(), &Budgets::new())?;
+    let Ok(looks) = TwoLooks::new(plan.study.rounds as usize) else { return Ok(None) };
     let done = findings.rounds_begun.max(plan.study.rounds) as usize;
-    match looks.next(done, judge::more_rounds_may_decide(findings)) {
+    Ok(match looks.next(done, judge::more_rounds_may_decide(&findings)) {
         Step::Stop => None,
-        Step::Measure(_) => {
+        Step::Measure(_) => u32::try_from(looks.second()).ok().map(|rounds| {
             let mut longer = plan.clone();
-            longer.study.rounds = u32::try_from(looks.second()).ok()?;
-            Some(longer)
-        }
-    }
+            longer.study.rounds = rounds;
+            longer
+        }),
+    })
 }
 
 /// One line on what is about to happen.
 fn head(plan: &Plan, folder: &RunFolder) -> String {
     let study = &plan.study;
     let names: Vec<&str> = plan.arms.iter().map(|arm| arm.name.as_str()).collect();
-    let seconds = (study.run_seconds() + 0.8) * f64::from(study.rounds) * plan.arms.len() as f64;
+    let seconds = study.seconds_of(study.rounds as usize * plan.arms.len());
     format!(
         "{}: {} of {} variants ({}); at least {}\nrun folder: {}",
         study.study,

@@ -38,7 +38,7 @@ impl Pilot<'_> {
         let folder = RunFolder::create(&out)?;
         let alone = baseline_alone(self.plan, self.rounds)?;
         if self.shown {
-            let seconds = (alone.study.run_seconds() + 0.8) * 2.0 * f64::from(self.rounds);
+            let seconds = alone.study.seconds_of(2 * self.rounds as usize);
             eprintln!(
                 "{}: {} pairs of runs of the baseline, about {seconds:.0} s, to see the noise\nrun folder: {}",
                 self.plan.study.study,

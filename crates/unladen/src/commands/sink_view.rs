@@ -67,7 +67,8 @@ impl Live {
         }
         let lost =
             |service: &str| summary.told.iter().filter(|it| it.service == service).map(|it| it.spans).sum::<u64>();
-        let _ = writeln!(text, "  {:<32}{:>14}{:>12}{:>18}", "service", "spans", "per second", "lost, by its word");
+        let _ =
+            writeln!(text, "  {:<SERVICE$}{:>14}{:>12}{:>18}", "service", "spans", "per second", "lost, by its word");
         for (service, spans) in services.iter().take(SERVICES) {
             let lost = match lost(service) {
                 0 => "–".to_owned(),
@@ -78,7 +79,7 @@ impl Live {
         }
         if services.len() > SERVICES {
             let spans = services[SERVICES..].iter().map(|(_, spans)| spans).sum();
-            let _ = writeln!(text, "  {:<32}{:>14}", format!("{} more", services.len() - SERVICES), count(spans));
+            let _ = writeln!(text, "  {:<SERVICE$}{:>14}", format!("{} more", services.len() - SERVICES), count(spans));
         }
         text.trim_end().to_owned() + &troubles(summary)
     }
@@ -172,8 +173,8 @@ pub(super) fn summary_text(summary: &Summary) -> String {
         );
     }
     if !summary.operations.is_empty() {
-        let _ =
-            writeln!(text, "\n  {:<32}{:<40}{:>12}{:>12}{:>12}", "service", "operation", "spans", "p50 ms", "p99 ms");
+        let (spans, p50, p99) = ("spans", "p50 ms", "p99 ms");
+        let _ = writeln!(text, "\n  {:<SERVICE$}{:<OPERATION$}{spans:>12}{p50:>12}{p99:>12}", "service", "operation");
     }
     for row in &summary.operations {
         let _ = writeln!(

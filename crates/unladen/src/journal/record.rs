@@ -367,3 +367,13 @@ pub struct HostWindow {
     /// Available memory at the end of the window, bytes.
     pub memory_available: u64,
 }
+
+impl HostWindow {
+    /// What share of the machine so many seconds of CPU time are, over a window of so many seconds. `None` where either is
+    /// unknown.
+    #[must_use]
+    pub fn share(&self, cpu_s: f64, window_s: f64) -> Option<f64> {
+        let capacity = f64::from(self.cores) * window_s;
+        (capacity > 0.0).then(|| cpu_s / capacity)
+    }
+}

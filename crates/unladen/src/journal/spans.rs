@@ -6,12 +6,11 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use parquet::column::reader::ColumnReader;
-use parquet::data_type::ByteArray;
+use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::errors::Result;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 
-use super::timeline::{other_type, position, spread, texts};
+use super::timeline::column;
 
 /// A span as far as its duration is concerned.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,8 +50,10 @@ pub fn each(run: &Path, limit: u64, mut take: impl FnMut(Timed)) -> Result<()> {
 
 fn read(group: &dyn RowGroupReader, take: &mut impl FnMut(Timed)) -> Result<()> {
     let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-    let (requests, durations) = (numbers(group, "request", rows)?, numbers(group, "duration_ns", rows)?);
-    let (services, operations) = (texts(group, "service", rows)?, texts(group, "operation", rows)?);
+    let requests = column::<Int64Type>(group, "request", rows)?;
+    let durations = column::<Int64Type>(group, "duration_ns", rows)?;
+    let services = column::<ByteArrayType>(group, "service", rows)?;
+    let operations = column::<ByteArrayType>(group, "operation", rows)?;
     for (((request, duration), service), operation) in requests.into_iter().zip(durations).zip(services).zip(operations)
     {
         if let (Some(duration_ns), Some(service), Some(operation)) = (duration, service, operation) {
@@ -60,15 +61,4 @@ fn read(group: &dyn RowGroupReader, take: &mut impl FnMut(Timed)) -> Result<()> 
         }
     }
     Ok(())
-}
-
-fn numbers(group: &dyn RowGroupReader, name: &str, rows: usize) -> Result<Vec<Option<i64>>> {
-    let (mut values, mut levels) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
-    match group.get_column_reader(position(group, name)?)? {
-        ColumnReader::Int64ColumnReader(mut reader) => {
-            reader.read_records(rows, Some(&mut levels), None, &mut values)?
-        }
-        _ => return Err(other_type(name)),
-    };
-    Ok(spread(values, &levels, rows))
 }

@@ -5,8 +5,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use parquet::column::reader::ColumnReader;
-use parquet::data_type::ByteArray;
+use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType, Int32Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 
@@ -45,12 +44,16 @@ pub fn samples(path: &Path, metrics: &[&str]) -> Result<Vec<Sample>> {
     for number in 0..file.num_row_groups() {
         let group = file.get_row_group(number)?;
         let rows = usize::try_from(group.metadata().num_rows()).unwrap_or(0);
-        let (times, values) = (doubles(&*group, "t_s", rows)?, doubles(&*group, "value", rows)?);
-        let (services, names) = (texts(&*group, "service", rows)?, texts(&*group, "metric", rows)?);
-        let (roles, replicas) = (texts(&*group, "role", rows)?, integers(&*group, "replica", rows)?);
+        let times = column::<DoubleType>(&*group, "t_s", rows)?;
+        let values = column::<DoubleType>(&*group, "value", rows)?;
+        let services = column::<ByteArrayType>(&*group, "service", rows)?;
+        let names = column::<ByteArrayType>(&*group, "metric", rows)?;
+        let roles = column::<ByteArrayType>(&*group, "role", rows)?;
+        let replicas = column::<Int32Type>(&*group, "replica", rows)?;
         let columns = times.into_iter().zip(values).zip(services).zip(names).zip(roles).zip(replicas);
         for (((((t_s, value), service), name), role), replica) in columns {
-            let (Some(name), Some(service)) = (name, service) else { continue };
+            let (Some(t_s), Some(value), Some(service)) = (t_s, value, service) else { continue };
+            let (Some(name), Some(replica)) = (name, replica) else { continue };
             let Some(metric) = metrics.iter().position(|metric| metric.as_bytes() == name.data()) else { continue };
             samples.push(Sample { t_s, process: (service, replica), role, metric, value });
         }
@@ -58,48 +61,16 @@ pub fn samples(path: &Path, metrics: &[&str]) -> Result<Vec<Sample>> {
     Ok(samples)
 }
 
-/// Where a column stands in a row group.
-pub(super) fn position(group: &dyn RowGroupReader, name: &str) -> Result<usize> {
+/// A column of a row group, of which rows may lack their value.
+pub(super) fn column<T: DataType>(group: &dyn RowGroupReader, name: &str, rows: usize) -> Result<Vec<Option<T::T>>> {
     let position = group.metadata().columns().iter().position(|column| column.column_path().string() == name);
-    position.ok_or_else(|| ParquetError::General(format!("the column {name} is missing")))
-}
-
-pub(super) fn other_type(name: &str) -> ParquetError {
-    ParquetError::General(format!("the column {name} is of another type"))
-}
-
-fn doubles(group: &dyn RowGroupReader, name: &str, rows: usize) -> Result<Vec<f64>> {
-    let mut values = Vec::with_capacity(rows);
-    match group.get_column_reader(position(group, name)?)? {
-        ColumnReader::DoubleColumnReader(mut reader) => reader.read_records(rows, None, None, &mut values)?,
-        _ => return Err(other_type(name)),
-    };
-    Ok(values)
-}
-
-fn integers(group: &dyn RowGroupReader, name: &str, rows: usize) -> Result<Vec<i32>> {
-    let mut values = Vec::with_capacity(rows);
-    match group.get_column_reader(position(group, name)?)? {
-        ColumnReader::Int32ColumnReader(mut reader) => reader.read_records(rows, None, None, &mut values)?,
-        _ => return Err(other_type(name)),
-    };
-    Ok(values)
-}
-
-/// A column of texts, which may lack some.
-pub(super) fn texts(group: &dyn RowGroupReader, name: &str, rows: usize) -> Result<Vec<Option<ByteArray>>> {
+    let position = position.ok_or_else(|| ParquetError::General(format!("the column {name} is missing")))?;
+    let reader = T::get_column_reader(group.get_column_reader(position)?);
+    let mut reader = reader.ok_or_else(|| ParquetError::General(format!("the column {name} is of another type")))?;
     let (mut values, mut levels) = (Vec::with_capacity(rows), Vec::with_capacity(rows));
-    match group.get_column_reader(position(group, name)?)? {
-        ColumnReader::ByteArrayColumnReader(mut reader) => {
-            reader.read_records(rows, Some(&mut levels), None, &mut values)?
-        }
-        _ => return Err(other_type(name)),
-    };
-    Ok(spread(values, &levels, rows))
-}
-
-/// Values to their rows; a required column has no levels.
-pub(super) fn spread<T>(values: Vec<T>, levels: &[i16], rows: usize) -> Vec<Option<T>> {
+    reader.read_records(rows, Some(&mut levels), None, &mut values)?;
+    // A column without gaps has no levels.
     let mut values = values.into_iter();
-    (0..rows).map(|row| if levels.get(row).is_none_or(|level| *level > 0) { values.next() } else { None }).collect()
+    let has_value = |row: usize| levels.get(row).is_none_or(|level| *level > 0);
+    Ok((0..rows).map(|row| if has_value(row) { values.next() } else { None }).collect())
 }

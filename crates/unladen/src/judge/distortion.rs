@@ -49,8 +49,7 @@ impl Distortion {
     pub(super) fn apply(&self, comparisons: &mut [Comparison]) {
         for Comparison { finding, .. } in comparisons.iter_mut().filter(|it| (self.of)(&it.finding.metric)) {
             let reason = self.notice.to_string();
-            "cannot_tell".clone_into(&mut finding.verdict);
-            finding.words = format!("no verdict: {reason}");
+            finding.take_verdict(&reason);
             finding.rounds_needed = None;
             finding.refused = Some(reason);
         }
@@ -73,8 +72,7 @@ fn throttled(arm: &Arm<'_>) -> Option<(String, f64)> {
 
 /// Share of the machine that was busy or taken by the hypervisor.
 fn busy(run: &RunRecord) -> Option<f64> {
-    let capacity = f64::from(run.host.cores) * run.phases.window_s;
-    (capacity > 0.0).then(|| (run.host.busy_s + run.host.steal_s) / capacity)
+    run.host.share(run.host.busy_s + run.host.steal_s, run.phases.window_s)
 }
 
 /// The median over the runs that count: one wild run distorts no study.

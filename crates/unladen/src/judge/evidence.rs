@@ -127,10 +127,8 @@ impl<'a> Evidence<'a> {
     }
 
     fn rounds_repeated(&self) -> Option<Notice> {
-        let share = |run: &RunRecord| {
-            let capacity = f64::from(run.host.cores) * run.phases.window_s;
-            if capacity > 0.0 { (run.host.others_s + run.host.steal_s) / capacity } else { 0.0 }
-        };
+        let share =
+            |run: &RunRecord| run.host.share(run.host.others_s + run.host.steal_s, run.phases.window_s).unwrap_or(0.0);
         let attempts = attempts(&self.folder.runs);
         let set_aside = self.folder.runs.iter().filter(|run| attempts.get(&run.round) != Some(&run.attempt));
         let percent = set_aside.clone().map(share).reduce(f64::max)? * 100.0;

@@ -78,7 +78,7 @@ fn added(step: &StepFindings) -> String {
     if let Some(reason) = &step.refused {
         return format!("unknown ({reason})");
     }
-    let cpu = step.metrics.iter().find(|finding| finding.metric == "cpu_per_request");
+    let cpu = step.finding("cpu_per_request");
     let Some(cpu) = cpu else { return "unknown (not measured)".to_owned() };
     if cpu.difference.is_none() {
         let scale = Scale::of_values(cpu);

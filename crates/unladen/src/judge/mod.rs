@@ -24,6 +24,7 @@ mod dose;
 mod evidence;
 mod ladder;
 mod ledger;
+mod lookup;
 mod money;
 mod notices;
 mod operations;

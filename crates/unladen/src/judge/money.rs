@@ -5,6 +5,7 @@
 //! ends gives an interval that is wider than it has to be, never too narrow.
 
 use super::findings::{Finding, MoneyFindings, Range};
+use super::lookup::of_whole;
 use crate::study::prices::Prices;
 
 const HOURS_A_YEAR: f64 = 24.0 * 365.25;
@@ -13,7 +14,7 @@ const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 /// The cost of a variant in production; `None` if neither CPU nor memory has an interval.
 pub(super) fn of(prices: &Prices, metrics: &[Finding]) -> Option<MoneyFindings> {
     let find = |name: &str| {
-        let finding = metrics.iter().find(|it| it.metric == name && it.service.is_none())?;
+        let finding = of_whole(metrics, name)?;
         Some(Range { value: finding.difference?, low: finding.difference_low?, high: finding.difference_high? })
     };
     let cores = find("cpu_per_request").map(|cpu| cpu.times(prices.requests_per_second / 1e6));

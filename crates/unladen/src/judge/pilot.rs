@@ -121,7 +121,7 @@ pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeErro
     let has_budget = |name: &str| planned.study.budgets.contains_key(name);
     let metrics: Vec<MetricNoise> = comparisons
         .iter()
-        .filter(|it| it.finding.service.is_none() && it.finding.operation.is_none())
+        .filter(|it| it.finding.is_of_whole())
         .filter(|it| it.finding.place != "detail" || has_budget(&it.finding.metric))
         .filter_map(|it| noise(it, planned.study, &times))
         .collect();

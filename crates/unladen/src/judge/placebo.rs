@@ -21,7 +21,7 @@ pub(super) fn judge(study: &Study, comparisons: &[Comparison]) -> (Option<Notice
         _ => "throughput",
     };
     let decides = |it: &Comparison| {
-        it.finding.service.is_none() && (it.finding.metric == "cpu_per_request" || it.finding.metric == load)
+        it.finding.is_of_whole() && (it.finding.metric == "cpu_per_request" || it.finding.metric == load)
     };
     let (deciding, others): (Vec<_>, Vec<_>) = comparisons.iter().partition(|it| decides(it));
     let mut void = None;

@@ -62,7 +62,7 @@ pub fn false_alarms(folder: &Measured, arms: &[&str], draw: Draw) -> Result<BTre
         for arm in &evidence.variants {
             for comparison in study::comparisons(&evidence, &metrics, &evidence.baseline, arm) {
                 let Comparison { finding, .. } = &comparison;
-                if finding.service.is_none() && finding.difference.is_some() {
+                if finding.is_of_whole() && finding.difference.is_some() {
                     let alarms = found.entry(finding.metric.clone()).or_default();
                     alarms.comparisons += 1;
                     alarms.alarms += u32::from(matches!(comparison.verdict(), Verdict::Costs | Verdict::Saves));

@@ -33,9 +33,7 @@ pub(super) fn lines(evidence: &Evidence<'_>) -> Vec<RunLine> {
 /// The commands of the services, then those of the variants that change something. The resolved study is masked when it is
 /// written; masked again, it stays as it is, and a study from elsewhere gives nothing away.
 pub(super) fn commands(study: &Study) -> Vec<CommandLine> {
-    let role = |service: &str| {
-        study.services.get(service).map(|it| format!("{:?}", it.role).to_lowercase()).unwrap_or_default()
-    };
+    let role = |service: &str| study.services.get(service).map(|it| it.role.name().to_owned()).unwrap_or_default();
     let base = study.services.iter().map(|(name, service)| CommandLine {
         variant: None,
         service: name.clone(),

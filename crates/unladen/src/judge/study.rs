@@ -14,6 +14,7 @@ use super::findings::{
     Comparisons, Conclusion, Findings, InstrumentFindings, LadderFindings, LoadFindings, NoticeLine, SCHEMA,
     VariantFindings,
 };
+use super::lookup::of_whole;
 use super::metrics::{Metric, Of, Place, delivered};
 use super::{
     checks, distortion, dose, ladder, ledger, money, notices, pacing, placebo, runs, steady, units, words, work,
@@ -208,13 +209,9 @@ fn finish(kind: &str, draft: Draft<'_, '_>, prices: Option<&Prices>, told: &mut 
     let Draft { arm, comparisons, refused } = draft;
     let mut metrics: Vec<_> = comparisons.into_iter().map(|comparison| comparison.finding).collect();
     if let Some(reason) = &refused {
-        for finding in &mut metrics {
-            "cannot_tell".clone_into(&mut finding.verdict);
-            finding.words = format!("no verdict: {reason}");
-        }
+        metrics.iter_mut().for_each(|finding| finding.take_verdict(reason));
     }
-    let cpu = metrics.iter().find(|finding| finding.metric == "cpu_per_request" && finding.service.is_none());
-    let ledger = ledger::sum_up(arm, cpu);
+    let ledger = ledger::sum_up(arm, of_whole(&metrics, "cpu_per_request"));
     let of_ledger: Vec<Notice> = ledger.iter().flat_map(|ledger| ledger::notices(&arm.name, ledger)).collect();
     if let Some(bought) = of_ledger.iter().find(|it| matches!(it, Notice::BoughtWithLoss { .. })) {
         let gains = metrics.iter_mut().filter(|finding| finding.verdict == "saves");
@@ -333,22 +330,4 @@ fn resolved(url: &str, evidence: &Evidence<'_>) -> String {
     let values = evidence.folder.study.variables.clone();
     let variables = Variables { ports: known.collect(), values, ..Variables::default() };
     resolve(url, &variables).unwrap_or_else(|_| url.to_owned())
-}
-
-impl Findings {
-    /// Findings about the study's variants without the placebo's.
-    pub fn real_variants(&self) -> impl Iterator<Item = &VariantFindings> {
-        self.variants.iter().filter(|variant| variant.kind != "placebo")
-    }
-
-    /// The placebo's findings.
-    #[must_use]
-    pub fn placebo(&self) -> Option<&VariantFindings> {
-        self.variants.iter().find(|variant| variant.kind == "placebo")
-    }
-
-    /// The notices of one severity: `refusal`, `warning` or `note`.
-    pub fn notices_of<'a>(&'a self, severity: &'a str) -> impl Iterator<Item = &'a NoticeLine> {
-        self.notices.iter().filter(move |notice| notice.severity == severity)
-    }
 }

@@ -33,8 +33,7 @@ impl Scale {
     /// For a number with its interval, by itself.
     #[must_use]
     pub fn of_range(unit: &str, range: Range) -> Self {
-        let width = Some((range.high - range.low) / 2.0).filter(|width| *width > 0.0);
-        Self::of(unit, range.low.abs().max(range.high.abs()), width)
+        Self::of(unit, range.magnitude(), range.half_width())
     }
 
     /// For the baseline, the value and the difference of a finding, side by side in one unit.

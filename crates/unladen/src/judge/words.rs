@@ -142,7 +142,7 @@ pub(super) fn sentence(variant: &VariantFindings) -> String {
 
 /// `may leak: its memory grows 1.02 MiB/min [0.91, 1.13] faster`; nothing if it does not, or was not looked at.
 fn leak(variant: &VariantFindings) -> Option<String> {
-    let slope = variant.metrics.iter().find(|it| it.metric == "memory_slope" && it.service.is_none())?;
+    let slope = variant.finding("memory_slope")?;
     // Less than the margin is what an allocator does in its first minutes.
     let grows = slope.verdict == "costs" && slope.difference_low? > 0.0 && slope.difference? > slope.margin;
     let amount = estimate(slope, false);
@@ -161,7 +161,7 @@ pub(super) fn noise_floor(placebo: &VariantFindings) -> String {
 
 /// The findings that a sentence speaks of: the most telling ones and the largest latency quantile of the tables.
 fn said(variant: &VariantFindings) -> Vec<&Finding> {
-    let whole = || variant.metrics.iter().filter(|it| it.service.is_none());
+    let whole = || variant.metrics.iter().filter(|it| it.is_of_whole());
     let latency = whole().rfind(|it| it.place == "table" && it.metric.starts_with("latency_p"));
     whole().filter(|it| it.place == "sentence").chain(latency).collect()
 }

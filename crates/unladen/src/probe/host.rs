@@ -98,8 +98,9 @@ fn parse_stat(text: &str) -> Option<Host> {
     (!host.busy_s.is_empty()).then_some(host)
 }
 
-/// `some … total=µs` of `/proc/pressure/cpu`.
-fn parse_pressure(text: &str) -> Option<u64> {
+/// `some … total=µs` of a file in `/proc/pressure`, as the kernel writes it.
+#[must_use]
+pub fn parse_pressure(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("some ")?.rsplit_once("total=")?.1.trim().parse().ok())
 }
 
@@ -155,6 +156,7 @@ mod tests {
         let text =
             "some avg10=0.00 avg60=0.06 avg300=0.25 total=1234567\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\n";
         assert_eq!(parse_pressure(text), Some(1_234_567));
+        assert_eq!(parse_pressure(""), None);
         assert_eq!(parse_available("MemTotal:  100 kB\nMemFree:  3 kB\nMemAvailable:   50 kB\n"), Some(51_200));
         assert_eq!(parse_stat("ctxt 99\n"), None);
         let host = HostReader::new().read().expect("this is Linux");

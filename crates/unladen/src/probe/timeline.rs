@@ -87,7 +87,7 @@ fn write_to<W: io::Write + Send>(output: W, rows: &[Row]) -> Result<W, ParquetEr
 
     let doubles = |value: fn(&Row) -> f64| rows.iter().map(value).collect::<Vec<f64>>();
     let texts = |value: &dyn Fn(&Row) -> ByteArray| rows.iter().map(value).collect::<Vec<ByteArray>>();
-    let roles: Vec<ByteArray> = rows.iter().filter_map(|row| row.role).map(|role| role_name(role).into()).collect();
+    let roles: Vec<ByteArray> = rows.iter().filter_map(|row| row.role).map(|role| role.name().into()).collect();
     let has_role: Vec<i16> = rows.iter().map(|row| i16::from(row.role.is_some())).collect();
     let replicas: Vec<i32> = rows.iter().map(|row| i32::try_from(row.replica).unwrap_or(i32::MAX)).collect();
     let services = texts(&|row| row.service.as_str().into());
@@ -108,18 +108,6 @@ fn write_to<W: io::Write + Send>(output: W, rows: &[Row]) -> Result<W, ParquetEr
     }
     group.close()?;
     file.into_inner()
-}
-
-/// As in the study file.
-#[must_use]
-pub fn role_name(role: Role) -> &'static str {
-    match role {
-        Role::Subject => "subject",
-        Role::Dependency => "dependency",
-        Role::Collector => "collector",
-        Role::Storage => "storage",
-        Role::Driver => "driver",
-    }
 }
 
 #[cfg(test)]
@@ -155,7 +143,7 @@ mod tests {
             assert_eq!(read.get_double(0).expect("t_s").to_bits(), row.t_s.to_bits());
             assert_eq!(read.get_string(1).expect("service"), &row.service);
             assert_eq!(read.get_int(2).expect("replica"), 1);
-            assert_eq!(read.get_string(3).ok().map(String::as_str), row.role.map(role_name));
+            assert_eq!(read.get_string(3).ok().map(String::as_str), row.role.map(Role::name));
             assert_eq!(read.get_string(4).expect("metric"), row.metric.as_ref());
             assert_eq!(read.get_double(5).expect("value").to_bits(), row.value.to_bits());
         }
@@ -166,7 +154,7 @@ mod tests {
     #[test]
     fn role_names_are_those_of_the_study_file() {
         for role in [Role::Subject, Role::Dependency, Role::Collector, Role::Storage, Role::Driver] {
-            assert_eq!(serde_json::to_value(role).expect("a role"), role_name(role));
+            assert_eq!(serde_json::to_value(role).expect("a role"), role.name());
         }
     }
 }

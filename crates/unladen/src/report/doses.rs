@@ -19,8 +19,7 @@ fn table(found: &DoseFindings) -> view::LadderTable {
         let relative = point.ratio.map_or_else(
             || view::NONE.to_owned(),
             |range| {
-                let width = Some((range.high - range.low) / 2.0).filter(|width| *width > 0.0);
-                let percent = units::percent(range.low.abs().max(range.high.abs()), width);
+                let percent = units::percent(range.magnitude(), range.half_width());
                 format!(
                     "{} % [{}, {}]",
                     percent.signed(range.value),
@@ -56,9 +55,8 @@ fn found_at(point: &DosePoint) -> Option<Range> {
 fn scale(found: &DoseFindings) -> Scale {
     let ranges =
         || found.points.iter().flat_map(|point| [found_at(point), point.fitted]).chain([found.fixed]).flatten();
-    let magnitude = ranges().map(|it| it.low.abs().max(it.high.abs())).fold(0.0, f64::max);
-    let widths = ranges().map(|it| (it.high - it.low) / 2.0).filter(|width| *width > 0.0);
-    Scale::of(&found.unit, magnitude, widths.reduce(f64::min))
+    let magnitude = ranges().map(Range::magnitude).fold(0.0, f64::max);
+    Scale::of(&found.unit, magnitude, ranges().filter_map(Range::half_width).reduce(f64::min))
 }
 
 fn with_ends(scale: Scale, range: Range) -> String {

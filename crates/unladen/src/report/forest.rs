@@ -1,10 +1,8 @@
 //! The forest plot alone, as SVG: for a pull request or a slide. The template is `forest.svg.j2`.
 
-use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, syntax::SyntaxConfig};
 use serde::Serialize;
 
-use super::{plot, view};
+use super::{plot, template, view};
 use crate::judge::findings::Findings;
 
 const TEMPLATE: &str = include_str!("forest.svg.j2");
@@ -40,9 +38,6 @@ pub(super) fn render(findings: &Findings) -> String {
 }
 
 fn draw(findings: &Findings) -> Result<String, minijinja::Error> {
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     let title = view::clean(if findings.question.is_empty() { &findings.study } else { &findings.question });
     let heading = wrapped(&title, 95, 3);
     let mut top = 24.0 + HEADING * heading.len() as f64;
@@ -59,21 +54,15 @@ fn draw(findings: &Findings) -> Result<String, minijinja::Error> {
     );
     let height = top + 20.0 + NOTE * note.len() as f64;
     let drawing = Drawing { title, heading, width: WIDTH, height, panels, note };
-    environment.render_str(TEMPLATE, Serde(drawing))
+    template::render(TEMPLATE, drawing)
 }
 
-/// Lines of at most `width` characters, broken at spaces; the last of `most` lines is cut off.
+/// Lines of at most `width` characters; the last of `most` lines is cut off.
 fn wrapped(text: &str, width: usize, most: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        let full = lines.len() == most;
-        match lines.last_mut() {
-            Some(line) if full || line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
+    let mut lines = view::lines(text, width);
+    if lines.len() > most {
+        let rest = lines.split_off(most - 1).join(" ");
+        lines.push(rest);
     }
     lines.iter().map(|line| view::shortened(line, width)).collect()
 }

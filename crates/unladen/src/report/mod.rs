@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use crate::judge::findings::Findings;
+pub(crate) use view::lines;
 
 mod csv;
 mod doses;
@@ -18,6 +19,7 @@ mod page;
 mod parquet;
 pub mod pilot;
 mod plot;
+mod template;
 mod text;
 mod view;
 

@@ -136,7 +136,7 @@ pub(super) fn panels(findings: &Findings) -> Vec<Panel> {
 fn told(findings: &Findings) -> Vec<&str> {
     let mut metrics: Vec<&str> = Vec::new();
     for finding in findings.variants.iter().flat_map(view::prominent) {
-        if finding.service.is_none() && finding.operation.is_none() && !metrics.contains(&finding.metric.as_str()) {
+        if finding.is_of_whole() && !metrics.contains(&finding.metric.as_str()) {
             metrics.push(&finding.metric);
         }
     }
@@ -151,10 +151,7 @@ struct Shown<'a> {
 
 impl<'a> Shown<'a> {
     fn of(findings: &'a Findings, metric: &str) -> Self {
-        let of = |variant: &'a VariantFindings| {
-            let whole = |it: &&Finding| it.metric == metric && it.service.is_none() && it.operation.is_none();
-            Some((variant, variant.metrics.iter().find(whole)?))
-        };
+        let of = |variant: &'a VariantFindings| Some((variant, variant.finding(metric)?));
         let findings: Vec<_> = findings.variants.iter().filter_map(of).collect();
         let relative = findings.iter().all(|(_, finding)| finding.relative);
         Self { findings, relative }

@@ -268,19 +268,9 @@ impl Page {
     /// Wraps at spaces, but not between a number and its unit; `first` stands before the first line, `rest` before the others.
     fn wrapped(&mut self, first: &str, rest: &str, text: &str, style: Style) {
         let mut start = first;
-        let mut line = String::new();
-        let width = WIDTH - rest.chars().count();
-        for piece in view::glued(text).split(' ') {
-            if !line.is_empty() && line.chars().count() + 1 + piece.chars().count() > width {
-                self.line(&format!("{start}{}", paint(&line.replace(view::NO_BREAK, " "), style)));
-                line.clear();
-                start = rest;
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(piece);
+        for line in view::lines(&view::glued(text), WIDTH - rest.chars().count()) {
+            self.line(&format!("{start}{}", paint(&line.replace(view::NO_BREAK, " "), style)));
+            start = rest;
         }
-        self.line(&format!("{start}{}", paint(&line.replace(view::NO_BREAK, " "), style)));
     }
 }

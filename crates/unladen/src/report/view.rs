@@ -138,15 +138,13 @@ pub(super) struct LadderTable {
 const LADDER_METRICS: [&str; 5] = ["cpu_per_request", "rss", "latency_p50", "latency_p99", "throughput"];
 
 pub(super) fn ladder(ladder: &LadderFindings) -> LadderTable {
-    let find =
-        |step: &StepFindings, metric: &str| step.metrics.iter().find(|finding| finding.metric == metric).cloned();
     // One scale per column, that of the whole, so that steps can be compared at a glance.
-    let columns: Vec<(Finding, Scale)> = LADDER_METRICS
+    let columns: Vec<(&Finding, Scale)> = LADDER_METRICS
         .iter()
-        .filter_map(|metric| find(&ladder.whole, metric))
-        .map(|finding| (finding.clone(), finest(ladder, &finding)))
+        .filter_map(|metric| ladder.whole.finding(metric))
+        .map(|finding| (finding, finest(ladder, finding)))
         .collect();
-    let cell = |step: &StepFindings, metric: &str, scale: Scale| match find(step, metric) {
+    let cell = |step: &StepFindings, metric: &str, scale: Scale| match step.finding(metric) {
         Some(finding) if step.refused.is_none() && finding.difference.is_some() => {
             interval(scale, finding.difference, finding.difference_low, finding.difference_high, "")
         }
@@ -181,7 +179,7 @@ pub(super) fn ladder_words(findings: &Findings) -> Vec<String> {
 /// The scale of a column: the unit of the whole, and the digits that its narrowest interval bears.
 fn finest(ladder: &LadderFindings, whole: &Finding) -> Scale {
     let of = |step: &StepFindings| {
-        let finding = step.metrics.iter().find(|finding| finding.metric == whole.metric)?;
+        let finding = step.finding(&whole.metric)?;
         Some((finding.difference_high? - finding.difference_low?) / 2.0)
     };
     let widths = ladder.steps.iter().chain([&ladder.whole]).filter_map(of).filter(|width| *width > 0.0);
@@ -305,22 +303,19 @@ pub(super) fn delivered(ledger: &LedgerFindings) -> Option<String> {
 
 /// At the user's traffic and prices, in one line: `+0.4 cores [0.3, 0.5], +1,000 MiB [990, 1,010], …`.
 pub(super) fn money(money: &MoneyFindings) -> String {
-    let told = |range: Range, scale: Scale| {
+    let told = |range: Range, unit: &str| {
+        let scale = Scale::of_range(unit, range);
         let ends = format!("[{}, {}]", scale.number(range.low), scale.number(range.high));
         match scale.unit() {
             "" => format!("{} {ends}", scale.signed(range.value)),
             unit => format!("{} {unit} {ends}", scale.signed(range.value)),
         }
     };
-    let scale = |unit: &str, range: Range| {
-        let magnitude = range.low.abs().max(range.high.abs());
-        Scale::of(unit, magnitude, Some((range.high - range.low) / 2.0).filter(|width| *width > 0.0))
-    };
     let mut parts: Vec<String> = Vec::new();
-    parts.extend(money.cores.map(|it| format!("{} cores", told(it, scale("", it)))));
-    parts.extend(money.memory_bytes.map(|it| format!("{} of memory", told(it, scale("B", it)))));
-    parts.extend(money.machines.map(|it| format!("{} machines", told(it, scale("", it)))));
-    parts.extend(money.per_year.map(|it| format!("{} {} a year", told(it, scale("", it)), clean(&money.currency))));
+    parts.extend(money.cores.map(|it| format!("{} cores", told(it, ""))));
+    parts.extend(money.memory_bytes.map(|it| format!("{} of memory", told(it, "B"))));
+    parts.extend(money.machines.map(|it| format!("{} machines", told(it, ""))));
+    parts.extend(money.per_year.map(|it| format!("{} {} a year", told(it, ""), clean(&money.currency))));
     let instances =
         if money.instances == 1 { "1 instance".to_owned() } else { format!("{} instances", money.instances) };
     format!("At {} requests/s on {instances}: {}.", plain(money.requests_per_second), parts.join(", "))
@@ -410,6 +405,21 @@ pub(super) fn glued(text: &str) -> String {
         glued.push_str(word);
     }
     glued
+}
+
+/// Lines of at most `width` characters, broken at spaces (not at [`NO_BREAK`]); a longer word has one to itself.
+pub(crate) fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
 }
 
 /// Without control characters: a label must not move the cursor or end the line.

@@ -152,20 +152,17 @@ pub fn disturbances(processes: &[ProcessRecord], host: &HostWindow, window_s: f6
         (share > THROTTLED_LIMIT)
             .then(|| Notice::Throttled { service: process.service.clone(), percent: share * 100.0 })
     });
-    let capacity = f64::from(host.cores) * window_s;
-    let steal = host.steal_s / capacity;
-    let others = host.others_s / capacity;
-    throttled
-        .chain((steal > STEAL_LIMIT).then_some(Notice::Steal { percent: steal * 100.0 }))
-        .chain((others > OTHERS_LIMIT).then_some(Notice::OthersBusy { percent: others * 100.0 }))
-        .collect()
+    let beyond = |seconds: f64, limit: f64| host.share(seconds, window_s).filter(|share| *share > limit);
+    let steal = beyond(host.steal_s, STEAL_LIMIT).map(|share| Notice::Steal { percent: share * 100.0 });
+    let others = beyond(host.others_s, OTHERS_LIMIT).map(|share| Notice::OthersBusy { percent: share * 100.0 });
+    throttled.chain(steal).chain(others).collect()
 }
 
 /// What took so much of the machine in a run's window that its round is to be done again. Looks at the machine alone.
 #[must_use]
 pub fn disturbed(run: &RunRecord, limits: &Repeat) -> Option<Notice> {
-    let capacity = f64::from(run.host.cores) * run.phases.window_s;
-    let beyond = |seconds: f64, limit: Ratio| Some(seconds / capacity).filter(|share| *share > limit.0);
+    let share = |seconds: f64| run.host.share(seconds, run.phases.window_s);
+    let beyond = |seconds: f64, limit: Ratio| share(seconds).filter(|share| *share > limit.0);
     let steal = beyond(run.host.steal_s, limits.steal).map(|share| Notice::Steal { percent: share * 100.0 });
     steal.or_else(|| Some(Notice::OthersBusy { percent: beyond(run.host.others_s, limits.others)? * 100.0 }))
 }

@@ -259,7 +259,7 @@ impl<'a> Run<'a> {
     /// The ledger. Without one the report has no account of spans; why is plain from the study (nothing declared, nothing
     /// calibrated) or from the summary (no spans).
     fn close_books(&self, record: &mut RunRecord, summary: &Summary, others: u64) {
-        let is_traced = Setup::traced(self.arm());
+        let is_traced = self.arm().is_traced();
         record.ledger = books::account(self.arm(), is_traced, record, summary, others);
         let is_known = record.ledger.as_ref().is_some_and(|ledger| ledger.expected > 0);
         if is_known && !is_traced {

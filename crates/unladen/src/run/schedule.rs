@@ -36,9 +36,13 @@ impl Round {
     #[must_use]
     pub fn again(&self) -> Self {
         let attempt = self.attempt + 1;
-        let slot = |(arm, slot): (&usize, u32)| Slot { round: self.number, slot, attempt, arm: *arm };
-        Self { attempt, missing: self.order.iter().zip(1..).map(slot).collect(), ..self.clone() }
+        Self { attempt, missing: slots(self.number, attempt, &self.order).collect(), ..self.clone() }
     }
+}
+
+/// All runs of an attempt at a round.
+fn slots(round: u32, attempt: u32, order: &[usize]) -> impl Iterator<Item = Slot> {
+    order.iter().zip(1..).map(move |(arm, slot)| Slot { round, slot, attempt, arm: *arm })
 }
 
 /// The rounds of a study of which something is missing, in order, less the runs that the journal already holds as valid.
@@ -58,9 +62,8 @@ pub fn rounds(plan: &Plan, seed: u64, done: &[RunRecord]) -> Vec<Round> {
         .zip(1..)
         .map(|(order, number)| {
             let attempt = attempts.get(&number).copied().unwrap_or(1);
-            let slots = order.iter().zip(1..).map(|(arm, slot)| Slot { round: number, slot, attempt, arm: *arm });
             let is_missing = |slot: &Slot| !done.contains(&(number, attempt, plan.arms[slot.arm].name.as_str()));
-            Round { number, attempt, missing: slots.filter(is_missing).collect(), order }
+            Round { number, attempt, missing: slots(number, attempt, &order).filter(is_missing).collect(), order }
         })
         .filter(|round| !round.missing.is_empty())
         .collect()

@@ -15,7 +15,7 @@ use crate::journal::record::Calibration;
 use crate::linux::CpuSet;
 use crate::notices::Notice;
 use crate::study::plan::{Arm, Plan, Process};
-use crate::study::spec::{Attributes, Faults, Sync, TraceHeader};
+use crate::study::spec::{Attributes, Faults, Sync};
 use crate::study::variables::{PortName, SINKS, Variables};
 use crate::subject::launch::LONGEST_PAD;
 use crate::subject::{
@@ -101,11 +101,6 @@ impl<'a> Setup<'a> {
             _ => (name.to_string(), *port),
         });
         named.collect()
-    }
-
-    /// Whether requests carry trace ids.
-    pub(super) fn traced(arm: &Arm) -> bool {
-        arm.load.trace != TraceHeader::None && arm.load.driver.is_none()
     }
 
     /// Ids of the run's traces, from the seed and the run's number.
@@ -210,7 +205,7 @@ impl<'a> Setup<'a> {
             elastic: self.sinks.get("elastic").copied(),
             jaeger: self.sinks.get("jaeger").copied(),
             out: folder.to_owned(),
-            requests: Self::traced(arm).then_some(Requests { tag: ids.tag, key: ids.key }),
+            requests: arm.is_traced().then_some(Requests { tag: ids.tag, key: ids.key }),
             attributes: match self.plan.study.sink.attributes {
                 Attributes::None => Stored::None,
                 Attributes::Few => Stored::Few,

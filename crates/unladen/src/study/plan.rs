@@ -14,7 +14,7 @@ use super::key::KeyPath;
 use super::matrix::{self, Cell};
 use super::problem::{Problem, ProblemKind};
 use super::spec::{
-    Command, Faults, Lifetime, Limits, Load, Loss, Override, Ready, Role, Scrape, Service, Study, Variant,
+    Command, Faults, Lifetime, Limits, Load, Loss, Override, Ready, Role, Scrape, Service, Study, TraceHeader, Variant,
 };
 use super::units::{Ratio, Time};
 use super::variables::{Reference, VariableError, expand};
@@ -219,6 +219,12 @@ impl Arm {
             faults: None,
             losses: IndexMap::new(),
         }
+    }
+
+    /// Whether its requests carry trace ids.
+    #[must_use]
+    pub fn is_traced(&self) -> bool {
+        self.load.trace != TraceHeader::None && self.load.driver.is_none()
     }
 
     /// Whether a service runs in the arm.

@@ -154,6 +154,14 @@ impl Study {
         let search = |it: &Capacity| (18.0 * 1.2 * it.trial.as_seconds()).min(it.time.as_seconds());
         warmup + window + saturation + self.capacity.as_ref().map_or(0.0, search)
     }
+
+    /// At least how many seconds so many runs take, one after the other.
+    #[must_use]
+    pub fn seconds_of(&self, runs: usize) -> f64 {
+        // To start and to stop small services.
+        const AROUND_S: f64 = 0.8;
+        (self.run_seconds() + AROUND_S) * runs as f64
+    }
 }
 
 /// What follows when a budget is undecided.
@@ -183,6 +191,20 @@ pub enum Role {
     /// A program that does a fixed amount of work with the subject and ends: the load of a study that names it as
     /// `load.driver`. Its own cost is nobody's.
     Driver,
+}
+
+impl Role {
+    /// As in the study file.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Subject => "subject",
+            Self::Dependency => "dependency",
+            Self::Collector => "collector",
+            Self::Storage => "storage",
+            Self::Driver => "driver",
+        }
+    }
 }
 
 /// How long a service lives.

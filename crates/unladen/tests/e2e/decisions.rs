@@ -1,6 +1,7 @@
 //! What decides: a leak is found and none is invented, an undecided study goes on once, a ladder is told by step.
 
 use crate::harness::{Scratch, demo_study, finding, measuring};
+use crate::truth::known_costs;
 
 /// What the leaking variant leaks.
 const LEAK: f64 = 1024.0 * 1024.0;
@@ -42,7 +43,8 @@ fn an_undecided_study_goes_on_once() {
     let _turn = measuring();
     let study = demo_study("extended", "  burn:\n    services: {consumer: {args: [--burn-us, '100']}}\n");
     let scratch = Scratch::with(&format!("{study}budgets: {{cpu_per_request: 100us}}\non_undecided: extend\n"));
-    let said = scratch.run(&["--rounds", "7", "--window", "700ms", "--set", "placebo=false"]).ends_with(0);
+    let short = ["--rounds", "7", "--warmup", "200ms", "--window", "700ms", "--set", "placebo=false"];
+    let said = scratch.run(&short).ends_with(0);
     let findings = scratch.findings();
     if said.err.contains("going on, once, to 14") {
         assert_eq!(findings.rounds_begun, 14, "{}", said.err);
@@ -64,26 +66,15 @@ fn an_undecided_study_goes_on_once() {
     assert!(xml.contains("cpu_per_request within 100us"), "{xml}");
 }
 
-/// Two steps of known size, one on the other. Bounds: the range of six rounds misses the truth once in 32 studies, so it is asked
-/// for the middle to be within three tenths.
+/// Two steps of known size, one on the other. Bounds: as in `truth.rs`, of which this asks the study; besides, the middle is to be
+/// within three tenths.
 #[test]
 fn a_ladder_finds_what_each_step_adds() {
-    let _turn = measuring();
-    let study = demo_study(
-        "steps",
-        r#"  first:
-    services: {consumer: {args: [--burn-us, '100']}}
-  second:
-    services: {consumer: {args: [--burn-us, '300']}}
-"#,
-    );
-    let scratch = Scratch::with(&format!("{study}ladder: [baseline, first, second]\n"));
-    scratch.run(&["--set", "placebo=false"]).ends_with(0);
-    let findings = scratch.findings();
+    let findings = known_costs();
     let ladder = &findings.ladders[0];
     println!("{}", ladder.words);
     for (step, truth) in ladder.steps.iter().zip([100.0, 200.0]) {
-        let cpu = step.metrics.iter().find(|it| it.metric == "cpu_per_request").expect("measured");
+        let cpu = step.finding("cpu_per_request").expect("measured");
         let found = cpu.difference.expect("six rounds");
         assert!((found / truth - 1.0).abs() < 0.3, "{}: {truth} µs were put in, {found} found", step.to);
     }
@@ -117,7 +108,7 @@ fn the_line_over_the_doses_agrees_with_the_ladder() {
     assert_eq!(names, [&doses[..], &["one", "twenty"]].concat(), "the baseline is run once");
     let line = findings.doses.iter().find(|it| it.metric == "cpu_per_request").expect("five doses");
     let slope = line.per_unit.expect("eight rounds");
-    let step = findings.ladders[0].steps[0].metrics.iter().find(|it| it.metric == "cpu_per_request").expect("measured");
+    let step = findings.ladders[0].steps[0].finding("cpu_per_request").expect("measured");
     let per_span = |value: Option<f64>| value.expect("eight rounds") / 19.0;
     let (found, low, high) = (per_span(step.difference), per_span(step.difference_low), per_span(step.difference_high));
     println!("by the line {slope:?}, by the ladder {found} [{low}, {high}] µs per span");

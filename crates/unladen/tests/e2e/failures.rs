@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::harness::{Scratch, assert_nothing_left, demo_study, measuring};
+use crate::harness::{Scratch, assert_nothing_left, counting, demo_study, measuring};
 
 /// A study of a `sh` one-liner instead of a service.
 fn shell_study(mark: &str, script: &str, ready: &str) -> String {
@@ -55,7 +55,7 @@ fn a_program_that_is_not_there_is_named() {
 
 #[test]
 fn a_service_that_dies_in_the_run_stops_the_study() {
-    let _turn = measuring();
+    let _turn = counting();
     let scratch = Scratch::with(&demo_study(
         "dies-in-run",
         "  mortal:\n    services: {consumer: {args: [--die-after-s, '1.2']}}\n",
@@ -70,7 +70,7 @@ fn a_service_that_dies_in_the_run_stops_the_study() {
 
 #[test]
 fn a_refused_port_is_told() {
-    let _turn = measuring();
+    let _turn = counting();
     // Ready by being alive, but nothing listens.
     let scratch = Scratch::with(&shell_study("refused-port", "sleep 600", "{}"));
     scratch.run(&[]).ends_with(2).complains(&["127.0.0.1:", "refused"]);
@@ -125,7 +125,7 @@ fn a_folder_that_cannot_be_made_is_told() {
 /// A full disk, for real: a file system of one page in memory. Needs root; said so where it is not.
 #[test]
 fn a_full_disk_stops_the_study_and_keeps_what_there_is() {
-    let _turn = measuring();
+    let _turn = counting();
     if !rustix::process::geteuid().is_root() {
         println!("skipped: a file system can be mounted by root only");
         return;
@@ -143,7 +143,8 @@ fn a_full_disk_stops_the_study_and_keeps_what_there_is() {
         println!("skipped: this sandbox may not mount");
         return;
     }
-    let said = scratch.unladen(&["run", ".", "--plain", "--out", "small/out"]);
+    let arguments = ["run", ".", "--plain", "--out", "small/out", "--warmup", "200ms", "--window", "500ms"];
+    let said = scratch.unladen(&arguments);
     let left = fs::read_to_string(scratch.path("small/out/journal.jsonl")).unwrap_or_default();
     let unmounted = mount(&["umount", "small"]);
     assert!(unmounted, "the file system could not be unmounted");

@@ -6,6 +6,11 @@ use std::time::{Duration, Instant};
 
 use crate::harness::{Said, Scratch, assert_nothing_left, demo_study, measuring, processes_with};
 
+/// Three arms, a second each: long enough to be met at work.
+fn short(mark: &str) -> String {
+    demo_study(mark, "  same: {}\n").replace("window: 2s", "window: 1s")
+}
+
 /// Starts the study and waits until its first run is in the journal and the next one is under way.
 fn started(scratch: &Scratch) -> Child {
     let mut child = scratch
@@ -67,7 +72,7 @@ fn runs_in(journal: &str) -> usize {
 #[test]
 fn ctrl_c_keeps_what_was_measured_and_resume_goes_on() {
     let _turn = measuring();
-    let scratch = Scratch::with(&demo_study("ctrl-c", "  same: {}\n"));
+    let scratch = Scratch::with(&short("ctrl-c"));
     let child = started(&scratch);
     signal(&child, rustix::process::Signal::INT);
     let said = Said::new(&child.wait_with_output().expect("it ends")).ends_with(130);
@@ -88,7 +93,7 @@ fn ctrl_c_keeps_what_was_measured_and_resume_goes_on() {
 #[test]
 fn kill_minus_nine_leaves_nothing_running_and_a_folder_that_goes_on() {
     let _turn = measuring();
-    let scratch = Scratch::with(&demo_study("kill-9", "  same: {}\n"));
+    let scratch = Scratch::with(&short("kill-9"));
     let mut child = started(&scratch);
     signal(&child, rustix::process::Signal::KILL);
     child.wait().expect("it ends");

@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use unladen::journal::read::{Measured, read};
 use unladen::journal::record::RunRecord;
 
-use crate::harness::{Said, Scratch, demo_study, measuring};
+use crate::harness::{Said, Scratch, counting, demo_study};
 
 /// A traced consumer as a variant, with further keys.
 fn traced(name: &str, env: &str, keys: &str) -> String {
@@ -35,14 +35,14 @@ fn stages(stages: &[(&str, u64)]) -> BTreeMap<String, u64> {
     stages.iter().filter(|(_, spans)| *spans > 0).map(|(stage, spans)| ((*stage).to_owned(), *spans)).collect()
 }
 
-/// `--only` keeps the baseline; one round is enough, since every span is counted.
+/// One round is enough, since every span is counted.
 fn run(scratch: &Scratch) -> Said {
     scratch.run(&["--rounds", "1", "--set", "placebo=false", "--set", "load.rate=500"])
 }
 
 #[test]
 fn what_the_sink_throws_away_is_lost_in_the_export() {
-    let _turn = measuring();
+    let _turn = counting();
     let keys = "    faults: {drop: 10%}\n    spans_per_request: 4\n";
     // Many small batches, so that a tenth of them is a number worth looking at.
     let env = "OTEL_BSP_MAX_EXPORT_BATCH_SIZE: 32, OTEL_BSP_SCHEDULE_DELAY: 20";
@@ -66,7 +66,7 @@ fn what_the_sink_throws_away_is_lost_in_the_export() {
 
 #[test]
 fn a_queue_that_is_too_small_is_named() {
-    let _turn = measuring();
+    let _turn = counting();
     let keys = format!("{QUEUE}    spans_per_request: 4\n    faults: {{delay: 30ms}}\n");
     let env = "OTEL_BSP_MAX_QUEUE_SIZE: 16, OTEL_BSP_MAX_EXPORT_BATCH_SIZE: 16, OTEL_BSP_SCHEDULE_DELAY: 100";
     let scratch = Scratch::with(&demo_study("tiny-queue", &traced("tiny", env, &keys)));
@@ -83,7 +83,7 @@ fn a_queue_that_is_too_small_is_named() {
 
 #[test]
 fn sampling_by_the_parent_is_no_loss() {
-    let _turn = measuring();
+    let _turn = counting();
     let env = "OTEL_TRACES_SAMPLER: parentbased_always_on";
     let scratch = Scratch::with(&demo_study("a-tenth", &traced("tenth", env, &format!("{QUEUE}    sampled: 10%\n"))));
     run(&scratch);
@@ -106,7 +106,7 @@ fn sampling_by_the_parent_is_no_loss() {
 
 #[test]
 fn a_wrong_declaration_stops_the_study_before_the_first_round() {
-    let _turn = measuring();
+    let _turn = counting();
     let study = demo_study("wrong-number", &traced("otel", "", "    spans_per_request: 3\n"));
     let scratch = Scratch::with(&study);
     run(&scratch).ends_with(2).complains(&[
@@ -144,7 +144,7 @@ fn storage() -> u16 {
 /// unladen's own sink has received, all spans of the run are lost.
 #[test]
 fn a_storage_that_is_counted_decides_what_arrived() {
-    let _turn = measuring();
+    let _turn = counting();
     let study = demo_study("counted", &traced("otel", "", "    spans_per_request: 4\n")).replace(
         "services:\n  provider:",
         &format!(

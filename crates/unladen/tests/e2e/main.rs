@@ -1,6 +1,6 @@
 //! End to end: the real executable, real processes, real load, the way a user runs it.
 //!
-//! Tests that measure take turns ([`harness::measuring`]); everything listens on loopback and on free ports.
+//! Tests that measure take turns ([`harness::measuring`]), those that count run by twos ([`harness::counting`]); everything listens on loopback and on free ports.
 
 mod decisions;
 mod failures;

@@ -56,7 +56,7 @@ fn async_profiler_names_what_burns_in_a_jvm() {
     let _turn = measuring();
     let scratch =
         jvm::scratch("jvm-profiled", "-Xmx96m", "", "  spin:\n    services: {app: {args: [--spin, '1000000']}}\n");
-    let said = scratch.run(&["--rounds", "1", "--profile"]).ends_with(0);
+    let said = scratch.run(&["--rounds", "1", "--window", "3s", "--profile"]).ends_with(0);
     println!("{}\n{}", said.out, said.err);
     let found = profile(&scratch, "spin", "async-profiler");
     let burning =
@@ -74,6 +74,8 @@ fn async_profiler_names_what_burns_in_a_jvm() {
         "--plain",
         "--rounds",
         "1",
+        "--window",
+        "500ms",
         "--profile",
         "--async-profiler",
         "nowhere.so",

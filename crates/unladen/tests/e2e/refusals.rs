@@ -148,7 +148,7 @@ fn latencies_behind_a_quota_have_no_verdict() {
     }
     let held = "  held:\n    services: {consumer: {args: [--burn-us, '1000'], limits: {cpus: 0.2}}}\n";
     let scratch = Scratch::with(&closed_loop("throttled", held));
-    scratch.run(&["--window", "700ms", "--set", "placebo=false"]);
+    scratch.run(&["--warmup", "200ms", "--window", "700ms", "--set", "placebo=false"]);
     let runs = runs(&scratch);
     let throttled = |run: &&RunRecord| run.notices.iter().any(|it| matches!(it, Notice::Throttled { .. }));
     assert!(runs.iter().filter(|run| run.variant == "held").any(|run| throttled(&run)), "{runs:#?}");

@@ -13,7 +13,7 @@ fn goroutines_and_heap_of_a_go_program_are_found() {
         r#"
 study: go
 warmup: 500ms
-window: 2s
+window: 1s
 rounds: 6
 placebo: false
 drain: {quiet: 100ms, limit: 1s}
@@ -23,7 +23,7 @@ services:
     ready: {tcp: "127.0.0.1:${port.app}"}
     scrape:
       url: http://127.0.0.1:${port.app}/metrics
-      every: 500ms
+      every: 250ms
       keep:
         go_goroutines: {as: goroutines}
         go_memstats_heap_inuse_bytes: {as: heap}

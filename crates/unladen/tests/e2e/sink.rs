@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use unladen::journal::read::read;
 use unladen::scrape::prometheus::{samples, sum};
 
-use crate::harness::{Said, Scratch, demo_study, measuring};
+use crate::harness::{Said, Scratch, counting, demo_study};
 
 /// What HTTP/1.1 answers to one request.
 fn exchange(address: SocketAddr, request: &str) -> String {
@@ -43,7 +43,7 @@ fn addresses(child: &mut Child) -> (Vec<(String, SocketAddr)>, BufReader<std::pr
 
 #[test]
 fn alone_it_counts_and_tells() {
-    let _turn = measuring();
+    let _turn = counting();
     let scratch = Scratch::new();
     let any = "127.0.0.1:0";
     let mut child = scratch
@@ -91,7 +91,7 @@ fn alone_it_counts_and_tells() {
 
 #[test]
 fn faults_are_said_and_done() {
-    let _turn = measuring();
+    let _turn = counting();
     let scratch = Scratch::new();
     let any = "127.0.0.1:0";
     let arguments = ["sink", "--out", "spans", "--otlp-grpc", any, "--otlp-http", any, "--refuse", "429"];
@@ -112,7 +112,7 @@ fn faults_are_said_and_done() {
 /// A storage of the study's own (another sink of unladen, counted by its Prometheus metric) behind the traced service.
 #[test]
 fn a_storage_behind_a_study_is_counted() {
-    let _turn = measuring();
+    let _turn = counting();
     let variants = r#"  otel:
     services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: "http://127.0.0.1:${port.store}"}, args: [--trace, otlp]}}
 "#;

@@ -7,10 +7,13 @@
 //! probability at most 2 · 2⁻¹¹ < 1/1,000 (the exact sign test), whatever the distribution. `docs/method.md` prints the 95 %
 //! intervals of such studies.
 
-use crate::harness::{Scratch, demo_study, finding, measuring};
+use std::sync::LazyLock;
+
 use unladen::journal::read::read;
 use unladen::journal::record::Ledger;
-use unladen::judge::findings::Finding;
+use unladen::judge::findings::{Finding, Findings};
+
+use crate::harness::{Scratch, counting, demo_study, finding, measuring};
 
 /// CPU that the `burn` variant burns per request, µs.
 const BURN_US: f64 = 100.0;
@@ -26,22 +29,38 @@ fn range(finding: &Finding) -> (f64, f64) {
         .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), difference| (low.min(difference), high.max(difference)))
 }
 
+/// The study of known costs, run once for all tests that ask it: steps of CPU, memory, and nothing.
+pub(crate) fn known_costs() -> &'static Findings {
+    static FINDINGS: LazyLock<Findings> = LazyLock::new(|| {
+        let _turn = measuring();
+        let study = demo_study(
+            "known-cost",
+            r#"  burn:
+    services: {consumer: {args: [--burn-us, '100']}}
+  more:
+    services: {consumer: {args: [--burn-us, '300']}}
+  hold:
+    services: {consumer: {args: [--hold-mib, '50']}}
+  same: {}
+"#,
+        );
+        let scratch = Scratch::with(&format!("{study}ladder: [baseline, burn, more]\n"));
+        let short = ["--rounds", "13", "--warmup", "200ms", "--window", "700ms", "--set", "placebo=false"];
+        let said = scratch.run(&short).ends_with(0);
+        println!("{}", said.out);
+        scratch.findings()
+    });
+    &FINDINGS
+}
+
 #[test]
 fn known_cost_comes_back() {
-    let _turn = measuring();
-    let scratch = Scratch::with(&demo_study(
-        "known-cost",
-        "  burn:\n    services: {consumer: {args: [--burn-us, '100']}}\n  hold:\n    services: {consumer: {args: [--hold-mib, '50']}}\n  same: {}\n",
-    ));
-    let said =
-        scratch.run(&["--rounds", "13", "--warmup", "300ms", "--window", "1s", "--set", "placebo=false"]).ends_with(0);
-    println!("{}", said.out);
-    let findings = scratch.findings();
+    let findings = known_costs();
     // Two rounds may have lost a run to a disturbance of the machine.
     assert!(findings.rounds >= 11, "{} rounds", findings.rounds);
 
     for (variant, metric, truth) in [("burn", "cpu_per_request", BURN_US), ("hold", "rss", HOLD_BYTES)] {
-        let found = finding(&findings, variant, metric);
+        let found = finding(findings, variant, metric);
         let (low, high) = range(found);
         println!(
             "{metric}: {truth} was put in, found {:?} [{:?}, {:?}], range of the rounds {low} to {high}",
@@ -53,14 +72,14 @@ fn known_cost_comes_back() {
     // "costs" where nothing was put in happens in 2.5 % of the findings by construction; a range that excludes zero
     // happens in less than 1 of 2,000.
     for metric in ["cpu_per_request", "rss"] {
-        let (low, high) = range(finding(&findings, "same", metric));
+        let (low, high) = range(finding(findings, "same", metric));
         assert!(low <= 0.0 && 0.0 <= high, "{metric} of identical variants differs by {low} to {high}");
     }
 }
 
 #[test]
 fn every_span_is_accounted_for() {
-    let _turn = measuring();
+    let _turn = counting();
     let scratch = Scratch::with(&demo_study(
         "all-spans",
         r#"  otel:
@@ -72,7 +91,7 @@ fn every_span_is_accounted_for() {
     services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: "http://${sink.otlp_grpc}"}, args: [--trace, otlp]}}
 "#,
     ));
-    scratch.run(&["--rounds", "2"]);
+    scratch.run(&["--rounds", "2", "--set", "placebo=false"]);
     // The books are closed whatever the machine did to the latencies, so every run is asked.
     let runs = read(&scratch.path("out")).expect("a run folder").runs;
     for (variant, share) in [("otel", 1.0), ("tenth", 0.1)] {

@@ -19,11 +19,7 @@ fn variant<'a>(findings: &'a Findings, name: &str) -> &'a VariantFindings {
 }
 
 fn finding<'a>(findings: &'a Findings, name: &str, metric: &str) -> &'a Finding {
-    variant(findings, name)
-        .metrics
-        .iter()
-        .find(|it| it.metric == metric && it.service.is_none())
-        .expect("it is measured")
+    variant(findings, name).finding(metric).expect("it is measured")
 }
 
 fn codes(findings: &Findings) -> Vec<&str> {

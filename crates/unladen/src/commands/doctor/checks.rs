@@ -134,7 +134,7 @@ fn steal(facts: &Facts) -> Check {
 }
 
 fn share(facts: &Facts, seconds: f64) -> f64 {
-    seconds / (f64::from(facts.window.cores.max(1)) * facts.watched_s)
+    facts.window.share(seconds, facts.watched_s).unwrap_or(0.0)
 }
 
 /// Pressure stall information: how long something waited.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -10,7 +10,8 @@ use anyhow::Context;
 use crate::journal::record::HostWindow;
 use crate::linux::process::{self, Stat};
 use crate::linux::{CpuSet, clock};
-use crate::probe::host::HostReader;
+use crate::probe::host::{HostReader, parse_pressure};
+use crate::subject::cgroups::Mounts;
 use crate::subject::{Launcher, LauncherOptions, Partition, Topology, partition};
 
 /// How long the machine is watched.
@@ -79,7 +80,7 @@ impl Facts {
         };
         drop(counting);
         let no_limits = launcher(true)?.no_cgroups().map(str::to_owned);
-        let groups = own_groups();
+        let groups = Mounts::of_this_process().own_groups();
         let around = || groups.iter().flat_map(|group| group.ancestors());
         let watched = Watched::now()?;
         let overshoot_us = overshoot(&partition.instrument);
@@ -126,7 +127,7 @@ impl Watched {
             let used = |it: &Stat| ((it.pid, it.start_ticks), it.user_ticks + it.system_ticks);
             process::all().iter().map(used).collect()
         };
-        let waited = || ["memory", "io"].map(|what| pressure_us(&file(&format!("/proc/pressure/{what}"))));
+        let waited = || ["memory", "io"].map(|what| parse_pressure(&file(&format!("/proc/pressure/{what}"))));
         let (processes, pressures, pages) = (ticks(), waited(), swapped());
         let (before, started) = (read()?, Instant::now());
         std::thread::sleep(WATCH);
@@ -151,17 +152,6 @@ impl Watched {
         let swapped = swapped().zip(pages).map(|(end, start)| end.saturating_sub(start));
         Ok(Self { window, seconds, busiest, memory_pressure: share(0), io_pressure: share(1), swapped })
     }
-}
-
-/// The control groups that unladen is in, as folders, one per hierarchy that is mounted where it usually is.
-fn own_groups() -> Vec<PathBuf> {
-    let of = |line: &str| {
-        let mut parts = line.splitn(3, ':');
-        let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let hierarchy = if controllers.is_empty() { "" } else { controllers };
-        Some(Path::new("/sys/fs/cgroup").join(hierarchy).join(path.trim_start_matches('/')))
-    };
-    file("/proc/self/cgroup").lines().filter_map(of).filter(|group| group.exists()).collect()
 }
 
 /// The CPU quota of a control group, in cores; `None` without one.
@@ -196,11 +186,6 @@ fn swapped() -> Option<u64> {
     let text = file("/proc/vmstat");
     let of = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
     Some(of("pswpin ")? + of("pswpout ")?)
-}
-
-/// `some … total=µs` of a file in `/proc/pressure`.
-fn pressure_us(text: &str) -> Option<u64> {
-    text.lines().find_map(|line| line.strip_prefix("some ")?.rsplit_once("total=")?.1.trim().parse().ok())
 }
 
 /// How much later than asked for sleeps of a millisecond end on these CPUs: median and 99th percentile, µs. That is how late the
@@ -259,14 +244,5 @@ mod tests {
         write("cpu.max", "50000 100000\n");
         write("memory.max", "4096\n");
         assert_eq!((quota(folder.path()), memory_limit(folder.path())), (Some(0.5), Some(4096)));
-    }
-
-    #[test]
-    fn pressure_is_read_as_the_kernel_writes_it() {
-        assert_eq!(
-            pressure_us("some avg10=0.00 avg60=0.06 avg300=0.25 total=1234567\nfull total=0\n"),
-            Some(1_234_567)
-        );
-        assert_eq!(pressure_us(""), None);
     }
 }

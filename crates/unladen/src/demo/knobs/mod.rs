@@ -58,10 +58,7 @@ impl Injector {
         } else {
             self.slower.mul_f64(self.started.elapsed().as_secs_f64())
         };
-        let length = self.delay + grown;
-        if !length.is_zero()
-            && let Err(error) = self.pauses.pause(length).await
-        {
+        if let Err(error) = self.pauses.pause(self.delay + grown).await {
             eprintln!("cannot delay the answer: {error}");
         }
     }

@@ -306,17 +306,14 @@ fn run(line: &crate::judge::findings::RunLine) -> RunPoint<'_> {
 fn rounds(findings: &Findings) -> Vec<Rounds<'_>> {
     let all = || findings.variants.iter().flat_map(|variant| variant.metrics.iter().map(move |it| (variant, it)));
     let mut metrics: Vec<&Finding> = Vec::new();
-    for (_, finding) in all().filter(|(_, it)| it.service.is_none() && it.operation.is_none() && !it.rounds.is_empty())
-    {
+    for (_, finding) in all().filter(|(_, it)| it.is_of_whole() && !it.rounds.is_empty()) {
         if !metrics.iter().any(|known| known.metric == finding.metric) {
             metrics.push(finding);
         }
     }
     metrics.sort_by_key(|finding| finding.place == "detail");
     let of_metric = |first: &Finding| {
-        let same = |it: &(&VariantFindings, &Finding)| {
-            it.1.metric == first.metric && it.1.service.is_none() && it.1.operation.is_none()
-        };
+        let same = |it: &(&VariantFindings, &Finding)| it.1.metric == first.metric && it.1.is_of_whole();
         let values = || all().filter(same).flat_map(|(_, it)| it.rounds.iter().flat_map(|it| [it.baseline, it.value]));
         let scale = Scale::of(&first.unit, values().map(f64::abs).fold(0.0, f64::max), None);
         let numbers = |finding: &Finding| {
@@ -341,12 +338,11 @@ fn rounds(findings: &Findings) -> Vec<Rounds<'_>> {
 
 /// One chart per metric that a reader weighs first: what the machine pays, and what the user waits.
 fn ladder(ladder: &LadderFindings) -> Vec<LadderChart<'_>> {
-    let of = |step: &'_ StepFindings, metric: &str| step.metrics.iter().find(|it| it.metric == metric).cloned();
     let chart = |metric: &&'static str| {
-        let whole = ladder.whole.metrics.iter().find(|it| it.metric == **metric)?;
+        let whole = ladder.whole.finding(metric)?;
         let scale = Scale::of_values(whole);
         let bar = |name: String, step: &StepFindings| {
-            let finding = of(step, metric).filter(|_| step.refused.is_none())?;
+            let finding = step.finding(metric).filter(|_| step.refused.is_none())?;
             let end = |it: Option<f64>| it.map(|it| Number(scale.scaled(it)));
             let value = finding.difference.unwrap_or(finding.value - finding.baseline);
             Some((name, Number(scale.scaled(value)), end(finding.difference_low), end(finding.difference_high)))
@@ -409,20 +405,16 @@ const PARTS: [(&str, &[(&str, &str)]); 2] = [
 ];
 
 fn costs(findings: &Findings) -> Vec<Cost<'_>> {
-    let find = |variant: &'_ VariantFindings, metric: &str| {
-        let mut all = variant.metrics.iter();
-        all.find(|it| it.metric == metric && it.service.is_none() && it.operation.is_none()).cloned()
-    };
     let of_kind = |(title, parts): &(&'static str, &'static [(&'static str, &'static str)])| {
         let (first, _) = parts.first()?;
-        let whole: Vec<Finding> = findings.variants.iter().filter_map(|it| find(it, first)).collect();
+        let whole: Vec<&Finding> = findings.variants.iter().filter_map(|it| it.finding(first)).collect();
         let largest = whole.iter().flat_map(|it| [it.baseline, it.value]).fold(0.0, f64::max);
         let scale = Scale::of(&whole.first()?.unit, largest, None);
         let mut arms = vec!["baseline"];
         arms.extend(findings.variants.iter().map(|it| it.name.as_str()));
         let parts = parts.iter().filter_map(|(metric, name)| {
-            let baseline = findings.variants.iter().find_map(|it| find(it, metric)).map(|it| it.baseline)?;
-            let values = findings.variants.iter().map(|it| find(it, metric).map(|it| it.value));
+            let baseline = findings.variants.iter().find_map(|it| it.finding(metric)).map(|it| it.baseline)?;
+            let values = findings.variants.iter().map(|it| it.finding(metric).map(|it| it.value));
             let values: Vec<Option<f64>> = std::iter::once(Some(baseline)).chain(values).collect();
             Some((*name, numbers(&values, scale)))
         });

@@ -6,12 +6,9 @@ use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-
-use minijinja::value::Serde;
-use minijinja::{AutoEscape, Environment, syntax::SyntaxConfig};
 use serde::Serialize;
 
-use super::{doses, view};
+use super::{doses, template, view};
 use crate::judge::curves::Curves;
 use crate::judge::findings::{
     BudgetLine, CommandLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, RunLine, VariantFindings,
@@ -110,9 +107,6 @@ pub(super) fn render(findings: &Findings) -> String {
 }
 
 fn page(findings: &Findings) -> Result<String, minijinja::Error> {
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
     let (answers, floor) = view::answers(findings);
     let none = Curves::default();
     let charts = Charts::of(findings, findings.curves.as_ref().unwrap_or(&none));
@@ -152,7 +146,7 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
         host: serde_json::to_string_pretty(&findings.host).unwrap_or_default(),
         version: env!("CARGO_PKG_VERSION"),
     };
-    environment.render_str(TEMPLATE, Serde(page))
+    template::render(TEMPLATE, page)
 }
 
 /// Within an element of a script nothing is escaped; only the beginning of a tag could end it.

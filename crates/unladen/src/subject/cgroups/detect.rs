@@ -4,11 +4,12 @@
 //! without controllers beside them: v1 it is then. A v2 group counts CPU time even without any controller, so as a last
 //! resort it serves for counting, and only limits are refused.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use procfs::FromBufRead;
-use procfs::process::MountInfos;
+use procfs::process::{MountInfo, MountInfos};
 
 /// What the kernel says about control groups, as text: `/proc/self/mountinfo` and `/proc/self/cgroup`.
 #[derive(Debug, Clone, Default)]
@@ -46,12 +47,45 @@ pub enum Hierarchy {
 /// Controllers that limits need.
 const WANTED: [&str; 3] = ["cpu", "memory", "cpuset"];
 
+/// A group that this process is in.
+struct Own {
+    /// Options of its hierarchy, the v1 controllers among them; `None`: v2.
+    v1: Option<HashMap<String, Option<String>>>,
+    /// Where the hierarchy is mounted.
+    top: PathBuf,
+    /// The group's directory.
+    group: PathBuf,
+}
+
 impl Mounts {
     /// Of this process.
     #[must_use]
     pub fn of_this_process() -> Self {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         Self { mountinfo: read("/proc/self/mountinfo"), own: read("/proc/self/cgroup") }
+    }
+
+    /// Directories of the groups that this process is in, one per hierarchy that is mounted; none where the kernel does not
+    /// say.
+    #[must_use]
+    pub fn own_groups(&self) -> Vec<PathBuf> {
+        self.groups().unwrap_or_default().into_iter().map(|own| own.group).collect()
+    }
+
+    /// The same with their hierarchies, in the order of the mounts.
+    fn groups(&self) -> Result<Vec<Own>, String> {
+        let mounted = MountInfos::from_buf_read(self.mountinfo.as_bytes())
+            .map_err(|error| format!("/proc/self/mountinfo cannot be read ({error})"))?;
+        let own = |mount: MountInfo| {
+            let v1 = match mount.fs_type.as_str() {
+                "cgroup" => Some(mount.super_options),
+                "cgroup2" => None,
+                _ => return None,
+            };
+            let group = own_group(&mount.mount_point, &mount.root, own_path(&self.own, v1.as_ref())?)?;
+            Some(Own { v1, top: mount.mount_point, group })
+        };
+        Ok(mounted.into_iter().filter_map(own).collect())
     }
 }
 
@@ -61,23 +95,17 @@ impl Hierarchy {
     /// # Errors
     /// Why there is none, in words that end a sentence starting with "no control groups: ".
     pub fn detect(mounts: &Mounts, limits: bool) -> Result<Self, String> {
-        let mounted = MountInfos::from_buf_read(mounts.mountinfo.as_bytes())
-            .map_err(|error| format!("/proc/self/mountinfo cannot be read ({error})"))?;
+        let groups = mounts.groups()?;
         let v1 = |controller: &str| {
-            mounted
-                .iter()
-                .filter(|mount| mount.fs_type == "cgroup" && mount.super_options.contains_key(controller))
-                .find_map(|mount| own_group(&mount.mount_point, &mount.root, own_path(&mounts.own, Some(controller))?))
+            let has = |own: &&Own| own.v1.as_ref().is_some_and(|options| options.contains_key(controller));
+            groups.iter().find(has).map(|own| own.group.clone())
         };
-        let v2 = mounted.iter().find(|mount| mount.fs_type == "cgroup2").and_then(|mount| {
-            let own = own_group(&mount.mount_point, &mount.root, own_path(&mounts.own, None)?)?;
-            Some((mount.mount_point.clone(), own))
-        });
+        let v2 = groups.iter().find(|own| own.v1.is_none());
 
         let mut reasons = Vec::new();
         let mut last_resort = None;
-        if let Some((top, own)) = v2 {
-            let parent = if limits { with_controllers(&top, &own) } else { None }.unwrap_or(own);
+        if let Some(Own { top, group, .. }) = v2 {
+            let parent = if limits { with_controllers(top, group) } else { None }.unwrap_or_else(|| group.clone());
             match may_make(&parent) {
                 Ok(()) => {
                     let controllers = words(&parent.join("cgroup.controllers"));
@@ -124,14 +152,14 @@ impl Hierarchy {
     }
 }
 
-/// The path of this process's group by `/proc/self/cgroup`: of a v1 controller, or of v2.
-fn own_path<'a>(text: &'a str, controller: Option<&str>) -> Option<&'a str> {
+/// The path of this process's group by `/proc/self/cgroup`: in the v1 hierarchy with these options, or in v2.
+fn own_path<'a>(text: &'a str, v1: Option<&HashMap<String, Option<String>>>) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let mut parts = line.splitn(3, ':');
         let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
-        let here = match controller {
+        let here = match v1 {
             None => controllers.is_empty(),
-            Some(name) => controllers.split(',').any(|have| have == name),
+            Some(options) => controllers.split(',').any(|name| options.contains_key(name)),
         };
         here.then_some(path)
     })
@@ -273,6 +301,8 @@ mod tests {
             cpuset: None,
         };
         assert_eq!(machine.detect(true), Ok(expected.clone()));
+        let groups = ["cg/cpu,cpuacct", "cg/memory/app", "cg/unified"].map(|group| machine.path(group));
+        assert_eq!(machine.mounts.own_groups(), groups, "limits are looked for in all of them");
         assert_eq!(expected.parents(), vec![together.as_path(), machine.path("cg/memory/app").as_path()]);
     }
 

@@ -1,0 +1,70 @@
+//! Findings in findings: by metric, by kind, by severity; and what a range says of itself. Decides nothing.
+
+use super::findings::{Finding, Findings, NoticeLine, Range, StepFindings, VariantFindings};
+
+impl Findings {
+    /// Findings about the study's variants without the placebo's.
+    pub fn real_variants(&self) -> impl Iterator<Item = &VariantFindings> {
+        self.variants.iter().filter(|variant| variant.kind != "placebo")
+    }
+
+    /// The placebo's findings.
+    #[must_use]
+    pub fn placebo(&self) -> Option<&VariantFindings> {
+        self.variants.iter().find(|variant| variant.kind == "placebo")
+    }
+
+    /// The notices of one severity: `refusal`, `warning` or `note`.
+    pub fn notices_of<'a>(&'a self, severity: &'a str) -> impl Iterator<Item = &'a NoticeLine> {
+        self.notices.iter().filter(move |notice| notice.severity == severity)
+    }
+}
+
+impl VariantFindings {
+    /// The finding on a metric of the subject as a whole, or of the load.
+    #[must_use]
+    pub fn finding(&self, metric: &str) -> Option<&Finding> {
+        of_whole(&self.metrics, metric)
+    }
+}
+
+impl StepFindings {
+    /// The finding on a metric of the subject as a whole, or of the load.
+    #[must_use]
+    pub fn finding(&self, metric: &str) -> Option<&Finding> {
+        of_whole(&self.metrics, metric)
+    }
+}
+
+impl Finding {
+    /// Whether it is on the subject as a whole, or on the load: not on one service or operation.
+    #[must_use]
+    pub fn is_of_whole(&self) -> bool {
+        self.service.is_none() && self.operation.is_none()
+    }
+
+    /// Takes its verdict away; the numbers stay.
+    pub(super) fn take_verdict(&mut self, reason: &str) {
+        "cannot_tell".clone_into(&mut self.verdict);
+        self.words = format!("no verdict: {reason}");
+    }
+}
+
+impl Range {
+    /// How far from 0 its ends are at most.
+    #[must_use]
+    pub fn magnitude(self) -> f64 {
+        self.low.abs().max(self.high.abs())
+    }
+
+    /// Half its width; `None` where it has none.
+    #[must_use]
+    pub fn half_width(self) -> Option<f64> {
+        Some((self.high - self.low) / 2.0).filter(|width| *width > 0.0)
+    }
+}
+
+/// Of several findings the one on a metric of the subject as a whole, or of the load.
+pub(super) fn of_whole<'a>(findings: &'a [Finding], metric: &str) -> Option<&'a Finding> {
+    findings.iter().find(|it| it.metric == metric && it.is_of_whole())
+}
