@@ -40,12 +40,19 @@ impl Guess {
     pub(super) fn code(self) -> u32 {
         self.code
     }
+
+    /// The value, in PLAIN encoding but for its length; empty if there is no guess.
+    #[inline]
+    fn of(self, plain: &[u8]) -> Option<&[u8]> {
+        plain.get(self.start as usize..self.end as usize)
+    }
 }
 
 /// Distinct values of one column of one row group.
 #[derive(Debug, Default)]
 pub(super) struct Dictionary {
-    table: HashTable<u32>,
+    /// With their places, so that a value that is found was looked at in one place only.
+    table: HashTable<Guess>,
     hasher: DefaultHashBuilder,
     plain: Vec<u8>,
     /// Where each value ends in `plain`.
@@ -59,12 +66,11 @@ impl Dictionary {
     #[inline]
     pub(super) fn text(&mut self, bytes: &[u8], guess: &mut Guess) -> u32 {
         if !self.is(*guess, bytes) {
-            let code = self.code(bytes, LENGTH, |plain| {
+            *guess = self.look(bytes, LENGTH, |plain| {
                 let text = String::from_utf8_lossy(bytes);
                 plain.extend_from_slice(&(text.len() as u32).to_le_bytes());
                 plain.extend_from_slice(text.as_bytes());
             });
-            *guess = self.guess(code, LENGTH);
         }
         guess.code
     }
@@ -73,41 +79,39 @@ impl Dictionary {
     #[inline]
     pub(super) fn fixed(&mut self, bytes: [u8; 8], guess: &mut Guess) -> u32 {
         if !self.is(*guess, &bytes) {
-            let code = self.code(&bytes, 0, |plain| plain.extend_from_slice(&bytes));
-            *guess = self.guess(code, 0);
+            *guess = self.look(&bytes, 0, |plain| plain.extend_from_slice(&bytes));
         }
         guess.code
     }
 
     #[inline]
     fn is(&self, guess: Guess, bytes: &[u8]) -> bool {
-        self.plain.get(guess.start as usize..guess.end as usize).is_some_and(|value| same(value, bytes))
+        guess.of(&self.plain).is_some_and(|value| same(value, bytes))
     }
 
-    /// `prefix` is the length of what stands before a value in PLAIN encoding.
-    fn guess(&self, code: u32, prefix: usize) -> Guess {
-        let start = if code == 0 { 0 } else { self.ends[code as usize - 1] };
-        Guess { code, start: start + prefix as u32, end: self.ends[code as usize] }
-    }
-
+    /// Where a value is, added if need be; `prefix` is the length of what stands before it in PLAIN encoding.
     #[inline(never)]
-    fn code(&mut self, bytes: &[u8], prefix: usize, append: impl FnOnce(&mut Vec<u8>)) -> u32 {
+    fn look(&mut self, bytes: &[u8], prefix: usize, append: impl FnOnce(&mut Vec<u8>)) -> Guess {
         if self.rests > 0 {
-            append(&mut self.plain);
-            self.ends.push(self.plain.len() as u32);
-            return self.ends.len() as u32 - 1;
+            return self.add(prefix, append);
         }
         let hash = self.hasher.hash_one(bytes);
-        let known = self.table.find(hash, |code| same(value(&self.plain, &self.ends, *code, prefix), bytes));
-        if let Some(code) = known {
-            return *code;
+        let known = self.table.find(hash, |known| known.of(&self.plain).is_some_and(|value| same(value, bytes)));
+        if let Some(known) = known {
+            return *known;
         }
-        let code = self.ends.len() as u32;
+        let added = self.add(prefix, append);
+        let (plain, hasher) = (&self.plain, &self.hasher);
+        self.table.insert_unique(hash, added, |known| hasher.hash_one(known.of(plain).unwrap_or_default()));
+        added
+    }
+
+    fn add(&mut self, prefix: usize, append: impl FnOnce(&mut Vec<u8>)) -> Guess {
+        let (code, start) = (self.ends.len() as u32, self.plain.len() + prefix);
         append(&mut self.plain);
-        self.ends.push(self.plain.len() as u32);
-        let (plain, ends, hasher) = (&self.plain, &self.ends, &self.hasher);
-        self.table.insert_unique(hash, code, |code| hasher.hash_one(value(plain, ends, *code, prefix)));
-        code
+        let end = self.plain.len() as u32;
+        self.ends.push(end);
+        Guess { code, start: start as u32, end }
     }
 
     /// Number of distinct values.
@@ -122,7 +126,9 @@ impl Dictionary {
 
     /// One value in PLAIN encoding.
     pub(super) fn value(&self, code: u32) -> &[u8] {
-        value(&self.plain, &self.ends, code, 0)
+        let code = code as usize;
+        let start = if code == 0 { 0 } else { self.ends[code - 1] };
+        &self.plain[start as usize..self.ends[code] as usize]
     }
 
     /// Forgets all values but keeps the memory.
@@ -162,13 +168,6 @@ pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
         }
         _ => a == b,
     }
-}
-
-#[inline]
-fn value<'a>(plain: &'a [u8], ends: &[u32], code: u32, prefix: usize) -> &'a [u8] {
-    let code = code as usize;
-    let start = if code == 0 { 0 } else { ends[code - 1] as usize };
-    &plain[start + prefix..ends[code] as usize]
 }
 
 /// Which rows have a value: a bit each, as Parquet has its definition levels.

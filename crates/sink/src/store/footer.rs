@@ -1,7 +1,7 @@
 //! The footer of a span file, `FileMetaData` in
 //! <https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift>: the schema once, the part of each
-//! row group as it is encoded. Written here and not by the `parquet` crate, whose footers are trees of objects: to make one
-//! for every row group cost as much as to compress it, and what a file has of them took a kilobyte a column.
+//! row group as it is encoded. Written here and not by the `parquet` crate, whose footers are trees of objects that it copies
+//! to write them: one for the record of every row group, and for the footer of a file all of them once more.
 
 use std::sync::Arc;
 
