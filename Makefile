@@ -137,7 +137,7 @@ $(GRAFANA)/.ready: $(wildcard crates/unladen/tests/grafana/*) | debian
 	@touch $@
 
 docs:            ## Build the documentation as a book into target/book (cargo installs mdBook in target/tools once).
-	@test -x target/tools/bin/mdbook || $(CARGO) install mdbook --locked --root target/tools
+	@test -x target/tools/bin/mdbook || $(CARGO) install mdbook --locked --no-default-features --features search --root target/tools
 	target/tools/bin/mdbook build docs
 
 clean:           ## Remove build output and run folders.

@@ -15,6 +15,7 @@ use crate::journal::record::RunRecord;
 use crate::judge;
 use crate::probe;
 use crate::run::watch::{Phase, Step, Watcher};
+use crate::study::spec::Role;
 
 /// What is known of a study under way.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -185,7 +186,7 @@ impl Live {
                 variant.errors += load.errors;
                 variant.p99_us = Some(load.latency_us.p99);
             }
-            let rss = record.processes.iter().filter(|it| it.role == Some(crate::study::spec::Role::Subject));
+            let rss = record.processes.iter().filter(|it| it.role == Some(Role::Subject));
             variant.rss = rss.map(|it| it.rss).sum::<Option<u64>>().filter(|it| *it > 0);
             if let Some(ledger) = &record.ledger {
                 variant.wanted += ledger.expected - ledger.sampled_out;
@@ -212,7 +213,7 @@ impl Live {
 fn services(sample: &probe::Live) -> Vec<Service> {
     let mut services: IndexMap<(&str, &'static str), Vec<&probe::LiveProcess>> = IndexMap::new();
     for process in &sample.processes {
-        let role = process.role.map_or("instrument", crate::study::spec::Role::name);
+        let role = process.role.map_or("instrument", Role::name);
         services.entry((process.service.as_str(), role)).or_default().push(process);
     }
     let service = |((name, role), replicas): ((&str, &str), Vec<&probe::LiveProcess>)| Service {
@@ -305,8 +306,8 @@ mod tests {
             rss,
             ..probe::LiveProcess::default()
         };
-        let subject = Some(crate::study::spec::Role::Subject);
-        let storage = Some(crate::study::spec::Role::Storage);
+        let subject = Some(Role::Subject);
+        let storage = Some(Role::Storage);
         let sample = probe::Live {
             processes: vec![
                 process("shop", subject, Some(0.5), Some(100)),

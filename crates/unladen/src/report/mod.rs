@@ -6,6 +6,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use crate::judge::findings::Findings;
+pub(crate) use template::environment as template_environment;
 pub(crate) use view::lines;
 
 mod csv;

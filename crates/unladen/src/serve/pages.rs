@@ -2,14 +2,15 @@
 
 use std::path::Path;
 
+use minijinja::Error;
 use minijinja::value::{Serde, Value};
-use minijinja::{AutoEscape, Environment, Error, syntax::SyntaxConfig};
 use serde::Serialize;
 
 use super::folders::{Folder, Line};
 use crate::judge::findings::{Finding, Findings, VariantFindings};
 use crate::judge::history::{self, Change, Pair, Trend};
 use crate::judge::units::{self, Scale};
+use crate::report::template_environment;
 
 const TEMPLATES: [(&str, &str); 6] = [
     ("layout", include_str!("layout.html.j2")),
@@ -21,9 +22,7 @@ const TEMPLATES: [(&str, &str); 6] = [
 ];
 
 fn render(name: &str, context: impl Serialize) -> Result<String, Error> {
-    let mut environment = Environment::new();
-    environment.set_auto_escape_callback(|_| AutoEscape::Html);
-    environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
+    let mut environment = template_environment()?;
     // What is encoded has nothing left that could act on a page.
     environment.add_filter("encoded", |text: String| Value::from_safe_string(encoded(&text)));
     environment.add_global("version", env!("CARGO_PKG_VERSION"));

@@ -69,7 +69,7 @@ const signed = number => number > 0 ? `+${number}` : String(number).replace('-',
 const banded = (view, name, xs, lines, hover) => {
   const colour = view.shade(name), common = { x: xs, mode: 'lines', legendgroup: name, hoverinfo: 'skip', connectgaps: false };
   const known = xs.map((_, at) => at).filter(at => lines.low[at] !== null && lines.high[at] !== null);
-  const band = { ...common, x: [...known.map(at => xs[at]), ...known.map(at => xs[at]).reverse()], y: [...known.map(at => lines.low[at]), ...known.map(at => lines.high[at]).reverse()], fill: 'toself', fillcolor: faint(colour, .11), line: { width: 0 }, showlegend: false };
+  const band = { ...common, x: [...known.map(at => xs[at]), ...known.map(at => xs[at]).reverse()], y: [...known.map(at => lines.low[at]), ...known.map(at => lines.high[at]).reverse()], fill: 'toself', fillcolor: faint(colour, .11 * Math.min(1, 5 / view.arms.length)), line: { width: 0 }, showlegend: false };
   return [band, { ...common, y: lines.median, name: view.label(name), hoverinfo: undefined, line: { color: colour, width: 2, dash: view.dash(name) }, customdata: xs.map((_, at) => hover(at)), hovertemplate: '%{customdata}<extra></extra>' }];
 };
 
@@ -190,8 +190,8 @@ const BUILD = {
     const { steps, foot, unit } = view.data.ladders[index], annotations = [];
     const end = (from, to) => from === null || to === null ? 0 : Math.abs(to - from);
     const colour = at => at === steps.length - 1 ? view.colour('ink') : view.colour(`v${at % 8}`);
-    steps.forEach(([name, value, low, high], at) => annotations.push(...view.above(-at, name, `${signed(value)}${low === null ? '' : ` [${low}, ${high}]`} ${unit}`)));
-    const traces = [{ type: 'bar', orientation: 'h', y: steps.map((_, at) => -at), x: steps.map(step => step[1]), width: .36, marker: { color: steps.map((_, at) => faint(colour(at), .75)) }, error_x: { type: 'data', symmetric: false, array: steps.map(step => end(step[1], step[3])), arrayminus: steps.map(step => end(step[1], step[2])), color: view.colour('ink'), thickness: 1.5, width: 4 }, customdata: steps.map(([name, value, low, high]) => `${safe(name)}: <b>${signed(value)}${unitOf(unit)}</b>${low === null ? '' : ` [${low}, ${high}]`}`), hovertemplate: '%{customdata}<extra></extra>' }];
+    steps.forEach(([name, , , , text], at) => annotations.push(...view.above(-at, name, text)));
+    const traces = [{ type: 'bar', orientation: 'h', y: steps.map((_, at) => -at), x: steps.map(step => step[1]), width: .36, marker: { color: steps.map((_, at) => faint(colour(at), .75)) }, error_x: { type: 'data', symmetric: false, array: steps.map(step => end(step[1], step[3])), arrayminus: steps.map(step => end(step[1], step[2])), color: view.colour('ink'), thickness: 1.5, width: 4 }, customdata: steps.map(([name, , , , text]) => `${safe(name)}: <b>${safe(text)}</b>`), hovertemplate: '%{customdata}<extra></extra>' }];
     return { traces, layout: view.layout({ height: 46 * steps.length + 66, annotations: annotations.map(note => ({ ...note, yshift: 11 })), xaxis: { title: `added to ${safe(cut(foot[0], 40))} (${foot[1]} ${unit})`, zeroline: true, zerolinecolor: view.colour('ink') }, yaxis: { visible: false, range: [.4 - steps.length, .8] } }) };
   },
   dose(view, index) {
@@ -238,7 +238,7 @@ const TABLE = {
   },
   order: (view, _, metric) => TABLE.pairs(view, _, metric),
   pairs: (view, _, metric) => [['variant', 'round', 'baseline', 'variant’s'], ...view.data.rounds[metric].arms.flatMap(([name, points]) => points.map(point => [view.arm(name).label, ...point]))],
-  ladder: (view, index) => [['step', 'adds', 'low', 'high'], [view.data.ladders[index].foot[0], view.data.ladders[index].foot[1], '', ''], ...view.data.ladders[index].steps.map(step => step.map(cell => cell ?? '–'))],
+  ladder: (view, index) => [['step', 'adds', 'low', 'high'], [view.data.ladders[index].foot[0], view.data.ladders[index].foot[1], '', ''], ...view.data.ladders[index].steps.map(step => step.slice(0, 4).map(cell => cell ?? '–'))],
   dose: (view, index) => [[view.data.doses[index].axis, 'difference', 'low', 'high'], ...view.data.doses[index].points.map(point => point.map(cell => cell ?? '–'))],
   cost: (view, index) => [['variant', ...view.data.costs[index].parts.map(part => part[0])], ...view.data.costs[index].arms.map((name, at) => [view.arm(name).label, ...view.data.costs[index].parts.map(part => part[1][at] ?? '–')])],
   operations: view => [['variant', 'operation', 'p50', 'p90', 'p99'], ...view.data.operations.map(it => [view.arm(it.arm).label, it.name, it.p50[0], it.p90[0], it.p99[0]])],

@@ -122,8 +122,8 @@ struct LadderChart<'a> {
     metric: &'a str,
     unit: &'static str,
     foot: (String, Number),
-    /// Name, and what the step adds; with too few rounds for an interval its ends are `null`.
-    steps: Vec<(String, Number, Option<Number>, Option<Number>)>,
+    /// Name, and what the step adds; with too few rounds for an interval its ends are `null`. Last the same in words.
+    steps: Vec<(String, Number, Option<Number>, Option<Number>, String)>,
 }
 
 #[derive(Debug, Serialize)]
@@ -345,7 +345,14 @@ fn ladder(ladder: &LadderFindings) -> Vec<LadderChart<'_>> {
             let finding = step.finding(metric).filter(|_| step.refused.is_none())?;
             let end = |it: Option<f64>| it.map(|it| Number(scale.scaled(it)));
             let value = finding.difference.unwrap_or(finding.value - finding.baseline);
-            Some((name, Number(scale.scaled(value)), end(finding.difference_low), end(finding.difference_high)))
+            let text = match (finding.difference_low, finding.difference_high) {
+                (Some(low), Some(high)) => {
+                    format!("{} [{}, {}]", scale.signed_with_unit(value), scale.number(low), scale.number(high))
+                }
+                _ => scale.signed_with_unit(value),
+            };
+            let number = Number(scale.scaled(value));
+            Some((name, number, end(finding.difference_low), end(finding.difference_high), text))
         };
         let mut steps: Vec<_> =
             ladder.steps.iter().filter_map(|step| bar(format!("+ {}", view::clean(&step.label)), step)).collect();
