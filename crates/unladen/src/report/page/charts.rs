@@ -122,9 +122,11 @@ struct LadderChart<'a> {
     metric: &'a str,
     unit: &'static str,
     foot: (String, Number),
-    /// Name, and what the step adds; with too few rounds for an interval its ends are `null`. Last the same in words.
-    steps: Vec<(String, Number, Option<Number>, Option<Number>, String)>,
+    steps: Vec<StepBar>,
 }
+
+/// Name, and what the step adds; with too few rounds for an interval its ends are `null`. Last the same in words.
+type StepBar = (String, Number, Option<Number>, Option<Number>, String);
 
 #[derive(Debug, Serialize)]
 struct DoseChart<'a> {
