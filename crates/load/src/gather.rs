@@ -9,7 +9,7 @@ use crate::doubt::judge_little;
 use crate::error::LoadError;
 use crate::histogram::{Histograms, add, quantiles};
 use crate::named::NamedRows;
-use crate::outcome::{Little, Named, NamedSecond, Outcome, Second, Tested};
+use crate::outcome::{Iterations, Kind, Little, Named, NamedSecond, Outcome, Second, Tested};
 use crate::pace::{SECOND, Span};
 use crate::record::{Failure, Recorder, SecondPart};
 use crate::script::Script;
@@ -183,6 +183,8 @@ pub(crate) fn outcome(
             .fold(0.0, f64::max),
         seconds,
         named: Vec::new(),
+        iterations: None,
+        kinds: Vec::new(),
         tests: Vec::new(),
         little: Little::default(),
         shard: None,
@@ -191,6 +193,8 @@ pub(crate) fn outcome(
     outcome.little = little(records, &outcome, &histograms, slot);
     if let Some(script) = script {
         (outcome.named, outcome.tests) = named(records, script, rows, &mut histograms);
+        outcome.kinds = kinds(records, script, &mut histograms);
+        outcome.iterations = iterations(records, &mut histograms);
     }
     Ok((outcome, histograms))
 }
@@ -245,6 +249,12 @@ fn named(
             (found.latency_us, found.service_time_us) = (quantiles(&sums.0), quantiles(&sums.1));
             all.named.push(sums);
         }
+        let mut sampled = records.iter().filter_map(|record| record.named.get(at)?.sampled.as_ref());
+        if let Some(mut sum) = sampled.next().cloned() {
+            sampled.for_each(|part| add(&mut sum, part));
+            found.sampled_us = quantiles(&sum);
+            all.sampled.push(sum);
+        }
         named.push(found);
     }
     let tests = script.tests().iter().enumerate().map(|(at, (request, name))| {
@@ -257,6 +267,44 @@ fn named(
         }
     });
     (named, tests.collect())
+}
+
+/// Good answers by kind. Their histograms go with the load's.
+fn kinds(records: &[Recorder], script: &Script, all: &mut Histograms) -> Vec<Kind> {
+    let mut kinds = Vec::new();
+    for (at, (request, name)) in script.kinds().iter().enumerate() {
+        let mut parts = records.iter().filter_map(|record| record.kinds.get(at));
+        let Some(first) = parts.next() else { continue };
+        let (mut latency, mut iteration) = (first.latency.clone(), first.iteration.clone());
+        for part in parts {
+            add(&mut latency, &part.latency);
+            add(&mut iteration, &part.iteration);
+        }
+        kinds.push(Kind {
+            request: request.clone(),
+            name: name.clone(),
+            requests: latency.len(),
+            latency_us: quantiles(&latency),
+            iteration_us: quantiles(&iteration),
+        });
+        all.kinds.push((latency, iteration));
+    }
+    kinds
+}
+
+/// Whole iterations, where they are more than a request.
+fn iterations(records: &[Recorder], all: &mut Histograms) -> Option<Iterations> {
+    let mut parts = records.iter().filter_map(|record| record.iterations.as_ref());
+    let first = parts.next()?;
+    let (mut latency, mut failed, mut unfinished) = (first.latency.clone(), first.failed, first.unfinished);
+    for part in parts {
+        add(&mut latency, &part.latency);
+        failed += part.failed;
+        unfinished += part.unfinished;
+    }
+    let found = Iterations { completed: latency.len(), failed, unfinished, latency_us: quantiles(&latency) };
+    all.iterations = Some(latency);
+    Some(found)
 }
 
 #[cfg(test)]

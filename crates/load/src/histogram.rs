@@ -3,7 +3,9 @@
 //! Values are nanoseconds with three significant digits, in HdrHistograms of fixed size: memory does not grow with the
 //! number of requests. `latency.hdr` is a histogram log (the text format that HdrHistogram's own tools and plotters read,
 //! version 1.3) with one line per histogram, tagged `latency`, `service_time`, `send_lag` and `lateness`; each holds it in the
-//! V2 compressed encoding, in base64. The column of maxima is in milliseconds.
+//! V2 compressed encoding, in base64. The column of maxima is in milliseconds. With several requests there are `0-latency`,
+//! `0-service_time` and perhaps `0-sampled` for the first one, and so on; with kinds `kind-0-latency` and `kind-0-iteration`; of a
+//! sequence `iterations`.
 
 use std::fs;
 use std::path::Path;
@@ -34,6 +36,21 @@ pub struct Histograms {
     pub lateness: Histogram<u64>,
     /// Latency and service time by request, if the plan has several.
     pub named: Vec<(Histogram<u64>, Histogram<u64>)>,
+    /// Service time by request of those with the sampled flag, if only some have it.
+    pub sampled: Vec<Histogram<u64>>,
+    /// Latency of the request and of its iteration up to there, by kind of answer, if the plan has kinds.
+    pub kinds: Vec<(Histogram<u64>, Histogram<u64>)>,
+    /// From the first request due to the last answer, if iterations have several requests.
+    pub iterations: Option<Histogram<u64>>,
+}
+
+/// An empty one.
+///
+/// # Errors
+/// Never with the bounds compiled in; the crate's constructor checks them.
+pub(crate) fn empty() -> Result<Histogram<u64>, LoadError> {
+    Histogram::new_with_bounds(1, LARGEST_NS, 3)
+        .map_err(|error| LoadError::System { what: "make a histogram", source: std::io::Error::other(error) })
 }
 
 impl Histograms {
@@ -42,16 +59,15 @@ impl Histograms {
     /// # Errors
     /// Never with the bounds compiled in; the crate's constructor checks them.
     pub(crate) fn new() -> Result<Self, LoadError> {
-        let empty = || {
-            Histogram::new_with_bounds(1, LARGEST_NS, 3)
-                .map_err(|error| LoadError::System { what: "make a histogram", source: std::io::Error::other(error) })
-        };
         Ok(Self {
             latency: empty()?,
             service_time: empty()?,
             send_lag: empty()?,
             lateness: empty()?,
             named: Vec::new(),
+            sampled: Vec::new(),
+            kinds: Vec::new(),
+            iterations: None,
         })
     }
 
@@ -61,17 +77,22 @@ impl Histograms {
         add(&mut self.service_time, &other.service_time);
         add(&mut self.send_lag, &other.send_lag);
         add(&mut self.lateness, &other.lateness);
-        if self.named.is_empty() {
-            self.named.clone_from(&other.named);
-            return;
+        add_pairs(&mut self.named, &other.named);
+        add_pairs(&mut self.kinds, &other.kinds);
+        if self.sampled.is_empty() {
+            self.sampled.clone_from(&other.sampled);
+        } else {
+            self.sampled.iter_mut().zip(&other.sampled).for_each(|(sum, part)| add(sum, part));
         }
-        for (sum, part) in self.named.iter_mut().zip(&other.named) {
-            add(&mut sum.0, &part.0);
-            add(&mut sum.1, &part.1);
+        match (&mut self.iterations, &other.iterations) {
+            (Some(sum), Some(part)) => add(sum, part),
+            (None, Some(part)) => self.iterations = Some(part.clone()),
+            (_, None) => {}
         }
     }
 
-    /// With their tags, in the order of the file: the four, then two for each request, by its number.
+    /// With their tags, in the order of the file: the four, then two (or three) for each request, two for each kind, by their
+    /// numbers, and that of the iterations.
     fn tagged(&self) -> Vec<(String, &Histogram<u64>)> {
         let four = [
             ("latency", &self.latency),
@@ -84,6 +105,14 @@ impl Histograms {
             all.push((format!("{number}-latency"), latency));
             all.push((format!("{number}-service_time"), service_time));
         }
+        for (sampled, number) in self.sampled.iter().zip(0..) {
+            all.push((format!("{number}-sampled"), sampled));
+        }
+        for ((latency, iteration), number) in self.kinds.iter().zip(0..) {
+            all.push((format!("kind-{number}-latency"), latency));
+            all.push((format!("kind-{number}-iteration"), iteration));
+        }
+        all.extend(self.iterations.iter().map(|iterations| ("iterations".to_owned(), iterations)));
         all
     }
 
@@ -103,7 +132,29 @@ impl Histograms {
             let service_time = take(&format!("{}-service_time", named.len()))?;
             named.push((latency, service_time));
         }
-        Ok(Self { latency, service_time, send_lag, lateness, named })
+        let mut sampled = Vec::new();
+        while let Ok(found) = take(&format!("{}-sampled", sampled.len())) {
+            sampled.push(found);
+        }
+        let mut kinds = Vec::new();
+        while let Ok(latency) = take(&format!("kind-{}-latency", kinds.len())) {
+            let iteration = take(&format!("kind-{}-iteration", kinds.len()))?;
+            kinds.push((latency, iteration));
+        }
+        let iterations = take("iterations").ok();
+        Ok(Self { latency, service_time, send_lag, lateness, named, sampled, kinds, iterations })
+    }
+}
+
+/// Adds pairs, number by number; to none as yet they are copied.
+fn add_pairs(sums: &mut Vec<(Histogram<u64>, Histogram<u64>)>, parts: &[(Histogram<u64>, Histogram<u64>)]) {
+    if sums.is_empty() {
+        sums.extend_from_slice(parts);
+        return;
+    }
+    for (sum, part) in sums.iter_mut().zip(parts) {
+        add(&mut sum.0, &part.0);
+        add(&mut sum.1, &part.1);
     }
 }
 
@@ -180,15 +231,27 @@ mod tests {
             all.latency.saturating_record(value);
         }
         all.send_lag.saturating_record(u64::MAX);
+        let of = |value: u64| {
+            let mut histogram = empty().expect("bounds are good");
+            histogram.saturating_record(value);
+            histogram
+        };
+        (all.named, all.sampled) = (vec![(of(1), of(2)), (of(3), of(4))], vec![of(5), of(6)]);
+        (all.kinds, all.iterations) = (vec![(of(7), of(8))], Some(of(9)));
         let folder = tempfile::tempdir().expect("a folder");
         let inner = folder.path().join("runs/01");
         write(&inner, &all, Duration::from_secs(1_700_000_000), Duration::from_secs(5)).expect("written");
         let read = read(&inner.join(FILE_NAME)).expect("read");
-        assert_eq!(read.len(), 4);
+        assert_eq!(read.len(), 13);
         for ((tag, histogram), (expected_tag, expected)) in read.iter().zip(all.tagged()) {
             assert_eq!(tag, &expected_tag);
             assert_eq!(histogram, expected);
         }
+        let mut twice = Histograms::from_tagged(read).expect("all are there");
+        assert_eq!((twice.named.len(), twice.sampled.len(), twice.kinds.len()), (2, 2, 1));
+        twice.add(&all);
+        let counts = [&twice.latency, &twice.named[1].1, &twice.sampled[1], &twice.kinds[0].1].map(Histogram::len);
+        assert_eq!((counts, twice.iterations.map(|it| it.len())), ([10, 2, 2, 2], Some(2)));
     }
 
     #[test]

@@ -115,6 +115,12 @@ pub fn folders(folders: &[PathBuf]) -> Result<(Outcome, Histograms), MergeError>
         if part.outcome.named.iter().map(|named| &named.name).ne(sum.named.iter().map(|named| &named.name)) {
             return Err(unfit("its load has other requests"));
         }
+        let kinds = |outcome: &Outcome| -> Vec<(String, String)> {
+            outcome.kinds.iter().map(|kind| (kind.request.clone(), kind.name.clone())).collect()
+        };
+        if kinds(&part.outcome) != kinds(&sum) {
+            return Err(unfit("its load tells other kinds of answers apart"));
+        }
         cpu_us += part.outcome.cpu_us_per_request * part.outcome.completed_in_window as f64;
         histograms.add(&part.histograms);
         add(&mut sum, part.outcome);
@@ -127,6 +133,15 @@ pub fn folders(folders: &[PathBuf]) -> Result<(Outcome, Histograms), MergeError>
     sum.lateness_us = quantiles(&histograms.lateness);
     for (named, (latency, service_time)) in sum.named.iter_mut().zip(&histograms.named) {
         (named.latency_us, named.service_time_us) = (quantiles(latency), quantiles(service_time));
+    }
+    for (named, sampled) in sum.named.iter_mut().zip(&histograms.sampled) {
+        named.sampled_us = quantiles(sampled);
+    }
+    for (kind, (latency, iteration)) in sum.kinds.iter_mut().zip(&histograms.kinds) {
+        (kind.latency_us, kind.iteration_us) = (quantiles(latency), quantiles(iteration));
+    }
+    if let (Some(iterations), Some(latency)) = (&mut sum.iterations, &histograms.iterations) {
+        iterations.latency_us = quantiles(latency);
     }
     Ok((sum, histograms))
 }
@@ -176,6 +191,14 @@ fn add(sum: &mut Outcome, part: Outcome) {
         *requests += part.requests;
         *errors += part.errors;
         merge_named(seconds, part.seconds);
+    }
+    for (sum, part) in sum.kinds.iter_mut().zip(part.kinds) {
+        sum.requests += part.requests;
+    }
+    if let (Some(sum), Some(part)) = (&mut sum.iterations, part.iterations) {
+        sum.completed += part.completed;
+        sum.failed += part.failed;
+        sum.unfinished += part.unfinished;
     }
     for (Tested { passed, failed, .. }, part) in sum.tests.iter_mut().zip(part.tests) {
         *passed += part.passed;

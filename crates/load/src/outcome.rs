@@ -105,6 +105,12 @@ pub struct Outcome {
     /// By request, if the plan has several.
     #[serde(default)]
     pub named: Vec<Named>,
+    /// Whole iterations of a sequence that has several requests, or one that is sent again and again.
+    #[serde(default)]
+    pub iterations: Option<Iterations>,
+    /// Good answers by request and kind, for requests that have kinds.
+    #[serde(default)]
+    pub kinds: Vec<Kind>,
     /// How the tests of the plan's requests went.
     #[serde(default)]
     pub tests: Vec<Tested>,
@@ -132,6 +138,9 @@ pub struct Named {
     pub latency_us: Quantiles,
     /// As in [`Outcome::service_time_us`].
     pub service_time_us: Quantiles,
+    /// The same of those that carry the sampled flag, where only some do: what a perfect tracer would see of them.
+    #[serde(default)]
+    pub sampled_us: Quantiles,
     /// Second by second over the whole load, by the instant requests were due; seconds without any are left out.
     #[serde(default)]
     pub seconds: Vec<NamedSecond>,
@@ -154,6 +163,35 @@ pub struct NamedSecond {
     pub p99_us: f64,
     /// See `p50_us`.
     pub max_us: f64,
+}
+
+/// Iterations whose first request was due in the window.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Iterations {
+    /// All steps answered well.
+    pub completed: u64,
+    /// A step failed.
+    pub failed: u64,
+    /// The window ended between two of their steps. They would have been among the longer ones.
+    pub unfinished: u64,
+    /// From the instant the first request was due to the last answer, pauses between steps included; of the completed ones, µs.
+    pub latency_us: Quantiles,
+}
+
+/// The good answers of one kind to the requests of one name that were due in the window.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Kind {
+    /// Name of the request.
+    pub request: String,
+    /// Name of the kind; `other` where none of the plan's holds.
+    pub name: String,
+    /// How many there were.
+    pub requests: u64,
+    /// As in [`Outcome::latency_us`].
+    pub latency_us: Quantiles,
+    /// From the instant the iteration's first request was due to this answer, µs: what a user waited for it. Empty where an
+    /// iteration is a request.
+    pub iteration_us: Quantiles,
 }
 
 /// How a test went over the whole load.

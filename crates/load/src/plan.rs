@@ -325,6 +325,9 @@ pub struct Request {
     /// What else must hold of an answer, counted each for itself.
     #[serde(default)]
     pub checks: Vec<NamedTest>,
+    /// Kinds of good answers: the first whose test holds is an answer's kind, `other` if none does. Latencies are kept by kind.
+    #[serde(default)]
+    pub kinds: Vec<NamedTest>,
     /// What to take from an answer for later steps.
     #[serde(default)]
     pub captures: Vec<Capture>,
@@ -347,6 +350,7 @@ impl Request {
             body_file: None,
             check: None,
             checks: Vec::new(),
+            kinds: Vec::new(),
             captures: Vec::new(),
             until: None,
         }

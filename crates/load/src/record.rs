@@ -9,10 +9,11 @@ use hdrhistogram::Histogram;
 
 use crate::bodies::{Bodies, Class};
 use crate::error::LoadError;
-use crate::histogram::Histograms;
+use crate::histogram::{Histograms, empty};
 use crate::named::NamedParts;
 use crate::outcome::Second;
 use crate::pace::{SECOND, Span};
+use crate::script::Script;
 
 /// Why a request failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -130,6 +131,37 @@ pub(crate) struct Named {
     pub(crate) latency: Histogram<u64>,
     /// See `latency`.
     pub(crate) service_time: Histogram<u64>,
+    /// The same of those with the sampled flag alone; `None` where all have it, or none.
+    pub(crate) sampled: Option<Histogram<u64>>,
+}
+
+/// The good answers of one kind to requests due in the window.
+#[derive(Debug)]
+pub(crate) struct Kind {
+    /// From the request's due instant, nanoseconds.
+    pub(crate) latency: Histogram<u64>,
+    /// From the due instant of its iteration's first request, if that was in the window, too.
+    pub(crate) iteration: Histogram<u64>,
+}
+
+/// How an iteration of several requests ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    /// Its last answer came at this instant, and was a good one.
+    Well(u64),
+    /// A request of it has failed.
+    Failed,
+    /// The window ended between two of its requests.
+    Unfinished,
+}
+
+/// Iterations whose first request was due in the window.
+#[derive(Debug)]
+pub(crate) struct Iterations {
+    pub(crate) failed: u64,
+    pub(crate) unfinished: u64,
+    /// Of those that came to their end well, nanoseconds.
+    pub(crate) latency: Histogram<u64>,
 }
 
 /// Everything that one thread writes down.
@@ -165,6 +197,10 @@ pub(crate) struct Recorder {
     pub(crate) named: Vec<Named>,
     /// How often each test of the script held, and how often not, over the whole load.
     pub(crate) tests: Vec<(u64, u64)>,
+    /// By kind of answer of the script.
+    pub(crate) kinds: Vec<Kind>,
+    /// Whole iterations; `None` where an iteration is a request.
+    pub(crate) iterations: Option<Iterations>,
     /// Sum and number of samples of the requests in flight in the window.
     pub(crate) in_flight: (u64, u64),
     /// When the last answer came, or the last request failed.
@@ -206,6 +242,8 @@ impl Recorder {
             queued: 0,
             named: Vec::new(),
             tests: Vec::new(),
+            kinds: Vec::new(),
+            iterations: None,
             in_flight: (0, 0),
             last_arrival: 0,
             used_up: false,
@@ -216,14 +254,44 @@ impl Recorder {
         })
     }
 
-    /// With room for the requests and tests of a script.
-    pub(crate) fn with_names(mut self, requests: usize, tests: usize) -> Result<Self, LoadError> {
-        for _ in 0..requests {
-            let Histograms { latency, service_time, .. } = Histograms::new()?;
-            self.named.push(Named { requests: 0, errors: 0, latency, service_time });
+    /// With room for the requests, tests and kinds of a script.
+    pub(crate) fn with_names(mut self, script: &Script) -> Result<Self, LoadError> {
+        for _ in script.steps() {
+            let sampled = if script.samples() { Some(empty()?) } else { None };
+            let (latency, service_time) = (empty()?, empty()?);
+            self.named.push(Named { requests: 0, errors: 0, latency, service_time, sampled });
         }
-        self.tests = vec![(0, 0); tests];
+        self.tests = vec![(0, 0); script.tests().len()];
+        for _ in script.kinds() {
+            self.kinds.push(Kind { latency: empty()?, iteration: empty()? });
+        }
+        if script.has_long_iterations() {
+            self.iterations = Some(Iterations { failed: 0, unfinished: 0, latency: empty()? });
+        }
         Ok(self)
+    }
+
+    /// A request of the script has been answered well, in this way; its iteration's first request was due at `begun`.
+    pub(crate) fn kind_answered(&mut self, kind: usize, begun: u64, request: &Request, answer: &Answer) {
+        if let (true, true, Some(found)) =
+            (answer.failure.is_none(), self.span.in_window(request.due), self.kinds.get_mut(kind))
+        {
+            found.latency.saturating_record(answer.arrived.saturating_sub(request.due));
+            if self.iterations.is_some() && self.span.in_window(begun) {
+                found.iteration.saturating_record(answer.arrived.saturating_sub(begun));
+            }
+        }
+    }
+
+    /// An iteration whose first request was due at `begun` is over.
+    pub(crate) fn iteration_ended(&mut self, begun: u64, end: End) {
+        let in_window = self.span.in_window(begun);
+        let Some(iterations) = self.iterations.as_mut().filter(|_| in_window) else { return };
+        match end {
+            End::Well(arrived) => iterations.latency.saturating_record(arrived.saturating_sub(begun)),
+            End::Failed => iterations.failed += 1,
+            End::Unfinished => iterations.unfinished += 1,
+        }
     }
 
     /// A request of the script has been answered.
@@ -237,7 +305,11 @@ impl Recorder {
         if let (true, Some(named)) = (self.span.in_window(request.due), self.named.get_mut(step)) {
             named.requests += 1;
             named.latency.saturating_record(answer.arrived.saturating_sub(request.due));
-            named.service_time.saturating_record(answer.arrived.saturating_sub(request.sent));
+            let service_time = answer.arrived.saturating_sub(request.sent);
+            named.service_time.saturating_record(service_time);
+            if let (true, Some(sampled)) = (request.sampled, &mut named.sampled) {
+                sampled.saturating_record(service_time);
+            }
         }
     }
 
@@ -420,6 +492,28 @@ mod tests {
         assert_eq!(recorder.histograms.latency.len(), 2);
         assert_eq!(recorder.histograms.send_lag.len(), 2);
         assert_eq!((recorder.histograms.latency.min(), recorder.histograms.service_time.min()), (100, 90));
+    }
+
+    /// Of 2 s to 4 s: what began before is nobody's time, and what the end cuts off is told.
+    #[test]
+    fn iterations_belong_to_the_window_by_their_first_request_and_answers_by_their_own() {
+        let mut recorder = recorder();
+        recorder.iterations = Some(Iterations { failed: 0, unfinished: 0, latency: empty().expect("good") });
+        recorder.kinds.push(Kind { latency: empty().expect("good"), iteration: empty().expect("good") });
+        for (begun, due) in [(SECOND, 3 * SECOND), (2 * SECOND, 3 * SECOND), (SECOND, SECOND + 7)] {
+            let arrived = due + 1000;
+            recorder.kind_answered(0, begun, &request(0, due), &good(arrived));
+            recorder.iteration_ended(begun, End::Well(arrived));
+        }
+        let bad = Answer { failure: Some(Failure::Check), ..good(3 * SECOND + 5) };
+        recorder.kind_answered(0, 2 * SECOND, &request(0, 3 * SECOND), &bad);
+        recorder.iteration_ended(2 * SECOND, End::Failed);
+        recorder.iteration_ended(4 * SECOND - 1, End::Unfinished);
+        let kind = &recorder.kinds[0];
+        assert_eq!((kind.latency.len(), kind.latency.max(), kind.iteration.len()), (2, 1000, 1));
+        let iterations = recorder.iterations.as_ref().expect("they are kept");
+        assert_eq!((iterations.latency.len(), iterations.failed, iterations.unfinished), (1, 1, 1));
+        assert_eq!(iterations.latency.max() / 1_000_000, 1000, "from 2 s to 3 s");
     }
 
     #[test]

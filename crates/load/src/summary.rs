@@ -80,6 +80,12 @@ pub fn text(plan: &Plan, outcome: &Outcome) -> String {
     }
     for named in &outcome.named {
         row(&mut text, &format!("  {}", named.name), &named.latency_us);
+        for kind in outcome.kinds.iter().filter(|kind| kind.request == named.name && kind.requests > 0) {
+            row(&mut text, &format!("    {}", kind.name), &kind.latency_us);
+        }
+    }
+    if let Some(iterations) = &outcome.iterations {
+        row(&mut text, "whole iterations", &iterations.latency_us);
     }
     let all = outcome.requests + outcome.errors;
     let share = if all > 0 { 100.0 * outcome.errors as f64 / all as f64 } else { 0.0 };
@@ -103,6 +109,17 @@ pub fn text(plan: &Plan, outcome: &Outcome) -> String {
     }
     for named in outcome.named.iter().filter(|named| named.errors > 0) {
         let _ = writeln!(text, "  {}: {} of {} failed", named.name, named.errors, named.errors + named.requests);
+    }
+    for kind in &outcome.kinds {
+        let _ = writeln!(text, "  kind       {}: {}: {}", kind.request, kind.name, kind.requests);
+    }
+    if let Some(iterations) = &outcome.iterations {
+        let (failed, unfinished) = (iterations.failed, iterations.unfinished);
+        let _ = writeln!(
+            text,
+            "  iterations {:>12}   {failed} failed, {unfinished} not over at the end of the window",
+            iterations.completed
+        );
     }
     if outcome.reconnects > 0 {
         let _ = writeln!(text, "  reconnects {:>12}", outcome.reconnects);

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use super::Engine;
 use crate::pace::{Cursor, Profile, SECOND};
-use crate::record::{Answer, Failure, Request};
+use crate::record::{Answer, End, Failure, Request};
 use crate::sys;
 
 /// An entry: sorted by the instant at which it is looked at.
@@ -136,6 +136,7 @@ impl Engine<'_> {
             self.hold_lane(entry.lane);
             if let Some(script) = &self.script {
                 script.begin(&mut self.progress[entry.lane as usize], self.iteration);
+                self.progress[entry.lane as usize].begun = entry.due;
             }
             self.go(at, Request { index, due: entry.due, waited, lane: entry.lane, ..Request::default() });
         } else {
@@ -157,6 +158,9 @@ impl Engine<'_> {
                 } else {
                     let index = self.claim_index();
                     self.recorder.taken(index, entry.due);
+                    if let Some(progress) = self.progress.get(entry.lane as usize) {
+                        self.recorder.iteration_ended(progress.begun, End::Failed);
+                    }
                 }
                 return Some(entry.due);
             }
@@ -221,6 +225,7 @@ impl Engine<'_> {
         self.recorder.ended(sys::monotonic_ns());
         if let Some(progress) = self.progress.get(at) {
             self.recorder.named_failed(progress.step, due);
+            self.recorder.iteration_ended(progress.begun, End::Failed);
         }
     }
 }

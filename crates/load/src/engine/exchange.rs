@@ -71,6 +71,7 @@ impl Engine<'_> {
         let lane = self.open_lane(at);
         if let Some(script) = &self.script {
             script.begin(&mut self.progress[lane as usize], self.iteration);
+            self.progress[lane as usize].begun = due;
         }
         self.go(at, Request { index, due, waited, lane, ..Request::default() });
     }

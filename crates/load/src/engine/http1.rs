@@ -117,6 +117,9 @@ impl Engine<'_> {
         self.recorder.answered(request, answer);
         if let Some(progress) = self.progress.get(at) {
             self.recorder.named_answered(progress.step, request, answer);
+            if let Some(kind) = progress.kind {
+                self.recorder.kind_answered(kind, progress.begun, request, answer);
+            }
         }
         self.active -= 1;
         let connection = &mut self.connections[at];

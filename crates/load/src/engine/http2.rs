@@ -11,7 +11,7 @@ use super::{Engine, RETRY};
 use crate::h2::Violation;
 use crate::h2::session::{Event, MOST_UNREAD, Session, Wants};
 use crate::http1::response::Response;
-use crate::record::{Failure, Request};
+use crate::record::{End, Failure, Request};
 use crate::sys;
 
 /// What an HTTP/2 connection remembers.
@@ -188,6 +188,9 @@ impl Engine<'_> {
                     self.recorder.answered(&request, &answer);
                     if let Some(progress) = self.progress.get(request.lane as usize) {
                         self.recorder.named_answered(progress.step, &request, &answer);
+                        if let Some(kind) = progress.kind {
+                            self.recorder.kind_answered(kind, progress.begun, &request, &answer);
+                        }
                     }
                     self.active -= 1;
                     freed = arrived;
@@ -288,6 +291,7 @@ impl Engine<'_> {
         self.recorder.ended(now);
         if let Some(progress) = self.progress.get(request.lane as usize) {
             self.recorder.named_failed(progress.step, request.due);
+            self.recorder.iteration_ended(progress.begun, End::Failed);
         }
         self.go_on_lane(request.lane, None, false, now);
     }

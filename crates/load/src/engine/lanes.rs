@@ -4,7 +4,7 @@
 
 use super::Engine;
 use super::connection::{Protocol, State};
-use crate::record::Answer;
+use crate::record::{Answer, End};
 use crate::script::{Next, Progress};
 
 /// A lane that has no connection: what it carried has come back and is to be sent again.
@@ -158,9 +158,14 @@ impl Engine<'_> {
     pub(super) fn plan_step(&mut self, lane: u32, answer: &Answer, again: bool) -> Option<u64> {
         let script = self.script.as_ref()?;
         let good = answer.failure.is_none();
-        let Next::Step(pause) = script.advance(&mut self.progress[lane as usize], good, again) else { return None };
+        let progress = &mut self.progress[lane as usize];
+        let Next::Step(pause) = script.advance(progress, good, again) else {
+            self.recorder.iteration_ended(progress.begun, if good { End::Well(answer.arrived) } else { End::Failed });
+            return None;
+        };
         let due = answer.arrived + pause;
         if due >= self.span.window_end {
+            self.recorder.iteration_ended(progress.begun, End::Unfinished);
             return None;
         }
         self.agenda.push_step(due, lane);

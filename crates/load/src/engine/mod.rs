@@ -224,7 +224,7 @@ impl<'a> Engine<'a> {
                 None
             },
             recorder: match &script {
-                Some(script) => Recorder::new(span)?.with_names(script.steps().len(), script.tests().len())?,
+                Some(script) => Recorder::new(span)?.with_names(script)?,
                 None => Recorder::new(span)?,
             },
             span,

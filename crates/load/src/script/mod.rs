@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use crate::error::LoadError;
 use crate::http1::request::{Template, is_token};
-use crate::plan::{Check, Order, Plan, Request, Trace};
+use crate::plan::{Check, NamedTest, Order, Plan, Request, Trace};
 use crate::target::Target;
 use crate::trace::mix;
 pub(crate) use answer::{MOST_BODY, Whole};
@@ -42,6 +42,10 @@ pub(crate) struct Step {
     tests: Vec<Tester>,
     /// Number of the first test among all of the script's.
     first_test: usize,
+    /// Kinds of good answers.
+    kinds: Vec<Tester>,
+    /// Number of the first kind among all of the script's.
+    first_kind: usize,
     /// Where captures go among the script's names.
     captures: Vec<(usize, Taker)>,
     /// Test, pause in nanoseconds, tries.
@@ -53,9 +57,16 @@ pub(crate) struct Step {
 impl Step {
     /// Whether its answers are looked at beyond status, length and hash.
     pub(crate) fn looks(&self) -> bool {
-        self.follows || !self.tests.is_empty() || !self.captures.is_empty() || self.until.is_some()
+        self.follows
+            || !self.tests.is_empty()
+            || !self.kinds.is_empty()
+            || !self.captures.is_empty()
+            || self.until.is_some()
     }
 }
+
+/// Kind of the good answers that are of none of the plan's kinds.
+const OTHER: &str = "other";
 
 /// What stands for a name.
 #[derive(Debug, Clone)]
@@ -71,6 +82,10 @@ pub(crate) struct Progress {
     iteration: u64,
     /// Step at hand.
     pub(crate) step: usize,
+    /// When its first request was due.
+    pub(crate) begun: u64,
+    /// Number of the kind of the last answer, if it was a good one and its request has kinds.
+    pub(crate) kind: Option<usize>,
     /// How often it has been tried.
     tries: u32,
     /// Captures by the number of their name.
@@ -127,6 +142,8 @@ pub(crate) struct Script {
     names: Vec<Name>,
     /// Names of the tests: step and name.
     tests: Vec<(String, String)>,
+    /// Names of the kinds: step and name.
+    kinds: Vec<(String, String)>,
     trace: Option<Trace>,
     /// Redirects that are followed at most.
     most_redirects: u32,
@@ -165,6 +182,7 @@ impl Script {
             seed: plan.seed,
             names: Vec::new(),
             tests: Vec::new(),
+            kinds: Vec::new(),
             trace: plan.trace.clone(),
             most_redirects: plan.redirects,
             origin: Origin::new(plan, target),
@@ -174,9 +192,17 @@ impl Script {
             ahead: None,
         };
         for request in requests {
-            let step = compile(plan, request, target, &numbers, script.tests.len())?;
-            script.tests.extend(request.checks.iter().map(|check| (request.name.clone(), check.name.clone())));
+            let step = compile(plan, request, target, &numbers, (script.tests.len(), script.kinds.len()))?;
+            if !request.kinds.is_empty() {
+                let names = request.kinds.iter().map(|kind| kind.name.as_str()).chain([OTHER]);
+                script.kinds.extend(names.map(|kind| (request.name.clone(), kind.to_owned())));
+            }
             let refuse = |value: &str, remedy| LoadError::Plan { field: "requests", value: value.to_owned(), remedy };
+            if let Some(kind) = twice(&request.kinds) {
+                let remedy = "kinds of one request need names of their own, other than `other`";
+                return Err(refuse(kind, remedy));
+            }
+            script.tests.extend(request.checks.iter().map(|check| (request.name.clone(), check.name.clone())));
             if !sequence && (!request.captures.is_empty() || request.until.is_some()) {
                 return Err(refuse(&request.name, "captures and until need the order to be a sequence"));
             }
@@ -214,6 +240,21 @@ impl Script {
         &self.tests
     }
 
+    /// Names of the kinds, each with its request's.
+    pub(crate) fn kinds(&self) -> &[(String, String)] {
+        &self.kinds
+    }
+
+    /// Whether an iteration is more than one request, so that its own time says more.
+    pub(crate) fn has_long_iterations(&self) -> bool {
+        self.order == Order::Sequence && (self.steps.len() > 1 || self.steps.iter().any(|step| step.until.is_some()))
+    }
+
+    /// Whether only some requests carry the sampled flag.
+    pub(crate) fn samples(&self) -> bool {
+        self.trace.as_ref().is_some_and(|trace| trace.sampled > 0.0 && trace.sampled < 1.0)
+    }
+
     /// Whether an iteration may have several requests.
     pub(crate) fn is_sequence(&self) -> bool {
         self.order == Order::Sequence || self.most_redirects > 0
@@ -223,6 +264,7 @@ impl Script {
     pub(crate) fn begin(&self, progress: &mut Progress, iteration: u64) {
         progress.iteration = iteration;
         progress.tries = 0;
+        progress.kind = None;
         (progress.hops, progress.redirected) = (0, None);
         progress.captured.iter_mut().for_each(Vec::clear);
         progress.step = match (self.order, self.weights.last()) {
@@ -335,6 +377,11 @@ impl Script {
             }
             progress.captured[*number] = taken;
         }
+        if verdict == Verdict::Good && !step.kinds.is_empty() {
+            // Behind the last stands `other`.
+            let kind = step.kinds.iter().position(|kind| kind.holds(answer)).unwrap_or(step.kinds.len());
+            progress.kind = Some(step.first_kind + kind);
+        }
         verdict
     }
 
@@ -380,6 +427,7 @@ impl Script {
 
     /// Moves on after an answer; `good` says whether it was one.
     pub(crate) fn advance(&self, progress: &mut Progress, good: bool, again: bool) -> Next {
+        progress.kind = None;
         if good && progress.redirected.is_some() {
             return Next::Step(0);
         }
@@ -399,13 +447,22 @@ impl Script {
     }
 }
 
+/// The name of a kind that stands for another already.
+fn twice(kinds: &[NamedTest]) -> Option<&str> {
+    let names = || kinds.iter().map(|kind| kind.name.as_str());
+    names()
+        .enumerate()
+        .find(|(at, name)| *name == OTHER || names().take(*at).any(|it| it == *name))
+        .map(|found| found.1)
+}
+
 /// Compiles one request. Its captures get their numbers later.
 fn compile(
     plan: &Plan,
     request: &Request,
     target: &Target,
     numbers: &HashMap<&str, usize>,
-    first_test: usize,
+    (first_test, first_kind): (usize, usize),
 ) -> Result<Step, LoadError> {
     let refuse = |value: String, remedy| LoadError::Plan { field: "requests", value, remedy };
     let parse = |text: &[u8]| {
@@ -471,6 +528,8 @@ fn compile(
         has_body,
         tests: request.checks.iter().map(|check| Tester::new(&check.test)).collect::<Result<_, _>>()?,
         first_test,
+        kinds: request.kinds.iter().map(|kind| Tester::new(&kind.test)).collect::<Result<_, _>>()?,
+        first_kind,
         captures: request
             .captures
             .iter()

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::engine::{closed, open, run};
 use crate::server::{Behaviour, GOOD, Server};
 use unladen_load::pace::{Arrivals, Profile, Schedule, Stage};
-use unladen_load::plan::{Pacing, Plan, Shard};
+use unladen_load::plan::{NamedTest, Pacing, Plan, Shard, Test, Trace, TraceHeader};
 
 #[test]
 fn a_ramp_sends_as_many_requests_as_the_area_under_it() {
@@ -181,13 +181,16 @@ fn merged_shards_are_the_whole_load_and_a_missing_one_is_noticed() {
     use unladen_load::merge::{MergeError, folders};
     let server = Server::start(Behaviour::Reply(GOOD));
     let folder = tempfile::tempdir().expect("a folder");
-    let requests = ["a", "b"].map(unladen_load::plan::Request::new).to_vec();
+    let mut requests = ["a", "b"].map(unladen_load::plan::Request::new).to_vec();
+    requests[0].kinds = vec![NamedTest { name: "good".to_owned(), test: Test::Status(200) }];
+    let trace = Trace { header: TraceHeader::W3c, tag: 1, key: 2, sampled: 0.5 };
     let paths: Vec<_> = (1..=3).map(|number| folder.path().join(number.to_string())).collect();
     let parts: Vec<_> = (1..=3)
         .zip(&paths)
         .map(|(number, path)| {
             let (shard, out) = (Some(Shard { number, of: 3 }), Some(path.clone()));
-            run_shard(&Plan { shard, out, requests: requests.clone(), ..open(&server, 400.0, 6) })
+            let (requests, trace) = (requests.clone(), Some(trace.clone()));
+            run_shard(&Plan { shard, out, requests, trace, ..open(&server, 400.0, 6) })
         })
         .collect();
     let (whole, histograms) = folders(&paths).expect("all three are there");
@@ -202,6 +205,16 @@ fn merged_shards_are_the_whole_load_and_a_missing_one_is_noticed() {
         assert_eq!(named.requests, parts.iter().map(|part| part.named[at].requests).sum::<u64>());
         assert_eq!(named.latency_us.count, named.requests);
     }
+    let kinds: Vec<_> = whole.kinds.iter().map(|kind| (kind.name.as_str(), kind.latency_us.count)).collect();
+    assert_eq!(kinds, [("good", whole.named[0].requests), ("other", 0)]);
+    let sampled: u64 = whole.named.iter().map(|named| named.sampled_us.count).sum();
+    assert!(sampled == whole.sampled_total && (50..150).contains(&sampled), "a half of 200: {sampled}");
+    let unlike = folder.path().join("unlike");
+    let (shard, out) = (Some(Shard { number: 3, of: 3 }), Some(unlike.clone()));
+    requests[0].kinds.clear();
+    run_shard(&Plan { shard, out, requests, ..open(&server, 400.0, 6) });
+    let error = folders(&[&paths[..2], &[unlike]].concat()).expect_err("another load").to_string();
+    assert!(error.contains("other kinds of answers"), "{error}");
     assert!(matches!(folders(&paths[..2]), Err(MergeError::Missing { missing, of: 3 }) if missing == [3]));
     let twice = [&paths[..], &paths[..1]].concat();
     assert!(matches!(folders(&twice), Err(MergeError::Unfit { .. })));

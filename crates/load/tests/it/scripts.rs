@@ -77,6 +77,94 @@ fn post_read_the_id_and_get_it_until_done() {
     }
 }
 
+/// Every third answer has sold out; the second `GET` of an iteration tells which. 20 ms pass between the two.
+fn seats(head: &str, number: u64) -> String {
+    let reserved = number % 9 != 0;
+    match (head.starts_with("POST"), number % 3) {
+        (true, _) => json("{\"id\": 1}"),
+        (false, 2) => json("{\"state\": \"PROCESSING\"}"),
+        _ if reserved => json("{\"state\": \"RESERVED\"}"),
+        _ => json("{\"state\": \"FAILED\", \"reason\": \"sold out\"}"),
+    }
+}
+
+/// Kinds of what the last answer of an iteration says, the first one that holds.
+pub(crate) fn seat_requests() -> Vec<Request> {
+    let at = |pointer: &str, value: &str| Test::JsonEquals { pointer: pointer.to_owned(), value: value.into() };
+    let named = |name: &str, test| NamedTest { name: name.to_owned(), test };
+    let mut requests = job_requests();
+    requests.iter_mut().for_each(|request| request.checks.clear());
+    requests[1].until = Some(Until { test: Test::BodyMatches("RESERVED|FAILED".to_owned()), pause_s: 0.02, most: 10 });
+    requests[1].kinds = vec![
+        named("reserved", at("/state", "RESERVED")),
+        named("reserved again", at("/state", "RESERVED")),
+        named("sold out", at("/reason", "sold out")),
+    ];
+    requests
+}
+
+#[test]
+fn answers_are_told_apart_by_kind_and_whole_iterations_are_timed() {
+    let server = Server::start(Behaviour::By(seats));
+    let plan = Plan { requests: seat_requests(), limit: Some(30), window_s: 60.0, ..job_plan(closed(&server, 1)) };
+    let outcome = run(&plan);
+    assert_eq!((outcome.requests, outcome.errors), (90, 0), "{:?}", outcome.error_classes);
+    let kinds: Vec<_> =
+        outcome.kinds.iter().map(|kind| (kind.request.as_str(), kind.name.as_str(), kind.requests)).collect();
+    let expected = [("poll", "reserved", 20), ("poll", "reserved again", 0), ("poll", "sold out", 10)];
+    assert_eq!(kinds, [&expected[..], &[("poll", "other", 0)]].concat());
+    let sold_out = &outcome.kinds[2];
+    assert_eq!((sold_out.latency_us.count, sold_out.iteration_us.count), (10, 10));
+    // The answer itself comes at once; the user has waited for the pause before it.
+    assert!(sold_out.iteration_us.p50 >= 20e3, "{:?}", sold_out.iteration_us);
+    assert!(sold_out.latency_us.p50 < sold_out.iteration_us.p50 - 15e3, "{:?}", sold_out.latency_us);
+    let iterations = outcome.iterations.expect("they have several requests");
+    assert_eq!((iterations.completed, iterations.failed, iterations.unfinished), (30, 0, 0));
+    let all: u64 = outcome.kinds.iter().map(|kind| kind.iteration_us.count).sum();
+    assert_eq!((iterations.latency_us.count, all), (30, 30), "the last answer of each has a kind");
+    assert!(iterations.latency_us.p50 >= 20e3 && iterations.latency_us.max >= sold_out.iteration_us.max);
+}
+
+#[test]
+fn alternatives_have_kinds_too_and_what_fails_has_none() {
+    let server = Server::start(Behaviour::By(|_, number| match number % 4 {
+        0 => "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n".to_owned(),
+        1 => json("{\"hit\": true}"),
+        _ => json("{}"),
+    }));
+    let hit = Test::JsonEquals { pointer: "/hit".to_owned(), value: true.into() };
+    let kinds = vec![NamedTest { name: "hit".to_owned(), test: hit }];
+    let requests = vec![Request { kinds: kinds.clone(), ..Request::new("get") }];
+    let plan = Plan { requests, limit: Some(40), window_s: 60.0, ..closed(&server, 1) };
+    let outcome = run(&plan);
+    assert_eq!((outcome.requests, outcome.errors), (30, 10));
+    let found: Vec<_> = outcome.kinds.iter().map(|kind| (kind.name.as_str(), kind.requests)).collect();
+    assert_eq!((found, outcome.iterations), (vec![("hit", 10), ("other", 20)], None));
+    assert!(outcome.kinds.iter().all(|kind| kind.iteration_us.count == 0), "an iteration is a request");
+    for name in ["other", "hit"] {
+        let taken = NamedTest { name: name.to_owned(), test: Test::Status(200) };
+        let requests = vec![Request { kinds: [&kinds[..], &[taken]].concat(), ..Request::new("get") }];
+        let (plan, stop) = (Plan { requests, ..plan.clone() }, std::sync::atomic::AtomicBool::new(false));
+        let error = unladen_load::run(&plan, &mut |_| {}, &stop).expect_err("twice").to_string();
+        assert!(error.contains(name) && error.contains("names of their own"), "{error}");
+    }
+}
+
+/// The window ends while iterations pause: nobody knows how long those would have been.
+#[test]
+fn iterations_that_the_end_cuts_off_are_told() {
+    let never = |head: &str, _| json(if head.starts_with("POST") { "{\"id\": 1}" } else { "{}" });
+    let server = Server::start(Behaviour::By(never));
+    let mut plan = Plan { requests: seat_requests(), warmup_s: 0.0, window_s: 0.3, ..job_plan(closed(&server, 2)) };
+    if let Some(until) = &mut plan.requests[1].until {
+        until.pause_s = 5.0;
+    }
+    let outcome = run(&plan);
+    let iterations = outcome.iterations.expect("they have several requests");
+    assert_eq!((iterations.completed, iterations.failed), (0, 0));
+    assert!(iterations.unfinished >= 2, "{iterations:?}");
+}
+
 #[test]
 fn a_failing_step_ends_its_iteration_only() {
     let server =
@@ -93,6 +181,8 @@ fn a_failing_step_ends_its_iteration_only() {
     // On the one connection: a POST, the GET after it, a POST whose answer holds no id, and so on.
     let named: Vec<_> = outcome.named.iter().map(|named| (named.requests, named.errors)).collect();
     assert_eq!(named, [(25, 25), (25, 0)]);
+    let iterations = outcome.iterations.expect("they have several requests");
+    assert_eq!((iterations.completed, iterations.failed, iterations.latency_us.count), (25, 25, 25));
     assert_eq!(outcome.error_classes.into_iter().collect::<Vec<_>>(), [("capture".to_owned(), 25)]);
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::engine::{at_once, run};
 use crate::h2_server::{CorrectServer, Manner, Setup, Way};
-use crate::scripts::job_plan;
+use crate::scripts::{job_plan, seat_requests};
 use unladen_load::plan::{NamedTest, Pacing, Plan, Protocol, Request, Test, Tls};
 
 /// A plan over HTTP/2 for this server.
@@ -94,6 +94,32 @@ fn a_failing_step_ends_its_iteration_only() {
     let named: Vec<_> = outcome.named.iter().map(|named| (named.requests, named.errors)).collect();
     assert_eq!(named, [(25, 25), (25, 0)]);
     assert_eq!(outcome.error_classes.into_iter().collect::<Vec<_>>(), [("capture".to_owned(), 25)]);
+}
+
+#[test]
+fn answers_are_told_apart_by_kind_and_whole_iterations_are_timed() {
+    // On the one stream at a time: a POST, a GET that does not know as yet, and one that does.
+    let answer = |_: &str, number: u64| {
+        let body = match (number % 3, number % 9) {
+            (1, _) => "{\"id\": 1}",
+            (2, _) => "{\"state\": \"PROCESSING\"}",
+            (_, 0) => "{\"state\": \"FAILED\", \"reason\": \"sold out\"}",
+            _ => "{\"state\": \"RESERVED\"}",
+        };
+        (200, None, body.to_owned())
+    };
+    for pacing in [Pacing::Closed, users(1.0)] {
+        let server = CorrectServer::start(Setup::new(Manner::By(answer)));
+        let mut plan = job_plan(plan(&server, 1, 1));
+        (plan.requests, plan.pacing, plan.limit) = (seat_requests(), pacing, Some(30));
+        let outcome = run(&plan);
+        let told = format!("{:?} {:?}", plan.pacing, outcome.error_classes);
+        let kinds: Vec<_> = outcome.kinds.iter().map(|kind| (kind.requests, kind.iteration_us.count)).collect();
+        assert_eq!(kinds, [(20, 20), (0, 0), (10, 10), (0, 0)], "{told}");
+        let iterations = outcome.iterations.expect("they have several requests");
+        assert_eq!((iterations.completed, iterations.failed, iterations.unfinished), (30, 0, 0), "{told}");
+        assert!(iterations.latency_us.p50 >= 20e3, "{told}: {iterations:?}");
+    }
 }
 
 #[test]

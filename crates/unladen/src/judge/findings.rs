@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::curves::Curves;
 
+mod answers;
 mod said;
 
+pub use answers::{AnswerFindings, AnswerNumbers};
 pub use said::SaidFindings;
 
 /// Version of the format.
@@ -246,6 +248,9 @@ pub struct VariantFindings {
     /// What the study's own programs said of their work, held to the baseline's; empty if they say nothing.
     #[serde(default)]
     pub said: Vec<SaidFindings>,
+    /// How long answers took by request and kind, and whole iterations; empty unless the load has several requests or kinds.
+    #[serde(default)]
+    pub answers: Vec<AnswerFindings>,
 }
 
 /// A number with the ends of its interval.

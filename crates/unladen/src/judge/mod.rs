@@ -17,6 +17,7 @@ pub mod relabel;
 pub mod so_far;
 pub mod units;
 
+mod answers;
 mod checks;
 mod compare;
 mod distortion;

@@ -17,7 +17,8 @@ use super::findings::{
 use super::lookup::of_whole;
 use super::metrics::{Metric, Of, Place, delivered};
 use super::{
-    checks, distortion, dose, ladder, ledger, money, notices, pacing, placebo, runs, said, steady, units, words, work,
+    answers, checks, distortion, dose, ladder, ledger, money, notices, pacing, placebo, runs, said, steady, units,
+    words, work,
 };
 use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
@@ -227,6 +228,7 @@ fn finish(kind: &str, draft: Draft<'_, '_>, evidence: &Evidence<'_>, told: &mut 
         faults: arm.all.iter().find_map(|run| run.faults.as_ref()).map(ToString::to_string),
         money: prices.filter(|_| kind == "variant" && refused.is_none()).and_then(|it| money::of(it, &metrics)),
         said: said::of(evidence, arm),
+        answers: answers::of(evidence, arm),
         refused,
         metrics,
         ledger,

@@ -5,7 +5,9 @@
 
 use std::fmt::Write;
 
-use crate::judge::findings::{Finding, Findings, LedgerFindings, SaidFindings, VariantFindings};
+use crate::judge::findings::{
+    AnswerFindings, AnswerNumbers, Finding, Findings, LedgerFindings, Range, SaidFindings, VariantFindings,
+};
 
 const HEAD: &str = "study,variant,label,kind,valid_runs,metric,service,operation,unit,baseline,value,difference,\
 difference_low,difference_high,ratio,ratio_low,ratio_high,mean_ratio,level,detectable,verdict,words,budget,budget_outcome\n";
@@ -17,6 +19,9 @@ pub(super) fn render(findings: &Findings) -> String {
             row(&mut csv, findings, variant, &of_finding(finding));
         }
         for line in variant.ledger.iter().flat_map(of_ledger).chain(variant.said.iter().map(of_said)) {
+            row(&mut csv, findings, variant, &line);
+        }
+        for line in variant.answers.iter().flat_map(of_answers) {
             row(&mut csv, findings, variant, &line);
         }
     }
@@ -98,6 +103,33 @@ fn of_said(said: &SaidFindings) -> Cells {
     cells[4] = number(said.baseline);
     cells[5] = number(said.value);
     cells
+}
+
+/// Medians without an interval: times of answers, or of iterations.
+fn of_answers(answers: &AnswerFindings) -> Vec<Cells> {
+    type Of = fn(&AnswerNumbers) -> Option<Range>;
+    let columns: [(&str, &str, Of); 7] = [
+        ("count", "count", |it| Some(it.answers)),
+        ("failed", "count", |it| it.failed),
+        ("unfinished", "count", |it| it.unfinished),
+        ("p50", "us", |it| it.p50_us),
+        ("p90", "us", |it| it.p90_us),
+        ("p95", "us", |it| it.p95_us),
+        ("p99", "us", |it| it.p99_us),
+    ];
+    let what = if answers.from == "iteration" { "iterations" } else { "answers" };
+    let line = |(name, unit, of): (&str, &str, Of)| {
+        let median = |numbers: &Option<AnswerNumbers>| numbers.as_ref().and_then(of).map(|range| range.value);
+        let (baseline, value) = (median(&answers.baseline), median(&answers.value));
+        let mut cells = Cells::default();
+        cells[0] = format!("{what}.{name}");
+        cells[2] = answers.request.as_ref().map_or_else(String::new, |_| text(&answers.name()));
+        cells[3] = unit.to_owned();
+        cells[4] = number(baseline);
+        cells[5] = number(value);
+        (baseline.is_some() || value.is_some()).then_some(cells)
+    };
+    columns.into_iter().filter_map(line).collect()
 }
 
 fn number(number: Option<f64>) -> String {

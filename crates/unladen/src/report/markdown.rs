@@ -4,6 +4,7 @@
 
 use std::fmt::Write;
 
+use super::answers;
 use super::doses;
 use super::said;
 use super::view;
@@ -79,7 +80,13 @@ fn under(out: &mut String, variant: &VariantFindings) {
 }
 
 fn ladders(out: &mut String, findings: &Findings) {
-    for ladder in findings.ladders.iter().map(view::ladder).chain(doses::tables(findings)).chain(said::table(findings))
+    for ladder in findings
+        .ladders
+        .iter()
+        .map(view::ladder)
+        .chain(doses::tables(findings))
+        .chain(said::table(findings))
+        .chain(answers::tables(findings))
     {
         push(out, format_args!("\n### {}\n\n", text(&ladder.title)));
         let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));

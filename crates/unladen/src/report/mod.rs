@@ -9,6 +9,7 @@ use crate::judge::findings::Findings;
 pub(crate) use template::environment as template_environment;
 pub(crate) use view::lines;
 
+mod answers;
 mod csv;
 mod doses;
 mod flame;

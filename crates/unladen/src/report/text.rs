@@ -5,6 +5,7 @@
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
+use super::answers;
 use super::doses;
 use super::said;
 use super::view::{self, Row};
@@ -90,7 +91,13 @@ fn tables(out: &mut Page, findings: &Findings) {
 
 /// What each step of a ladder adds, and each dose; and whether all did the same work.
 fn ladders(out: &mut Page, findings: &Findings) {
-    for ladder in findings.ladders.iter().map(view::ladder).chain(doses::tables(findings)).chain(said::table(findings))
+    for ladder in findings
+        .ladders
+        .iter()
+        .map(view::ladder)
+        .chain(doses::tables(findings))
+        .chain(said::table(findings))
+        .chain(answers::short(findings))
     {
         out.line("");
         out.line(&paint(&ladder.title, BOLD));

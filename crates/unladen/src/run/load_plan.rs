@@ -178,11 +178,8 @@ fn step(request: &script::Request, dir: &Path) -> plan::Request {
         body: request.body.clone(),
         body_file: request.body_file.as_ref().map(|file| dir.join(file)),
         check: request.check.map(check),
-        checks: request
-            .expect
-            .iter()
-            .filter_map(|(name, holds)| Some(plan::NamedTest { name: name.clone(), test: test(holds)? }))
-            .collect(),
+        checks: tests(&request.expect),
+        kinds: tests(&request.kinds),
         captures: request
             .capture
             .iter()
@@ -193,6 +190,12 @@ fn step(request: &script::Request, dir: &Path) -> plan::Request {
         }),
         ..plan::Request::new(request.name.clone())
     }
+}
+
+fn tests(conditions: &indexmap::IndexMap<String, script::Condition>) -> Vec<plan::NamedTest> {
+    let named =
+        |(name, holds): (&String, &script::Condition)| Some(plan::NamedTest { name: name.clone(), test: test(holds)? });
+    conditions.iter().filter_map(named).collect()
 }
 
 /// `None` for a condition that is none, which the check of the study refuses.
@@ -292,6 +295,7 @@ mod tests {
                  "expect": {"ok": {"status": 201}, "at": {"header": "Location", "equals": 7}},
                  "capture": {"id": {"json": "/id"}, "v": {"regex": "v=(.)"}}},
                 {"name": "get", "path": "/x/{{id}}",
+                 "kinds": {"reserved": {"json": "/state", "equals": "RESERVED"}, "busy": {"status": 202}},
                  "until": {"holds": {"json": "/state", "equals": "done"}, "pause": "20ms", "most": 50}},
             ],
         }}));
@@ -325,6 +329,10 @@ mod tests {
         let done = Test::JsonEquals { pointer: "/state".to_owned(), value: "done".into() };
         let get = Request {
             path: Some("/x/{{id}}".to_owned()),
+            kinds: vec![
+                named("reserved", Test::JsonEquals { pointer: "/state".to_owned(), value: "RESERVED".into() }),
+                named("busy", Test::Status(202)),
+            ],
             until: Some(Until { test: done, pause_s: 0.02, most: 50 }),
             ..Request::new("get")
         };

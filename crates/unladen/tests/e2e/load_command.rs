@@ -108,11 +108,16 @@ fn a_script_is_sent_and_its_slips_are_told() {
     };
     let good = file(
         "two.yaml",
-        "order: sequence\nrequests:\n  - name: first\n    path: /ready\n    capture: {word: {regex: 'r.*'}}\n    expect: {ready: {body_contains: ready}}\n  - name: second\n    path: /provider?{{word}}\n",
+        "order: sequence\nrequests:\n  - name: first\n    path: /ready\n    capture: {word: {regex: 'r.*'}}\n    expect: {ready: {body_contains: ready}}\n  - name: second\n    path: /provider?{{word}}\n    kinds: {fine: {status: 200}}\n",
     );
     let assert = load(&[&provider.url, "--script", &good, "--requests", "20", "-c", "2"]).success();
     let (out, _) = said(&assert);
-    for word in ["first", "second", "test       first: ready: 20 passed, 0 failed", "200: 40"] {
+    for word in ["first", "second", "test       first: ready: 20 passed, 0 failed", "200: 40"].into_iter().chain([
+        "kind       second: fine: 20",
+        "kind       second: other: 0",
+        "whole iterations",
+        "20   0 failed, 0 not over",
+    ]) {
         assert!(out.contains(word), "no `{word}` in:\n{out}");
     }
     let bad = file("bad.yaml", "requests:\n  - name: a\n    path: /{{id}}\n    weigth: 3\n");

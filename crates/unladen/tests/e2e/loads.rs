@@ -4,6 +4,7 @@ use std::fs;
 
 use unladen::journal::read::read;
 use unladen::journal::record::RunRecord;
+use unladen::judge::findings::AnswerNumbers;
 use unladen::notices::Notice;
 
 use crate::harness::{Scratch, assert_nothing_left, counting, demo_study, finding, measuring};
@@ -102,6 +103,62 @@ fn a_fixed_number_of_requests_is_timed() {
             (None, Some(200), Some(200))
         );
     }
+    assert_nothing_left(&scratch.path("").display().to_string());
+}
+
+/// Two iterations of three end at a page that costs nothing; who is slow at the first step is slow at all.
+#[test]
+fn answers_have_kinds_and_iterations_a_time_of_their_own() {
+    let _turn = measuring();
+    let load = r#"  requests: 60
+  connections: 1
+  script:
+    order: sequence
+    values: {page: {csv: pages.csv, column: page}}
+    requests:
+      - {name: work, path: /work}
+      - name: page
+        path: '/{{page}}'
+        kinds:
+          ready: {body_contains: ready}
+          also ready: {body_contains: read}
+          worked: {body_matches: '^ok'}
+"#;
+    let variants = "  slow:\n    services: {consumer: {args: [--burn-us, '4000']}}\n";
+    let scratch = Scratch::with(&with_load("kinds", load, variants));
+    scratch.write("pages.csv", "page\nready\nready\nwork\n");
+    let said = scratch.run(&["--rounds", "2", "--warmup", "200ms", "--set", "placebo=false"]).ends_with(0);
+    for run in runs(&scratch) {
+        let load = run.load.expect("a load");
+        let kinds: Vec<_> =
+            load.kinds.iter().map(|it| (it.name.as_str(), it.requests, it.iteration_us.count)).collect();
+        assert_eq!(kinds, [("ready", 40, 40), ("also ready", 0, 0), ("worked", 20, 20), ("other", 0, 0)]);
+        let iterations = load.iterations.expect("of two requests");
+        assert_eq!((iterations.completed, iterations.failed, iterations.unfinished), (60, 0, 0));
+    }
+    let findings = scratch.findings();
+    let slow = findings.variants.iter().find(|it| it.name == "slow").expect("a variant");
+    let sorts: Vec<_> = slow.answers.iter().map(|it| (it.name(), it.from.as_str())).collect();
+    let of =
+        |from: &'static str, names: &[&str]| names.iter().map(|name| ((*name).to_owned(), from)).collect::<Vec<_>>();
+    let by_request = of("request", &["work", "page", "page: ready", "page: worked"]);
+    assert_eq!(sorts, [by_request, of("iteration", &["page: ready", "page: worked", "whole iterations"])].concat());
+    let p50 = |at: usize| {
+        let answers = &slow.answers[at];
+        let of = |numbers: Option<AnswerNumbers>| numbers.expect("numbers").p50_us.expect("enough").value;
+        (of(answers.baseline), of(answers.value))
+    };
+    // Nothing is burnt for pages that are just ready.
+    for (at, burnt) in [(0, true), (3, true), (4, true), (5, true), (6, true), (2, false)] {
+        let (bare, slow) = p50(at);
+        assert_eq!(slow > bare + 3_500.0, burnt, "{at}: {bare} and {slow}");
+    }
+    for part in ["Whole iterations, from", "Iterations up to page: worked", "p50, ms"] {
+        assert!(said.out.contains(part), "no {part} in {}", said.out);
+    }
+    let csv = scratch.unladen(&["report", "out", "--format", "csv"]).ends_with(0).out;
+    let rows = csv.lines().filter(|line| line.contains(",answers.count,,page: worked,count,20,20,")).count();
+    assert_eq!(rows, 1, "{csv}");
     assert_nothing_left(&scratch.path("").display().to_string());
 }
 

@@ -3,11 +3,13 @@
 use std::fs;
 use std::path::Path;
 
+use unladen::journal::record::RunRecord;
 use unladen::judge::findings::Findings;
 use unladen::judge::judge;
 use unladen::notices::Notice;
 use unladen::report::{Format, render};
 use unladen::study::plan::ArmKind;
+use unladen_load::outcome::{Iterations, Kind, Named, Quantiles};
 
 use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};
 
@@ -212,6 +214,61 @@ fn a_variant_stores_nothing() {
     check("other-work", &findings, &[Format::Text, Format::Markdown, Format::Csv]);
     let page = render(&findings, Format::Html);
     assert!(page.contains("writer · stored</th>") && page.contains(">0 (not 12,000)</td>"), "the page has the table");
+}
+
+fn times(count: u64, took: f64) -> Quantiles {
+    Quantiles { count, p50: took, p90: 2.0 * took, p95: 3.0 * took, p99: 5.0 * took, ..Quantiles::default() }
+}
+
+/// Users who reserve a seat and wait for the answer: some are told that it has sold out, which an agent does not slow down.
+fn reserving(run: &mut RunRecord) {
+    let slower = if run.variant == "otel" { 1.25 } else { 1.0 } * (1.0 + f64::from(run.round) / 100.0);
+    let Some(load) = &mut run.load else { return };
+    let (request, sold_out) = ("result".to_owned(), if run.variant == "otel" { 900 } else { 1_200 });
+    let kind = |name: &str, requests: u64, took: f64| Kind {
+        request: request.clone(),
+        name: name.to_owned(),
+        requests,
+        latency_us: times(requests, took),
+        iteration_us: times(requests, took + 1_500.0),
+    };
+    load.named = vec![
+        Named { name: "reserve".to_owned(), requests: 5_000, latency_us: times(5_000, 900.0), ..Named::default() },
+        Named {
+            name: request.clone(),
+            requests: 4_900,
+            errors: u64::from(run.round),
+            latency_us: times(4_900, 40_000.0 * slower),
+            ..Named::default()
+        },
+    ];
+    load.kinds = vec![
+        kind("reserved", 4_900 - sold_out, 45_000.0 * slower),
+        kind("sold out", sold_out, 30_000.0),
+        kind("never", 0, 0.0),
+        kind("other", 0, 0.0),
+    ];
+    let latency_us = times(4_900, 41_000.0 * slower);
+    load.iterations = Some(Iterations { completed: 4_900, failed: u64::from(run.round), unfinished: 40, latency_us });
+}
+
+#[test]
+fn answers_are_of_several_kinds() {
+    let sketch = Sketch { mishap: reserving, ..ladder() };
+    let findings = findings(&sketch);
+    check("kinds", &findings, &[Format::Text, Format::Markdown, Format::Csv]);
+    let otel = findings.variants.iter().find(|variant| variant.name == "otel").expect("it is there");
+    let sold_out = otel.answers.iter().find(|it| it.kind.as_deref() == Some("sold out")).expect("it is told");
+    let (bare, here) = (sold_out.baseline.expect("numbers"), sold_out.value.expect("numbers"));
+    assert_eq!((bare.answers.value, here.answers.value), (1_200.0, 900.0));
+    assert!(bare.p99_us.is_some() && here.p99_us.is_none(), "nine of 900 are beyond the 99th percentile");
+    let page = render(&findings, Format::Html);
+    for part in
+        ["<h2>Answers, by request and kind</h2>", "<h3>Answers to result: sold out (medians)</h3>", "href=\"#answers\""]
+    {
+        assert!(page.contains(part), "the page has {part}");
+    }
+    assert!(!page.contains("never"), "a kind that no answer was of has no table");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::{doses, said, template, view};
+use super::{answers, doses, said, template, view};
 use crate::judge::curves::Curves;
 use crate::judge::findings::{
     BudgetLine, CommandLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, RunLine, VariantFindings,
@@ -50,6 +50,7 @@ struct Page<'a> {
     ladders: Vec<view::LadderTable>,
     doses: Vec<view::LadderTable>,
     said: Option<view::LadderTable>,
+    kinds: Vec<view::LadderTable>,
     budgets: &'a [BudgetLine],
     notices: Vec<&'a NoticeLine>,
     reading: Vec<String>,
@@ -136,6 +137,7 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
         ladders: findings.ladders.iter().map(view::ladder).collect(),
         doses: doses::tables(findings),
         said: said::table(findings),
+        kinds: answers::tables(findings),
         budgets: &findings.budgets,
         notices,
         reading: view::reading(findings),

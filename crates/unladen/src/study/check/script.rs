@@ -58,6 +58,11 @@ impl Check<'_> {
         for (name, condition) in &request.expect {
             self.condition(&path.key("expect").key(name), condition);
         }
+        for (name, condition) in &request.kinds {
+            let path = path.key("kinds").key(name);
+            self.range(path.clone(), name != "other", "a name that is not the rest's", name);
+            self.condition(&path, condition);
+        }
         for (name, source) in &request.capture {
             self.source(&path.key("capture").key(name), source);
         }

@@ -85,6 +85,10 @@ pub struct Request {
     /// What else must hold of an answer, by name; counted each for itself.
     #[serde(default)]
     pub expect: IndexMap<String, Condition>,
+    /// Kinds of good answers, by name: `{reserved: {json: /state, equals: RESERVED}, …}`. The first that holds is an answer's kind, `other`
+    /// if none does. They are counted and timed apart; of a sequence the time since its first request, too.
+    #[serde(default)]
+    pub kinds: IndexMap<String, Condition>,
     /// What to take from an answer for later steps, by name.
     #[serde(default)]
     pub capture: IndexMap<String, Source>,

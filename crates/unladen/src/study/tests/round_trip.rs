@@ -163,6 +163,7 @@ fn script() -> impl Strategy<Value = Script> {
             headers,
             body_file: None,
             check: None,
+            kinds: expect.clone(),
             expect,
             capture,
         },
