@@ -20,7 +20,7 @@ public final class Events implements Callable<Integer> {
   public static void main(String[] args) {
     int code = new CommandLine(new Events()).execute(args);
     // The streams go on in threads of their own.
-    if (code != 0 || args.length == 0) {
+    if (code != 0) {
       System.exit(code);
     }
   }
