@@ -15,6 +15,7 @@ import java.net.http.HttpResponse.BodyHandlers;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
+import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutorService;
@@ -195,7 +196,7 @@ class ApiTest {
   }
 
   private static String sorted(String json) throws Exception {
-    return new ObjectMapper().writeValueAsString(new java.util.TreeMap<>(new ObjectMapper().readValue(json, Map.class)));
+    return new ObjectMapper().writeValueAsString(new TreeMap<>(new ObjectMapper().readValue(json, Map.class)));
   }
 
   @Test
