@@ -11,6 +11,7 @@ import java.util.Objects;
 import java.util.Set;
 import java.util.UUID;
 import tickets.common.Messages.AreaStatus;
+import tickets.common.Messages.CreateReservation;
 import tickets.common.Messages.Reasons;
 import tickets.common.Messages.Result;
 import tickets.common.Messages.Seat;
@@ -27,16 +28,28 @@ final class Books {
   private final Map<String, Set<Seat>> sold = new HashMap<>();
   private final Map<String, AreaStatus> areas = new HashMap<>();
   private final List<String> problems = new ArrayList<>();
+  private final String event;
   private long furtherProblems;
+  private long accepted;
   private long reserved;
   private long soldOut;
   private long failed;
 
+  /** Books of all events; what is counted is the one that matters. */
+  Books(String event) {
+    this.event = event;
+  }
+
   /** A reservation that was accepted. */
-  void want(String id) {
-    if (!wanted.add(UUID.fromString(id))) {
-      complain("reservation " + id + " was handed on twice");
+  void want(CreateReservation wish) {
+    if (!wanted.add(UUID.fromString(wish.id()))) {
+      complain("reservation " + wish.id() + " was handed on twice");
     }
+    accepted += one(wish.event());
+  }
+
+  private int one(String event) {
+    return event.equals(this.event) ? 1 : 0;
   }
 
   /** How full an area is; the last one said holds. */
@@ -50,12 +63,12 @@ final class Books {
       complain("reservation " + result.id() + " has two results");
     }
     if (result.state() == State.RESERVED) {
-      reserved++;
+      reserved += one(result.event());
       sell(result);
     } else if (Objects.equals(result.reason(), Reasons.SOLD_OUT)) {
-      soldOut++;
+      soldOut += one(result.event());
     } else if (result.state() == State.FAILED) {
-      failed++;
+      failed += one(result.event());
     } else {
       complain("reservation " + result.id() + " is " + result.state() + ", which is no last word");
     }
@@ -137,11 +150,12 @@ final class Books {
   /** What the study compares between its variants. */
   Map<String, Long> numbers() {
     Map<String, Long> numbers = new LinkedHashMap<>();
-    numbers.put("accepted", (long) wanted.size());
+    numbers.put("accepted", accepted);
     numbers.put("reserved", reserved);
     numbers.put("sold_out", soldOut);
     numbers.put("failed", failed);
-    numbers.put("seats", sold.values().stream().mapToLong(Set::size).sum());
+    numbers.put("seats", areas.entrySet().stream().filter(area -> one(area.getValue().event()) == 1)
+        .mapToLong(area -> sold.getOrDefault(area.getKey(), Collections.emptySet()).size()).sum());
     return numbers;
   }
 }

@@ -1,5 +1,6 @@
 package tickets.check;
 
+import java.io.IOException;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -21,13 +22,15 @@ import tickets.common.Topics;
 
 /** Before a load: every instance has its share of the work, and the event is there. */
 @Command(name = "setup", mixinStandardHelpOptions = true,
-    description = "Waits until every instance has its share of the work; creates the event, and waits until it is there.")
+    description = "Waits until every instance has its share of the work; rehearses; creates the event, and waits until it is "
+        + "there.")
 final class Setup implements Callable<Integer> {
   private static final List<String> SERVICES = List.of("ticket", "reservation", "event");
   private static final long PAUSE_MS = 100;
 
   @Mixin private Shop shop;
   @Mixin private Where where;
+  @Mixin private Rehearsal rehearsal;
 
   @Option(names = "--event", defaultValue = "concert", description = "Name of the event (default: ${DEFAULT-VALUE}).")
   private String event;
@@ -45,18 +48,27 @@ final class Setup implements Callable<Integer> {
   public Integer call() throws Exception {
     Deadline deadline = where.deadline();
     awaitShares(deadline);
-    CreateEvent wanted = Shop.event(event, areas, rows, columns);
+    if (rehearsal.isWanted()) {
+      open(rehearsal.event(), deadline);
+      rehearsal.run(shop, areas);
+    }
+    open(event, deadline);
+    System.out.printf("the event is there: %d areas of %d seats%n", areas, rows * columns);
+    return 0;
+  }
+
+  private void open(String name, Deadline deadline) throws IOException, InterruptedException {
+    CreateEvent wanted = Shop.event(name, areas, rows, columns);
     shop.create(wanted);
     Set<String> open = new HashSet<>();
     try (Topic<AreaStatus> status = new Topic<>(where.bootstrap(), Topics.AREA_STATUS, AreaStatus.class,
         it -> open.add(Topics.area(it.event(), it.area())))) {
-      while (!wanted.areas().stream().allMatch(it -> open.contains(Topics.area(event, it.id())))) {
-        deadline.pause(PAUSE_MS, () -> open.size() + " of " + areas + " areas are open; look into the event services' logs");
+      while (!wanted.areas().stream().allMatch(it -> open.contains(Topics.area(name, it.id())))) {
+        deadline.pause(PAUSE_MS,
+            () -> "not all of the " + areas + " areas of " + name + " are open; look into the event services' logs");
         status.readOn();
       }
     }
-    System.out.printf("the event is there: %d areas of %d seats%n", areas, rows * columns);
-    return 0;
   }
 
   /** Streams are given to whoever is there first; what is measured must not depend on who that was. */

@@ -2,6 +2,7 @@ package tickets.check;
 
 import com.fasterxml.jackson.core.JsonProcessingException;
 import java.io.IOException;
+import java.io.UncheckedIOException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -9,6 +10,8 @@ import java.net.http.HttpRequest.BodyPublishers;
 import java.net.http.HttpResponse;
 import java.net.http.HttpResponse.BodyHandlers;
 import java.util.List;
+import java.util.Map;
+import java.util.concurrent.CompletableFuture;
 import java.util.stream.IntStream;
 import picocli.CommandLine.Option;
 import tickets.common.Json;
@@ -45,6 +48,23 @@ final class Shop {
     ask(HttpRequest.newBuilder(URI.create(tickets.get(0) + "/v1/event")).POST(BodyPublishers.ofString(Json.write(event))));
   }
 
+  /** Wants seats; the reservation's id. Instances take turns. */
+  CompletableFuture<String> reserve(int turn, String event, String area, int seats) {
+    String ticket = tickets.get(turn % tickets.size());
+    Map<String, Object> wish = Map.of("area", area, "user", "rehearsal", "seats", seats);
+    return later(HttpRequest.newBuilder(URI.create(ticket + "/v1/event/" + event + "/reservation"))
+        .POST(BodyPublishers.ofString(Json.write(wish)))).thenApply(id -> ticket + "/v1/reservation/" + id);
+  }
+
+  /** The result at this URL, as soon as there is one. */
+  CompletableFuture<String> result(String url) {
+    return later(HttpRequest.newBuilder(URI.create(url)));
+  }
+
+  private CompletableFuture<String> later(HttpRequest.Builder request) {
+    return client.sendAsync(request.build(), BodyHandlers.ofString()).thenApply(Shop::good);
+  }
+
   /** Reservations accepted by all instances, and messages lost by them. */
   long[] acceptedAndLost() throws IOException, InterruptedException {
     long accepted = 0;
@@ -66,10 +86,17 @@ final class Shop {
   }
 
   private String ask(HttpRequest.Builder request) throws IOException, InterruptedException {
-    HttpRequest built = request.build();
-    HttpResponse<String> answer = client.send(built, BodyHandlers.ofString());
+    try {
+      return good(client.send(request.build(), BodyHandlers.ofString()));
+    } catch (UncheckedIOException e) {
+      throw e.getCause();
+    }
+  }
+
+  private static String good(HttpResponse<String> answer) {
     if (answer.statusCode() != 200) {
-      throw new IOException(built.uri() + " says " + answer.statusCode() + ": " + answer.body());
+      throw new UncheckedIOException(
+          new IOException(answer.uri() + " says " + answer.statusCode() + ": " + answer.body()));
     }
     return answer.body();
   }

@@ -4,6 +4,7 @@ import java.util.List;
 import java.util.concurrent.Callable;
 import picocli.CommandLine.Command;
 import picocli.CommandLine.Mixin;
+import picocli.CommandLine.Option;
 import tickets.common.Json;
 import tickets.common.Messages.AreaStatus;
 import tickets.common.Messages.CreateReservation;
@@ -20,14 +21,18 @@ final class Verify implements Callable<Integer> {
   @Mixin private Shop shop;
   @Mixin private Where where;
 
+  @Option(names = "--event", defaultValue = "concert",
+      description = "The event that is counted; all are checked (default: ${DEFAULT-VALUE}).")
+  private String event;
+
   @Override
   public Integer call() throws Exception {
-    Books books = new Books();
+    Books books = new Books(event);
     Deadline deadline = where.deadline();
     long accepted;
     long lost;
     try (Topic<CreateReservation> wishes = new Topic<>(
-            where.bootstrap(), Topics.CREATE_RESERVATION, CreateReservation.class, it -> books.want(it.id()));
+            where.bootstrap(), Topics.CREATE_RESERVATION, CreateReservation.class, books::want);
         Topic<Result> results =
             new Topic<>(where.bootstrap(), Topics.RESERVATION_RESULTS, Result.class, books::decide);
         Topic<AreaStatus> status = new Topic<>(where.bootstrap(), Topics.AREA_STATUS, AreaStatus.class, books::area)) {

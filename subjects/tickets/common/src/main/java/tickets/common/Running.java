@@ -1,8 +1,13 @@
 package tickets.common;
 
+import java.io.IOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
+import java.util.Comparator;
 import java.util.Locale;
 import java.util.Properties;
+import java.util.stream.Stream;
 import org.apache.kafka.streams.KafkaStreams;
 import org.apache.kafka.streams.Topology;
 import org.apache.kafka.streams.errors.StreamsUncaughtExceptionHandler.StreamThreadExceptionResponse;
@@ -33,13 +38,25 @@ public final class Running {
   }
 
   /** Starts the streams, and ends them on SIGTERM: first {@code before}, then the streams, then their state. */
-  public static void start(KafkaStreams streams, Runnable before) {
+  public static void start(KafkaStreams streams, Path state, Runnable before) {
     Runtime.getRuntime().addShutdownHook(new Thread(() -> {
       before.run();
       if (streams.close(CLOSING)) {
         streams.cleanUp();
+        remove(state);
       }
     }, "end"));
     streams.start();
+  }
+
+  /** Kafka Streams leaves the folders that it has emptied. */
+  private static void remove(Path folder) {
+    try (Stream<Path> all = Files.walk(folder)) {
+      for (Path one : all.sorted(Comparator.reverseOrder()).toList()) {
+        Files.delete(one);
+      }
+    } catch (IOException e) {
+      LOG.warn("{} is left", folder, e);
+    }
   }
 }

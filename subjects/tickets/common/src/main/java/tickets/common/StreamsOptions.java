@@ -45,6 +45,11 @@ public final class StreamsOptions {
     return instances;
   }
 
+  /** Folder for the state of a service. */
+  public Path state(String application) {
+    return state.resolve(application + "-" + instance);
+  }
+
   /**
    * The configuration of the streams.
    *
@@ -57,7 +62,7 @@ public final class StreamsOptions {
     properties.put(StreamsConfig.APPLICATION_ID_CONFIG, application);
     properties.put(StreamsConfig.CLIENT_ID_CONFIG, application + "-" + instance);
     properties.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, bootstrap);
-    properties.put(StreamsConfig.STATE_DIR_CONFIG, state.resolve(application + "-" + instance).toString());
+    properties.put(StreamsConfig.STATE_DIR_CONFIG, state(application).toString());
     properties.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
     properties.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, interval);
     properties.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 1);

@@ -28,7 +28,8 @@ public final class Events implements Callable<Integer> {
   @Override
   public Integer call() {
     Topics.create(options.bootstrap(), options.instances());
-    Running.start(Running.of(EventTopology.build(), options.streams("event", COMMIT_MS)), () -> {});
+    Running.start(Running.of(EventTopology.build(), options.streams("event", COMMIT_MS)),
+        options.state("event"), () -> {});
     return 0;
   }
 }

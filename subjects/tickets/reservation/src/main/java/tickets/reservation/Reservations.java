@@ -28,7 +28,8 @@ public final class Reservations implements Callable<Integer> {
   @Override
   public Integer call() {
     Topics.create(options.bootstrap(), options.instances());
-    Running.start(Running.of(ReservationTopology.build(), options.streams("reservation", COMMIT_MS)), () -> {});
+    Running.start(Running.of(ReservationTopology.build(), options.streams("reservation", COMMIT_MS)),
+        options.state("reservation"), () -> {});
     return 0;
   }
 }

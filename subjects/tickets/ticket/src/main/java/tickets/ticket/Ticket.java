@@ -61,7 +61,7 @@ public final class Ticket implements Callable<Integer> {
     ExecutorService resuming = Executors.newFixedThreadPool(RESUMING, work -> new Thread(work, "resume"));
     Api api = new Api(new StreamsDirectory(streams, own), orders, waiting, peers, resuming, LONG_POLL_MS);
     Front front = new Front(api, port, sharedPort);
-    Running.start(streams, () -> {
+    Running.start(streams, options.state("ticket"), () -> {
       close("front", front);
       close("orders", orders);
       close("peers", peers);
