@@ -58,7 +58,7 @@ fn the_ticket_shop_sells_every_seat_once() {
         let mut names: Vec<&str> = run.processes.iter().map(|it| it.service.as_str()).collect();
         names.sort_unstable();
         assert_eq!(names, ["broker", "event", "event", "reservation", "reservation", "ticket", "ticket"]);
-        assert!(!scratch.path("out").join(&run.dir).join("state").exists(), "the state of the services is left");
+        assert!(!scratch.path("out").join(&run.dir).join("ticket-0").exists(), "the state of a service is left");
     }
     for run in runs.iter().filter(|run| run.variant != "baseline") {
         let ledger = run.ledger.as_ref().expect("a ledger");
