@@ -19,6 +19,9 @@ use crate::study::plan::Process;
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
 const HEAD_START: Duration = Duration::from_millis(150);
+/// The same where the window ends with the work, so that a second more costs nothing; and so much more for each connection.
+const PATIENT_HEAD_START: Duration = Duration::from_secs(1);
+const PER_CONNECTION: Duration = Duration::from_millis(2);
 /// Time between the sampler's start and the driver's.
 const DRIVER_HEAD_START: Duration = Duration::from_millis(20);
 
@@ -77,7 +80,8 @@ impl Run<'_> {
         if !self.setup.plan.study.warmup.0.is_zero() && !self.warmed_up(scene)? {
             return Ok(Seen::default());
         }
-        let start_ns = monotonic_ns() + HEAD_START.as_nanos() as u64;
+        let head_start = PATIENT_HEAD_START + load.most_connections() * PER_CONNECTION;
+        let start_ns = monotonic_ns() + head_start.as_nanos() as u64;
         let end_ns = start_ns + load.at_most.0.as_nanos() as u64;
         let plan = Plan {
             start_at_ns: Some(start_ns),
