@@ -17,6 +17,7 @@ mod python;
 mod real_services;
 mod recovered;
 mod refusals;
+mod rules;
 mod scrape;
 mod shop;
 mod sink;
