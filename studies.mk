@@ -3,8 +3,9 @@
 STUDIES := target/studies
 SUBJECTS := target/subjects
 SHOP := target/shop
+TICKETS := target/tickets
 
-.PHONY: studies-deps studies go-subjects shop
+.PHONY: studies-deps studies go-subjects shop tickets
 
 studies-deps: deps  ## Get the real backends of the studies, pinned, into target/studies: about 10 minutes, 500 MB; goes on where it was interrupted.
 	studies/parts/fetch.sh $(STUDIES)
@@ -31,4 +32,11 @@ shop: $(SHOP)/.made ## Test and build the Spring shop and get the agents of the 
 $(SHOP)/.made: $(shell find subjects/shop -type f) | debian
 	@echo "testing and building: the shop"
 	@subjects/shop/build.sh verify
+	@touch $@
+
+tickets: $(TICKETS)/.made ## Test and build the ticket shop, its Kafka broker and its agent, from Maven Central: a minute or two.
+
+$(TICKETS)/.made: $(shell find subjects/tickets -type f) | debian
+	@echo "testing and building: the ticket shop"
+	@subjects/tickets/build.sh verify
 	@touch $@

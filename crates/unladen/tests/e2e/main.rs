@@ -22,4 +22,5 @@ mod scrape;
 mod shop;
 mod sink;
 mod studies;
+mod tickets;
 mod truth;
