@@ -10,9 +10,9 @@ import java.util.Set;
  * @param registry `host:port` of the ZooKeeper with the rules; must be there
  * @param rules node below which the rules are, one for each behaviour; `/governor` if it is not said
  * @param behaviours names of the behaviours to build in; all of them if it is not said
- * @param wait seconds that the application waits for the rules at most before it starts; 10 if it is not said
+ * @param patience (`wait`) seconds that the application waits for the rules at most before it starts; 10 if it is not said
  */
-public record Options(String registry, String rules, Set<String> behaviours, int wait) {
+public record Options(String registry, String rules, Set<String> behaviours, int patience) {
 
     /**
      * Reads them.

@@ -44,8 +44,8 @@ final class Start {
             Say.line("loaded: " + String.join(", ", behaviours.keySet()));
             read.countDown();
         });
-        if (!read.await(options.wait(), TimeUnit.SECONDS)) {
-            Say.line("no answer from the registry " + options.registry() + " in " + options.wait()
+        if (!read.await(options.patience(), TimeUnit.SECONDS)) {
+            Say.line("no answer from the registry " + options.registry() + " in " + options.patience()
                     + " s: the application starts without rules, until it answers");
         }
     }
