@@ -12,6 +12,7 @@ import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 import org.junit.jupiter.api.AfterEach;
+import org.junit.jupiter.api.BeforeEach;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 import org.springframework.context.ConfigurableApplicationContext;
@@ -27,43 +28,48 @@ class ChainTest {
     private final List<ConfigurableApplicationContext> started = new ArrayList<>();
     private final HttpClient client = HttpClient.newHttpClient();
 
+    private Registry registry;
+
+    @BeforeEach
+    void startRegistry() throws Exception {
+        registry = Registry.start(0, folder);
+    }
+
     @AfterEach
     void stop() {
+        // They sign off before it goes; else they would wait for it.
         started.forEach(ConfigurableApplicationContext::close);
+        registry.close();
     }
 
     @Test
     void theAnswerIsThePathOfTheRequest() throws Exception {
-        try (Registry registry = Registry.start(0, folder)) {
-            start(registry, Role.DATA);
-            for (String label : List.of("v1", "v2", "v3")) {
-                start(registry, Role.PROVIDER, "chain.label=" + label, "chain.stalled=v3", "chain.timeout=300ms");
-            }
-            int consumer = start(registry, Role.CONSUMER, "chain.instances=3", "chain.timeout=300ms");
-            awaitReady(consumer);
-
-            List<HttpResponse<String>> answers = new ArrayList<>();
-            for (int request = 0; request < 6; request++) {
-                answers.add(get(consumer, "/chain"));
-            }
-            // One after the other; v3 answers too late.
-            assertThat(answers).filteredOn(answer -> answer.statusCode() == 200).hasSize(4).allSatisfy(answer ->
-                    assertThat(answer.body()).matches("consumer" + HOP + " -> provider" + HOP + " -> data" + HOP));
-            for (String label : List.of("v1", "v2")) {
-                assertThat(answers).filteredOn(answer -> answer.body().contains("provider[" + label + "@")).hasSize(2);
-            }
-            assertThat(answers).filteredOn(answer -> answer.statusCode() == 502).hasSize(2).allSatisfy(answer ->
-                    assertThat(answer.body()).contains("provider failed: ").contains("timed out"));
+        start(Role.DATA);
+        for (String label : List.of("v1", "v2", "v3")) {
+            start(Role.PROVIDER, "chain.label=" + label, "chain.stalled=v3", "chain.timeout=300ms");
         }
+        int consumer = start(Role.CONSUMER, "chain.instances=3", "chain.timeout=300ms");
+        awaitReady(consumer);
+
+        List<HttpResponse<String>> answers = new ArrayList<>();
+        for (int request = 0; request < 6; request++) {
+            answers.add(get(consumer, "/chain"));
+        }
+        // One after the other; v3 answers too late.
+        assertThat(answers).filteredOn(answer -> answer.statusCode() == 200).hasSize(4).allSatisfy(answer ->
+                assertThat(answer.body()).matches("consumer" + HOP + " -> provider" + HOP + " -> data" + HOP));
+        for (String label : List.of("v1", "v2")) {
+            assertThat(answers).filteredOn(answer -> answer.body().contains("provider[" + label + "@")).hasSize(2);
+        }
+        assertThat(answers).filteredOn(answer -> answer.statusCode() == 502).hasSize(2).allSatisfy(answer ->
+                assertThat(answer.body()).contains("provider failed: ").contains("timed out"));
     }
 
     @Test
     void isNotReadyAlone() throws Exception {
-        try (Registry registry = Registry.start(0, folder)) {
-            int consumer = start(registry, Role.CONSUMER);
-            assertThat(get(consumer, "/ready").statusCode()).isEqualTo(503);
-            assertThat(get(consumer, "/chain").statusCode()).isEqualTo(502);
-        }
+        int consumer = start(Role.CONSUMER);
+        assertThat(get(consumer, "/ready").statusCode()).isEqualTo(503);
+        assertThat(get(consumer, "/chain").statusCode()).isEqualTo(502);
     }
 
     @Test
@@ -73,7 +79,7 @@ class ChainTest {
         assertThatThrownBy(() -> Role.of("producer")).hasMessageContaining("consumer, provider or data");
     }
 
-    private int start(Registry registry, Role role, String... settings) {
+    private int start(Role role, String... settings) {
         List<String> all = new ArrayList<>(List.of(settings));
         all.add("spring.cloud.zookeeper.connect-string=" + registry.address());
         ConfigurableApplicationContext context = Chain.start(role, all.toArray(new String[0]));

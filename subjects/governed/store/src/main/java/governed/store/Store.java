@@ -1,0 +1,41 @@
+package governed.store;
+
+import java.util.concurrent.CountDownLatch;
+import org.springframework.boot.SpringApplication;
+import org.springframework.boot.autoconfigure.SpringBootApplication;
+
+/** The service, and two programs beside it that need no agent: see {@link #USAGE}. */
+@SpringBootApplication
+public class Store {
+
+    private static final String USAGE =
+            "store-app.jar            the service at PORT; DATABASE is a JDBC URL with the user in it\n"
+                    + "store-app.jar prepare    makes the tables of DATABASE, empty, and stays until it is stopped\n"
+                    + "store-app.jar count      rows of DATABASE for each insert that the service at STORE (http://…) took, as JSON";
+
+    public static void main(String[] arguments) throws Exception {
+        String program = String.join(" ", arguments);
+        switch (program) {
+            case "" -> SpringApplication.run(Store.class);
+            case "prepare" -> {
+                Tables.prepare(environment("DATABASE"));
+                System.out.println("store: the tables are there");
+                new CountDownLatch(1).await();
+            }
+            case "count" -> System.out.println(Count.json(environment("DATABASE"), environment("STORE")));
+            default -> {
+                System.err.println(USAGE);
+                System.exit(2);
+            }
+        }
+    }
+
+    private static String environment(String name) {
+        String value = System.getenv(name);
+        if (value == null) {
+            System.err.println(name + " is not set\n" + USAGE);
+            System.exit(2);
+        }
+        return value;
+    }
+}
