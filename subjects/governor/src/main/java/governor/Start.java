@@ -2,8 +2,10 @@ package governor;
 
 import governor.balancer.Removal;
 import governor.balancer.Router;
+import governor.consume.ConsumeProhibition;
 import governor.rules.RuleText;
 import governor.rules.RuleWatch;
+import governor.write.WriteProhibition;
 import java.lang.instrument.Instrumentation;
 import java.util.ArrayList;
 import java.util.List;
@@ -21,7 +23,7 @@ final class Start {
     private Start() {}
 
     private static List<Behaviour> known() {
-        return List.of(new Router(), new Removal());
+        return List.of(new Router(), new Removal(), new ConsumeProhibition(), new WriteProhibition());
     }
 
     static void start(Options options, Instrumentation instrumentation) throws InterruptedException {

@@ -46,16 +46,21 @@ public final class RuleText {
         return value == null ? absent : value.toString().strip();
     }
 
-    /** Names with commas between them, in lower case; at least one. */
+    /** Names with commas between them; at least one. */
     public Set<String> names(String key) {
         Set<String> names = Arrays.stream(text(key).split(","))
-                .map(name -> name.strip().toLowerCase(Locale.ROOT))
+                .map(String::strip)
                 .filter(name -> !name.isEmpty())
                 .collect(Collectors.toUnmodifiableSet());
         if (names.isEmpty()) {
             throw new IllegalArgumentException("`" + key + "` names nothing");
         }
         return names;
+    }
+
+    /** The same, in lower case. */
+    public Set<String> lowerNames(String key) {
+        return names(key).stream().map(name -> name.toLowerCase(Locale.ROOT)).collect(Collectors.toUnmodifiableSet());
     }
 
     /** A number from 0 to 1. */

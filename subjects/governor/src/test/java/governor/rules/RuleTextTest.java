@@ -11,7 +11,8 @@ class RuleTextTest {
     void readsWhatIsThere() {
         RuleText text = RuleText.parse("# a comment\nservice = provider\nheaders=X-A, x-b\nerrors=0.25\ncalls=7\n");
         assertThat(text.text("service")).isEqualTo("provider");
-        assertThat(text.names("headers")).containsExactlyInAnyOrder("x-a", "x-b");
+        assertThat(text.lowerNames("headers")).containsExactlyInAnyOrder("x-a", "x-b");
+        assertThat(RuleText.parse("topics=A, b").names("topics")).containsExactlyInAnyOrder("A", "b");
         assertThat(text.share("errors", 0.5)).isEqualTo(0.25);
         assertThat(text.share("most", 0.5)).isEqualTo(0.5);
         assertThat(text.count("calls", 5, 10)).isEqualTo(7);

@@ -4,8 +4,6 @@ import static org.assertj.core.api.Assertions.assertThat;
 
 import governed.chain.Chain;
 import governed.chain.Role;
-import governed.registry.Nodes;
-import governed.registry.Registry;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
@@ -29,59 +27,55 @@ class ChainProof {
     private static final List<String> LABELS = List.of("v1", "v2", "v3");
     private static final List<ConfigurableApplicationContext> STARTED = new ArrayList<>();
     private static final HttpClient CLIENT = HttpClient.newHttpClient();
-    private static Registry registry;
-    private static Nodes nodes;
+    private static Bench bench;
     private static int consumer;
 
     @BeforeAll
     static void start(@TempDir Path folder) throws Exception {
-        // The agent of this JVM has been asking at this port since it started.
-        registry = Registry.start(Integer.getInteger("registry.port"), folder);
-        nodes = new Nodes(registry.address());
+        bench = new Bench(folder);
         start(Role.DATA);
         for (String label : LABELS) {
             start(Role.PROVIDER, "chain.label=" + label, "chain.stalled=v3", "chain.timeout=300ms");
         }
         consumer = start(Role.CONSUMER, "chain.instances=3", "chain.timeout=300ms");
-        await("the consumer knows three providers", () -> get("/ready", null).statusCode() == 200);
+        Bench.await("the consumer knows three providers", () -> get("/ready", null).statusCode() == 200);
     }
 
     @AfterAll
-    static void stop() {
+    static void stop() throws Exception {
         STARTED.forEach(ConfigurableApplicationContext::close);
-        nodes.close();
-        registry.close();
+        bench.close();
     }
 
     @AfterEach
     void noRules() throws Exception {
-        nodes.remove("/governor/router");
-        nodes.remove("/governor/removal");
+        bench.noRule("router");
+        bench.noRule("removal");
     }
 
     @Test
     void routesByLabelWhileThereIsARule() throws Exception {
         assertThat(providersOf(6, "v1")).as("no rule").isEqualTo(Map.of("v1", 2, "v2", 2, "v3", 2));
 
-        nodes.put("/governor/router", "service=provider\nheader=x-version\nlabel=version\n");
-        await("v1 only", () -> providersOf(3, "v1").equals(Map.of("v1", 3)));
+        bench.rule("router", "service=provider\nheader=x-version\nlabel=version\n");
+        Bench.await("v1 only", () -> providersOf(3, "v1").equals(Map.of("v1", 3)));
         assertThat(providersOf(20, "v1")).isEqualTo(Map.of("v1", 20));
         assertThat(providersOf(20, "v2")).isEqualTo(Map.of("v2", 20));
         assertThat(providersOf(6, null)).as("without the header").hasSize(3);
         assertThat(providersOf(6, "v9")).as("a version that nobody has").hasSize(3);
 
-        nodes.put("/governor/router", "service=provider\nheader=x-other\nlabel=version\n");
-        await("all of them", () -> providersOf(6, "v1").size() == 3);
-        nodes.put("/governor/router", "service=provider\nheader=x-version\nlabel=version\n");
-        await("v2 only", () -> providersOf(6, "v2").equals(Map.of("v2", 6)));
-        nodes.remove("/governor/router");
-        await("all of them", () -> providersOf(6, "v2").size() == 3);
+        bench.rule("router", "service=provider\nheader=x-other\nlabel=version\n");
+        Bench.await("all of them", () -> providersOf(6, "v1").size() == 3);
+        bench.rule("router", "service=provider\nheader=x-version\nlabel=version\n");
+        Bench.await("v2 only", () -> providersOf(6, "v2").equals(Map.of("v2", 6)));
+        bench.noRule("router");
+        Bench.await("all of them", () -> providersOf(6, "v2").size() == 3);
     }
 
     @Test
     void keepsTheListWhenItIsReadAnew() throws Exception {
-        nodes.put("/governor/router", "service=provider\nheader=x-version\nlabel=version\n");
-        await("v1 only", () -> providersOf(3, "v1").equals(Map.of("v1", 3)));
+        bench.rule("router", "service=provider\nheader=x-version\nlabel=version\n");
+        Bench.await("v1 only", () -> providersOf(3, "v1").equals(Map.of("v1", 3)));
         // The balancer's cache holds for a second; then its list is made on another thread.
         for (int time = 0; time < 4; time++) {
             Thread.sleep(600);
@@ -92,14 +86,14 @@ class ChainProof {
     @Test
     void takesOutAnInstanceThatFails() throws Exception {
         assertThat(providersOf(9, null)).containsEntry("v3", 3);
-        nodes.put("/governor/removal", "service=provider\ncalls=3\nwindow=20\nerrors=0.9\nmost=0.4\nrest=5\n");
-        await("v3 is out", () -> !providersOf(6, null).containsKey("v3"));
+        bench.rule("removal", "service=provider\ncalls=3\nwindow=20\nerrors=0.9\nmost=0.4\nrest=5\n");
+        Bench.await("v3 is out", () -> !providersOf(6, null).containsKey("v3"));
         assertThat(providersOf(20, null)).isEqualTo(Map.of("v1", 10, "v2", 10));
         // After its rest it is called again, and goes again.
-        await("v3 is tried again", () -> providersOf(3, null).containsKey("v3"));
-        await("v3 is out again", () -> !providersOf(6, null).containsKey("v3"));
-        nodes.remove("/governor/removal");
-        await("v3 is back", () -> providersOf(3, null).containsKey("v3"));
+        Bench.await("v3 is tried again", () -> providersOf(3, null).containsKey("v3"));
+        Bench.await("v3 is out again", () -> !providersOf(6, null).containsKey("v3"));
+        bench.noRule("removal");
+        Bench.await("v3 is back", () -> providersOf(3, null).containsKey("v3"));
     }
 
     /** How often which provider was asked, in so many requests. One that is stalled shows by an answer that failed. */
@@ -116,7 +110,7 @@ class ChainProof {
 
     private static int start(Role role, String... settings) {
         List<String> all = new ArrayList<>(List.of(settings));
-        all.add("spring.cloud.zookeeper.connect-string=" + registry.address());
+        all.add("spring.cloud.zookeeper.connect-string=" + bench.registry());
         ConfigurableApplicationContext context = Chain.start(role, all.toArray(new String[0]));
         STARTED.add(context);
         return Integer.parseInt(context.getEnvironment().getProperty("local.server.port"));
@@ -128,17 +122,5 @@ class ChainProof {
             request.header("x-version", version);
         }
         return CLIENT.send(request.build(), HttpResponse.BodyHandlers.ofString());
-    }
-
-    private interface Condition {
-        boolean holds() throws Exception;
-    }
-
-    private static void await(String what, Condition condition) throws Exception {
-        long until = System.nanoTime() + 20_000_000_000L;
-        while (!condition.holds()) {
-            assertThat(System.nanoTime()).as(what).isLessThan(until);
-            Thread.sleep(50);
-        }
     }
 }
