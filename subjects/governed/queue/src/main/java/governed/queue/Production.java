@@ -35,16 +35,28 @@ public final class Production {
     String run(long count) throws IOException, InterruptedException {
         long before = taken();
         send(broker, topic, count);
-        long sofar = taken() - before;
-        for (long waited = 0; sofar < count && waited < PATIENCE_MILLISECONDS; waited += PAUSE_MILLISECONDS) {
+        long moved = awaitTaken(count, () -> taken() - before, PATIENCE_MILLISECONDS);
+        return "{\"sent\": " + count + ", \"taken\": " + moved + "}";
+    }
+
+    /** What is asked again and again. */
+    interface Counter {
+        long count() throws IOException, InterruptedException;
+    }
+
+    /** Waits until so many were taken, or none for the time of {@code patience}. Returns how many it was. */
+    static long awaitTaken(long count, Counter taken, long patience) throws IOException, InterruptedException {
+        long sofar = taken.count();
+        long moved = System.nanoTime();
+        while (sofar < count && System.nanoTime() - moved < patience * 1_000_000) {
             Thread.sleep(PAUSE_MILLISECONDS);
-            long now = taken() - before;
+            long now = taken.count();
             if (now > sofar) {
                 sofar = now;
-                waited = 0;
+                moved = System.nanoTime();
             }
         }
-        return "{\"sent\": " + count + ", \"taken\": " + sofar + "}";
+        return sofar;
     }
 
     /** Sends so many messages; all of them are with the broker when it returns. */

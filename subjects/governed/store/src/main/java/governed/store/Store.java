@@ -1,6 +1,5 @@
 package governed.store;
 
-import java.util.concurrent.CountDownLatch;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 
@@ -10,7 +9,7 @@ public class Store {
 
     private static final String USAGE =
             "store-app.jar            the service at PORT; DATABASE is a JDBC URL with the user in it\n"
-                    + "store-app.jar prepare    makes the tables of DATABASE, empty, and stays until it is stopped\n"
+                    + "store-app.jar prepare    makes the tables of DATABASE as they are at first\n"
                     + "store-app.jar count      rows of DATABASE for each insert that the service at STORE (http://…) took, as JSON";
 
     public static void main(String[] arguments) throws Exception {
@@ -19,8 +18,6 @@ public class Store {
             case "" -> SpringApplication.run(Store.class);
             case "prepare" -> {
                 Tables.prepare(environment("DATABASE"));
-                System.out.println("store: the tables are there");
-                new CountDownLatch(1).await();
             }
             case "count" -> System.out.println(Count.json(environment("DATABASE"), environment("STORE")));
             default -> {
