@@ -38,7 +38,7 @@ public class Chain {
         for (int at = 0; at < settings.length; at++) {
             arguments[at + 1] = "--" + settings[at];
         }
-        return new SpringApplicationBuilder(Chain.class).run(arguments);
+        return new SpringApplicationBuilder(Chain.class).properties("spring.config.name=chain").run(arguments);
     }
 
     /** Calls a service by its name in the registry, one instance after the other. */

@@ -8,7 +8,7 @@ import org.springframework.boot.context.properties.bind.DefaultValue;
 /**
  * What makes one service of the chain differ from another.
  *
- * <p>From the environment (see `application.yml`): LABEL, STALLED, INSTANCES and TIMEOUT. The role is the argument.
+ * <p>From the environment (see `chain.yml`): LABEL, STALLED, INSTANCES and TIMEOUT. The role is the argument.
  */
 @ConfigurationProperties("chain")
 @ConstructorBinding

@@ -1,7 +1,9 @@
 package governed.store;
 
-import org.springframework.boot.SpringApplication;
+import java.util.Arrays;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
+import org.springframework.boot.builder.SpringApplicationBuilder;
+import org.springframework.context.ConfigurableApplicationContext;
 
 /** The service, and two programs beside it that need no agent: see {@link #USAGE}. */
 @SpringBootApplication
@@ -15,7 +17,7 @@ public class Store {
     public static void main(String[] arguments) throws Exception {
         String program = String.join(" ", arguments);
         switch (program) {
-            case "" -> SpringApplication.run(Store.class);
+            case "" -> start();
             case "prepare" -> {
                 Tables.prepare(environment("DATABASE"));
             }
@@ -25,6 +27,12 @@ public class Store {
                 System.exit(2);
             }
         }
+    }
+
+    /** Starts the service; more settings as Spring's `key=value`, before those of the environment. */
+    public static ConfigurableApplicationContext start(String... settings) {
+        String[] arguments = Arrays.stream(settings).map(setting -> "--" + setting).toArray(String[]::new);
+        return new SpringApplicationBuilder(Store.class).properties("spring.config.name=store").run(arguments);
     }
 
     private static String environment(String name) {

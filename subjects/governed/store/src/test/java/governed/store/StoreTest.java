@@ -7,7 +7,6 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import org.junit.jupiter.api.Test;
-import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
 
 /** On H2, which speaks enough of what the others do. */
@@ -49,7 +48,7 @@ class StoreTest {
     }
 
     private static ConfigurableApplicationContext start(boolean stores) {
-        return new SpringApplicationBuilder(Store.class).run("--spring.datasource.url=" + DATABASE, "--store.stores=" + stores);
+        return Store.start("spring.datasource.url=" + DATABASE, "store.stores=" + stores);
     }
 
     private static String address(ConfigurableApplicationContext store) {
