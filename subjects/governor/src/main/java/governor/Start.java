@@ -1,10 +1,13 @@
 package governor;
 
+import static net.bytebuddy.matcher.ElementMatchers.nameStartsWith;
+
 import governor.balancer.Removal;
 import governor.balancer.Router;
 import governor.consume.ConsumeProhibition;
 import governor.rules.RuleText;
 import governor.rules.RuleWatch;
+import governor.tags.TagTransmission;
 import governor.write.WriteProhibition;
 import java.lang.instrument.Instrumentation;
 import java.util.ArrayList;
@@ -23,7 +26,7 @@ final class Start {
     private Start() {}
 
     private static List<Behaviour> known() {
-        return List.of(new Router(), new Removal(), new ConsumeProhibition(), new WriteProhibition());
+        return List.of(new Router(), new Removal(), new TagTransmission(), new ConsumeProhibition(), new WriteProhibition());
     }
 
     static void start(Options options, Instrumentation instrumentation) throws InterruptedException {
@@ -55,7 +58,9 @@ final class Start {
     private static void build(Map<String, Behaviour> behaviours, Instrumentation instrumentation) {
         AgentBuilder builder = new AgentBuilder.Default().disableClassFormatChanges()
                 .with(AgentBuilder.RedefinitionStrategy.RETRANSFORMATION)
-                .with(new Complaints());
+                .with(new Complaints())
+                // By default classes of the JDK are left alone, and one of its HTTP client is not to be.
+                .ignore(nameStartsWith("governor."));
         Advised advised = new Advised(builder, Start.class.getClassLoader());
         behaviours.values().forEach(behaviour -> behaviour.install(advised));
         advised.builder().installOn(instrumentation);

@@ -5,7 +5,7 @@ import net.bytebuddy.asm.Advice;
 import org.mariadb.jdbc.client.impl.StandardClient;
 import org.mariadb.jdbc.message.ClientMessage;
 
-/** In MariaDB's driver, where it sends a statement. */
+/** In MariaDB's driver, where it executes a statement. (Where it sends one is too late: half a batch would be under way.) */
 public final class MariaDbAdvice {
 
     private MariaDbAdvice() {}

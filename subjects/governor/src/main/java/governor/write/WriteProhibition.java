@@ -12,6 +12,7 @@ import java.util.Set;
 /** Databases that can only be read, in the drivers of MariaDB (3) and PostgreSQL (42). The rule: {@code databases=shop,other}. */
 public final class WriteProhibition implements Behaviour {
 
+    private static final String MARIADB = "org.mariadb.jdbc.client.impl.StandardClient";
     private static final String POSTGRESQL = "org.postgresql.core.v3.QueryExecutorImpl";
 
     @Override
@@ -31,11 +32,9 @@ public final class WriteProhibition implements Behaviour {
 
     @Override
     public void install(Advised advised) {
-        advised.add(
-                "org.mariadb.jdbc.client.impl.StandardClient",
-                named("sendQuery").and(takesArguments(1)),
-                "governor.write.MariaDbAdvice");
         // The shorter ones call these.
+        advised.add(MARIADB, named("execute").and(takesArguments(8)), "governor.write.MariaDbAdvice");
+        advised.add(MARIADB, named("executePipeline").and(takesArguments(8)), "governor.write.MariaDbBatchAdvice");
         advised.add(
                 POSTGRESQL,
                 named("execute").and(takesArguments(7)).and(takesArgument(0, named("org.postgresql.core.Query"))),

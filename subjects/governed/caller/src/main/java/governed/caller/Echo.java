@@ -22,7 +22,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 
 /** Says which tag a call has brought, over HTTP and over gRPC, on 127.0.0.1. It carries no agent. */
-final class Echo implements AutoCloseable {
+public final class Echo implements AutoCloseable {
 
     static final String PATH = "/tag";
 
@@ -37,7 +37,8 @@ final class Echo implements AutoCloseable {
     private final HttpServer http;
     private final Server grpc;
 
-    Echo(int port, int grpcPort) throws IOException {
+    /** Starts it; 0 takes any free port. */
+    public Echo(int port, int grpcPort) throws IOException {
         InetAddress loopback = InetAddress.getLoopbackAddress();
         // More than come at once: who waits in vain for a place there tries again only after a second.
         http = HttpServer.create(new InetSocketAddress(loopback, port), 1024);
@@ -58,12 +59,12 @@ final class Echo implements AutoCloseable {
     }
 
     /** `http://host:port`. */
-    String address() {
+    public String address() {
         return "http://" + InetAddress.getLoopbackAddress().getHostAddress() + ":" + http.getAddress().getPort();
     }
 
     /** `host:port` of its gRPC side. */
-    String grpcAddress() {
+    public String grpcAddress() {
         return InetAddress.getLoopbackAddress().getHostAddress() + ":" + grpc.getPort();
     }
 
