@@ -30,9 +30,9 @@ fn miniature(name: &str) -> BTreeMap<String, RunRecord> {
     let _turn = measuring();
     let scratch = Scratch::new();
     let path = folder.display().to_string();
-    let said = scratch
-        .unladen(&["run", &path, "--set", "profile=ci", "--only", "governor", "--out", "out", "--plain"])
-        .ends_with(0);
+    let said = scratch.unladen(&["run", &path, "--set", "profile=ci", "--only", "governor", "--out", "out", "--plain"]);
+    // 2: the bare one failed too many requests for its run to count, which is what it should do.
+    assert!(matches!(said.code, Some(0 | 2)), "{}\n{}", said.out, said.err);
     println!("{}", said.out);
     assert_nothing_left("chain-app.jar");
     assert_nothing_left("registry-app.jar");
@@ -44,19 +44,17 @@ fn miniature(name: &str) -> BTreeMap<String, RunRecord> {
     runs
 }
 
-/// Each request names a version of the provider, and the answer shows which has answered.
+/// Each request wants one of two versions of the provider; the answer of another one counts as an error.
 #[test]
 fn the_governor_routes_by_label() {
     let runs = miniature("sermant-router");
     for (variant, run) in &runs {
         let load = run.load.as_ref().expect("a load");
-        assert_eq!(load.errors, 0, "{variant}");
-        assert_eq!(load.tests.len(), 3, "{:?}", load.tests);
-        let (right, wrong) = load.tests.iter().fold((0, 0), |sums, it| (sums.0 + it.passed, sums.1 + it.failed));
-        assert!(right + wrong >= 30, "{variant}: {:?}", load.tests);
-        // The bare consumer asks one after the other, whatever is wanted: how many are right by accident depends on its first.
-        assert!(variant != "governor" || wrong == 0, "{:?}", load.tests);
         assert!(run.processes.iter().all(|it| it.service == "consumer"), "only the consumer is weighed");
+        let [test] = &load.tests[..] else { panic!("one test: {:?}", load.tests) };
+        assert!(test.passed >= 15, "{variant}: {test:?}");
+        // The bare one asks one after the other, whatever is wanted.
+        assert_eq!(test.failed == 0, variant == "governor", "{variant}: {test:?}");
     }
 }
 

@@ -20,13 +20,20 @@ public final class Governor {
     /** What classes of the JDK itself are to see, so the loader of those must have it. */
     private static final String[] OF_THE_JDK = {"governor/boot/Tags.class"};
 
+    /** The behaviour that changes a class of the JDK. */
+    private static final String JDK_BEHAVIOUR = "tags";
+
     private Governor() {}
 
     /** Called by the JVM before the application's `main`. */
     public static void premain(String arguments, Instrumentation instrumentation) {
         try {
-            shareWithTheJdk(instrumentation);
-            Start.start(Options.parse(arguments), instrumentation);
+            Options options = Options.parse(arguments);
+            // The JVM shares fewer classes from its archive then, so it is not done in vain.
+            if (options.behaviours().isEmpty() || options.behaviours().contains(JDK_BEHAVIOUR)) {
+                shareWithTheJdk(instrumentation);
+            }
+            Start.start(options, instrumentation);
         } catch (Throwable failed) {
             Say.line("not loaded: " + failed + "; the application runs on without it");
         }
