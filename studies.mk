@@ -3,14 +3,15 @@
 STUDIES := target/studies
 SUBJECTS := target/subjects
 SHOP := target/shop
+GOVERNED := target/governed
 TICKETS := target/tickets
 
-.PHONY: studies-deps studies go-subjects shop tickets
+.PHONY: studies-deps studies go-subjects shop governed tickets
 
 studies-deps: deps  ## Get the real backends of the studies, pinned, into target/studies: about 10 minutes, 500 MB; goes on where it was interrupted.
 	studies/parts/fetch.sh $(STUDIES)
 
-studies: build studies-deps shop ## Run the studies in their default profiles: 10 minutes, more than an hour, and 90 minutes.
+studies: build studies-deps shop governed ## Run the studies in their default profiles: 10 minutes, more than an hour, and 90 minutes.
 	$(UNLADEN) run studies/skywalking-go
 	$(UNLADEN) run studies/tracing-benchmark
 	$(UNLADEN) run studies/easeagent
@@ -32,6 +33,13 @@ shop: $(SHOP)/.made ## Test and build the Spring shop and get the agents of the 
 $(SHOP)/.made: $(shell find subjects/shop -type f) | debian
 	@echo "testing and building: the shop"
 	@subjects/shop/build.sh verify
+	@touch $@
+
+governed: $(GOVERNED)/.made ## Test and build the governed applications and their governor, from Maven Central: two minutes.
+
+$(GOVERNED)/.made: $(shell find subjects/governed subjects/governor -type f) | debian
+	@echo "testing and building: the governed applications"
+	@subjects/governed/build.sh verify
 	@touch $@
 
 tickets: $(TICKETS)/.made ## Test and build the ticket shop, its Kafka broker and its agent, from Maven Central: a minute or two.

@@ -1,0 +1,88 @@
+//! The studies `sermant-…` in miniature: their services start, and what the governor is said to do is seen to be done.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use unladen::journal::read::read;
+use unladen::journal::record::RunRecord;
+use unladen::study::set::Set;
+use unladen::study::spec::Study;
+
+use crate::harness::{Scratch, assert_nothing_left, measuring};
+
+const STUDIES: [&str; 2] = ["sermant-router", "sermant-removal"];
+
+fn study(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../studies")
+        .join(name)
+        .canonicalize()
+        .expect("a study of the project")
+}
+
+/// Runs a study bare and under the governor, one round in its profile `ci`. Whether a run counts is a question of how quiet the
+/// machine is; what its requests met is none.
+fn miniature(name: &str) -> BTreeMap<String, RunRecord> {
+    let folder = study(name);
+    let built = Command::new(folder.join("../../subjects/governed/build.sh")).status().expect("the build starts");
+    assert!(built.success(), "the governed applications are built: `make governed`");
+    let _turn = measuring();
+    let scratch = Scratch::new();
+    let path = folder.display().to_string();
+    let said = scratch.unladen(&["run", &path, "--set", "profile=ci", "--only", "governor", "--out", "out", "--plain"]);
+    // 2: the bare one failed too many requests for its run to count, which is what it should do.
+    assert!(matches!(said.code, Some(0 | 2)), "{}\n{}", said.out, said.err);
+    println!("{}", said.out);
+    assert_nothing_left("chain-app.jar");
+    assert_nothing_left("registry-app.jar");
+    let runs = read(&scratch.path("out")).expect("a run folder").runs;
+    let runs: BTreeMap<String, RunRecord> = runs.into_iter().map(|run| (run.variant.clone(), run)).collect();
+    for variant in ["baseline", "governor"] {
+        assert!(runs.contains_key(variant), "no run of {variant}:\n{}", said.err);
+    }
+    runs
+}
+
+/// Each request wants one of two versions of the provider; the answer of another one counts as an error.
+#[test]
+fn the_governor_routes_by_label() {
+    let runs = miniature("sermant-router");
+    for (variant, run) in &runs {
+        let load = run.load.as_ref().expect("a load");
+        assert!(run.processes.iter().all(|it| it.service == "consumer"), "only the consumer is weighed");
+        let [test] = &load.tests[..] else { panic!("one test: {:?}", load.tests) };
+        assert!(test.passed >= 15, "{variant}: {test:?}");
+        // The bare one asks one after the other, whatever is wanted.
+        assert_eq!(test.failed == 0, variant == "governor", "{variant}: {test:?}");
+    }
+}
+
+/// One of three providers answers too late. The bare consumer goes on calling it; the governed one has stopped before the window.
+#[test]
+fn the_governor_takes_out_who_fails() {
+    let runs = miniature("sermant-removal");
+    let share = |variant: &str| {
+        let load = runs[variant].load.as_ref().expect("a load");
+        let answers: u64 = load.statuses.values().sum();
+        let late = load.statuses.get(&502).copied().unwrap_or(0);
+        assert!(answers >= 30, "{variant}: {:?}", load.statuses);
+        late as f64 / answers as f64
+    };
+    let bare = share("baseline");
+    assert!((0.25..0.45).contains(&bare), "a third of the answers of the bare one are late, not {bare}");
+    assert!(share("governor") < f64::EPSILON, "{:?}", runs["governor"].load);
+}
+
+/// Sermant is left out where it was not brought, and the study says so.
+#[test]
+fn sermant_that_must_be_brought_is_left_out_loudly() {
+    for name in STUDIES {
+        let without = Study::read(study(name), &[]).expect("a study that reads");
+        let (_, out) = without.of_those_that_take_part().expect("a study");
+        assert_eq!(out, ["sermant"], "{name}");
+        let with = Study::read(study(name), &[Set::new("sermant.agent", "/opt/sermant")]).expect("a study that reads");
+        let (_, out) = with.of_those_that_take_part().expect("a study");
+        assert!(out.is_empty(), "{name}: {out:?}");
+    }
+}
