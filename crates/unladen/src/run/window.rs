@@ -18,7 +18,7 @@ use crate::probe::{Observation, Sampler, Schedule, Viewer};
 use crate::study::plan::Process;
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
-const HEAD_START: Duration = Duration::from_millis(150);
+const HEAD_START: Duration = Duration::from_millis(250);
 /// Time between the sampler's start and the driver's.
 const DRIVER_HEAD_START: Duration = Duration::from_millis(20);
 
