@@ -11,10 +11,12 @@ TICKETS := target/tickets
 studies-deps: deps  ## Get the real backends of the studies, pinned, into target/studies: about 10 minutes, 500 MB; goes on where it was interrupted.
 	studies/parts/fetch.sh $(STUDIES)
 
-studies: build studies-deps shop governed ## Run the studies in their default profiles: 10 minutes, more than an hour, and 90 minutes.
+studies: build studies-deps shop governed tickets ## Run the studies in their default profiles: most of a day (estimated) of a machine that does nothing else.
 	$(UNLADEN) run studies/skywalking-go
 	$(UNLADEN) run studies/tracing-benchmark
 	$(UNLADEN) run studies/easeagent
+	for study in router removal tag-transmission consume-prohibition write-prohibition; do $(UNLADEN) run studies/sermant-$$study || exit 1; done
+	$(UNLADEN) run studies/ticket-master
 
 go-subjects: $(SUBJECTS)/.ready ## Test and build the services under test that are written in Go; SkyWalking's agent is woven in, which takes some minutes once.
 
