@@ -4,4 +4,4 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 exec java -Xmx64m -XX:+UseSerialGC -Dzookeeper.forceSync=no -Dzookeeper.preAllocSize=1024 \
-  -jar "$here/../../target/governed/registry.jar" serve "${1:?which port}" "$FOLDER/data" "${2:?which rules}"
+  -jar "$here/../../target/governed/registry-app.jar" serve "${1:?which port}" "$FOLDER/data" "${2:?which rules}"

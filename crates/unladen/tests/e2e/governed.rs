@@ -34,8 +34,8 @@ fn miniature(name: &str) -> BTreeMap<String, RunRecord> {
     // 2: the bare one failed too many requests for its run to count, which is what it should do.
     assert!(matches!(said.code, Some(0 | 2)), "{}\n{}", said.out, said.err);
     println!("{}", said.out);
-    assert_nothing_left("governed/chain.jar");
-    assert_nothing_left("governed/registry.jar");
+    assert_nothing_left("governed/chain-app.jar");
+    assert_nothing_left("governed/registry-app.jar");
     let runs = read(&scratch.path("out")).expect("a run folder").runs;
     let runs: BTreeMap<String, RunRecord> = runs.into_iter().map(|run| (run.variant.clone(), run)).collect();
     for variant in ["baseline", "governor"] {

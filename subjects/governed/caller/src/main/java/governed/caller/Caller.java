@@ -14,8 +14,8 @@ import org.springframework.context.annotation.Bean;
 public class Caller {
 
     private static final String USAGE =
-            "caller.jar         the service at PORT: calls ECHO (http://…), or ECHO_GRPC (host:port), by the library CLIENT\n"
-                    + "caller.jar echo    what it calls, at PORT and, for gRPC, at GRPC_PORT";
+            "caller-app.jar         the service at PORT: calls ECHO (http://…), or ECHO_GRPC (host:port), by the library CLIENT\n"
+                    + "caller-app.jar echo    what it calls, at PORT and, for gRPC, at GRPC_PORT";
 
     public static void main(String[] arguments) throws Exception {
         switch (String.join(" ", arguments)) {

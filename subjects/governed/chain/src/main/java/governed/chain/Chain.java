@@ -11,7 +11,7 @@ import org.springframework.context.annotation.Bean;
 import org.springframework.http.client.HttpComponentsClientHttpRequestFactory;
 import org.springframework.web.client.RestTemplate;
 
-/** One service of the chain: `chain.jar consumer`, `provider` or `data`. */
+/** One service of the chain: `chain-app.jar consumer`, `provider` or `data`. */
 @SpringBootApplication
 @EnableConfigurationProperties(Settings.class)
 public class Chain {
@@ -20,7 +20,7 @@ public class Chain {
 
     public static void main(String[] arguments) {
         if (arguments.length != 1) {
-            System.err.println("chain.jar consumer|provider|data");
+            System.err.println("chain-app.jar consumer|provider|data");
             System.exit(2);
         }
         try {

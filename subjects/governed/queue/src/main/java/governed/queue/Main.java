@@ -6,8 +6,8 @@ import java.util.Optional;
 public final class Main {
 
     private static final String USAGE =
-            "queue.jar consume          the service: takes the messages of TOPIC from BROKER, and says at PORT how many it took\n"
-                    + "queue.jar produce COUNT    sends so many messages to TOPIC of BROKER, waits until the service at CONSUMER\n"
+            "queue-app.jar consume          the service: takes the messages of TOPIC from BROKER, and says at PORT how many it took\n"
+                    + "queue-app.jar produce COUNT    sends so many messages to TOPIC of BROKER, waits until the service at CONSUMER\n"
                     + "                               (http://…) has taken them or takes no more, and says how many it was, as JSON";
 
     private Main() {}

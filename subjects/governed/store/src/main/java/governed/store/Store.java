@@ -10,9 +10,9 @@ import org.springframework.context.ConfigurableApplicationContext;
 public class Store {
 
     private static final String USAGE =
-            "store.jar            the service at PORT; DATABASE is a JDBC URL with the user in it\n"
-                    + "store.jar prepare    makes the tables of DATABASE as they are at first\n"
-                    + "store.jar count      rows of DATABASE for each insert that the service at STORE (http://…) took, as JSON";
+            "store-app.jar            the service at PORT; DATABASE is a JDBC URL with the user in it\n"
+                    + "store-app.jar prepare    makes the tables of DATABASE as they are at first\n"
+                    + "store-app.jar count      rows of DATABASE for each insert that the service at STORE (http://…) took, as JSON";
 
     public static void main(String[] arguments) throws Exception {
         String program = String.join(" ", arguments);
