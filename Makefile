@@ -99,7 +99,7 @@ GRAFANA := target/grafana
 
 include studies.mk
 
-deps: $(SENDERS)/go/.ready $(SENDERS)/java/.ready $(SENDERS)/python/.ready $(SENDERS)/js/.ready $(GRAFANA)/.ready $(SUBJECTS)/.ready $(SHOP)/.made $(GOVERNED)/.made | debian
+deps: $(SENDERS)/go/.ready $(SENDERS)/java/.ready $(SENDERS)/python/.ready $(SENDERS)/js/.ready $(GRAFANA)/.ready $(SUBJECTS)/.ready $(SHOP)/.made $(GOVERNED)/.made $(TICKETS)/.made | debian
 	@test -e target/python/.duckdb-$(DUCKDB) || { echo "installing: duckdb $(DUCKDB) for Python in target/python"; \
 	  python3 -m venv target/python && target/python/bin/pip install -q duckdb==$(DUCKDB) && touch target/python/.duckdb-$(DUCKDB); }
 

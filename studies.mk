@@ -4,8 +4,9 @@ STUDIES := target/studies
 SUBJECTS := target/subjects
 SHOP := target/shop
 GOVERNED := target/governed
+TICKETS := target/tickets
 
-.PHONY: studies-deps studies go-subjects shop governed
+.PHONY: studies-deps studies go-subjects shop governed tickets
 
 studies-deps: deps  ## Get the real backends of the studies, pinned, into target/studies: about 10 minutes, 500 MB; goes on where it was interrupted.
 	studies/parts/fetch.sh $(STUDIES)
@@ -39,4 +40,11 @@ governed: $(GOVERNED)/.made ## Test and build the governed applications and thei
 $(GOVERNED)/.made: $(shell find subjects/governed subjects/governor -type f) | debian
 	@echo "testing and building: the governed applications"
 	@subjects/governed/build.sh verify
+	@touch $@
+
+tickets: $(TICKETS)/.made ## Test and build the ticket shop, its Kafka broker and its agent, from Maven Central: a minute or two.
+
+$(TICKETS)/.made: $(shell find subjects/tickets -type f) | debian
+	@echo "testing and building: the ticket shop"
+	@subjects/tickets/build.sh verify
 	@touch $@

@@ -7,17 +7,7 @@ use serde::{Deserialize, Serialize};
 
 mod severity;
 
-/// How much a notice weighs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Severity {
-    /// Informs.
-    Note,
-    /// Asks for care.
-    Warning,
-    /// Takes the run or the study out of the verdict.
-    Refusal,
-}
+pub use severity::Severity;
 
 /// Everything worth telling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
@@ -73,6 +63,41 @@ pub enum Notice {
     /// The driver of the load failed.
     #[error("{service}, which drives the load, did not do its work ({how}); the end of its log: {log_tail}")]
     DriverFailed {
+        /// Service.
+        service: String,
+        /// Exit code or signal.
+        how: String,
+        /// Last lines of its output.
+        log_tail: String,
+    },
+    /// A service did not say what it must.
+    #[error(
+        "{} did not say `{pattern}` ({log}). The agent is probably not there, so the run would be that of the bare service. Look there, or correct `expect_log`",
+        who(service, *replica)
+    )]
+    NotSaid {
+        /// Service.
+        service: String,
+        /// 0, 1, … within the service.
+        replica: u32,
+        /// Regular expression.
+        pattern: String,
+        /// Its log, from the run folder on.
+        log: String,
+    },
+    /// What creates things for the load failed.
+    #[error("{service} did not set the run up ({how}); the end of its log: {log_tail}")]
+    SetupFailed {
+        /// Service.
+        service: String,
+        /// Exit code or signal.
+        how: String,
+        /// Last lines of its output.
+        log_tail: String,
+    },
+    /// A check of the study's own says that the run is not what it should be.
+    #[error("{service}, which checks every run, did not find it well ({how}); its last words: {log_tail}")]
+    CheckFailed {
         /// Service.
         service: String,
         /// Exit code or signal.
@@ -267,6 +292,16 @@ pub enum Notice {
         stage: String,
         /// Why.
         error: String,
+    },
+    /// The last line of a program looks like numbers of its work and is none.
+    #[error(
+        "the last line of {service} is no JSON object of numbers alone, so it is not held to the baseline's: {line}. Write it as `{{\"stored\": 1000}}`"
+    )]
+    SaidUnread {
+        /// Service.
+        service: String,
+        /// The beginning of the line.
+        line: String,
     },
     /// A number that the study asks for could not be had.
     #[error("the number of `{what}` cannot be had: {error}. What it would say is missing in the ledger")]
@@ -553,4 +588,9 @@ pub enum Notice {
         /// Spans per sampled request.
         spans: f64,
     },
+}
+
+/// A process by its service, and its number where it has one to be told by.
+fn who(service: &str, replica: u32) -> String {
+    if replica == 0 { service.to_owned() } else { format!("{service} (replica {replica})") }
 }

@@ -182,11 +182,11 @@ impl Drop for Picture {
 /// How far the load of the run under way has come, s.
 fn elapsed_s(live: &Live) -> f64 {
     match live.phase {
-        None | Some(Phase::Start) => 0.0,
+        None | Some(Phase::Start | Phase::Setup) => 0.0,
         Some(Phase::WarmUp | Phase::Window) => {
             live.second.map_or(0.0, |it| f64::from(it.second) + 1.0).min(live.load_s)
         }
-        Some(Phase::Drain | Phase::Saturation | Phase::Capacity | Phase::Stop) => live.load_s,
+        Some(Phase::Drain | Phase::Check | Phase::Saturation | Phase::Capacity | Phase::Stop) => live.load_s,
     }
 }
 

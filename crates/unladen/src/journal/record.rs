@@ -56,6 +56,9 @@ pub struct RunRecord {
     /// The fixed work of the window, if the load is that.
     #[serde(default)]
     pub work: Option<Work>,
+    /// What the study's own programs (driver, setups, checks) said of their work: numbers by name, by service.
+    #[serde(default)]
+    pub said: BTreeMap<String, BTreeMap<String, f64>>,
     /// What a closed loop got through after the window.
     #[serde(default)]
     pub saturation: Option<Saturation>,
@@ -125,6 +128,7 @@ impl RunRecord {
             phases: Phases::default(),
             load: None,
             work: None,
+            said: BTreeMap::new(),
             saturation: None,
             capacity: None,
             faults: None,
@@ -231,6 +235,12 @@ pub struct Phases {
     /// Saturation and search of the capacity, after the window.
     #[serde(default)]
     pub after_s: f64,
+    /// The study's own programs before the load.
+    #[serde(default)]
+    pub setup_s: f64,
+    /// The study's own programs after the drain.
+    #[serde(default)]
+    pub check_s: f64,
 }
 
 /// Fixed work, done.

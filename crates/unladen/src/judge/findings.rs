@@ -7,6 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::curves::Curves;
 
+mod said;
+
+pub use said::SaidFindings;
+
 /// Version of the format.
 pub const SCHEMA: u32 = 1;
 
@@ -239,6 +243,9 @@ pub struct VariantFindings {
     /// What the cost means in production; `null` unless the study has `prices`.
     #[serde(default)]
     pub money: Option<MoneyFindings>,
+    /// What the study's own programs said of their work, held to the baseline's; empty if they say nothing.
+    #[serde(default)]
+    pub said: Vec<SaidFindings>,
 }
 
 /// A number with the ends of its interval.

@@ -32,6 +32,7 @@ mod pacing;
 mod placebo;
 mod profile;
 mod runs;
+mod said;
 mod steady;
 mod study;
 mod values;

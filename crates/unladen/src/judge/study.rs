@@ -17,12 +17,11 @@ use super::findings::{
 use super::lookup::of_whole;
 use super::metrics::{Metric, Of, Place, delivered};
 use super::{
-    checks, distortion, dose, ladder, ledger, money, notices, pacing, placebo, runs, steady, units, words, work,
+    checks, distortion, dose, ladder, ledger, money, notices, pacing, placebo, runs, said, steady, units, words, work,
 };
 use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
-use crate::study::prices::Prices;
 use crate::study::variables::{PortName, Variables, resolve};
 
 /// A variant on its way into the findings.
@@ -75,7 +74,7 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
     for (kind, draft) in
         against_itself.map(|draft| ("placebo", draft)).into_iter().chain(drafts.into_iter().map(|it| ("variant", it)))
     {
-        let variant = finish(kind, draft, folder.study.prices.as_ref(), &mut told);
+        let variant = finish(kind, draft, &evidence, &mut told);
         let words = if kind == "placebo" { words::noise_floor(&variant) } else { words::sentence(&variant) };
         conclusions.push(Conclusion { variant: variant.name.clone(), words });
         variants.push(variant);
@@ -205,7 +204,8 @@ fn reason_alone(notice: &Notice) -> String {
     }
 }
 
-fn finish(kind: &str, draft: Draft<'_, '_>, prices: Option<&Prices>, told: &mut Vec<Notice>) -> VariantFindings {
+fn finish(kind: &str, draft: Draft<'_, '_>, evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> VariantFindings {
+    let prices = evidence.folder.study.prices.as_ref();
     let Draft { arm, comparisons, refused } = draft;
     let mut metrics: Vec<_> = comparisons.into_iter().map(|comparison| comparison.finding).collect();
     if let Some(reason) = &refused {
@@ -226,6 +226,7 @@ fn finish(kind: &str, draft: Draft<'_, '_>, prices: Option<&Prices>, told: &mut 
         runs: number(arm.all.len()),
         faults: arm.all.iter().find_map(|run| run.faults.as_ref()).map(ToString::to_string),
         money: prices.filter(|_| kind == "variant" && refused.is_none()).and_then(|it| money::of(it, &metrics)),
+        said: said::of(evidence, arm),
         refused,
         metrics,
         ledger,

@@ -5,21 +5,23 @@
 //! (half the sum of the absolute differences of the shares: the share of answers that would have to change). The limit is
 //! 1 %, or three times what the baseline's runs typically (median) differ by from all of them, whichever is more. Bodies are compared by length and hash
 //! as long as the baseline agrees with itself about them; if not (timestamps, random content), by length; if it does not agree
-//! about lengths either, by the mean size of an answer, loosely.
+//! about lengths either, by the mean size of an answer, loosely. What the study's own programs say of their work is compared
+//! beside it (`said`).
 
 use std::collections::BTreeMap;
 
 use unladen_stats::estimate::median;
 
 use super::evidence::{Arm, Evidence};
+use super::said;
 use super::units;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
 
 /// Share of answers that may differ in any case.
-const TOLERANCE: f64 = 0.01;
+pub(super) const TOLERANCE: f64 = 0.01;
 /// How often its own scatter the baseline may be departed from.
-const SCATTER: f64 = 3.0;
+pub(super) const SCATTER: f64 = 3.0;
 /// A baseline whose runs differ among themselves by more than this share is not compared in this way.
 const STABLE: f64 = 0.10;
 /// How far the mean size of an answer may be off when nothing finer can be compared, and how many bytes in any case: an agent may
@@ -35,7 +37,8 @@ pub(super) fn differs(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Option<Noti
     if bare.is_empty() || runs.is_empty() {
         return None;
     }
-    let what = errors_differ(&bare, &runs)
+    let what = said::differs(evidence, variant)
+        .or_else(|| errors_differ(&bare, &runs))
         .or_else(|| compare(&bare, &runs, statuses, "status codes"))
         .or_else(|| bodies_differ(&bare, &runs))?;
     Some(Notice::WorkDiffers { variant: variant.name.clone(), what })

@@ -17,8 +17,17 @@ use crate::serve::guard::{self, Names};
 /// How the format calls itself (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-const PHASES: [Phase; 7] =
-    [Phase::Start, Phase::WarmUp, Phase::Window, Phase::Drain, Phase::Saturation, Phase::Capacity, Phase::Stop];
+const PHASES: [Phase; 9] = [
+    Phase::Start,
+    Phase::Setup,
+    Phase::WarmUp,
+    Phase::Window,
+    Phase::Drain,
+    Phase::Check,
+    Phase::Saturation,
+    Phase::Capacity,
+    Phase::Stop,
+];
 
 /// The endpoint cannot be opened.
 #[derive(Debug, thiserror::Error)]

@@ -1,6 +1,20 @@
 //! How much each notice weighs, and its stable name.
 
-use super::{Notice, Severity};
+use serde::{Deserialize, Serialize};
+
+use super::Notice;
+
+/// How much a notice weighs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Informs.
+    Note,
+    /// Asks for care.
+    Warning,
+    /// Takes the run or the study out of the verdict.
+    Refusal,
+}
 
 impl Notice {
     /// Stable name, snake case: the `code` that the journal holds.
@@ -21,6 +35,9 @@ impl Notice {
             | Self::LoadFailed { .. }
             | Self::SinkFailed { .. }
             | Self::DriverFailed { .. }
+            | Self::NotSaid { .. }
+            | Self::SetupFailed { .. }
+            | Self::CheckFailed { .. }
             | Self::WorkUnfinished { .. }
             | Self::OutOfConnections { .. }
             | Self::GeneratorSaturated { .. }
@@ -62,6 +79,7 @@ impl Notice {
             | Self::Imported { .. }
             | Self::LossUnread { .. }
             | Self::Unasked { .. }
+            | Self::SaidUnread { .. }
             | Self::StillCounting { .. }
             | Self::NothingCalibrated { .. }
             | Self::LedgerUnbalanced { .. } => Severity::Warning,

@@ -150,11 +150,4 @@ mod tests {
         write(&path, &[]).expect("an empty timeline is a file too");
         assert_eq!(write(Path::new("/dev/full"), &rows).expect_err("full").kind(), io::ErrorKind::StorageFull);
     }
-
-    #[test]
-    fn role_names_are_those_of_the_study_file() {
-        for role in [Role::Subject, Role::Dependency, Role::Collector, Role::Storage, Role::Driver] {
-            assert_eq!(serde_json::to_value(role).expect("a role"), role.name());
-        }
-    }
 }

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::judge::findings::{Finding, Findings, LedgerFindings, VariantFindings};
+use crate::judge::findings::{Finding, Findings, LedgerFindings, SaidFindings, VariantFindings};
 
 const HEAD: &str = "study,variant,label,kind,valid_runs,metric,service,operation,unit,baseline,value,difference,\
 difference_low,difference_high,ratio,ratio_low,ratio_high,mean_ratio,level,detectable,verdict,words,budget,budget_outcome\n";
@@ -16,7 +16,7 @@ pub(super) fn render(findings: &Findings) -> String {
         for finding in &variant.metrics {
             row(&mut csv, findings, variant, &of_finding(finding));
         }
-        for line in variant.ledger.iter().flat_map(of_ledger) {
+        for line in variant.ledger.iter().flat_map(of_ledger).chain(variant.said.iter().map(of_said)) {
             row(&mut csv, findings, variant, &line);
         }
     }
@@ -88,6 +88,16 @@ fn of_ledger(ledger: &LedgerFindings) -> Vec<Cells> {
         lines.push(line("cpu_per_delivered_span", "us", cost.to_string()));
     }
     lines
+}
+
+/// Medians without an interval.
+fn of_said(said: &SaidFindings) -> Cells {
+    let mut cells = Cells::default();
+    cells[0] = text(&format!("said.{}", said.name));
+    cells[1] = text(&said.service);
+    cells[4] = number(said.baseline);
+    cells[5] = number(said.value);
+    cells
 }
 
 fn number(number: Option<f64>) -> String {

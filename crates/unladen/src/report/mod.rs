@@ -20,6 +20,7 @@ mod page;
 mod parquet;
 pub mod pilot;
 mod plot;
+mod said;
 mod template;
 mod text;
 mod view;

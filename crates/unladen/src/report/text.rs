@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::doses;
+use super::said;
 use super::view::{self, Row};
 use crate::judge::findings::{Conclusion, Findings, VariantFindings};
 
@@ -87,9 +88,10 @@ fn tables(out: &mut Page, findings: &Findings) {
     }
 }
 
-/// What each step of a ladder adds, and each dose.
+/// What each step of a ladder adds, and each dose; and whether all did the same work.
 fn ladders(out: &mut Page, findings: &Findings) {
-    for ladder in findings.ladders.iter().map(view::ladder).chain(doses::tables(findings)) {
+    for ladder in findings.ladders.iter().map(view::ladder).chain(doses::tables(findings)).chain(said::table(findings))
+    {
         out.line("");
         out.line(&paint(&ladder.title, BOLD));
         let mut table = Table::new();

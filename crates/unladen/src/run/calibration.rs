@@ -2,7 +2,7 @@
 //! how many spans a request makes where the study does not say so, and holds what the study says against it.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use unladen_load::plan::{Pacing, Plan as LoadPlan};
@@ -12,6 +12,7 @@ use unladen_sink::summary::Summary;
 use super::RunError;
 use super::instrument::SinkPart;
 use super::one::{LAST_QUIET, Up, stop_in_two_steps};
+use super::programs;
 use super::queries;
 use super::setup::Setup;
 use super::watch::{Step, Watcher};
@@ -102,6 +103,10 @@ fn one(setup: &Setup<'_>, index: usize, arm: &Arm, interrupted: &AtomicBool) -> 
         for process in arm.fresh() {
             ups.push(setup.start(process, &folder, number, interrupted)?);
         }
+        let setups = arm.programs(Role::Setup).cloned();
+        programs::set_up(setup, setups, (folder.as_path(), number), || {
+            if interrupted.load(Ordering::Relaxed) { Err(RunError::Interrupted) } else { Ok(()) }
+        })?;
         let backends = queries::backends(setup, arm)?;
         let calibration = &setup.plan.study.calibration;
         let plan = LoadPlan {

@@ -7,6 +7,7 @@ pub mod books;
 mod builds;
 mod calibration;
 pub mod checks;
+mod expected;
 pub mod folder;
 pub mod host;
 mod instrument;
@@ -14,9 +15,11 @@ pub mod load_plan;
 mod one;
 pub mod ports;
 pub mod profile;
+mod programs;
 mod queries;
 mod recovery;
 mod repeats;
+mod said;
 pub mod schedule;
 mod session;
 mod setup;
@@ -97,6 +100,14 @@ pub enum RunError {
     #[error("{notice}\nThe calibration is in the journal. Correct the study and start it anew, or go on with `unladen run --resume {}` and `--set`", folder.display())]
     Declared {
         /// What was found.
+        notice: Notice,
+        /// Run folder.
+        folder: PathBuf,
+    },
+    /// What sets runs up failed in a calibration.
+    #[error("{notice}\nNothing of the variant was measured yet. Mend it and go on with `unladen run --resume {}`", folder.display())]
+    NotSetUp {
+        /// Which program, how and its last words.
         notice: Notice,
         /// Run folder.
         folder: PathBuf,

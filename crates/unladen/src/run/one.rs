@@ -11,6 +11,7 @@ use super::RunError;
 use super::after;
 use super::books;
 use super::checks;
+use super::expected::Expected;
 use super::instrument::{InstrumentError, SinkPart};
 use super::profile::Profiler;
 use super::queries::{self, Asked};
@@ -24,7 +25,7 @@ use crate::notices::Notice;
 use crate::probe::scrape::{Endpoint, Wanted};
 use crate::probe::{Target, timeline};
 use crate::study::plan::{Arm, Process};
-use crate::study::spec::{Drain, Faults, Keep, Scrape, ScrapeKind};
+use crate::study::spec::{Drain, Faults, Keep, Role, Scrape, ScrapeKind};
 use crate::subject::{Ended, Running, SubjectError};
 
 /// How long the sink may be quiet after the last process has ended before the books are closed.
@@ -64,6 +65,8 @@ pub(super) struct Scene<'w> {
     /// Services of the run.
     pub(super) ups: Vec<Up>,
     pub(super) record: RunRecord,
+    /// What services have yet to say.
+    pub(super) expected: Expected,
     /// Numbers that the study asks for.
     asked: Numbers,
     /// Requests with other trace ids, whose spans are no part of the ledger.
@@ -113,11 +116,15 @@ impl<'a> Run<'a> {
             &self.setup.partition.instrument,
             &logs,
         )?;
-        let mut scene =
-            Scene { folder, logs, ids, sink, ups: Vec::new(), record, asked: Numbers::default(), others: 0, watcher };
+        let (ups, expected, asked) = (Vec::new(), Expected::default(), Numbers::default());
+        let mut scene = Scene { folder, logs, ids, sink, ups, record, expected, asked, others: 0, watcher };
         let started = Instant::now();
         let seen = self.start_services(arm, &mut scene).and_then(|()| {
             scene.record.phases.start_s = started.elapsed().as_secs_f64();
+            self.set_up(&mut scene)?;
+            if scene.record.void.is_some() {
+                return Ok(Seen::default());
+            }
             scene.asked = Numbers::before(self.setup, arm)?;
             self.measure(&mut scene)
         });
@@ -156,6 +163,7 @@ impl<'a> Run<'a> {
             let draining = Instant::now();
             self.drain(scene, books::wanted(self.arm(), seen.outcome.as_ref(), scene.others))?;
             scene.record.phases.drain_s = draining.elapsed().as_secs_f64();
+            self.look_back(scene)?;
         }
         // A profile is of the window alone.
         if seen.outcome.is_some() && scene.record.void.is_none() && self.profiler.is_none() {
@@ -165,6 +173,32 @@ impl<'a> Run<'a> {
         }
         scene.asked.losses.iter_mut().for_each(Asked::again);
         Ok(seen)
+    }
+
+    /// What the study's own programs create before the load.
+    fn set_up(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
+        let arm = self.arm();
+        scene.expected = Expected::of(self.shared.iter().chain(&scene.ups), self.setup.folder.path());
+        if arm.programs(Role::Setup).next().is_some() {
+            scene.watcher.see(Step::Phase(Phase::Setup));
+            let started = Instant::now();
+            self.programs(scene, Role::Setup)?;
+            scene.record.phases.setup_s = started.elapsed().as_secs_f64();
+        }
+        Ok(())
+    }
+
+    /// Whether the run was what it should be: what the services said by now, and what the study's own programs find.
+    fn look_back(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
+        let void = scene.record.void.take();
+        scene.record.void = void.or_else(|| scene.expected.missing());
+        if scene.record.void.is_none() && self.arm().programs(Role::Check).next().is_some() {
+            scene.watcher.see(Step::Phase(Phase::Check));
+            let started = Instant::now();
+            self.programs(scene, Role::Check)?;
+            scene.record.phases.check_s = started.elapsed().as_secs_f64();
+        }
+        Ok(())
     }
 
     /// Saturation and capacity, as far as the study asks for them.

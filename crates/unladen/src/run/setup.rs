@@ -156,8 +156,8 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// Starts the driver, on the instrument's cores: it is the load.
-    pub(super) fn launch_driver(
+    /// Starts a program that runs to its end, on the instrument's cores: it is the load, or is there for it.
+    pub(super) fn launch_program(
         &self,
         process: &Process,
         folder: &Path,

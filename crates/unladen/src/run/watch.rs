@@ -85,12 +85,16 @@ pub enum Step<'a> {
 pub enum Phase {
     /// Processes start and get ready.
     Start,
+    /// The study's own programs create what the load asks for.
+    Setup,
     /// Load that is not measured.
     WarmUp,
     /// Load that is measured.
     Window,
     /// Waiting for late spans.
     Drain,
+    /// The study's own programs look whether the run did what it should.
+    Check,
     /// A closed loop, as fast as it goes.
     Saturation,
     /// Trials at constant rates.
@@ -105,9 +109,11 @@ impl Phase {
     pub fn words(self) -> &'static str {
         match self {
             Self::Start => "starting",
+            Self::Setup => "setting up",
             Self::WarmUp => "warming up",
             Self::Window => "measuring",
             Self::Drain => "waiting for spans",
+            Self::Check => "checking",
             Self::Saturation => "saturating",
             Self::Capacity => "searching the capacity",
             Self::Stop => "stopping",

@@ -9,20 +9,18 @@ use super::RunError;
 use super::checks;
 use super::instrument::{Part, Silence};
 use super::one::{Run, Scene, Up, died, instrument, target};
+use super::programs::{End, Ran};
 use super::watch::{Phase, Step};
 use crate::journal::record::Work;
 use crate::linux::monotonic_ns;
 use crate::notices::Notice;
 use crate::probe::{Observation, Sampler, Schedule, Viewer};
 use crate::study::plan::Process;
-use crate::subject::{Ended, Running};
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
 const HEAD_START: Duration = Duration::from_millis(150);
 /// Time between the sampler's start and the driver's.
 const DRIVER_HEAD_START: Duration = Duration::from_millis(20);
-/// How often it is looked whether a driver has ended: what its time is exact to.
-const LOOK: Duration = Duration::from_millis(1);
 
 /// What was seen of the window.
 #[derive(Debug, Default)]
@@ -74,22 +72,11 @@ impl Run<'_> {
     /// A fixed number of requests. The warm-up is a load of its own, so that the number is exact; its spans are no part of
     /// the ledger.
     fn counted(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
-        let study = &self.setup.plan.study;
         let load = &self.arm().load;
-        scene.watcher.see(Step::Phase(Phase::WarmUp));
-        let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
-        let warmup = Plan {
-            pacing: if load.burst.is_some() { Pacing::Closed } else { plan.pacing.clone() },
-            warmup_s: 0.0,
-            window_s: study.warmup.as_seconds(),
-            out: None,
-            ..plan
-        };
-        let part = self.generator(scene, &warmup)?;
-        let Some(outcome) = self.generate(scene, part, &warmup, u64::MAX, None)? else { return Ok(Seen::default()) };
-        scene.others += outcome.sent_total;
-        scene.record.phases.warmup_s = outcome.duration_s;
-
+        // What can be done only once is not done beforehand: then there is no warm-up.
+        if !self.setup.plan.study.warmup.0.is_zero() && !self.warmed_up(scene)? {
+            return Ok(Seen::default());
+        }
         let start_ns = monotonic_ns() + HEAD_START.as_nanos() as u64;
         let end_ns = start_ns + load.at_most.0.as_nanos() as u64;
         let plan = Plan {
@@ -113,6 +100,24 @@ impl Run<'_> {
         Ok(Seen { outcome: Some(outcome), observation })
     }
 
+    /// The warm-up of a fixed number of requests; whether everything is still there after it.
+    fn warmed_up(&mut self, scene: &mut Scene<'_>) -> Result<bool, RunError> {
+        scene.watcher.see(Step::Phase(Phase::WarmUp));
+        let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
+        let warmup = Plan {
+            pacing: if self.arm().load.burst.is_some() { Pacing::Closed } else { plan.pacing.clone() },
+            warmup_s: 0.0,
+            window_s: self.setup.plan.study.warmup.as_seconds(),
+            out: None,
+            ..plan
+        };
+        let part = self.generator(scene, &warmup)?;
+        let Some(outcome) = self.generate(scene, part, &warmup, u64::MAX, None)? else { return Ok(false) };
+        scene.others += outcome.sent_total;
+        scene.record.phases.warmup_s = outcome.duration_s;
+        Ok(true)
+    }
+
     /// Work that a program of the study's own does.
     fn driven(&mut self, scene: &mut Scene<'_>, driver: &Process) -> Result<Seen, RunError> {
         let load = &self.arm().load;
@@ -129,58 +134,30 @@ impl Run<'_> {
         let sampler = self.sampler(scene, None, (start_ns, start_ns + load.at_most.0.as_nanos() as u64))?;
         std::thread::sleep(Duration::from_nanos(start_ns.saturating_sub(monotonic_ns())));
         scene.watcher.see(Step::Phase(Phase::Window));
-        let Some(took) = self.drive(scene, driver)? else { return Ok(Seen::default()) };
+        scene.expected.window_begins();
+        let Some(ran) = self.drive(scene, driver)? else { return Ok(Seen::default()) };
         let observation = sampler.finish_now();
-        scene.record.phases.window_s = took.as_secs_f64();
-        scene.record.work = Some(Work { units: load.work.unwrap_or(1), completion_s: took.as_secs_f64() });
+        let took_s = ran.took.as_secs_f64();
+        scene.record.phases.window_s = took_s;
+        scene.record.work = Some(Work { units: load.work.unwrap_or(1), completion_s: took_s });
+        ran.tell(&mut scene.record);
         Ok(Seen { outcome: None, observation })
     }
 
     /// Runs the driver once, to its end. `None`: it failed, or something else ended; the record says what.
-    fn drive(&mut self, scene: &mut Scene<'_>, driver: &Process) -> Result<Option<Duration>, RunError> {
-        let (process, mut running) = self.setup.launch_driver(driver, &scene.folder, self.number)?;
-        let result = self.wait(scene, &mut running);
-        let took = running.started().elapsed();
-        // What it started and left running is not part of the work.
-        let stopped = running.stop(process.grace.0);
-        let ended = result?;
-        stopped?;
-        match ended {
-            Some(Ended::Exit(0)) => Ok(Some(took)),
-            Some(how) => {
-                let how = how.to_string();
-                let (service, log_tail) = (process.service, running.log_tail(5));
-                scene.record.void = Some(Notice::DriverFailed { service, how, log_tail });
-                Ok(None)
-            }
-            None => Ok(None),
+    fn drive(&mut self, scene: &mut Scene<'_>, driver: &Process) -> Result<Option<Ran>, RunError> {
+        let ran = self.program(scene, driver, self.arm().load.at_most.0)?;
+        if ran.is_well() {
+            return Ok(Some(ran));
         }
-    }
-
-    /// Waits for the driver's end.
-    fn wait(&mut self, scene: &mut Scene<'_>, running: &mut Running) -> Result<Option<Ended>, RunError> {
-        let deadline = Instant::now() + self.arm().load.at_most.0;
-        let mut looked = Instant::now();
-        loop {
-            if let Some(ended) = running.alive() {
-                return Ok(Some(ended));
+        scene.record.void = Some(match ran.end {
+            End::TimeIsUp => self.unfinished(),
+            End::Void(notice) => notice,
+            End::Itself(how) => {
+                Notice::DriverFailed { service: driver.service.clone(), how: how.to_string(), log_tail: ran.last_words }
             }
-            std::thread::sleep(LOOK);
-            if looked.elapsed() < Duration::from_millis(20) {
-                continue;
-            }
-            looked = Instant::now();
-            self.check_interrupted()?;
-            scene.sink.look(Duration::ZERO)?;
-            if let Some(died) = self.died(scene) {
-                scene.record.void = Some(died);
-                return Ok(None);
-            }
-            if looked > deadline {
-                scene.record.void = Some(self.unfinished());
-                return Ok(None);
-            }
-        }
+        });
+        Ok(None)
     }
 
     fn unfinished(&self) -> Notice {
@@ -231,6 +208,7 @@ impl Run<'_> {
             }
             if !in_window && monotonic_ns() >= window_start_ns {
                 in_window = true;
+                scene.expected.window_begins();
                 scene.watcher.see(Step::Phase(Phase::Window));
                 if let Some(profiler) = &mut self.profiler {
                     profiler.begin(&scene.ups, Duration::from_secs_f64(plan.window_s), &scene.folder);
@@ -250,8 +228,8 @@ impl Run<'_> {
                     break None;
                 }
             }
-            if let Some(died) = self.died(scene) {
-                scene.record.void = Some(died);
+            if let Some(notice) = self.died(scene).or_else(|| scene.expected.overdue()) {
+                scene.record.void = Some(notice);
                 break None;
             }
             if Instant::now() > limit {

@@ -96,6 +96,10 @@ pub struct Process {
     pub build: Option<Vec<String>>,
     /// When it counts as ready.
     pub ready: Ready,
+    /// Regular expressions: what it must have said when the window begins.
+    pub expect_log: Vec<String>,
+    /// Longest time that it may take, if it is a check or a setup.
+    pub at_most: Time,
     /// Limits on its cgroup.
     pub limits: Limits,
     /// Time between SIGTERM and SIGKILL.
@@ -106,6 +110,8 @@ pub struct Process {
     pub pprof: Option<String>,
 }
 
+/// Longest time that a check or a setup may take, unless the study says otherwise.
+const AT_MOST: Time = Time(std::time::Duration::from_secs(60));
 /// Names a study that has no file, in errors.
 const NO_FILE: &str = "study";
 
@@ -240,13 +246,19 @@ impl Arm {
 
     /// Processes that are started afresh for every run of this arm, in start order.
     pub fn fresh(&self) -> impl Iterator<Item = &Process> {
-        self.processes.iter().filter(|process| process.lifetime == Lifetime::Run && process.role != Role::Driver)
+        let is_fresh = |process: &&Process| process.lifetime == Lifetime::Run && !process.role.ends_by_itself();
+        self.processes.iter().filter(is_fresh)
     }
 
     /// The program that does the work of the load, if the study has one. It is started when everything else is ready.
     #[must_use]
     pub fn driver(&self) -> Option<&Process> {
-        self.processes.iter().find(|process| process.role == Role::Driver)
+        self.programs(Role::Driver).next()
+    }
+
+    /// The programs of a role that run to their end, in the order of the study after `needs`.
+    pub fn programs(&self, role: Role) -> impl Iterator<Item = &Process> {
+        self.processes.iter().filter(move |process| role.ends_by_itself() && process.role == role)
     }
 }
 
@@ -402,6 +414,9 @@ fn process(
             log: optional(&ready.log)?,
             timeout: ready.timeout,
         },
+        // Patterns are as they stand: a `$` in them is an end of a line.
+        expect_log: service.expect_log.all().iter().chain(change.expect_log.all()).cloned().collect(),
+        at_most: service.at_most.unwrap_or(AT_MOST),
         limits: change.limits.clone().unwrap_or_else(|| service.limits.clone()),
         grace: service.stop.grace,
         pprof: optional(&service.pprof)?,

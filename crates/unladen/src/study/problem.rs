@@ -180,6 +180,18 @@ pub(super) enum ProblemKind {
     BadTcp { found: String },
     #[error("an empty text is in every line of a log; write the text to wait for")]
     EmptyLog,
+    #[error("`{service}` cannot be a `{role}`: it {why}")]
+    Program { service: String, role: &'static str, why: &'static str },
+    #[error(
+        "`{needed}` has the role `{role}` and runs when all services are up, so `{service}` would wait for it in vain; remove it from `needs`"
+    )]
+    NeedsProgram { service: String, needed: String, role: &'static str },
+    #[error("`at_most` is for services with the role `check` or `setup`; of a driver write it under `load`")]
+    AtMostOfWhom,
+    #[error(
+        "`{service}` runs to its end and not through the window, so nothing can be expected in its log; remove `expect_log`"
+    )]
+    ExpectOfWhom { service: String },
     #[error("`{name}` is no name of an environment variable: it must not be empty nor hold `=`")]
     BadEnvironmentName { name: String },
 
@@ -274,7 +286,7 @@ pub(super) enum ProblemKind {
         "a pattern has one group `(…)`, the number of spans, or none; this one has {groups}, write the others as `(?:…)`"
     )]
     ManyGroups { groups: usize },
-    #[error("this pattern is in every line, also in an empty one; write more of the lines that tell of a loss")]
+    #[error("this pattern is in every line, also in an empty one; write more of the line that is meant")]
     PatternOfNothing,
     #[error("{message}")]
     BadMetric { message: String },

@@ -18,14 +18,18 @@ use super::units::{Bytes, Ratio, Time};
 pub mod load;
 pub mod phases;
 pub mod repeat;
+pub mod role;
 pub mod script;
 
 pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
 pub use phases::{Capacity, Quantile, Saturation};
 pub use repeat::Repeat;
+pub use role::Role;
 pub mod spans;
+pub mod texts;
 
 pub use spans::{Attributes, Calibration, Count, Delay, Faults, Flapping, Loss, Numbers, Refuse, Sink, Sync};
+pub use texts::Texts;
 
 /// One question, asked of one service: its variants, the load, the rounds and the budgets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -39,7 +43,7 @@ pub struct Study {
     /// How many rounds to run. Every variant runs once in every round. 6 is the least that gives an interval.
     #[serde(default = "defaults::rounds")]
     pub rounds: u32,
-    /// Load before the window, per run; not measured.
+    /// Load before the window, per run; not measured. `0s` is for fixed work that can be done only once.
     #[serde(default = "defaults::warmup")]
     pub warmup: Time,
     /// The seconds of every run that are measured.
@@ -175,38 +179,6 @@ pub enum OnUndecided {
     Extend,
 }
 
-/// What a service is in the study; costs are summed by role.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Role {
-    /// The service whose cost is asked for.
-    #[default]
-    Subject,
-    /// Something that the subject needs: a database, another service. Not instrumented.
-    Dependency,
-    /// A process that takes telemetry on its way: an agent daemon, a collector.
-    Collector,
-    /// Where telemetry is kept: a tracing backend or its database.
-    Storage,
-    /// A program that does a fixed amount of work with the subject and ends: the load of a study that names it as
-    /// `load.driver`. Its own cost is nobody's.
-    Driver,
-}
-
-impl Role {
-    /// As in the study file.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Subject => "subject",
-            Self::Dependency => "dependency",
-            Self::Collector => "collector",
-            Self::Storage => "storage",
-            Self::Driver => "driver",
-        }
-    }
-}
-
 /// How long a service lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -245,6 +217,14 @@ pub struct Service {
     /// When the service counts as ready.
     #[serde(default)]
     pub ready: Ready,
+    /// What the service must have said when the window begins, or 5 s after readiness if that is later: a regular expression, or a
+    /// list of them, each for one line of its output. A run in which a replica has not said all of it does not count. For the line
+    /// in which an agent tells that it is there; `${…}` is not filled in.
+    #[serde(default)]
+    pub expect_log: Texts,
+    /// Longest time that a `check` or a `setup` may take. Absent: 60 s.
+    #[serde(default)]
+    pub at_most: Option<Time>,
     /// Services that must be ready before this one starts.
     #[serde(default)]
     pub needs: Vec<String>,
@@ -289,6 +269,8 @@ impl Service {
             cwd: None,
             build: None,
             ready: Ready::default(),
+            expect_log: Texts::default(),
+            at_most: None,
             needs: Vec::new(),
             replicas: defaults::one(),
             lifetime: Lifetime::default(),
@@ -411,8 +393,8 @@ pub struct Variant {
     pub losses: IndexMap<String, Loss>,
 }
 
-/// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args` are
-/// appended, everything else replaces.
+/// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args` and
+/// `expect_log` are appended, everything else replaces.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Override {
@@ -428,6 +410,8 @@ pub struct Override {
     pub cwd: Option<String>,
     /// Replaces the readiness conditions.
     pub ready: Option<Ready>,
+    /// What the service must have said besides, in this variant.
+    pub expect_log: Texts,
     /// Replaces the limits.
     pub limits: Option<Limits>,
 }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::error::SubjectError;
+use super::listener::{Listener, Wanted};
 use super::running::Running;
 
 /// Pause between two looks; with the work of a look it stays below the promised 5 ms.
@@ -34,7 +35,7 @@ pub struct Readiness {
 enum Condition {
     Http { url: String, host: String, path: String, address: String, seen: String },
     Tcp { address: String, seen: String },
-    Log { text: Vec<u8>, offset: u64, line: Vec<u8> },
+    Log { text: String, listener: Listener },
     Alive,
 }
 
@@ -44,7 +45,7 @@ pub(super) fn wait(
     readiness: &Readiness,
     interrupted: &AtomicBool,
 ) -> Result<Duration, SubjectError> {
-    let mut open = conditions(running.service(), readiness)?;
+    let mut open = conditions(running, readiness)?;
     let deadline = running.started() + readiness.timeout;
     let mut last = running.started();
     loop {
@@ -86,7 +87,8 @@ pub(super) fn wait(
     }
 }
 
-fn conditions(service: &str, readiness: &Readiness) -> Result<Vec<Condition>, SubjectError> {
+fn conditions(running: &Running, readiness: &Readiness) -> Result<Vec<Condition>, SubjectError> {
+    let service = running.service();
     let bad =
         |text: &str, reason| SubjectError::Condition { service: service.to_owned(), text: text.to_owned(), reason };
     let mut conditions = Vec::new();
@@ -95,7 +97,8 @@ fn conditions(service: &str, readiness: &Readiness) -> Result<Vec<Condition>, Su
         if text.is_empty() {
             return Err(bad(text, "an empty text is in every line; write a part of the line that says it"));
         }
-        conditions.push(Condition::Log { text: text.clone().into_bytes(), offset: 0, line: Vec::new() });
+        let listener = running.listen_for(Wanted::Text(text.clone().into_bytes()));
+        conditions.push(Condition::Log { text: text.clone(), listener });
     }
     if let Some(address) = &readiness.tcp {
         let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
@@ -129,18 +132,7 @@ impl Condition {
     fn holds(&mut self, running: &Running) -> Option<Instant> {
         let (outcome, seen) = match self {
             Self::Alive => return (running.started().elapsed() >= ALIVE).then(Instant::now),
-            Self::Log { text, offset, line } => {
-                // A log that cannot be read holds nothing yet; it is there, the launch has made it.
-                let new = running.log_since(*offset).unwrap_or_default();
-                *offset += new.len() as u64;
-                line.extend_from_slice(&new);
-                let found = line.windows(text.len()).any(|window| window == text.as_slice());
-                // Only the unfinished line can still be completed.
-                if let Some(end) = line.iter().rposition(|&byte| byte == b'\n') {
-                    line.drain(..=end);
-                }
-                return found.then(Instant::now);
-            }
+            Self::Log { listener, .. } => return listener.hears().then(Instant::now),
             Self::Tcp { address, seen } => (connect(address).map(|_| Instant::now()), seen),
             Self::Http { host, path, address, seen, .. } => {
                 let answer = get(address, host, path).and_then(|(status, at)| match status {
@@ -157,7 +149,7 @@ impl Condition {
         match self {
             Self::Http { url, seen, .. } => format!("GET {url} has not answered below 400 ({seen})"),
             Self::Tcp { address, seen } => format!("{address} has not accepted a connection ({seen})"),
-            Self::Log { text, .. } => format!("its output has no line with `{}`", String::from_utf8_lossy(text)),
+            Self::Log { text, .. } => format!("its output has no line with `{text}`"),
             Self::Alive => "it has not lived for 100 ms".to_owned(),
         }
     }

@@ -14,6 +14,7 @@ use super::ended::Ended;
 use super::error::SubjectError;
 use super::launch::Launch;
 use super::launcher::Shared;
+use super::listener::{Listener, Wanted};
 use super::ready::{self, Readiness};
 use super::reaper;
 use crate::linux::Cgroup;
@@ -201,13 +202,10 @@ impl Running {
         tail(&self.log, self.log_start, lines).unwrap_or_else(|error| format!("(cannot be read: {error})"))
     }
 
-    /// What it has written to its log from `offset` on (0 is its start).
-    pub(super) fn log_since(&self, offset: u64) -> io::Result<Vec<u8>> {
-        let mut file = File::open(&self.log)?;
-        file.seek(SeekFrom::Start(self.log_start + offset))?;
-        let mut text = Vec::new();
-        file.read_to_end(&mut text)?;
-        Ok(text)
+    /// Listens to its log for something, from its start on.
+    #[must_use]
+    pub fn listen_for(&self, wanted: Wanted) -> Listener {
+        Listener::new(&self.log, self.log_start, wanted)
     }
 
     /// SIGKILL to everything, until nothing is left.

@@ -197,6 +197,23 @@ fn a_variant_answers_with_errors() {
     check("errors", &findings(&sketch), &[Format::Text]);
 }
 
+/// A writer that is told to throw its rows away, and says so.
+#[test]
+fn a_variant_stores_nothing() {
+    let sketch = Sketch {
+        mishap: |run| {
+            let stored = if run.variant == "otel" { 0.0 } else { 12_000.0 };
+            let said = [("sent".to_owned(), 12_000.0), ("stored".to_owned(), stored)];
+            run.said = [("writer".to_owned(), said.into())].into();
+        },
+        ..ladder()
+    };
+    let findings = findings(&sketch);
+    check("other-work", &findings, &[Format::Text, Format::Markdown, Format::Csv]);
+    let page = render(&findings, Format::Html);
+    assert!(page.contains("writer · stored</th>") && page.contains(">0 (not 12,000)</td>"), "the page has the table");
+}
+
 #[test]
 fn none_of_a_variants_runs_counts() {
     let sketch = Sketch {

@@ -153,9 +153,17 @@ impl Sketch {
             started: "2026-03-01T12:00:00Z".to_owned(),
             void: None,
             notices: Vec::new(),
-            phases: Phases { start_s: 0.12, warmup_s: 2.0, window_s: window, drain_s: 0.5, stop_s: 0.05, after_s: 0.0 },
+            phases: Phases {
+                start_s: 0.12,
+                warmup_s: 2.0,
+                window_s: window,
+                drain_s: 0.5,
+                stop_s: 0.05,
+                ..Phases::default()
+            },
             load: Some(self.outcome(rate, requests, sent, latency, tail)),
             work: None,
+            said: BTreeMap::new(),
             saturation: None,
             capacity: None,
             faults: None,

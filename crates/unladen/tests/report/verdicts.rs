@@ -118,6 +118,35 @@ fn a_placebo_that_hardly_differs_is_only_a_warning() {
     assert!(codes(&findings).contains(&"placebo_uneven"));
 }
 
+/// What programs say of their work is held to the baseline's: less, or nothing where the baseline says something.
+#[test]
+fn other_work_takes_the_verdict_away() {
+    let sketch = Sketch {
+        mishap: |run| {
+            let stored = 1_000.0 + f64::from(run.run % 3);
+            run.said = [("db".to_owned(), [("stored".to_owned(), stored)].into())].into();
+        },
+        ..ladder()
+    };
+    let refused = |findings: Findings| variant(&findings, "otel").refused.clone();
+    assert_eq!(refused(findings(&sketch)), None, "the same, but for what the baseline scatters itself");
+    let less = refused(changed(&sketch, "otel", |run| {
+        run.said = [("db".to_owned(), [("stored".to_owned(), 970.0)].into())].into()
+    }));
+    assert!(
+        less.as_deref().is_some_and(|it| it.contains("db says `stored` 970 where the baseline's says 1,000.5")),
+        "{less:?}"
+    );
+    let silent = refused(changed(&sketch, "otel", |run| run.said.clear()));
+    assert!(silent.as_deref().is_some_and(|it| it.contains("db says nothing of `stored`")), "{silent:?}");
+    let more =
+        changed(&sketch, "otel", |run| drop(run.said.insert("own".to_owned(), [("rows".to_owned(), 5.0)].into())));
+    let said = &variant(&more, "otel").said;
+    assert_eq!(said.len(), 2);
+    assert_eq!((said[1].baseline, said[1].value, said[1].differs), (None, Some(5.0), false), "nothing to hold it to");
+    assert_eq!(variant(&more, "otel").refused, None);
+}
+
 #[test]
 fn other_answers_take_the_verdict_away() {
     let shorter = |run: &mut RunRecord| {

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::{doses, template, view};
+use super::{doses, said, template, view};
 use crate::judge::curves::Curves;
 use crate::judge::findings::{
     BudgetLine, CommandLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, RunLine, VariantFindings,
@@ -49,6 +49,7 @@ struct Page<'a> {
     profiles: Vec<Profile<'a>>,
     ladders: Vec<view::LadderTable>,
     doses: Vec<view::LadderTable>,
+    said: Option<view::LadderTable>,
     budgets: &'a [BudgetLine],
     notices: Vec<&'a NoticeLine>,
     reading: Vec<String>,
@@ -134,6 +135,7 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
         profiles: findings.profiles.iter().map(profile).collect(),
         ladders: findings.ladders.iter().map(view::ladder).collect(),
         doses: doses::tables(findings),
+        said: said::table(findings),
         budgets: &findings.budgets,
         notices,
         reading: view::reading(findings),

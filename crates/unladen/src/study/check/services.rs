@@ -6,7 +6,7 @@ use super::super::metrics;
 use super::super::plan;
 use super::super::problem::ProblemKind;
 use super::super::scrape::MAPPABLE;
-use super::super::spec::{Command, Lifetime, Limits, Ready, Role, Scrape, Service};
+use super::super::spec::{Command, Lifetime, Limits, Ready, Role, Scrape, Service, Texts};
 use super::super::variables::{Reference, expand};
 use super::super::words;
 use super::{Check, url_problem};
@@ -44,6 +44,8 @@ impl Check<'_> {
         }
         self.environment_names(&path.key("env"), service.env.keys());
         self.ready(&path.key("ready"), &service.ready);
+        self.expected(&path.key("expect_log"), name, service.role, &service.expect_log);
+        self.program(path, name, service);
         self.limits(&path.key("limits"), &service.limits);
         if let Some(url) = service.pprof.as_deref().and_then(|text| self.with_samples(text)) {
             self.plain_url(path.key("pprof"), &url);
@@ -64,6 +66,32 @@ impl Check<'_> {
         }
     }
 
+    /// What is started when its turn has come, and runs to its end.
+    fn program(&mut self, path: &KeyPath, name: &str, service: &Service) {
+        let has_a_turn = matches!(service.role, Role::Check | Role::Setup);
+        if has_a_turn && (service.lifetime == Lifetime::Study || service.replicas != 1) {
+            let (service, role) = (name.to_owned(), service.role.name());
+            let why = "runs once in every run; remove its `lifetime` and `replicas`";
+            self.say(path.clone(), ProblemKind::Program { service, role, why });
+        }
+        let Some(time) = service.at_most else { return };
+        self.longer_than_zero(path.key("at_most"), time);
+        if !has_a_turn {
+            self.say(path.key("at_most"), ProblemKind::AtMostOfWhom);
+        }
+    }
+
+    /// What a service must say.
+    pub(super) fn expected(&mut self, path: &KeyPath, name: &str, role: Role, patterns: &Texts) {
+        if role.ends_by_itself() && !patterns.all().is_empty() {
+            self.say(path.clone(), ProblemKind::ExpectOfWhom { service: name.to_owned() });
+        }
+        for (position, pattern) in patterns.all().iter().enumerate() {
+            let path = if matches!(patterns, Texts::One(_)) { path.clone() } else { path.item(position) };
+            self.regex(&path, pattern);
+        }
+    }
+
     /// Whether some service's `only` names a variant that isn't there, so that where services run isn't known.
     pub(super) fn unknown_only(&self) -> bool {
         let mut only = self.study.services.values().flat_map(|service| &service.only);
@@ -77,6 +105,9 @@ impl Check<'_> {
             return self.say(path, ProblemKind::NoSuchService { name: needed.to_owned(), guess });
         };
         let (owner, needed) = (name.to_owned(), needed.to_owned());
+        if other.role.ends_by_itself() && !service.role.ends_by_itself() {
+            return self.say(path, ProblemKind::NeedsProgram { service: owner, needed, role: other.role.name() });
+        }
         if service.lifetime == Lifetime::Study && other.lifetime == Lifetime::Run {
             return self.say(path, ProblemKind::NeedsShorterLife { service: owner, needed });
         }

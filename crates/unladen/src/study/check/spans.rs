@@ -90,19 +90,29 @@ impl Check<'_> {
         }
     }
 
+    /// The pattern of lines with a number.
     fn pattern(&mut self, path: KeyPath, pattern: &str) {
+        let groups = self.regex(&path, pattern).map_or(1, |regex| regex.captures_len());
+        if groups > 2 {
+            self.say(path, ProblemKind::ManyGroups { groups: groups - 1 });
+        }
+    }
+
+    /// A pattern that is one, and is not in every line.
+    pub(super) fn regex(&mut self, path: &KeyPath, pattern: &str) -> Option<Regex> {
         match Regex::new(pattern) {
             Err(error) => {
                 // The last line says what is wrong, those before it point there.
                 let message = error.to_string().lines().last().unwrap_or_default().trim().to_owned();
                 let message = message.trim_start_matches("error: ").to_owned();
-                self.say(path, ProblemKind::BadPattern { message });
+                self.say(path.clone(), ProblemKind::BadPattern { message });
+                None
             }
-            Ok(regex) if regex.captures_len() > 2 => {
-                self.say(path, ProblemKind::ManyGroups { groups: regex.captures_len() - 1 });
+            Ok(regex) if regex.is_match("") => {
+                self.say(path.clone(), ProblemKind::PatternOfNothing);
+                None
             }
-            Ok(regex) if regex.is_match("") => self.say(path, ProblemKind::PatternOfNothing),
-            Ok(_) => {}
+            Ok(regex) => Some(regex),
         }
     }
 

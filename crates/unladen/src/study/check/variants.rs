@@ -88,6 +88,8 @@ impl Check<'_> {
                 }
                 Some(_) => {}
             }
+            let role = services.get(service).map(|declared| declared.role).unwrap_or_default();
+            self.expected(&path.key("expect_log"), service, role, &change.expect_log);
             self.change(&path, change);
         }
     }
