@@ -6,6 +6,10 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 made=../../target/governed/.made
+# Whoever comes second waits, and finds it done.
+mkdir -p "$(dirname "$made")"
+exec 8>"$(dirname "$made")/.lock"
+flock 8
 if [ -e "$made" ] && [ -z "$(find . ../governor -type f -newer "$made" -print -quit)" ]; then exit; fi
 case ${1:-package} in
   verify) mvn -q -B -Dstyle.color=never verify ;;

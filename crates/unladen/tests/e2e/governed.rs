@@ -11,7 +11,13 @@ use unladen::study::spec::{Role, Study};
 
 use crate::harness::{Scratch, assert_nothing_left, measuring};
 
-const STUDIES: [&str; 2] = ["sermant-router", "sermant-removal"];
+const STUDIES: [(&str, &[&str]); 5] = [
+    ("sermant-router", &["sermant"]),
+    ("sermant-removal", &["sermant"]),
+    ("sermant-tag-transmission", &["sermant"]),
+    ("sermant-write-prohibition", &["sermant", "sermant-blocking"]),
+    ("sermant-consume-prohibition", &["sermant", "sermant-blocking"]),
+];
 
 fn study(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -21,33 +27,36 @@ fn study(name: &str) -> PathBuf {
         .expect("a study of the project")
 }
 
-/// Runs a study bare and under the governor, one round in its profile `ci`. Whether a run counts is a question of how quiet the
-/// machine is; what its requests met is none.
-fn miniature(name: &str) -> BTreeMap<String, RunRecord> {
+/// Runs a study bare and under the governor, one round in its profile `ci`, with these changes. Whether a run counts is a question of
+/// how quiet the machine is; what its requests met is none.
+fn miniature(name: &str, variants: &str, sets: &[&str]) -> (BTreeMap<String, RunRecord>, String) {
     let folder = study(name);
     let built = Command::new(folder.join("../../subjects/governed/build.sh")).status().expect("the build starts");
     assert!(built.success(), "the governed applications are built: `make governed`");
     let _turn = measuring();
     let scratch = Scratch::new();
     let path = folder.display().to_string();
-    let said = scratch.unladen(&["run", &path, "--set", "profile=ci", "--only", "governor", "--out", "out", "--plain"]);
+    let mut arguments = vec!["run", &path, "--set", "profile=ci", "--only", variants, "--out", "out", "--plain"];
+    for set in sets {
+        arguments.extend(["--set", set]);
+    }
+    let said = scratch.unladen(&arguments);
     // 2: the bare one failed too many requests for its run to count, which is what it should do.
     assert!(matches!(said.code, Some(0 | 2)), "{}\n{}", said.out, said.err);
     println!("{}", said.out);
-    assert_nothing_left("chain-app.jar");
-    assert_nothing_left("registry-app.jar");
+    assert_nothing_left("target/governed/");
     let runs = read(&scratch.path("out")).expect("a run folder").runs;
     let runs: BTreeMap<String, RunRecord> = runs.into_iter().map(|run| (run.variant.clone(), run)).collect();
-    for variant in ["baseline", "governor"] {
+    for variant in variants.split(',').chain(["baseline"]) {
         assert!(runs.contains_key(variant), "no run of {variant}:\n{}", said.err);
     }
-    runs
+    (runs, said.out)
 }
 
 /// Each request wants one of two versions of the provider; the answer of another one counts as an error.
 #[test]
 fn the_governor_routes_by_label() {
-    let runs = miniature("sermant-router");
+    let (runs, _) = miniature("sermant-router", "governor", &[]);
     for (variant, run) in &runs {
         let load = run.load.as_ref().expect("a load");
         let weighed: Vec<&str> =
@@ -63,7 +72,7 @@ fn the_governor_routes_by_label() {
 /// One of three providers answers too late. The bare consumer goes on calling it; the governed one has stopped before the window.
 #[test]
 fn the_governor_takes_out_who_fails() {
-    let runs = miniature("sermant-removal");
+    let (runs, _) = miniature("sermant-removal", "governor", &[]);
     let share = |variant: &str| {
         let load = runs[variant].load.as_ref().expect("a load");
         let answers: u64 = load.statuses.values().sum();
@@ -76,13 +85,51 @@ fn the_governor_takes_out_who_fails() {
     assert!(share("governor") < f64::EPSILON, "{:?}", runs["governor"].load);
 }
 
+/// A tag of the request is to reach the service that is called, by whatever library.
+#[test]
+fn the_governor_hands_tags_on() {
+    for client in ["httpclient4", "grpc"] {
+        let (runs, _) = miniature("sermant-tag-transmission", "governor", &[&format!("client={client}")]);
+        for (variant, run) in &runs {
+            let [test] = &run.load.as_ref().expect("a load").tests[..] else { panic!("one test of {variant}") };
+            assert!(test.passed + test.failed >= 15, "{variant}: {test:?}");
+            let all_or_none = if variant == "governor" { test.failed } else { test.passed };
+            assert_eq!(all_or_none, 0, "{client}, {variant}: {test:?}");
+        }
+    }
+}
+
+/// An insert is answered in the same way whether or not a row was written: only the rows show it, and then there is no verdict.
+#[test]
+fn what_writes_nothing_has_no_verdict() {
+    let (runs, out) = miniature("sermant-write-prohibition", "governor,governor-blocking", &[]);
+    for (variant, share) in [("baseline", 1.0), ("governor", 1.0), ("governor-blocking", 0.0)] {
+        let run = &runs[variant];
+        let load = run.load.as_ref().expect("a load");
+        assert_eq!((load.errors, load.bodies.len()), (0, 1), "{variant}: {load:?}");
+        assert!((run.said["rows"]["rows_per_insert"] - share).abs() < f64::EPSILON, "{variant}: {:?}", run.said);
+    }
+    assert!(out.contains("No verdict on our governor, writes refused"), "{out}");
+}
+
+/// Messages stay where they are while it is prohibited to take them.
+#[test]
+fn what_takes_nothing_has_no_verdict() {
+    let (runs, out) = miniature("sermant-consume-prohibition", "governor,governor-blocking", &[]);
+    for (variant, taken) in [("baseline", 2000.0), ("governor", 2000.0), ("governor-blocking", 0.0)] {
+        let said = &runs[variant].said["producer"];
+        assert_eq!((said["sent"], said["taken"]), (2000.0, taken), "{variant}");
+    }
+    assert!(out.contains("No verdict on our governor, nothing taken"), "{out}");
+}
+
 /// Sermant is left out where it was not brought, and the study says so.
 #[test]
 fn sermant_that_must_be_brought_is_left_out_loudly() {
-    for name in STUDIES {
+    for (name, variants) in STUDIES {
         let without = Study::read(study(name), &[]).expect("a study that reads");
         let (_, out) = without.of_those_that_take_part().expect("a study");
-        assert_eq!(out, ["sermant"], "{name}");
+        assert_eq!(out, variants, "{name}");
         let with = Study::read(study(name), &[Set::new("sermant.agent", "/opt/sermant")]).expect("a study that reads");
         let (_, out) = with.of_those_that_take_part().expect("a study");
         assert!(out.is_empty(), "{name}: {out:?}");

@@ -6,10 +6,10 @@ import java.nio.file.Path;
 public final class Main {
 
     private static final String USAGE =
-            "registry.jar serve PORT FOLDER [NODES]   a ZooKeeper on 127.0.0.1:PORT with its data in FOLDER;\n"
+            "registry-app.jar serve PORT FOLDER [NODES]   a ZooKeeper on 127.0.0.1:PORT with its data in FOLDER;\n"
                     + "                                         a node for every file below NODES\n"
-                    + "registry.jar put HOST:PORT PATH TEXT     sets a node of one that runs\n"
-                    + "registry.jar remove HOST:PORT PATH       removes one";
+                    + "registry-app.jar put HOST:PORT PATH TEXT     sets a node of one that runs\n"
+                    + "registry-app.jar remove HOST:PORT PATH       removes one";
 
     private Main() {}
 
