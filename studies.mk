@@ -6,7 +6,7 @@ SHOP := target/shop
 GOVERNED := target/governed
 TICKETS := target/tickets
 
-.PHONY: studies-deps studies go-subjects shop governed tickets
+.PHONY: studies-deps studies go-subjects shop governed tickets tickets-crash
 
 studies-deps: deps  ## Get the real backends of the studies, pinned, into target/studies: about 10 minutes, 500 MB; goes on where it was interrupted.
 	studies/parts/fetch.sh $(STUDIES)
@@ -50,3 +50,6 @@ $(TICKETS)/.made: $(shell find subjects/tickets -type f) | debian
 	@echo "testing and building: the ticket shop"
 	@subjects/tickets/build.sh verify
 	@touch $@
+
+tickets-crash: $(TICKETS)/.made ## Kill the ticket shop's broker ten times in the midst of a burst, and check its books: some minutes.
+	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture ten_times_keeps_its_books

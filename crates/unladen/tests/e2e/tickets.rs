@@ -2,6 +2,7 @@
 //! load generator has marked leaves the spans that are due.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -21,6 +22,25 @@ fn study() -> PathBuf {
         .expect("a study of the project")
 }
 
+/// Runs the study in a profile; a run folder must come of it.
+fn run(scratch: &Scratch, profile: &str, more: &[&str]) -> (Said, Vec<RunRecord>) {
+    let folder = study();
+    let built = Command::new(folder.join("../../subjects/tickets/build.sh")).status().expect("the shop's build starts");
+    assert!(built.success(), "the shop is built: `make tickets`");
+    let (path, profile) = (folder.display().to_string(), format!("profile={profile}"));
+    let arguments = [&["run", path.as_str(), "--set", profile.as_str(), "--out", "out", "--plain"], more].concat();
+    let output = scratch.command(&arguments).env("TMPDIR", scratch.path("")).output().expect("unladen starts");
+    let said = Said::new(&output).ends_with(0);
+    println!("{}", said.out);
+    assert_nothing_left(&scratch.path("").display().to_string());
+    (said, read(&scratch.path("out")).expect("a run folder").runs)
+}
+
+/// What the check has found. It fails if a seat was sold twice, or a reservation has no result or two; then it says nothing.
+fn books(run: &RunRecord) -> &BTreeMap<String, f64> {
+    run.said.get("books").unwrap_or_else(|| panic!("{}: {:?}", run.variant, run.void))
+}
+
 /// Spans of the load, by service and operation.
 fn spans(run: &RunRecord) -> BTreeMap<(&str, &str), u64> {
     let operations = &run.sink.as_ref().expect("the sink's summary").operations;
@@ -30,26 +50,15 @@ fn spans(run: &RunRecord) -> BTreeMap<(&str, &str), u64> {
 /// Bare over HTTP/2, and traced over HTTP/1.1. `make tickets` builds the shop.
 #[test]
 fn the_ticket_shop_sells_every_seat_once() {
-    let folder = study();
-    let built = Command::new(folder.join("../../subjects/tickets/build.sh")).status().expect("the shop's build starts");
-    assert!(built.success(), "the shop is built: `make tickets`");
     let _turn = counting();
     let scratch = Scratch::new();
-    let path = folder.display().to_string();
-    let said = scratch
-        .command(&["run", &path, "--set", "profile=ci", "--only", "http1-otel-10", "--out", "out", "--plain"])
-        .env("TMPDIR", scratch.path(""))
-        .output()
-        .expect("unladen starts");
-    let said = Said::new(&said).ends_with(0);
-    let runs = read(&scratch.path("out")).expect("a run folder").runs;
+    let (said, runs) = run(&scratch, "ci", &["--only", "http1-otel-10"]);
     let variants: Vec<&str> = runs.iter().map(|run| run.variant.as_str()).collect();
     assert!(variants.contains(&"baseline") && variants.contains(&"http1-otel-10"), "{variants:?}\n{}", said.err);
     for run in &runs {
         let load = run.load.as_ref().expect("a load");
         assert_eq!(load.errors, 0, "{}: {:?}", run.variant, load.error_classes);
-        // The check has seen no seat sold twice and no reservation without a result, else it would have said nothing.
-        let books = run.said.get("books").unwrap_or_else(|| panic!("{}: {:?}", run.variant, run.void));
+        let books = books(run);
         let number = |name: &str| books.get(name).copied().unwrap_or_else(|| panic!("no {name} in {books:?}"));
         assert_eq!(number("accepted"), RESERVATIONS);
         assert_eq!(number("reserved") + number("sold_out") + number("failed"), RESERVATIONS, "{books:?}");
@@ -58,7 +67,7 @@ fn the_ticket_shop_sells_every_seat_once() {
         let mut names: Vec<&str> = run.processes.iter().map(|it| it.service.as_str()).collect();
         names.sort_unstable();
         assert_eq!(names, ["broker", "event", "event", "reservation", "reservation", "ticket", "ticket"]);
-        assert!(!scratch.path("out").join(&run.dir).join("state").exists(), "the state of the services is left");
+        assert!(!scratch.path("out").join(&run.dir).join("ticket-0").exists(), "the state of a service is left");
     }
     for run in runs.iter().filter(|run| run.variant != "baseline") {
         let ledger = run.ledger.as_ref().expect("a ledger");
@@ -85,6 +94,35 @@ fn the_ticket_shop_sells_every_seat_once() {
         }
         assert!(of("event", "area-commands process") > 0, "{spans:?}");
     }
-    assert_nothing_left("--shared-port");
-    assert_nothing_left(&scratch.path("").display().to_string());
+}
+
+/// A broker that is killed so often in the midst of a burst of so many reservations.
+fn survives(kills: usize, reservations: u32, bytes: u32) {
+    let _turn = counting();
+    let scratch = Scratch::new();
+    let settings = [format!("crashes={kills}"), format!("crash-bytes={bytes}"), format!("load.burst={reservations}")];
+    let settings: Vec<&str> = settings.iter().flat_map(|it| ["--set", it.as_str()]).collect();
+    let (_, runs) = run(&scratch, "crash", &[&["--only", "baseline"], settings.as_slice()].concat());
+    for run in &runs {
+        let log = scratch.path("out").join(&run.dir).join("logs/broker.log");
+        let log = fs::read_to_string(&log).unwrap_or_else(|error| panic!("{}: {error}", log.display()));
+        assert_eq!(log.matches("killed the broker").count(), kills, "{log}");
+        assert_eq!(log.matches("broker is running").count(), kills + 1, "{log}");
+        let books = books(run);
+        assert_eq!(books.get("accepted"), Some(&f64::from(reservations)), "{books:?}");
+        assert!(books.get("reserved").is_some_and(|&reserved| reserved >= SEATS / 4.0), "{books:?}");
+    }
+    assert!(!runs.is_empty());
+}
+
+/// Nothing is lost and nothing doubled when the broker is killed (-9) and comes back.
+#[test]
+fn a_ticket_shop_whose_broker_is_killed_keeps_its_books() {
+    survives(1, 1_500, 20_000);
+}
+
+#[test]
+#[ignore = "some minutes: `make tickets-crash`"]
+fn a_ticket_shop_whose_broker_is_killed_ten_times_keeps_its_books() {
+    survives(10, 30_000, 60_000);
 }

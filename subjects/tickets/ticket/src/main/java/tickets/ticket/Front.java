@@ -17,7 +17,6 @@ final class Front implements AutoCloseable {
   /** As many requests wait on a connection as customers like. */
   private static final int STREAMS = 100_000;
   private static final int BACKLOG = 4_096;
-  private static final long STOPPING_MS = 1_000;
 
   private final Server server;
   private final ServerConnector own;
@@ -27,7 +26,6 @@ final class Front implements AutoCloseable {
     QueuedThreadPool threads = new QueuedThreadPool(THREADS);
     threads.setName("front");
     server = new Server(threads);
-    server.setStopTimeout(STOPPING_MS);
     own = connector(port, false);
     server.addConnector(own);
     if (shared != 0) {
