@@ -4,6 +4,7 @@
 
 mod decisions;
 mod failures;
+mod governed;
 mod harness;
 mod identical;
 mod interrupted;

@@ -5,7 +5,7 @@ use unladen::journal::record::RunRecord;
 use unladen::judge::findings::{Findings, VariantFindings};
 use unladen::notices::Notice;
 
-use crate::harness::{Said, Scratch, assert_nothing_left, counting, demo_study};
+use crate::harness::{Said, Scratch, assert_nothing_left, counting, demo_study, measuring};
 
 /// A closed loop over two connections: whether the generator of an open one is in time is the machine's affair.
 fn study(mark: &str, variants: &str, services: &str) -> String {
@@ -39,7 +39,7 @@ fn variant<'a>(findings: &'a Findings, name: &str) -> &'a VariantFindings {
 /// An agent that says that it is there, and one that is switched on and silently not loaded.
 #[test]
 fn a_variant_without_its_agent_has_no_verdict() {
-    let _turn = counting();
+    let _turn = measuring();
     let consumer = "\"${unladen}\", __demo, consumer, --port, \"${port.consumer}\", --provider, \"http://127.0.0.1:${port.provider}/provider\"";
     let variants = format!(
         "  loaded:\n    services:\n      consumer:\n        command: [sh, -c, 'echo Load agent 2.2 done; exec \"$$0\" \"$$@\"', {consumer}]\n        expect_log: [Load agent .* done$, ready|agent]\n  silent:\n    services: {{consumer: {{expect_log: Load agent .* done}}}}\n"
@@ -80,7 +80,7 @@ fn a_long_window_ends_when_the_line_is_overdue() {
 /// Checks run one after the other while the services are up; what they say of their own failure is told.
 #[test]
 fn a_check_voids_the_runs_that_it_does_not_find_well() {
-    let _turn = counting();
+    let _turn = measuring();
     let services = r#"  event:
     role: setup
     needs: [consumer]

@@ -208,7 +208,10 @@ fn a_variant_stores_nothing() {
         },
         ..ladder()
     };
-    check("other-work", &findings(&sketch), &[Format::Text, Format::Markdown, Format::Csv]);
+    let findings = findings(&sketch);
+    check("other-work", &findings, &[Format::Text, Format::Markdown, Format::Csv]);
+    let page = render(&findings, Format::Html);
+    assert!(page.contains("writer · stored</th>") && page.contains(">0 (not 12,000)</td>"), "the page has the table");
 }
 
 #[test]

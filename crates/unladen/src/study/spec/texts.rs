@@ -51,6 +51,9 @@ impl<'de> Deserialize<'de> for Texts {
             fn visit_i64<E: de::Error>(self, value: i64) -> Result<Texts, E> {
                 Ok(Texts::One(value.to_string()))
             }
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Texts, E> {
+                Ok(Texts::One(value.to_string()))
+            }
             fn visit_f64<E: de::Error>(self, value: f64) -> Result<Texts, E> {
                 Ok(Texts::One(value.to_string()))
             }
