@@ -18,14 +18,10 @@ use crate::probe::{Observation, Sampler, Schedule, Viewer};
 use crate::study::plan::Process;
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
-<<<<<<< HEAD
-const HEAD_START: Duration = Duration::from_millis(150);
+const HEAD_START: Duration = Duration::from_millis(250);
 /// The same where the window ends with the work, so that a second more costs nothing; and so much more for each connection.
 const PATIENT_HEAD_START: Duration = Duration::from_secs(1);
 const PER_CONNECTION: Duration = Duration::from_millis(2);
-=======
-const HEAD_START: Duration = Duration::from_millis(250);
->>>>>>> main
 /// Time between the sampler's start and the driver's.
 const DRIVER_HEAD_START: Duration = Duration::from_millis(20);
 
