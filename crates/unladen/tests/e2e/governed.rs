@@ -63,13 +63,14 @@ fn the_governor_routes_by_label() {
             run.processes.iter().filter(|it| it.role == Some(Role::Subject)).map(|it| it.service.as_str()).collect();
         assert_eq!(weighed, ["consumer"], "{variant}");
         let [test] = &load.tests[..] else { panic!("one test: {:?}", load.tests) };
-        assert!(test.passed >= 15, "{variant}: {test:?}");
+        assert!(test.passed + test.failed >= 60, "{variant}: {test:?}");
         // The bare one asks one after the other, whatever is wanted.
         assert_eq!(test.failed == 0, variant == "governor", "{variant}: {test:?}");
     }
 }
 
-/// One of three providers answers too late. The bare consumer goes on calling it; the governed one has stopped before the window.
+/// One of three providers answers too late. The bare consumer goes on calling it; the governed one stops after a few calls, most of
+/// them in the warm-up.
 #[test]
 fn the_governor_takes_out_who_fails() {
     let (runs, _) = miniature("sermant-removal", "governor", &[]);
@@ -77,12 +78,12 @@ fn the_governor_takes_out_who_fails() {
         let load = runs[variant].load.as_ref().expect("a load");
         let answers: u64 = load.statuses.values().sum();
         let late = load.statuses.get(&502).copied().unwrap_or(0);
-        assert!(answers >= 30, "{variant}: {:?}", load.statuses);
+        assert_eq!(answers, 120, "{variant}: {:?}", load.statuses);
         late as f64 / answers as f64
     };
     let bare = share("baseline");
     assert!((0.25..0.45).contains(&bare), "a third of the answers of the bare one are late, not {bare}");
-    assert!(share("governor") < f64::EPSILON, "{:?}", runs["governor"].load);
+    assert!(share("governor") < 0.15, "{:?}", runs["governor"].load);
 }
 
 /// A tag of the request is to reach the service that is called, by whatever library.
@@ -92,7 +93,7 @@ fn the_governor_hands_tags_on() {
         let (runs, _) = miniature("sermant-tag-transmission", "governor", &[&format!("client={client}")]);
         for (variant, run) in &runs {
             let [test] = &run.load.as_ref().expect("a load").tests[..] else { panic!("one test of {variant}") };
-            assert!(test.passed + test.failed >= 15, "{variant}: {test:?}");
+            assert!(test.passed + test.failed >= 30, "{variant}: {test:?}");
             let all_or_none = if variant == "governor" { test.failed } else { test.passed };
             assert_eq!(all_or_none, 0, "{client}, {variant}: {test:?}");
         }
