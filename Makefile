@@ -89,7 +89,7 @@ fmt:             ## Format the sources.
 
 # Debian packages that the end-to-end tests use; installed only if they are missing. Node.js and Maven may be there from
 # elsewhere, and two of one kind get in each other's way, so for them the command counts. Go must be there already.
-DEBIAN := chromium nginx-light prometheus python3-venv mariadb-server redis-server unzip $(if $(shell command -v npm),,nodejs npm) $(if $(shell command -v mvn),,maven) \
+DEBIAN := chromium nginx-light prometheus python3-venv mariadb-server postgresql redis-server unzip $(if $(shell command -v npm),,nodejs npm) $(if $(shell command -v mvn),,maven) \
   $(if $(shell command -v javac),,default-jdk-headless)
 # Reads the span files in a test, from PyPI.
 DUCKDB := 1.4.2
@@ -99,7 +99,7 @@ GRAFANA := target/grafana
 
 include studies.mk
 
-deps: $(SENDERS)/go/.ready $(SENDERS)/java/.ready $(SENDERS)/python/.ready $(SENDERS)/js/.ready $(GRAFANA)/.ready $(SUBJECTS)/.ready $(SHOP)/.made | debian
+deps: $(SENDERS)/go/.ready $(SENDERS)/java/.ready $(SENDERS)/python/.ready $(SENDERS)/js/.ready $(GRAFANA)/.ready $(SUBJECTS)/.ready $(SHOP)/.made $(GOVERNED)/.made $(TICKETS)/.made | debian
 	@test -e target/python/.duckdb-$(DUCKDB) || { echo "installing: duckdb $(DUCKDB) for Python in target/python"; \
 	  python3 -m venv target/python && target/python/bin/pip install -q duckdb==$(DUCKDB) && touch target/python/.duckdb-$(DUCKDB); }
 

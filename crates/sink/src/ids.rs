@@ -66,7 +66,7 @@ pub(crate) fn padded<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
 
 /// A name as a number that is the same on every machine and in every run. Two names are told apart as well as by chance;
 /// not made to withstand somebody who looks for collisions.
-fn hash(seed: u64, name: &[u8]) -> u64 {
+pub(crate) fn hash(seed: u64, name: &[u8]) -> u64 {
     let mut state = mix(seed ^ name.len() as u64);
     let (words, rest) = name.as_chunks::<16>();
     words.iter().for_each(|word| state = fold(state, u128::from_le_bytes(*word)));

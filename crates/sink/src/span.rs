@@ -3,8 +3,8 @@
 use bumpalo::Bump;
 
 use crate::broken::Broken;
+use crate::ids;
 use crate::otlp;
-use crate::requests::mix;
 use crate::skywalking;
 
 /// Decodes a message. What cannot be a slice of it, such as text with escapes, is put into the arena.
@@ -91,8 +91,7 @@ impl Span<'_> {
         if !self.is_shared {
             return self.span_id;
         }
-        let service = service.iter().fold(0, |hash, byte| mix(hash ^ u64::from(*byte)));
-        mix(!u64::from_be_bytes(self.span_id) ^ service).to_be_bytes()
+        ids::hash(!u64::from_be_bytes(self.span_id), service).to_be_bytes()
     }
 
     /// A span of which only its times are known, ns; everything else is to be filled in.

@@ -10,6 +10,7 @@ use unladen_sink::{Recovered, SinkError};
 
 use crate::journal::record::{Calibration, RunRecord};
 use crate::judge;
+use crate::judge::findings::Range;
 use crate::judge::units::{self, Scale};
 use crate::live::{Display, Live, Told, Variant};
 use crate::run::watch::{Phase, Step};
@@ -294,7 +295,7 @@ fn beside(variant: &Variant) -> String {
     match variant.ratio_interval {
         Some((low, high)) => {
             let scale = units::percent(ratio.abs().max(low.abs()).max(high.abs()), Some((high - low) / 2.0));
-            format!("{} [{}, {}]", scale.signed_with_unit(ratio), scale.number(low), scale.number(high))
+            scale.signed_range(Range { value: ratio, low, high })
         }
         None => units::percent(ratio, Some(0.01)).signed_with_unit(ratio),
     }

@@ -11,7 +11,7 @@ use unladen_stats::estimate::{Level, hodges_lehmann};
 
 use super::compare::{compare, level};
 use super::evidence::{Arm, Evidence};
-use super::findings::{DoseFindings, DosePoint, Finding, Range};
+use super::findings::{DoseFindings, DosePoint, Range};
 use super::metrics::METRICS;
 use super::units::{self, Scale};
 use crate::study::matrix::{Cell, labelled};
@@ -87,7 +87,7 @@ fn dose(
             difference: finding.difference,
             difference_low: finding.difference_low,
             difference_high: finding.difference_high,
-            ratio: relative(finding),
+            ratio: finding.range(true),
             fitted: range(fits.iter().map(|fit| fit.at(*dose)), level),
         })
         .collect();
@@ -114,10 +114,7 @@ fn words(found: &DoseFindings) -> String {
     let (Some(fixed), Some(per_unit)) = (found.fixed, found.per_unit) else {
         return format!("{}, {} over {}: too few rounds for a line.", found.label, found.title, found.axis);
     };
-    let told = |range: Range| {
-        let scale = Scale::of_range(&found.unit, range);
-        format!("{} [{}, {}]", scale.signed_with_unit(range.value), scale.number(range.low), scale.number(range.high))
-    };
+    let told = |range: Range| Scale::of_range(&found.unit, range).signed_range(range);
     let bent = match &found.off_the_line[..] {
         [] => String::new(),
         doses => {
@@ -177,10 +174,6 @@ fn off_the_line(fits: &[Fit], points: &[DosePoint]) -> Vec<f64> {
         range(residuals, Level::P99).is_some_and(|it| it.low > BEND * rise || it.high < -BEND * rise)
     };
     points.iter().enumerate().filter(|(index, _)| is_off(*index)).map(|(_, point)| point.dose).collect()
-}
-
-fn relative(finding: &Finding) -> Option<Range> {
-    Some(Range { value: finding.ratio?, low: finding.ratio_low?, high: finding.ratio_high? })
 }
 
 fn range(values: impl Iterator<Item = f64>, level: Level) -> Option<Range> {

@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 
-use super::findings::{Finding, Findings, VariantFindings};
+use super::findings::{Finding, Findings, Range, VariantFindings};
 
 /// A result with the name that it is known by.
 #[derive(Debug, Clone, Copy)]
@@ -45,11 +45,7 @@ impl Difference {
         if findings.void.is_some() || variant.refused.is_some() || finding.refused.is_some() {
             return None;
         }
-        let (value, low, high) = match relative {
-            true => (finding.ratio?, finding.ratio_low?, finding.ratio_high?),
-            false => (finding.difference?, finding.difference_low?, finding.difference_high?),
-        };
-        Some(Self { value, low, high })
+        finding.range(relative).map(|Range { value, low, high }| Self { value, low, high })
     }
 
     /// Whether it has changed since `before`.

@@ -43,6 +43,16 @@ impl Finding {
         self.service.is_none() && self.operation.is_none()
     }
 
+    /// The difference with its interval, relative or not; `None` without an interval.
+    #[must_use]
+    pub fn range(&self, relative: bool) -> Option<Range> {
+        let (value, low, high) = match relative {
+            true => (self.ratio, self.ratio_low, self.ratio_high),
+            false => (self.difference, self.difference_low, self.difference_high),
+        };
+        Some(Range { value: value?, low: low?, high: high? })
+    }
+
     /// Takes its verdict away; the numbers stay.
     pub(super) fn take_verdict(&mut self, reason: &str) {
         "cannot_tell".clone_into(&mut self.verdict);

@@ -13,10 +13,7 @@ const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
 
 /// The cost of a variant in production; `None` if neither CPU nor memory has an interval.
 pub(super) fn of(prices: &Prices, metrics: &[Finding]) -> Option<MoneyFindings> {
-    let find = |name: &str| {
-        let finding = of_whole(metrics, name)?;
-        Some(Range { value: finding.difference?, low: finding.difference_low?, high: finding.difference_high? })
-    };
+    let find = |name: &str| of_whole(metrics, name)?.range(false);
     let cores = find("cpu_per_request").map(|cpu| cpu.times(prices.requests_per_second / 1e6));
     let memory = find("rss").map(|rss| rss.times(f64::from(prices.instances)));
     if cores.is_none() && memory.is_none() {

@@ -144,6 +144,19 @@ impl Scale {
     pub fn signed_with_unit(self, value: f64) -> String {
         join(&self.signed(value), self.unit)
     }
+
+    /// A difference with its sign, its unit and its interval: `+18.4 % [16.9, 19.8]`.
+    #[must_use]
+    pub fn signed_range(self, range: Range) -> String {
+        format!("{} [{}, {}]", self.signed_with_unit(range.value), self.number(range.low), self.number(range.high))
+    }
+}
+
+/// The estimate with its interval, relative or not; `None` without an interval.
+#[must_use]
+pub fn estimate(finding: &Finding, relative: bool) -> Option<String> {
+    let scale = if relative { Scale::of_ratio(finding) } else { Scale::of_difference(finding) };
+    finding.range(relative).map(|range| scale.signed_range(range))
 }
 
 /// A scale for relative differences: `+18.4 %`.

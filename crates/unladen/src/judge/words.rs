@@ -60,17 +60,7 @@ pub(super) fn finding(finding: &Finding, verdict: Verdict, estimate: &Estimate, 
 
 /// The estimate with its interval, relative or not: `+18.4 % [16.9, 19.8]`.
 pub(super) fn estimate(finding: &Finding, relative: bool) -> String {
-    let (scale, ends) = if relative {
-        (Scale::of_ratio(finding), (finding.ratio, finding.ratio_low, finding.ratio_high))
-    } else {
-        (Scale::of_difference(finding), (finding.difference, finding.difference_low, finding.difference_high))
-    };
-    match ends {
-        (Some(value), Some(low), Some(high)) => {
-            format!("{} [{}, {}]", scale.signed_with_unit(value), scale.number(low), scale.number(high))
-        }
-        _ => finding.words.clone(),
-    }
+    units::estimate(finding, relative).unwrap_or_else(|| finding.words.clone())
 }
 
 /// The scale of the numbers that decide.

@@ -139,7 +139,7 @@ pub(crate) fn remove_tree(directory: &Path) -> io::Result<()> {
 }
 
 /// The groups directly below.
-fn subdirectories(directory: &Path) -> Vec<PathBuf> {
+pub(crate) fn subdirectories(directory: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     entries.flatten().filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir())).map(|e| e.path()).collect()
 }

@@ -158,11 +158,7 @@ impl<'a> Shown<'a> {
     }
 
     fn interval(&self, finding: &Finding) -> Option<[f64; 3]> {
-        if self.relative {
-            Some([finding.ratio_low?, finding.ratio?, finding.ratio_high?])
-        } else {
-            Some([finding.difference_low?, finding.difference?, finding.difference_high?])
-        }
+        finding.range(self.relative).map(|range| [range.low, range.value, range.high])
     }
 
     fn dot(&self, round: &RoundValue) -> Option<f64> {

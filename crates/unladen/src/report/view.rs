@@ -178,11 +178,8 @@ pub(super) fn ladder_words(findings: &Findings) -> Vec<String> {
 
 /// The scale of a column: the unit of the whole, and the digits that its narrowest interval bears.
 fn finest(ladder: &LadderFindings, whole: &Finding) -> Scale {
-    let of = |step: &StepFindings| {
-        let finding = step.finding(&whole.metric)?;
-        Some((finding.difference_high? - finding.difference_low?) / 2.0)
-    };
-    let widths = ladder.steps.iter().chain([&ladder.whole]).filter_map(of).filter(|width| *width > 0.0);
+    let of = |step: &StepFindings| step.finding(&whole.metric)?.range(false)?.half_width();
+    let widths = ladder.steps.iter().chain([&ladder.whole]).filter_map(of);
     Scale::of(&whole.unit, whole.baseline.abs().max(whole.value.abs()), widths.reduce(f64::min))
 }
 

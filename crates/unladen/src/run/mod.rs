@@ -226,7 +226,8 @@ fn build(setup: &Setup<'_>, interrupted: &AtomicBool, watcher: &mut dyn Watcher)
     let mut processes = Vec::new();
     for process in setup.plan.arms.iter().flat_map(|arm| &arm.processes) {
         if process.build.is_some() {
-            processes.push(setup.resolve(process, None)?);
+            // A build belongs to no run. A service that is told the folder of its run is built all the same.
+            processes.push(setup.resolve(process, setup.folder.path())?);
         }
     }
     Ok(builds::run(&processes, setup.folder.path(), interrupted, watcher)?)

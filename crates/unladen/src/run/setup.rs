@@ -121,8 +121,8 @@ impl<'a> Setup<'a> {
     }
 
     /// A process with its run-time variables filled in.
-    pub(super) fn resolve(&self, process: &Process, run_dir: Option<&Path>) -> Result<Process, RunError> {
-        Ok(process.resolve(&self.variables(run_dir))?)
+    pub(super) fn resolve(&self, process: &Process, run_dir: &Path) -> Result<Process, RunError> {
+        Ok(process.resolve(&self.variables(Some(run_dir)))?)
     }
 
     /// Starts a process and waits until it is ready. `folder` is that of the run, with `logs/` in it.
@@ -133,7 +133,7 @@ impl<'a> Setup<'a> {
         run: u32,
         interrupted: &AtomicBool,
     ) -> Result<Up, RunError> {
-        let process = self.resolve(process, Some(folder))?;
+        let process = self.resolve(process, folder)?;
         let readiness = Readiness {
             http: process.ready.http.clone(),
             tcp: process.ready.tcp.clone(),
@@ -163,7 +163,7 @@ impl<'a> Setup<'a> {
         folder: &Path,
         run: u32,
     ) -> Result<(Process, Running), RunError> {
-        let process = self.resolve(process, Some(folder))?;
+        let process = self.resolve(process, folder)?;
         let running = self.launch(&process, folder, run, &self.partition.instrument)?;
         Ok((process, running))
     }

@@ -18,7 +18,10 @@ use crate::probe::{Observation, Sampler, Schedule, Viewer};
 use crate::study::plan::Process;
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
-const HEAD_START: Duration = Duration::from_millis(150);
+const HEAD_START: Duration = Duration::from_millis(250);
+/// The same where the window ends with the work, so that a second more costs nothing; and so much more for each connection.
+const PATIENT_HEAD_START: Duration = Duration::from_secs(1);
+const PER_CONNECTION: Duration = Duration::from_millis(2);
 /// Time between the sampler's start and the driver's.
 const DRIVER_HEAD_START: Duration = Duration::from_millis(20);
 
@@ -72,23 +75,13 @@ impl Run<'_> {
     /// A fixed number of requests. The warm-up is a load of its own, so that the number is exact; its spans are no part of
     /// the ledger.
     fn counted(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
-        let study = &self.setup.plan.study;
         let load = &self.arm().load;
-        scene.watcher.see(Step::Phase(Phase::WarmUp));
-        let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
-        let warmup = Plan {
-            pacing: if load.burst.is_some() { Pacing::Closed } else { plan.pacing.clone() },
-            warmup_s: 0.0,
-            window_s: study.warmup.as_seconds(),
-            out: None,
-            ..plan
-        };
-        let part = self.generator(scene, &warmup)?;
-        let Some(outcome) = self.generate(scene, part, &warmup, u64::MAX, None)? else { return Ok(Seen::default()) };
-        scene.others += outcome.sent_total;
-        scene.record.phases.warmup_s = outcome.duration_s;
-
-        let start_ns = monotonic_ns() + HEAD_START.as_nanos() as u64;
+        // What can be done only once is not done beforehand: then there is no warm-up.
+        if !self.setup.plan.study.warmup.0.is_zero() && !self.warmed_up(scene)? {
+            return Ok(Seen::default());
+        }
+        let head_start = PATIENT_HEAD_START + load.most_connections() * PER_CONNECTION;
+        let start_ns = monotonic_ns() + head_start.as_nanos() as u64;
         let end_ns = start_ns + load.at_most.0.as_nanos() as u64;
         let plan = Plan {
             start_at_ns: Some(start_ns),
@@ -109,6 +102,24 @@ impl Run<'_> {
         scene.record.void =
             (outcome.window_end_ns >= end_ns).then(|| self.unfinished()).or_else(|| checks::load(&outcome, load));
         Ok(Seen { outcome: Some(outcome), observation })
+    }
+
+    /// The warm-up of a fixed number of requests; whether everything is still there after it.
+    fn warmed_up(&mut self, scene: &mut Scene<'_>) -> Result<bool, RunError> {
+        scene.watcher.see(Step::Phase(Phase::WarmUp));
+        let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
+        let warmup = Plan {
+            pacing: if self.arm().load.burst.is_some() { Pacing::Closed } else { plan.pacing.clone() },
+            warmup_s: 0.0,
+            window_s: self.setup.plan.study.warmup.as_seconds(),
+            out: None,
+            ..plan
+        };
+        let part = self.generator(scene, &warmup)?;
+        let Some(outcome) = self.generate(scene, part, &warmup, u64::MAX, None)? else { return Ok(false) };
+        scene.others += outcome.sent_total;
+        scene.record.phases.warmup_s = outcome.duration_s;
+        Ok(true)
     }
 
     /// Work that a program of the study's own does.

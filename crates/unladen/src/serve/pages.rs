@@ -135,7 +135,7 @@ fn changes(trend: &Trend, folders: &[Folder]) -> Vec<String> {
         if let (Some(change), Some(before)) = (point.change, before) {
             let of = |id: &str| {
                 let findings = folders.iter().find(|it| it.id == id)?.findings.as_deref()?;
-                trend.key.find(findings).and_then(|(_, finding)| difference(finding, trend.relative))
+                trend.key.find(findings).and_then(|(_, finding)| units::estimate(finding, trend.relative))
             };
             let (then, now) = (of(before).unwrap_or_default(), of(&point.id).unwrap_or_default());
             let what = if change == Change::Up { "more" } else { "less" };
@@ -148,20 +148,6 @@ fn changes(trend: &Trend, folders: &[Folder]) -> Vec<String> {
         before = Some(&point.id);
     }
     found
-}
-
-/// `+18.4 % [16.9, 19.8]`; `None` without an interval.
-fn difference(finding: &Finding, relative: bool) -> Option<String> {
-    let (scale, numbers) = match relative {
-        true => (Scale::of_ratio(finding), [finding.ratio, finding.ratio_low, finding.ratio_high]),
-        false => (Scale::of_difference(finding), [finding.difference, finding.difference_low, finding.difference_high]),
-    };
-    match numbers {
-        [Some(value), Some(low), Some(high)] => {
-            Some(format!("{} [{}, {}]", scale.signed_with_unit(value), scale.number(low), scale.number(high)))
-        }
-        _ => None,
-    }
 }
 
 #[derive(Serialize)]
@@ -185,7 +171,7 @@ fn row(pair: &Pair<'_>) -> Option<Row> {
     }
     let without = |finding: &Finding| format!("{}, no interval", Scale::of_values(finding).with_unit(finding.value));
     let side = |side: Option<(&VariantFindings, &Finding)>| {
-        let told = |finding: &Finding| difference(finding, pair.relative).unwrap_or_else(|| without(finding));
+        let told = |finding: &Finding| units::estimate(finding, pair.relative).unwrap_or_else(|| without(finding));
         side.map_or_else(|| "–".to_owned(), |(_, finding)| told(finding))
     };
     let baseline = |side: Option<(&VariantFindings, &Finding)>| {

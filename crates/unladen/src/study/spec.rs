@@ -43,7 +43,7 @@ pub struct Study {
     /// How many rounds to run. Every variant runs once in every round. 6 is the least that gives an interval.
     #[serde(default = "defaults::rounds")]
     pub rounds: u32,
-    /// Load before the window, per run; not measured.
+    /// Load before the window, per run; not measured. `0s` is for fixed work that can be done only once.
     #[serde(default = "defaults::warmup")]
     pub warmup: Time,
     /// The seconds of every run that are measured.

@@ -4,6 +4,7 @@
 
 mod decisions;
 mod failures;
+mod governed;
 mod harness;
 mod identical;
 mod interrupted;
@@ -22,4 +23,5 @@ mod scrape;
 mod shop;
 mod sink;
 mod studies;
+mod tickets;
 mod truth;

@@ -21,7 +21,7 @@ const BURN_US: f64 = 100.0;
 const HOLD_BYTES: f64 = 50.0 * 1024.0 * 1024.0;
 
 /// Differences of the rounds, smallest and largest.
-fn range(finding: &Finding) -> (f64, f64) {
+pub(crate) fn range(finding: &Finding) -> (f64, f64) {
     finding
         .rounds
         .iter()

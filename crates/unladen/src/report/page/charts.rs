@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 use super::super::{plot, view};
 use crate::judge::curves::{ArmName, Band, Course, Curves, Latency};
 use crate::judge::findings::{
-    DoseFindings, Finding, Findings, LadderFindings, OperationFindings, StepFindings, VariantFindings,
+    DoseFindings, Finding, Findings, LadderFindings, OperationFindings, Range, StepFindings, VariantFindings,
 };
 use crate::judge::units::Scale;
 
@@ -348,9 +348,7 @@ fn ladder(ladder: &LadderFindings) -> Vec<LadderChart<'_>> {
             let end = |it: Option<f64>| it.map(|it| Number(scale.scaled(it)));
             let value = finding.difference.unwrap_or(finding.value - finding.baseline);
             let text = match (finding.difference_low, finding.difference_high) {
-                (Some(low), Some(high)) => {
-                    format!("{} [{}, {}]", scale.signed_with_unit(value), scale.number(low), scale.number(high))
-                }
+                (Some(low), Some(high)) => scale.signed_range(Range { value, low, high }),
                 _ => scale.signed_with_unit(value),
             };
             let number = Number(scale.scaled(value));
@@ -435,7 +433,7 @@ fn costs(findings: &Findings) -> Vec<Cost<'_>> {
 fn operations(all: &[OperationFindings]) -> Vec<OperationRow<'_>> {
     let largest = all.iter().map(|it| it.p99_us.value).fold(0.0, f64::max);
     let scale = Scale::of("us", largest.min(999_999.0), None);
-    let number = |it: crate::judge::findings::Range| [it.value, it.low, it.high].map(|it| Number(scale.scaled(it)));
+    let number = |it: Range| [it.value, it.low, it.high].map(|it| Number(scale.scaled(it)));
     all.iter()
         .map(|it| OperationRow {
             arm: &it.variant,

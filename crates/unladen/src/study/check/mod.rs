@@ -87,7 +87,10 @@ impl Check<'_> {
         let top = |key: &str| KeyPath::of(&[key]);
         self.name(top("study"), "a study", &study.study);
         self.range(top("rounds"), (1..=10_000).contains(&study.rounds), "from 1 to 10000", study.rounds);
-        self.longer_than_zero(top("warmup"), study.warmup);
+        // A number of requests can be all that there is to do; a warm-up would do some of it beforehand.
+        if !study.load.is_fixed_work() {
+            self.longer_than_zero(top("warmup"), study.warmup);
+        }
         self.longer_than_zero(top("window"), study.window);
         self.range(
             top("margin"),

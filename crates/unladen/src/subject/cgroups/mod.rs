@@ -15,7 +15,7 @@ use std::time::Duration;
 pub use detect::{Hierarchy, Mounts};
 
 use super::launch::Limits;
-use crate::linux::cgroup::{kill_all, remove_tree};
+use crate::linux::cgroup::{kill_all, remove_tree, subdirectories};
 use crate::linux::{Cgroup, CpuSet, Version};
 
 /// Period of the CPU quota, µs: the kernel's own default.
@@ -46,11 +46,15 @@ pub struct Entrance {
 }
 
 impl Cgroups {
-    /// Makes the study's own group `name` in a hierarchy that was found usable.
+    /// Makes the study's own group `name` in a hierarchy that was found usable, and removes what earlier studies left there that
+    /// were killed together with their guards.
     ///
     /// # Errors
     /// Why the kernel refuses, in words.
     pub fn create(hierarchy: Hierarchy, name: &str) -> Result<Self, String> {
+        for parent in hierarchy.parents() {
+            remove_orphans(parent, |pid| Path::new("/proc").join(pid.to_string()).exists());
+        }
         let cgroups = Self { hierarchy, name: name.to_owned() };
         let own = cgroups.accounting_parent().join(name);
         let refused = |error: io::Error| format!("{} cannot be made ({error})", own.display());
@@ -214,6 +218,22 @@ pub(crate) fn clean(roots: &[PathBuf]) -> io::Result<()> {
         outcome = outcome.and(done);
     }
     outcome
+}
+
+/// Removes the groups `unladen-<pid>-…` below `parent` whose unladen is gone and in which nothing runs any more. What cannot be
+/// removed stays: somebody may be at it.
+fn remove_orphans(parent: &Path, is_there: impl Fn(u32) -> bool) {
+    for group in subdirectories(parent) {
+        let name = group.file_name().unwrap_or_default().to_string_lossy();
+        let owner =
+            name.strip_prefix("unladen-").and_then(|rest| rest.split_once('-')).and_then(|(pid, _)| pid.parse().ok());
+        if owner.is_some_and(|pid| !is_there(pid)) {
+            for below in subdirectories(&group) {
+                let _ = fs::remove_dir(below);
+            }
+            let _ = fs::remove_dir(&group);
+        }
+    }
 }
 
 /// A v1 cpuset has no CPUs and no memory nodes until it is told, on every level.

@@ -96,3 +96,18 @@ fn a_limit_without_its_controller_is_refused_by_name() {
     let cores = Limits { cpuset: limits().cpuset, ..Limits::default() };
     assert!(cgroups.make("app", 0, &cores).is_ok());
 }
+
+#[test]
+fn what_a_killed_study_left_is_removed_and_nothing_else() {
+    let top = tempfile::tempdir().expect("a temporary folder");
+    for path in ["unladen-7-ab/app-0", "unladen-8-ab/app-0", "unladen-9-ab/app-0", "unladen-sink-7", "other-7-ab"] {
+        fs::create_dir_all(top.path().join(path)).expect("a folder");
+    }
+    // A folder with a file in it cannot be removed, as a group with a process cannot.
+    fs::write(top.path().join("unladen-9-ab/app-0/cgroup.procs"), "99").expect("a file");
+    remove_orphans(top.path(), |pid| pid == 8);
+    let mut left = subdirectories(top.path());
+    left.sort_unstable();
+    let kept = ["other-7-ab", "unladen-8-ab", "unladen-9-ab", "unladen-sink-7"];
+    assert_eq!(left, kept.map(|name| top.path().join(name)));
+}

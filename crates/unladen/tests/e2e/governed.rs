@@ -1,0 +1,138 @@
+//! The studies `sermant-…` in miniature: their services start, and what the governor is said to do is seen to be done.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use unladen::journal::read::read;
+use unladen::journal::record::RunRecord;
+use unladen::study::set::Set;
+use unladen::study::spec::{Role, Study};
+
+use crate::harness::{Scratch, assert_nothing_left, measuring};
+
+const STUDIES: [(&str, &[&str]); 5] = [
+    ("sermant-router", &["sermant"]),
+    ("sermant-removal", &["sermant"]),
+    ("sermant-tag-transmission", &["sermant"]),
+    ("sermant-write-prohibition", &["sermant", "sermant-blocking"]),
+    ("sermant-consume-prohibition", &["sermant", "sermant-blocking"]),
+];
+
+fn study(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../studies")
+        .join(name)
+        .canonicalize()
+        .expect("a study of the project")
+}
+
+/// Runs a study bare and under the governor, one round in its profile `ci`, with these changes. Whether a run counts is a question of
+/// how quiet the machine is; what its requests met is none.
+fn miniature(name: &str, variants: &str, sets: &[&str]) -> (BTreeMap<String, RunRecord>, String) {
+    let folder = study(name);
+    let built = Command::new(folder.join("../../subjects/governed/build.sh")).status().expect("the build starts");
+    assert!(built.success(), "the governed applications are built: `make governed`");
+    let _turn = measuring();
+    let scratch = Scratch::new();
+    let path = folder.display().to_string();
+    let mut arguments = vec!["run", &path, "--set", "profile=ci", "--only", variants, "--out", "out", "--plain"];
+    for set in sets {
+        arguments.extend(["--set", set]);
+    }
+    let said = scratch.unladen(&arguments);
+    // 2: the bare one failed too many requests for its run to count, which is what it should do.
+    assert!(matches!(said.code, Some(0 | 2)), "{}\n{}", said.out, said.err);
+    println!("{}", said.out);
+    assert_nothing_left("target/governed/");
+    let runs = read(&scratch.path("out")).expect("a run folder").runs;
+    let runs: BTreeMap<String, RunRecord> = runs.into_iter().map(|run| (run.variant.clone(), run)).collect();
+    for variant in variants.split(',').chain(["baseline"]) {
+        assert!(runs.contains_key(variant), "no run of {variant}:\n{}", said.err);
+    }
+    (runs, said.out)
+}
+
+/// Each request wants one of two versions of the provider; the answer of another one counts as an error.
+#[test]
+fn the_governor_routes_by_label() {
+    let (runs, _) = miniature("sermant-router", "governor", &[]);
+    for (variant, run) in &runs {
+        let load = run.load.as_ref().expect("a load");
+        let weighed: Vec<&str> =
+            run.processes.iter().filter(|it| it.role == Some(Role::Subject)).map(|it| it.service.as_str()).collect();
+        assert_eq!(weighed, ["consumer"], "{variant}");
+        let [test] = &load.tests[..] else { panic!("one test: {:?}", load.tests) };
+        assert!(test.passed + test.failed >= 60, "{variant}: {test:?}");
+        // The bare one asks one after the other, whatever is wanted.
+        assert_eq!(test.failed == 0, variant == "governor", "{variant}: {test:?}");
+    }
+}
+
+/// One of three providers answers too late. The bare consumer goes on calling it; the governed one stops after a few calls, most of
+/// them in the warm-up.
+#[test]
+fn the_governor_takes_out_who_fails() {
+    let (runs, _) = miniature("sermant-removal", "governor", &[]);
+    let share = |variant: &str| {
+        let load = runs[variant].load.as_ref().expect("a load");
+        let answers: u64 = load.statuses.values().sum();
+        let late = load.statuses.get(&502).copied().unwrap_or(0);
+        assert_eq!(answers, 120, "{variant}: {:?}", load.statuses);
+        late as f64 / answers as f64
+    };
+    let bare = share("baseline");
+    assert!((0.25..0.45).contains(&bare), "a third of the answers of the bare one are late, not {bare}");
+    assert!(share("governor") < 0.15, "{:?}", runs["governor"].load);
+}
+
+/// A tag of the request is to reach the service that is called, by whatever library.
+#[test]
+fn the_governor_hands_tags_on() {
+    for client in ["httpclient4", "grpc"] {
+        let (runs, _) = miniature("sermant-tag-transmission", "governor", &[&format!("client={client}")]);
+        for (variant, run) in &runs {
+            let [test] = &run.load.as_ref().expect("a load").tests[..] else { panic!("one test of {variant}") };
+            assert!(test.passed + test.failed >= 30, "{variant}: {test:?}");
+            let all_or_none = if variant == "governor" { test.failed } else { test.passed };
+            assert_eq!(all_or_none, 0, "{client}, {variant}: {test:?}");
+        }
+    }
+}
+
+/// An insert is answered in the same way whether or not a row was written: only the rows show it, and then there is no verdict.
+#[test]
+fn what_writes_nothing_has_no_verdict() {
+    let (runs, out) = miniature("sermant-write-prohibition", "governor,governor-blocking", &[]);
+    for (variant, share) in [("baseline", 1.0), ("governor", 1.0), ("governor-blocking", 0.0)] {
+        let run = &runs[variant];
+        let load = run.load.as_ref().expect("a load");
+        assert_eq!((load.errors, load.bodies.len()), (0, 1), "{variant}: {load:?}");
+        assert!((run.said["rows"]["rows_per_insert"] - share).abs() < f64::EPSILON, "{variant}: {:?}", run.said);
+    }
+    assert!(out.contains("No verdict on our governor, writes refused"), "{out}");
+}
+
+/// Messages stay where they are while it is prohibited to take them.
+#[test]
+fn what_takes_nothing_has_no_verdict() {
+    let (runs, out) = miniature("sermant-consume-prohibition", "governor,governor-blocking", &[]);
+    for (variant, taken) in [("baseline", 2000.0), ("governor", 2000.0), ("governor-blocking", 0.0)] {
+        let said = &runs[variant].said["producer"];
+        assert_eq!((said["sent"], said["taken"]), (2000.0, taken), "{variant}");
+    }
+    assert!(out.contains("No verdict on our governor, nothing taken"), "{out}");
+}
+
+/// Sermant is left out where it was not brought, and the study says so.
+#[test]
+fn sermant_that_must_be_brought_is_left_out_loudly() {
+    for (name, variants) in STUDIES {
+        let without = Study::read(study(name), &[]).expect("a study that reads");
+        let (_, out) = without.of_those_that_take_part().expect("a study");
+        assert_eq!(out, variants, "{name}");
+        let with = Study::read(study(name), &[Set::new("sermant.agent", "/opt/sermant")]).expect("a study that reads");
+        let (_, out) = with.of_those_that_take_part().expect("a study");
+        assert!(out.is_empty(), "{name}: {out:?}");
+    }
+}

@@ -1,0 +1,21 @@
+package governed.queue;
+
+import static org.assertj.core.api.Assertions.assertThat;
+
+import java.util.concurrent.atomic.AtomicLong;
+import org.junit.jupiter.api.Test;
+
+class ProductionTest {
+
+    @Test
+    void waitsAsLongAsSomethingMoves() throws Exception {
+        AtomicLong asked = new AtomicLong();
+        assertThat(Production.awaitTaken(50, asked::incrementAndGet, 10_000)).isEqualTo(50);
+    }
+
+    @Test
+    void givesUpWhenNothingMovesAnyMore() throws Exception {
+        AtomicLong asked = new AtomicLong();
+        assertThat(Production.awaitTaken(50, () -> Math.min(7, asked.incrementAndGet()), 300)).isEqualTo(7);
+    }
+}
