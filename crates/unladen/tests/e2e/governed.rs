@@ -82,8 +82,8 @@ fn the_governor_takes_out_who_fails() {
         late as f64 / answers as f64
     };
     let bare = share("baseline");
-    assert!((0.25..0.45).contains(&bare), "a third of the answers of the bare one are late, not {bare}");
-    assert!(share("governor") < 0.15, "{:?}", runs["governor"].load);
+    assert!(bare > 0.25, "a third of the answers of the bare one are late, on a slow machine more, not {bare}");
+    assert!(share("governor") < bare / 2.0, "{:?}", runs["governor"].load);
 }
 
 /// A tag of the request is to reach the service that is called, by whatever library.
