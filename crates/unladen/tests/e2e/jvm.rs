@@ -71,9 +71,9 @@ fn heap_threads_and_classes_that_were_put_in_are_found() {
     let heap = difference("heap_after_gc") / f64::from(1 << 20);
     assert!((19.5..21.5).contains(&heap), "{heap} MiB");
     assert_eq!(difference("java_threads"), 5.0);
-    // The hidden classes, and the few that it takes to define them.
+    // The hidden classes, and the few that it takes to define them; the bare service may load some that this one does not need yet.
     let classes = difference("classes");
-    assert!((500.0..560.0).contains(&classes), "{classes}");
+    assert!((480.0..560.0).contains(&classes), "{classes}");
     assert!(difference("metaspace") > 500.0 * 500.0);
     let allocated = finding(&findings, "heavy", "allocated_bytes_per_request");
     println!("allocated: {} B per request", allocated.value);
