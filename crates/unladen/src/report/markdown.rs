@@ -7,6 +7,7 @@ use std::fmt::Write;
 use super::answers;
 use super::doses;
 use super::said;
+use super::sampled;
 use super::view;
 use crate::judge::findings::{Conclusion, Finding, Findings, VariantFindings};
 
@@ -87,6 +88,7 @@ fn ladders(out: &mut String, findings: &Findings) {
         .chain(doses::tables(findings))
         .chain(said::table(findings))
         .chain(answers::tables(findings))
+        .chain(sampled::tables(findings))
     {
         push(out, format_args!("\n### {}\n\n", text(&ladder.title)));
         let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));

@@ -8,6 +8,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use super::answers;
 use super::doses;
 use super::said;
+use super::sampled;
 use super::view::{self, Row};
 use crate::judge::findings::{Conclusion, Findings, VariantFindings};
 
@@ -98,6 +99,7 @@ fn ladders(out: &mut Page, findings: &Findings) {
         .chain(doses::tables(findings))
         .chain(said::table(findings))
         .chain(answers::short(findings))
+        .chain(sampled::tables(findings))
     {
         out.line("");
         out.line(&paint(&ladder.title, BOLD));
