@@ -150,8 +150,12 @@ impl Page {
 
     /// What the console complained of, and what was thrown and not caught.
     pub(crate) fn complaints(&self) -> Vec<&Value> {
+        // No page names an icon that must be asked for; a browser may ask for one all the same, or not, as its time allows.
+        let of_icon =
+            |event: &Value| event["params"]["entry"]["url"].as_str().is_some_and(|url| url.ends_with("/favicon.ico"));
         let bad = |event: &&Value| match event["method"].as_str() {
-            Some("Runtime.exceptionThrown" | "Log.entryAdded") => true,
+            Some("Runtime.exceptionThrown") => true,
+            Some("Log.entryAdded") => !of_icon(event),
             Some("Runtime.consoleAPICalled") => matches!(event["params"]["type"].as_str(), Some("error" | "warning")),
             _ => false,
         };
