@@ -1,15 +1,13 @@
 //! The studies `sermant-…` in miniature: their services start, and what the governor is said to do is seen to be done.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use unladen::journal::read::read;
 use unladen::journal::record::RunRecord;
 use unladen::study::set::Set;
 use unladen::study::spec::{Role, Study};
 
-use crate::harness::{Scratch, assert_nothing_left, measuring};
+use crate::harness::{Scratch, assert_nothing_left, build, measuring, study};
 
 const STUDIES: [(&str, &[&str]); 5] = [
     ("sermant-router", &["sermant"]),
@@ -19,23 +17,13 @@ const STUDIES: [(&str, &[&str]); 5] = [
     ("sermant-consume-prohibition", &["sermant", "sermant-blocking"]),
 ];
 
-fn study(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../studies")
-        .join(name)
-        .canonicalize()
-        .expect("a study of the project")
-}
-
 /// Runs a study bare and under the governor, one round in its profile `ci`, with these changes. Whether a run counts is a question of
 /// how quiet the machine is; what its requests met is none.
 fn miniature(name: &str, variants: &str, sets: &[&str]) -> (BTreeMap<String, RunRecord>, String) {
-    let folder = study(name);
-    let built = Command::new(folder.join("../../subjects/governed/build.sh")).status().expect("the build starts");
-    assert!(built.success(), "the governed applications are built: `make governed`");
+    build("governed");
     let _turn = measuring();
     let scratch = Scratch::new();
-    let path = folder.display().to_string();
+    let path = study(name).display().to_string();
     let mut arguments = vec!["run", &path, "--set", "profile=ci", "--only", variants, "--out", "out", "--plain"];
     for set in sets {
         arguments.extend(["--set", set]);

@@ -47,6 +47,23 @@ pub(crate) fn counting() -> Turn {
     Turn::take(1)
 }
 
+/// Folder of a study of the project.
+pub(crate) fn study(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../studies")
+        .join(name)
+        .canonicalize()
+        .expect("a study of the project")
+}
+
+/// Builds a subject of the project that has a `build.sh`, unless it is newer than its sources.
+#[track_caller]
+pub(crate) fn build(subject: &str) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../subjects").join(subject).join("build.sh");
+    let built = Command::new(script).status().expect("the build starts");
+    assert!(built.success(), "subjects/{subject} is built: `make {subject}`");
+}
+
 /// A scratch folder with a study in it.
 pub(crate) struct Scratch {
     folder: tempfile::TempDir,

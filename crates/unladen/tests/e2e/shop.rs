@@ -1,31 +1,18 @@
 //! The study `easeagent` in miniature: the shop's gateway and vets start, and an agent makes the spans that are declared.
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
 use unladen::journal::read::read;
 use unladen::study::spec::Study;
 
-use crate::harness::{Scratch, assert_nothing_left, measuring};
-
-fn study(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../studies")
-        .join(name)
-        .canonicalize()
-        .expect("a study of the project")
-}
+use crate::harness::{Scratch, assert_nothing_left, build, measuring, study};
 
 /// The gateway and the vets, bare and under SkyWalking's agent with the plugins of `subjects/shop`: one server span, one client
 /// span, one server span, seven statements. `make shop` builds them.
 #[test]
 fn the_shop_makes_ten_spans_a_request() {
-    let folder = study("easeagent");
-    let built = Command::new(folder.join("../../subjects/shop/build.sh")).status().expect("the shop's build starts");
-    assert!(built.success(), "the shop is built: `make shop`");
+    build("shop");
     let _turn = measuring();
     let scratch = Scratch::new();
-    let path = folder.display().to_string();
+    let path = study("easeagent").display().to_string();
     let said = scratch
         .unladen(&["run", &path, "--set", "profile=ci", "--only", "skywalking", "--out", "out", "--plain"])
         .ends_with(0);

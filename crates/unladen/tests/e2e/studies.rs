@@ -3,20 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use unladen::journal::read::read;
 use unladen::journal::record::RunRecord;
 
-use crate::harness::{Said, Scratch, assert_nothing_left, measuring};
-
-fn study(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../studies").join(name)
-}
+use crate::harness::{Said, Scratch, assert_nothing_left, measuring, study};
 
 /// Runs a study in its profile `ci`. What it keeps for a while goes into the scratch folder, too, so that nothing of it may be left.
 fn miniature(name: &str, variants: &[&str]) -> (Scratch, Said, Vec<RunRecord>) {
-    let built = study("../target/subjects/.ready");
+    let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/subjects/.ready");
     assert!(built.exists(), "the subjects are not built: `make go-subjects` builds them");
     let scratch = Scratch::new();
     let folder = study(name).display().to_string();

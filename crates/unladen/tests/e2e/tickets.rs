@@ -3,31 +3,20 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use unladen::journal::read::read;
 use unladen::journal::record::RunRecord;
 
-use crate::harness::{Said, Scratch, assert_nothing_left, counting};
+use crate::harness::{Said, Scratch, assert_nothing_left, build, counting, study};
 
 /// Reservations of the profile `ci`, and seats of its four areas: more is wanted than there is.
 const RESERVATIONS: f64 = 1_500.0;
 const SEATS: f64 = 4.0 * 400.0;
 
-fn study() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../studies/ticket-master")
-        .canonicalize()
-        .expect("a study of the project")
-}
-
 /// Runs the study in a profile; a run folder must come of it.
 fn run(scratch: &Scratch, profile: &str, more: &[&str]) -> (Said, Vec<RunRecord>) {
-    let folder = study();
-    let built = Command::new(folder.join("../../subjects/tickets/build.sh")).status().expect("the shop's build starts");
-    assert!(built.success(), "the shop is built: `make tickets`");
-    let (path, profile) = (folder.display().to_string(), format!("profile={profile}"));
+    build("tickets");
+    let (path, profile) = (study("ticket-master").display().to_string(), format!("profile={profile}"));
     let arguments = [&["run", path.as_str(), "--set", profile.as_str(), "--out", "out", "--plain"], more].concat();
     let output = scratch.command(&arguments).env("TMPDIR", scratch.path("")).output().expect("unladen starts");
     let said = Said::new(&output).ends_with(0);
