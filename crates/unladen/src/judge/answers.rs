@@ -4,7 +4,6 @@
 //! slower is judged on all requests together.
 
 use unladen_load::outcome::{Outcome, Quantiles};
-use unladen_stats::estimate::median;
 
 use super::evidence::{Arm, Evidence};
 use super::findings::{AnswerFindings, AnswerNumbers, Range};
@@ -101,14 +100,14 @@ fn numbers(loads: &[&Outcome], sort: &Sort) -> Option<AnswerNumbers> {
     let runs: Vec<Seen> = loads.iter().filter_map(|load| seen(load, sort)).collect();
     let count = |of: fn(&Seen) -> Option<u64>| {
         let counts: Vec<f64> = runs.iter().filter_map(|run| Some(of(run)? as f64)).collect();
-        range(&counts)
+        Range::over(&counts)
     };
     let answers = count(|run| Some(run.answers))?;
     let at = |quantile: f64, of: fn(&Quantiles) -> f64| {
         let enough = answers.value * (1.0 - quantile) >= BEYOND - 1e-9;
         // A run without a single answer of the sort has no time of theirs.
         let times: Vec<f64> = runs.iter().filter(|run| run.answers > 0).map(|run| of(&run.times)).collect();
-        range(&times).filter(|_| enough)
+        Range::over(&times).filter(|_| enough)
     };
     Some(AnswerNumbers {
         answers,
@@ -119,12 +118,6 @@ fn numbers(loads: &[&Outcome], sort: &Sort) -> Option<AnswerNumbers> {
         p95_us: at(0.95, |it| it.p95),
         p99_us: at(0.99, |it| it.p99),
     })
-}
-
-/// Their median between the lowest and the highest.
-pub(super) fn range(values: &[f64]) -> Option<Range> {
-    let (low, high) = (values.iter().copied().reduce(f64::min)?, values.iter().copied().reduce(f64::max)?);
-    Some(Range { value: median(values)?, low, high })
 }
 
 #[cfg(test)]

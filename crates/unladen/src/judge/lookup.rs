@@ -1,5 +1,7 @@
 //! Findings in findings: by metric, by kind, by severity; and what a range says of itself. Decides nothing.
 
+use unladen_stats::estimate::median;
+
 use super::findings::{Finding, Findings, NoticeLine, Range, StepFindings, VariantFindings};
 
 impl Findings {
@@ -61,6 +63,12 @@ impl Finding {
 }
 
 impl Range {
+    /// Their median between the lowest and the highest; `None` of none.
+    pub(super) fn over(values: &[f64]) -> Option<Self> {
+        let (low, high) = (values.iter().copied().reduce(f64::min)?, values.iter().copied().reduce(f64::max)?);
+        Some(Self { value: median(values)?, low, high })
+    }
+
     /// How far from 0 its ends are at most.
     #[must_use]
     pub fn magnitude(self) -> f64 {

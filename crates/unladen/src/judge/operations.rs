@@ -7,9 +7,8 @@ use std::collections::HashMap;
 
 use hdrhistogram::Histogram;
 
-use super::answers::range;
 use super::evidence::{Arm, Evidence};
-use super::findings::OperationFindings;
+use super::findings::{OperationFindings, Range};
 use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::journal::spans;
@@ -82,7 +81,7 @@ fn told(variant: &str, runs: &[Durations]) -> Vec<OperationFindings> {
             let found: Vec<&Histogram<u64>> = runs.iter().filter_map(|run| run.get(name)).collect();
             let at = |quantile: f64| {
                 let values: Vec<f64> = found.iter().map(|it| it.value_at_quantile(quantile) as f64 / 1e3).collect();
-                range(&values)
+                Range::over(&values)
             };
             let time: f64 = found.iter().map(|it| it.mean() * it.len() as f64).sum();
             let operation = OperationFindings {

@@ -78,7 +78,7 @@ impl Cgroup {
     /// # Errors
     /// What the kernel says when a directory stays: `EBUSY` when it is not empty.
     pub fn remove(&self) -> io::Result<()> {
-        self.directories().into_iter().try_for_each(remove_tree)
+        self.directories().into_iter().try_for_each(|directory| remove_tree(directory, SETTLING))
     }
 }
 
@@ -119,13 +119,15 @@ pub(crate) fn kill_all(directory: &Path, limit: Duration) -> io::Result<usize> {
     }
 }
 
-/// Removes a group and all below it. One that is not there is fine.
-pub(crate) fn remove_tree(directory: &Path) -> io::Result<()> {
+/// The kernel lets go of a group a moment after its last process was reaped.
+pub(crate) const SETTLING: Duration = Duration::from_secs(2);
+
+/// Removes a group and all below it, with so much patience for each that is still busy. One that is not there is fine.
+pub(crate) fn remove_tree(directory: &Path, patience: Duration) -> io::Result<()> {
     for below in subdirectories(directory) {
-        remove_tree(&below)?;
+        remove_tree(&below, patience)?;
     }
-    // The kernel lets go of a group a moment after its last process was reaped.
-    let deadline = Instant::now() + Duration::from_secs(2);
+    let deadline = Instant::now() + patience;
     loop {
         match fs::remove_dir(directory) {
             Ok(()) => return Ok(()),

@@ -5,8 +5,6 @@
 use std::fmt::Write;
 
 use super::answers;
-use super::doses;
-use super::said;
 use super::view;
 use crate::judge::findings::{Conclusion, Finding, Findings, VariantFindings};
 
@@ -80,14 +78,7 @@ fn under(out: &mut String, variant: &VariantFindings) {
 }
 
 fn ladders(out: &mut String, findings: &Findings) {
-    for ladder in findings
-        .ladders
-        .iter()
-        .map(view::ladder)
-        .chain(doses::tables(findings))
-        .chain(said::table(findings))
-        .chain(answers::tables(findings))
-    {
+    for ladder in view::after_verdicts(findings).chain(answers::tables(findings)) {
         push(out, format_args!("\n### {}\n\n", text(&ladder.title)));
         let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let escaped = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>();

@@ -6,8 +6,6 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::answers;
-use super::doses;
-use super::said;
 use super::view::{self, Row};
 use crate::judge::findings::{Conclusion, Findings, VariantFindings};
 
@@ -91,14 +89,7 @@ fn tables(out: &mut Page, findings: &Findings) {
 
 /// What each step of a ladder adds, and each dose; and whether all did the same work.
 fn ladders(out: &mut Page, findings: &Findings) {
-    for ladder in findings
-        .ladders
-        .iter()
-        .map(view::ladder)
-        .chain(doses::tables(findings))
-        .chain(said::table(findings))
-        .chain(answers::short(findings))
-    {
+    for ladder in view::after_verdicts(findings).chain(answers::short(findings)) {
         out.line("");
         out.line(&paint(&ladder.title, BOLD));
         let mut table = Table::new();

@@ -1,5 +1,6 @@
 //! Findings as cells and lines of text, shared by the reports for people.
 
+use super::{doses, said};
 use crate::judge::findings::{
     Conclusion, Finding, Findings, FrameFindings, LadderFindings, LedgerFindings, MoneyFindings, OperationFindings,
     ProfileFindings, Range, StepFindings, VariantFindings,
@@ -136,6 +137,11 @@ pub(super) struct LadderTable {
 
 /// The metrics of a ladder's table: out of band (the machine's), then in band (the user's).
 const LADDER_METRICS: [&str; 5] = ["cpu_per_request", "rss", "latency_p50", "latency_p99", "throughput"];
+
+/// What follows the tables of verdicts as text: each ladder, each dose, and whether all did the same work.
+pub(super) fn after_verdicts(findings: &Findings) -> impl Iterator<Item = LadderTable> {
+    findings.ladders.iter().map(ladder).chain(doses::tables(findings)).chain(said::table(findings))
+}
 
 pub(super) fn ladder(ladder: &LadderFindings) -> LadderTable {
     // One scale per column, that of the whole, so that steps can be compared at a glance.

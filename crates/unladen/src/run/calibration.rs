@@ -103,8 +103,7 @@ fn one(setup: &Setup<'_>, index: usize, arm: &Arm, interrupted: &AtomicBool) -> 
         for process in arm.fresh() {
             ups.push(setup.start(process, &folder, number, interrupted)?);
         }
-        let setups = arm.programs(Role::Setup).cloned();
-        programs::set_up(setup, setups, (folder.as_path(), number), || {
+        programs::set_up(setup, arm.programs(Role::Setup), (folder.as_path(), number), || {
             if interrupted.load(Ordering::Relaxed) { Err(RunError::Interrupted) } else { Ok(()) }
         })?;
         let backends = queries::backends(setup, arm)?;

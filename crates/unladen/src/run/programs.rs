@@ -134,15 +134,15 @@ pub(super) fn to_its_end(
 ///
 /// # Errors
 /// When one of them fails, and what `meanwhile` says.
-pub(super) fn set_up(
+pub(super) fn set_up<'p>(
     setup: &Setup<'_>,
-    programs: impl Iterator<Item = Process>,
+    programs: impl Iterator<Item = &'p Process>,
     place: (&Path, u32),
     mut meanwhile: impl FnMut() -> Result<(), RunError>,
 ) -> Result<(), RunError> {
     for program in programs {
         let at_most = program.at_most.0;
-        let ran = to_its_end(setup, &program, place, at_most, || meanwhile().map(|()| None))?;
+        let ran = to_its_end(setup, program, place, at_most, || meanwhile().map(|()| None))?;
         if !ran.is_well() {
             let notice = ran.failure(Role::Setup, at_most);
             return Err(RunError::NotSetUp { notice, folder: setup.folder.path().to_owned() });

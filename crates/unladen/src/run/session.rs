@@ -82,7 +82,8 @@ fn late(record: &RunRecord) -> bool {
     matches!(record.void, Some(Notice::GeneratorLate { .. }))
 }
 
-/// A service that ends while it is needed, or a program that cannot do its part, will do so again: the study stops, the user looks, `--resume` goes on.
+/// A service that ends while it is needed, or a program that cannot do its part, will do so again: the study stops, the user looks,
+/// `--resume` goes on.
 fn stop_on_death(record: &RunRecord, folder: &RunFolder) -> Result<(), RunError> {
     match &record.void {
         Some(

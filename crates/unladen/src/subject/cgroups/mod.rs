@@ -15,7 +15,7 @@ use std::time::Duration;
 pub use detect::{Hierarchy, Mounts};
 
 use super::launch::Limits;
-use crate::linux::cgroup::{kill_all, remove_tree, subdirectories};
+use crate::linux::cgroup::{SETTLING, kill_all, remove_tree, subdirectories};
 use crate::linux::{Cgroup, CpuSet, Version};
 
 /// Period of the CPU quota, µs: the kernel's own default.
@@ -214,7 +214,7 @@ impl Cgroups {
 pub(crate) fn clean(roots: &[PathBuf]) -> io::Result<()> {
     let mut outcome = Ok(());
     for root in roots {
-        let done = kill_all(root, Duration::from_secs(5)).and_then(|_| remove_tree(root));
+        let done = kill_all(root, Duration::from_secs(5)).and_then(|_| remove_tree(root, SETTLING));
         outcome = outcome.and(done);
     }
     outcome
@@ -228,10 +228,7 @@ fn remove_orphans(parent: &Path, is_there: impl Fn(u32) -> bool) {
         let owner =
             name.strip_prefix("unladen-").and_then(|rest| rest.split_once('-')).and_then(|(pid, _)| pid.parse().ok());
         if owner.is_some_and(|pid| !is_there(pid)) {
-            for below in subdirectories(&group) {
-                let _ = fs::remove_dir(below);
-            }
-            let _ = fs::remove_dir(&group);
+            let _ = remove_tree(&group, Duration::ZERO);
         }
     }
 }
