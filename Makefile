@@ -32,7 +32,7 @@ lint:            ## Clippy with warnings denied.
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 
 rust-test:       ## Unit, property, golden and end-to-end tests.
-	$(CARGO) test --release --locked --workspace
+	@CARGO=$(CARGO) scripts/rust-test.sh
 
 crash:           ## Kill the span sink 300 times under load, over all protocols: about three minutes.
 	$(CARGO) test --release --locked -p unladen-sink --test sink -- --ignored --nocapture survives_kill_9_at_many_moments

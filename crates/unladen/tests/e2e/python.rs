@@ -39,7 +39,9 @@ variants:
         println!("{metric}: {} → {} {}, {}", found.baseline, found.value, found.unit, found.words);
         found.difference.unwrap_or_else(|| panic!("{metric}: {:?}", found.rounds))
     };
-    assert_eq!(found("threads"), 7.0);
+    // One more answers each connection, in both variants; whether it has begun when the window does differs from run to run.
+    let threads = found("threads");
+    assert!((6.0..=8.0).contains(&threads), "{threads} more threads");
     assert_eq!(found("descriptors"), 11.0);
     let mib = found("rss") / f64::from(1 << 20);
     assert!((19.0..24.0).contains(&mib), "{mib} MiB");
