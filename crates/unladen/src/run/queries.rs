@@ -136,8 +136,9 @@ fn query(
     })
 }
 
-/// Asks the backends until their numbers stand still for the drain's quiet time, or a storage has all `wanted` spans, for at most
-/// the drain's limit; what they have taken, and what could not be had.
+/// Asks the backends until their numbers stand still for the drain's quiet time, or all have the `wanted` spans, for at most the
+/// drain's limit; what they have taken, and what could not be had. While a storage has fewer spans than a collector has taken, some
+/// may be on their way between the two, however long nothing moves: a cold Elasticsearch shows them after half a minute.
 pub(super) fn settle(
     backends: &mut [Asked],
     drain: &Drain,
@@ -157,7 +158,7 @@ pub(super) fn settle(
         }
         let is_steady = moved.elapsed() >= drain.quiet.0;
         let is_over = started.elapsed() >= drain.limit.0 || is_interrupted();
-        if all_there || is_steady || is_over {
+        if all_there || is_steady && !are_on_their_way(backends) || is_over {
             backends.iter_mut().for_each(|asked| asked.is_steady = all_there || is_steady);
             break;
         }
@@ -170,6 +171,13 @@ pub(super) fn settle(
         }
     }
     backends.iter().filter_map(Asked::counted).collect()
+}
+
+/// Whether a collector has taken spans that a storage does not show.
+fn are_on_their_way(backends: &[Asked]) -> bool {
+    let counted: Vec<Counted> = backends.iter().filter_map(Asked::counted).collect();
+    let of = |role: Role| counted.iter().filter(move |it| it.role == role).map(|it| it.spans);
+    of(Role::Storage).min().is_some_and(|stored| of(Role::Collector).max().is_some_and(|taken| taken > stored))
 }
 
 #[cfg(test)]
@@ -224,6 +232,23 @@ mod tests {
         let (counted, _) = settled(&[0, 40], 1.0, Some(40), 20.0);
         assert_eq!(counted[0].spans, 40);
         assert!(started.elapsed() < Duration::from_millis(400), "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn what_a_collector_has_taken_is_waited_for_in_the_storage() {
+        // Nothing moves for longer than the quiet time, and then the rest comes.
+        const LATE: [u64; 12] = [0, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 50];
+        let waited_for = |taken: &'static [u64]| {
+            let mut backends = [
+                Asked::new("oap", Some(Role::Collector), backend(taken), 1.0),
+                Asked::new("elasticsearch", Some(Role::Storage), backend(&LATE), 1.0),
+            ];
+            let drain = Drain { quiet: Time::seconds(0.5), limit: Time::seconds(20.0) };
+            let counted = settle(&mut backends, &drain, Some(60), || false, &mut Vec::new());
+            counted.iter().map(|it| it.spans).collect::<Vec<_>>()
+        };
+        assert_eq!(waited_for(&[0, 50]), [50, 50]);
+        assert_eq!(waited_for(&[0, 10]), [10, 10], "what nobody has taken is not waited for");
     }
 
     #[test]

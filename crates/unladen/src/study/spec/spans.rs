@@ -259,7 +259,8 @@ pub enum Numbers {
 }
 
 /// How a backend is asked how many spans it has: by a JSON document or a Prometheus metric. Asked when the services are
-/// ready and again in the drain until the number stands still; the difference is what arrived.
+/// ready and again in the drain until the number stands still and a storage shows what its collector has taken; the difference is
+/// what arrived.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Count {
