@@ -9,9 +9,11 @@ use super::curves::Curves;
 
 mod answers;
 mod said;
+mod sampled;
 
 pub use answers::{AnswerFindings, AnswerNumbers};
 pub use said::SaidFindings;
+pub use sampled::{SampledFindings, SampledQuantiles, SampledRound};
 
 /// Version of the format.
 pub const SCHEMA: u32 = 1;
@@ -60,6 +62,9 @@ pub struct Findings {
     /// How long operations take, from their spans, per variant the dearest first; empty without spans.
     #[serde(default)]
     pub operations: Vec<OperationFindings>,
+    /// What spans tell of the latency of requests, beside what clients saw; empty unless the study names the spans of requests.
+    #[serde(default)]
+    pub sampled: Vec<SampledFindings>,
     /// Every run, in the order of the journal: also those that do not count.
     #[serde(default)]
     pub runs: Vec<RunLine>,

@@ -5,6 +5,7 @@
 use std::fmt::Write;
 
 use super::answers;
+use super::sampled;
 use super::view;
 use crate::judge::findings::{Conclusion, Finding, Findings, VariantFindings};
 
@@ -78,7 +79,7 @@ fn under(out: &mut String, variant: &VariantFindings) {
 }
 
 fn ladders(out: &mut String, findings: &Findings) {
-    for ladder in view::after_verdicts(findings).chain(answers::tables(findings)) {
+    for ladder in view::after_verdicts(findings).chain(answers::tables(findings)).chain(sampled::tables(findings)) {
         push(out, format_args!("\n### {}\n\n", text(&ladder.title)));
         let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let escaped = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>();

@@ -22,6 +22,7 @@ mod parquet;
 pub mod pilot;
 mod plot;
 mod said;
+mod sampled;
 mod template;
 mod text;
 mod view;

@@ -11,6 +11,7 @@ use unladen::report::{Format, render};
 use unladen::study::plan::ArmKind;
 use unladen_load::outcome::{Iterations, Kind, Named, Quantiles};
 
+use crate::files;
 use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};
 
 /// Compares with the expected files, or writes them.
@@ -269,6 +270,58 @@ fn answers_are_of_several_kinds() {
         assert!(page.contains(part), "the page has {part}");
     }
     assert!(!page.contains("never"), "a kind that no answer was of has no table");
+}
+
+/// The spans of a tenth of the requests (of an even hundred, to be exact) beside the times of all of them.
+#[test]
+fn sampled_spans_are_held_to_what_clients_saw() {
+    let with_truth = |run: &mut RunRecord| {
+        let Some(load) = &mut run.load else { return };
+        let times =
+            |count: u64| Quantiles { count, p50: 160.0, p90: 200.0, p95: 250.0, p99: 990.0, ..Quantiles::default() };
+        let mut named =
+            Named { name: "work".to_owned(), requests: 4_500, service_time_us: times(4_500), ..Named::default() };
+        if run.variant == "otel-10pct" {
+            named.sampled_us = Quantiles { p99: 495.0, ..times(450) };
+            load.sampled_total = load.sent_total / 10;
+        }
+        load.named = vec![named];
+    };
+    let sketch = Sketch { mishap: with_truth, ..ladder() };
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let script = "  script: {requests: [{name: work, span: GET /work}, {name: other}]}\n";
+    let study = sketch.study().replace("  connections: 16\n", &format!("  connections: 16\n{script}"));
+    let runs = sketch.runs();
+    write(dir.path(), &study, &runs);
+    files::write(dir.path(), &runs);
+    let findings = judge(dir.path()).expect("a whole run folder");
+    let names: Vec<_> = findings.sampled.iter().map(|it| (it.variant.as_str(), it.request.as_str())).collect();
+    assert_eq!(
+        names,
+        [("otel", "work"), ("otel-10pct", "work")],
+        "the baseline has no spans, the other request names none"
+    );
+    let tenth = &findings.sampled[1];
+    assert!((tenth.ratio - 0.1).abs() < 1e-3 && tenth.rounds.len() == 12, "{tenth:?}");
+    // Every other of the 900 spans of the window is of this name; those of the warm-up took 90 ms.
+    assert_eq!((tenth.rounds[0].spans, tenth.rounds[0].requests, tenth.spans), (450, 4_500, 12 * 450));
+    assert!((tenth.rounds[0].from_spans.p99_us - 198.0).abs() < 1.0, "{:?}", tenth.rounds[0]);
+    let off = tenth.error_p99.expect("a number");
+    assert!((off.value + 0.8).abs() < 0.01 && off.low <= off.value && off.value <= off.high, "{off:?}");
+    assert_eq!(tenth.sampling_p99.map(|it| it.value), Some(-0.5));
+    assert_eq!(findings.sampled[0].sampling_p99.map(|it| it.value), Some(0.0), "all are sampled");
+    let text = render(&findings, Format::Text);
+    for part in ["What sampling hides of work", "10 % in spans", "of it by sampling"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let (markdown, page, csv) =
+        (render(&findings, Format::Markdown), render(&findings, Format::Html), render(&findings, Format::Csv));
+    assert!(
+        markdown.lines().any(|line| line.contains("of it by sampling, % |") && line.ends_with("| −50 |")),
+        "{markdown}"
+    );
+    assert!(page.contains("<h3>What sampling hides of work</h3>"), "the page has the table");
+    assert!(csv.lines().any(|line| line.contains(",sampled.sampling_p99,,work,share,,-0.5,")), "{csv}");
 }
 
 #[test]
