@@ -307,6 +307,12 @@ pub struct Finding {
     pub baseline: f64,
     /// See `baseline`.
     pub value: f64,
+    /// Arithmetic mean over the rounds, baseline and variant: what other reports print. No verdict rests on it.
+    #[serde(default)]
+    pub baseline_mean: f64,
+    /// See `baseline_mean`.
+    #[serde(default)]
+    pub value_mean: f64,
     /// Difference, Hodges-Lehmann estimate and interval; `null` when fewer than 6 rounds have both sides.
     pub difference: Option<f64>,
     /// See `difference`.

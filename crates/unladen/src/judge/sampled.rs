@@ -114,8 +114,8 @@ fn finding(variant: &str, (request, span): (&str, &str), ratio: f64, rounds: Vec
     };
     let error = |of: Of| off(of, |round| Some(round.from_spans));
     let sampling = |of: Of| off(of, |round| round.of_sampled);
-    let middle = |from: fn(&SampledRound) -> SampledQuantiles| {
-        let of = |of: Of| median(&rounds.iter().map(|round| of(&from(round))).collect::<Vec<_>>()).unwrap_or(0.0);
+    let over = |by: fn(&[f64]) -> f64, from: fn(&SampledRound) -> SampledQuantiles| {
+        let of = |of: Of| by(&rounds.iter().map(|round| of(&from(round))).collect::<Vec<_>>());
         SampledQuantiles {
             p50_us: of(|it| it.p50_us),
             p90_us: of(|it| it.p90_us),
@@ -123,6 +123,8 @@ fn finding(variant: &str, (request, span): (&str, &str), ratio: f64, rounds: Vec
             p99_us: of(|it| it.p99_us),
         }
     };
+    let middle = |values: &[f64]| median(values).unwrap_or(0.0);
+    let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     SampledFindings {
         variant: variant.to_owned(),
         request: request.to_owned(),
@@ -130,8 +132,10 @@ fn finding(variant: &str, (request, span): (&str, &str), ratio: f64, rounds: Vec
         ratio,
         spans: rounds.iter().map(|round| round.spans).sum(),
         requests: rounds.iter().map(|round| round.requests).sum(),
-        from_spans: middle(|round| round.from_spans),
-        from_clients: middle(|round| round.from_clients),
+        from_spans: over(middle, |round| round.from_spans),
+        from_clients: over(middle, |round| round.from_clients),
+        mean_from_spans: over(mean, |round| round.from_spans),
+        mean_from_clients: over(mean, |round| round.from_clients),
         error_p50: error(|it| it.p50_us),
         error_p90: error(|it| it.p90_us),
         error_p95: error(|it| it.p95_us),

@@ -21,6 +21,7 @@ mod page;
 mod parquet;
 pub mod pilot;
 mod plot;
+mod rounds;
 mod said;
 mod sampled;
 mod template;

@@ -31,9 +31,7 @@ fn table(findings: &Findings, request: &str) -> LadderTable {
     };
     let mut lines = Vec::new();
     for it in &all {
-        let label = findings.variants.iter().find(|variant| variant.name == it.variant).map(|variant| &variant.label);
-        let label = view::clean(label.unwrap_or(&it.variant));
-        lines.push((label, times(it.requests, &it.from_clients)));
+        lines.push((view::label(findings, &it.variant), times(it.requests, &it.from_clients)));
         lines.push((format!("  {} in spans", units::share(it.ratio)), times(it.spans, &it.from_spans)));
         lines.push(("  off by, %".to_owned(), off([it.error_p50, it.error_p90, it.error_p95, it.error_p99])));
         let sampling = [it.sampling_p50, it.sampling_p90, it.sampling_p95, it.sampling_p99];

@@ -430,6 +430,12 @@ pub(super) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
+/// What people call a variant.
+pub(super) fn label(findings: &Findings, variant: &str) -> String {
+    let found = findings.variants.iter().find(|it| it.name == variant);
+    clean(found.map_or(variant, |it| it.label.as_str()))
+}
+
 /// At most `width` characters, the end cut off.
 pub(super) fn shortened(text: &str, width: usize) -> String {
     if text.chars().count() <= width {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use unladen::journal::record::RunRecord;
-use unladen::judge::findings::Findings;
+use unladen::judge::findings::{Findings, RoundValue};
 use unladen::judge::judge;
 use unladen::notices::Notice;
 use unladen::report::{Format, render};
@@ -309,6 +309,7 @@ fn sampled_spans_are_held_to_what_clients_saw() {
     let off = tenth.error_p99.expect("a number");
     assert!((off.value + 0.8).abs() < 0.01 && off.low <= off.value && off.value <= off.high, "{off:?}");
     assert_eq!(tenth.sampling_p99.map(|it| it.value), Some(-0.5));
+    assert!((tenth.mean_from_clients.p99_us - 990.0).abs() < 1e-6, "{:?}", tenth.mean_from_clients);
     assert_eq!(findings.sampled[0].sampling_p99.map(|it| it.value), Some(0.0), "all are sampled");
     let text = render(&findings, Format::Text);
     for part in ["What sampling hides of work", "10 % in spans", "of it by sampling"] {
@@ -321,7 +322,38 @@ fn sampled_spans_are_held_to_what_clients_saw() {
         "{markdown}"
     );
     assert!(page.contains("<h3>What sampling hides of work</h3>"), "the page has the table");
+    let rounds = markdown.split("<summary>Every round</summary>").nth(1).expect("every round stands in Markdown");
+    let of_spans = rounds.lines().find(|line| line.contains(": p95 of clients |")).expect("a line");
+    assert_eq!(of_spans.matches(" 250 |").count(), 12 + 1, "twelve rounds and their mean: {of_spans}");
     assert!(csv.lines().any(|line| line.contains(",sampled.sampling_p99,,work,share,,-0.5,")), "{csv}");
+}
+
+/// A round that one variant lacks is missing in its line alone, and the baseline's has it.
+#[test]
+fn every_round_stands_in_markdown_with_its_mean() {
+    let lose_one = |run: &mut RunRecord| {
+        if run.round == 3 && run.variant == "otel" {
+            late(run);
+        }
+    };
+    let findings = findings(&Sketch { mishap: lose_one, ..ladder() });
+    let otel = findings.variants.iter().find(|it| it.name == "otel").expect("it is there");
+    let cpu = otel.finding("cpu_per_request").expect("a finding");
+    let mean = |of: fn(&RoundValue) -> f64| cpu.rounds.iter().map(of).sum::<f64>() / 11.0;
+    assert!((cpu.value_mean - mean(|it| it.value)).abs() < 1e-9, "{cpu:?}");
+    assert!((cpu.baseline_mean - mean(|it| it.baseline)).abs() < 1e-9, "{cpu:?}");
+    let markdown = render(&findings, Format::Markdown);
+    let table = markdown.split("#### CPU per request, µs").nth(1).expect("a table");
+    let line = |name: &str| {
+        let starts = format!("| {name} |");
+        let found = table.lines().find(|line| line.starts_with(&starts)).unwrap_or_else(|| panic!("{name}: {table}"));
+        found.split(" | ").skip(1).map(|cell| cell.trim_end_matches(" |").to_owned()).collect::<Vec<_>>()
+    };
+    let (bare, here) = (line("baseline"), line(&otel.label));
+    assert_eq!((bare.len(), here.len()), (13, 13), "twelve rounds and the mean");
+    assert_eq!(here[2], "–");
+    assert!(!bare.contains(&"–".to_owned()), "{bare:?}");
+    assert_eq!(here[12].parse::<f64>().expect("a number"), cpu.value_mean.round());
 }
 
 #[test]

@@ -24,6 +24,10 @@ pub struct SampledFindings {
     pub from_spans: SampledQuantiles,
     /// From the clients, median over the rounds.
     pub from_clients: SampledQuantiles,
+    /// From the spans, arithmetic mean over the rounds: what other reports print.
+    pub mean_from_spans: SampledQuantiles,
+    /// From the clients, arithmetic mean over the rounds.
+    pub mean_from_clients: SampledQuantiles,
     /// Every round with such spans.
     pub rounds: Vec<SampledRound>,
     /// What is wrong about the median of the spans: over that of the clients, less 1; median, lowest and highest round.

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::{answers, doses, said, sampled, template, view};
+use super::{answers, doses, rounds, said, sampled, template, view};
 use crate::judge::curves::Curves;
 use crate::judge::findings::{
     BudgetLine, CommandLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, RunLine, VariantFindings,
@@ -52,6 +52,7 @@ struct Page<'a> {
     said: Option<view::LadderTable>,
     kinds: Vec<view::LadderTable>,
     sampled: Vec<view::LadderTable>,
+    by_round: Vec<view::LadderTable>,
     budgets: &'a [BudgetLine],
     notices: Vec<&'a NoticeLine>,
     reading: Vec<String>,
@@ -140,6 +141,7 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
         said: said::table(findings),
         kinds: answers::tables(findings),
         sampled: sampled::tables(findings),
+        by_round: rounds::tables(findings),
         budgets: &findings.budgets,
         notices,
         reading: view::reading(findings),
