@@ -34,12 +34,13 @@ struct Line {
     mean: f64,
 }
 
-fn table(title: &str, unit: &str, lines: Vec<Line>) -> LadderTable {
+fn table(title: &str, unit: &str, lines: &[Line]) -> LadderTable {
     let rounds: BTreeSet<u32> = lines.iter().flat_map(|line| line.rounds.keys().copied()).collect();
     let values = lines.iter().flat_map(|line| line.rounds.values());
     let scale = Scale::of(unit, values.fold(0.0, |most, value| value.abs().max(most)), None);
     let cells = |line: &Line| -> Vec<String> {
-        let of_round = |round: &u32| line.rounds.get(round).map_or_else(|| view::NONE.to_owned(), |&it| scale.number(it));
+        let of_round =
+            |round: &u32| line.rounds.get(round).map_or_else(|| view::NONE.to_owned(), |&it| scale.number(it));
         rounds.iter().map(of_round).chain([scale.number(line.mean)]).collect()
     };
     let unit = if scale.unit().is_empty() { String::new() } else { format!(", {}", scale.unit()) };
@@ -79,7 +80,7 @@ fn of_metric(findings: &Findings, metric: &Finding) -> LadderTable {
             mean: finding.value_mean,
         });
     }
-    table(&metric.title, &metric.unit, lines)
+    table(&metric.title, &metric.unit, &lines)
 }
 
 /// What spans say of a request, and below it what its clients saw.
@@ -102,5 +103,5 @@ fn of_request(findings: &Findings, request: &str) -> LadderTable {
             }));
         }
     }
-    table(&format!("Answers to {}", view::shortened(&view::clean(request), 40)), "us", lines)
+    table(&format!("Answers to {}", view::shortened(&view::clean(request), 40)), "us", &lines)
 }
