@@ -7,7 +7,8 @@
 //!   were not to be recorded. The rest are *due*. **Saved** is every distinct span of the load in the store.
 //! - In each second, the traces that arrived are taken for the due ones, fullest first. What these lack up to
 //!   `spans_per_request`, and whole traces that are missing, is **lost**. So loss is never overstated; it is understated by
-//!   no more than the traces of unanswered requests in the same second.
+//!   no more than the traces of unanswered requests in the same second. Seconds whose requests' numbers mix, as those of
+//!   sequences do in a burst, are settled together.
 //! - Everything else that arrived was not expected: spans beyond `spans_per_request`, traces of unanswered requests, traces
 //!   of requests that were not to be recorded ([`Ledger::unasked`] counts those that can be nothing else). It makes
 //!   **unexplained** negative and is never set off against a loss.
@@ -23,10 +24,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use self::parts::Part;
 use crate::summary::Summary;
 pub use learned::{Learned, LearnedOperation, Shortfall, learn};
 
 mod learned;
+mod parts;
 mod sampling;
 #[cfg(test)]
 mod tests;
@@ -117,7 +120,7 @@ pub struct Ledger {
     /// Spans that arrived more than ten seconds after their end.
     #[serde(default)]
     pub late: u64,
-    /// Lost spans by second of the load.
+    /// Lost spans by second of the load; of seconds that were settled together, by what was due in each.
     pub lost_by_second: Vec<u64>,
 }
 
@@ -151,8 +154,8 @@ pub fn close(
     if summary.spans_by_request.is_empty() && summary.saved > summary.foreign {
         return Err(LedgerError::NotTied);
     }
-    let mut parts = parts(load);
-    let (arrived, traces) = distribute(&summary.spans_by_request, &mut parts);
+    let mut parts = parts::parts(load);
+    let (arrived, traces) = parts::distribute(&summary.spans_by_request, &mut parts);
     let per_request = match spans_per_request {
         Some(declared) => declared,
         None => f64::from(most_frequent(&traces).ok_or(LedgerError::NothingToLearnFrom)?),
@@ -160,7 +163,7 @@ pub fn close(
     sampling::decide(&mut parts, sampling, per_request)?;
 
     let mut account = Account::new(per_request);
-    let losses: Vec<f64> = parts.iter().map(|part| account.settle(part)).collect();
+    let losses: Vec<f64> = parts.iter().flat_map(|part| part.spread(account.settle(part))).collect();
     let (lost, mut lost_by_second) = rounded(&losses);
     lost_by_second.truncate(load.seconds.len());
 
@@ -214,77 +217,6 @@ pub fn by_stage(summary: &Summary, lost: u64) -> BTreeMap<String, u64> {
         }
     }
     stages
-}
-
-/// A second of the load, or the rest that has no second, with the traces of its requests.
-#[derive(Debug, Clone, Default)]
-struct Part {
-    /// Indices of its requests.
-    range: std::ops::Range<u64>,
-    sent: u64,
-    answered: u64,
-    sampled: u64,
-    /// Traces that should be here: see [`sampling::decide`].
-    due: u64,
-    /// Traces that are here, by their number of spans.
-    traces: BTreeMap<u32, u64>,
-}
-
-impl Part {
-    fn arrived(&self) -> u64 {
-        self.traces.values().sum()
-    }
-}
-
-/// The seconds as ranges of indices without gap or overlap, and a last part for everything that has no second.
-fn parts(load: &Load<'_>) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::with_capacity(load.seconds.len() + 1);
-    let mut start = 0;
-    for (position, second) in load.seconds.iter().enumerate() {
-        let end = match load.seconds.get(position + 1) {
-            Some(next) => next.first_index,
-            None => second.first_index.saturating_add(second.sent),
-        };
-        let end = end.max(start);
-        let SecondOfRequests { sent, answered, sampled, .. } = *second;
-        parts.push(Part { range: start..end, sent, answered, sampled, ..Part::default() });
-        start = end;
-    }
-    let sum = |of: fn(&Part) -> u64| parts.iter().map(of).sum::<u64>();
-    let rest = Part {
-        range: start..u64::MAX,
-        sent: load.sent.saturating_sub(sum(|part| part.sent)),
-        answered: load.answered.saturating_sub(sum(|part| part.answered)),
-        sampled: load.sampled.saturating_sub(sum(|part| part.sampled)),
-        ..Part::default()
-    };
-    parts.push(rest);
-    parts
-}
-
-/// Spreads the traces over the parts; returns the spans in all and the traces by their number of spans.
-fn distribute(runs: &[(u32, u64)], parts: &mut [Part]) -> (u64, BTreeMap<u32, u64>) {
-    let (mut arrived, mut traces) = (0, BTreeMap::new());
-    let mut index = 0;
-    let mut at = 0;
-    for (spans, requests) in runs {
-        let end = index + requests;
-        if *spans > 0 {
-            arrived += u64::from(*spans) * requests;
-            *traces.entry(*spans).or_insert(0) += requests;
-        }
-        while index < end && at < parts.len() {
-            let until = end.min(parts[at].range.end);
-            if *spans > 0 && until > index {
-                *parts[at].traces.entry(*spans).or_insert(0) += until - index;
-            }
-            index = index.max(until);
-            if index == parts[at].range.end {
-                at += 1;
-            }
-        }
-    }
-    (arrived, traces)
 }
 
 fn most_frequent(traces: &BTreeMap<u32, u64>) -> Option<u32> {

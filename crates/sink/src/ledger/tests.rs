@@ -87,6 +87,32 @@ fn a_lack_in_one_second_is_not_made_up_by_another() {
     assert_eq!((ledger.lost, ledger.unasked, ledger.unexplained), (10, 5, -10));
 }
 
+/// Sequences are all due at once, a few of them are under way at a time, and each request is numbered when it is sent.
+#[test]
+fn seconds_whose_numbers_mix_are_settled_together() {
+    // Due in second 0: 0, 1, 2, 3, 5, 6, 8 and 10; in second 1: 4, 7 and 9; in second 2: 11 and 12. Sampled: 0, 1, 4, 5, 9, 10, 11.
+    let seconds = [second(0, 8, 8, 4), second(4, 3, 3, 2), second(11, 2, 2, 1)];
+    let close = |runs: Runs| close(&summary(runs), &load(&seconds), Some(3.0), Sampling::Flag).expect("sound");
+    let whole = balanced(close(&[(3, 2), (0, 2), (3, 2), (0, 3), (3, 3), (0, 1)]));
+    assert_eq!((traces(&whole), books(&whole)), ((7, 0, 0, 0), (39, 18, 21, 0, 0)));
+    assert_eq!(whole.lost_by_second, [0, 0, 0]);
+    // Without 4 and 10, in whichever of the two seconds they were due, and without a span of 11.
+    let lacking = balanced(close(&[(3, 2), (0, 3), (3, 1), (0, 3), (3, 1), (0, 1), (2, 1), (0, 1)]));
+    assert_eq!((traces(&lacking), lacking.lost, lacking.unexplained), ((4, 1, 2, 0), 7, 0));
+    assert_eq!(lacking.lost_by_second, [4, 2, 1], "the third second has its numbers for itself");
+}
+
+#[test]
+fn what_has_no_second_mixes_with_the_last_if_numbers_mix_at_all() {
+    // Second 0: 0, 1 and 3; second 1: 2 and 5; without a second: 4. Of all, 5 is not sampled.
+    let seconds = [second(0, 3, 3, 3), second(2, 2, 2, 1)];
+    let load = Load { seconds: &seconds, sent: 6, answered: 6, sampled: 5 };
+    let whole = close(&summary(&[(2, 5), (0, 1)]), &load, Some(2.0), Sampling::Flag).expect("sound");
+    assert_eq!(traces(&balanced(whole)), (5, 0, 0, 0));
+    let none = balanced(close(&summary(&[]), &load, Some(2.0), Sampling::Flag).expect("sound"));
+    assert_eq!((none.lost, none.lost_by_second), (10, vec![6, 2]));
+}
+
 #[test]
 fn requests_without_a_second_count_too() {
     let seconds = [second(0, 10, 10, 10)];
@@ -213,6 +239,28 @@ proptest! {
             prop_assert!(ledger.lost_by_second.iter().sum::<u64>() <= ledger.lost);
             prop_assert!(ledger.sampled_out <= ledger.expected);
         }
+    }
+
+    /// The same whatever the order of the numbers, in whichever seconds: nothing is missing that is there.
+    #[test]
+    fn dropped_spans_are_lost_spans_in_any_order(
+        requests in prop::collection::vec((0_usize..4, any::<bool>(), 0_u32..=3), 1..200),
+    ) {
+        let mut seconds = [second(0, 0, 0, 0); 4];
+        for (number, (at, sampled, _)) in (0_u64..).zip(&requests) {
+            let row = &mut seconds[*at];
+            row.first_index = if row.sent == 0 { number } else { row.first_index };
+            row.sent += 1;
+            row.answered += 1;
+            row.sampled += u64::from(*sampled);
+        }
+        let spans = |&(_, sampled, kept): &(usize, bool, u32)| if sampled { kept } else { 0 };
+        let runs = crate::requests::run_lengths((0..).zip(requests.iter().map(spans)));
+        let ledger = balanced(close(&summary(&runs), &load(&seconds), Some(3.0), Sampling::Flag).expect("sound"));
+        let lost = |number: u32| requests.iter().filter(|(_, sampled, kept)| *sampled && *kept == number).count() as u64;
+        prop_assert_eq!((ledger.lost, ledger.unexplained), (3 * lost(0) + 2 * lost(1) + lost(2), 0));
+        prop_assert_eq!(traces(&ledger), (lost(3), lost(1) + lost(2), lost(0), 0));
+        prop_assert_eq!(ledger.lost_by_second.iter().sum::<u64>(), ledger.lost);
     }
 
     /// The truth comes back: drop spans at random from a load that is sound, and exactly those are lost.

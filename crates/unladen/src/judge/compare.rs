@@ -68,6 +68,7 @@ impl Comparison {
     fn of(study: &Study, metric: &Metric, service: Option<&str>, rounds: Vec<RoundValue>) -> Option<Self> {
         let pairs: Vec<(f64, f64)> = rounds.iter().map(|round| (round.baseline, round.value)).collect();
         let side = |of: fn(&RoundValue) -> f64| median(&rounds.iter().map(of).collect::<Vec<_>>());
+        let mean = |of: fn(&RoundValue) -> f64| rounds.iter().map(of).sum::<f64>() / rounds.len() as f64;
         let (baseline, value) = (side(|round| round.baseline)?, side(|round| round.value)?);
         let differences = pair::differences(&pairs).ok()?;
         let log_ratios = pair::log_ratios(&pairs).ok();
@@ -92,6 +93,8 @@ impl Comparison {
             operation: None,
             baseline,
             value,
+            baseline_mean: mean(|round| round.baseline),
+            value_mean: mean(|round| round.value),
             difference: difference.interval.map(|_| difference.value),
             difference_low: difference.interval.map(|interval| interval.low),
             difference_high: difference.interval.map(|interval| interval.high),

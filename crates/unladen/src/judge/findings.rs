@@ -9,9 +9,11 @@ use super::curves::Curves;
 
 mod answers;
 mod said;
+mod sampled;
 
 pub use answers::{AnswerFindings, AnswerNumbers};
 pub use said::SaidFindings;
+pub use sampled::{SampledFindings, SampledQuantiles, SampledRound};
 
 /// Version of the format.
 pub const SCHEMA: u32 = 1;
@@ -60,6 +62,9 @@ pub struct Findings {
     /// How long operations take, from their spans, per variant the dearest first; empty without spans.
     #[serde(default)]
     pub operations: Vec<OperationFindings>,
+    /// What spans tell of the latency of requests, beside what clients saw; empty unless the study names the spans of requests.
+    #[serde(default)]
+    pub sampled: Vec<SampledFindings>,
     /// Every run, in the order of the journal: also those that do not count.
     #[serde(default)]
     pub runs: Vec<RunLine>,
@@ -302,6 +307,12 @@ pub struct Finding {
     pub baseline: f64,
     /// See `baseline`.
     pub value: f64,
+    /// Arithmetic mean over the rounds, baseline and variant: what other reports print. No verdict rests on it.
+    #[serde(default)]
+    pub baseline_mean: f64,
+    /// See `baseline_mean`.
+    #[serde(default)]
+    pub value_mean: f64,
     /// Difference, Hodges-Lehmann estimate and interval; `null` when fewer than 6 rounds have both sides.
     pub difference: Option<f64>,
     /// See `difference`.

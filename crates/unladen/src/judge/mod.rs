@@ -34,6 +34,7 @@ mod placebo;
 mod profile;
 mod runs;
 mod said;
+mod sampled;
 mod steady;
 mod study;
 mod values;
@@ -97,6 +98,7 @@ pub fn judge(dir: &Path) -> Result<Findings, JudgeError> {
     let mut findings = judge_folder(&folder, &folder.study.budgets)?;
     findings.profiles = profile::compare(&folder);
     findings.operations = operations::read(&folder);
+    findings.sampled = sampled::read(&folder);
     findings.curves = Some(curves::read(&folder));
     Ok(findings)
 }

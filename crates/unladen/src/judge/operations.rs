@@ -39,10 +39,15 @@ pub(super) fn read(folder: &Measured) -> Vec<OperationFindings> {
     evidence.arms().flat_map(of_arm).collect()
 }
 
-fn durations(folder: &Measured, run: &RunRecord, limit: u64) -> Option<Durations> {
+/// Number of the first request of the window.
+pub(super) fn first_of_window(run: &RunRecord) -> i64 {
     let seconds = run.load.as_ref().map(|load| &load.seconds[..]).unwrap_or_default();
     let warm = seconds.iter().find(|second| f64::from(second.second) + 0.01 >= run.phases.warmup_s);
-    let first = warm.and_then(|second| i64::try_from(second.first_index).ok()).unwrap_or(0);
+    warm.and_then(|second| i64::try_from(second.first_index).ok()).unwrap_or(0)
+}
+
+fn durations(folder: &Measured, run: &RunRecord, limit: u64) -> Option<Durations> {
+    let first = first_of_window(run);
     // Looked up as bytes: to make a text for every span would take most of the time.
     let mut services: HashMap<Vec<u8>, HashMap<Vec<u8>, Histogram<u64>>> = HashMap::new();
     let mut kept = 0;

@@ -104,6 +104,7 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
         instrument: instrument(&evidence),
         profiles: Vec::new(),
         operations: Vec::new(),
+        sampled: Vec::new(),
         runs: runs::lines(&evidence),
         commands: runs::commands(&folder.study),
         host: folder.host.clone(),

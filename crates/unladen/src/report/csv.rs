@@ -6,7 +6,8 @@
 use std::fmt::Write;
 
 use crate::judge::findings::{
-    AnswerFindings, AnswerNumbers, Finding, Findings, LedgerFindings, Range, SaidFindings, VariantFindings,
+    AnswerFindings, AnswerNumbers, Finding, Findings, LedgerFindings, Range, SaidFindings, SampledFindings,
+    VariantFindings,
 };
 
 const HEAD: &str = "study,variant,label,kind,valid_runs,metric,service,operation,unit,baseline,value,difference,\
@@ -21,7 +22,8 @@ pub(super) fn render(findings: &Findings) -> String {
         for line in variant.ledger.iter().flat_map(of_ledger).chain(variant.said.iter().map(of_said)) {
             row(&mut csv, findings, variant, &line);
         }
-        for line in variant.answers.iter().flat_map(of_answers) {
+        let of_spans = findings.sampled.iter().filter(|it| it.variant == variant.name).flat_map(of_sampled);
+        for line in variant.answers.iter().flat_map(of_answers).chain(of_spans) {
             row(&mut csv, findings, variant, &line);
         }
     }
@@ -130,6 +132,29 @@ fn of_answers(answers: &AnswerFindings) -> Vec<Cells> {
         (baseline.is_some() || value.is_some()).then_some(cells)
     };
     columns.into_iter().filter_map(line).collect()
+}
+
+/// How far quantiles of spans are off, as shares of those that clients saw; medians over the rounds.
+fn of_sampled(sampled: &SampledFindings) -> Vec<Cells> {
+    let off = [
+        ("error_p50", sampled.error_p50),
+        ("error_p90", sampled.error_p90),
+        ("error_p95", sampled.error_p95),
+        ("error_p99", sampled.error_p99),
+        ("sampling_p50", sampled.sampling_p50),
+        ("sampling_p90", sampled.sampling_p90),
+        ("sampling_p95", sampled.sampling_p95),
+        ("sampling_p99", sampled.sampling_p99),
+    ];
+    let line = |(name, range): (&str, Option<Range>)| {
+        let mut cells = Cells::default();
+        cells[0] = format!("sampled.{name}");
+        cells[2] = text(&sampled.request);
+        cells[3] = "share".to_owned();
+        cells[5] = number(Some(range?.value));
+        Some(cells)
+    };
+    off.into_iter().filter_map(line).collect()
 }
 
 fn number(number: Option<f64>) -> String {

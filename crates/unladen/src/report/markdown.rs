@@ -5,6 +5,8 @@
 use std::fmt::Write;
 
 use super::answers;
+use super::rounds;
+use super::sampled;
 use super::view;
 use crate::judge::findings::{Conclusion, Finding, Findings, VariantFindings};
 
@@ -78,15 +80,20 @@ fn under(out: &mut String, variant: &VariantFindings) {
 }
 
 fn ladders(out: &mut String, findings: &Findings) {
-    for ladder in view::after_verdicts(findings).chain(answers::tables(findings)) {
-        push(out, format_args!("\n### {}\n\n", text(&ladder.title)));
-        let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-        let escaped = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>();
-        out.push_str(&row([vec![String::new()], escaped(&ladder.columns)].concat()));
-        out.push_str(&row([vec![":--".to_owned()], vec!["--:".to_owned(); ladder.columns.len()]].concat()));
-        for (name, cells) in &ladder.lines {
-            out.push_str(&row([vec![text(name)], escaped(cells)].concat()));
-        }
+    for ladder in view::after_verdicts(findings).chain(answers::tables(findings)).chain(sampled::tables(findings)) {
+        steps(out, "###", &ladder);
+    }
+}
+
+/// A table in the form of a ladder's, under a heading.
+fn steps(out: &mut String, heading: &str, ladder: &view::LadderTable) {
+    push(out, format_args!("\n{heading} {}\n\n", text(&ladder.title)));
+    let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+    let escaped = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>();
+    out.push_str(&row([vec![String::new()], escaped(&ladder.columns)].concat()));
+    out.push_str(&row([vec![":--".to_owned()], vec!["--:".to_owned(); ladder.columns.len()]].concat()));
+    for (name, cells) in &ladder.lines {
+        out.push_str(&row([vec![text(name)], escaped(cells)].concat()));
     }
 }
 
@@ -136,6 +143,12 @@ fn folded(out: &mut String, findings: &Findings) {
         }
     }
     out.push_str("\n</details>\n");
+    let rounds = rounds::tables(findings);
+    if !rounds.is_empty() {
+        out.push_str("\n<details><summary>Every round</summary>\n");
+        rounds.iter().for_each(|table| steps(out, "####", table));
+        out.push_str("\n</details>\n");
+    }
 }
 
 /// Writing into a string cannot fail.

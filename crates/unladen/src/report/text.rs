@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 
 use super::answers;
+use super::sampled;
 use super::view::{self, Row};
 use crate::judge::findings::{Conclusion, Findings, VariantFindings};
 
@@ -89,7 +90,7 @@ fn tables(out: &mut Page, findings: &Findings) {
 
 /// What each step of a ladder adds, and each dose; and whether all did the same work.
 fn ladders(out: &mut Page, findings: &Findings) {
-    for ladder in view::after_verdicts(findings).chain(answers::short(findings)) {
+    for ladder in view::after_verdicts(findings).chain(answers::short(findings)).chain(sampled::tables(findings)) {
         out.line("");
         out.line(&paint(&ladder.title, BOLD));
         let mut table = Table::new();

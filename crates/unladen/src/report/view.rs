@@ -136,7 +136,8 @@ pub(super) struct LadderTable {
 }
 
 /// The metrics of a ladder's table: out of band (the machine's), then in band (the user's).
-const LADDER_METRICS: [&str; 5] = ["cpu_per_request", "rss", "latency_p50", "latency_p99", "throughput"];
+const LADDER_METRICS: [&str; 6] =
+    ["cpu_per_request", "rss", "latency_p50", "latency_p99", "throughput", "completion_time"];
 
 /// What follows the tables of verdicts as text: each ladder, each dose, and whether all did the same work.
 pub(super) fn after_verdicts(findings: &Findings) -> impl Iterator<Item = LadderTable> {
@@ -163,7 +164,10 @@ pub(super) fn ladder(ladder: &LadderFindings) -> LadderTable {
     let mut lines =
         vec![(clean(&ladder.foot_label), columns.iter().map(|(whole, scale)| scale.number(whole.baseline)).collect())];
     lines.extend(ladder.steps.iter().map(|step| line(format!("+ {}", clean(&step.label)), step)));
-    lines.push(line("= all steps together".to_owned(), &ladder.whole));
+    // Of a single step it would be the same once more.
+    if ladder.steps.len() > 1 {
+        lines.push(line("= all steps together".to_owned(), &ladder.whole));
+    }
     let unit = |scale: &Scale| if scale.unit().is_empty() { String::new() } else { format!(", {}", scale.unit()) };
     LadderTable {
         title: match ladder.name.as_str() {
@@ -428,6 +432,12 @@ pub(crate) fn lines(text: &str, width: usize) -> Vec<String> {
 /// Without control characters: a label must not move the cursor or end the line.
 pub(super) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// What people call a variant.
+pub(super) fn label(findings: &Findings, variant: &str) -> String {
+    let found = findings.variants.iter().find(|it| it.name == variant);
+    clean(found.map_or(variant, |it| it.label.as_str()))
 }
 
 /// At most `width` characters, the end cut off.

@@ -425,12 +425,17 @@ pub(super) fn died(up: &mut Up) -> Option<Notice> {
     })
 }
 
-/// Stops the processes, the last started first. All are asked, also when one cannot be stopped.
+/// Stops the processes, the last started first, the replicas of a service together. All are asked, also when one cannot be stopped.
 pub(super) fn stop_all(ups: &mut [Up]) -> Result<Ends, SubjectError> {
-    let ends: Vec<_> = ups
-        .iter_mut()
-        .rev()
-        .map(|up| Ok((up.process.service.clone(), up.process.replica, up.running.stop(up.process.grace.0)?)))
+    let stop = |up: &mut Up| -> Result<_, SubjectError> {
+        Ok((up.process.service.clone(), up.process.replica, up.running.stop(up.process.grace.0)?))
+    };
+    let services = ups.chunk_by_mut(|one, next| one.process.service == next.process.service).rev();
+    let ends: Vec<_> = services
+        .flat_map(|replicas| {
+            replicas.iter_mut().for_each(|up| up.running.ask_to_stop());
+            replicas.iter_mut().rev().map(stop)
+        })
         .collect();
     ends.into_iter().collect()
 }

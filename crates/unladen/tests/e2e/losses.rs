@@ -104,6 +104,39 @@ fn sampling_by_the_parent_is_no_loss() {
     assert_eq!(operations, [("GET", 3.0), ("GET /work", 1.0)]);
 }
 
+/// Of a tenth of the requests there are spans, and clients know of all.
+#[test]
+fn what_a_sample_says_of_latencies_is_held_to_the_truth() {
+    let _turn = counting();
+    let env = "OTEL_TRACES_SAMPLER: parentbased_always_on";
+    let variants = traced("tenth", env, "    sampled: 10%\n") + &traced("all", env, "");
+    // Fixed work from the first request on: a machine that is busy makes it slower, not wrong.
+    let script = "  script: {requests: [{name: work, path: /work, span: GET /work}]}\n  requests: 1500\n";
+    let scratch = Scratch::with(&demo_study("sampled", &variants).replace("  rate: 300\n", script));
+    let said = scratch.run(&["--rounds", "1", "--set", "placebo=false", "--set", "warmup=0s"]);
+    let findings = scratch.findings();
+    let of = |name: &str| {
+        let found = findings.sampled.iter().find(|it| it.variant == name);
+        found.unwrap_or_else(|| panic!("{name}: {:?}\n{}", findings.sampled, said.err))
+    };
+    let (tenth, all) = (of("tenth"), of("all"));
+    assert_eq!(findings.sampled.len(), 2, "the baseline has no spans");
+    let measured = measured(&scratch);
+    for (name, found) in [("tenth", tenth), ("all", all)] {
+        let load = runs(&measured, name)[0].load.as_ref().expect("a load");
+        let named = &load.named[0];
+        assert_eq!(found.requests, named.requests);
+        let sampled = if name == "all" { named.requests } else { named.sampled_us.count };
+        assert_eq!(found.spans, sampled, "{name}: every sampled request of the window has a span");
+        assert!(found.from_spans.p50_us < found.from_clients.p50_us, "{name}: a service sees less than its clients");
+        assert!(found.error_p50.is_some_and(|it| it.value < 0.0 && it.value > -1.0), "{name}: {:?}", found.error_p50);
+    }
+    assert!((0.05..0.2).contains(&tenth.ratio) && all.ratio == 1.0, "{} {}", tenth.ratio, all.ratio);
+    assert_eq!(all.sampling_p99.map(|it| it.value), Some(0.0));
+    assert!(tenth.sampling_p99.is_some());
+    assert!(said.out.contains("What sampling hides of work"), "{}", said.out);
+}
+
 #[test]
 fn a_wrong_declaration_stops_the_study_before_the_first_round() {
     let _turn = counting();

@@ -60,9 +60,7 @@ fn the_ticket_shop_sells_every_seat_once() {
     }
     for run in runs.iter().filter(|run| run.variant != "baseline") {
         let ledger = run.ledger.as_ref().expect("a ledger");
-        // Not `missing` and `unasked`: the ledger takes seconds for ranges of request numbers, and in a burst, where all iterations are
-        // due at once and their later requests are numbered in between, they are none. What arrived is asked below.
-        assert_eq!(ledger.duplicates, 0, "{ledger:?}");
+        assert_eq!((ledger.missing, ledger.unasked, ledger.duplicates), (0, 0, 0), "{ledger:?}");
         let spans = spans(run);
         let of = |service, operation| spans.get(&(service, operation)).copied().unwrap_or(0);
         let (wishes, results) =
@@ -84,6 +82,15 @@ fn the_ticket_shop_sells_every_seat_once() {
             assert_eq!(of(service, operation), wishes, "{service} {operation}: {spans:?}");
         }
         assert!(of("event", "area-commands process") > 0, "{spans:?}");
+        // What the spans of a tenth say of the latencies stands beside what clients saw of all.
+        let findings = scratch.findings();
+        for name in ["reserve", "result"] {
+            let named = run.load.iter().flat_map(|load| &load.named).find(|it| it.name == name).expect("the request");
+            let sampled = findings.sampled.iter().find(|it| it.variant == run.variant && it.request == name);
+            let sampled = sampled.unwrap_or_else(|| panic!("{name}: {:?}", findings.sampled));
+            assert_eq!((sampled.requests, sampled.spans), (named.requests, named.sampled_us.count), "{sampled:?}");
+            assert!((0.07..0.13).contains(&sampled.ratio) && sampled.sampling_p95.is_some(), "{sampled:?}");
+        }
     }
 }
 

@@ -4,13 +4,14 @@ use std::fs;
 use std::path::Path;
 
 use unladen::journal::record::RunRecord;
-use unladen::judge::findings::Findings;
+use unladen::judge::findings::{Findings, RoundValue};
 use unladen::judge::judge;
 use unladen::notices::Notice;
 use unladen::report::{Format, render};
 use unladen::study::plan::ArmKind;
 use unladen_load::outcome::{Iterations, Kind, Named, Quantiles};
 
+use crate::files;
 use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};
 
 /// Compares with the expected files, or writes them.
@@ -269,6 +270,90 @@ fn answers_are_of_several_kinds() {
         assert!(page.contains(part), "the page has {part}");
     }
     assert!(!page.contains("never"), "a kind that no answer was of has no table");
+}
+
+/// The spans of a tenth of the requests (of an even hundred, to be exact) beside the times of all of them.
+#[test]
+fn sampled_spans_are_held_to_what_clients_saw() {
+    let with_truth = |run: &mut RunRecord| {
+        let Some(load) = &mut run.load else { return };
+        let times =
+            |count: u64| Quantiles { count, p50: 160.0, p90: 200.0, p95: 250.0, p99: 990.0, ..Quantiles::default() };
+        let mut named =
+            Named { name: "work".to_owned(), requests: 4_500, service_time_us: times(4_500), ..Named::default() };
+        if run.variant == "otel-10pct" {
+            named.sampled_us = Quantiles { p99: 495.0, ..times(450) };
+            load.sampled_total = load.sent_total / 10;
+        }
+        load.named = vec![named];
+    };
+    let sketch = Sketch { mishap: with_truth, ..ladder() };
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    let script = "  script: {requests: [{name: work, span: GET /work}, {name: other}]}\n";
+    let study = sketch.study().replace("  connections: 16\n", &format!("  connections: 16\n{script}"));
+    let runs = sketch.runs();
+    write(dir.path(), &study, &runs);
+    files::write(dir.path(), &runs);
+    let findings = judge(dir.path()).expect("a whole run folder");
+    let names: Vec<_> = findings.sampled.iter().map(|it| (it.variant.as_str(), it.request.as_str())).collect();
+    assert_eq!(
+        names,
+        [("otel", "work"), ("otel-10pct", "work")],
+        "the baseline has no spans, the other request names none"
+    );
+    let tenth = &findings.sampled[1];
+    assert!((tenth.ratio - 0.1).abs() < 1e-3 && tenth.rounds.len() == 12, "{tenth:?}");
+    // Every other of the 900 spans of the window is of this name; those of the warm-up took 90 ms.
+    assert_eq!((tenth.rounds[0].spans, tenth.rounds[0].requests, tenth.spans), (450, 4_500, 12 * 450));
+    assert!((tenth.rounds[0].from_spans.p99_us - 198.0).abs() < 1.0, "{:?}", tenth.rounds[0]);
+    let off = tenth.error_p99.expect("a number");
+    assert!((off.value + 0.8).abs() < 0.01 && off.low <= off.value && off.value <= off.high, "{off:?}");
+    assert_eq!(tenth.sampling_p99.map(|it| it.value), Some(-0.5));
+    assert!((tenth.mean_from_clients.p99_us - 990.0).abs() < 1e-6, "{:?}", tenth.mean_from_clients);
+    assert_eq!(findings.sampled[0].sampling_p99.map(|it| it.value), Some(0.0), "all are sampled");
+    let text = render(&findings, Format::Text);
+    for part in ["What sampling hides of work", "10 % in spans", "of it by sampling"] {
+        assert!(text.contains(part), "{part} in {text}");
+    }
+    let (markdown, page, csv) =
+        (render(&findings, Format::Markdown), render(&findings, Format::Html), render(&findings, Format::Csv));
+    assert!(
+        markdown.lines().any(|line| line.contains("of it by sampling, % |") && line.ends_with("| −50 |")),
+        "{markdown}"
+    );
+    assert!(page.contains("<h3>What sampling hides of work</h3>"), "the page has the table");
+    let rounds = markdown.split("<summary>Every round</summary>").nth(1).expect("every round stands in Markdown");
+    let of_spans = rounds.lines().find(|line| line.contains(": p95 of clients |")).expect("a line");
+    assert_eq!(of_spans.matches(" 250 |").count(), 12 + 1, "twelve rounds and their mean: {of_spans}");
+    assert!(csv.lines().any(|line| line.contains(",sampled.sampling_p99,,work,share,,-0.5,")), "{csv}");
+}
+
+/// A round that one variant lacks is missing in its line alone, and the baseline's has it.
+#[test]
+fn every_round_stands_in_markdown_with_its_mean() {
+    let lose_one = |run: &mut RunRecord| {
+        if run.round == 3 && run.variant == "otel" {
+            late(run);
+        }
+    };
+    let findings = findings(&Sketch { mishap: lose_one, ..ladder() });
+    let otel = findings.variants.iter().find(|it| it.name == "otel").expect("it is there");
+    let cpu = otel.finding("cpu_per_request").expect("a finding");
+    let mean = |of: fn(&RoundValue) -> f64| cpu.rounds.iter().map(of).sum::<f64>() / 11.0;
+    assert!((cpu.value_mean - mean(|it| it.value)).abs() < 1e-9, "{cpu:?}");
+    assert!((cpu.baseline_mean - mean(|it| it.baseline)).abs() < 1e-9, "{cpu:?}");
+    let markdown = render(&findings, Format::Markdown);
+    let table = markdown.split("#### CPU per request, µs").nth(1).expect("a table");
+    let line = |name: &str| {
+        let starts = format!("| {name} |");
+        let found = table.lines().find(|line| line.starts_with(&starts)).unwrap_or_else(|| panic!("{name}: {table}"));
+        found.split(" | ").skip(1).map(|cell| cell.trim_end_matches(" |").to_owned()).collect::<Vec<_>>()
+    };
+    let (bare, here) = (line("baseline"), line(&otel.label));
+    assert_eq!((bare.len(), here.len()), (13, 13), "twelve rounds and the mean");
+    assert_eq!(here[2], "–");
+    assert!(!bare.contains(&"–".to_owned()), "{bare:?}");
+    assert_eq!(here[12].parse::<f64>().expect("a number"), cpu.value_mean.round());
 }
 
 #[test]

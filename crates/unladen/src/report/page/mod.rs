@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::{answers, doses, said, template, view};
+use super::{answers, doses, rounds, said, sampled, template, view};
 use crate::judge::curves::Curves;
 use crate::judge::findings::{
     BudgetLine, CommandLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, RunLine, VariantFindings,
@@ -51,6 +51,8 @@ struct Page<'a> {
     doses: Vec<view::LadderTable>,
     said: Option<view::LadderTable>,
     kinds: Vec<view::LadderTable>,
+    sampled: Vec<view::LadderTable>,
+    by_round: Vec<view::LadderTable>,
     budgets: &'a [BudgetLine],
     notices: Vec<&'a NoticeLine>,
     reading: Vec<String>,
@@ -138,6 +140,8 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
         doses: doses::tables(findings),
         said: said::table(findings),
         kinds: answers::tables(findings),
+        sampled: sampled::tables(findings),
+        by_round: rounds::tables(findings),
         budgets: &findings.budgets,
         notices,
         reading: view::reading(findings),

@@ -60,7 +60,12 @@ impl Check<'_> {
         }
         for (name, condition) in &request.kinds {
             let path = path.key("kinds").key(name);
-            self.range(path.clone(), name != "other", "a name that is not the rest's", name);
+            self.range(
+                path.clone(),
+                name != "other",
+                "a name of its own (`other` stands for the answers of no kind)",
+                name,
+            );
             self.condition(&path, condition);
         }
         for (name, source) in &request.capture {
@@ -69,6 +74,9 @@ impl Check<'_> {
         if let Some(until) = &request.until {
             self.condition(&path.key("until").key("holds"), &until.holds);
             self.range(path.key("until").key("most"), until.most > 0, "at least 1", until.most);
+        }
+        if let Some(span) = &request.span {
+            self.range(path.key("span"), !span.is_empty(), "the name of a span", "empty");
         }
         if order == Order::Weighted {
             for (key, given) in [("capture", !request.capture.is_empty()), ("until", request.until.is_some())] {

@@ -95,6 +95,10 @@ pub struct Request {
     /// Send it again and again until something holds of its answer.
     #[serde(default)]
     pub until: Option<Until>,
+    /// Name of the span that a service makes of it, such as `GET /reservation/{id}`: then what sampled spans tell of its latency is held to what
+    /// the load generator has seen.
+    #[serde(default)]
+    pub span: Option<String>,
 }
 
 /// Something that may hold of an answer: exactly one of `status`, `body_contains`, `body_matches`, `json` and `header`.

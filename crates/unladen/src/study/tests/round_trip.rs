@@ -159,6 +159,7 @@ fn script() -> impl Strategy<Value = Script> {
             weight,
             method: "PUT".to_owned(),
             body: path.clone(),
+            span: path.clone(),
             path,
             headers,
             body_file: None,

@@ -1,6 +1,7 @@
 package tickets.check;
 
 import java.io.IOException;
+import java.util.HashMap;
 import java.util.HashSet;
 import java.util.List;
 import java.util.Map;
@@ -31,6 +32,10 @@ final class Setup implements Callable<Integer> {
   @Mixin private Shop shop;
   @Mixin private Where where;
   @Mixin private Rehearsal rehearsal;
+
+  @Option(names = "--instances", split = ",", paramLabel = "SERVICE=N",
+      description = "Instances of a service, if there are not as many as ticket services: event=1,reservation=1")
+  private Map<String, Integer> instances = new HashMap<>();
 
   @Option(names = "--event", defaultValue = "concert", description = "Name of the event (default: ${DEFAULT-VALUE}).")
   private String event;
@@ -75,15 +80,16 @@ final class Setup implements Callable<Integer> {
   private void awaitShares(Deadline deadline) throws InterruptedException, ExecutionException {
     try (Admin admin = Admin.create(Map.of(AdminClientConfig.BOOTSTRAP_SERVERS_CONFIG, where.bootstrap()))) {
       for (String service : SERVICES) {
-        while (!isShared(admin.describeConsumerGroups(List.of(service)).describedGroups().get(service))) {
+        int wanted = instances.getOrDefault(service, shop.instances());
+        while (!isShared(admin.describeConsumerGroups(List.of(service)).describedGroups().get(service), wanted)) {
           deadline.pause(PAUSE_MS,
-              () -> "the " + service + " services do not share their work among " + shop.instances() + "; do all run?");
+              () -> "the " + service + " services do not share their work among " + wanted + "; do all run?");
         }
       }
     }
   }
 
-  private boolean isShared(KafkaFuture<ConsumerGroupDescription> asked)
+  private static boolean isShared(KafkaFuture<ConsumerGroupDescription> asked, int wanted)
       throws InterruptedException, ExecutionException {
     ConsumerGroupDescription group;
     try {
@@ -94,7 +100,7 @@ final class Setup implements Callable<Integer> {
       }
       throw e;
     }
-    return group.groupState() == GroupState.STABLE && group.members().size() == shop.instances()
+    return group.groupState() == GroupState.STABLE && group.members().size() == wanted
         && group.members().stream().noneMatch(it -> it.assignment().topicPartitions().isEmpty());
   }
 }

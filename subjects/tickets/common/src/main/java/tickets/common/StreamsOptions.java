@@ -12,6 +12,9 @@ public final class StreamsOptions {
   /** Seats are few and messages small: more would only lie about in a small heap. */
   private static final int BATCH_BYTES = 128 * 1024;
 
+  /** How soon an instance hears that another has come, and that work is given out anew. */
+  private static final int HEARTBEAT_MS = 500;
+
   @Option(names = "--bootstrap", required = true, paramLabel = "HOST:PORT", description = "Where the broker is.")
   private String bootstrap;
 
@@ -68,6 +71,7 @@ public final class StreamsOptions {
     properties.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 1);
     properties.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, 1);
     properties.put(StreamsConfig.consumerPrefix(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG), "earliest");
+    properties.put(StreamsConfig.consumerPrefix(ConsumerConfig.HEARTBEAT_INTERVAL_MS_CONFIG), HEARTBEAT_MS);
     properties.putAll(writing(interval, StreamsConfig.PRODUCER_PREFIX));
     return properties;
   }
