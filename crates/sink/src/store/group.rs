@@ -468,14 +468,37 @@ mod tests {
         /// Attributes that are known again by their encoding end where those do that are looked at one by one.
         #[test]
         fn what_is_known_again_is_the_same(spans in prop::collection::vec((0_u8..3, prop::collection::vec((0_u8..6, -4_i64..4), 0..8)), 0..80)) {
-            let (mut known, mut looked_at) = (Group::default(), Group::default());
+            let (mut known, mut known_logged, mut looked_at) = (Group::default(), Group::default(), Group::default());
             for (operation, said) in &spans {
                 let (otlp, logged) = (otlp(said), logged(said));
                 push(&mut known, &[b'a' + operation], RawAttributes::Otlp(&otlp));
+                push(&mut known_logged, &[b'a' + operation], RawAttributes::Logged(&logged));
+                // Remembers nothing.
+                looked_at.routes.iter_mut().for_each(Vec::clear);
                 push(&mut looked_at, &[b'a' + operation], RawAttributes::Logged(&logged));
             }
             prop_assert_eq!(values(&known), values(&looked_at));
+            prop_assert_eq!(values(&known_logged), values(&looked_at));
         }
+    }
+
+    #[test]
+    fn an_empty_attribute_is_not_taken_for_a_long_one() {
+        let (mut group, mut long, mut empty) = (Group::default(), Vec::new(), Vec::new());
+        let mut attribute = Vec::new();
+        put_bytes(&mut attribute, 1, b"query");
+        put_bytes(&mut attribute, 2, &[&[0x0a, 100][..], &[b'q'; 100]].concat());
+        put_bytes(&mut long, 9, &attribute);
+        put_bytes(&mut empty, 9, b"");
+        push(&mut group, b"op", RawAttributes::Otlp(&long));
+        push(&mut group, b"op", RawAttributes::Otlp(&empty));
+        let query = [&100_u32.to_le_bytes()[..], &[b'q'; 100]].concat();
+        let overflow = b"\x09\0\0\0{\"\":null}";
+        let expected = vec![
+            ("query Text".to_owned(), vec![Some(&query[..]), None]),
+            ("overflow".to_owned(), vec![None, Some(&overflow[..])]),
+        ];
+        assert_eq!(values(&group), expected);
     }
 
     #[test]
