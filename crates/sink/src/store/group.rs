@@ -162,6 +162,13 @@ pub(super) struct Row {
     pub(super) protocol: u8,
 }
 
+/// Service and instance of a group's rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin {
+    service: u32,
+    instance: Option<u32>,
+}
+
 /// Some thousand spans, as columns.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
@@ -227,11 +234,20 @@ impl Group {
         self.bytes = 0;
     }
 
+    /// Codes of what spans come from; of this group's rows only.
+    pub(super) fn origin(&mut self, source: &Source<'_>) -> Origin {
+        let service = if source.service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { source.service };
+        Origin {
+            service: self.service.dictionary.text(service, &mut self.last_service),
+            instance: source.instance.map(|name| self.instance.dictionary.text(name, &mut self.last_instance)),
+        }
+    }
+
     /// Appends a span.
     pub(super) fn push(
         &mut self,
         span: &Span<'_>,
-        source: &Source<'_>,
+        origin: Origin,
         request: Option<u64>,
         protocol: Protocol,
         arrival_ns: i64,
@@ -254,12 +270,9 @@ impl Group {
             status: span.status as u8,
             protocol: protocol as u8,
         });
-        let service = if source.service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { source.service };
-        let code = self.service.dictionary.text(service, &mut self.last_service);
-        self.service.set(row, code);
-        if let Some(instance) = source.instance {
-            let code = self.instance.dictionary.text(instance, &mut self.last_instance);
-            self.instance.set(row, code);
+        self.service.set(row, origin.service);
+        if let Some(instance) = origin.instance {
+            self.instance.set(row, instance);
         }
         let operation = self.operation(span.operation);
         self.operation.set(row, operation);
@@ -444,7 +457,8 @@ mod tests {
 
     fn push(group: &mut Group, operation: &[u8], attributes: RawAttributes<'_>) {
         let span = Span { attributes, operation, ..Span::between(1, 2) };
-        group.push(&span, &Source::default(), None, Protocol::OtlpGrpc, 3, Attributes::All);
+        let origin = group.origin(&Source::default());
+        group.push(&span, origin, None, Protocol::OtlpGrpc, 3, Attributes::All);
     }
 
     /// The values of every column.
