@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{Notify, oneshot};
 
-use crate::account::{Accounts, Booked};
+use crate::account::Accounts;
 use crate::arena::Arena;
 use crate::body::Budget;
 use crate::broken::Broken;
@@ -238,11 +238,7 @@ impl Hub {
         }
         accounts.batch(protocol, &batch, arrival_ns);
         if let Some(store) = &mut store {
-            for (span, booked) in batch.spans.iter().zip(accounts.booked()) {
-                if let Booked::New { request } = booked {
-                    store.push(span, &batch.sources[span.source as usize], *request, protocol, arrival_ns);
-                }
-            }
+            store.take(&batch, accounts.booked(), protocol, arrival_ns);
         }
         if !batch.spans.is_empty() {
             self.last_span.set(Instant::now());

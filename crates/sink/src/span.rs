@@ -121,13 +121,14 @@ impl Span<'_> {
 
 /// Who looks at attributes.
 pub(crate) trait Visitor {
-    /// Takes an attribute as it is encoded, if it knows what that means; most say the same as in the span before.
+    /// Takes an attribute as it is encoded, which is not empty, if it knows what that means; most say the same as in the
+    /// span before.
     #[inline]
     fn takes(&mut self, _encoded: &[u8]) -> bool {
         false
     }
 
-    /// Takes an attribute, of which `encoded` may be empty.
+    /// Takes an attribute.
     fn attribute(&mut self, encoded: &[u8], key: &[u8], value: Value<'_>);
 }
 

@@ -111,6 +111,17 @@ impl<'a> Fields<'a> {
         Ok(Some((field, value)))
     }
 
+    /// The bytes of the next field if its tag, of one byte, is this one and its length takes one byte too; else nothing is
+    /// read. For fields of which many follow each other.
+    #[expect(clippy::inline_always, reason = "see `next`")]
+    #[inline(always)]
+    pub(crate) fn another(&mut self, tag: u8) -> Option<&'a [u8]> {
+        let [first, length @ 0..0x80, rest @ ..] = self.rest else { return None };
+        let (bytes, rest) = rest.split_at_checked(usize::from(*length)).filter(|_| *first == tag)?;
+        self.rest = rest;
+        Some(bytes)
+    }
+
     #[inline(never)]
     fn tag(&mut self) -> Result<(u32, u8), WireError> {
         let tag = u32::try_from(self.varint()?).map_err(|_| WireError::Tag)?;
@@ -296,6 +307,18 @@ mod tests {
             (5, Value::Group),
         ];
         assert_eq!(all(&message), Ok(expected));
+    }
+
+    #[test]
+    fn fields_that_follow_each_other() {
+        let message = [0x4a, 1, b'a', 0x4a, 0, 0x4a, 0x80, 0x00, 0x4a, 3, b'c', b'u', b't'];
+        let mut fields = Fields::of(&message);
+        assert_eq!((fields.another(0x12), fields.another(0x4a)), (None, Some(&b"a"[..])));
+        assert_eq!((fields.another(0x4a), fields.another(0x4a)), (Some(&b""[..]), None), "a length of two bytes");
+        assert_eq!(fields.next(), Ok(Some((9, Value::Bytes(b"")))));
+        assert_eq!((fields.another(0x4a), fields.another(0x4a)), (Some(&b"cut"[..]), None));
+        let mut cut = Fields::of(&message[8..12]);
+        assert_eq!((cut.another(0x4a), cut.next()), (None, Err(WireError::Truncated)));
     }
 
     #[test]

@@ -185,6 +185,7 @@ impl Accounts {
     }
 
     fn spans(&mut self, spans: &[Span<'_>], sources: &[Source<'_>], arrival_ns: i64) {
+        let mut last = None;
         for (span, (request, marks)) in spans.iter().zip(&self.foreseen) {
             let is_new = match request {
                 Some(index) => self.seen.of_request(*index, marks[0]),
@@ -193,7 +194,12 @@ impl Accounts {
             if is_new {
                 self.saved += 1;
                 self.foreign += u64::from(self.requests.is_some() && request.is_none());
-                let service = sources[span.source as usize].service;
+                // Neighbours mostly have one source.
+                let service = match last {
+                    Some((source, service)) if source == span.source => service,
+                    _ => self.operations.number(sources[span.source as usize].service),
+                };
+                last = Some((span.source, service));
                 self.operations.book(service, span.operation, span.duration_ns, request.is_some());
                 self.delays.book(span, arrival_ns);
                 self.booked.push(Booked::New { request: *request });

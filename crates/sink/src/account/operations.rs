@@ -93,11 +93,16 @@ impl Names {
 }
 
 impl Operations {
-    /// Books one span.
+    /// Number of a service.
     #[inline]
-    pub(crate) fn book(&mut self, service: &[u8], operation: &[u8], duration_ns: i64, is_of_load: bool) {
+    pub(crate) fn number(&mut self, service: &[u8]) -> u32 {
         let service = if service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { service };
-        let service = self.services.number(head(service));
+        self.services.number(head(service))
+    }
+
+    /// Books one span of a service by its number.
+    #[inline]
+    pub(crate) fn book(&mut self, service: u32, operation: &[u8], duration_ns: i64, is_of_load: bool) {
         let operation = head(operation);
         // What follows what is mostly the same: so names are compared, and hashed only if they are others.
         let guess = self.operations.get(self.last as usize).map_or(0, |last| last.next);
@@ -201,14 +206,19 @@ fn text(name: &[u8]) -> String {
 mod tests {
     use super::*;
 
+    fn book(operations: &mut Operations, service: &[u8], operation: &[u8], duration_ns: i64, is_of_load: bool) {
+        let service = operations.number(service);
+        operations.book(service, operation, duration_ns, is_of_load);
+    }
+
     #[test]
     fn durations_by_operation() {
         let mut operations = Operations::default();
         for duration in 1..=1000 {
-            operations.book(b"shop", b"buy", duration * 1_000, true);
+            book(&mut operations, b"shop", b"buy", duration * 1_000, true);
         }
-        operations.book(b"shop", b"look", -5, true);
-        operations.book(b"", b"look", i64::MAX, true);
+        book(&mut operations, b"shop", b"look", -5, true);
+        book(&mut operations, b"", b"look", i64::MAX, true);
         let by_service = BTreeMap::from([("shop".into(), 1_001), (UNKNOWN_SERVICE.into(), 1)]);
         assert_eq!(operations.by_service(), by_service);
         let list = operations.list();
@@ -224,7 +234,7 @@ mod tests {
         let mut operations = Operations::default();
         let name = vec![b'x'; 1 << 20];
         for _ in 0..2 {
-            operations.book(&name, &name, 1, true);
+            book(&mut operations, &name, &name, 1, true);
         }
         let list = operations.list();
         assert_eq!((list.len(), list[0].spans, list[0].service.len(), list[0].operation.len()), (1, 2, 1_024, 1_024));
@@ -234,8 +244,8 @@ mod tests {
     fn names_without_end_are_bounded() {
         let mut operations = Operations::default();
         for number in 0..2_000 {
-            operations.book(b"shop", format!("GET /order/{number}").as_bytes(), 1, true);
-            operations.book(format!("service-{number}").as_bytes(), b"op", 1, true);
+            book(&mut operations, b"shop", format!("GET /order/{number}").as_bytes(), 1, true);
+            book(&mut operations, format!("service-{number}").as_bytes(), b"op", 1, true);
         }
         let list = operations.list();
         // Each service may add its own `(other)` to the limit.

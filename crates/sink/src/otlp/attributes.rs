@@ -14,17 +14,30 @@ use crate::wire::{Fields, Value, WireError, pair};
 /// Values within values that are followed; deeper ones become `null`.
 const MAX_DEPTH: u32 = 16;
 
+/// The tag of an attribute in a `Span`: field 9, of bytes.
+pub(super) const ATTRIBUTE: u8 = 9 << 3 | 2;
+
 /// Shows the attributes among the fields of a `Span`, one by one.
 #[inline]
 pub(crate) fn visit(fields: &[u8], visitor: &mut impl Visitor) {
     let mut fields = Fields::of(fields);
     let mut json = Vec::new();
-    // The fields were walked once, so they are sound: an error cannot come.
-    while let Ok(Some((field, value))) = fields.next() {
-        if field == 9
-            && let Ok(encoded) = value.bytes()
-            && !visitor.takes(encoded)
-            && let Ok((key, content)) = pair(encoded)
+    loop {
+        let rest = fields.rest();
+        let field = match fields.another(ATTRIBUTE) {
+            Some(attribute) => Ok(Some((9, Value::Bytes(attribute)))),
+            None => fields.next(),
+        };
+        let attribute = match field {
+            Ok(Some((9, Value::Bytes(attribute)))) => attribute,
+            Ok(Some(_)) => continue,
+            // The fields were walked once, so they are sound: an error cannot come.
+            Ok(None) | Err(_) => return,
+        };
+        // As a whole: it is never empty.
+        let encoded = &rest[..rest.len() - fields.rest().len()];
+        if !visitor.takes(encoded)
+            && let Ok((key, content)) = pair(attribute)
             && let Ok(value) = any_value(content, &mut json)
         {
             visitor.attribute(encoded, key, value);

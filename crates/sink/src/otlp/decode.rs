@@ -2,6 +2,7 @@
 //! spans are slices of the body. A broken message gives an error and no span at all, so that what the sender is told
 //! (refused) is what is counted. Attributes, events and links are not looked into here.
 
+use super::attributes::ATTRIBUTE;
 use crate::gather::size;
 use crate::span::{Batch, Kind, RawAttributes, Source, Span, Status};
 use crate::wire::{Fields, Value, WireError, pair};
@@ -118,6 +119,7 @@ fn span(message: &[u8], source: u32) -> Result<Result<Span<'_>, &'static str>, W
                 if attributes.is_empty() {
                     attributes = rest;
                 }
+                while fields.another(ATTRIBUTE).is_some() {}
             }
             15 => status_of(value.bytes()?, &mut status)?,
             _ => {}

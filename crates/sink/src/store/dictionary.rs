@@ -2,8 +2,9 @@
 //!
 //! What is kept is laid out as Parquet's PLAIN encoding, so that a dictionary page is a copy of it.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
+use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::empty;
@@ -67,9 +68,11 @@ impl Dictionary {
     pub(super) fn text(&mut self, bytes: &[u8], guess: &mut Guess) -> u32 {
         if !self.is(*guess, bytes) {
             *guess = self.look(bytes, LENGTH, |plain| {
-                let text = String::from_utf8_lossy(bytes);
+                // `from_utf8_lossy` goes byte by byte, and nearly all is ASCII.
+                let lossy = (!bytes.is_ascii()).then(|| String::from_utf8_lossy(bytes));
+                let text = lossy.as_ref().map_or(bytes, |lossy| lossy.as_bytes());
                 plain.extend_from_slice(&(text.len() as u32).to_le_bytes());
-                plain.extend_from_slice(text.as_bytes());
+                plain.extend_from_slice(text);
             });
         }
         guess.code
@@ -92,26 +95,23 @@ impl Dictionary {
     /// Where a value is, added if need be; `prefix` is the length of what stands before it in PLAIN encoding.
     #[inline(never)]
     fn look(&mut self, bytes: &[u8], prefix: usize, append: impl FnOnce(&mut Vec<u8>)) -> Guess {
-        if self.rests > 0 {
-            return self.add(prefix, append);
+        let Self { table, hasher, plain, ends, rests } = self;
+        let add = |plain: &mut Vec<u8>| {
+            let (code, start) = (ends.len() as u32, plain.len() + prefix);
+            append(plain);
+            let end = plain.len() as u32;
+            ends.push(end);
+            Guess { code, start: start as u32, end }
+        };
+        if *rests > 0 {
+            return add(plain);
         }
-        let hash = self.hasher.hash_one(bytes);
-        let known = self.table.find(hash, |known| known.of(&self.plain).is_some_and(|value| same(value, bytes)));
-        if let Some(known) = known {
-            return *known;
+        let is_it = |known: &Guess| known.of(plain).is_some_and(|value| same(value, bytes));
+        let hash_of = |known: &Guess| hash(hasher, known.of(plain).unwrap_or_default());
+        match table.entry(hash(hasher, bytes), is_it, hash_of) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(place) => *place.insert(add(plain)).get(),
         }
-        let added = self.add(prefix, append);
-        let (plain, hasher) = (&self.plain, &self.hasher);
-        self.table.insert_unique(hash, added, |known| hasher.hash_one(known.of(plain).unwrap_or_default()));
-        added
-    }
-
-    fn add(&mut self, prefix: usize, append: impl FnOnce(&mut Vec<u8>)) -> Guess {
-        let (code, start) = (self.ends.len() as u32, self.plain.len() + prefix);
-        append(&mut self.plain);
-        let end = self.plain.len() as u32;
-        self.ends.push(end);
-        Guess { code, start: start as u32, end }
     }
 
     /// Number of distinct values.
@@ -137,6 +137,13 @@ impl Dictionary {
         empty(&mut self.plain);
         empty(&mut self.ends);
     }
+}
+
+/// Hash of bytes. `hash_one` takes their length in as well, of which the hasher has been told by `write`.
+fn hash(hasher: &DefaultHashBuilder, bytes: &[u8]) -> u64 {
+    let mut hasher = hasher.build_hasher();
+    hasher.write(bytes);
+    hasher.finish()
 }
 
 /// Whether two short strings are equal. Calling `memcmp`, as `==` does, costs more than comparing them.

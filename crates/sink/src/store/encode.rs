@@ -340,5 +340,5 @@ impl Encoder {
 }
 
 fn range(numbers: &[i64], missing: usize) -> Option<Range> {
-    Some(Range { least: *numbers.iter().min()?, largest: *numbers.iter().max()?, missing })
+    pages::bounds(numbers).map(|(least, largest)| Range { least, largest, missing })
 }

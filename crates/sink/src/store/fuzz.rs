@@ -44,8 +44,8 @@ fn attributes(span: &Span<'_>) -> String {
 pub(crate) fn goes_into_a_group(batch: &Batch<'_>) {
     let mut group = Group::default();
     for span in &batch.spans {
-        let source = &batch.sources[span.source as usize];
-        group.push(span, source, None, Protocol::OtlpGrpc, 0, Attributes::All);
+        let origin = group.origin(&batch.sources[span.source as usize]);
+        group.push(span, origin, None, Protocol::OtlpGrpc, 0, Attributes::All);
     }
     assert_eq!(group.len(), batch.spans.len());
 }

@@ -162,6 +162,13 @@ pub(super) struct Row {
     pub(super) protocol: u8,
 }
 
+/// Service and instance of a group's rows.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Origin {
+    service: u32,
+    instance: Option<u32>,
+}
+
 /// Some thousand spans, as columns.
 #[derive(Debug, Default)]
 pub(crate) struct Group {
@@ -227,11 +234,20 @@ impl Group {
         self.bytes = 0;
     }
 
+    /// Codes of what spans come from; of this group's rows only.
+    pub(super) fn origin(&mut self, source: &Source<'_>) -> Origin {
+        let service = if source.service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { source.service };
+        Origin {
+            service: self.service.dictionary.text(service, &mut self.last_service),
+            instance: source.instance.map(|name| self.instance.dictionary.text(name, &mut self.last_instance)),
+        }
+    }
+
     /// Appends a span.
     pub(super) fn push(
         &mut self,
         span: &Span<'_>,
-        source: &Source<'_>,
+        origin: Origin,
         request: Option<u64>,
         protocol: Protocol,
         arrival_ns: i64,
@@ -254,12 +270,9 @@ impl Group {
             status: span.status as u8,
             protocol: protocol as u8,
         });
-        let service = if source.service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { source.service };
-        let code = self.service.dictionary.text(service, &mut self.last_service);
-        self.service.set(row, code);
-        if let Some(instance) = source.instance {
-            let code = self.instance.dictionary.text(instance, &mut self.last_instance);
-            self.instance.set(row, code);
+        self.service.set(row, origin.service);
+        if let Some(instance) = origin.instance {
+            self.instance.set(row, instance);
         }
         let operation = self.operation(span.operation);
         self.operation.set(row, operation);
@@ -444,7 +457,8 @@ mod tests {
 
     fn push(group: &mut Group, operation: &[u8], attributes: RawAttributes<'_>) {
         let span = Span { attributes, operation, ..Span::between(1, 2) };
-        group.push(&span, &Source::default(), None, Protocol::OtlpGrpc, 3, Attributes::All);
+        let origin = group.origin(&Source::default());
+        group.push(&span, origin, None, Protocol::OtlpGrpc, 3, Attributes::All);
     }
 
     /// The values of every column.
@@ -468,14 +482,37 @@ mod tests {
         /// Attributes that are known again by their encoding end where those do that are looked at one by one.
         #[test]
         fn what_is_known_again_is_the_same(spans in prop::collection::vec((0_u8..3, prop::collection::vec((0_u8..6, -4_i64..4), 0..8)), 0..80)) {
-            let (mut known, mut looked_at) = (Group::default(), Group::default());
+            let (mut known, mut known_logged, mut looked_at) = (Group::default(), Group::default(), Group::default());
             for (operation, said) in &spans {
                 let (otlp, logged) = (otlp(said), logged(said));
                 push(&mut known, &[b'a' + operation], RawAttributes::Otlp(&otlp));
+                push(&mut known_logged, &[b'a' + operation], RawAttributes::Logged(&logged));
+                // Remembers nothing.
+                looked_at.routes.iter_mut().for_each(Vec::clear);
                 push(&mut looked_at, &[b'a' + operation], RawAttributes::Logged(&logged));
             }
             prop_assert_eq!(values(&known), values(&looked_at));
+            prop_assert_eq!(values(&known_logged), values(&looked_at));
         }
+    }
+
+    #[test]
+    fn an_empty_attribute_is_not_taken_for_a_long_one() {
+        let (mut group, mut long, mut empty) = (Group::default(), Vec::new(), Vec::new());
+        let mut attribute = Vec::new();
+        put_bytes(&mut attribute, 1, b"query");
+        put_bytes(&mut attribute, 2, &[&[0x0a, 100][..], &[b'q'; 100]].concat());
+        put_bytes(&mut long, 9, &attribute);
+        put_bytes(&mut empty, 9, b"");
+        push(&mut group, b"op", RawAttributes::Otlp(&long));
+        push(&mut group, b"op", RawAttributes::Otlp(&empty));
+        let query = [&100_u32.to_le_bytes()[..], &[b'q'; 100]].concat();
+        let overflow = b"\x09\0\0\0{\"\":null}";
+        let expected = vec![
+            ("query Text".to_owned(), vec![Some(&query[..]), None]),
+            ("overflow".to_owned(), vec![None, Some(&overflow[..])]),
+        ];
+        assert_eq!(values(&group), expected);
     }
 
     #[test]

@@ -235,6 +235,7 @@ pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Logged<'a>> {
 
 /// Shows the attributes of a span from the log.
 pub(crate) fn visit(mut rest: &[u8], visitor: &mut impl Visitor) {
+    let mut before = rest;
     while let Some(key) = bytes(&mut rest) {
         let value = fixed::<1>(&mut rest).and_then(|[kind]| match kind {
             0 => bytes(&mut rest).map(Value::Text),
@@ -243,10 +244,12 @@ pub(crate) fn visit(mut rest: &[u8], visitor: &mut impl Visitor) {
             3 => fixed(&mut rest).map(|number| Value::Real(f64::from_le_bytes(number))),
             _ => fixed(&mut rest).map(|[truth]| Value::Truth(truth != 0)),
         });
-        match value {
-            Some(value) => visitor.attribute(&[], key, value),
-            None => return,
+        let Some(value) = value else { return };
+        let encoded = &before[..before.len() - rest.len()];
+        if !visitor.takes(encoded) {
+            visitor.attribute(encoded, key, value);
         }
+        before = rest;
     }
 }
 

@@ -30,9 +30,10 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
+use crate::account::Booked;
 use crate::config::{Attributes, Config, Sync};
 use crate::error::SinkError;
-use crate::span::{Protocol, Source, Span};
+use crate::span::{Batch, Protocol};
 pub(crate) use dictionary::same;
 use group::Group;
 pub use recover::{Recovered, recover};
@@ -137,23 +138,29 @@ impl Store {
         Handle { queue: self.queue.clone(), progress: self.progress.clone() }
     }
 
-    /// Takes one span.
-    pub(crate) fn push(
-        &mut self,
-        span: &Span<'_>,
-        source: &Source<'_>,
-        request: Option<u64>,
-        protocol: Protocol,
-        arrival_ns: i64,
-    ) {
-        self.group.push(span, source, request, protocol, arrival_ns, self.which);
-        self.rows += 1;
-        if self.sync == Sync::Always {
-            self.uncommitted.rows += 1;
-            if !self.uncommitted.is_fast {
+    /// Takes those spans of a batch that are new.
+    pub(crate) fn take(&mut self, batch: &Batch<'_>, booked: &[Booked], protocol: Protocol, arrival_ns: i64) {
+        let is_logged = self.sync == Sync::Always && !self.uncommitted.is_fast;
+        let before = self.group.len();
+        let mut last = None;
+        for (span, booked) in batch.spans.iter().zip(booked) {
+            let Booked::New { request } = *booked else { continue };
+            let source = &batch.sources[span.source as usize];
+            let origin = match last {
+                Some((number, origin)) if number == span.source => origin,
+                _ => self.group.origin(source),
+            };
+            last = Some((span.source, origin));
+            self.group.push(span, origin, request, protocol, arrival_ns, self.which);
+            if is_logged {
                 let logged = log::Logged { span: *span, source: *source, request, protocol, arrival_ns };
                 log::write(&logged, self.which, &mut self.uncommitted.log);
             }
+        }
+        let rows = self.group.len() - before;
+        self.rows += rows as u64;
+        if self.sync == Sync::Always {
+            self.uncommitted.rows += rows;
         }
     }
 

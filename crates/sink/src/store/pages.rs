@@ -18,9 +18,9 @@ pub(super) enum Encoding {
 const BLOCK: usize = 128;
 /// Values of each of its miniblocks.
 const MINIBLOCK: usize = 32;
-/// Bytes that hold eight numbers of so many bits each.
-const EIGHT: usize = 16;
-const EIGHT_WIDTH: u32 = 16;
+/// Bits of numbers that are packed eight at a time, and bytes that are written for eight of them.
+const EIGHT_WIDTH: u32 = 31;
+const EIGHT: usize = 32;
 
 /// Appends numbers of `width` bits each, lowest bits first; the last byte is filled with zeros.
 fn pack(numbers: impl Iterator<Item = u64>, width: u32, out: &mut Vec<u8>) {
@@ -53,29 +53,14 @@ fn run(count: usize, width: u32, only: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(&only.to_le_bytes()[..width.div_ceil(8) as usize]);
 }
 
-/// Eight numbers of at most [`EIGHT_WIDTH`] bits, side by side; none of them waits for another.
-#[inline]
-fn eight(numbers: &[u32; 8], width: u32) -> u128 {
-    let [a, b, c, d, e, f, g, h] = numbers.map(u64::from);
-    let low = (a | b << width) | (c | d << width) << (2 * width);
-    let high = (e | f << width) | (g | h << width) << (2 * width);
-    u128::from(low) | u128::from(high) << (4 * width)
-}
-
-/// The RLE and bit-packing hybrid, in one run: numbers of `width` bits, of which all are `only` if that is given.
-pub(super) fn hybrid(numbers: &[u32], width: u32, only: Option<u32>, out: &mut Vec<u8>) {
-    if let Some(only) = only {
-        return run(numbers.len(), width, only, out);
+/// Appends numbers of at most [`EIGHT_WIDTH`] bits as [`pack`] does, as if zeros followed to a multiple of eight: that many
+/// are whole bytes. None waits for another.
+fn pack_eights(numbers: &[u32], width: u32, out: &mut Vec<u8>) {
+    if width == 0 {
+        return;
     }
-    let groups = numbers.len().div_ceil(8);
-    put_varint(out, (groups as u64) << 1 | 1);
     let start = out.len();
-    let end = start + groups * width as usize;
-    if width > EIGHT_WIDTH {
-        pack(numbers.iter().map(|number| u64::from(*number)), width, out);
-        return out.resize(end, 0);
-    }
-    // Eight at a time are whole bytes.
+    let end = start + numbers.len().div_ceil(8) * width as usize;
     out.resize(end + EIGHT, 0);
     let (eights, rest) = numbers.as_chunks::<8>();
     let mut last = [0; 8];
@@ -83,11 +68,39 @@ pub(super) fn hybrid(numbers: &[u32], width: u32, only: Option<u32>, out: &mut V
     let mut at = start;
     for numbers in eights.iter().chain((!rest.is_empty()).then_some(&last)) {
         if let Some(place) = out[at..].first_chunk_mut::<EIGHT>() {
-            *place = eight(numbers, width).to_le_bytes();
+            put_eight(numbers, width, place);
         }
         at += width as usize;
     }
     out.truncate(end);
+}
+
+#[inline]
+fn put_eight(numbers: &[u32; 8], width: u32, place: &mut [u8; EIGHT]) {
+    let [a, b, c, d, e, f, g, h] = numbers.map(u64::from);
+    let (ab, cd, ef, gh) = (a | b << width, c | d << width, e | f << width, g | h << width);
+    if width <= 16 {
+        let (low, high) = (ab | cd << (2 * width), ef | gh << (2 * width));
+        let all = u128::from(low) | u128::from(high) << (4 * width);
+        return place[..16].copy_from_slice(&all.to_le_bytes());
+    }
+    let four = |low: u64, high: u64| u128::from(low) | u128::from(high) << (2 * width);
+    // Four numbers of an odd width end in the middle of a byte.
+    let (bytes, bits) = ((width / 2) as usize, width % 2 * 4);
+    let low = four(ab, cd);
+    let high = four(ef, gh) << bits | low >> (8 * bytes);
+    place[..16].copy_from_slice(&low.to_le_bytes());
+    place[bytes..bytes + 16].copy_from_slice(&high.to_le_bytes());
+}
+
+/// The RLE and bit-packing hybrid, in one run: numbers of `width` bits, at most [`EIGHT_WIDTH`], of which all are `only` if
+/// that is given.
+pub(super) fn hybrid(numbers: &[u32], width: u32, only: Option<u32>, out: &mut Vec<u8>) {
+    if let Some(only) = only {
+        return run(numbers.len(), width, only, out);
+    }
+    put_varint(out, (numbers.len().div_ceil(8) as u64) << 1 | 1);
+    pack_eights(numbers, width, out);
 }
 
 /// Definition levels of a flat optional column in a data page of version 1: which rows have a value, a bit each, of which
@@ -119,29 +132,45 @@ pub(super) fn delta(numbers: &[i64], out: &mut Vec<u8>) {
     put_varint(out, (BLOCK / MINIBLOCK) as u64);
     put_varint(out, numbers.len() as u64);
     put_varint(out, zigzag(numbers.first().copied().unwrap_or(0)));
-    let mut deltas = [0_i64; BLOCK];
+    let (mut block, mut small) = ([0_i64; BLOCK], [0_u32; MINIBLOCK]);
     let mut at = 1;
     while at < numbers.len() {
         let count = BLOCK.min(numbers.len() - at);
+        let deltas = &mut block[..count];
         for (delta, pair) in deltas.iter_mut().zip(numbers[at - 1..at + count].windows(2)) {
             *delta = pair[1].wrapping_sub(pair[0]);
         }
-        let deltas = &deltas[..count];
-        let least = deltas.iter().copied().min().unwrap_or(0);
-        let above = |delta: &i64| delta.wrapping_sub(least) as u64;
+        let (least, _) = bounds(deltas).unwrap_or_default();
+        deltas.iter_mut().for_each(|delta| *delta = delta.wrapping_sub(least));
         put_varint(out, zigzag(least));
         let mut widths = [0; BLOCK / MINIBLOCK];
         for (bits, miniblock) in widths.iter_mut().zip(deltas.chunks(MINIBLOCK)) {
-            *bits = width(miniblock.iter().map(above).fold(0, |all, number| all | number)) as u8;
+            *bits = width(miniblock.iter().fold(0, |all, delta| all | *delta as u64)) as u8;
         }
         out.extend_from_slice(&widths);
         for (bits, miniblock) in widths.iter().zip(deltas.chunks(MINIBLOCK)) {
-            let start = out.len();
-            pack(miniblock.iter().map(above), u32::from(*bits), out);
-            out.resize(start + MINIBLOCK / 8 * usize::from(*bits), 0);
+            let (start, bits) = (out.len(), u32::from(*bits));
+            if bits <= EIGHT_WIDTH {
+                small.iter_mut().zip(miniblock).for_each(|(small, delta)| *small = *delta as u32);
+                pack_eights(&small[..miniblock.len()], bits, out);
+            } else {
+                pack(miniblock.iter().map(|delta| *delta as u64), bits, out);
+            }
+            out.resize(start + MINIBLOCK / 8 * bits as usize, 0);
         }
         at += count;
     }
+}
+
+/// Least and largest of some numbers. Four side by side: one after the other each would wait for the last.
+pub(super) fn bounds(numbers: &[i64]) -> Option<(i64, i64)> {
+    let (mut least, mut largest) = ([*numbers.first()?; 4], [*numbers.first()?; 4]);
+    let (fours, rest) = numbers.as_chunks::<4>();
+    for four in fours {
+        least = std::array::from_fn(|lane| least[lane].min(four[lane]));
+        largest = std::array::from_fn(|lane| largest[lane].max(four[lane]));
+    }
+    Some((*least.iter().chain(rest).min()?, *largest.iter().chain(rest).max()?))
 }
 
 /// What kind of page a header announces.
@@ -199,7 +228,7 @@ mod tests {
 
     #[test]
     fn codes_are_packed_as_numbers_are() {
-        for width in 1..=20 {
+        for width in 1..=EIGHT_WIDTH {
             let mask = u32::MAX >> (32 - width);
             for count in [1, 7, 8, 9, 100] {
                 let numbers: Vec<u32> = (0..count).map(|n: u32| n.wrapping_mul(0x9e37_79b9) & mask).collect();
@@ -237,6 +266,59 @@ mod tests {
         let head = [0x80, 0x01, 4, 8, 14, 3, 2, 0, 0, 0];
         assert_eq!(out[..head.len()], head);
         assert_eq!(out[head.len()..], [0b1100_0000, 0b0011_1111, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn deltas_of_every_width_come_back() {
+        for bits in [0, 1, 7, 16, 17, 30, 31, 32, 33, 63] {
+            // Up and down by as much; a last block that is not full.
+            let numbers: Vec<i64> =
+                (0..300).map(|n| if n % 3 == 1 { -n } else { (1_i64 << bits).wrapping_sub(1 + n) }).collect();
+            let mut out = Vec::new();
+            delta(&numbers, &mut out);
+            assert_eq!(undelta(&out), numbers, "{bits} bits");
+        }
+    }
+
+    /// What [`delta`] encoded, bit by bit as the specification has it.
+    fn undelta(mut bytes: &[u8]) -> Vec<i64> {
+        let number = |bytes: &mut &[u8]| {
+            let length = bytes.iter().position(|byte| *byte < 0x80).expect("a varint") + 1;
+            let (varint, rest) = bytes.split_at(length);
+            *bytes = rest;
+            varint.iter().rev().fold(0_u64, |all, byte| all << 7 | u64::from(byte & 0x7f))
+        };
+        let signed = |number: u64| (number >> 1) as i64 ^ -((number & 1) as i64);
+        let head: [u64; 4] = std::array::from_fn(|_| number(&mut bytes));
+        assert_eq!(head[..2], [BLOCK as u64, (BLOCK / MINIBLOCK) as u64]);
+        let mut numbers = vec![signed(head[3])];
+        while numbers.len() < head[2] as usize {
+            let least = signed(number(&mut bytes));
+            let (widths, rest) = bytes.split_first_chunk::<{ BLOCK / MINIBLOCK }>().expect("widths");
+            bytes = rest;
+            for width in widths.map(usize::from) {
+                let (packed, rest) = bytes.split_at(MINIBLOCK / 8 * width);
+                bytes = rest;
+                for value in 0..MINIBLOCK.min(head[2] as usize - numbers.len()) {
+                    let bit =
+                        |bit: usize| u64::from(packed[(value * width + bit) / 8] >> ((value * width + bit) % 8) & 1);
+                    let above: u64 = (0..width).map(|at| bit(at) << at).sum();
+                    numbers.push(numbers[numbers.len() - 1].wrapping_add(least).wrapping_add(above as i64));
+                }
+            }
+        }
+        assert!(bytes.is_empty(), "nothing is left");
+        numbers
+    }
+
+    #[test]
+    fn bounds_are_those_of_all() {
+        let numbers: Vec<i64> = (0..23).map(|n: i64| (n * 7 % 23 - 11) << 58).collect();
+        for count in 1..numbers.len() {
+            let some = &numbers[..count];
+            assert_eq!(bounds(some), Some((*some.iter().min().expect("one"), *some.iter().max().expect("one"))));
+        }
+        assert_eq!(bounds(&[]), None);
     }
 
     #[test]

@@ -73,7 +73,8 @@ fn write(blocks: &[log::Block], last_group: u64, path: PathBuf) -> Result<u64, P
             if let Some(group) = groups.last_mut() {
                 // Only what was to be stored was logged.
                 let log::Logged { span, source, request, protocol, arrival_ns } = &logged;
-                group.push(span, source, *request, *protocol, *arrival_ns, Attributes::All);
+                let origin = group.origin(source);
+                group.push(span, origin, *request, *protocol, *arrival_ns, Attributes::All);
             }
         }
     }

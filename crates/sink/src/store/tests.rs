@@ -130,7 +130,8 @@ fn group(spans: &[Owned], keys: &Group) -> Group {
     for span in spans {
         let attributes = span.attributes();
         let Logged { span, source, request, protocol, arrival_ns } = &span.logged(&attributes);
-        group.push(span, source, *request, *protocol, *arrival_ns, Attributes::All);
+        let origin = group.origin(source);
+        group.push(span, origin, *request, *protocol, *arrival_ns, Attributes::All);
     }
     group
 }
