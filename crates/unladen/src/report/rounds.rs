@@ -86,12 +86,13 @@ fn of_metric(findings: &Findings, metric: &Finding) -> LadderTable {
 /// What spans say of a request, and below it what its clients saw.
 fn of_request(findings: &Findings, request: &str) -> LadderTable {
     type Of = fn(&SampledQuantiles) -> f64;
-    type Side = fn(&SampledRound) -> SampledQuantiles;
+    type InRound = fn(&SampledRound) -> SampledQuantiles;
+    type Mean = fn(&SampledFindings) -> SampledQuantiles;
     let quantiles: [(&str, Of); 3] = [("p50", |it| it.p50_us), ("p90", |it| it.p90_us), ("p95", |it| it.p95_us)];
     let mut lines = Vec::new();
     for it in findings.sampled.iter().filter(|it| it.request == request) {
         let label = view::label(findings, &it.variant);
-        let sides: [(&str, Side, fn(&SampledFindings) -> SampledQuantiles); 2] = [
+        let sides: [(&str, InRound, Mean); 2] = [
             ("in spans", |round| round.from_spans, |it| it.mean_from_spans),
             ("of clients", |round| round.from_clients, |it| it.mean_from_clients),
         ];
