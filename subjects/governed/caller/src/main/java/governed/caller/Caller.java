@@ -6,14 +6,19 @@ import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.stream.Collectors;
 import org.springframework.beans.factory.annotation.Value;
-import org.springframework.boot.autoconfigure.SpringBootApplication;
+import org.springframework.boot.SpringBootConfiguration;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Import;
 import org.springframework.core.env.Environment;
 
 /** The service, and the echo that it calls: see {@link #USAGE}. */
-@SpringBootApplication
+// Without a search for beans: those of ServiceComb are for a context of its own.
+@SpringBootConfiguration
+@EnableAutoConfiguration
+@Import(Calls.class)
 public class Caller {
 
     private static final String USAGE =

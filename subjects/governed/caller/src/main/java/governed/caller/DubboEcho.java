@@ -9,16 +9,13 @@ import org.apache.dubbo.rpc.RpcContext;
 /** The echo's side for Dubbo. */
 final class DubboEcho implements Echo.Listener {
 
-    /** 127.0.0.1 as one number: written with dots, Dubbo takes it for a mistake and listens on all addresses. */
-    private static final String LOOPBACK = "2130706433";
-
     private final ServiceConfig<TagService> service = new ServiceConfig<>();
     private final int port;
 
     DubboEcho(int port) {
         this.port = port;
         ProtocolConfig protocol = new ProtocolConfig("dubbo", port);
-        protocol.setHost(LOOPBACK);
+        protocol.setHost(Dubbo.LOOPBACK);
         service.setApplication(Dubbo.application("echo"));
         service.setRegistry(new RegistryConfig(RegistryConfig.NO_AVAILABLE));
         service.setProtocol(protocol);

@@ -8,7 +8,6 @@ import org.apache.servicecomb.provider.pojo.Invoker;
 import org.apache.servicecomb.provider.pojo.RpcSchema;
 import org.apache.servicecomb.swagger.invocation.context.ContextUtils;
 import org.springframework.context.annotation.AnnotationConfigApplicationContext;
-import org.springframework.context.annotation.Configuration;
 import org.springframework.context.annotation.ImportResource;
 
 /** ServiceComb over REST, as most use it; who is where says a registry within the process. See {@code microservice.yaml}. */
@@ -68,12 +67,11 @@ final class ServiceComb implements Client {
     }
 
     /** Its own beans. */
-    @Configuration(proxyBeanMethods = false)
     @ImportResource("classpath*:META-INF/spring/*.bean.xml")
     static class Beans {}
 
     /** What the echo answers. */
-    @RpcSchema(schemaId = SCHEMA)
+    @RpcSchema(schemaId = SCHEMA, schemaInterface = TagService.class)
     public static class Seen implements TagService {
         @Override
         public String tag() {

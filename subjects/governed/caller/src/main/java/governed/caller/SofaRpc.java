@@ -1,12 +1,13 @@
 package governed.caller;
 
 import com.alipay.sofa.rpc.config.ConsumerConfig;
+import java.util.List;
 
 /** SofaRPC by its own protocol, Bolt, without a registry. */
 final class SofaRpc implements Client {
 
     static {
-        logsAsOthersDo();
+        configure();
     }
 
     private final ConsumerConfig<TagService> consumer;
@@ -16,12 +17,14 @@ final class SofaRpc implements Client {
         consumer = new ConsumerConfig<TagService>()
                 .setInterfaceId(TagService.class.getName())
                 .setProtocol("bolt")
+                .setFilter(List.of("-consumerTracer"))
                 .setDirectUrl("bolt://" + target);
         service = consumer.refer();
     }
 
-    /** Otherwise it writes files of its own into the home folder. */
-    static void logsAsOthersDo() {
+    /** It logs as everything else here does, not into files in the home folder, and without its tracer, which writes files, too. */
+    static void configure() {
+        System.setProperty("module.load.list", "*,!sofaTracer");
         System.setProperty("logger.impl", "com.alipay.sofa.rpc.log.SLF4JLoggerImpl");
         System.setProperty("sofa.middleware.log.disable", "true");
     }

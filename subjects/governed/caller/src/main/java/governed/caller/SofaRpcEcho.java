@@ -14,7 +14,7 @@ import java.util.Optional;
 final class SofaRpcEcho implements Echo.Listener {
 
     static {
-        SofaRpc.logsAsOthersDo();
+        SofaRpc.configure();
     }
 
     private static final ThreadLocal<String> SEEN = ThreadLocal.withInitial(() -> Client.NONE);
@@ -31,6 +31,7 @@ final class SofaRpcEcho implements Echo.Listener {
         provider = new ProviderConfig<TagService>()
                 .setInterfaceId(TagService.class.getName())
                 .setRef(SEEN::get)
+                .setFilter(List.of("-providerTracer"))
                 .setFilterRef(List.of(new Reads()))
                 .setServer(server);
         provider.export();
