@@ -1,7 +1,6 @@
 package governed.caller;
 
 import java.util.Arrays;
-import java.util.Locale;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
 import java.util.stream.Collectors;
@@ -56,6 +55,6 @@ public class Caller {
 
     @Bean(destroyMethod = "close")
     Client client(@Value("${caller.client}") String name, Environment environment) {
-        return Client.of(name, side -> environment.getRequiredProperty("caller.echo." + side.name().toLowerCase(Locale.ROOT)));
+        return Client.of(name, side -> environment.getRequiredProperty(side.setting()));
     }
 }

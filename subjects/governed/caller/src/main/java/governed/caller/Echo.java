@@ -3,9 +3,11 @@ package governed.caller;
 import java.io.IOException;
 import java.net.InetAddress;
 import java.net.ServerSocket;
+import java.util.Arrays;
 import java.util.EnumMap;
 import java.util.Map;
 import java.util.function.ToIntFunction;
+import java.util.stream.Stream;
 
 /** Says which tag a call has brought, by whatever library it came, on 127.0.0.1. It carries no agent. */
 public final class Echo implements AutoCloseable {
@@ -47,6 +49,11 @@ public final class Echo implements AutoCloseable {
     /** `host:port` of one of its sides. */
     public String address(Side side) {
         return address(listeners.get(side).port());
+    }
+
+    /** What the service is to be told to find it. */
+    public Stream<String> settings() {
+        return Arrays.stream(Side.values()).map(side -> side.setting() + "=" + address(side));
     }
 
     static String address(int port) {

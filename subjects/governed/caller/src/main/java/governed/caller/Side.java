@@ -1,5 +1,7 @@
 package governed.caller;
 
+import java.util.Locale;
+
 /** The ways in which the echo can be called. */
 public enum Side {
     /** For all libraries that speak HTTP. */
@@ -11,5 +13,10 @@ public enum Side {
     /** For SofaRPC. */
     SOFARPC,
     /** For ServiceComb. */
-    SERVICECOMB
+    SERVICECOMB;
+
+    /** Name of the service's setting that says where it is. */
+    String setting() {
+        return "caller.echo." + name().toLowerCase(Locale.ROOT);
+    }
 }

@@ -7,7 +7,6 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
-import java.util.Arrays;
 import java.util.stream.Stream;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
@@ -33,8 +32,7 @@ class CallerTest {
     }
 
     private static String[] settings(String name) {
-        Stream<String> sides = Arrays.stream(Side.values()).map(side -> "caller.echo." + side.name().toLowerCase() + "=" + echo.address(side));
-        return Stream.concat(Stream.of("caller.client=" + name), sides).toArray(String[]::new);
+        return Stream.concat(Stream.of("caller.client=" + name), echo.settings()).toArray(String[]::new);
     }
 
     @ParameterizedTest
