@@ -63,7 +63,7 @@ class TagProof {
         Stream<String> others = Stream.of(
                 "caller.client=" + client,
                 "spring.cloud.zookeeper.enabled=false",
-                "spring.autoconfigure.exclude=org.springframework.boot.autoconfigure.jdbc.DataSourceAutoConfiguration");
+                Bench.WITHOUT_DATABASES);
         return Stream.concat(others, echo.settings()).toArray(String[]::new);
     }
 
