@@ -50,7 +50,7 @@ public final class WriteProhibition implements Behaviour {
                 MONGODB + "MixedBulkWriteOperation",
                 named("execute").and(takesArguments(1)).and(not(isBridge())),
                 "governor.write.MongoDbBulkAdvice");
-        // Others of these names have a connection already, and are called by those that are meant.
+        // Those that read have another binding.
         advised.add(
                 MONGODB + "SyncOperationHelper",
                 named("executeCommand").or(named("executeRetryableWrite"))

@@ -17,6 +17,10 @@ import java.util.concurrent.TimeUnit;
 /** What the proofs stand on: the registry that the agent of this JVM has been asking since it started, and servers from `studies/parts`. */
 final class Bench implements AutoCloseable {
 
+    /** For applications beside which others have databases in the class path. */
+    static final String WITHOUT_DATABASES = "spring.autoconfigure.exclude=org.springframework.boot.autoconfigure.jdbc.DataSourceAutoConfiguration,"
+            + "org.springframework.boot.autoconfigure.mongo.MongoAutoConfiguration";
+
     private static final long PATIENCE_NANOSECONDS = 60_000_000_000L;
 
     private final Registry registry;
