@@ -14,8 +14,8 @@ import java.util.Set;
 /**
  * Headers of a request that came in go out with every call that its thread makes meanwhile. The rule: {@code headers=x-tag,x-user}.
  *
- * <p>Out by Apache HttpClient 3 and 4, OkHttp 2, the JDK's URL connection, gRPC, Dubbo, SofaRPC, ServiceComb and Kafka's producer. A call that is
- * made on another thread carries none.
+ * <p>Out by Apache HttpClient 3 and 4, OkHttp 2, the JDK's URL connection, gRPC, Dubbo, SofaRPC, ServiceComb and the producers of Kafka and
+ * RocketMQ. A call that is made on another thread carries none.
  */
 public final class TagTransmission implements Behaviour {
 
@@ -74,5 +74,10 @@ public final class TagTransmission implements Behaviour {
                 "org.apache.kafka.clients.producer.KafkaProducer",
                 named("send").and(takesArguments(2)).and(takesArgument(0, named("org.apache.kafka.clients.producer.ProducerRecord"))),
                 "governor.tags.KafkaAdvice");
+        // Where it is called: what it does later it may do on other threads.
+        advised.add(
+                "org.apache.rocketmq.client.producer.DefaultMQProducer",
+                named("send").or(named("sendOneway")).and(takesArgument(0, named("org.apache.rocketmq.common.message.Message"))),
+                "governor.tags.RocketMqAdvice");
     }
 }

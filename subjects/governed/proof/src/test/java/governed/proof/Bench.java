@@ -45,12 +45,12 @@ final class Bench implements AutoCloseable {
         nodes.remove("/governor/" + behaviour);
     }
 
-    /** Starts a server from `studies/parts` in a folder that goes with it; ready when its first port answers. */
-    void start(String part, int... ports) throws Exception {
+    /** Starts a server from `studies/parts` in a folder that goes with it; ready when its last port answers. */
+    void start(String part, Object... arguments) throws Exception {
         Path parts = Path.of(System.getProperty("parts")).toRealPath();
         List<String> command = new ArrayList<>(List.of(parts + "/with-folder.sh", parts + "/" + part));
-        for (int port : ports) {
-            command.add(Integer.toString(port));
+        for (Object argument : arguments) {
+            command.add(argument.toString());
         }
         Path log = Files.createTempFile("part", ".log");
         log.toFile().deleteOnExit();
@@ -58,7 +58,7 @@ final class Bench implements AutoCloseable {
         started.add(process);
         await(part + " answers", () -> {
             assertThat(process.isAlive()).as(() -> part + " has ended: " + read(log)).isTrue();
-            return answers(ports[0]);
+            return answers((Integer) arguments[arguments.length - 1]);
         });
     }
 
