@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # A RocketMQ, empty, on 127.0.0.1: with-folder.sh rocketmq.sh NAME_SERVER_PORT BROKER_PORT. Clients are told of the name server. The broker
-# listens on the port two below its own as well, for those in a hurry; nothing can be said about that. `make governed` fetches it.
+# listens on the port two below its own as well, for those in a hurry; nothing can be said about that. For replicas it has no port: see NoReplicas.java. `make governed` builds and fetches it.
 set -euo pipefail
 jars="$(cd "$(dirname "$0")" && pwd)/../../target/governed/rocketmq/*"
 names=${1:?which port for the name server}
@@ -10,7 +10,6 @@ cat >"$FOLDER/names.conf" <<SETTINGS
 listenPort=$names
 bindAddress=127.0.0.1
 SETTINGS
-# With `duplicationEnable` the store has no port for replicas, which would listen on all addresses.
 cat >"$FOLDER/broker.conf" <<SETTINGS
 brokerName=broker
 brokerId=0
@@ -20,9 +19,10 @@ listenPort=$port
 bindAddress=127.0.0.1
 storePathRootDir=$FOLDER/store
 mappedFileSizeCommitLog=67108864
-duplicationEnable=true
 timerWheelEnable=false
-# It refuses messages when the disk is nine tenths full, however much that leaves.
+# It refuses messages that had to wait for a fifth of a second, as they may on a busy machine.
+waitTimeMillsInSendQueue=10000
+# And it refuses them when the disk is nine tenths full, however much that leaves.
 diskMaxUsedSpaceRatio=99
 SETTINGS
 options=(-XX:+UseSerialGC -Djava.net.preferIPv4Stack=true "-Duser.home=$FOLDER/home" "-Drocketmq.home.dir=$FOLDER/home"

@@ -4,6 +4,7 @@ import java.io.IOException;
 import java.util.Map;
 import java.util.concurrent.Semaphore;
 import java.util.concurrent.atomic.AtomicReference;
+import java.util.concurrent.locks.LockSupport;
 import org.apache.rocketmq.client.ClientConfig;
 import org.apache.rocketmq.client.exception.MQClientException;
 import org.apache.rocketmq.client.producer.DefaultMQProducer;
@@ -18,6 +19,7 @@ final class RocketMq {
     private static final int PARTITIONS = 3;
     private static final int AT_ONCE = 256;
     private static final int ASK_AGAIN_MILLISECONDS = 1000;
+    private static final int ATTEMPTS = 20;
     /** A topic that every broker has; another one is made like it. */
     private static final String PATTERN = "TBW102";
 
@@ -42,11 +44,26 @@ final class RocketMq {
         DefaultMQProducer producer = client(new DefaultMQProducer("maker"), names);
         try {
             producer.start();
-            producer.createTopic(PATTERN, topic, PARTITIONS, Map.of());
+            make(producer, topic);
         } catch (MQClientException refused) {
             throw new IOException("the broker that " + names + " knows does not make the topic " + topic, refused);
         } finally {
             producer.shutdown();
+        }
+    }
+
+    /** A broker that has just started may not have said so to its name server. */
+    private static void make(DefaultMQProducer producer, String topic) throws MQClientException {
+        for (int attempt = 1; ; attempt++) {
+            try {
+                producer.createTopic(PATTERN, topic, PARTITIONS, Map.of());
+                return;
+            } catch (MQClientException notYet) {
+                if (attempt == ATTEMPTS) {
+                    throw notYet;
+                }
+                LockSupport.parkNanos(ASK_AGAIN_MILLISECONDS * 1_000_000L);
+            }
         }
     }
 
@@ -57,6 +74,7 @@ final class RocketMq {
         Outcome outcome = new Outcome();
         try {
             producer.start();
+            make(producer, topic);
             for (long sent = 0; sent < count && outcome.failed.get() == null; sent++) {
                 outcome.free.acquire();
                 producer.send(new Message(topic, body), outcome);
