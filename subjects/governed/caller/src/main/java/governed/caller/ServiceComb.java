@@ -15,6 +15,7 @@ final class ServiceComb implements Client {
 
     private static final String SERVICE = "echo";
     private static final String SCHEMA = "tag";
+    private static final String PLAIN = "?sslEnabled=false";
 
     private final TagService service;
 
@@ -42,27 +43,30 @@ final class ServiceComb implements Client {
             if (started != null) {
                 return;
             }
-            String endpoint = "rest://" + echo + "?sslEnabled=false";
+            // Each is called something else: of two services of one name, one without the schema, either may be asked.
+            System.setProperty("servicecomb.service.name", serves ? SERVICE : "caller");
+            AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext();
+            context.register(Beans.class);
             if (serves) {
-                System.setProperty("servicecomb.rest.address", echo + "?sslEnabled=false");
+                System.setProperty("servicecomb.rest.address", echo + PLAIN);
+                context.registerBean(Seen.class);
+            } else {
+                context.registerBean(RegistryBean.class, () -> known("rest://" + echo + PLAIN));
             }
+            context.refresh();
+            SCBEngine.getInstance().ensureStatusUp();
+            started = context;
+        }
+
+        private static RegistryBean known(String endpoint) {
             RegistryBean.Instance instance = new RegistryBean.Instance().setEndpoints(List.of(endpoint));
-            RegistryBean known = new RegistryBean()
+            return new RegistryBean()
                     .setId(SERVICE)
                     .setServiceName(SERVICE)
                     .setAppId("governed")
                     .setVersion("1.0.0")
                     .addSchemaInterface(SCHEMA, TagService.class)
                     .setInstances(new RegistryBean.Instances().setInstances(List.of(instance)));
-            AnnotationConfigApplicationContext context = new AnnotationConfigApplicationContext();
-            context.register(Beans.class);
-            context.registerBean(RegistryBean.class, () -> known);
-            if (serves) {
-                context.registerBean(Seen.class);
-            }
-            context.refresh();
-            SCBEngine.getInstance().ensureStatusUp();
-            started = context;
         }
     }
 
