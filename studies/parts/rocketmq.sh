@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A RocketMQ, empty, on 127.0.0.1: with-folder.sh rocketmq.sh NAME_SERVER_PORT BROKER_PORT. Clients are told of the name server. The broker
-# listens on the port two below its own as well, for those in a hurry; nothing can be said about that. For replicas it has no port: see NoReplicas.java. `make governed` builds and fetches it.
+# listens on the port two below its own as well, for those in a hurry; nothing can be said about that. For replicas it has no port: see
+# NoReplicas.java. `make governed` builds and fetches it.
 set -euo pipefail
 jars="$(cd "$(dirname "$0")" && pwd)/../../target/governed/rocketmq/*"
 names=${1:?which port for the name server}

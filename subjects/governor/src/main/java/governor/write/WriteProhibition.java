@@ -11,7 +11,10 @@ import governor.Behaviour;
 import governor.rules.RuleText;
 import java.util.Set;
 
-/** Databases that can only be read, in the drivers of MariaDB (3), PostgreSQL (42) and MongoDB (4.11, the one that waits). The rule: {@code databases=shop,other}. */
+/**
+ * Databases that can only be read, in the drivers of MariaDB (3), PostgreSQL (42) and MongoDB (4.11, the one that waits). The rule:
+ * {@code databases=shop,other}.
+ */
 public final class WriteProhibition implements Behaviour {
 
     private static final String MARIADB = "org.mariadb.jdbc.client.impl.StandardClient";

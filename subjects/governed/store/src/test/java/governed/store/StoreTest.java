@@ -49,7 +49,7 @@ class StoreTest {
         }
     }
 
-    /** The database is chosen by its URL; that one is not there does not keep the service from starting, and an insert is taken all the same. */
+    /** The database is chosen by its URL. Without it the service starts, and takes inserts all the same. */
     @Test
     void startsWithoutAMongoDb() throws Exception {
         String nowhere = "mongodb://127.0.0.1:1/shop";
