@@ -173,7 +173,8 @@ impl Check<'_> {
             if let Some(other) = other {
                 let service = other.service.clone();
                 // The last key turns fastest, so the first cell that differs does so in few of them.
-                let key = cell.iter().find(|(key, value)| of_first.get(*key) != Some(value)).map(|(key, _)| key.clone());
+                let key =
+                    cell.iter().find(|(key, value)| of_first.get(*key) != Some(value)).map(|(key, _)| key.clone());
                 let key = key.unwrap_or_default();
                 self.say(KeyPath::of(&["matrix", &key]), ProblemKind::SharedByCells { service, key });
                 return;
