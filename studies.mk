@@ -6,7 +6,7 @@ SHOP := target/shop
 GOVERNED := target/governed
 TICKETS := target/tickets
 
-.PHONY: studies-deps studies go-subjects shop governed tickets tickets-crash
+.PHONY: studies-deps studies mongodb go-subjects shop governed tickets tickets-crash
 
 studies-deps: deps  ## Get the real backends of the studies, pinned, into target/studies: about 10 minutes, 500 MB; goes on where it was interrupted.
 	studies/parts/fetch.sh $(STUDIES)
@@ -17,6 +17,9 @@ studies: build studies-deps shop governed tickets ## Run the studies in their de
 	$(UNLADEN) run studies/easeagent
 	for study in router removal tag-transmission consume-prohibition write-prohibition; do $(UNLADEN) run studies/sermant-$$study || exit 1; done
 	$(UNLADEN) run studies/ticket-master
+
+mongodb: | debian ## Build FerretDB, which speaks MongoDB's protocol, for studies/sermant-write-prohibition: 3 minutes once.
+	studies/parts/fetch.sh $(STUDIES) ferretdb
 
 go-subjects: $(SUBJECTS)/.ready ## Test and build the services under test that are written in Go; SkyWalking's agent is woven in, which takes some minutes once.
 

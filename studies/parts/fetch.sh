@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fetches and builds the real backends of the studies, each by name and pinned version from the Go proxy or Maven Central,
 # into a folder that stays (target/studies). What is there already is left alone, so that an interrupted run goes on where it was.
-#   fetch.sh INTO [PART…]      parts: jaeger zipkin oap elasticsearch; all of them without a name
+#   fetch.sh INTO [PART…]      parts: jaeger zipkin oap elasticsearch ferretdb; all of them without a name
 # Go modules are verified by the checksum database, what comes from Maven Central by the sums in this folder.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,6 +13,7 @@ JAEGER=v1.76.0 # the module's number for Jaeger v2.13.0
 ZIPKIN=3.6.1
 OAP=10.1.0
 ELASTICSEARCH=7.17.29
+FERRETDB=v1.24.0
 MAVEN_DEPENDENCY=org.apache.maven.plugins:maven-dependency-plugin:3.8.1
 
 say() { printf '%s %s\n' "$(date -u +%H:%M:%S)" "$*"; }
@@ -35,20 +36,34 @@ maven_get() { # COORDINATES FILE INTO
   (cd "$3" && grep -F " $2" "$here/maven.sha256" | sha256sum -c --quiet -)
 }
 
+# `go install` refuses a module whose go.mod replaces others, and one that the proxy cannot list; so the source is copied and built.
+go_source() { # MODULE@VERSION FOLDER
+  [ ! -e "$2/.copied" ] || return 0
+  rm -rf "$2"
+  local found
+  found=$(cd "$into" && GOWORK=off GOFLAGS=-mod=mod go mod download -json "$1" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+  cp -r "$found" "$2"
+  chmod -R u+w "$2"
+  touch "$2/.copied"
+}
+
+go_build() { # SOURCE PROGRAM INTO
+  (cd "$1" && GOWORK=off GOFLAGS=-mod=mod go build -trimpath -buildvcs=false -o "$3/" "./cmd/$2")
+  rm -rf "$1"
+}
+
 make_jaeger() {
-  # `go install` refuses a module whose go.mod replaces others; so its source is copied and built in place.
   local source="$into/.making/jaeger-source"
-  if [ ! -e "$source/.copied" ]; then
-    rm -rf "$source"
-    local found
-    found=$(cd "$into" && GOWORK=off GOFLAGS=-mod=mod go mod download -json "github.com/jaegertracing/jaeger@$JAEGER" |
-      sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
-    cp -r "$found" "$source"
-    chmod -R u+w "$source"
-    touch "$source/.copied"
-  fi
-  (cd "$source" && GOWORK=off GOFLAGS=-mod=mod go build -trimpath -buildvcs=false -o "$1/jaeger" ./cmd/jaeger)
-  rm -rf "$source"
+  go_source "github.com/jaegertracing/jaeger@$JAEGER" "$source"
+  go_build "$source" jaeger "$1"
+}
+
+make_ferretdb() {
+  local source="$into/.making/ferretdb-source"
+  go_source "github.com/FerretDB/FerretDB@$FERRETDB" "$source"
+  # Without it, it stops as it starts.
+  echo "$FERRETDB" >"$source/build/version/version.txt"
+  go_build "$source" ferretdb "$1"
 }
 
 make_zipkin() { maven_get "io.zipkin:zipkin-server:$ZIPKIN:jar:exec" "zipkin-server-$ZIPKIN-exec.jar" "$1"; }
@@ -67,14 +82,15 @@ make_elasticsearch() {
   rm -rf "$1/unpacked" "$into/.making/$archive"
 }
 
-[ $# -gt 0 ] || set -- jaeger zipkin oap elasticsearch
+[ $# -gt 0 ] || set -- jaeger zipkin oap elasticsearch ferretdb
 for name; do
   case $name in
     jaeger) part jaeger "$JAEGER" make_jaeger "6 minutes of Go builds on 2 cores" ;;
     zipkin) part zipkin "$ZIPKIN" make_zipkin "135 MB from Maven Central" ;;
     oap) part oap "$OAP" make_oap "263 jars, 132 MB from Maven Central, 3 minutes" ;;
     elasticsearch) part elasticsearch "$ELASTICSEARCH" make_elasticsearch "57 MB from Maven Central" ;;
-    *) echo "there is no part called $name: jaeger, zipkin, oap or elasticsearch" >&2; exit 2 ;;
+    ferretdb) part ferretdb "$FERRETDB" make_ferretdb "3 minutes of Go builds on 2 cores" ;;
+    *) echo "there is no part called $name: jaeger, zipkin, oap, elasticsearch or ferretdb" >&2; exit 2 ;;
   esac
 done
 rmdir "$into/.making" 2>/dev/null || true

@@ -196,13 +196,7 @@ impl Plan {
     /// Every process that lives through the study, once, in start order.
     #[must_use]
     pub fn shared(&self) -> Vec<&Process> {
-        let mut shared: Vec<&Process> = Vec::new();
-        for process in self.arms.iter().flat_map(Arm::shared) {
-            if !shared.iter().any(|known| known.service == process.service && known.replica == process.replica) {
-                shared.push(process);
-            }
-        }
-        shared
+        once(self.arms.iter().flat_map(Arm::shared))
     }
 }
 
@@ -289,6 +283,23 @@ pub(super) fn start_order(services: &IndexMap<String, Service>) -> Result<Vec<&s
         }
     }
     Ok(order)
+}
+
+/// Each service and replica once, as it comes first.
+fn once<'a>(processes: impl Iterator<Item = &'a Process>) -> Vec<&'a Process> {
+    let mut found: Vec<&Process> = Vec::new();
+    for process in processes {
+        if !found.iter().any(|known| known.service == process.service && known.replica == process.replica) {
+            found.push(process);
+        }
+    }
+    found
+}
+
+/// What lives through a study without a matrix.
+pub(super) fn shared_by_arms(study: &Study) -> Result<Vec<Process>, StudyError> {
+    let arms = arms(study).map_err(|problem| StudyError::refused(NO_FILE, None, vec![*problem]))?;
+    Ok(once(arms.iter().flat_map(Arm::shared)).into_iter().cloned().collect())
 }
 
 /// The arms of the study, or of all cells of its matrix.

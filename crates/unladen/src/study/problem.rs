@@ -314,6 +314,10 @@ pub(super) enum ProblemKind {
     MatrixTooLarge { arms: usize },
     #[error("a combination of values is no study: {message}")]
     BadCell { message: String },
+    #[error(
+        "`{service}` lives through the study (`lifetime: study`) and is shared by all values, so `{key}` cannot change it; give it `lifetime: run`"
+    )]
+    SharedByCells { service: String, key: String },
 
     // Budgets.
     #[error("{0}, or remove `on_undecided: extend`")]

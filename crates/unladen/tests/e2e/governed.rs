@@ -77,7 +77,7 @@ fn the_governor_takes_out_who_fails() {
 /// A tag of the request is to reach the service that is called, by whatever library.
 #[test]
 fn the_governor_hands_tags_on() {
-    for client in ["httpclient4", "grpc"] {
+    for client in ["httpclient4", "grpc", "dubbo"] {
         let (runs, _) = miniature("sermant-tag-transmission", "governor", &[&format!("client={client}")]);
         for (variant, run) in &runs {
             let [test] = &run.load.as_ref().expect("a load").tests[..] else { panic!("one test of {variant}") };

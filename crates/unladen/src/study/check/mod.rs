@@ -16,8 +16,9 @@ pub(crate) use variants::{BASELINE, PLACEBO};
 
 use super::guess::{Guess, guess};
 use super::key::KeyPath;
-use super::matrix;
+use super::matrix::{self, Cell};
 use super::metrics;
+use super::plan::{Process, shared_by_arms};
 use super::problem::{Problem, ProblemKind};
 use super::schema;
 use super::spec::script::Script;
@@ -149,11 +150,34 @@ impl Check<'_> {
         if !study.matrix.is_empty() && arms > 2 * matrix::MOST_ARMS {
             self.say(KeyPath::of(&["matrix"]), ProblemKind::MatrixTooLarge { arms });
         } else if self.problems.is_empty() {
-            for cell in matrix::cells(&study.matrix).iter().filter(|cell| !cell.is_empty()) {
-                if let Err(error) = matrix::study_in(study, cell) {
+            self.cells();
+        }
+    }
+
+    /// The cells of a matrix: each must be a study, and all must share what lives through the study.
+    fn cells(&mut self) {
+        let mut first: Option<(Cell, Vec<Process>)> = None;
+        for cell in matrix::cells(&self.study.matrix).into_iter().filter(|cell| !cell.is_empty()) {
+            let shared = match matrix::study_in(self.study, &cell).and_then(|study| shared_by_arms(&study)) {
+                Ok(shared) => shared,
+                Err(error) => {
                     self.say(KeyPath::of(&["matrix"]), ProblemKind::BadCell { message: error.to_string() });
-                    break;
+                    return;
                 }
+            };
+            let Some((of_first, known)) = &first else {
+                first = Some((cell, shared));
+                continue;
+            };
+            let other = known.iter().find(|it| !shared.contains(it)).or(shared.iter().find(|it| !known.contains(it)));
+            if let Some(other) = other {
+                let service = other.service.clone();
+                // The last key turns fastest, so the first cell that differs does so in few of them.
+                let key =
+                    cell.iter().find(|(key, value)| of_first.get(*key) != Some(value)).map(|(key, _)| key.clone());
+                let key = key.unwrap_or_default();
+                self.say(KeyPath::of(&["matrix", &key]), ProblemKind::SharedByCells { service, key });
+                return;
             }
         }
     }

@@ -9,7 +9,7 @@ import governor.Behaviour;
 import governor.rules.RuleText;
 import java.util.Set;
 
-/** Topics that are not consumed, in Kafka's consumer (2). The rule: {@code topics=orders,payments}. */
+/** Topics that are not consumed, in Kafka's consumer (2) and RocketMQ's (5). The rule: {@code topics=orders,payments}. */
 public final class ConsumeProhibition implements Behaviour {
 
     @Override
@@ -24,7 +24,7 @@ public final class ConsumeProhibition implements Behaviour {
             topics = text.names("topics");
             text.end();
         }
-        Consumption.prohibited = topics;
+        Consumption.prohibit(topics);
     }
 
     @Override
@@ -33,5 +33,13 @@ public final class ConsumeProhibition implements Behaviour {
                 "org.apache.kafka.clients.consumer.KafkaConsumer",
                 named("poll").and(takesArguments(1)).and(takesArgument(0, named("java.time.Duration"))),
                 "governor.consume.KafkaAdvice");
+        advised.add(
+                "org.apache.rocketmq.client.impl.consumer.ConsumeMessageConcurrentlyService",
+                named("submitConsumeRequest"),
+                "governor.consume.RocketMqPushAdvice");
+        advised.add(
+                "org.apache.rocketmq.client.impl.consumer.DefaultLitePullConsumerImpl",
+                named("poll").and(takesArguments(1)),
+                "governor.consume.RocketMqPullAdvice");
     }
 }

@@ -2,11 +2,13 @@ package governor.consume;
 
 import java.util.Collections;
 import java.util.Map;
+import java.util.Queue;
 import java.util.Set;
 import java.util.WeakHashMap;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.ConcurrentLinkedQueue;
 
-/** What Kafka's consumers ask before and after they look for messages. */
+/** What consumers ask before and after they look for messages. */
 public final class Consumption {
 
     /** Topics that are not to be consumed. */
@@ -15,7 +17,42 @@ public final class Consumption {
     /** Partitions that were paused here, by consumer: those that the application has paused itself stay so. */
     private static final Map<Object, Set<Object>> PAUSED = Collections.synchronizedMap(new WeakHashMap<>());
 
+    /** Messages that a client has and the application does not. */
+    interface Held {
+        String topic();
+
+        /** Gives them to the application. */
+        void release();
+    }
+
+    /** Those of prohibited topics, where a client calls the application. */
+    private static final Queue<Held> HELD = new ConcurrentLinkedQueue<>();
+
     private Consumption() {}
+
+    /** A new rule, or none: what it lets pass goes on. */
+    static void prohibit(Set<String> topics) {
+        prohibited = topics;
+        release();
+    }
+
+    /** Keeps messages until their topic is no longer prohibited. Returns true. */
+    public static boolean hold(Held messages) {
+        HELD.add(messages);
+        // The rule may have gone in between, and with it who would have let them go.
+        if (!isProhibited(messages.topic())) {
+            release();
+        }
+        return true;
+    }
+
+    private static void release() {
+        for (Held held : HELD) {
+            if (!isProhibited(held.topic()) && HELD.remove(held)) {
+                held.release();
+            }
+        }
+    }
 
     /** Whether a consumer has nothing to do with the rule: there is none, and nothing of it is paused. */
     public static boolean isFree(Object consumer) {

@@ -14,8 +14,8 @@ import java.util.Set;
 /**
  * Headers of a request that came in go out with every call that its thread makes meanwhile. The rule: {@code headers=x-tag,x-user}.
  *
- * <p>Out by Apache HttpClient 3 and 4, OkHttp 2, the JDK's URL connection, gRPC and Kafka's producer. A call that is made on another
- * thread carries none.
+ * <p>Out by Apache HttpClient 3 and 4, OkHttp 2, the JDK's URL connection, gRPC, Dubbo, SofaRPC, ServiceComb and the producers of Kafka and
+ * RocketMQ. A call that is made on another thread carries none.
  */
 public final class TagTransmission implements Behaviour {
 
@@ -59,8 +59,25 @@ public final class TagTransmission implements Behaviour {
                 named("start").and(takesArguments(2)),
                 "governor.tags.GrpcAdvice");
         advised.add(
+                "org.apache.dubbo.rpc.filter.ConsumerContextFilter",
+                named("invoke").and(takesArguments(2)),
+                "governor.tags.DubboAdvice");
+        advised.add(
+                "com.alipay.sofa.rpc.filter.ConsumerInvoker",
+                named("invoke").and(takesArguments(1)),
+                "governor.tags.SofaRpcAdvice");
+        advised.add(
+                "org.apache.servicecomb.core.handler.impl.TransportClientHandler",
+                named("handle").and(takesArguments(2)),
+                "governor.tags.ServiceCombAdvice");
+        advised.add(
                 "org.apache.kafka.clients.producer.KafkaProducer",
                 named("send").and(takesArguments(2)).and(takesArgument(0, named("org.apache.kafka.clients.producer.ProducerRecord"))),
                 "governor.tags.KafkaAdvice");
+        // Where it is called: what it does later it may do on other threads.
+        advised.add(
+                "org.apache.rocketmq.client.producer.DefaultMQProducer",
+                named("send").or(named("sendOneway")).and(takesArgument(0, named("org.apache.rocketmq.common.message.Message"))),
+                "governor.tags.RocketMqAdvice");
     }
 }

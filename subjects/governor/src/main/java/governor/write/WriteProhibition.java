@@ -1,6 +1,8 @@
 package governor.write;
 
+import static net.bytebuddy.matcher.ElementMatchers.isBridge;
 import static net.bytebuddy.matcher.ElementMatchers.named;
+import static net.bytebuddy.matcher.ElementMatchers.not;
 import static net.bytebuddy.matcher.ElementMatchers.takesArgument;
 import static net.bytebuddy.matcher.ElementMatchers.takesArguments;
 
@@ -9,10 +11,14 @@ import governor.Behaviour;
 import governor.rules.RuleText;
 import java.util.Set;
 
-/** Databases that can only be read, in the drivers of MariaDB (3) and PostgreSQL (42). The rule: {@code databases=shop,other}. */
+/**
+ * Databases that can only be read, in the drivers of MariaDB (3), PostgreSQL (42) and MongoDB (4.11, the one that waits). The rule:
+ * {@code databases=shop,other}.
+ */
 public final class WriteProhibition implements Behaviour {
 
     private static final String MARIADB = "org.mariadb.jdbc.client.impl.StandardClient";
+    private static final String MONGODB = "com.mongodb.internal.operation.";
     private static final String POSTGRESQL = "org.postgresql.core.v3.QueryExecutorImpl";
 
     @Override
@@ -43,5 +49,16 @@ public final class WriteProhibition implements Behaviour {
                 POSTGRESQL,
                 named("execute").and(takesArguments(7)).and(takesArgument(0, named("[Lorg.postgresql.core.Query;"))),
                 "governor.write.PostgreSqlBatchAdvice");
+        advised.add(
+                MONGODB + "MixedBulkWriteOperation",
+                named("execute").and(takesArguments(1)).and(not(isBridge())),
+                "governor.write.MongoDbBulkAdvice");
+        // Those that read have another binding.
+        advised.add(
+                MONGODB + "SyncOperationHelper",
+                named("executeCommand").or(named("executeRetryableWrite"))
+                        .and(takesArgument(0, named("com.mongodb.internal.binding.WriteBinding")))
+                        .and(takesArgument(1, String.class)),
+                "governor.write.MongoDbCommandAdvice");
     }
 }

@@ -25,7 +25,12 @@ public final class Writes {
      */
     public static void check(String database, String statement) throws SQLException {
         if (statement != null && Sql.writes(statement)) {
-            throw new SQLException("the governor lets nobody write to the database `" + database + "`", "25006");
+            throw new SQLException(refusal(database), "25006");
         }
+    }
+
+    /** What is said to who wants to write. */
+    public static String refusal(String database) {
+        return "the governor lets nobody write to the database `" + database + "`";
     }
 }

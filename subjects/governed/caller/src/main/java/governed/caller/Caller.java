@@ -3,27 +3,35 @@ package governed.caller;
 import java.util.Arrays;
 import java.util.Optional;
 import java.util.concurrent.CountDownLatch;
+import java.util.stream.Collectors;
 import org.springframework.beans.factory.annotation.Value;
-import org.springframework.boot.autoconfigure.SpringBootApplication;
+import org.springframework.boot.SpringBootConfiguration;
+import org.springframework.boot.autoconfigure.EnableAutoConfiguration;
 import org.springframework.boot.builder.SpringApplicationBuilder;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
+import org.springframework.context.annotation.Import;
+import org.springframework.core.env.Environment;
 
 /** The service, and the echo that it calls: see {@link #USAGE}. */
-@SpringBootApplication
+// Without a search for beans: those of ServiceComb are for a context of its own.
+@SpringBootConfiguration
+@EnableAutoConfiguration
+@Import(Calls.class)
 public class Caller {
 
     private static final String USAGE =
-            "caller-app.jar         the service at PORT: calls ECHO (http://…), or ECHO_GRPC (host:port), by the library CLIENT\n"
-                    + "caller-app.jar echo    what it calls, at PORT and, for gRPC, at GRPC_PORT";
+            "caller-app.jar         the service at PORT: calls the echo at ECHO_HTTP, ECHO_GRPC, ECHO_DUBBO, ECHO_SOFARPC or\n"
+                    + "                       ECHO_SERVICECOMB (host:port), by the library CLIENT\n"
+                    + "caller-app.jar echo    what it calls, at HTTP_PORT, GRPC_PORT, DUBBO_PORT, SOFARPC_PORT and SERVICECOMB_PORT";
 
     public static void main(String[] arguments) throws Exception {
         switch (String.join(" ", arguments)) {
             case "" -> start();
             case "echo" -> {
-                Echo echo = new Echo(port("PORT"), port("GRPC_PORT"));
+                Echo echo = new Echo(side -> port(side.name() + "_PORT"));
                 Runtime.getRuntime().addShutdownHook(new Thread(echo::close));
-                System.out.println("echo: listens on " + echo.address() + " and " + echo.grpcAddress());
+                System.out.println("echo: listens on " + Arrays.stream(Side.values()).map(echo::address).collect(Collectors.joining(", ")));
                 new CountDownLatch(1).await();
             }
             default -> {
@@ -46,10 +54,7 @@ public class Caller {
     }
 
     @Bean(destroyMethod = "close")
-    Client client(
-            @Value("${caller.client}") String name,
-            @Value("${caller.echo}") String echo,
-            @Value("${caller.echo-grpc}") String grpc) {
-        return Client.of(name, echo, grpc);
+    Client client(@Value("${caller.client}") String name, Environment environment) {
+        return Client.of(name, side -> environment.getRequiredProperty(side.setting()));
     }
 }

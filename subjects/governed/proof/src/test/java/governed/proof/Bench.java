@@ -17,6 +17,10 @@ import java.util.concurrent.TimeUnit;
 /** What the proofs stand on: the registry that the agent of this JVM has been asking since it started, and servers from `studies/parts`. */
 final class Bench implements AutoCloseable {
 
+    /** For applications beside which others have databases in the class path. */
+    static final String WITHOUT_DATABASES = "spring.autoconfigure.exclude=org.springframework.boot.autoconfigure.jdbc.DataSourceAutoConfiguration,"
+            + "org.springframework.boot.autoconfigure.mongo.MongoAutoConfiguration";
+
     private static final long PATIENCE_NANOSECONDS = 60_000_000_000L;
 
     private final Registry registry;
@@ -41,12 +45,12 @@ final class Bench implements AutoCloseable {
         nodes.remove("/governor/" + behaviour);
     }
 
-    /** Starts a server from `studies/parts` in a folder that goes with it; ready when its first port answers. */
-    void start(String part, int... ports) throws Exception {
+    /** Starts a server from `studies/parts` in a folder that goes with it; ready when its last port answers. */
+    void start(String part, Object... arguments) throws Exception {
         Path parts = Path.of(System.getProperty("parts")).toRealPath();
         List<String> command = new ArrayList<>(List.of(parts + "/with-folder.sh", parts + "/" + part));
-        for (int port : ports) {
-            command.add(Integer.toString(port));
+        for (Object argument : arguments) {
+            command.add(argument.toString());
         }
         Path log = Files.createTempFile("part", ".log");
         log.toFile().deleteOnExit();
@@ -54,7 +58,7 @@ final class Bench implements AutoCloseable {
         started.add(process);
         await(part + " answers", () -> {
             assertThat(process.isAlive()).as(() -> part + " has ended: " + read(log)).isTrue();
-            return answers(ports[0]);
+            return answers((Integer) arguments[arguments.length - 1]);
         });
     }
 

@@ -111,7 +111,7 @@ class ChainProof {
     private static int start(Role role, String... settings) {
         List<String> all = new ArrayList<>(List.of(settings));
         // What is in the class path for the sake of the other proofs stays out.
-        all.add("spring.autoconfigure.exclude=org.springframework.boot.autoconfigure.jdbc.DataSourceAutoConfiguration");
+        all.add(Bench.WITHOUT_DATABASES);
         all.add("spring.cloud.zookeeper.connect-string=" + bench.registry());
         ConfigurableApplicationContext context = Chain.start(role, all.toArray(new String[0]));
         STARTED.add(context);

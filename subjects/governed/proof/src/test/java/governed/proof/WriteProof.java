@@ -1,12 +1,22 @@
 package governed.proof;
 
 import static org.assertj.core.api.Assertions.assertThat;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
+import com.mongodb.ConnectionString;
+import com.mongodb.MongoClientSettings;
+import com.mongodb.MongoException;
+import com.mongodb.client.MongoClient;
+import com.mongodb.client.MongoClients;
+import com.mongodb.client.MongoCollection;
+import com.mongodb.client.MongoDatabase;
 import governed.store.Store;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.sql.Connection;
 import java.sql.DriverManager;
@@ -14,8 +24,13 @@ import java.sql.PreparedStatement;
 import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
+import java.util.List;
+import java.util.concurrent.TimeUnit;
+import org.bson.Document;
 import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.function.Executable;
 import org.junit.jupiter.api.io.TempDir;
 import org.junit.jupiter.params.ParameterizedTest;
 import org.junit.jupiter.params.provider.ValueSource;
@@ -42,10 +57,11 @@ class WriteProof {
     void nothingIsWrittenWhileItIsProhibited(String database) throws Exception {
         int port = Bench.freePort();
         bench.start(database + ".sh", port);
-        String url = "jdbc:" + database + "://127.0.0.1:" + port + "/shop?user=postgres";
+        String name = database + "://127.0.0.1:" + port + "/shop";
+        String url = "jdbc:" + name + "?user=postgres";
         prepare(url);
         // What is in the class path for the sake of the other proofs stays out.
-        try (ConfigurableApplicationContext store = Store.start("spring.datasource.url=" + url, "spring.cloud.zookeeper.enabled=false")) {
+        try (ConfigurableApplicationContext store = Store.start("store.database=" + name, "spring.cloud.zookeeper.enabled=false")) {
             String address = "http://127.0.0.1:" + store.getEnvironment().getProperty("local.server.port");
             insert(address, 5);
             assertThat(rows(url)).as("without a rule").isEqualTo(5);
@@ -71,6 +87,70 @@ class WriteProof {
         } finally {
             bench.noRule("write");
         }
+    }
+
+    /** With FerretDB, if it was built: that takes minutes. */
+    @Test
+    void nothingIsWrittenToMongoDbEither() throws Exception {
+        assumeTrue(Files.isExecutable(Path.of(System.getProperty("parts"), "../../target/studies/ferretdb/ferretdb")));
+        int port = Bench.freePort();
+        bench.start("mongodb.sh", port);
+        String url = "mongodb://127.0.0.1:" + port + "/shop";
+        try (MongoClient client = MongoClients.create(url);
+                ConfigurableApplicationContext store = Store.start("store.database=" + url, "spring.cloud.zookeeper.enabled=false")) {
+            MongoDatabase shop = client.getDatabase("shop");
+            MongoCollection<Document> entries = shop.getCollection("entries");
+            shop.getCollection("items").insertOne(new Document("_id", 0).append("name", "an item"));
+            String address = "http://127.0.0.1:" + store.getEnvironment().getProperty("local.server.port");
+            insert(address, 5);
+            assertThat(entries.countDocuments()).as("without a rule").isEqualTo(5);
+
+            bench.rule("write", "databases=shop\n");
+            Bench.await("the rule holds", () -> {
+                long before = entries.countDocuments();
+                insert(address, 1);
+                return entries.countDocuments() == before;
+            });
+            long before = entries.countDocuments();
+            insert(address, 5);
+            assertThat(said(entries::drop)).contains("`shop`");
+            assertThat(said(() -> shop.createCollection("more"))).contains("`shop`");
+            assertThat(entries.countDocuments()).isEqualTo(before);
+            assertThat(post(address + "/query").body()).as("reading goes on").isEqualTo("an item");
+        } finally {
+            bench.noRule("write");
+        }
+    }
+
+    /** What is refused is not sent: no server is needed. */
+    @Test
+    void mongoDbIsNotEvenAsked() throws Exception {
+        bench.rule("write", "databases=shop\n");
+        MongoClientSettings settings = MongoClientSettings.builder()
+                .applyConnectionString(new ConnectionString("mongodb://127.0.0.1:1"))
+                .applyToClusterSettings(cluster -> cluster.serverSelectionTimeout(500, TimeUnit.MILLISECONDS))
+                .build();
+        try (MongoClient client = MongoClients.create(settings)) {
+            MongoCollection<Document> entries = client.getDatabase("shop").getCollection("entries");
+            Bench.await("the rule holds", () -> said(() -> entries.insertOne(new Document())).contains("`shop`"));
+            List<Executable> writes = List.of(
+                    () -> entries.insertMany(List.of(new Document(), new Document())),
+                    () -> entries.updateOne(new Document(), new Document("$set", new Document("a", 1))),
+                    () -> entries.deleteMany(new Document()),
+                    () -> entries.findOneAndDelete(new Document()));
+            for (Executable write : writes) {
+                assertThat(said(write)).contains("`shop`");
+            }
+            assertThat(said(() -> entries.find().first())).as("reading looks for the server").contains("Timed out");
+            MongoCollection<Document> elsewhere = client.getDatabase("another").getCollection("entries");
+            assertThat(said(() -> elsewhere.insertOne(new Document()))).contains("Timed out");
+        } finally {
+            bench.noRule("write");
+        }
+    }
+
+    private static String said(Executable access) {
+        return assertThrows(MongoException.class, access).getMessage();
     }
 
     private static void prepare(String url) throws SQLException {

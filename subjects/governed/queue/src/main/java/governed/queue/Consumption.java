@@ -1,84 +1,20 @@
 package governed.queue;
 
-import java.time.Duration;
-import java.util.List;
-import java.util.Properties;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicLong;
-import org.apache.kafka.clients.consumer.ConsumerConfig;
-import org.apache.kafka.clients.consumer.ConsumerRecord;
-import org.apache.kafka.clients.consumer.ConsumerRecords;
-import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.common.errors.WakeupException;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
-
 /** Takes messages, one thread, and counts them. */
-public final class Consumption implements AutoCloseable {
-
-    private final KafkaConsumer<byte[], byte[]> consumer;
-    private final AtomicLong taken = new AtomicLong();
-    private final AtomicLong bytes = new AtomicLong();
-    private final CountDownLatch ended = new CountDownLatch(1);
-    private volatile boolean assigned;
-
-    /**
-     * Of a topic.
-     *
-     * @param broker `host:port`
-     * @param group those of one group share the messages
-     */
-    public Consumption(String broker, String topic, String group) {
-        Properties settings = new Properties();
-        settings.put(ConsumerConfig.BOOTSTRAP_SERVERS_CONFIG, broker);
-        settings.put(ConsumerConfig.GROUP_ID_CONFIG, group);
-        settings.put(ConsumerConfig.AUTO_OFFSET_RESET_CONFIG, "earliest");
-        // The topic may be made after the consumer has asked for it.
-        settings.put(ConsumerConfig.METADATA_MAX_AGE_CONFIG, 1000);
-        consumer = new KafkaConsumer<>(settings, new ByteArrayDeserializer(), new ByteArrayDeserializer());
-        consumer.subscribe(List.of(topic));
-    }
+public interface Consumption extends AutoCloseable {
 
     /** Until {@link #stop}. */
-    public void run() {
-        try {
-            while (true) {
-                ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(200));
-                for (ConsumerRecord<byte[], byte[]> record : records) {
-                    bytes.addAndGet(record.value().length);
-                }
-                taken.addAndGet(records.count());
-                assigned = !consumer.assignment().isEmpty();
-            }
-        } catch (WakeupException asked) {
-            consumer.close(Duration.ofSeconds(2));
-        } finally {
-            ended.countDown();
-        }
-    }
+    void run();
 
     /** Messages that were taken. */
-    public long taken() {
-        return taken.get();
-    }
+    long taken();
 
     /** Whether it has been given partitions to read. */
-    public boolean isReady() {
-        return assigned;
-    }
+    boolean isReady();
 
     /** Ends the run, from another thread. */
-    public void stop() {
-        consumer.wakeup();
-        try {
-            ended.await(5, TimeUnit.SECONDS);
-        } catch (InterruptedException hurried) {
-            Thread.currentThread().interrupt();
-        }
-    }
+    void stop();
 
     @Override
-    public void close() {
-        consumer.wakeup();
-    }
+    void close();
 }

@@ -5,27 +5,22 @@ import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
-import java.util.Properties;
-import java.util.concurrent.atomic.AtomicReference;
-import org.apache.kafka.clients.producer.KafkaProducer;
-import org.apache.kafka.clients.producer.ProducerConfig;
-import org.apache.kafka.clients.producer.ProducerRecord;
-import org.apache.kafka.common.serialization.ByteArraySerializer;
 
 /** Sends messages and waits until they have been taken. */
-public final class Production {
+final class Production {
 
-    private static final int MESSAGE_BYTES = 100;
     private static final long PAUSE_MILLISECONDS = 20;
     /** A consumer that takes nothing for so long takes nothing any more. */
     private static final long PATIENCE_MILLISECONDS = 3000;
 
+    private final Queue queue;
     private final String broker;
     private final String topic;
     private final URI taken;
     private final HttpClient client = HttpClient.newHttpClient();
 
-    Production(String broker, String topic, String consumer) {
+    Production(Queue queue, String broker, String topic, String consumer) {
+        this.queue = queue;
         this.broker = broker;
         this.topic = topic;
         taken = URI.create(consumer + "/taken");
@@ -34,7 +29,7 @@ public final class Production {
     /** {@code {"sent": 100, "taken": 100}}, of this run alone. */
     String run(long count) throws IOException, InterruptedException {
         long before = taken();
-        send(broker, topic, count);
+        queue.send(broker, topic, count);
         long moved = awaitTaken(count, () -> taken() - before, PATIENCE_MILLISECONDS);
         return "{\"sent\": " + count + ", \"taken\": " + moved + "}";
     }
@@ -57,29 +52,6 @@ public final class Production {
             }
         }
         return sofar;
-    }
-
-    /** Sends so many messages; all of them are with the broker when it returns. */
-    public static void send(String broker, String topic, long count) throws IOException {
-        Properties settings = new Properties();
-        settings.put(ProducerConfig.BOOTSTRAP_SERVERS_CONFIG, broker);
-        settings.put(ProducerConfig.ACKS_CONFIG, "1");
-        settings.put(ProducerConfig.LINGER_MS_CONFIG, 5);
-        AtomicReference<Exception> failed = new AtomicReference<>();
-        byte[] message = new byte[MESSAGE_BYTES];
-        try (KafkaProducer<byte[], byte[]> producer =
-                new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer())) {
-            for (long sent = 0; sent < count; sent++) {
-                producer.send(new ProducerRecord<>(topic, message), (where, problem) -> {
-                    if (problem != null) {
-                        failed.compareAndSet(null, problem);
-                    }
-                });
-            }
-        }
-        if (failed.get() != null) {
-            throw new IOException("the broker at " + broker + " did not take every message", failed.get());
-        }
     }
 
     private long taken() throws IOException, InterruptedException {

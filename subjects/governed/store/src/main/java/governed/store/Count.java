@@ -1,11 +1,9 @@
 package governed.store;
 
-import java.io.IOException;
 import java.net.URI;
 import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
-import java.sql.SQLException;
 import java.util.Locale;
 
 /** Whether what was taken was written: asked of the database itself, by a process that carries no agent. */
@@ -14,11 +12,11 @@ final class Count {
     private Count() {}
 
     /** {@code {"rows_per_insert": 1.0000}}: a share and not a number, so that a faster service is not another one. */
-    static String json(String database, String service) throws SQLException, IOException, InterruptedException {
+    static String json(Database database, String service) throws Exception {
         HttpRequest request = HttpRequest.newBuilder(URI.create(service + "/inserts")).build();
         HttpResponse<String> answer = HttpClient.newHttpClient().send(request, HttpResponse.BodyHandlers.ofString());
         long inserts = Long.parseLong(answer.body());
-        long rows = Tables.entries(database);
+        long rows = database.entries();
         double share = inserts == 0 ? 0 : (double) rows / inserts;
         return String.format(Locale.ROOT, "{\"rows_per_insert\": %.4f}", share);
     }

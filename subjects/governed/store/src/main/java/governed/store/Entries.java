@@ -1,13 +1,10 @@
 package governed.store;
 
-import java.util.Optional;
 import java.util.concurrent.atomic.AtomicLong;
 import org.springframework.beans.factory.annotation.Value;
-import org.springframework.dao.DataAccessException;
 import org.springframework.http.HttpStatus;
 import org.springframework.http.MediaType;
 import org.springframework.http.ResponseEntity;
-import org.springframework.jdbc.core.JdbcTemplate;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.PostMapping;
 import org.springframework.web.bind.annotation.RequestMapping;
@@ -25,7 +22,7 @@ public class Entries {
 
     private static final String TEXT = "an entry of about a hundred characters, so that a row is neither tiny nor large, and all are alike";
 
-    private final JdbcTemplate database;
+    private final Rows rows;
     private final boolean stores;
     private final AtomicLong inserts = new AtomicLong();
     private final AtomicLong queries = new AtomicLong();
@@ -35,8 +32,8 @@ public class Entries {
      *
      * @param stores whether inserts are written; if not, they fail before they reach the driver
      */
-    public Entries(JdbcTemplate database, @Value("${store.stores}") boolean stores) {
-        this.database = database;
+    Entries(Rows rows, @Value("${store.stores}") boolean stores) {
+        this.rows = rows;
         this.stores = stores;
     }
 
@@ -46,10 +43,10 @@ public class Entries {
         long number = inserts.incrementAndGet();
         try {
             if (!stores) {
-                throw new DataAccessException("inserts are switched off") {};
+                throw new Rows.NotWritten(null);
             }
-            database.update("INSERT INTO entries (number, text) VALUES (?, ?)", number, TEXT);
-        } catch (DataAccessException notWritten) {
+            rows.write(number, TEXT);
+        } catch (Rows.NotWritten asItMayBe) {
             return ResponseEntity.accepted().body("taken");
         }
         return ResponseEntity.accepted().body("taken");
@@ -58,9 +55,8 @@ public class Entries {
     /** Reads an item, the next one each time. A POST, too, so that one load fits both. */
     @RequestMapping("/query")
     public ResponseEntity<String> query() {
-        long id = queries.getAndIncrement() % Tables.ITEMS;
-        Optional<String> name = database.queryForList("SELECT name FROM items WHERE id = ?", String.class, id).stream().findFirst();
-        return name.map(ResponseEntity::ok).orElse(ResponseEntity.status(HttpStatus.NOT_FOUND).body("no item " + id));
+        long id = queries.getAndIncrement() % Database.ITEMS;
+        return rows.item(id).map(ResponseEntity::ok).orElse(ResponseEntity.status(HttpStatus.NOT_FOUND).body("no item " + id));
     }
 
     /** Inserts that were taken so far. */

@@ -7,19 +7,17 @@ import java.sql.ResultSet;
 import java.sql.SQLException;
 import java.sql.Statement;
 
-/** The two tables: {@code items} is read, {@code entries} is written. */
-final class Tables {
+/** MariaDB or PostgreSQL, or any other that JDBC knows. */
+record Sql(String url) implements Database {
 
-    /** Items that there are, numbered from 0. */
-    static final int ITEMS = 1000;
+    /** Who PostgreSQL lets in; the others ask nobody. */
+    static final String USER = "postgres";
 
-    private Tables() {}
-
-    /** Makes them, or makes them as they were at first. */
-    static void prepare(String url) throws SQLException {
+    @Override
+    public void prepare() throws SQLException {
         // PostgreSQL has no such option; there the database must be there.
-        String more = url.startsWith("jdbc:mariadb:") ? (url.contains("?") ? "&" : "?") + "createDatabaseIfNotExist=true" : "";
-        try (Connection connection = DriverManager.getConnection(url + more); Statement statement = connection.createStatement()) {
+        String more = url.startsWith("jdbc:mariadb:") ? "?createDatabaseIfNotExist=true" : "";
+        try (Connection connection = connect(url + more); Statement statement = connection.createStatement()) {
             statement.execute("DROP TABLE IF EXISTS items");
             statement.execute("DROP TABLE IF EXISTS entries");
             statement.execute("CREATE TABLE items (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL)");
@@ -37,13 +35,22 @@ final class Tables {
         }
     }
 
-    /** Rows that were written. */
-    static long entries(String url) throws SQLException {
-        try (Connection connection = DriverManager.getConnection(url);
+    @Override
+    public long entries() throws SQLException {
+        try (Connection connection = connect(url);
                 Statement statement = connection.createStatement();
                 ResultSet rows = statement.executeQuery("SELECT count(*) FROM entries")) {
             rows.next();
             return rows.getLong(1);
         }
+    }
+
+    @Override
+    public Rows open() {
+        return new SqlRows(url);
+    }
+
+    private static Connection connect(String url) throws SQLException {
+        return DriverManager.getConnection(url, USER, "");
     }
 }
