@@ -130,6 +130,7 @@ fn names_side_by_side() {
     let of =
         |name, value: &'static str, cpu: f64| Arm { name, label: "full", cpu, cell: vec![("client", value)], ..otel() };
     let sketch = Sketch { more, question: "Which client costs more?", ..Sketch::new("names", "") };
+    let sketch = sketch.with(Arm { name: "full", label: "", ..otel() });
     let findings =
         findings(&sketch.with(of("full@client=http", "http", 1.03)).with(of("full@client=grpc", "grpc", 1.2)));
     let text = render(&findings, Format::Text);
