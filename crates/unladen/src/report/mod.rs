@@ -17,6 +17,7 @@ mod forest;
 mod json;
 pub mod junit;
 mod markdown;
+mod names;
 mod page;
 mod parquet;
 pub mod pilot;

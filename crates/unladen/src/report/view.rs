@@ -1,6 +1,6 @@
 //! Findings as cells and lines of text, shared by the reports for people.
 
-use super::{doses, said};
+use super::{doses, names, said};
 use crate::judge::findings::{
     Conclusion, Finding, Findings, FrameFindings, LadderFindings, LedgerFindings, MoneyFindings, OperationFindings,
     ProfileFindings, Range, StepFindings, VariantFindings,
@@ -139,9 +139,10 @@ pub(super) struct LadderTable {
 const LADDER_METRICS: [&str; 6] =
     ["cpu_per_request", "rss", "latency_p50", "latency_p99", "throughput", "completion_time"];
 
-/// What follows the tables of verdicts as text: each ladder, each dose, and whether all did the same work.
+/// What follows the tables of verdicts as text: values side by side, each ladder, each dose, and whether all did the same work.
 pub(super) fn after_verdicts(findings: &Findings) -> impl Iterator<Item = LadderTable> {
-    findings.ladders.iter().map(ladder).chain(doses::tables(findings)).chain(said::table(findings))
+    let parts = findings.ladders.iter().map(ladder).chain(doses::tables(findings));
+    names::tables(findings).into_iter().chain(parts).chain(said::table(findings))
 }
 
 pub(super) fn ladder(ladder: &LadderFindings) -> LadderTable {

@@ -123,6 +123,28 @@ fn a_dose() {
     check("dose", &findings, &[Format::Text, Format::Markdown]);
 }
 
+/// Values that are names have one table, a line each; those that are numbers have a line drawn through them.
+#[test]
+fn names_side_by_side() {
+    let more = "matrix: {client: [http, grpc]}\nvariables: {client: http}\n";
+    let of =
+        |name, value: &'static str, cpu: f64| Arm { name, label: "full", cpu, cell: vec![("client", value)], ..otel() };
+    let sketch = Sketch { more, question: "Which client costs more?", ..Sketch::new("names", "") };
+    let sketch = sketch.with(Arm { name: "full", label: "", ..otel() });
+    let findings =
+        findings(&sketch.with(of("full@client=http", "http", 1.03)).with(of("full@client=grpc", "grpc", 1.2)));
+    let text = render(&findings, Format::Text);
+    let table = text.split("full, side by side").nth(1).expect("a table");
+    let line = |name: &str| table.lines().find(|line| line.trim_start().starts_with(name)).expect("a line").to_owned();
+    assert!(line("client http").contains("+3"), "{table}");
+    assert!(line("client grpc").contains("+20") || line("client grpc").contains("+19"), "{table}");
+    assert!(
+        render(&findings, Format::Markdown).contains("| client grpc |")
+            && render(&findings, Format::Html).contains("client grpc")
+    );
+    assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+}
+
 /// The same cost at the user's traffic and prices, and a variant whose memory grows.
 #[test]
 fn money_and_a_leak() {

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use super::{answers, doses, rounds, said, sampled, template, view};
+use super::{answers, doses, names, rounds, said, sampled, template, view};
 use crate::judge::curves::Curves;
 use crate::judge::findings::{
     BudgetLine, CommandLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, RunLine, VariantFindings,
@@ -49,6 +49,7 @@ struct Page<'a> {
     profiles: Vec<Profile<'a>>,
     ladders: Vec<view::LadderTable>,
     doses: Vec<view::LadderTable>,
+    names: Vec<view::LadderTable>,
     said: Option<view::LadderTable>,
     kinds: Vec<view::LadderTable>,
     sampled: Vec<view::LadderTable>,
@@ -138,6 +139,7 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
         profiles: findings.profiles.iter().map(profile).collect(),
         ladders: findings.ladders.iter().map(view::ladder).collect(),
         doses: doses::tables(findings),
+        names: names::tables(findings),
         said: said::table(findings),
         kinds: answers::tables(findings),
         sampled: sampled::tables(findings),
