@@ -39,10 +39,12 @@ variants:
         println!("{metric}: {} → {} {}, {}", found.baseline, found.value, found.unit, found.words);
         found.difference.unwrap_or_else(|| panic!("{metric}: {:?}", found.rounds))
     };
-    // One more answers each connection, in both variants; whether it has begun when the window does differs from run to run.
+    // One more answers each connection, and each connection is one, in both variants; whether it is there when they are counted
+    // differs from run to run.
     let threads = found("threads");
     assert!((6.0..=8.0).contains(&threads), "{threads} more threads");
-    assert_eq!(found("descriptors"), 11.0);
+    let descriptors = found("descriptors");
+    assert!((10.0..=12.0).contains(&descriptors), "{descriptors} more descriptors");
     let mib = found("rss") / f64::from(1 << 20);
     assert!((19.0..24.0).contains(&mib), "{mib} MiB");
     // Each nap is given up on purpose.
