@@ -204,7 +204,11 @@ impl<'a> Reader<'a> {
             is_whole = false;
         }
         let text = &self.text[start..self.at];
-        if is_whole && let Some(number) = whole(text) {
+        // Whole numbers have no zero with a sign.
+        if is_whole
+            && text != b"-0"
+            && let Some(number) = whole(text)
+        {
             return Ok(Value::Whole(number));
         }
         match std::str::from_utf8(text).map(str::parse::<f64>) {
@@ -393,6 +397,8 @@ mod tests {
         assert_eq!(value("-9223372036854775808"), Ok(Value::Whole(i64::MIN)));
         assert_eq!(value("9223372036854775808"), Ok(Value::Real(9_223_372_036_854_775_808.0)));
         assert_eq!(value("1.5e3"), Ok(Value::Real(1_500.0)));
+        let Ok(Value::Real(zero)) = value("-0") else { panic!("a zero with a sign is no whole number") };
+        assert!(zero == 0.0 && zero.is_sign_negative());
         assert_eq!((value("true"), value("null")), (Ok(Value::Truth(true)), Ok(Value::Json(b"null"))));
         assert_eq!(value("[1, {\"a\":[]}] "), Ok(Value::Json(b"[1, {\"a\":[]}]")));
         for wrong in ["", "-", "01", "1.", ".5", "1e", "+1", "tru", "nul", "[1,]", "[1 2]", "{\"a\"}", "{1:2}", "]"] {
