@@ -440,9 +440,9 @@ fn words_of(
     command: &Command,
     text: impl Fn(&str) -> Result<String, VariableError>,
 ) -> Result<Vec<String>, ProblemKind> {
-    let words = match command {
-        Command::Line(line) => words::split(line)?,
-        Command::Words(words) => words.clone(),
-    };
-    words.iter().map(|word| text(word).map_err(ProblemKind::from)).collect()
+    let fill = |word: &str| text(word).map_err(ProblemKind::from);
+    match command {
+        Command::Line(line) => words::filled(line, fill),
+        Command::Words(words) => words.iter().map(|word| fill(word)).collect(),
+    }
 }

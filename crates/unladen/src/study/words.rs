@@ -2,7 +2,8 @@
 //!
 //! Quotes, backslashes and comments work as in XCU 2.2 (Quoting) and 2.3 (Token Recognition) of POSIX.1-2024. What only
 //! a shell could do (pipes, redirections, `$HOME`, `~`) is refused with the way to say it here, instead of being handed
-//! to the program as text. `${…}` is one piece whatever stands in it: its value never splits a word.
+//! to the program as text. `${…}` is one piece whatever stands in it: its value never splits a word. As in a shell, an empty
+//! value leaves no word where nothing else is and no quotes are.
 
 use super::mask;
 
@@ -64,14 +65,30 @@ pub struct CommandLine {
 /// # Errors
 /// When the line is empty, a quote is open, or something in it needs a shell.
 pub fn split(line: &str) -> Result<Vec<String>, WordsError> {
-    let parts = parse(line)?;
-    match parts.assignments.first() {
-        Some((name, value)) => {
-            let value = if mask::looks_secret(name) { mask::MASK } else { value };
-            Err(WordsError::Assignment { assignment: format!("{name}={value}") })
-        }
-        None => Ok(parts.words),
+    filled(line, |word| Ok(word.to_owned()))
+}
+
+/// The same with every word filled in. One without quotes of which nothing is left vanishes (XCU 2.6.5, Field Splitting).
+///
+/// # Errors
+/// As [`split`], or what `fill` says.
+pub(super) fn filled<E: From<WordsError>>(
+    line: &str,
+    fill: impl Fn(&str) -> Result<String, E>,
+) -> Result<Vec<String>, E> {
+    let (assignments, words) = read(line)?;
+    if let Some((name, value)) = assignments.first() {
+        let value = if mask::looks_secret(name) { mask::MASK } else { value };
+        return Err(WordsError::Assignment { assignment: format!("{name}={value}") }.into());
     }
+    let mut found = Vec::with_capacity(words.len());
+    for word in words {
+        let text = fill(&word.text)?;
+        if word.is_quoted || !text.is_empty() {
+            found.push(text);
+        }
+    }
+    if found.first().is_none_or(String::is_empty) { Err(WordsError::Empty.into()) } else { Ok(found) }
 }
 
 /// Splits a line into assignments before the program, the program, and its arguments.
@@ -79,15 +96,25 @@ pub fn split(line: &str) -> Result<Vec<String>, WordsError> {
 /// # Errors
 /// When there is no program, a quote is open, or something in the line needs a shell.
 pub fn parse(line: &str) -> Result<CommandLine, WordsError> {
-    let mut parts = CommandLine::default();
+    let (assignments, words) = read(line)?;
+    Ok(CommandLine { assignments, words: words.into_iter().map(|word| word.text).collect() })
+}
+
+/// Assignments, and at least a program.
+fn read(line: &str) -> Result<(Vec<(String, String)>, Vec<Word>), WordsError> {
+    let (mut assignments, mut words) = (Vec::new(), Vec::new());
     let mut scanner = Scanner { characters: line.chars().collect(), position: 0 };
     while let Some(word) = scanner.word()? {
         match word.assignment() {
-            Some(assignment) if parts.words.is_empty() => parts.assignments.push(assignment),
-            _ => parts.words.push(word.text),
+            Some(assignment) if words.is_empty() => assignments.push(assignment),
+            _ => words.push(word),
         }
     }
-    if parts.words.first().is_none_or(String::is_empty) { Err(WordsError::Empty) } else { Ok(parts) }
+    if words.first().is_none_or(|word| word.text.is_empty()) {
+        Err(WordsError::Empty)
+    } else {
+        Ok((assignments, words))
+    }
 }
 
 /// A line that splits into these words again.
@@ -95,7 +122,7 @@ pub fn parse(line: &str) -> Result<CommandLine, WordsError> {
 pub fn join(words: &[String]) -> String {
     let quoted = words.iter().map(|word| {
         let plain = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "_-./:,=+%@{}*?[]^!".contains(c));
-        let is_assignment = Word { text: word.clone(), bare: word.len() }.assignment().is_some();
+        let is_assignment = Word { text: word.clone(), bare: word.len(), is_quoted: false }.assignment().is_some();
         if plain && !is_assignment { word.clone() } else { format!("'{}'", word.replace('\'', r"'\''")) }
     });
     quoted.collect::<Vec<_>>().join(" ")
@@ -107,6 +134,8 @@ struct Word {
     text: String,
     /// Bytes at its start that stood outside quotes: only these can hold the `NAME=` of an assignment.
     bare: usize,
+    /// Whether any of it stood in quotes or behind a backslash.
+    is_quoted: bool,
 }
 
 impl Word {
@@ -175,6 +204,7 @@ impl Scanner {
                 word.bare = word.text.len();
             }
         }
+        word.is_quoted = !all_bare;
         Ok(Some(word))
     }
 
@@ -268,6 +298,16 @@ mod tests {
         ] {
             assert_eq!(split(line), Ok(words.into_iter().map(str::to_owned).collect()), "{line}");
         }
+    }
+
+    #[test]
+    fn what_is_empty_vanishes_unless_it_is_quoted() {
+        let line = r#"java ${var.jvm} "${var.jvm}" -D=${var.jvm} '' -jar app.jar"#;
+        let with = |jvm: &str| filled(line, |word| Ok::<_, WordsError>(word.replace("${var.jvm}", jvm)));
+        let words = |words: &[&str]| Ok(words.iter().map(|word| (*word).to_owned()).collect());
+        assert_eq!(with(""), words(&["java", "", "-D=", "", "-jar", "app.jar"]));
+        assert_eq!(filled("${var.jvm}", |_| Ok::<_, WordsError>(String::new())), Err(WordsError::Empty));
+        assert_eq!(with("-Xa -Xb"), words(&["java", "-Xa -Xb", "-Xa -Xb", "-D=-Xa -Xb", "", "-jar", "app.jar"]));
     }
 
     #[test]
