@@ -5,11 +5,12 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
+use super::super::plan::Plan;
 use super::super::reference::reference_markdown;
 use super::super::schema::{schema, schema_text};
 use super::super::tree::{Kind, Node, Scalar};
 use super::super::yaml;
-use super::{SHOP, refusal};
+use super::{SHOP, refusal, study};
 
 /// What a validator sees of a file.
 pub(super) fn json(node: &Node) -> Value {
@@ -109,13 +110,41 @@ fn studies(dir: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-#[test]
-fn every_study_of_the_repository_is_one() {
+fn repository_studies() -> Vec<String> {
     let mut found = Vec::new();
     studies(&root(), &mut found);
-    let texts = found.iter().map(|path| std::fs::read_to_string(path).expect("a study"));
+    found.iter().map(|path| std::fs::read_to_string(path).expect("a study")).collect()
+}
+
+#[test]
+fn every_study_of_the_repository_has_a_plan_in_every_profile() {
+    let texts = repository_studies();
+    assert!(texts.len() >= 9, "{} studies", texts.len());
+    for text in texts {
+        let profiles = study(&text, &[]).profiles.into_keys().map(|name| format!("profile={name}"));
+        for profile in profiles.map(Some).chain([None]) {
+            let sets: Vec<&str> = profile.as_deref().into_iter().collect();
+            let study = study(&text, &sets);
+            let name = format!("{}, {profile:?}", study.study);
+            let plan = Plan::from_study(study, &root()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            // Programs take an empty argument for a file or a class without a name.
+            for process in plan.arms.iter().flat_map(|arm| &arm.processes) {
+                assert!(
+                    !process.command.iter().any(String::is_empty),
+                    "{name}, {}: {:?}",
+                    process.service,
+                    process.command
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_study_of_the_repository_is_one() {
+    let texts = repository_studies();
     let validator = validator();
-    for text in texts.chain(examples()).chain([SHOP.to_owned()]) {
+    for text in texts.into_iter().chain(examples()).chain([SHOP.to_owned()]) {
         assert_eq!(refusal(&text, &[]), "accepted", "{text}");
         let json = json(&yaml::parse(&text).expect("YAML"));
         let errors: Vec<String> = validator.iter_errors(&json).map(|error| error.to_string()).collect();

