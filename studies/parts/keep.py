@@ -1,28 +1,32 @@
 #!/usr/bin/env python3
-"""Keeps the findings of a run folder with its study: keep.py RUN_FOLDER studies/NAME/results/DATE.json
+"""Keeps the findings of a run folder with its study: keep.py RUN_FOLDER studies/NAME/results/DATE.json [METRIC…]
 
-Details (services and operations apart) and the values of single rounds are left out, so that what is kept is small and can be read; so
-are paths of the machine. Everything else is as the judge wrote it.
+Details (services and operations apart) but for the metrics that are named, and the values of single rounds are left out, so that what is
+kept is small and can be read; so are paths of the machine. Everything else is as the judge wrote it.
 """
 
 import json
 import sys
 
 
-def small(value):
+def small(value, details):
     if isinstance(value, list):
-        return [small(one) for one in value if not (isinstance(one, dict) and one.get("place") == "detail")]
+        return [small(one, details) for one in value if not is_left_out(one, details)]
     if isinstance(value, dict):
         is_metric = "metric" in value and "verdict" in value
-        return {key: small(one) for key, one in value.items() if not (is_metric and key == "rounds")}
+        return {key: small(one, details) for key, one in value.items() if not (is_metric and key == "rounds")}
     return float(f"{value:.6g}") if isinstance(value, float) else value
 
 
+def is_left_out(one, details):
+    return isinstance(one, dict) and one.get("place") == "detail" and (one.get("service") or one["metric"] not in details)
+
+
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
     with open(f"{sys.argv[1]}/findings.json", encoding="utf-8") as source:
-        findings = small(json.load(source))
+        findings = small(json.load(source), sys.argv[3:])
     for key in ("study_dir", "command", "hostname", "ports"):
         findings["host"].pop(key, None)
     with open(sys.argv[2], "w", encoding="utf-8") as kept:
