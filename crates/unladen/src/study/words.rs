@@ -100,8 +100,11 @@ pub fn parse(line: &str) -> Result<CommandLine, WordsError> {
     Ok(CommandLine { assignments, words: words.into_iter().map(|word| word.text).collect() })
 }
 
+/// `NAME=value` words before a program.
+type Assignments = Vec<(String, String)>;
+
 /// Assignments, and at least a program.
-fn read(line: &str) -> Result<(Vec<(String, String)>, Vec<Word>), WordsError> {
+fn read(line: &str) -> Result<(Assignments, Vec<Word>), WordsError> {
     let (mut assignments, mut words) = (Vec::new(), Vec::new());
     let mut scanner = Scanner { characters: line.chars().collect(), position: 0 };
     while let Some(word) = scanner.word()? {
