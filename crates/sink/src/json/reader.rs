@@ -204,11 +204,7 @@ impl<'a> Reader<'a> {
             is_whole = false;
         }
         let text = &self.text[start..self.at];
-        // Whole numbers have no zero with a sign.
-        if is_whole
-            && text != b"-0"
-            && let Some(number) = whole(text)
-        {
+        if is_whole && let Some(number) = whole(text) {
             return Ok(Value::Whole(number));
         }
         match std::str::from_utf8(text).map(str::parse::<f64>) {
@@ -279,9 +275,10 @@ fn special(word: u64) -> u64 {
     (quote | backslash | control) & HIGH
 }
 
-/// A whole number of 64 bits.
+/// A whole number of 64 bits, among which there is no zero with a sign.
 fn whole(text: &[u8]) -> Option<i64> {
     let (digits, is_negative) = match text {
+        b"-0" => return None,
         [b'-', digits @ ..] => (digits, true),
         digits => (digits, false),
     };
