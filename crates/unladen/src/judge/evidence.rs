@@ -13,7 +13,7 @@ use super::checks;
 use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
-use crate::study::matrix::{Cell, cells, labelled};
+use crate::study::matrix::{Cell, cells, labelled, variant_of};
 use crate::study::plan::ArmKind;
 
 /// All runs of a study, sorted.
@@ -69,7 +69,7 @@ impl<'a> Evidence<'a> {
         let values = cells(&folder.study.matrix);
         arms.sort_by_key(|(_, arm)| {
             let fits = |cell: &Cell| arm.cell.iter().all(|(key, value)| cell.get(key) == Some(value));
-            let variant = folder.study.variants.get_index_of(key(&arm.name)).unwrap_or(usize::MAX);
+            let variant = folder.study.variants.get_index_of(variant_of(&arm.name)).unwrap_or(usize::MAX);
             (variant, values.iter().position(fits))
         });
         let mut evidence =
@@ -184,7 +184,7 @@ impl<'a> Evidence<'a> {
         if again > 0 {
             notices.push(Notice::RunsRepeated { runs: again });
         }
-        for name in self.folder.study.variants.keys().filter(|name| self.arms().all(|arm| key(&arm.name) != **name)) {
+        for name in self.folder.study.variants.keys().filter(|name| self.arms().all(|arm| variant_of(&arm.name) != **name)) {
             notices.push(Notice::NoRuns { variant: name.clone() });
         }
         notices
@@ -213,7 +213,7 @@ impl<'a> Arm<'a> {
 
     /// Key of its variant: `full` of `full@spans=5`.
     pub(super) fn key(&self) -> &str {
-        key(&self.name)
+        variant_of(&self.name)
     }
 
     /// Number of valid runs.
@@ -237,17 +237,12 @@ fn attempts(runs: &[RunRecord]) -> BTreeMap<u32, u32> {
     best.into_iter().map(|(round, (_, attempt))| (round, attempt)).collect()
 }
 
-/// The variant of an arm: `full` of `full@spans=5`.
-fn key(arm: &str) -> &str {
-    arm.split_once('@').map_or(arm, |(key, _)| key)
-}
-
 fn label(folder: &Measured, run: &RunRecord) -> String {
-    let declared = folder.study.variants.get(key(&run.variant)).and_then(|variant| variant.label.clone());
+    let declared = folder.study.variants.get(variant_of(&run.variant)).and_then(|variant| variant.label.clone());
     match (declared, run.kind) {
         (Some(label), _) => labelled(&label, &run.cell),
         (None, ArmKind::Placebo) => "placebo (the baseline once more)".to_owned(),
-        (None, _) => labelled(key(&run.variant), &run.cell),
+        (None, _) => labelled(variant_of(&run.variant), &run.cell),
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -232,6 +233,9 @@ pub struct VariantFindings {
     pub name: String,
     /// Name for people.
     pub label: String,
+    /// The values of the study's matrix that it was run with; left out if there are none.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub cell: IndexMap<String, String>,
     /// `placebo` or `variant`.
     pub kind: String,
     /// Why nothing is said about this variant, whatever the numbers; `null`: it is judged.

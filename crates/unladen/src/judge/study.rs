@@ -223,6 +223,7 @@ fn finish(kind: &str, draft: Draft<'_, '_>, evidence: &Evidence<'_>, told: &mut 
     VariantFindings {
         name: arm.name.clone(),
         label: arm.label.clone(),
+        cell: arm.cell.clone(),
         kind: kind.to_owned(),
         valid_runs: arm.valid_runs(),
         runs: number(arm.all.len()),

@@ -4,6 +4,7 @@ use indexmap::IndexMap;
 
 use super::view::{self, LadderTable};
 use crate::judge::findings::{Finding, Findings, VariantFindings};
+use crate::study::matrix::{labelled, variant_of};
 
 /// What the service spends.
 const SPENT: [&str; 2] = ["cpu_per_request", "rss"];
@@ -15,18 +16,15 @@ pub(super) fn tables(findings: &Findings) -> Vec<LadderTable> {
     if findings.void.is_some() || !findings.doses.is_empty() {
         return Vec::new();
     }
-    let mut variants: IndexMap<&str, Vec<(String, &VariantFindings)>> = IndexMap::new();
-    for variant in &findings.variants {
-        if let Some((key, values)) = variant.name.split_once('@') {
-            let values = view::clean(values).replace('=', " ").replace(',', ", ");
-            variants.entry(key).or_default().push((values, variant));
-        }
+    let mut variants: IndexMap<&str, Vec<&VariantFindings>> = IndexMap::new();
+    for variant in findings.variants.iter().filter(|it| !it.cell.is_empty()) {
+        variants.entry(variant_of(&variant.name)).or_default().push(variant);
     }
     variants.into_values().filter(|cells| cells.len() > 1).map(|cells| table(&cells)).collect()
 }
 
-fn table(cells: &[(String, &VariantFindings)]) -> LadderTable {
-    let first = |metric: &str| cells.iter().find_map(|(_, variant)| variant.finding(metric));
+fn table(cells: &[&VariantFindings]) -> LadderTable {
+    let first = |metric: &str| cells.iter().find_map(|variant| variant.finding(metric));
     let spent = SPENT.iter().filter_map(|metric| first(metric));
     let columns: Vec<&Finding> = spent.chain(FELT.iter().find_map(|metric| first(metric))).collect();
     let cell = |variant: &VariantFindings, metric: &str| match variant.finding(metric) {
@@ -35,15 +33,15 @@ fn table(cells: &[(String, &VariantFindings)]) -> LadderTable {
         }
         _ => view::NONE.to_owned(),
     };
-    let line = |(values, variant): &(String, &VariantFindings)| {
-        (values.clone(), columns.iter().map(|it| cell(variant, &it.metric)).collect::<Vec<_>>())
+    // What follows the name of the variant in its label.
+    let values = |variant: &VariantFindings| labelled("", &variant.cell);
+    let line = |variant: &&VariantFindings| {
+        let name = view::clean(values(variant).trim_start_matches(", "));
+        (name, columns.iter().map(|it| cell(variant, &it.metric)).collect::<Vec<_>>())
     };
-    let label = cells.first().map_or_else(String::new, |(values, variant)| {
-        let label = view::clean(&variant.label);
-        label.strip_suffix(&format!(", {values}")).unwrap_or(&label).to_owned()
-    });
+    let label = cells.first().map_or("", |variant| variant.label.trim_end_matches(&values(variant)));
     LadderTable {
-        title: format!("{label}, side by side"),
+        title: format!("{}, side by side", view::clean(label)),
         columns: columns.iter().map(|it| it.title.clone()).collect(),
         lines: cells.iter().map(line).collect(),
     }

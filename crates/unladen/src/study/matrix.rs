@@ -114,6 +114,12 @@ fn named(key: &str, cell: &Cell) -> String {
     format!("{key}@{}", values.join(","))
 }
 
+/// The key of the variant that an arm is of: `full` of `full@spans=5`.
+#[must_use]
+pub fn variant_of(arm: &str) -> &str {
+    arm.split_once('@').map_or(arm, |(key, _)| key)
+}
+
 /// `OpenTelemetry, spans 5`.
 #[must_use]
 pub fn labelled(label: &str, cell: &Cell) -> String {
