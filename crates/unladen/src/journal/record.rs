@@ -379,6 +379,11 @@ pub struct HostWindow {
 }
 
 impl HostWindow {
+    /// Takes so many seconds of CPU time that a process of the study used away from those of the others.
+    pub fn is_ours(&mut self, cpu_s: f64) {
+        self.others_s = (self.others_s - cpu_s).max(0.0);
+    }
+
     /// What share of the machine so many seconds of CPU time are, over a window of so many seconds. `None` where either is
     /// unknown.
     #[must_use]

@@ -40,6 +40,20 @@ pub fn process_cpu_ns(pid: u32) -> Option<u64> {
     Some(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
+/// CPU time of the children of this process that have ended and were waited for, and of theirs, ns (`RUSAGE_CHILDREN` of
+/// getrusage(2)).
+#[must_use]
+pub fn reaped_cpu_ns() -> u64 {
+    // SAFETY: all zeroes are a valid value of this structure of numbers, and the call only fills it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage);
+        usage
+    };
+    let ns = |time: libc::timeval| time.tv_sec as u64 * 1_000_000_000 + time.tv_usec as u64 * 1000;
+    ns(usage.ru_utime) + ns(usage.ru_stime)
+}
+
 fn nanoseconds(time: rustix::time::Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -61,5 +75,14 @@ mod tests {
         assert!(after - before >= 5_000_000, "{} ns of an ended thread are lost", after - before);
         assert!(own_cpu_ns() >= after);
         assert_eq!(process_cpu_ns(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_child_is_counted_when_it_has_been_waited_for() {
+        let before = reaped_cpu_ns();
+        let busy = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+        let status = std::process::Command::new("sh").args(["-c", busy]).status().expect("a shell");
+        assert!(status.success());
+        assert!(reaped_cpu_ns() - before >= 1_000_000, "{} ns", reaped_cpu_ns() - before);
     }
 }

@@ -12,6 +12,7 @@ use super::one::{Run, Scene, Up, died, instrument, target};
 use super::programs::{End, Ran};
 use super::watch::{Phase, Step};
 use crate::journal::record::Work;
+use crate::linux::clock::reaped_cpu_ns;
 use crate::linux::monotonic_ns;
 use crate::notices::Notice;
 use crate::probe::{Observation, Sampler, Schedule, Viewer};
@@ -139,8 +140,13 @@ impl Run<'_> {
         std::thread::sleep(Duration::from_nanos(start_ns.saturating_sub(monotonic_ns())));
         scene.watcher.see(Step::Phase(Phase::Window));
         scene.expected.window_begins();
+        let reaped_ns = reaped_cpu_ns();
         let Some(ran) = self.drive(scene, driver)? else { return Ok(Seen::default()) };
-        let observation = sampler.finish_now();
+        let mut observation = sampler.finish_now();
+        // The probe has not watched the driver, but it is not one of the others.
+        if let Some(seen) = &mut observation {
+            seen.host.is_ours((reaped_cpu_ns() - reaped_ns) as f64 / 1e9);
+        }
         let took_s = ran.took.as_secs_f64();
         scene.record.phases.window_s = took_s;
         scene.record.work = Some(Work { units: load.work.unwrap_or(1), completion_s: took_s });

@@ -228,18 +228,32 @@ fn a_driver_does_the_work() {
     assert!(finding(&findings, "otel", "completion_time").value > 20.0, "ms");
 }
 
+/// A study whose driver is a script.
+fn driven_by(script: &str, at_most: &str) -> String {
+    let driver = format!("  pump:\n    role: driver\n    command: [sh, -c, \"{script}\"]\n  consumer:\n");
+    with_load("drivers", &format!("  driver: pump\n  at_most: {at_most}"), "  same: {}\n")
+        .replace("  url: \"http://127.0.0.1:${port.consumer}/work\"\n", "")
+        .replace("  consumer:\n    needs", &format!("{driver}    needs"))
+}
+
+/// What the driver uses is not called that of other processes, however busy the machine is.
+#[test]
+fn the_cpu_time_of_a_driver_is_the_study_s() {
+    let _turn = counting();
+    let scratch = Scratch::with(&driven_by("timeout 1 sh -c 'while :; do :; done'; true", "60s"));
+    scratch.run(&["--rounds", "1", "--set", "placebo=false"]);
+    for run in runs(&scratch) {
+        let ours_s = run.host.busy_s - run.host.others_s;
+        assert!(ours_s > 0.25, "a second of looping: {:?}", run.host);
+    }
+}
+
 #[test]
 fn a_driver_that_fails_or_lingers_is_told() {
     let _turn = counting();
-    let study = |script: &str| {
-        let driver = format!("  pump:\n    role: driver\n    command: [sh, -c, \"{script}\"]\n  consumer:\n");
-        with_load("drivers", "  driver: pump\n  at_most: 300ms", "  same: {}\n")
-            .replace("  url: \"http://127.0.0.1:${port.consumer}/work\"\n", "")
-            .replace("  consumer:\n    needs", &format!("{driver}    needs"))
-    };
-    let scratch = Scratch::with(&study("echo no broker; exit 3"));
+    let scratch = Scratch::with(&driven_by("echo no broker; exit 3", "300ms"));
     scratch.run(&[]).ends_with(2).complains(&["pump", "did not do its work (exit 3)", "no broker"]);
-    let scratch = Scratch::with(&study("sleep 600 # lingers"));
+    let scratch = Scratch::with(&driven_by("sleep 600 # lingers", "300ms"));
     scratch.run(&["--rounds", "1", "--set", "placebo=false"]).ends_with(2);
     let runs = runs(&scratch);
     assert_eq!(runs.len(), 2);
