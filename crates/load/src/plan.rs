@@ -238,7 +238,8 @@ pub enum Pacing {
         /// Seconds that a user pauses after an iteration.
         #[serde(default)]
         think_s: f64,
-        /// Iterations per second of all users together at most: they wait for their turn, as with JMeter's throughput timers.
+        /// Iterations per second of all users together at most: they wait for their turn, as with JMeter's constant throughput
+        /// timer. A turn that nobody was there to take is not made up for.
         #[serde(default)]
         rate: Option<f64>,
     },

@@ -18,7 +18,7 @@ use crate::histogram;
 use crate::http1::request::Template;
 use crate::merge;
 use crate::outcome::{Event, Outcome};
-use crate::pace::{Profile, SECOND, Schedule, Span, Stage, nanoseconds};
+use crate::pace::{Profile, SECOND, Span, Stage, nanoseconds};
 use crate::plan::{Pacing, Plan, Protocol, Shard};
 use crate::record::Recorder;
 use crate::script::Script;
@@ -63,7 +63,7 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
         Pacing::Users { think_s, rate, .. } => plan
             .pacing
             .users()
-            .map(|profile| (profile, nanoseconds(*think_s), rate.map(|rate| Schedule::constant(rate, length)))),
+            .map(|profile| (profile, nanoseconds(*think_s), *rate)),
         _ => None,
     };
     let threads = plan.cores.len().clamp(1, connections.max(1));

@@ -5,9 +5,20 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::Engine;
-use crate::pace::{Cursor, Profile, SECOND};
+use crate::pace::{Profile, SECOND};
 use crate::record::{Answer, End, Failure, Request};
 use crate::sys;
+
+/// What an entry is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Act {
+    /// The next step of an iteration.
+    Step,
+    /// A user takes the next turn, and then begins an iteration.
+    Turn,
+    /// A user begins an iteration.
+    Begin,
+}
 
 /// An entry: sorted by the instant at which it is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,8 +28,7 @@ struct Entry {
     /// When the request is due: earlier than `at` if its connection could not be made at first.
     due: u64,
     lane: u32,
-    /// Whether it begins an iteration.
-    begins: bool,
+    act: Act,
 }
 
 /// Entries by time.
@@ -52,7 +62,7 @@ impl Agenda {
 
     /// Puts the next step of an iteration on it.
     pub(super) fn push_step(&mut self, due: u64, lane: u32) {
-        self.entries.push(Reverse(Entry { at: due, due, lane, begins: false }));
+        self.entries.push(Reverse(Entry { at: due, due, lane, act: Act::Step }));
     }
 
     /// Takes the next entry if its time has come.
@@ -73,7 +83,31 @@ pub(super) struct Users {
     pub(super) first: u64,
     pub(super) stride: u64,
     /// The turns that they wait for, if the iterations per second are limited.
-    pub(super) turns: Option<Cursor>,
+    pub(super) turns: Option<Turns>,
+}
+
+/// Turns of the users of one thread. One that nobody was there to take is gone: a server that was slow for a while is not
+/// asked for more than the limit afterwards. Nanoseconds.
+#[derive(Debug)]
+pub(super) struct Turns {
+    interval: u64,
+    /// The earliest next turn, from the start of the load.
+    next: u64,
+}
+
+impl Turns {
+    /// Those of thread `first` of `stride` that have so many iterations per second together.
+    pub(super) fn new(rate: f64, first: u64, stride: u64) -> Self {
+        let turns = |count: u64| (count as f64 * SECOND as f64 / rate).round() as u64;
+        Self { interval: turns(stride), next: turns(first) }
+    }
+
+    /// The turn of a user who has been waiting for one since `from`.
+    fn take(&mut self, from: u64) -> u64 {
+        let turn = self.next.max(from);
+        self.next = turn.saturating_add(self.interval);
+        turn
+    }
 }
 
 impl Engine<'_> {
@@ -88,20 +122,24 @@ impl Engine<'_> {
 
     /// Puts a user's next iteration on the agenda: from this instant on, when the user is there and it is their turn.
     pub(super) fn schedule_user(&mut self, lane: u32, from: u64) {
-        let Some(users) = &mut self.users else { return };
+        let Some(users) = &self.users else { return };
         let number = (users.first + u64::from(lane) * users.stride) as f64;
         let seconds = from.saturating_sub(self.span.start) as f64 / SECOND as f64;
         let Some(there) = users.profile.when_above(number, seconds) else { return };
-        let mut due = from.max(self.span.start + (there * SECOND as f64) as u64);
+        let due = from.max(self.span.start + (there * SECOND as f64) as u64);
         if due >= self.span.window_end {
             return;
         }
-        if let Some(turns) = &mut users.turns {
-            let Some(turn) = turns.due_ns() else { return };
-            turns.take();
-            due = due.max(self.span.start + turn);
-        }
-        self.agenda.entries.push(Reverse(Entry { at: due, due, lane, begins: true }));
+        let act = if users.turns.is_some() { Act::Turn } else { Act::Begin };
+        self.agenda.entries.push(Reverse(Entry { at: due, due, lane, act }));
+    }
+
+    /// An entry whose time has come, with its turn if it is to take one: turns go to those who are there, in their order.
+    fn in_turn(&mut self, entry: Entry) -> Entry {
+        let turns = self.users.as_mut().and_then(|users| users.turns.as_mut()).filter(|_| entry.act == Act::Turn);
+        let Some(turns) = turns else { return entry };
+        let due = self.span.start + turns.take(entry.due.saturating_sub(self.span.start));
+        Entry { at: due, due, act: Act::Begin, ..entry }
     }
 
     /// Does what has become due on the agenda.
@@ -111,7 +149,12 @@ impl Engine<'_> {
             self.begin_entry(entry, now);
         }
         while let Some(entry) = self.agenda.pop(now) {
-            self.begin_entry(entry, now);
+            let entry = self.in_turn(entry);
+            if entry.at > now {
+                self.agenda.entries.push(Reverse(entry));
+            } else {
+                self.begin_entry(entry, now);
+            }
         }
     }
 
@@ -131,7 +174,7 @@ impl Engine<'_> {
             }
         }
         let waited = entry.at > entry.due;
-        if entry.begins {
+        if entry.act == Act::Begin {
             let Some(index) = self.claim_iteration(entry.due) else { return };
             self.hold_lane(entry.lane);
             if let Some(script) = &self.script {
@@ -152,8 +195,9 @@ impl Engine<'_> {
     /// Takes one more request off the agenda when the load is given up: its due time.
     pub(super) fn give_up_agenda(&mut self) -> Option<u64> {
         while let Some(entry) = self.agenda.waiting.pop_front().or_else(|| self.agenda.pop(u64::MAX)) {
+            let entry = self.in_turn(entry);
             if entry.due < self.span.window_end {
-                if entry.begins {
+                if entry.act == Act::Begin {
                     self.claim_iteration(entry.due)?;
                 } else {
                     let index = self.claim_index();

@@ -32,7 +32,7 @@ use crate::script::{Progress, Script};
 use crate::sys::{self, Alarm, ClockBridge, Poller, ThreadTimes};
 use crate::target::Address;
 use crate::tls::Tls;
-use agenda::{Agenda, Users};
+use agenda::{Agenda, Turns, Users};
 use connection::{Connection, Protocol};
 use http1::Http1;
 use http2::Http2;
@@ -73,8 +73,8 @@ pub(crate) struct Shared<'a> {
     pub(crate) connect_timeout: u64,
     /// Open loop: when iterations are due. `None`: closed loop.
     pub(crate) schedule: Option<Schedule>,
-    /// Closed loop of users: how many there are, how long each pauses (nanoseconds), and their turns.
-    pub(crate) users: Option<(Profile, u64, Option<Schedule>)>,
+    /// Closed loop of users: how many there are, how long each pauses (nanoseconds), and iterations per second at most.
+    pub(crate) users: Option<(Profile, u64, Option<f64>)>,
     /// Closed loops: iterations at most, this process's part.
     pub(crate) limit: u64,
     /// This process's part of the load: number from 0, and how many there are.
@@ -180,12 +180,12 @@ impl<'a> Engine<'a> {
         let span = Span { start: 0, window_start: 0, window_end: 0 };
         let (shard, shards) = shared.shard;
         let (first, stride) = (number * shards + shard, threads * shards);
-        let users = shared.users.as_ref().map(|(profile, think, turns)| Users {
+        let users = shared.users.as_ref().map(|(profile, think, rate)| Users {
             profile: profile.clone(),
             think: *think,
             first,
             stride,
-            turns: turns.clone().map(|turns| Cursor::new(turns, first, stride)),
+            turns: rate.map(|rate| Turns::new(rate, first, stride)),
         });
         let timed = shared.schedule.is_some() || users.is_some();
         let protocol = || match shared.http2 {

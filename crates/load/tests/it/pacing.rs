@@ -107,6 +107,24 @@ fn users_wait_for_their_turn_if_the_rate_is_limited() {
 }
 
 #[test]
+fn turns_that_nobody_took_are_not_made_up_for() {
+    // The first answer on every connection takes half of the window.
+    let slow_at_first = |_: &str, number: u64| {
+        if number == 1 {
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        GOOD.to_owned()
+    };
+    for cores in [vec![], vec![0, 0]] {
+        let server = Server::start(Behaviour::By(slow_at_first));
+        let pacing = Pacing::Users { from: 2.0, stages: Vec::new(), think_s: 0.0, rate: Some(100.0) };
+        let outcome = run(&Plan { pacing, window_s: 1.0, cores, ..open(&server, 1.0, 2) });
+        // Two before, 50 turns after; a hundred if all were made up for.
+        assert!((5..=55).contains(&outcome.requests), "{}", outcome.requests);
+    }
+}
+
+#[test]
 fn users_survive_servers_that_close() {
     for behaviour in [Behaviour::CloseAfter(1), Behaviour::ReplyThenClose("")] {
         let server = Server::start(behaviour);

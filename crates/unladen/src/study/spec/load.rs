@@ -202,7 +202,8 @@ pub struct Users {
     pub stages: Vec<Stage>,
     /// How long a user pauses after an iteration.
     pub think: Time,
-    /// Iterations per second of all users together at most: they wait for their turn, as with JMeter's throughput timers.
+    /// Iterations per second of all users together at most: they wait for their turn, as with JMeter's constant throughput
+    /// timer. A turn that nobody was there to take is not made up for.
     pub rate: Option<f64>,
 }
 
