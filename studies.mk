@@ -15,7 +15,7 @@ studies: build studies-deps shop governed tickets ## Run the studies in their de
 	$(UNLADEN) run studies/skywalking-go
 	$(UNLADEN) run studies/tracing-benchmark
 	$(UNLADEN) run studies/easeagent
-	for study in router removal tag-transmission consume-prohibition write-prohibition; do $(UNLADEN) run studies/sermant-$$study || exit 1; done
+	for study in router removal tag-transmission tag-queues consume-prohibition write-prohibition; do $(UNLADEN) run studies/sermant-$$study || exit 1; done
 	$(UNLADEN) run studies/ticket-master
 
 mongodb: | debian ## Build FerretDB, which speaks MongoDB's protocol, for studies/sermant-write-prohibition: 3 minutes once.

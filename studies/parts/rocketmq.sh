@@ -34,9 +34,8 @@ java -Xmx64m "${options[@]}" -cp "$jars" org.apache.rocketmq.namesrv.NamesrvStar
 server=$!
 java -Xms256m -Xmx256m -XX:MaxDirectMemorySize=256m "${options[@]}" -cp "$jars" org.apache.rocketmq.broker.BrokerStartup -c "$FOLDER/broker.conf" &
 broker=$!
-# Nothing is to be kept, and if asked in a friendly way the broker takes longer than anybody waits.
-trap 'kill -KILL "$broker" "$server" 2>/dev/null || true' TERM INT EXIT
-# If either ends, so does the other.
+trap : TERM INT
+# If either ends, so does the other; and if asked in a friendly way the broker takes longer than anybody waits.
 wait -n || true
 kill -KILL "$broker" "$server" 2>/dev/null || true
 wait || true

@@ -9,10 +9,11 @@ use unladen::study::spec::{Role, Study};
 
 use crate::harness::{Scratch, assert_nothing_left, build, measuring, study};
 
-const STUDIES: [(&str, &[&str]); 5] = [
+const STUDIES: [(&str, &[&str]); 6] = [
     ("sermant-router", &["sermant"]),
     ("sermant-removal", &["sermant"]),
     ("sermant-tag-transmission", &["sermant"]),
+    ("sermant-tag-queues", &["sermant"]),
     ("sermant-write-prohibition", &["sermant", "sermant-blocking"]),
     ("sermant-consume-prohibition", &["sermant", "sermant-blocking"]),
 ];
@@ -84,6 +85,18 @@ fn the_governor_hands_tags_on() {
             assert!(test.passed + test.failed >= 30, "{variant}: {test:?}");
             let all_or_none = if variant == "governor" { test.failed } else { test.passed };
             assert_eq!(all_or_none, 0, "{client}, {variant}: {test:?}");
+        }
+    }
+}
+
+/// And every message that is sent for it.
+#[test]
+fn the_governor_hands_tags_on_by_queues() {
+    for queue in ["kafka", "rocketmq-push"] {
+        let (runs, _) = miniature("sermant-tag-queues", "governor", &[&format!("queue={queue}")]);
+        for (variant, tagged) in [("baseline", 0.0), ("governor", 2000.0)] {
+            let said = &runs[variant].said["caller"];
+            assert_eq!((said["sent"], said["taken"], said["tagged"]), (2000.0, 2000.0, tagged), "{queue}, {variant}");
         }
     }
 }

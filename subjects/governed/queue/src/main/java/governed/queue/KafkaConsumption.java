@@ -3,9 +3,6 @@ package governed.queue;
 import java.time.Duration;
 import java.util.List;
 import java.util.Properties;
-import java.util.concurrent.CountDownLatch;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.atomic.AtomicLong;
 import org.apache.kafka.clients.consumer.ConsumerConfig;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
@@ -14,12 +11,9 @@ import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /** From Kafka. */
-final class KafkaConsumption implements Consumption {
+final class KafkaConsumption extends Consumption {
 
     private final KafkaConsumer<byte[], byte[]> consumer;
-    private final AtomicLong taken = new AtomicLong();
-    private final AtomicLong bytes = new AtomicLong();
-    private final CountDownLatch ended = new CountDownLatch(1);
     private volatile boolean assigned;
 
     KafkaConsumption(String broker, String topic, String group) {
@@ -34,41 +28,24 @@ final class KafkaConsumption implements Consumption {
     }
 
     @Override
-    public void run() {
+    void take() {
         try {
             while (true) {
                 ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(200));
                 for (ConsumerRecord<byte[], byte[]> record : records) {
-                    bytes.addAndGet(record.value().length);
+                    read(record.value(), record.headers().lastHeader(TAG) != null);
                 }
-                taken.addAndGet(records.count());
+                count(records.count());
                 assigned = !consumer.assignment().isEmpty();
             }
         } catch (WakeupException asked) {
             consumer.close(Duration.ofSeconds(2));
-        } finally {
-            ended.countDown();
         }
-    }
-
-    @Override
-    public long taken() {
-        return taken.get();
     }
 
     @Override
     public boolean isReady() {
         return assigned;
-    }
-
-    @Override
-    public void stop() {
-        consumer.wakeup();
-        try {
-            ended.await(5, TimeUnit.SECONDS);
-        } catch (InterruptedException hurried) {
-            Thread.currentThread().interrupt();
-        }
     }
 
     @Override

@@ -6,32 +6,46 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 
-/** Sends messages and waits until they have been taken. */
+/** Has messages sent and waits until they have been taken. */
 final class Production {
 
     private static final long PAUSE_MILLISECONDS = 20;
     /** A consumer that takes nothing for so long takes nothing any more. */
     private static final long PATIENCE_MILLISECONDS = 3000;
 
-    private final Queue queue;
-    private final String broker;
-    private final String topic;
-    private final URI taken;
-    private final HttpClient client = HttpClient.newHttpClient();
+    private static final HttpClient CLIENT = HttpClient.newHttpClient();
 
-    Production(Queue queue, String broker, String topic, String consumer) {
-        this.queue = queue;
-        this.broker = broker;
-        this.topic = topic;
-        taken = URI.create(consumer + "/taken");
+    private final String consumer;
+    private final boolean tellsTagged;
+
+    /** @param tellsTagged whether it says as well how many of them carried a tag */
+    Production(String consumer, boolean tellsTagged) {
+        this.consumer = consumer;
+        this.tellsTagged = tellsTagged;
+    }
+
+    /** Who sends them. */
+    interface Sender {
+        /** All of them are with the broker when it returns. */
+        void send(long count) throws IOException, InterruptedException;
+    }
+
+    /** A relay that is asked to, in a request that carries a tag. */
+    static Sender by(String relay) {
+        return count -> {
+            HttpRequest.Builder request = HttpRequest.newBuilder(URI.create(relay + "/send?count=" + count));
+            answer(request.header(Consumption.TAG, "blue").POST(HttpRequest.BodyPublishers.noBody()));
+        };
     }
 
     /** {@code {"sent": 100, "taken": 100}}, of this run alone. */
-    String run(long count) throws IOException, InterruptedException {
-        long before = taken();
-        queue.send(broker, topic, count);
-        long moved = awaitTaken(count, () -> taken() - before, PATIENCE_MILLISECONDS);
-        return "{\"sent\": " + count + ", \"taken\": " + moved + "}";
+    String run(long count, Sender sender) throws IOException, InterruptedException {
+        long before = asked("/taken");
+        long taggedBefore = asked("/tagged");
+        sender.send(count);
+        long taken = awaitTaken(count, () -> asked("/taken") - before, PATIENCE_MILLISECONDS);
+        String tagged = tellsTagged ? ", \"tagged\": " + (asked("/tagged") - taggedBefore) : "";
+        return "{\"sent\": " + count + ", \"taken\": " + taken + tagged + "}";
     }
 
     /** What is asked again and again. */
@@ -54,8 +68,15 @@ final class Production {
         return sofar;
     }
 
-    private long taken() throws IOException, InterruptedException {
-        HttpRequest request = HttpRequest.newBuilder(taken).build();
-        return Long.parseLong(client.send(request, HttpResponse.BodyHandlers.ofString()).body());
+    private long asked(String path) throws IOException, InterruptedException {
+        return Long.parseLong(answer(HttpRequest.newBuilder(URI.create(consumer + path))));
+    }
+
+    private static String answer(HttpRequest.Builder request) throws IOException, InterruptedException {
+        HttpResponse<String> answer = CLIENT.send(request.build(), HttpResponse.BodyHandlers.ofString());
+        if (answer.statusCode() != 200) {
+            throw new IOException(answer.uri() + " answered " + answer.statusCode() + ": " + answer.body());
+        }
+        return answer.body();
     }
 }

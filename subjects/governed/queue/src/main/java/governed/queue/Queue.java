@@ -8,45 +8,29 @@ import java.util.stream.Collectors;
 /** Where messages come from and go to, and how they are taken. */
 public enum Queue {
     /** Kafka. */
-    KAFKA {
-        @Override
-        public Consumption consume(String broker, String topic, String group) {
-            return new KafkaConsumption(broker, topic, group);
-        }
-
-        @Override
-        public void send(String broker, String topic, long count) throws IOException {
-            KafkaMessages.send(broker, topic, count);
-        }
-    },
+    KAFKA(KafkaConsumption::new, KafkaMessages::send),
     /** RocketMQ, whose client calls the application with messages. */
-    ROCKETMQ_PUSH {
-        @Override
-        public Consumption consume(String broker, String topic, String group) throws IOException {
-            RocketMq.make(broker, topic);
-            return new RocketMqPush(broker, topic, group);
-        }
-
-        @Override
-        public void send(String broker, String topic, long count) throws IOException {
-            RocketMq.send(broker, topic, count);
-        }
-    },
+    ROCKETMQ_PUSH(RocketMqPush::new, RocketMq::send),
     /** RocketMQ, whose client the application asks for messages. */
-    ROCKETMQ_PULL {
-        @Override
-        public Consumption consume(String broker, String topic, String group) throws IOException {
-            RocketMq.make(broker, topic);
-            return new RocketMqPull(broker, topic, group);
-        }
-
-        @Override
-        public void send(String broker, String topic, long count) throws IOException {
-            RocketMq.send(broker, topic, count);
-        }
-    };
+    ROCKETMQ_PULL(RocketMqPull::new, RocketMq::send);
 
     static final int MESSAGE_BYTES = 100;
+
+    private final Source source;
+    private final Target target;
+
+    Queue(Source source, Target target) {
+        this.source = source;
+        this.target = target;
+    }
+
+    private interface Source {
+        Consumption consume(String broker, String topic, String group) throws IOException;
+    }
+
+    private interface Target {
+        void send(String broker, String topic, long count) throws IOException;
+    }
 
     /**
      * Takes the messages of a topic.
@@ -54,10 +38,14 @@ public enum Queue {
      * @param broker `host:port`; of RocketMQ, of its name server
      * @param group those of one group share the messages
      */
-    public abstract Consumption consume(String broker, String topic, String group) throws IOException;
+    public Consumption consume(String broker, String topic, String group) throws IOException {
+        return source.consume(broker, topic, group);
+    }
 
     /** Sends so many messages; all of them are with the broker when it returns. */
-    public abstract void send(String broker, String topic, long count) throws IOException;
+    public void send(String broker, String topic, long count) throws IOException {
+        target.send(broker, topic, count);
+    }
 
     /** The one of a name, as `rocketmq-push`. */
     public static Queue of(String name) {

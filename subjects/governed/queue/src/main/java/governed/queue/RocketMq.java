@@ -39,8 +39,22 @@ final class RocketMq {
         return client;
     }
 
-    /** Makes a topic: one that is not there has no partitions to wait for. */
-    static void make(String names, String topic) throws IOException {
+    /** What a client of theirs can refuse. */
+    interface Step {
+        void take() throws MQClientException;
+    }
+
+    /** Begins to take messages of a topic, and makes it before: one that is not there has no partitions to wait for. */
+    static void subscribe(String names, String topic, Step subscription) throws IOException {
+        make(names, topic);
+        try {
+            subscription.take();
+        } catch (MQClientException refused) {
+            throw new IOException("cannot take messages of " + topic + ", of which " + names + " is to know", refused);
+        }
+    }
+
+    private static void make(String names, String topic) throws IOException {
         DefaultMQProducer producer = client(new DefaultMQProducer("maker"), names);
         try {
             producer.start();
