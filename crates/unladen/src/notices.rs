@@ -524,6 +524,16 @@ pub enum Notice {
         /// Estimated change.
         change: String,
     },
+    /// CPU per request moved so much within the windows that no number stands for them.
+    #[error(
+        "CPU per request of {variant} changed by {change} from the first to the second half of the window, second by typical second: a compiler is still at work, or something else that ends. Raise `warmup`, or heat up at full speed before it (`preheat`)"
+    )]
+    CpuUnsteady {
+        /// Variant that drifts.
+        variant: String,
+        /// Estimated change.
+        change: String,
+    },
     /// The machine had no idle moment.
     #[error(
         "the machine was {percent:.0} % busy in a typical run: latencies from p90 on are those of a queue for it, not the service's. Lower the rate, stop what runs beside, or ask for `capacity`"

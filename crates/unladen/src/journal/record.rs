@@ -224,6 +224,9 @@ impl Calibration {
 pub struct Phases {
     /// From the first process's exec to the last one's readiness.
     pub start_s: f64,
+    /// Full speed before the warm-up.
+    #[serde(default)]
+    pub preheat_s: f64,
     /// Warm-up.
     pub warmup_s: f64,
     /// Window.
@@ -320,6 +323,10 @@ pub struct ProcessRecord {
     pub cpu_user_ns: Option<u64>,
     /// See `cpu_user_ns`.
     pub cpu_system_ns: Option<u64>,
+    /// Cores that it used in a typical second (median) of the first and of the second half of the window; `None` in windows of less
+    /// than four seconds.
+    #[serde(default)]
+    pub cpu_halves: Option<[f64; 2]>,
     /// Resident memory, sampled once a second in the window, bytes: the median of the samples.
     pub rss: Option<u64>,
     /// The least resident memory in successive stretches of the window, as seconds since its start (the middle of the

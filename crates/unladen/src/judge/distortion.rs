@@ -1,14 +1,15 @@
 //! What takes the verdict away from some metrics of a variant, though its runs count: circumstances in which a number is not the
 //! service's but the machine's.
 //!
-//! CPU per request is left alone: it is what it is also on a busy machine, and the rounds are compared in pairs. A latency is
-//! not: behind a quota, or on a machine without an idle moment, it is the length of a queue, and says more of the load than of
+//! CPU per request is left alone by that: it is what it is also on a busy machine, and the rounds are compared in pairs; unless it still
+//! falls while one looks. A latency is not: behind a quota, or on a machine without an idle moment, it is the length of a queue, and says more of the load than of
 //! the variant.
 
 use unladen_stats::estimate::median;
 
 use super::compare::Comparison;
 use super::evidence::{Arm, Evidence};
+use super::steady;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
 
@@ -41,7 +42,9 @@ pub(super) fn distortions(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Vec<Dis
         notice: Notice::HostSaturated { percent: share * 100.0 },
         of: |metric| matches!(metric, "latency_p90" | "latency_p95" | "latency_p99" | "latency_p999" | "latency_max"),
     });
-    throttled.into_iter().chain(saturated).collect()
+    let unsteady = steady::cpu(evidence, variant)
+        .map(|notice| Distortion { notice, of: |metric| matches!(metric, "cpu_per_request" | "cpu_user" | "cpu_system") });
+    throttled.into_iter().chain(saturated).chain(unsteady).collect()
 }
 
 impl Distortion {

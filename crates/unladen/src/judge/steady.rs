@@ -1,8 +1,9 @@
-//! Whether the windows were steady: did latency still move from their first to their second half, in run after run?
+//! Whether the windows were steady: did latency or CPU per request still move from their first to their second half, in run after run?
 //!
 //! Judged over the runs of a variant, not within one: a single run of five seconds cannot tell warming up from noise,
 //! twelve that all move the same way can.
 
+use unladen_load::outcome::Second;
 use unladen_stats::estimate::{Level, hodges_lehmann, median};
 use unladen_stats::pair::log_ratios;
 
@@ -10,6 +11,7 @@ use super::evidence::{Arm, Evidence};
 use super::units;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
+use crate::study::spec::Role;
 
 /// A change that matters less than this is let pass.
 const TOLERANCE: f64 = 0.02;
@@ -21,7 +23,7 @@ const SECONDS: usize = 2;
 /// A notice for every arm whose latency surely moved, unless it moved so much that nothing is said of it at all.
 pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
     let told = |arm: &Arm<'_>| {
-        let change = beyond(arm, Level::P99, TOLERANCE).filter(|_| beyond(arm, Level::P95, DRIFT).is_none())?;
+        let change = beyond(arm, latency, Level::P99, TOLERANCE).filter(|_| drift(arm, latency).is_none())?;
         Some(Notice::NotSteady { variant: arm.name.clone(), change })
     };
     evidence.arms().filter_map(told).collect()
@@ -30,13 +32,28 @@ pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
 /// Why the verdicts on a variant are refused, if its latency or its baseline's drifts away within the windows: then every number
 /// depends on when it was taken.
 pub(super) fn refusal(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Option<Notice> {
-    let drifts =
-        |arm: &Arm<'_>| Some(Notice::Unsteady { variant: arm.name.clone(), change: beyond(arm, Level::P95, DRIFT)? });
+    let drifts = |arm: &Arm<'_>| Some(Notice::Unsteady { variant: arm.name.clone(), change: drift(arm, latency)? });
     [variant, evidence.baseline_of(variant)].into_iter().find_map(drifts)
 }
 
-/// By how much latency moved, if surely by more than `tolerance`.
-fn beyond(arm: &Arm<'_>, level: Level, tolerance: f64) -> Option<String> {
+/// Why the verdict on the CPU per request of a variant is refused: its own drifts away, or its baseline's. The work of a JIT compiler is
+/// done once, whenever it comes: whoever starts later, or more slowly, has more of it in the window.
+pub(super) fn cpu(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Option<Notice> {
+    let drifts =
+        |arm: &Arm<'_>| Some(Notice::CpuUnsteady { variant: arm.name.clone(), change: drift(arm, cpu_per_request)? });
+    [variant, evidence.baseline_of(variant)].into_iter().find_map(drifts)
+}
+
+/// What is looked at: a number of the first and of the second half of a run's window.
+type Halves = fn(&RunRecord) -> Option<(f64, f64)>;
+
+/// By how much it moved, if so much that nothing is said.
+fn drift(arm: &Arm<'_>, halves: Halves) -> Option<String> {
+    beyond(arm, halves, Level::P95, DRIFT)
+}
+
+/// By how much it moved, if surely by more than `tolerance`.
+fn beyond(arm: &Arm<'_>, halves: Halves, level: Level, tolerance: f64) -> Option<String> {
     let halves: Vec<(f64, f64)> = arm.valid.values().filter_map(|run| halves(run)).collect();
     let change = hodges_lehmann(&log_ratios(&halves).ok()?, level).ok()?.relative();
     let interval = change.interval?;
@@ -45,14 +62,30 @@ fn beyond(arm: &Arm<'_>, level: Level, tolerance: f64) -> Option<String> {
 }
 
 /// Median over the seconds of the median latency, of the first and the second half of the window.
-fn halves(run: &RunRecord) -> Option<(f64, f64)> {
+fn latency(run: &RunRecord) -> Option<(f64, f64)> {
+    seconds(run, |second| second.p50_us)
+}
+
+/// Cores of the services that are weighed over the answers of a typical second, of the first and the second half of the window.
+fn cpu_per_request(run: &RunRecord) -> Option<(f64, f64)> {
+    let subjects = run.processes.iter().filter(|process| process.role == Some(Role::Subject));
+    let cores: Option<Vec<[f64; 2]>> = subjects.map(|process| process.cpu_halves).collect();
+    let (first, last) = cores?.iter().fold((0.0, 0.0), |sum, halves| (sum.0 + halves[0], sum.1 + halves[1]));
+    let (answered_first, answered_last) = seconds(run, |second| second.answered as f64)?;
+    let halves = (first / answered_first, last / answered_last);
+    (first > 0.0 && last > 0.0).then_some(halves)
+}
+
+/// Median over the seconds of a number of theirs, of the first and the second half of the window; seconds without an answer, in which it
+/// is 0, are left out.
+fn seconds(run: &RunRecord, number: fn(&Second) -> f64) -> Option<(f64, f64)> {
     let start = run.phases.warmup_s;
     let inside = |second: f64| second >= start && second + 1.0 <= start + run.phases.window_s;
     let seconds = &run.load.as_ref()?.seconds;
-    let seconds = seconds.iter().filter(|second| inside(f64::from(second.second)) && second.p50_us > 0.0);
-    let medians: Vec<f64> = seconds.map(|second| second.p50_us).collect();
+    let seconds = seconds.iter().filter(|second| inside(f64::from(second.second))).map(number);
+    let numbers: Vec<f64> = seconds.filter(|number| *number > 0.0).collect();
     // With an odd number of seconds the middle one belongs to neither half.
-    let half = medians.len() / 2;
+    let half = numbers.len() / 2;
     (half >= SECONDS).then_some(())?;
-    Some((median(&medians[..half])?, median(&medians[medians.len() - half..])?))
+    Some((median(&numbers[..half])?, median(&numbers[numbers.len() - half..])?))
 }

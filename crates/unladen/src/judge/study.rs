@@ -180,10 +180,13 @@ fn draft<'e, 'a>(
     let mut comparisons = said(comparisons(evidence, metrics, evidence.baseline_of(arm), arm));
     for distortion in distortion::distortions(evidence, arm) {
         distortion.apply(&mut comparisons);
-        // The runs have told of their throttling themselves.
-        if matches!(distortion.notice, Notice::HostSaturated { .. })
-            && !told.iter().any(|it| matches!(it, Notice::HostSaturated { .. }))
-        {
+        let is_told = match distortion.notice {
+            // The runs have told of it themselves.
+            Notice::Throttled { .. } => true,
+            Notice::HostSaturated { .. } => told.iter().any(|it| matches!(it, Notice::HostSaturated { .. })),
+            ref other => told.contains(other),
+        };
+        if !is_told {
             told.push(distortion.notice);
         }
     }

@@ -47,6 +47,7 @@ impl Notice {
             | Self::NothingCounts { .. }
             | Self::WorkDiffers { .. }
             | Self::Unsteady { .. }
+            | Self::CpuUnsteady { .. }
             | Self::HostSaturated { .. }
             | Self::ImportedImpossible { .. }
             | Self::SpansDeclaredWrong { .. }

@@ -20,6 +20,11 @@ use crate::linux::monotonic_ns;
 /// this share. Below it the plain difference stands, which anybody can check in the timeline.
 const SCALE_ABOVE: f64 = 0.001;
 
+/// Least time from one sample to the next over which it is told how many cores were used.
+const LEAST_STEP_NS: u64 = 500_000_000;
+/// Steps that each half of a window must have for the two to be compared.
+const HALF: usize = 2;
+
 /// One target.
 #[derive(Debug)]
 pub(super) struct Watch {
@@ -33,6 +38,8 @@ pub(super) struct Watch {
     end: Option<Edge>,
     /// Seconds since the window's start, bytes.
     rss: Vec<(f64, u64)>,
+    /// Cores that it used in each step of the window, in turn.
+    cores: Vec<f64>,
     peak: Option<u64>,
     pss: Option<u64>,
     threads: Option<u64>,
@@ -94,6 +101,7 @@ impl Watch {
             start: None,
             end: None,
             rss: Vec::new(),
+            cores: Vec::new(),
             peak: None,
             pss: None,
             threads: None,
@@ -161,6 +169,9 @@ impl Watch {
         self.vanished |= !alive;
 
         let cores = step.used_ns.filter(|_| step.elapsed_ns > 0).map(|used| used as f64 / step.elapsed_ns as f64);
+        // What is left of the last second may be too short to tell anything.
+        let is_whole = step.elapsed_ns >= LEAST_STEP_NS && matches!(place, Place::Within | Place::End);
+        self.cores.extend(cores.filter(|_| is_whole));
         let live = LiveProcess {
             service: self.target.service.clone(),
             replica: self.target.replica,
@@ -242,6 +253,7 @@ impl Watch {
             cpu_ns,
             cpu_user_ns: split.map(|(user, _)| user),
             cpu_system_ns: split.map(|(_, system)| system),
+            cpu_halves: halves(&self.cores),
             rss: median(&self.rss),
             rss_floor: floor(&self.rss),
             rss_peak: self.peak,
@@ -297,6 +309,18 @@ fn floor(samples: &[(f64, u64)]) -> Vec<(f64, u64)> {
     samples.chunks_exact(per_stretch).filter_map(least).collect()
 }
 
+/// Medians of the first and the second half. With an odd number of steps the middle one belongs to neither.
+fn halves(steps: &[f64]) -> Option<[f64; 2]> {
+    let half = steps.len() / 2;
+    (half >= HALF).then_some(())?;
+    let middle = |steps: &[f64]| {
+        let mut sorted = steps.to_vec();
+        sorted.sort_unstable_by(f64::total_cmp);
+        sorted[(half - 1) / 2].midpoint(sorted[half / 2])
+    };
+    Some([middle(&steps[..half]), middle(&steps[steps.len() - half..])])
+}
+
 /// The middle of the samples.
 fn median(samples: &[(f64, u64)]) -> Option<u64> {
     let mut sorted: Vec<u64> = samples.iter().map(|(_, bytes)| *bytes).collect();
@@ -320,6 +344,21 @@ mod tests {
             (7, 0, 5_000_000_000, 7),
         ] {
             assert_eq!(to_window(used, over_ns, window_ns), expected, "{used} over {over_ns}");
+        }
+    }
+
+    #[test]
+    fn halves_are_told_by_their_typical_second() {
+        for (steps, expected) in [
+            (&[0.5, 0.1, 0.2][..], None),
+            (&[0.5, 0.1, 0.2, 0.4], Some([0.3, 0.3])),
+            // One second of a compiler at work says nothing of the others; the middle one is left out.
+            (&[0.1, 0.9, 0.1, 7.0, 0.2, 0.2, 0.3], Some([0.1, 0.2])),
+        ] {
+            let found = halves(steps);
+            let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-9;
+            let equal = found.zip(expected).is_some_and(|(found, wanted)| found.iter().zip(&wanted).all(near));
+            assert!(equal || found == expected, "{steps:?}: {found:?}");
         }
     }
 

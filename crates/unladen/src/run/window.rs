@@ -17,6 +17,7 @@ use crate::linux::monotonic_ns;
 use crate::notices::Notice;
 use crate::probe::{Observation, Sampler, Schedule, Viewer};
 use crate::study::plan::Process;
+use crate::study::units::Time;
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
 const HEAD_START: Duration = Duration::from_millis(250);
@@ -51,6 +52,12 @@ impl Run<'_> {
     /// A load of a fixed time.
     fn timed(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
         let study = &self.setup.plan.study;
+        if !study.preheat.0.is_zero() {
+            let Some(took_s) = self.unmeasured(scene, study.preheat, Some(Pacing::Closed))? else {
+                return Ok(Seen::default());
+            };
+            scene.record.phases.preheat_s = took_s;
+        }
         let start_ns = monotonic_ns() + HEAD_START.as_nanos() as u64;
         let window_start_ns = start_ns + study.warmup.0.as_nanos() as u64;
         let window_end_ns = window_start_ns + study.window.0.as_nanos() as u64;
@@ -78,8 +85,11 @@ impl Run<'_> {
     fn counted(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
         let load = &self.arm().load;
         // What can be done only once is not done beforehand: then there is no warm-up.
-        if !self.setup.plan.study.warmup.0.is_zero() && !self.warmed_up(scene)? {
-            return Ok(Seen::default());
+        let time = self.setup.plan.study.warmup;
+        if !time.0.is_zero() {
+            let pacing = load.burst.is_some().then_some(Pacing::Closed);
+            let Some(took_s) = self.unmeasured(scene, time, pacing)? else { return Ok(Seen::default()) };
+            scene.record.phases.warmup_s = took_s;
         }
         let head_start = PATIENT_HEAD_START + load.most_connections() * PER_CONNECTION;
         let start_ns = monotonic_ns() + head_start.as_nanos() as u64;
@@ -105,22 +115,17 @@ impl Run<'_> {
         Ok(Seen { outcome: Some(outcome), observation })
     }
 
-    /// The warm-up of a fixed number of requests; whether everything is still there after it.
-    fn warmed_up(&mut self, scene: &mut Scene<'_>) -> Result<bool, RunError> {
+    /// A load of its own that is not measured, for so long: of the study's pacing, unless another one is given. Returns how many seconds
+    /// it took; `None`: something ended, and the record says what.
+    fn unmeasured(&mut self, scene: &mut Scene<'_>, time: Time, pacing: Option<Pacing>) -> Result<Option<f64>, RunError> {
         scene.watcher.see(Step::Phase(Phase::WarmUp));
         let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
-        let warmup = Plan {
-            pacing: if self.arm().load.burst.is_some() { Pacing::Closed } else { plan.pacing.clone() },
-            warmup_s: 0.0,
-            window_s: self.setup.plan.study.warmup.as_seconds(),
-            out: None,
-            ..plan
-        };
-        let part = self.generator(scene, &warmup)?;
-        let Some(outcome) = self.generate(scene, part, &warmup, u64::MAX, None)? else { return Ok(false) };
+        let pacing = pacing.unwrap_or_else(|| plan.pacing.clone());
+        let plan = Plan { pacing, warmup_s: 0.0, window_s: time.as_seconds(), out: None, ..plan };
+        let part = self.generator(scene, &plan)?;
+        let Some(outcome) = self.generate(scene, part, &plan, u64::MAX, None)? else { return Ok(None) };
         scene.others += outcome.sent_total;
-        scene.record.phases.warmup_s = outcome.duration_s;
-        Ok(true)
+        Ok(Some(outcome.duration_s))
     }
 
     /// Work that a program of the study's own does.

@@ -46,6 +46,10 @@ pub struct Study {
     /// Load before the window, per run; not measured. `0s` is for fixed work that can be done only once.
     #[serde(default = "defaults::warmup")]
     pub warmup: Time,
+    /// Full speed before the warm-up, per run; not measured: a closed loop over all connections of the load. A JIT compiler wants to
+    /// see a method thousands of times, which at the rate of the load may take minutes.
+    #[serde(default = "defaults::none")]
+    pub preheat: Time,
     /// The seconds of every run that are measured.
     #[serde(default = "defaults::window")]
     pub window: Time,
@@ -122,6 +126,7 @@ impl Study {
             question: String::new(),
             rounds: defaults::rounds(),
             warmup: defaults::warmup(),
+            preheat: defaults::none(),
             window: defaults::window(),
             drain: Drain::default(),
             seed: None,
@@ -156,7 +161,8 @@ impl Study {
         let saturation = self.saturation.as_ref().map_or(0.0, |saturation| saturation.time.as_seconds());
         // A search of usual precision takes about 18 trials.
         let search = |it: &Capacity| (18.0 * 1.2 * it.trial.as_seconds()).min(it.time.as_seconds());
-        warmup + window + saturation + self.capacity.as_ref().map_or(0.0, search)
+        let preheat = self.preheat.as_seconds();
+        preheat + warmup + window + saturation + self.capacity.as_ref().map_or(0.0, search)
     }
 
     /// At least how many seconds so many runs take, one after the other.
@@ -516,6 +522,9 @@ mod defaults {
     }
     pub(super) fn warmup() -> Time {
         Time::seconds(2.0)
+    }
+    pub(super) fn none() -> Time {
+        Time::seconds(0.0)
     }
     pub(super) fn window() -> Time {
         Time::seconds(5.0)

@@ -191,6 +191,28 @@ fn capacity_and_saturation_follow_the_window() {
     assert!(words.contains("of capacity") && words.contains("of CPU per request"), "side by side: {words}");
 }
 
+/// Requests at full speed before the warm-up are no part of the window, and their spans none of the ledger.
+#[test]
+fn preheating_is_not_measured() {
+    let _turn = counting();
+    let variants = "  otel:\n    spans_per_request: 4\n    services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: \"http://${sink.otlp_grpc}\"}, args: [--trace, otlp]}}\n";
+    let scratch = Scratch::with(&with_load("preheat", "  connections: 2\n  rate: 50", variants));
+    let sets = ["--set", "placebo=false", "--set", "preheat=600ms", "--warmup", "200ms", "--window", "1s", "--rounds", "1"];
+    scratch.run(&sets);
+    for run in runs(&scratch) {
+        let load = run.load.as_ref().expect("a load");
+        // 60 requests with those of the warm-up; at full speed it would be many more.
+        assert!(load.sent_total <= 62 && load.requests <= 51, "{}: {} sent", run.variant, load.sent_total);
+        assert!((0.5..10.0).contains(&run.phases.preheat_s), "{:?}", run.phases);
+        let received = run.sink.as_ref().map_or(0, |sink| sink.received);
+        if run.variant == "otel" {
+            let ledger = run.ledger.as_ref().expect("a ledger");
+            assert_eq!((ledger.lost, ledger.unexplained, ledger.foreign), (0, 0, 0), "{ledger:?}");
+            assert!(received > 2 * ledger.saved, "{received} spans, {} of them of the load: {ledger:?}", ledger.saved);
+        }
+    }
+}
+
 /// `unladen load` as a driver of 200 units of work; spans are counted, not tied to requests.
 #[test]
 fn a_driver_does_the_work() {
