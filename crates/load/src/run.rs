@@ -60,10 +60,9 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
     let length = nanoseconds(plan.warmup_s) + nanoseconds(plan.window_s);
     let schedule = plan.pacing.schedule(length, plan.limit);
     let users = match &plan.pacing {
-        Pacing::Users { think_s, rate, .. } => plan
-            .pacing
-            .users()
-            .map(|profile| (profile, nanoseconds(*think_s), *rate)),
+        Pacing::Users { think_s, rate, .. } => {
+            plan.pacing.users().map(|profile| (profile, nanoseconds(*think_s), *rate))
+        }
         _ => None,
     };
     let threads = plan.cores.len().clamp(1, connections.max(1));

@@ -42,8 +42,8 @@ pub(super) fn distortions(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Vec<Dis
         notice: Notice::HostSaturated { percent: share * 100.0 },
         of: |metric| matches!(metric, "latency_p90" | "latency_p95" | "latency_p99" | "latency_p999" | "latency_max"),
     });
-    let unsteady = steady::cpu(evidence, variant)
-        .map(|notice| Distortion { notice, of: |metric| matches!(metric, "cpu_per_request" | "cpu_user" | "cpu_system") });
+    let unsteady =
+        steady::cpu(evidence, variant).map(|notice| Distortion { notice, of: |metric| metric == "cpu_per_request" });
     throttled.into_iter().chain(saturated).chain(unsteady).collect()
 }
 

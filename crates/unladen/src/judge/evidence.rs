@@ -184,7 +184,9 @@ impl<'a> Evidence<'a> {
         if again > 0 {
             notices.push(Notice::RunsRepeated { runs: again });
         }
-        for name in self.folder.study.variants.keys().filter(|name| self.arms().all(|arm| variant_of(&arm.name) != **name)) {
+        for name in
+            self.folder.study.variants.keys().filter(|name| self.arms().all(|arm| variant_of(&arm.name) != **name))
+        {
             notices.push(Notice::NoRuns { variant: name.clone() });
         }
         notices

@@ -10,8 +10,8 @@ use std::sync::LazyLock;
 
 use super::values::{
     PARTS, Value, allocated, capacity, completion, completion_per_million, disk_per_request, disk_per_span, error_rate,
-    extra, gc_time, instructions, latency, memory_slope, network, of_role, per_request, role_cpu, saturation, seconds,
-    start_up, sum, telemetry,
+    extra, instructions, latency, memory_slope, network, of_role, per_request, role_cpu, saturation, seconds, start_up,
+    sum, telemetry, time_per_thousand, without_jit,
 };
 use crate::journal::record::RunRecord;
 use crate::study::metrics::{self, Compared, Worse};
@@ -173,6 +173,14 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
     let throughput: Value = |_, run, _| run.load.as_ref().map(|load| load.rate);
     vec![
         m("cpu_per_request", "CPU per request", "of CPU per request", Subject, cpu).place(Sentence),
+        m(
+            "cpu_without_jit",
+            "CPU per request, JIT apart",
+            "of CPU per request beside the compiler",
+            Subject,
+            without_jit,
+        )
+        .place(Sentence),
         m("instructions_per_request", "instructions per request", "in instructions per request", Subject, instructions),
         m("rss", "memory (RSS)", "of memory", Subject, rss).place(Sentence),
         m("rss_peak", "peak memory", "of peak memory", Subject, rss_peak),
@@ -187,7 +195,14 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
         m("java_threads", "Java threads", "in Java threads", Subject, extra).margin(0.5),
         m("goroutines", "goroutines", "in goroutines", Subject, extra).margin(0.5),
         m("descriptors", "open file descriptors", "in open file descriptors", Subject, extra).margin(0.5),
-        m("gc_time", "GC time per 1,000 requests", "of garbage collection per 1,000 requests", Subject, gc_time),
+        m(
+            "gc_time",
+            "GC time per 1,000 requests",
+            "of garbage collection per 1,000 requests",
+            Subject,
+            time_per_thousand,
+        ),
+        m("jit_time", "JIT time per 1,000 requests", "of compiling per 1,000 requests", Subject, time_per_thousand),
         m("gc_count", "collections in the window", "in garbage collections", Subject, extra).margin(0.5),
         m("allocated_bytes_per_request", "allocated per request", "allocated per request", Subject, allocated),
         m("memory_slope", "memory growth", "of memory growth", Subject, memory_slope)

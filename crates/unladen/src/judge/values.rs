@@ -162,9 +162,16 @@ pub(super) fn seconds(metric: &Metric, run: &RunRecord, service: Option<&str>) -
     extra(metric, run, service).map(|seconds| seconds * 1e3)
 }
 
-/// Milliseconds of garbage collection per 1,000 answered requests.
-pub(super) fn gc_time(metric: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+/// Milliseconds of what a probe delivers in nanoseconds, as garbage collection and compiling, per 1,000 answered requests.
+pub(super) fn time_per_thousand(metric: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
     Some(extra(metric, run, service)? / 1e6 / completed(run)? * 1e3)
+}
+
+/// µs of CPU per answered request beside the JIT compiler's; `None` where none was seen.
+pub(super) fn without_jit(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    let compiling_ns = summed_extra(run, service, JIT_TIME)?;
+    let all_ns = sum(run, service, |process| process.cpu_ns)?;
+    Some((all_ns - compiling_ns).max(0.0) / 1e3 / completed(run)?)
 }
 
 /// Instructions per answered request.
@@ -195,6 +202,7 @@ pub(super) fn disk_per_request(_: &Metric, run: &RunRecord, service: Option<&str
     per_request(run, service, |process| process.extra.get(DISK_WRITTEN).map(|&bytes| bytes as u64))
 }
 
+const JIT_TIME: &str = "jit_time";
 const INSTRUCTIONS: &str = "instructions";
 const ALLOCATED: &str = "allocated";
 const TELEMETRY: &str = "telemetry_bytes";

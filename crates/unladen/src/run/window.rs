@@ -117,7 +117,12 @@ impl Run<'_> {
 
     /// A load of its own that is not measured, for so long: of the study's pacing, unless another one is given. Returns how many seconds
     /// it took; `None`: something ended, and the record says what.
-    fn unmeasured(&mut self, scene: &mut Scene<'_>, time: Time, pacing: Option<Pacing>) -> Result<Option<f64>, RunError> {
+    fn unmeasured(
+        &mut self,
+        scene: &mut Scene<'_>,
+        time: Time,
+        pacing: Option<Pacing>,
+    ) -> Result<Option<f64>, RunError> {
         scene.watcher.see(Step::Phase(Phase::WarmUp));
         let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
         let pacing = pacing.unwrap_or_else(|| plan.pacing.clone());

@@ -98,6 +98,7 @@ pub const METRICS: &[Metric] = {
     use Worse::{Less, More};
     &[
         metric("cpu_per_request", Micros, Ratio, More, "CPU time of the subject per completed request"),
+        metric("cpu_without_jit", Micros, Ratio, More, "the same without the CPU time of the JIT compiler"),
         metric("rss", Bytes, Difference, More, "resident memory, median over the window"),
         metric("rss_peak", Bytes, Difference, More, "largest resident memory since start"),
         metric("pss", Bytes, Difference, More, "proportional memory at the end of the window: shared pages shared out"),
@@ -112,6 +113,7 @@ pub const METRICS: &[Metric] = {
         metric("goroutines", Count, Difference, More, "goroutines"),
         metric("descriptors", Count, Difference, More, "open file descriptors at the end of the window"),
         metric("gc_time", Millis, Difference, More, "time in garbage collection per 1,000 completed requests"),
+        metric("jit_time", Millis, Difference, More, "CPU time of the JIT compiler per 1,000 completed requests"),
         metric("gc_count", Count, Difference, More, "garbage collections in the window"),
         metric("allocated_bytes_per_request", Bytes, Ratio, More, "bytes allocated on the heap per completed request"),
         metric("latency_p50", Micros, Ratio, More, "median latency, from the moment a request was due"),

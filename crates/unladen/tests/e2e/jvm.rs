@@ -79,6 +79,9 @@ fn heap_threads_and_classes_that_were_put_in_are_found() {
     println!("allocated: {} B per request", allocated.value);
     // 256 KiB by the service, and what its server takes for itself.
     assert!((240e3..400e3).contains(&allocated.value), "{} B per request", allocated.value);
+    let cpu = |metric: &str| finding(&findings, "heavy", metric).baseline;
+    println!("CPU {} µs per request, {} beside the compiler", cpu("cpu_per_request"), cpu("cpu_without_jit"));
+    assert!(cpu("jit_time") > 0.0 && cpu("cpu_without_jit") > 0.0 && cpu("cpu_without_jit") < cpu("cpu_per_request"));
     for metric in ["gc_time", "gc_count", "off_heap", "code_cache", "heap"] {
         assert!(finding(&findings, "heavy", metric).baseline > 0.0, "{metric}");
         difference(metric);

@@ -197,7 +197,8 @@ fn preheating_is_not_measured() {
     let _turn = counting();
     let variants = "  otel:\n    spans_per_request: 4\n    services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: \"http://${sink.otlp_grpc}\"}, args: [--trace, otlp]}}\n";
     let scratch = Scratch::with(&with_load("preheat", "  connections: 2\n  rate: 50", variants));
-    let sets = ["--set", "placebo=false", "--set", "preheat=600ms", "--warmup", "200ms", "--window", "1s", "--rounds", "1"];
+    let sets =
+        ["--set", "placebo=false", "--set", "preheat=600ms", "--warmup", "200ms", "--window", "1s", "--rounds", "1"];
     scratch.run(&sets);
     for run in runs(&scratch) {
         let load = run.load.as_ref().expect("a load");

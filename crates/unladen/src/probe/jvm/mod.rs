@@ -5,6 +5,7 @@
 //! namespace, nor another folder for temporary files hides it. Reading it costs the JVM nothing. With `-XX:-UsePerfData` or
 //! `-XX:+PerfDisableSharedMem` there is no file, and nothing is known.
 
+mod compiler;
 pub mod counters;
 pub mod heap;
 pub mod mappings;
@@ -14,6 +15,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
+use compiler::Compiler;
 use counters::Counters;
 use heap::Heap;
 use window::Window;
@@ -42,6 +44,7 @@ enum Candidate {
 #[derive(Debug)]
 struct Jvm {
     file: File,
+    compiler: Compiler,
     window: Window,
 }
 
@@ -57,18 +60,23 @@ impl Jvms {
             {
                 *looks += 1;
                 if let Some(file) = find(identity.pid) {
-                    *candidate = Candidate::Jvm(Box::new(Jvm { file, window: Window::default() }));
+                    *candidate = Candidate::Jvm(Box::new(Jvm {
+                        file,
+                        compiler: Compiler::default(),
+                        window: Window::default(),
+                    }));
                 }
             }
             let Candidate::Jvm(jvm) = candidate else { continue };
             let Some(heap) = read(&jvm.file, &mut self.buffer) else { continue };
+            let compiling_ns = jvm.compiler.read(identity.pid);
             if in_window {
-                jvm.window.add(heap);
+                jvm.window.add(heap, compiling_ns);
             }
             if last {
                 jvm.window.resident = mappings::of(identity.pid, heap.reserved);
             }
-            for (name, value) in window::instant(&heap) {
+            for (name, value) in window::instant(&heap, compiling_ns) {
                 match sums.iter_mut().find(|(known, _)| *known == name) {
                     Some((_, sum)) => *sum += value,
                     None => sums.push((name, value)),

@@ -13,12 +13,14 @@ const ENOUGH_COLLECTIONS: u64 = 10;
 #[derive(Debug, Default)]
 pub(super) struct Window {
     samples: Vec<Heap>,
+    /// CPU time of the compiler at the first sample and at the last, ns since it started.
+    compiling_ns: Option<(u64, u64)>,
     /// At the window's end.
     pub(super) resident: Option<Resident>,
 }
 
 /// What the timeline holds of one sample.
-pub(super) fn instant(heap: &Heap) -> impl Iterator<Item = (&'static str, f64)> {
+pub(super) fn instant(heap: &Heap, compiling_ns: u64) -> impl Iterator<Item = (&'static str, f64)> {
     let values = [
         ("heap", Some(heap.used)),
         ("heap_after_gc", heap.eden.filter(|_| heap.collections > 0).map(|eden| eden.others)),
@@ -27,14 +29,16 @@ pub(super) fn instant(heap: &Heap) -> impl Iterator<Item = (&'static str, f64)> 
         ("java_threads", heap.threads),
         ("gc_count", Some(heap.collections)),
         ("gc_time", Some(heap.collecting_ns)),
+        ("jit_time", Some(compiling_ns)),
     ];
     values.into_iter().filter_map(|(name, value)| Some((name, value? as f64)))
 }
 
 impl Window {
     /// Takes in a sample of the window.
-    pub(super) fn add(&mut self, heap: Heap) {
+    pub(super) fn add(&mut self, heap: Heap, compiling_ns: u64) {
         self.samples.push(heap);
+        self.compiling_ns.get_or_insert((compiling_ns, compiling_ns)).1 = compiling_ns;
     }
 
     /// The numbers of the run, by the names of the journal.
@@ -48,6 +52,7 @@ impl Window {
             ("java_threads", last.threads),
             ("gc_count", Some(last.collections.saturating_sub(first.collections))),
             ("gc_time", Some(last.collecting_ns.saturating_sub(first.collecting_ns))),
+            ("jit_time", self.compiling_ns.map(|(first, last)| last.saturating_sub(first))),
             ("allocated", self.allocated()),
             ("code_cache", self.resident.map(|resident| resident.code)),
             ("off_heap", self.off_heap(last)),
@@ -121,7 +126,7 @@ mod tests {
             young_collections: collections,
             ..Heap::default()
         };
-        Window { samples: samples.iter().map(heap).collect(), resident: None }
+        Window { samples: samples.iter().map(heap).collect(), ..Window::default() }
     }
 
     fn number(window: &Window, name: &str) -> Option<f64> {
