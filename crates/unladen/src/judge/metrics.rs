@@ -173,14 +173,7 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
     let throughput: Value = |_, run, _| run.load.as_ref().map(|load| load.rate);
     vec![
         m("cpu_per_request", "CPU per request", "of CPU per request", Subject, cpu).place(Sentence),
-        m(
-            "cpu_without_jit",
-            "CPU per request, JIT apart",
-            "of CPU per request beside the compiler",
-            Subject,
-            without_jit,
-        )
-        .place(Sentence),
+        m("cpu_without_jit", "CPU without JIT", "of CPU per request without JIT", Subject, without_jit).place(Sentence),
         m("instructions_per_request", "instructions per request", "in instructions per request", Subject, instructions),
         m("rss", "memory (RSS)", "of memory", Subject, rss).place(Sentence),
         m("rss_peak", "peak memory", "of peak memory", Subject, rss_peak),
