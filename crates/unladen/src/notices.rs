@@ -514,23 +514,15 @@ pub enum Notice {
         /// Estimated change.
         change: String,
     },
-    /// Latency moved so much within the windows that no number stands for them.
+    /// Latency, or CPU per request, moved so much within the windows that no number stands for them.
     #[error(
-        "the median latency of {variant} changed by {change} from the first to the second half of the window: whatever it costs depends on when one looks. Raise `warmup`, or look for what makes it slower with time"
+        "{what} of {variant} changed by {change} from the first to the second half of the window: whatever it costs depends on when one looks. Raise `warmup`, heat up at full speed before it (`preheat`), or look for what changes with time"
     )]
     Unsteady {
         /// Variant that drifts.
         variant: String,
-        /// Estimated change.
-        change: String,
-    },
-    /// CPU per request moved so much within the windows that no number stands for them.
-    #[error(
-        "CPU per request of {variant} changed by {change} from the first to the second half of the window, second by typical second: a compiler is still at work, or something else that ends. Raise `warmup`, or heat up at full speed before it (`preheat`)"
-    )]
-    CpuUnsteady {
-        /// Variant that drifts.
-        variant: String,
+        /// What of it.
+        what: String,
         /// Estimated change.
         change: String,
     },

@@ -32,16 +32,21 @@ pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
 /// Why the verdicts on a variant are refused, if its latency or its baseline's drifts away within the windows: then every number
 /// depends on when it was taken.
 pub(super) fn refusal(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Option<Notice> {
-    let drifts = |arm: &Arm<'_>| Some(Notice::Unsteady { variant: arm.name.clone(), change: drift(arm, latency)? });
-    [variant, evidence.baseline_of(variant)].into_iter().find_map(drifts)
+    drifts(evidence, variant, "the median latency", latency)
 }
 
 /// Why the verdict on the CPU per request of a variant is refused: its own drifts away, or its baseline's. The work of a JIT compiler is
 /// done once, whenever it comes: whoever starts later, or more slowly, has more of it in the window.
 pub(super) fn cpu(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Option<Notice> {
-    let drifts =
-        |arm: &Arm<'_>| Some(Notice::CpuUnsteady { variant: arm.name.clone(), change: drift(arm, cpu_per_request)? });
-    [variant, evidence.baseline_of(variant)].into_iter().find_map(drifts)
+    drifts(evidence, variant, "CPU per request", cpu_per_request)
+}
+
+/// A notice of the variant, or else of its baseline, if it drifts.
+fn drifts(evidence: &Evidence<'_>, variant: &Arm<'_>, what: &str, halves: Halves) -> Option<Notice> {
+    [variant, evidence.baseline_of(variant)].into_iter().find_map(|arm| {
+        let change = drift(arm, halves)?;
+        Some(Notice::Unsteady { variant: arm.name.clone(), what: what.to_owned(), change })
+    })
 }
 
 /// What is looked at: a number of the first and of the second half of a run's window.

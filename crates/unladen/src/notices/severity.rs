@@ -47,7 +47,6 @@ impl Notice {
             | Self::NothingCounts { .. }
             | Self::WorkDiffers { .. }
             | Self::Unsteady { .. }
-            | Self::CpuUnsteady { .. }
             | Self::HostSaturated { .. }
             | Self::ImportedImpossible { .. }
             | Self::SpansDeclaredWrong { .. }

@@ -15,4 +15,5 @@ mod schema;
 mod secrets;
 mod serve;
 mod sketch;
+mod steady;
 mod verdicts;

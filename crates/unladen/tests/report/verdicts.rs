@@ -14,20 +14,20 @@ use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
-fn variant<'a>(findings: &'a Findings, name: &str) -> &'a VariantFindings {
+pub(crate) fn variant<'a>(findings: &'a Findings, name: &str) -> &'a VariantFindings {
     findings.variants.iter().find(|variant| variant.name == name).expect("the variant is judged")
 }
 
-fn finding<'a>(findings: &'a Findings, name: &str, metric: &str) -> &'a Finding {
+pub(crate) fn finding<'a>(findings: &'a Findings, name: &str, metric: &str) -> &'a Finding {
     variant(findings, name).finding(metric).expect("it is measured")
 }
 
-fn codes(findings: &Findings) -> Vec<&str> {
+pub(crate) fn codes(findings: &Findings) -> Vec<&str> {
     findings.notices.iter().map(|notice| notice.code.as_str()).collect()
 }
 
 /// The runs of one variant, changed.
-fn changed(sketch: &Sketch, name: &str, change: impl Fn(&mut RunRecord)) -> Findings {
+pub(crate) fn changed(sketch: &Sketch, name: &str, change: impl Fn(&mut RunRecord)) -> Findings {
     let mut runs = sketch.runs();
     runs.iter_mut().filter(|run| run.variant == name).for_each(change);
     of_runs(sketch, &runs)
@@ -411,49 +411,6 @@ fn littles_law_is_checked() {
     assert!(variant(&broken, "otel").refused.is_some());
     // In an open loop the rate is given, and idle connections mean nothing.
     assert_eq!(variant(&changed(&ladder(), "otel", idle(0.5)), "otel").valid_runs, 12);
-}
-
-#[test]
-fn windows_that_were_not_warm_are_told() {
-    let findings = changed(&ladder(), "otel", |run| {
-        for (index, second) in run.load.as_mut().expect("measured").seconds.iter_mut().enumerate() {
-            second.p50_us *= 1.0 - 0.04 * index as f64;
-        }
-    });
-    let told = findings.notices.iter().find(|it| it.code == "not_steady").expect("told");
-    assert!(told.text.starts_with("in otel the median latency changed by −"), "{}", told.text);
-    assert_eq!(codes(&findings).iter().filter(|code| **code == "not_steady").count(), 1, "the others were");
-}
-
-/// A compiler that is still at work makes of whoever starts sooner the cheaper one.
-#[test]
-fn cpu_that_still_falls_within_the_windows_has_no_verdict() {
-    let cpu = |findings: &Findings, name: &str| finding(findings, name, "cpu_per_request").verdict.clone();
-    let falls = |run: &mut RunRecord| run.processes[0].cpu_halves = Some([0.4, 0.2]);
-    let falling = changed(&ladder(), "otel", falls);
-    assert_eq!(cpu(&falling, "otel"), "cannot_tell");
-    let refused = finding(&falling, "otel", "cpu_per_request").refused.clone().expect("a reason");
-    assert!(refused.starts_with("CPU per request of otel changed by −50 %"), "{refused}");
-    assert_eq!(codes(&falling).iter().filter(|code| **code == "cpu_unsteady").count(), 1);
-    // All else is what it was, and so are the others.
-    let sound = findings(&ladder());
-    assert_eq!(cpu(&sound, "otel"), "costs");
-    for metric in ["rss", "latency_p50"] {
-        assert_eq!(finding(&falling, "otel", metric).verdict, finding(&sound, "otel", metric).verdict, "{metric}");
-    }
-    assert!(variant(&falling, "otel").refused.is_none());
-    // Of the baseline it concerns everybody, and is told once.
-    let all = changed(&ladder(), "baseline", falls);
-    assert!(all.variants.iter().all(|it| cpu(&all, &it.name) == "cannot_tell"));
-    assert_eq!(codes(&all).iter().filter(|code| **code == "cpu_unsteady").count(), 1);
-    // Half the CPU for half the answers is as much per answer.
-    let slows = changed(&ladder(), "otel", |run| {
-        run.processes[0].cpu_halves = Some([0.4, 0.2]);
-        let seconds = &mut run.load.as_mut().expect("measured").seconds;
-        let half = seconds.len() - 3;
-        seconds[half..].iter_mut().for_each(|second| second.answered /= 2);
-    });
-    assert_eq!(cpu(&slows, "otel"), "costs");
 }
 
 #[test]
