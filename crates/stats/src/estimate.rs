@@ -167,6 +167,15 @@ pub fn median(values: &[f64]) -> Option<f64> {
     Some(median_of_sorted(&sorted))
 }
 
+/// Medians of the first and of the second half of numbers in their order; with an odd number of them the middle one belongs to neither.
+/// `None` where a half would have fewer than `least`, or none.
+#[must_use]
+pub fn halves(values: &[f64], least: usize) -> Option<[f64; 2]> {
+    let half = values.len() / 2;
+    (half >= least).then_some(())?;
+    Some([median(&values[..half])?, median(&values[values.len() - half..])?])
+}
+
 /// Quantile of Student's t distribution, to ten digits or more; `None` without degrees of freedom or for a probability
 /// outside of (0, 1).
 #[must_use]
@@ -199,5 +208,25 @@ fn check(values: &[f64]) -> Result<(), EstimateError> {
     match values.iter().position(|value| !value.is_finite()) {
         Some(index) => Err(EstimateError::NotFinite { index, value: values[index] }),
         None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_told_by_their_typical_second() {
+        for (steps, expected) in [
+            (&[0.5, 0.1, 0.2][..], None),
+            (&[0.5, 0.1, 0.2, 0.4], Some([0.3, 0.3])),
+            // One second of a compiler at work says nothing of the others; the middle one is left out.
+            (&[0.1, 0.9, 0.1, 7.0, 0.2, 0.2, 0.3], Some([0.1, 0.2])),
+        ] {
+            let found = halves(steps, 2);
+            let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-9;
+            let equal = found.zip(expected).is_some_and(|(found, wanted)| found.iter().zip(&wanted).all(near));
+            assert!(equal || found == expected, "{steps:?}: {found:?}");
+        }
     }
 }

@@ -1,10 +1,11 @@
-//! Whether the windows were steady: did latency or CPU per request still move from their first to their second half, in run after run?
+//! Whether the windows were steady: did latency or CPU per request still move from their first to their second half, in run after
+//! run?
 //!
 //! Judged over the runs of a variant, not within one: a single run of five seconds cannot tell warming up from noise,
 //! twelve that all move the same way can.
 
 use unladen_load::outcome::Second;
-use unladen_stats::estimate::{Level, hodges_lehmann, median};
+use unladen_stats::estimate::{Level, halves, hodges_lehmann};
 use unladen_stats::pair::log_ratios;
 
 use super::evidence::{Arm, Evidence};
@@ -50,7 +51,7 @@ fn drifts(evidence: &Evidence<'_>, variant: &Arm<'_>, what: &str, halves: Halves
 }
 
 /// What is looked at: a number of the first and of the second half of a run's window.
-type Halves = fn(&RunRecord) -> Option<(f64, f64)>;
+type Halves = fn(&RunRecord) -> Option<[f64; 2]>;
 
 /// By how much it moved, if so much that nothing is said.
 fn drift(arm: &Arm<'_>, halves: Halves) -> Option<String> {
@@ -59,7 +60,7 @@ fn drift(arm: &Arm<'_>, halves: Halves) -> Option<String> {
 
 /// By how much it moved, if surely by more than `tolerance`.
 fn beyond(arm: &Arm<'_>, halves: Halves, level: Level, tolerance: f64) -> Option<String> {
-    let halves: Vec<(f64, f64)> = arm.valid.values().filter_map(|run| halves(run)).collect();
+    let halves: Vec<(f64, f64)> = arm.valid.values().filter_map(|run| halves(run).map(<(f64, f64)>::from)).collect();
     let change = hodges_lehmann(&log_ratios(&halves).ok()?, level).ok()?.relative();
     let interval = change.interval?;
     (interval.low > tolerance || interval.high < -tolerance)
@@ -67,30 +68,27 @@ fn beyond(arm: &Arm<'_>, halves: Halves, level: Level, tolerance: f64) -> Option
 }
 
 /// Median over the seconds of the median latency, of the first and the second half of the window.
-fn latency(run: &RunRecord) -> Option<(f64, f64)> {
+fn latency(run: &RunRecord) -> Option<[f64; 2]> {
     seconds(run, |second| second.p50_us)
 }
 
 /// Cores of the services that are weighed over the answers of a typical second, of the first and the second half of the window.
-fn cpu_per_request(run: &RunRecord) -> Option<(f64, f64)> {
+fn cpu_per_request(run: &RunRecord) -> Option<[f64; 2]> {
     let subjects = run.processes.iter().filter(|process| process.role == Some(Role::Subject));
     let cores: Option<Vec<[f64; 2]>> = subjects.map(|process| process.cpu_halves).collect();
-    let (first, last) = cores?.iter().fold((0.0, 0.0), |sum, halves| (sum.0 + halves[0], sum.1 + halves[1]));
-    let (answered_first, answered_last) = seconds(run, |second| second.answered as f64)?;
-    let halves = (first / answered_first, last / answered_last);
-    (first > 0.0 && last > 0.0).then_some(halves)
+    let cores = cores?.iter().fold([0.0; 2], |sum, halves| [sum[0] + halves[0], sum[1] + halves[1]]);
+    let answered = seconds(run, |second| second.answered as f64)?;
+    let per_request = [cores[0] / answered[0], cores[1] / answered[1]];
+    per_request.iter().all(|half| *half > 0.0).then_some(per_request)
 }
 
 /// Median over the seconds of a number of theirs, of the first and the second half of the window; seconds without an answer, in which it
 /// is 0, are left out.
-fn seconds(run: &RunRecord, number: fn(&Second) -> f64) -> Option<(f64, f64)> {
+fn seconds(run: &RunRecord, number: fn(&Second) -> f64) -> Option<[f64; 2]> {
     let start = run.phases.warmup_s;
     let inside = |second: f64| second >= start && second + 1.0 <= start + run.phases.window_s;
     let seconds = &run.load.as_ref()?.seconds;
     let seconds = seconds.iter().filter(|second| inside(f64::from(second.second))).map(number);
     let numbers: Vec<f64> = seconds.filter(|number| *number > 0.0).collect();
-    // With an odd number of seconds the middle one belongs to neither half.
-    let half = numbers.len() / 2;
-    (half >= SECONDS).then_some(())?;
-    Some((median(&numbers[..half])?, median(&numbers[numbers.len() - half..])?))
+    halves(&numbers, SECONDS)
 }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use unladen_stats::estimate::halves;
+
 use super::cpu::{Cpu, CpuReader};
 use super::files::{Written, descriptors};
 use super::jvm::Jvms;
@@ -253,7 +255,7 @@ impl Watch {
             cpu_ns,
             cpu_user_ns: split.map(|(user, _)| user),
             cpu_system_ns: split.map(|(_, system)| system),
-            cpu_halves: halves(&self.cores),
+            cpu_halves: halves(&self.cores, HALF),
             rss: median(&self.rss),
             rss_floor: floor(&self.rss),
             rss_peak: self.peak,
@@ -309,18 +311,6 @@ fn floor(samples: &[(f64, u64)]) -> Vec<(f64, u64)> {
     samples.chunks_exact(per_stretch).filter_map(least).collect()
 }
 
-/// Medians of the first and the second half. With an odd number of steps the middle one belongs to neither.
-fn halves(steps: &[f64]) -> Option<[f64; 2]> {
-    let half = steps.len() / 2;
-    (half >= HALF).then_some(())?;
-    let middle = |steps: &[f64]| {
-        let mut sorted = steps.to_vec();
-        sorted.sort_unstable_by(f64::total_cmp);
-        sorted[(half - 1) / 2].midpoint(sorted[half / 2])
-    };
-    Some([middle(&steps[..half]), middle(&steps[steps.len() - half..])])
-}
-
 /// The middle of the samples.
 fn median(samples: &[(f64, u64)]) -> Option<u64> {
     let mut sorted: Vec<u64> = samples.iter().map(|(_, bytes)| *bytes).collect();
@@ -344,21 +334,6 @@ mod tests {
             (7, 0, 5_000_000_000, 7),
         ] {
             assert_eq!(to_window(used, over_ns, window_ns), expected, "{used} over {over_ns}");
-        }
-    }
-
-    #[test]
-    fn halves_are_told_by_their_typical_second() {
-        for (steps, expected) in [
-            (&[0.5, 0.1, 0.2][..], None),
-            (&[0.5, 0.1, 0.2, 0.4], Some([0.3, 0.3])),
-            // One second of a compiler at work says nothing of the others; the middle one is left out.
-            (&[0.1, 0.9, 0.1, 7.0, 0.2, 0.2, 0.3], Some([0.1, 0.2])),
-        ] {
-            let found = halves(steps);
-            let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-9;
-            let equal = found.zip(expected).is_some_and(|(found, wanted)| found.iter().zip(&wanted).all(near));
-            assert!(equal || found == expected, "{steps:?}: {found:?}");
         }
     }
 
