@@ -2,11 +2,9 @@ package governed.relay;
 
 import governed.queue.Queue;
 import java.io.IOException;
-import java.util.Arrays;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 import org.springframework.boot.builder.SpringApplicationBuilder;
-import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.http.MediaType;
 import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.PostMapping;
@@ -29,13 +27,7 @@ public class Relay {
     }
 
     public static void main(String[] arguments) {
-        start();
-    }
-
-    /** Starts the service; more settings as Spring's `key=value`, before those of the environment. */
-    public static ConfigurableApplicationContext start(String... settings) {
-        String[] arguments = Arrays.stream(settings).map(setting -> "--" + setting).toArray(String[]::new);
-        return new SpringApplicationBuilder(Relay.class).properties("spring.config.name=relay").run(arguments);
+        new SpringApplicationBuilder(Relay.class).properties("spring.config.name=relay").run(arguments);
     }
 
     @GetMapping(path = "/ready", produces = MediaType.TEXT_PLAIN_VALUE)
