@@ -387,7 +387,7 @@ pub struct HostWindow {
 
 impl HostWindow {
     /// Takes so many seconds of CPU time that a process of the study used away from those of the others.
-    pub fn is_ours(&mut self, cpu_s: f64) {
+    pub fn count_as_ours(&mut self, cpu_s: f64) {
         self.others_s = (self.others_s - cpu_s).max(0.0);
     }
 

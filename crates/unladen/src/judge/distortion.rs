@@ -1,9 +1,9 @@
 //! What takes the verdict away from some metrics of a variant, though its runs count: circumstances in which a number is not the
 //! service's but the machine's.
 //!
-//! CPU per request is left alone by that: it is what it is also on a busy machine, and the rounds are compared in pairs; unless it still
-//! falls while one looks. A latency is not: behind a quota, or on a machine without an idle moment, it is the length of a queue, and says more of the load than of
-//! the variant.
+//! A latency behind a quota, or on a machine without an idle moment, is the length of a queue, and says more of the load than of the
+//! variant. CPU per request is left alone by both: it is what it is also on a busy machine, and the rounds are compared in pairs. But
+//! what still falls while one looks is no number of the service either.
 
 use unladen_stats::estimate::median;
 

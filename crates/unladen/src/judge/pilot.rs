@@ -199,7 +199,7 @@ fn seconds_per_run(runs: &[RunRecord]) -> Option<f64> {
     let (first, last) = (started(runs.first()?)?, started(runs.last()?)?);
     let phases = |run: &RunRecord| {
         let it = &run.phases;
-        it.start_s + it.warmup_s + it.window_s + it.drain_s + it.after_s + it.stop_s
+        it.start_s + it.preheat_s + it.warmup_s + it.window_s + it.drain_s + it.after_s + it.stop_s
     };
     let by_phases = median(&runs.iter().map(phases).collect::<Vec<_>>())?;
     let between = (last.as_second() - first.as_second()) as f64 / (runs.len() - 1).max(1) as f64;

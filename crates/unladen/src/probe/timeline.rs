@@ -14,9 +14,9 @@
 //!
 //! Of processes: `cpu_ns` (since the first sample), `cpu_cores` (since the sample before), `rss` (bytes), `threads`,
 //! `network_received`, `network_sent` and `telemetry_bytes` (bytes since the window's start). Of services with JVMs: `heap`,
-//! `heap_after_gc` (what the last collection left), `metaspace` (bytes), `classes`, `java_threads`, `gc_count`, `gc_time` and `jit_time` (ns; all
-//! since the JVM's start, but the last one for the compiler's threads that have been seen). Of `host`: `busy_cores`, `steal_cores` and
-//! `cpu_pressure` (0 to 1) since the sample before, `busy_core_0`, … (0 to 1), `memory_available` (bytes). A value that
+//! `heap_after_gc` (what the last collection left), `metaspace` (bytes), `classes`, `java_threads`, `gc_count`, `gc_time` and `jit_time` (ns;
+//! all since the JVM's start, but the last one for the compiler's threads that have been seen). Of `host`: `busy_cores`, `steal_cores`
+//! and `cpu_pressure` (0 to 1) since the sample before, `busy_core_0`, … (0 to 1), `memory_available` (bytes). A value that
 //! could not be had has no row.
 
 use std::borrow::Cow;

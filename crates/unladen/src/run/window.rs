@@ -155,7 +155,7 @@ impl Run<'_> {
         let mut observation = sampler.finish_now();
         // The probe has not watched the driver, but it is not one of the others.
         if let Some(seen) = &mut observation {
-            seen.host.is_ours((reaped_cpu_ns() - reaped_ns) as f64 / 1e9);
+            seen.host.count_as_ours((reaped_cpu_ns() - reaped_ns) as f64 / 1e9);
         }
         let took_s = ran.took.as_secs_f64();
         scene.record.phases.window_s = took_s;

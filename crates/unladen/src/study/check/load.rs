@@ -227,10 +227,10 @@ impl Check<'_> {
         self.apart(&root, &[("load.driver", driver), ("capacity", study.capacity.is_some())], no_url);
         self.apart(&root, &[("load.driver", driver), ("saturation", study.saturation.is_some())], no_url);
         let fixed = "it is for a load of a fixed time; remove one of the two";
-        let preheat = ("preheat", !study.preheat.0.is_zero());
-        self.apart(&root, &[("load.driver", driver), preheat], fixed);
-        self.apart(&root, &[("load.requests", study.load.requests.is_some()), preheat], fixed);
-        self.apart(&root, &[("load.burst", study.load.burst.is_some()), preheat], fixed);
+        let (requests, burst) = (study.load.requests.is_some(), study.load.burst.is_some());
+        for work in [("load.driver", driver), ("load.requests", requests), ("load.burst", burst)] {
+            self.apart(&root, &[work, ("preheat", !study.preheat.0.is_zero())], fixed);
+        }
         if let Some(capacity) = &study.capacity {
             let path = KeyPath::of(&["capacity"]);
             for (key, time) in [("limit", capacity.limit), ("trial", capacity.trial), ("time", capacity.time)] {

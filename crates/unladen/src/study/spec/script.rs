@@ -138,7 +138,7 @@ pub struct Until {
     /// What must hold of the answer.
     pub holds: Condition,
     /// From an answer to the next try.
-    #[serde(default = "no_time")]
+    #[serde(default = "super::defaults::none")]
     pub pause: Time,
     /// Tries at most; the last one fails if it does not hold then.
     pub most: u32,
@@ -152,9 +152,4 @@ fn one() -> f64 {
 /// For serde.
 fn get() -> String {
     "GET".to_owned()
-}
-
-/// For serde.
-fn no_time() -> Time {
-    Time::seconds(0.0)
 }
