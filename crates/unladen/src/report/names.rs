@@ -6,10 +6,13 @@ use super::view::{self, LadderTable};
 use crate::judge::findings::{Finding, Findings, VariantFindings};
 use crate::study::matrix::{labelled, variant_of};
 
-/// What the service spends.
-const SPENT: [&str; 2] = ["cpu_per_request", "rss"];
-/// What its users feel: the first that there is. A terminal has room for one.
-const FELT: [&str; 3] = ["throughput", "completion_time", "latency_p99"];
+/// The columns: what the service spends, and what its users feel, for which a terminal has room for one. Of each the first that can be
+/// told for one of the values at least: a compiler may be at work in all the windows, and then what it leaves of the CPU can be told.
+const COLUMNS: [&[&str]; 3] = [
+    &["cpu_per_request", "cpu_without_jit"],
+    &["rss"],
+    &["throughput", "completion_time", "latency_p99", "throughput_mean", "latency_p90"],
+];
 
 /// A table for each variant that was run with several values, in the form of a ladder's.
 pub(super) fn tables(findings: &Findings) -> Vec<LadderTable> {
@@ -24,14 +27,15 @@ pub(super) fn tables(findings: &Findings) -> Vec<LadderTable> {
 }
 
 fn table(cells: &[&VariantFindings]) -> LadderTable {
-    let first = |metric: &str| cells.iter().find_map(|variant| variant.finding(metric));
-    let spent = SPENT.iter().filter_map(|metric| first(metric));
-    let columns: Vec<&Finding> = spent.chain(FELT.iter().find_map(|metric| first(metric))).collect();
-    let cell = |variant: &VariantFindings, metric: &str| match variant.finding(metric) {
-        Some(it) if variant.refused.is_none() && it.refused.is_none() && it.difference.is_some() => {
-            view::row(variant, it).ratio
-        }
-        _ => view::NONE.to_owned(),
+    let column = |metrics: &&[&str]| -> Option<&Finding> {
+        let first = |find: for<'a> fn(&'a VariantFindings, &str) -> Option<&'a Finding>| {
+            metrics.iter().find_map(|metric| cells.iter().find_map(|variant| find(variant, metric)))
+        };
+        first(told).or_else(|| first(VariantFindings::finding))
+    };
+    let columns: Vec<&Finding> = COLUMNS.iter().filter_map(column).collect();
+    let cell = |variant: &VariantFindings, metric: &str| {
+        told(variant, metric).map_or_else(|| view::NONE.to_owned(), |it| view::row(variant, it).ratio)
     };
     // What follows the name of the variant in its label.
     let values = |variant: &VariantFindings| labelled("", &variant.cell);
@@ -45,4 +49,10 @@ fn table(cells: &[&VariantFindings]) -> LadderTable {
         columns: columns.iter().map(|it| it.title.clone()).collect(),
         lines: cells.iter().map(line).collect(),
     }
+}
+
+/// What was found of a metric, if anything can be said of it.
+fn told<'a>(variant: &'a VariantFindings, metric: &str) -> Option<&'a Finding> {
+    let is_told = |it: &&Finding| variant.refused.is_none() && it.refused.is_none() && it.difference.is_some();
+    variant.finding(metric).filter(is_told)
 }

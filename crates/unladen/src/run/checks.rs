@@ -11,8 +11,6 @@ use crate::probe::scrape::Scraped;
 use crate::study::spec::{Load, Repeat, Study};
 use crate::study::units::Ratio;
 
-/// Share of failed requests above which a run is void.
-const ERROR_LIMIT: f64 = 0.01;
 /// Share of the wanted rate that must be answered.
 const RATE_LIMIT: f64 = 0.98;
 /// A generator may be this late (99th percentile) before the run is void, in µs …
@@ -43,7 +41,7 @@ pub fn load(outcome: &Outcome, study: &Load) -> Option<Notice> {
         return Some(Notice::LoadFailed { message: "no request was due in the window; make it longer".to_owned() });
     }
     let failed = outcome.errors + outcome.unanswered;
-    if failed as f64 > ERROR_LIMIT * due as f64 {
+    if failed as f64 > study.errors.0 * due as f64 {
         let mut classes: Vec<String> =
             outcome.error_classes.iter().map(|(class, count)| format!("{count} {class}")).collect();
         if outcome.unanswered > 0 {
@@ -212,6 +210,8 @@ mod tests {
         outcome.errors = 0;
         outcome.unanswered = 500;
         assert!(matches!(load(&outcome, &open()), Some(Notice::Errors { .. })));
+        let meant_to_fail = Load { errors: Ratio(0.4), ..open() };
+        assert_eq!(load(&outcome, &meant_to_fail), None, "a third");
     }
 
     #[test]

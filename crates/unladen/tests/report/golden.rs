@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use unladen::journal::record::RunRecord;
-use unladen::judge::findings::{Findings, RoundValue};
+use unladen::judge::findings::{Finding, Findings, RoundValue};
 use unladen::judge::judge;
 use unladen::notices::Notice;
 use unladen::report::{Format, render};
@@ -131,16 +131,30 @@ fn names_side_by_side() {
         |name, value: &'static str, cpu: f64| Arm { name, label: "full", cpu, cell: vec![("client", value)], ..otel() };
     let sketch = Sketch { more, question: "Which client costs more?", ..Sketch::new("names", "") };
     let sketch = sketch.with(Arm { name: "full", label: "", ..otel() });
-    let findings =
+    let mut findings =
         findings(&sketch.with(of("full@client=http", "http", 1.03)).with(of("full@client=grpc", "grpc", 1.2)));
     let text = render(&findings, Format::Text);
     let table = text.split("full, side by side").nth(1).expect("a table");
+    assert!(!table.contains("without JIT"), "{table}");
     let line = |name: &str| table.lines().find(|line| line.trim_start().starts_with(name)).expect("a line").to_owned();
     assert!(line("client http").contains("+2.5 %"), "{table}");
     assert!(line("client grpc").contains("+19.2 %"), "{table}");
     assert!(render(&findings, Format::Markdown).contains("| client grpc |"));
     assert!(render(&findings, Format::Html).contains("client grpc"));
     assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+
+    // Where nothing can be said of all CPU, there is what the compiler leaves of it.
+    for variant in findings.variants.iter_mut().filter(|it| !it.cell.is_empty()) {
+        let whole = variant.metrics.iter_mut().find(|it| it.metric == "cpu_per_request").expect("its CPU");
+        let rest = Finding { metric: "cpu_without_jit".into(), title: "CPU without JIT".into(), ..whole.clone() };
+        whole.refused = Some("it fell".into());
+        variant.metrics.push(rest);
+    }
+    let text = render(&findings, Format::Text);
+    let table = text.split("full, side by side").nth(1).expect("a table");
+    assert!(table.contains("CPU without JIT"), "{table}");
+    let lines: Vec<&str> = table.lines().filter(|line| line.trim_start().starts_with("client ")).collect();
+    assert!(lines[0].contains("+2.5 %") && lines[1].contains("+19.2 %"), "{table}");
 }
 
 /// The same cost at the user's traffic and prices, and a variant whose memory grows.

@@ -36,6 +36,7 @@ impl Check<'_> {
         self.protocol(&path);
         let connections = load.connections;
         self.range(path.key("connections"), (1..=65_535).contains(&connections), "from 1 to 65535", connections);
+        self.range(path.key("errors"), (0.0..1.0).contains(&load.errors.0), "less than 100 %", load.errors);
         self.longer_than_zero(path.key("timeout"), load.timeout);
         self.longer_than_zero(path.key("connect_timeout"), load.connect_timeout.unwrap_or(load.timeout));
         self.method(path.key("method"), &load.method);

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::script::Script;
-use crate::study::units::Time;
+use crate::study::units::{Ratio, Time};
 
 /// What is asked of the service, and how often: at a `rate` (open loop), or, without one, as fast as its `connections`
 /// get their answers (closed loop). `stages`, `users`, `burst` and `replay` pace it in other ways; `requests` and `driver`
@@ -106,6 +106,9 @@ pub struct Load {
     /// What a good answer looks like.
     #[serde(default)]
     pub check: Check,
+    /// A run counts only if at most this share of its requests fails. More for studies of services that are meant to fail.
+    #[serde(default = "defaults::errors")]
+    pub errors: Ratio,
 }
 
 impl Load {
@@ -141,6 +144,7 @@ impl Load {
             connect_timeout: None,
             trace: TraceHeader::default(),
             check: Check::default(),
+            errors: defaults::errors(),
         }
     }
 
@@ -287,8 +291,11 @@ pub struct Check {
 
 /// Defaults that `serde` asks for by path.
 mod defaults {
-    use crate::study::units::Time;
+    use crate::study::units::{Ratio, Time};
 
+    pub(super) fn errors() -> Ratio {
+        Ratio(0.01)
+    }
     pub(super) fn at_most() -> Time {
         Time::seconds(600.0)
     }
