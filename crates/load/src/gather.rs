@@ -190,7 +190,7 @@ pub(crate) fn outcome(
         shard: None,
         doubts: Vec::new(),
     };
-    outcome.little = little(records, &outcome, &histograms, slot);
+    outcome.little = little(records, &outcome, slot);
     if let Some(script) = script {
         (outcome.named, outcome.tests) = named(records, script, rows, &mut histograms);
         outcome.kinds = kinds(records, script, &mut histograms);
@@ -204,10 +204,12 @@ const WITHOUT_ANSWER: [Failure; 5] =
     [Failure::Connect, Failure::Timeout, Failure::Reset, Failure::Protocol, Failure::Unsent];
 
 /// Both sides of Little's law.
-fn little(records: &[Recorder], outcome: &Outcome, histograms: &Histograms, slot: u64) -> Little {
+fn little(records: &[Recorder], outcome: &Outcome, slot: u64) -> Little {
     let answers = outcome.statuses.values().sum::<u64>() as f64;
     let rate = if outcome.duration_s > 0.0 { answers / outcome.duration_s } else { 0.0 };
-    let mean_s = histograms.service_time.mean() / SECOND as f64;
+    // Of all answers: those that are errors were on their way as well, and often for long.
+    let served_ns = records.iter().map(|record| record.served_ns).sum::<u64>() as f64;
+    let mean_s = if answers > 0.0 { served_ns / answers / SECOND as f64 } else { 0.0 };
     let samples = records.iter().map(|record| record.in_flight.1).max().unwrap_or(0);
     // Threads sample each for themselves; the means add up.
     let mean = |&(sum, count): &(u64, u64)| if count > 0 { sum as f64 / count as f64 } else { 0.0 };

@@ -179,6 +179,8 @@ pub(crate) struct Recorder {
     pub(crate) failures: [u64; Failure::NAMES.len()],
     /// Requests of the window answered well.
     pub(crate) requests: u64,
+    /// How long the window's requests with an answer were on their way, well or not, ns in all.
+    pub(crate) served_ns: u64,
     /// Answers that arrived within the window, well or not.
     pub(crate) answered_in_window: u64,
     /// Of these, the good ones.
@@ -228,6 +230,7 @@ impl Recorder {
             grpc_statuses: [0; crate::grpc::STATUSES.len()],
             failures: [0; Failure::NAMES.len()],
             requests: 0,
+            served_ns: 0,
             answered_in_window: 0,
             completed_in_window: 0,
             sent_total: 0,
@@ -392,13 +395,15 @@ impl Recorder {
             self.completed_in_window += u64::from(good);
         }
         if self.span.in_window(request.due) {
+            let service_time = answer.arrived.saturating_sub(request.sent);
+            self.served_ns += service_time;
             self.statuses[usize::from(answer.status) % 1000] += 1;
             self.bodies.count(answer.class);
             match answer.failure {
                 None => {
                     self.requests += 1;
                     self.histograms.latency.saturating_record(latency);
-                    self.histograms.service_time.saturating_record(answer.arrived.saturating_sub(request.sent));
+                    self.histograms.service_time.saturating_record(service_time);
                 }
                 Some(failure) => self.failures[failure as usize] += 1,
             }
@@ -524,11 +529,12 @@ mod tests {
         }
         recorder.failed(SECOND, Failure::Reset);
         recorder.failed(3 * SECOND, Failure::Timeout);
-        let bad = Answer { status: 500, failure: Some(Failure::Status), ..good(3 * SECOND + 5) };
+        let bad = Answer { status: 500, failure: Some(Failure::Status), ..good(3 * SECOND + 25) };
         recorder.answered(&request(2, 3 * SECOND), &bad);
         assert_eq!(recorder.failures, [0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0]);
         assert_eq!((recorder.requests, recorder.histograms.latency.len(), recorder.statuses[500]), (0, 0, 1));
         assert_eq!((recorder.answered_in_window, recorder.completed_in_window), (1, 0));
+        assert_eq!(recorder.served_ns, 15, "it was on its way all the same");
     }
 
     #[test]

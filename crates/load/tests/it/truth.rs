@@ -7,7 +7,7 @@ use crate::engine::{closed, open, run};
 use crate::h2_server::{CorrectServer, Manner, Setup};
 use crate::server::{Behaviour, GOOD, Server};
 use unladen_load::doubt::Doubt;
-use unladen_load::plan::{Plan, Protocol, Request, Test, Until};
+use unladen_load::plan::{Check, Plan, Protocol, Request, Test, Until};
 
 #[test]
 fn every_request_is_in_the_row_of_its_name_and_second() {
@@ -62,7 +62,9 @@ fn littles_law_holds_where_it_says_anything() {
     let http2 = CorrectServer::start(Setup::new(Manner::Slow(Duration::from_millis(5))));
     let plan = Plan { window_s: 1.0, ..closed(&server, 8) };
     let over_http2 = Plan { url: http2.url(), protocol: Protocol::Http2, connections: 2, streams: 4, ..plan.clone() };
-    for plan in [plan, over_http2] {
+    // Answers that are errors are on their way, too.
+    let refused = Plan { check: Check { status: Some(404), ..Check::default() }, ..plan.clone() };
+    for plan in [plan, over_http2, refused] {
         let little = run(&plan).little;
         assert_eq!(little.holds, Some(true), "{little:?}");
         assert!((little.in_flight - 8.0).abs() < 1.0, "eight at a time: {little:?}");
