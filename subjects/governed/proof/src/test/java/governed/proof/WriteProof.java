@@ -153,12 +153,22 @@ class WriteProof {
         return assertThrows(MongoException.class, access).getMessage();
     }
 
-    private static void prepare(String url) throws SQLException {
-        String more = url.startsWith("jdbc:mariadb") ? "&createDatabaseIfNotExist=true" : "";
-        try (Connection connection = DriverManager.getConnection(url + more); Statement statement = connection.createStatement()) {
+    private static void prepare(String url) throws Exception {
+        String whole = url + (url.startsWith("jdbc:mariadb") ? "&createDatabaseIfNotExist=true" : "");
+        // PostgreSQL answers while it starts, and lets nobody in.
+        Bench.await("the database lets clients in", () -> letsIn(whole));
+        try (Connection connection = DriverManager.getConnection(whole); Statement statement = connection.createStatement()) {
             statement.execute("CREATE TABLE items (id INT NOT NULL PRIMARY KEY, name VARCHAR(100) NOT NULL)");
             statement.execute("INSERT INTO items VALUES (0, 'an item')");
             statement.execute("CREATE TABLE entries (number BIGINT NOT NULL, text VARCHAR(200) NOT NULL)");
+        }
+    }
+
+    private static boolean letsIn(String url) {
+        try (Connection connection = DriverManager.getConnection(url)) {
+            return connection.isValid(1);
+        } catch (SQLException starting) {
+            return false;
         }
     }
 
