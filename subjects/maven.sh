@@ -11,7 +11,8 @@ mkdir -p "$(dirname "$made")"
 exec 8>"$(dirname "$made")/.lock"
 flock 8
 if [ -e "$made" ] && [ -z "$(find "${folders[@]}" -type f -newer "$made" -print -quit)" ]; then exit; fi
-maven() { mvn -q -B -Dstyle.color=never -f "${folders[0]}" "$@"; }
+# Debian's Maven resets the colours that it was told not to use.
+maven() { mvn -q -B -Dstyle.color=never -f "${folders[0]}" "$@" 2>&1 | sed 's/\x1b\[0m//g'; }
 case ${3:-package} in
   verify) maven verify ;;
   package) maven -DskipTests package ;;

@@ -99,6 +99,11 @@ impl Seconds {
     }
 }
 
+/// How many there are of one to one of the other; nothing where there is none of the other.
+fn ratio(count: u64, of: f64) -> f64 {
+    if of > 0.0 { count as f64 / of } else { 0.0 }
+}
+
 /// The outcome of a load, and its histograms. `slot` is the least time between two wake-ups, nanoseconds.
 pub(crate) fn outcome(
     records: &[Recorder],
@@ -122,7 +127,6 @@ pub(crate) fn outcome(
     let span = Span { window_end, ..*planned };
     let sum = |field: fn(&Recorder) -> u64| records.iter().map(field).sum::<u64>();
     let duration_s = window_end.saturating_sub(span.window_start) as f64 / SECOND as f64;
-    let ratio = |a: u64, b: f64| if b > 0.0 { a as f64 / b } else { 0.0 };
     let completed_in_window = sum(|record| record.completed_in_window);
     let mut error_classes = BTreeMap::new();
     for (class, name) in Failure::NAMES.into_iter().enumerate() {
@@ -205,15 +209,13 @@ const WITHOUT_ANSWER: [Failure; 5] =
 
 /// Both sides of Little's law.
 fn little(records: &[Recorder], outcome: &Outcome, slot: u64) -> Little {
-    let answers = outcome.statuses.values().sum::<u64>() as f64;
-    let rate = if outcome.duration_s > 0.0 { answers / outcome.duration_s } else { 0.0 };
+    let answers = outcome.statuses.values().sum();
+    let rate = ratio(answers, outcome.duration_s);
     // Of all answers: those that are errors were on their way as well, and often for long.
-    let served_ns = records.iter().map(|record| record.served_ns).sum::<u64>() as f64;
-    let mean_s = if answers > 0.0 { served_ns / answers / SECOND as f64 } else { 0.0 };
+    let mean_s = ratio(records.iter().map(|record| record.served_ns).sum(), answers as f64 * SECOND as f64);
     let samples = records.iter().map(|record| record.in_flight.1).max().unwrap_or(0);
     // Threads sample each for themselves; the means add up.
-    let mean = |&(sum, count): &(u64, u64)| if count > 0 { sum as f64 / count as f64 } else { 0.0 };
-    let in_flight = records.iter().map(|record| mean(&record.in_flight)).sum();
+    let in_flight = records.iter().map(|record| ratio(record.in_flight.0, record.in_flight.1 as f64)).sum();
     let complete =
         WITHOUT_ANSWER.iter().all(|&class| records.iter().all(|record| record.failures[class as usize] == 0))
             && !outcome.interrupted;

@@ -14,8 +14,9 @@
 //!   **unexplained** negative and is never set off against a loss.
 //! - If `spans_per_request` is no whole number, a request may rightly have more or fewer, so a trace that arrived is not
 //!   judged: only missing traces are lost, at the average each, and the difference is unexplained, of either sign.
-//! - If it is not declared, it is learned: the most frequent number of spans among the traces that arrived, the larger if
-//!   two are equally frequent. [`Ledger::agreement`] says how many traces have it: heavy loss makes it wrong, and low.
+//! - If it is not declared, it is learned: the number of spans that more than half of the traces that arrived have.
+//!   [`Ledger::agreement`] says how many have it. If there is none, requests differ or much is lost, and nobody knows which:
+//!   then it is the mean of the traces that arrived, and as above only missing traces are lost.
 //! - A service that samples by itself ([`Sampling::Own`]) keeps a random number of traces. As long as that number is within
 //!   four standard deviations (binomial) of the declared share, no whole trace is called lost.
 
@@ -156,13 +157,13 @@ pub fn close(
     }
     let mut parts = parts::parts(load);
     let (arrived, traces) = parts::distribute(&summary.spans_by_request, &mut parts);
-    let per_request = match spans_per_request {
-        Some(declared) => declared,
-        None => f64::from(most_frequent(&traces).ok_or(LedgerError::NothingToLearnFrom)?),
+    let (per_request, whole) = match spans_per_request {
+        Some(declared) => (declared, as_whole(declared)),
+        None => majority_or_mean(&traces).ok_or(LedgerError::NothingToLearnFrom)?,
     };
     sampling::decide(&mut parts, sampling, per_request)?;
 
-    let mut account = Account::new(per_request);
+    let mut account = Account { per_request, whole, complete: 0, partial: 0, missing: 0, unasked: 0 };
     let losses: Vec<f64> = parts.iter().flat_map(|part| part.spread(account.settle(part))).collect();
     let (lost, mut lost_by_second) = rounded(&losses);
     lost_by_second.truncate(load.seconds.len());
@@ -219,8 +220,26 @@ pub fn by_stage(summary: &Summary, lost: u64) -> BTreeMap<String, u64> {
     stages
 }
 
+/// The same number, if it is a whole one.
+fn as_whole(spans: f64) -> Option<u32> {
+    (spans.fract() == 0.0 && spans <= f64::from(u32::MAX)).then_some(spans as u32)
+}
+
+/// The larger if two are equally frequent.
 fn most_frequent(traces: &BTreeMap<u32, u64>) -> Option<u32> {
     traces.iter().max_by_key(|(spans, traces)| (**traces, **spans)).map(|(spans, _)| *spans)
+}
+
+fn mean(traces: &BTreeMap<u32, u64>) -> f64 {
+    let spans: u64 = traces.iter().map(|(spans, traces)| u64::from(*spans) * traces).sum();
+    spans as f64 / traces.values().sum::<u64>() as f64
+}
+
+/// What more than half of the traces have, also as a whole number; else their mean. `None` without any.
+fn majority_or_mean(traces: &BTreeMap<u32, u64>) -> Option<(f64, Option<u32>)> {
+    let most = most_frequent(traces)?;
+    let is_majority = traces[&most] * 2 > traces.values().sum();
+    Some(if is_majority { (f64::from(most), Some(most)) } else { (mean(traces), None) })
 }
 
 fn spans(requests: u64, per_request: f64) -> u64 {
@@ -250,7 +269,7 @@ fn rounded(losses: &[f64]) -> (u64, Vec<u64>) {
 #[derive(Debug)]
 struct Account {
     per_request: f64,
-    /// The same, if it is a whole number.
+    /// The same, if every request makes that many.
     whole: Option<u32>,
     complete: u64,
     partial: u64,
@@ -259,11 +278,6 @@ struct Account {
 }
 
 impl Account {
-    fn new(per_request: f64) -> Self {
-        let whole = (per_request.fract() == 0.0 && per_request <= f64::from(u32::MAX)).then_some(per_request as u32);
-        Self { per_request, whole, complete: 0, partial: 0, missing: 0, unasked: 0 }
-    }
-
     /// Spans lost in a part.
     fn settle(&mut self, part: &Part) -> f64 {
         let mut open = part.due;

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ledger, LedgerError, most_frequent};
+use super::{Ledger, LedgerError, mean, most_frequent};
 use crate::summary::Summary;
 
 /// Spans of one recorded request, learned from a load so slow that nothing is lost.
@@ -51,12 +51,11 @@ pub fn learn(calibration: &Summary) -> Result<Learned, LedgerError> {
     }
     let most = most_frequent(&traces).ok_or(LedgerError::NothingToLearnFrom)?;
     let all: u64 = traces.values().sum();
-    let spans: u64 = traces.iter().map(|(spans, traces)| u64::from(*spans) * traces).sum();
     let operations = calibration.operations.iter().filter(|operation| operation.of_load > 0);
     Ok(Learned {
         spans_per_request: f64::from(most),
         agreement: traces[&most] as f64 / all as f64,
-        mean: spans as f64 / all as f64,
+        mean: mean(&traces),
         operations: operations
             .map(|operation| LearnedOperation {
                 service: operation.service.clone(),

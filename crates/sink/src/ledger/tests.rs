@@ -124,17 +124,26 @@ fn requests_without_a_second_count_too() {
 
 #[test]
 fn spans_per_request_are_learned() {
-    let rows: [(Runs, f64, f64); 4] = [
-        (&[(4, 90), (3, 10)], 4.0, 0.9),
-        (&[(0, 50), (1, 5)], 1.0, 1.0),
-        (&[(2, 5), (6, 5)], 6.0, 0.5),
-        (&[(1, 30), (2, 30), (3, 39)], 3.0, 39.0 / 99.0),
-    ];
+    let rows: [(Runs, f64, f64); 3] =
+        [(&[(4, 90), (3, 10)], 4.0, 0.9), (&[(0, 50), (1, 5)], 1.0, 1.0), (&[(2, 4), (6, 5)], 6.0, 5.0 / 9.0)];
     for (runs, per_request, agreement) in rows {
         let ledger =
             close(&summary(runs), &load(&[second(0, 100, 100, 100)]), None, Sampling::Flag).expect("some arrived");
         assert!(!ledger.declared);
         assert_eq!((ledger.spans_per_request, ledger.agreement), (per_request, agreement), "{runs:?}");
+        balanced(ledger);
+    }
+}
+
+#[test]
+fn where_no_number_speaks_for_most_traces_only_missing_ones_are_lost() {
+    // Of 100 requests, half with 2 spans and half with 6, and ten that did not arrive.
+    let rows: [(Runs, f64); 2] = [(&[(2, 45), (6, 45)], 4.0), (&[(2, 30), (6, 30), (7, 30)], 5.0)];
+    for (runs, mean) in rows {
+        let ledger =
+            close(&summary(runs), &load(&[second(0, 100, 100, 100)]), None, Sampling::Flag).expect("some arrived");
+        assert_eq!((ledger.spans_per_request, ledger.agreement, ledger.partial, ledger.missing), (mean, 0.0, 0, 10));
+        assert_eq!((ledger.lost, ledger.unexplained), ((mean * 10.0) as u64, 0));
         balanced(ledger);
     }
 }

@@ -313,7 +313,7 @@ pub struct ProcessRecord {
     pub role: Option<Role>,
     /// Process id.
     pub pid: u32,
-    /// Seconds from exec to readiness.
+    /// Seconds from exec to readiness; `None` if the study does not say when it is ready.
     pub start_up_s: Option<f64>,
     /// Where the CPU figures come from.
     pub cpu_source: CpuSource,

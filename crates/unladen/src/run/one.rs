@@ -38,8 +38,8 @@ pub(super) struct Up {
     pub(super) process: Process,
     /// The process.
     pub(super) running: Running,
-    /// Seconds from exec to readiness.
-    pub(super) start_up_s: f64,
+    /// Seconds from exec to readiness; `None` if the study does not say when it is ready.
+    pub(super) start_up_s: Option<f64>,
 }
 
 /// What a run needs besides the study's setup.
@@ -375,7 +375,7 @@ pub(super) fn stop_in_two_steps<T>(
 /// Start-up time and end of a process, which the probe does not know.
 fn complete<'a>(record: &mut ProcessRecord, mut ups: impl Iterator<Item = &'a Up>, ends: &[(String, u32, Ended)]) {
     let same = |service: &str, replica: u32| service == record.service && replica == record.replica;
-    record.start_up_s = ups.find(|up| same(&up.process.service, up.process.replica)).map(|up| up.start_up_s);
+    record.start_up_s = ups.find(|up| same(&up.process.service, up.process.replica)).and_then(|up| up.start_up_s);
     record.ended = ends
         .iter()
         .find(|(service, replica, _)| same(service, *replica))

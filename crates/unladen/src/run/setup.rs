@@ -145,7 +145,11 @@ impl<'a> Setup<'a> {
         }
         let mut running = self.launch(&process, folder, run, &self.partition.subject)?;
         match running.wait_ready(&readiness, interrupted) {
-            Ok(start_up) => Ok(Up { process, running, start_up_s: start_up.as_secs_f64() }),
+            Ok(start_up) => {
+                // Who says of nothing that it is ready has been watched for a moment only.
+                let start_up_s = readiness.is_told().then(|| start_up.as_secs_f64());
+                Ok(Up { process, running, start_up_s })
+            }
             Err(error) => {
                 let _ = running.stop(process.grace.0);
                 match error {

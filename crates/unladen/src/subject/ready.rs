@@ -31,6 +31,14 @@ pub struct Readiness {
     pub timeout: Duration,
 }
 
+impl Readiness {
+    /// Whether there is any condition: else nobody knows when the process is ready.
+    #[must_use]
+    pub fn is_told(&self) -> bool {
+        self.http.is_some() || self.tcp.is_some() || self.log.is_some()
+    }
+}
+
 /// A condition, with what has been seen of it so far.
 enum Condition {
     Http { url: String, host: String, path: String, address: String, seen: String },
