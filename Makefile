@@ -22,8 +22,10 @@ test: check-fmt  ## Everything that CI runs.
 	@echo "make test: all green"
 
 .PHONY: build-tests
+# Examples are what the benches run; clippy sees whether they compile.
+TESTED := --lib --bins --tests
 build-tests:
-	$(CARGO) test --release --locked --workspace --no-run
+	$(CARGO) test --release --locked --workspace $(TESTED) --no-run
 
 check-fmt:
 	$(CARGO) fmt --all --check
@@ -32,7 +34,8 @@ lint:            ## Clippy with warnings denied.
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 
 rust-test:       ## Unit, property, golden and end-to-end tests.
-	@CARGO=$(CARGO) scripts/rust-test.sh
+	@CARGO=$(CARGO) scripts/rust-test.sh $(TESTED)
+	$(CARGO) test --release --locked --workspace --doc --quiet
 
 crash:           ## Kill the span sink 300 times under load, over all protocols: about three minutes.
 	$(CARGO) test --release --locked -p unladen-sink --test sink -- --ignored --nocapture survives_kill_9_at_many_moments

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# All Rust tests. The end-to-end tests measure, and a machine that others use can disturb a measurement: when nothing but end-to-end
+# All Rust tests of these targets (`--tests`, …). The end-to-end tests measure, and a machine that others use can disturb a measurement: when nothing but end-to-end
 # tests failed, those are asked once more, by name and with nothing beside them. Who fails twice fails.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -7,7 +7,7 @@ cargo=${CARGO:-cargo}
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 
-"$cargo" test --release --locked --workspace --no-fail-fast 2>&1 | tee "$log" && exit 0
+"$cargo" test --release --locked --workspace --no-fail-fast "$@" 2>&1 | tee "$log" && exit 0
 
 # Cargo ends with the list of what failed, one target in a line.
 failed=$(sed -n '/^error: .* failed:$/,$p' "$log" | sed -n 's/^ *`\(.*\)`$/\1/p')

@@ -333,6 +333,9 @@ pub struct ProcessRecord {
     /// stretch) and bytes: one sample each in short windows, at most 240. A leak shows in the floor, not in the teeth of the saw.
     #[serde(default)]
     pub rss_floor: Vec<(f64, u64)>,
+    /// The same of what collections leave of the heap; empty unless it is a JVM that has collected.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub heap_floor: Vec<(f64, u64)>,
     /// Largest resident memory since start (`VmHWM`, summed over the processes of the tree), bytes.
     pub rss_peak: Option<u64>,
     /// Proportional set size at the end of the window, bytes.

@@ -10,12 +10,15 @@ use std::sync::LazyLock;
 
 use super::values::{
     PARTS, Value, allocated, capacity, completion, completion_per_million, disk_per_request, disk_per_span, error_rate,
-    extra, instructions, latency, memory_slope, network, of_role, per_request, role_cpu, saturation, seconds, start_up,
-    sum, telemetry, time_per_thousand, without_jit,
+    extra, heap_slope, instructions, latency, memory_slope, network, of_role, per_request, role_cpu, saturation,
+    seconds, start_up, sum, telemetry, time_per_thousand, without_jit,
 };
 use crate::journal::record::RunRecord;
 use crate::study::metrics::{self, Compared, Worse};
 use crate::study::spec::Role;
+
+/// Growth below which nothing is said of a leak, bytes per minute: an allocator's own in its first minutes.
+const GROWTH: f64 = 512.0 * 1024.0;
 
 /// What a metric is and how it is compared.
 #[derive(Debug, Clone)]
@@ -198,9 +201,8 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
         m("jit_time", "JIT time per 1,000 requests", "of compiling per 1,000 requests", Subject, time_per_thousand),
         m("gc_count", "collections in the window", "in garbage collections", Subject, extra).margin(0.5),
         m("allocated_bytes_per_request", "allocated per request", "allocated per request", Subject, allocated),
-        m("memory_slope", "memory growth", "of memory growth", Subject, memory_slope)
-            .margin(512.0 * 1024.0)
-            .place(Table),
+        m("memory_slope", "memory growth", "of memory growth", Subject, memory_slope).margin(GROWTH).place(Table),
+        m("heap_slope", "heap growth", "of heap growth", Subject, heap_slope).margin(GROWTH).place(Table),
         m("latency_p50", "latency p50", "at the median", Load, |_, run, _| latency(run, |it| it.p50))
             .quantile(0.5)
             .place(Table),

@@ -133,7 +133,17 @@ const SLOPE_STRETCH_S: f64 = 15.0;
 /// Bytes per minute by which the floor of the resident memory rises, summed over the processes. `None` where the window holds
 /// fewer than twelve samples.
 pub(super) fn memory_slope(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
-    let slopes = of_role(run, Role::Subject, service).map(|process| floor_slope(&process.rss_floor));
+    growth(run, service, |process| &process.rss_floor)
+}
+
+/// The same of what collections leave of the heaps. `None` where there is a process without one.
+pub(super) fn heap_slope(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    growth(run, service, |process| &process.heap_floor)
+}
+
+/// The slopes of all processes together.
+fn growth(run: &RunRecord, service: Option<&str>, floor: fn(&ProcessRecord) -> &[(f64, u64)]) -> Option<f64> {
+    let slopes = of_role(run, Role::Subject, service).map(|process| floor_slope(floor(process)));
     let mut slopes = slopes.peekable();
     slopes.peek()?;
     slopes.sum()

@@ -6,7 +6,7 @@ use unladen_stats::estimate::halves;
 
 use super::cpu::{Cpu, CpuReader};
 use super::files::{Written, descriptors};
-use super::jvm::Jvms;
+use super::jvm::{self, Jvms};
 use super::memory::{Memory, pss};
 use super::network::{Bytes, Traffic};
 use super::observation::LiveProcess;
@@ -40,6 +40,8 @@ pub(super) struct Watch {
     end: Option<Edge>,
     /// Seconds since the window's start, bytes.
     rss: Vec<(f64, u64)>,
+    /// What the last collection has left, likewise.
+    heap: Vec<(f64, u64)>,
     /// Cores that it used in each step of the window, in turn.
     cores: Vec<f64>,
     peak: Option<u64>,
@@ -103,6 +105,7 @@ impl Watch {
             start: None,
             end: None,
             rss: Vec::new(),
+            heap: Vec::new(),
             cores: Vec::new(),
             peak: None,
             pss: None,
@@ -196,6 +199,10 @@ impl Watch {
         // The instrument is no JVM.
         if self.target.role.is_some() {
             let said = self.jvms.sample(pids, place != Place::Before, place == Place::End);
+            if place != Place::Before {
+                let left = said.iter().find(|(name, _)| *name == jvm::HEAP_AFTER_GC);
+                self.heap.extend(left.map(|(_, bytes)| (t_s, *bytes as u64)));
+            }
             rows.extend(said.into_iter().map(|(metric, value)| self.row(t_s, metric, value)));
         }
         (live, newly_gone)
@@ -258,6 +265,7 @@ impl Watch {
             cpu_halves: halves(&self.cores, HALF),
             rss: median(&self.rss),
             rss_floor: floor(&self.rss),
+            heap_floor: floor(&self.heap),
             rss_peak: self.peak,
             pss: self.pss,
             threads: self.threads,

@@ -147,7 +147,7 @@ impl<'a> Setup<'a> {
         match running.wait_ready(&readiness, interrupted) {
             Ok(start_up) => {
                 // Who says of nothing that it is ready has been watched for a moment only.
-                let start_up_s = readiness.is_told().then(|| start_up.as_secs_f64());
+                let start_up_s = readiness.is_told().then_some(start_up.as_secs_f64());
                 Ok(Up { process, running, start_up_s })
             }
             Err(error) => {

@@ -140,6 +140,7 @@ pub const METRICS: &[Metric] = {
         metric("error_rate", Share, Difference, More, "share of the requests that failed"),
         metric("start_up", Millis, Ratio, More, "time from start to readiness"),
         metric("memory_slope", BytesPerMinute, Difference, More, "growth of the memory over the window"),
+        metric("heap_slope", BytesPerMinute, Difference, More, "growth of what collections leave of the heap"),
         metric("network_bytes_per_request", Bytes, Ratio, More, "bytes received and sent per request, telemetry apart"),
         metric("telemetry_bytes_per_request", Bytes, Difference, More, "bytes of telemetry on the network per request"),
         metric("disk_bytes_per_request", Bytes, Difference, More, "bytes written to disk by the subject per request"),

@@ -7,7 +7,7 @@ use unladen::journal::record::RunRecord;
 use unladen::study::set::Set;
 use unladen::study::spec::{Role, Study};
 
-use crate::harness::{Scratch, assert_nothing_left, build, measuring, study};
+use crate::harness::{Scratch, build, starting, study};
 
 const STUDIES: [(&str, &[&str]); 6] = [
     ("sermant-router", &["sermant"]),
@@ -22,7 +22,7 @@ const STUDIES: [(&str, &[&str]); 6] = [
 /// how quiet the machine is; what its requests met is none.
 fn miniature(name: &str, variants: &str, sets: &[&str]) -> (BTreeMap<String, RunRecord>, String) {
     build("governed");
-    let _turn = measuring();
+    let _turn = starting();
     let scratch = Scratch::new();
     let path = study(name).display().to_string();
     let mut arguments = vec!["run", &path, "--set", "profile=ci", "--only", variants, "--out", "out", "--plain"];
@@ -33,7 +33,7 @@ fn miniature(name: &str, variants: &str, sets: &[&str]) -> (BTreeMap<String, Run
     // 2: the bare one failed too many requests for its run to count, which is what it should do.
     assert!(matches!(said.code, Some(0 | 2)), "{}\n{}", said.out, said.err);
     println!("{}", said.out);
-    assert_nothing_left("target/governed/");
+    scratch.assert_nothing_left();
     let runs = read(&scratch.path("out")).expect("a run folder").runs;
     let runs: BTreeMap<String, RunRecord> = runs.into_iter().map(|run| (run.variant.clone(), run)).collect();
     for variant in variants.split(',').chain(["baseline"]) {

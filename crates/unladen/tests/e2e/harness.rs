@@ -5,31 +5,58 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use unladen::judge::findings::{Finding, Findings};
+
+/// Tells whatever a test starts, down to the last child, from what other tests start: it has the test's folder in its environment.
+const MARK: &str = "UNLADEN_TEST_FOLDER";
 
 /// Path of the executable under test.
 pub(crate) const UNLADEN: &str = env!("CARGO_BIN_EXE_unladen");
 
 /// How many tests may run beside each other that only count.
 const PLACES: usize = 2;
-static FREE: Mutex<usize> = Mutex::new(PLACES);
+static FREE: Mutex<[bool; PLACES]> = Mutex::new([true; PLACES]);
 static FREED: Condvar = Condvar::new();
 
 /// Places that a test has taken; free again when it ends.
-pub(crate) struct Turn(usize);
+pub(crate) struct Turn {
+    places: Vec<usize>,
+    /// Cores that the test's thread had before.
+    cores: Option<CpuSet>,
+}
 
 impl Turn {
     fn take(places: usize) -> Self {
+        let is_full = |free: &mut [bool; PLACES]| free.iter().filter(|is_free| **is_free).count() < places;
         let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free = FREED.wait_while(free, |free| *free < places).unwrap_or_else(PoisonError::into_inner);
-        *free -= places;
-        Self(places)
+        let mut free = FREED.wait_while(free, is_full).unwrap_or_else(PoisonError::into_inner);
+        let places: Vec<usize> = (0..PLACES).filter(|place| free[*place]).take(places).collect();
+        places.iter().for_each(|place| free[*place] = false);
+        Self { places, cores: None }
+    }
+
+    /// Keeps what the test starts from now on to its place's share of the cores, if there are enough.
+    fn on_its_own_cores(mut self) -> Self {
+        let all = sched_getaffinity(None).expect("the cores of this thread");
+        let mut own = CpuSet::new();
+        let cores = (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).enumerate();
+        cores.filter(|(number, _)| self.places.contains(&(number % PLACES))).for_each(|(_, core)| own.set(core));
+        if own.count() > 0 {
+            sched_setaffinity(None, &own).expect("cores that this thread has");
+        }
+        self.cores = Some(all);
+        self
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        *FREE.lock().unwrap_or_else(PoisonError::into_inner) += self.0;
+        if let Some(cores) = self.cores {
+            let _ = sched_setaffinity(None, &cores);
+        }
+        let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+        self.places.iter().for_each(|place| free[*place] = true);
         FREED.notify_all();
     }
 }
@@ -45,6 +72,12 @@ pub(crate) fn measuring() -> Turn {
 /// Held by a test that asks only what was sent and what arrived, which holds on a busy machine, too.
 pub(crate) fn counting() -> Turn {
     Turn::take(1)
+}
+
+/// Held by a test that counts, and for which most of the time is the start of its services: beside it another one may do the same on
+/// the other cores.
+pub(crate) fn starting() -> Turn {
+    Turn::take(1).on_its_own_cores()
 }
 
 /// Folder of a study of the project.
@@ -92,8 +125,15 @@ impl Scratch {
     /// `unladen` with these arguments, in the scratch folder.
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(UNLADEN);
-        command.args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1");
+        command.args(arguments).current_dir(self.folder.path()).env("NO_COLOR", "1").env(MARK, self.folder.path());
         command
+    }
+
+    /// Fails the test if a process that was started from here is still there, or a cgroup of unladen without a living owner.
+    #[track_caller]
+    pub(crate) fn assert_nothing_left(&self) {
+        let mark = format!("{MARK}={}\0", self.folder.path().display());
+        assert_none_left(processes("environ", &mark));
     }
 
     /// Runs `unladen` to its end.
@@ -163,14 +203,19 @@ pub(crate) fn finding<'a>(findings: &'a Findings, variant: &str, metric: &str) -
 
 /// Processes whose command line mentions `word`, as `pid command line`.
 pub(crate) fn processes_with(word: &str) -> Vec<String> {
+    processes("cmdline", word)
+}
+
+/// Processes of which this file in `/proc` has `word` in it, as `pid command line`.
+fn processes(file: &str, word: &str) -> Vec<String> {
     let own = std::process::id();
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").expect("/proc").flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        if pid != own && line.contains(word) {
-            found.push(format!("{pid} {line}"));
+        let text =
+            |file: &str| String::from_utf8_lossy(&fs::read(entry.path().join(file)).unwrap_or_default()).into_owned();
+        if pid != own && text(file).contains(word) {
+            found.push(format!("{pid} {}", text("cmdline").replace('\0', " ")));
         }
     }
     found
@@ -179,7 +224,11 @@ pub(crate) fn processes_with(word: &str) -> Vec<String> {
 /// Fails the test if a process that mentions `word` is there, or a cgroup of unladen without a living owner.
 #[track_caller]
 pub(crate) fn assert_nothing_left(word: &str) {
-    let processes = processes_with(word);
+    assert_none_left(processes_with(word));
+}
+
+#[track_caller]
+fn assert_none_left(processes: Vec<String>) {
     assert!(processes.is_empty(), "left running: {processes:#?}");
     let mut cgroups = orphaned_cgroups();
     cgroups.retain(|group| !BEFORE.contains(group));

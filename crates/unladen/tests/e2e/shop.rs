@@ -3,7 +3,7 @@
 use unladen::journal::read::read;
 use unladen::study::spec::Study;
 
-use crate::harness::{Scratch, assert_nothing_left, build, measuring, study};
+use crate::harness::{Scratch, build, measuring, study};
 
 /// The gateway and the vets, bare and under SkyWalking's agent with the plugins of `subjects/shop`: one server span, one client
 /// span, one server span, seven statements. `make shop` builds them.
@@ -35,7 +35,7 @@ fn the_shop_makes_ten_spans_a_request() {
         assert_eq!((ledger.lost, ledger.unexplained, ledger.duplicates), (0, 0, 0), "{ledger:?}");
         assert_eq!(ledger.saved, 10 * answered, "{ledger:?}");
     }
-    assert_nothing_left("vets-app.jar");
+    scratch.assert_nothing_left();
 }
 
 /// Variants that need something from elsewhere are left out, and said to be.

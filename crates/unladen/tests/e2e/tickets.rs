@@ -7,7 +7,7 @@ use std::fs;
 use unladen::journal::read::read;
 use unladen::journal::record::RunRecord;
 
-use crate::harness::{Said, Scratch, assert_nothing_left, build, counting, study};
+use crate::harness::{Said, Scratch, build, starting, study};
 
 /// Reservations of the profile `ci`, and seats of its four areas: more is wanted than there is.
 const RESERVATIONS: f64 = 1_500.0;
@@ -21,7 +21,7 @@ fn run(scratch: &Scratch, profile: &str, more: &[&str]) -> (Said, Vec<RunRecord>
     let output = scratch.command(&arguments).env("TMPDIR", scratch.path("")).output().expect("unladen starts");
     let said = Said::new(&output).ends_with(0);
     println!("{}", said.out);
-    assert_nothing_left(&scratch.path("").display().to_string());
+    scratch.assert_nothing_left();
     (said, read(&scratch.path("out")).expect("a run folder").runs)
 }
 
@@ -39,7 +39,7 @@ fn spans(run: &RunRecord) -> BTreeMap<(&str, &str), u64> {
 /// Bare over HTTP/2, and traced over HTTP/1.1. `make tickets` builds the shop.
 #[test]
 fn the_ticket_shop_sells_every_seat_once() {
-    let _turn = counting();
+    let _turn = starting();
     let scratch = Scratch::new();
     let (said, runs) = run(&scratch, "ci", &["--only", "http1-otel-10"]);
     let variants: Vec<&str> = runs.iter().map(|run| run.variant.as_str()).collect();
@@ -50,8 +50,8 @@ fn the_ticket_shop_sells_every_seat_once() {
         let books = books(run);
         let number = |name: &str| books.get(name).copied().unwrap_or_else(|| panic!("no {name} in {books:?}"));
         assert_eq!(number("accepted"), RESERVATIONS);
-        assert_eq!(number("reserved") + number("sold_out") + number("failed"), RESERVATIONS, "{books:?}");
-        assert!(number("reserved") >= SEATS / 4.0 && number("sold_out") > 0.0, "{books:?}");
+        assert_eq!(number("reserved") + number("refused"), RESERVATIONS, "{books:?}");
+        assert!(number("reserved") >= SEATS / 4.0 && number("refused") > 0.0, "{books:?}");
         assert!((SEATS * 0.95..=SEATS).contains(&number("seats")), "{books:?}");
         let mut names: Vec<&str> = run.processes.iter().map(|it| it.service.as_str()).collect();
         names.sort_unstable();
@@ -98,7 +98,7 @@ fn the_ticket_shop_sells_every_seat_once() {
 #[test]
 #[ignore = "some minutes: `make tickets-crash`"]
 fn a_ticket_shop_whose_broker_is_killed_keeps_its_books() {
-    let _turn = counting();
+    let _turn = starting();
     let scratch = Scratch::new();
     let (said, runs) = run(&scratch, "crash", &["--only", "http1"]);
     assert_eq!(runs.len(), 2, "{}", said.err);

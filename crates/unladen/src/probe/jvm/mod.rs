@@ -22,6 +22,8 @@ use window::Window;
 
 use crate::linux::process::Identity;
 
+/// Heap that collections leave, in the timeline at the last one, in the journal at the lowest.
+pub(super) const HEAP_AFTER_GC: &str = "heap_after_gc";
 /// Largest file that is read; `-XX:PerfDataMemorySize` is 32 KiB by default.
 const MOST_BYTES: u64 = 1 << 20;
 /// How often a process is looked at before it is taken for none: a launcher may yet become a JVM.

@@ -23,7 +23,7 @@ pub(super) struct Window {
 pub(super) fn instant(heap: &Heap, compiling_ns: u64) -> impl Iterator<Item = (&'static str, f64)> {
     let values = [
         ("heap", Some(heap.used)),
-        ("heap_after_gc", heap.eden.filter(|_| heap.collections > 0).map(|eden| eden.others)),
+        (super::HEAP_AFTER_GC, heap.eden.filter(|_| heap.collections > 0).map(|eden| eden.others)),
         ("metaspace", heap.metaspace.map(|(used, _)| used)),
         ("classes", heap.classes),
         ("java_threads", heap.threads),
@@ -46,7 +46,7 @@ impl Window {
         let Some((first, last)) = self.samples.first().zip(self.samples.last()) else { return Vec::new() };
         let values = [
             ("heap", self.heap()),
-            ("heap_after_gc", self.heap_after_gc()),
+            (super::HEAP_AFTER_GC, self.heap_after_gc()),
             ("metaspace", last.metaspace.map(|(used, _)| used)),
             ("classes", last.classes),
             ("java_threads", last.threads),
