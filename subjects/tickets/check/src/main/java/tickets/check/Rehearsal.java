@@ -9,8 +9,8 @@ import picocli.CommandLine.Option;
 /** Reservations of another event before the load, so that no service is measured that has never done anything. */
 final class Rehearsal {
   private static final String EVENT = "rehearsal";
-  /** Most of the time of each is waiting for commits. */
-  private static final int AT_ONCE = 512;
+  /** More would wait longer than a long poll, while nothing is compiled yet. */
+  private static final int AT_ONCE = 64;
   private static final int MOST_SEATS = 4;
 
   @Option(names = "--rehearse", defaultValue = "0", paramLabel = "N",
