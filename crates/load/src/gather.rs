@@ -171,6 +171,7 @@ pub(crate) fn outcome(
         bytes_sent: sum(|record| record.bytes_sent),
         bytes_received: sum(|record| record.bytes_received),
         statuses,
+        asked_again: added(records.iter().map(|record| &record.asked_again)),
         grpc_statuses,
         bodies,
         other_bodies,
@@ -201,6 +202,13 @@ pub(crate) fn outcome(
         outcome.iterations = iterations(records, &mut histograms);
     }
     Ok((outcome, histograms))
+}
+
+/// Counts by status, over all threads.
+fn added<'a>(counts: impl Iterator<Item = &'a BTreeMap<u16, u64>>) -> BTreeMap<u16, u64> {
+    let mut sum = BTreeMap::new();
+    counts.flatten().for_each(|(status, count)| *sum.entry(*status).or_default() += count);
+    sum
 }
 
 /// Classes of errors in which there is no answer, so that nobody knows how long the request was on its way.

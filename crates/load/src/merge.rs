@@ -175,6 +175,9 @@ fn add(sum: &mut Outcome, part: Outcome) {
     for (status, count) in part.statuses {
         *sum.statuses.entry(status).or_default() += count;
     }
+    for (status, count) in part.asked_again {
+        *sum.asked_again.entry(status).or_default() += count;
+    }
     for (status, count) in part.grpc_statuses {
         *sum.grpc_statuses.entry(status).or_default() += count;
     }

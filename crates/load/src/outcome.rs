@@ -68,10 +68,15 @@ pub struct Outcome {
     /// Status codes of the window.
     #[serde(deserialize_with = "text_keys")]
     pub statuses: std::collections::BTreeMap<u16, u64>,
+    /// Of those, the ones after which a step of a script was sent again, as its `until` did not hold yet: how many there are depends
+    /// on how long the work took.
+    #[serde(default, deserialize_with = "text_keys", skip_serializing_if = "std::collections::BTreeMap::is_empty")]
+    pub asked_again: std::collections::BTreeMap<u16, u64>,
     /// gRPC: statuses of the window by name; `none` if the answer had none.
     #[serde(default)]
     pub grpc_statuses: std::collections::BTreeMap<String, u64>,
-    /// Classes of response bodies in the window, most frequent first; at most 16, the rest summed in `other_bodies`.
+    /// Classes of response bodies in the window, most frequent first; at most 16, the rest summed in `other_bodies`. Without those of
+    /// `asked_again`.
     pub bodies: Vec<BodyClass>,
     /// Responses whose body class is not among `bodies`.
     pub other_bodies: u64,

@@ -3,7 +3,7 @@
 //! A request belongs to the window, and to a second, by the instant it was *due*, so what is in flight at a boundary is
 //! counted once and a stall shows in the seconds that it hit.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use hdrhistogram::Histogram;
 
@@ -77,6 +77,8 @@ pub(crate) struct Answer {
     pub(crate) class: Option<Class>,
     /// Why it is not a good one.
     pub(crate) failure: Option<Failure>,
+    /// Whether the step is sent again, as what it waits for is not there yet.
+    pub(crate) asks_again: bool,
 }
 
 /// One thread's part of a second.
@@ -173,6 +175,8 @@ pub(crate) struct Recorder {
     pub(crate) bodies: Bodies,
     /// Answers of the window by status code.
     pub(crate) statuses: Box<[u64; 1000]>,
+    /// Of those, the ones after which a step was sent again.
+    pub(crate) asked_again: BTreeMap<u16, u64>,
     /// gRPC: answers of the window by status, see [`crate::grpc::STATUSES`].
     pub(crate) grpc_statuses: [u64; crate::grpc::STATUSES.len()],
     /// Errors of the window by [`Failure`].
@@ -227,6 +231,7 @@ impl Recorder {
             histograms: Histograms::new()?,
             bodies: Bodies::default(),
             statuses: Box::new([0; 1000]),
+            asked_again: BTreeMap::new(),
             grpc_statuses: [0; crate::grpc::STATUSES.len()],
             failures: [0; Failure::NAMES.len()],
             requests: 0,
@@ -398,7 +403,11 @@ impl Recorder {
             let service_time = answer.arrived.saturating_sub(request.sent);
             self.served_ns += service_time;
             self.statuses[usize::from(answer.status) % 1000] += 1;
-            self.bodies.count(answer.class);
+            if answer.asks_again {
+                *self.asked_again.entry(answer.status).or_default() += 1;
+            } else {
+                self.bodies.count(answer.class);
+            }
             match answer.failure {
                 None => {
                     self.requests += 1;
@@ -475,7 +484,7 @@ mod tests {
     }
 
     fn good(arrived: u64) -> Answer {
-        Answer { arrived, status: 200, class: None, failure: None }
+        Answer { arrived, status: 200, class: None, failure: None, asks_again: false }
     }
 
     #[test]

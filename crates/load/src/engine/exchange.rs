@@ -379,5 +379,5 @@ pub(super) fn judge(
         Body::Whole(bytes) => bodies.whole(bytes),
         Body::Pieces(hash) => bodies.hashed(hash),
     };
-    Answer { arrived, status: response.status, class, failure }
+    Answer { arrived, status: response.status, class, failure, asks_again: false }
 }

@@ -193,5 +193,6 @@ pub(super) fn look(
         Verdict::NothingToCapture => Some(Failure::Capture),
     };
     answer.failure = answer.failure.or(failure);
-    (verdict == Verdict::NotYet && answer.failure.is_none(), answer)
+    answer.asks_again = verdict == Verdict::NotYet && answer.failure.is_none();
+    (answer.asks_again, answer)
 }

@@ -109,6 +109,9 @@ fn answers_are_told_apart_by_kind_and_whole_iterations_are_timed() {
     let plan = Plan { requests: seat_requests(), limit: Some(30), window_s: 60.0, ..job_plan(closed(&server, 1)) };
     let outcome = run(&plan);
     assert_eq!((outcome.requests, outcome.errors), (90, 0), "{:?}", outcome.error_classes);
+    // The work of each is a POST and the last of its GETs, whose bodies are what it came to.
+    assert_eq!((outcome.statuses.get(&200), outcome.asked_again.get(&200)), (Some(&90), Some(&30)));
+    assert_eq!(outcome.bodies.iter().map(|body| body.count).sum::<u64>(), 60);
     let kinds: Vec<_> =
         outcome.kinds.iter().map(|kind| (kind.request.as_str(), kind.name.as_str(), kind.requests)).collect();
     let expected = [("poll", "reserved", 20), ("poll", "reserved again", 0), ("poll", "sold out", 10)];

@@ -10,6 +10,7 @@
 
 use std::collections::BTreeMap;
 
+use unladen_load::outcome::Outcome;
 use unladen_stats::estimate::median;
 
 use super::evidence::{Arm, Evidence};
@@ -73,13 +74,18 @@ type Counts = BTreeMap<String, f64>;
 
 fn errors(run: &RunRecord) -> Counts {
     let load = run.load.as_ref();
-    let count = |number: fn(&unladen_load::outcome::Outcome) -> u64| load.map_or(0.0, |load| number(load) as f64);
+    let count = |number: fn(&Outcome) -> u64| load.map_or(0.0, |load| number(load) as f64);
     Counts::from([("good".to_owned(), count(|load| load.requests)), (FAILED.to_owned(), count(|load| load.errors))])
 }
 
+/// Of answers that were the end of a request: how often it is asked again that is not ready yet is the pace, not the work.
 fn statuses(run: &RunRecord) -> Counts {
     let load = run.load.iter();
-    load.flat_map(|load| &load.statuses).map(|(status, count)| (status.to_string(), *count as f64)).collect()
+    let ends = |load: &Outcome, status: &u16, count: &u64| count - load.asked_again.get(status).unwrap_or(&0);
+    load.flat_map(|load| {
+        load.statuses.iter().map(|(status, count)| (status.to_string(), ends(load, status, count) as f64))
+    })
+    .collect()
 }
 
 fn bodies(run: &RunRecord) -> Counts {

@@ -64,9 +64,7 @@ impl<'a> Setup<'a> {
             environment: std::env::vars().collect(),
             ..plan.variables()
         };
-        let limits = plan.arms.iter().flat_map(|arm| &arm.processes).any(|process| {
-            process.limits.cpus.is_some() || process.limits.memory.is_some() || process.limits.cpuset.is_some()
-        });
+        let limits = plan.arms.iter().flat_map(|arm| &arm.processes).any(|process| process.limits.are_any());
         let available = CpuSet::allowed().map_err(RunError::Cpus)?;
         let topology = Topology::read(Path::new("/sys"), &available);
         Ok(Self {
@@ -178,7 +176,11 @@ impl<'a> Setup<'a> {
             0 => format!("{}.log", process.service),
             replica => format!("{}-{replica}.log", process.service),
         });
-        let cpuset = process.limits.cpuset.as_deref().map(str::parse).transpose();
+        let (cpuset, cpus) = if process.limits.on_all_cores() {
+            (Ok(None), self.partition.subject.union(&self.partition.instrument))
+        } else {
+            (process.limits.cpuset.as_deref().map(str::parse).transpose(), cpus.clone())
+        };
         let launch = Launch {
             service: process.service.clone(),
             replica: process.replica,
@@ -186,7 +188,7 @@ impl<'a> Setup<'a> {
             env: process.env.clone(),
             cwd: process.cwd.clone(),
             log,
-            cpus: Some(cpus.clone()),
+            cpus: Some(cpus),
             limits: Limits {
                 cpus: process.limits.cpus,
                 memory: process.limits.memory.map(|bytes| bytes.0),

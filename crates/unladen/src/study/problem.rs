@@ -174,7 +174,7 @@ pub(super) enum ProblemKind {
         "`{service}` needs `{needed}`, which `only` keeps out of the variant `{variant}`; add the variant there, or keep `{service}` out of it too"
     )]
     NeedsAbsent { service: String, needed: String, variant: String },
-    #[error("`{found}` is no list of cores; write cores and ranges, such as `0-1,3`")]
+    #[error("`{found}` is no list of cores; write cores and ranges, such as `0-1,3`, or `all`")]
     BadCpuset { found: String },
     #[error("`{found}` is no `host:port`, such as `127.0.0.1:8080` or `127.0.0.1:${{port.app}}`")]
     BadTcp { found: String },

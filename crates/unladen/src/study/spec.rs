@@ -351,10 +351,25 @@ pub struct Ready {
 pub struct Limits {
     /// CPU time per second, in cores: `1.5`.
     pub cpus: Option<f64>,
-    /// Cores to run on, as a Linux list: `0-1,3`. Default: the cores that the instrument leaves free.
+    /// Cores to run on, as a Linux list: `0-1,3`; or `all`, those of the instrument as well. Default: the cores that the instrument
+    /// leaves free.
     pub cpuset: Option<String>,
     /// Most memory: `512MiB`.
     pub memory: Option<Bytes>,
+}
+
+impl Limits {
+    /// Whether it may run on all cores; that takes no cgroup.
+    #[must_use]
+    pub fn on_all_cores(&self) -> bool {
+        self.cpuset.as_deref() == Some("all")
+    }
+
+    /// Whether there is anything to be limited.
+    #[must_use]
+    pub fn are_any(&self) -> bool {
+        self.cpus.is_some() || self.memory.is_some() || (self.cpuset.is_some() && !self.on_all_cores())
+    }
 }
 
 /// How a service is stopped: SIGTERM, and SIGKILL after the grace.

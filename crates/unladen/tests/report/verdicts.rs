@@ -168,6 +168,14 @@ fn other_answers_take_the_verdict_away() {
     };
     let refused = changed(&ladder(), "otel", wrong);
     assert!(variant(&refused, "otel").refused.as_deref().is_some_and(|it| it.contains("status codes")));
+
+    // Who is slower is asked more often whether it is ready; that is no other work.
+    let slower = |run: &mut RunRecord| {
+        let load = run.load.as_mut().expect("measured");
+        load.statuses.insert(202, load.requests / 5);
+        load.asked_again = [(202, load.requests / 5)].into();
+    };
+    assert_eq!(variant(&changed(&ladder(), "otel", slower), "otel").refused, None);
 }
 
 /// One run of twelve that answers otherwise is enough: it cannot be left out for what it says.

@@ -202,6 +202,7 @@ impl Check<'_> {
             self.range(path.key("memory"), memory.0 > 0, "more than 0", memory);
         }
         if let Some(cores) = &limits.cpuset
+            && !limits.on_all_cores()
             && !is_cpuset(cores)
         {
             self.say(path.key("cpuset"), ProblemKind::BadCpuset { found: cores.clone() });
