@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# All Rust tests of these targets (`--tests`, …). The end-to-end tests measure, and a machine that others use can disturb a measurement: when nothing but end-to-end
-# tests failed, those are asked once more, by name and with nothing beside them. Who fails twice fails.
+# All Rust tests of these targets (`--tests`, …). The end-to-end tests measure, and a machine that others use can disturb a
+# measurement: when nothing but end-to-end tests failed, those are asked once more, by name and with nothing beside them. Who fails
+# twice fails.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
