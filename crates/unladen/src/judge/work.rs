@@ -81,7 +81,9 @@ fn errors(run: &RunRecord) -> Counts {
 /// Of answers that were the end of a request: how often it is asked again that is not ready yet is the pace, not the work.
 fn statuses(run: &RunRecord) -> Counts {
     let load = run.load.iter();
-    let ends = |load: &Outcome, status: &u16, count: &u64| count.saturating_sub(load.asked_again.get(status).copied().unwrap_or(0));
+    let ends = |load: &Outcome, status: &u16, count: &u64| {
+        count.saturating_sub(load.asked_again.get(status).copied().unwrap_or(0))
+    };
     load.flat_map(|load| {
         load.statuses.iter().map(|(status, count)| (status.to_string(), ends(load, status, count) as f64))
     })
