@@ -132,7 +132,7 @@ impl Scratch {
     /// Fails the test if a process that was started from here is still there, or a cgroup of unladen without a living owner.
     #[track_caller]
     pub(crate) fn assert_nothing_left(&self) {
-        let mark = format!("{MARK}={}\0", self.folder.path().display());
+        let mark = format!("{MARK}={} ", self.folder.path().display());
         assert_none_left(processes("environ", &mark));
     }
 
@@ -206,16 +206,18 @@ pub(crate) fn processes_with(word: &str) -> Vec<String> {
     processes("cmdline", word)
 }
 
-/// Processes of which this file in `/proc` has `word` in it, as `pid command line`.
+/// Processes of which this file in `/proc`, with a space behind every entry, has `word` in it, as `pid command line`.
 fn processes(file: &str, word: &str) -> Vec<String> {
     let own = std::process::id();
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").expect("/proc").flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
-        let text =
-            |file: &str| String::from_utf8_lossy(&fs::read(entry.path().join(file)).unwrap_or_default()).into_owned();
+        let text = |file: &str| {
+            let bytes = fs::read(entry.path().join(file)).unwrap_or_default();
+            String::from_utf8_lossy(&bytes).replace('\0', " ")
+        };
         if pid != own && text(file).contains(word) {
-            found.push(format!("{pid} {}", text("cmdline").replace('\0', " ")));
+            found.push(format!("{pid} {}", text("cmdline")));
         }
     }
     found
