@@ -8,6 +8,7 @@ use crate::bodies;
 use crate::doubt::judge_little;
 use crate::error::LoadError;
 use crate::histogram::{Histograms, add, quantiles};
+use crate::merge::add_counts;
 use crate::named::NamedRows;
 use crate::outcome::{Iterations, Kind, Little, Named, NamedSecond, Outcome, Second, Tested};
 use crate::pace::{SECOND, Span};
@@ -142,6 +143,8 @@ pub(crate) fn outcome(
             statuses.insert(status as u16, count);
         }
     }
+    let mut asked_again = BTreeMap::new();
+    records.iter().for_each(|record| add_counts(&mut asked_again, record.asked_again.clone()));
     let mut grpc_statuses = BTreeMap::new();
     for (place, name) in crate::grpc::STATUSES.into_iter().enumerate() {
         let count: u64 = records.iter().map(|record| record.grpc_statuses[place]).sum();
@@ -171,7 +174,7 @@ pub(crate) fn outcome(
         bytes_sent: sum(|record| record.bytes_sent),
         bytes_received: sum(|record| record.bytes_received),
         statuses,
-        asked_again: added(records.iter().map(|record| &record.asked_again)),
+        asked_again,
         grpc_statuses,
         bodies,
         other_bodies,
@@ -202,13 +205,6 @@ pub(crate) fn outcome(
         outcome.iterations = iterations(records, &mut histograms);
     }
     Ok((outcome, histograms))
-}
-
-/// Counts by status, over all threads.
-fn added<'a>(counts: impl Iterator<Item = &'a BTreeMap<u16, u64>>) -> BTreeMap<u16, u64> {
-    let mut sum = BTreeMap::new();
-    counts.flatten().for_each(|(status, count)| *sum.entry(*status).or_default() += count);
-    sum
 }
 
 /// Classes of errors in which there is no answer, so that nobody knows how long the request was on its way.

@@ -146,6 +146,13 @@ pub fn folders(folders: &[PathBuf]) -> Result<(Outcome, Histograms), MergeError>
     Ok((sum, histograms))
 }
 
+/// Adds counts to those of the same name.
+pub(crate) fn add_counts<K: Ord>(sum: &mut BTreeMap<K, u64>, part: BTreeMap<K, u64>) {
+    for (name, count) in part {
+        *sum.entry(name).or_default() += count;
+    }
+}
+
 /// Adds another shard's counts.
 fn add(sum: &mut Outcome, part: Outcome) {
     for (sum, part) in [
@@ -169,18 +176,10 @@ fn add(sum: &mut Outcome, part: Outcome) {
     sum.rate += part.rate;
     sum.duration_s = sum.duration_s.max(part.duration_s);
     sum.interrupted |= part.interrupted;
-    for (class, count) in part.error_classes {
-        *sum.error_classes.entry(class).or_default() += count;
-    }
-    for (status, count) in part.statuses {
-        *sum.statuses.entry(status).or_default() += count;
-    }
-    for (status, count) in part.asked_again {
-        *sum.asked_again.entry(status).or_default() += count;
-    }
-    for (status, count) in part.grpc_statuses {
-        *sum.grpc_statuses.entry(status).or_default() += count;
-    }
+    add_counts(&mut sum.error_classes, part.error_classes);
+    add_counts(&mut sum.statuses, part.statuses);
+    add_counts(&mut sum.asked_again, part.asked_again);
+    add_counts(&mut sum.grpc_statuses, part.grpc_statuses);
     let mut bodies: BTreeMap<(u64, String), u64> = BTreeMap::new();
     for class in std::mem::take(&mut sum.bodies).into_iter().chain(part.bodies) {
         *bodies.entry((class.length, class.hash)).or_default() += class.count;

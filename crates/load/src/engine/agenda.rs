@@ -228,9 +228,8 @@ impl Engine<'_> {
 
     /// [`Engine::go_on`] for plans with several requests or users.
     fn go_on_scripted(&mut self, at: usize, answer: Option<&Answer>, now: u64) {
-        let again = std::mem::take(&mut self.again);
         if let Some(answer) = answer
-            && let Some(pause) = self.plan_step(at as u32, answer, again)
+            && let Some(pause) = self.plan_step(at as u32, answer)
         {
             self.connections[at].held = 1;
             // Without a pause there is no reason to wait for the next round.

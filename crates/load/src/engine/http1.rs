@@ -96,10 +96,7 @@ impl Engine<'_> {
                     None => judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived),
                     Some(script) => {
                         let kept = http1.reader.kept();
-                        let (again, answer) =
-                            look(script, &mut self.progress[at], &mut self.recorder, &response, kept, arrived);
-                        self.again = again;
-                        answer
+                        look(script, &mut self.progress[at], &mut self.recorder, &response, kept, arrived)
                     }
                 };
                 self.largest = self.largest.max(size);
@@ -146,10 +143,7 @@ impl Engine<'_> {
                     None => judge(&self.shared.check, &mut self.recorder.bodies, &response, now),
                     Some(script) => {
                         let kept = http1.reader.kept();
-                        let (again, answer) =
-                            look(script, &mut self.progress[at], &mut self.recorder, &response, kept, now);
-                        self.again = again;
-                        answer
+                        look(script, &mut self.progress[at], &mut self.recorder, &response, kept, now)
                     }
                 };
                 self.complete_http1(at, &request, &answer, true, now);
@@ -159,7 +153,7 @@ impl Engine<'_> {
     }
 }
 
-/// What an answer to a step of a script is worth, and whether the step is to be sent again.
+/// What an answer to a step of a script is worth.
 pub(super) fn look(
     script: &Script,
     progress: &mut Progress,
@@ -167,13 +161,13 @@ pub(super) fn look(
     response: &Response<'_>,
     kept: (&[u8], &[u8]),
     arrived: u64,
-) -> (bool, Answer) {
+) -> Answer {
     let Some(step) = script.steps().get(progress.step) else {
-        return (false, judge(&Check::default(), &mut recorder.bodies, response, arrived));
+        return judge(&Check::default(), &mut recorder.bodies, response, arrived);
     };
     let mut answer = judge(&step.check, &mut recorder.bodies, response, arrived);
     if !step.looks() {
-        return (false, answer);
+        return answer;
     }
     let whole = match &response.body {
         Body::Whole(body) => Whole::new(response.status, response.head, body),
@@ -194,5 +188,5 @@ pub(super) fn look(
     };
     answer.failure = answer.failure.or(failure);
     answer.asks_again = verdict == Verdict::NotYet && answer.failure.is_none();
-    (answer.asks_again, answer)
+    answer
 }

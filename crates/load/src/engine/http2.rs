@@ -173,11 +173,11 @@ impl Engine<'_> {
                     http2.useful = true;
                     let arrived = stamp.map_or(now, |stamp| self.bridge.to_monotonic(stamp, request.sent, now));
                     let response = Response { status, close: false, head: kept.head(), body };
-                    let (again, mut answer) = match (&self.script, self.progress.get_mut(request.lane as usize)) {
+                    let mut answer = match (&self.script, self.progress.get_mut(request.lane as usize)) {
                         (Some(script), Some(progress)) => {
                             look(script, progress, &mut self.recorder, &response, (kept.head(), kept.body()), arrived)
                         }
-                        _ => (false, judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived)),
+                        _ => judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived),
                     };
                     if let Some(wanted) = self.shared.grpc {
                         self.recorder.grpc_status(request.due, grpc_status);
@@ -194,7 +194,7 @@ impl Engine<'_> {
                     }
                     self.active -= 1;
                     freed = arrived;
-                    self.go_on_lane(request.lane, Some(&answer), again, now);
+                    self.go_on_lane(request.lane, Some(&answer), now);
                 }
                 Ok(Some(Event::Failed { request, failure })) => {
                     self.abandon_http2(&request, failure);
@@ -293,7 +293,7 @@ impl Engine<'_> {
             self.recorder.named_failed(progress.step, request.due);
             self.recorder.iteration_ended(progress.begun, End::Failed);
         }
-        self.go_on_lane(request.lane, None, false, now);
+        self.go_on_lane(request.lane, None, now);
     }
 
     /// The server has ended the connection.

@@ -131,13 +131,13 @@ impl Engine<'_> {
     }
 
     /// What comes in a lane of HTTP/2 after an answer or a failure: the iteration's next step, the user's next iteration, or
-    /// nothing. `again`: the step is to be sent again.
-    pub(super) fn go_on_lane(&mut self, lane: u32, answer: Option<&Answer>, again: bool, now: u64) {
+    /// nothing.
+    pub(super) fn go_on_lane(&mut self, lane: u32, answer: Option<&Answer>, now: u64) {
         if !self.lanes.on {
             return;
         }
         if let Some(answer) = answer
-            && self.plan_step(lane, answer, again).is_some()
+            && self.plan_step(lane, answer).is_some()
         {
             return;
         }
@@ -155,11 +155,11 @@ impl Engine<'_> {
     }
 
     /// Puts the next step of a lane's iteration on the agenda, if it has one: its pause.
-    pub(super) fn plan_step(&mut self, lane: u32, answer: &Answer, again: bool) -> Option<u64> {
+    pub(super) fn plan_step(&mut self, lane: u32, answer: &Answer) -> Option<u64> {
         let script = self.script.as_ref()?;
         let good = answer.failure.is_none();
         let progress = &mut self.progress[lane as usize];
-        let Next::Step(pause) = script.advance(progress, good, again) else {
+        let Next::Step(pause) = script.advance(progress, good, answer.asks_again) else {
             self.recorder.iteration_ended(progress.begun, if good { End::Well(answer.arrived) } else { End::Failed });
             return None;
         };

@@ -116,8 +116,6 @@ pub(crate) struct Engine<'a> {
     lanes: Lanes,
     /// Iteration that was taken last.
     iteration: u64,
-    /// The answer at hand is not yet what the step waits for.
-    again: bool,
     /// Readers of heads, one for each of the script's steps.
     heads: Vec<HeadReader>,
     poller: Poller,
@@ -200,7 +198,6 @@ impl<'a> Engine<'a> {
             progress: vec![Progress::default(); if script.is_some() { connections } else { 0 }],
             lanes: Lanes::new(shared.http2.is_some() && (script.is_some() || users.is_some())),
             iteration: 0,
-            again: false,
             cursor: shared.schedule.clone().map(|schedule| Cursor::new(schedule, first, stride)),
             users,
             agenda: Agenda::default(),
