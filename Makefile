@@ -121,7 +121,7 @@ $(SENDERS)/go/.ready: $(wildcard subjects/senders/go/*) | debian
 
 $(SENDERS)/java/.ready: $(shell find subjects/senders/java -type f) | debian
 	@echo "building: senders in Java, and their agents"; rm -rf $(@D)
-	@mvn -q -B -Dstyle.color=never -f subjects/senders/java package
+	@scripts/mvn.sh -f subjects/senders/java package
 	@touch $@
 
 $(SENDERS)/python/.ready: subjects/senders/python/requirements.txt | debian

@@ -11,8 +11,7 @@ mkdir -p "$(dirname "$made")"
 exec 8>"$(dirname "$made")/.lock"
 flock 8
 if [ -e "$made" ] && [ -z "$(find "${folders[@]}" -type f -newer "$made" -print -quit)" ]; then exit; fi
-# Debian's Maven resets the colours that it was told not to use.
-maven() { mvn -q -B -Dstyle.color=never -f "${folders[0]}" "$@" 2>&1 | sed 's/\x1b\[0m//g'; }
+maven() { ../scripts/mvn.sh -f "${folders[0]}" "$@"; }
 case ${3:-package} in
   verify) maven verify ;;
   package) maven -DskipTests package ;;

@@ -32,7 +32,7 @@ part() { # NAME VERSION FUNCTION "HOW LONG"
 }
 
 maven_get() { # COORDINATES FILE INTO
-  mvn -q -B -Dstyle.color=never "$MAVEN_DEPENDENCY:copy" -Dartifact="$1" -DoutputDirectory="$3" -Dmdep.useBaseVersion=true
+  "$here/../../scripts/mvn.sh" "$MAVEN_DEPENDENCY:copy" -Dartifact="$1" -DoutputDirectory="$3" -Dmdep.useBaseVersion=true
   (cd "$3" && grep -F " $2" "$here/maven.sha256" | sha256sum -c --quiet -)
 }
 
@@ -69,7 +69,7 @@ make_ferretdb() {
 make_zipkin() { maven_get "io.zipkin:zipkin-server:$ZIPKIN:jar:exec" "zipkin-server-$ZIPKIN-exec.jar" "$1"; }
 
 make_oap() {
-  mvn -q -B -Dstyle.color=never -f "$here/oap.xml" -Doap.version="$OAP" "$MAVEN_DEPENDENCY:copy-dependencies" -DoutputDirectory="$1/libs"
+  "$here/../../scripts/mvn.sh" -f "$here/oap.xml" -Doap.version="$OAP" "$MAVEN_DEPENDENCY:copy-dependencies" -DoutputDirectory="$1/libs"
   (cd "$1/libs" && sha256sum -c --quiet "$here/oap.sha256")
 }
 
