@@ -80,14 +80,10 @@ fn errors(run: &RunRecord) -> Counts {
 
 /// Of answers that were the end of a request: how often it is asked again that is not ready yet is the pace, not the work.
 fn statuses(run: &RunRecord) -> Counts {
-    let load = run.load.iter();
-    let ends = |load: &Outcome, status: &u16, count: &u64| {
-        count.saturating_sub(load.asked_again.get(status).copied().unwrap_or(0))
-    };
-    load.flat_map(|load| {
-        load.statuses.iter().map(|(status, count)| (status.to_string(), ends(load, status, count) as f64))
-    })
-    .collect()
+    let Some(load) = &run.load else { return Counts::new() };
+    let again = |status| load.asked_again.get(status).copied().unwrap_or(0);
+    let ends = load.statuses.iter().map(|(status, count)| (status, count.saturating_sub(again(status))));
+    ends.map(|(status, count)| (status.to_string(), count as f64)).collect()
 }
 
 fn bodies(run: &RunRecord) -> Counts {

@@ -176,11 +176,9 @@ impl<'a> Setup<'a> {
             0 => format!("{}.log", process.service),
             replica => format!("{}-{replica}.log", process.service),
         });
-        let (cpuset, cpus) = if process.limits.on_all_cores() {
-            (Ok(None), self.partition.subject.union(&self.partition.instrument))
-        } else {
-            (process.limits.cpuset.as_deref().map(str::parse).transpose(), cpus.clone())
-        };
+        let everywhere = process.limits.on_all_cores();
+        let cpuset = process.limits.cpuset.as_deref().filter(|_| !everywhere).map(str::parse).transpose();
+        let all = || self.partition.subject.union(&self.partition.instrument);
         let launch = Launch {
             service: process.service.clone(),
             replica: process.replica,
@@ -188,7 +186,7 @@ impl<'a> Setup<'a> {
             env: process.env.clone(),
             cwd: process.cwd.clone(),
             log,
-            cpus: Some(cpus),
+            cpus: Some(if everywhere { all() } else { cpus.clone() }),
             limits: Limits {
                 cpus: process.limits.cpus,
                 memory: process.limits.memory.map(|bytes| bytes.0),
