@@ -137,13 +137,21 @@ fn spans_per_request_are_learned() {
 
 #[test]
 fn where_no_number_speaks_for_most_traces_only_missing_ones_are_lost() {
-    // Of 100 requests, half with 2 spans and half with 6, and ten that did not arrive.
-    let rows: [(Runs, f64); 2] = [(&[(2, 45), (6, 45)], 4.0), (&[(2, 30), (6, 30), (7, 30)], 5.0)];
-    for (runs, mean) in rows {
+    // Of 100 requests, and so many that did not arrive.
+    let rows: [(Runs, f64, u64); 4] = [
+        (&[(2, 45), (6, 45)], 4.0, 10),
+        (&[(2, 30), (6, 30), (7, 30)], 5.0, 10),
+        (&[(2, 5), (6, 5)], 4.0, 90),
+        (&[(1, 30), (2, 30), (3, 39)], 207.0 / 99.0, 1),
+    ];
+    for (runs, mean, missing) in rows {
         let ledger =
             close(&summary(runs), &load(&[second(0, 100, 100, 100)]), None, Sampling::Flag).expect("some arrived");
-        assert_eq!((ledger.spans_per_request, ledger.agreement, ledger.partial, ledger.missing), (mean, 0.0, 0, 10));
-        assert_eq!((ledger.lost, ledger.unexplained), ((mean * 10.0) as u64, 0));
+        assert_eq!(
+            (ledger.spans_per_request, ledger.agreement, ledger.partial, ledger.missing),
+            (mean, 0.0, 0, missing)
+        );
+        assert_eq!((ledger.lost, ledger.unexplained), ((mean * missing as f64).round() as u64, 0));
         balanced(ledger);
     }
 }
