@@ -65,7 +65,7 @@ fn a_service_that_dies_in_the_run_stops_the_study() {
     let journal = fs::read_to_string(scratch.path("out/journal.jsonl")).expect("a journal");
     assert!(journal.lines().last().expect("a line").contains("service_died"));
     scratch.unladen(&["report", "out"]).ends_with(0);
-    assert_nothing_left(&scratch.path("").display().to_string());
+    scratch.assert_nothing_left();
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn a_full_disk_stops_the_study_and_keeps_what_there_is() {
     for line in left.lines() {
         serde_json::from_str::<serde_json::Value>(line).expect("whole lines only");
     }
-    assert_nothing_left(&scratch.path("").display().to_string());
+    scratch.assert_nothing_left();
 }
 
 /// Without permission for cgroups unladen measures by the process tree and says so; limits are refused.
@@ -183,5 +183,5 @@ fn without_cgroups_the_process_tree_is_read_and_limits_are_refused() {
     as_nobody(&["run", ".", "--plain", "--out", "limited", "--set", "services.consumer.limits.cpus=0.5"])
         .ends_with(2)
         .complains(&["cannot limit cpus of consumer", "Run as root"]);
-    assert_nothing_left(&scratch.path("").display().to_string());
+    scratch.assert_nothing_left();
 }

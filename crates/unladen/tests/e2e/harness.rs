@@ -132,8 +132,10 @@ impl Scratch {
     /// Fails the test if a process that was started from here is still there, or a cgroup of unladen without a living owner.
     #[track_caller]
     pub(crate) fn assert_nothing_left(&self) {
-        let mark = format!("{MARK}={} ", self.folder.path().display());
-        assert_none_left(processes("environ", &mark));
+        let folder = self.folder.path().display().to_string();
+        let mut left = processes("environ", &format!("{MARK}={folder} "));
+        left.extend(processes_with(&folder));
+        assert_none_left(left);
     }
 
     /// Runs `unladen` to its end.

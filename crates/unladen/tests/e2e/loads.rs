@@ -103,7 +103,7 @@ fn a_fixed_number_of_requests_is_timed() {
             (None, Some(200), Some(200))
         );
     }
-    assert_nothing_left(&scratch.path("").display().to_string());
+    scratch.assert_nothing_left();
 }
 
 /// Two iterations of three end at a page that costs nothing; who is slow at the first step is slow at all.
@@ -159,7 +159,7 @@ fn answers_have_kinds_and_iterations_a_time_of_their_own() {
     let csv = scratch.unladen(&["report", "out", "--format", "csv"]).ends_with(0).out;
     let rows = csv.lines().filter(|line| line.contains(",answers.count,,page: worked,count,20,20,")).count();
     assert_eq!(rows, 1, "{csv}");
-    assert_nothing_left(&scratch.path("").display().to_string());
+    scratch.assert_nothing_left();
 }
 
 /// The costlier variant has the lower limit, and the ledger is none the worse for the requests after the window.

@@ -74,7 +74,7 @@ fn a_long_window_ends_when_the_line_is_overdue() {
     let all = [runs(&scratch, "baseline"), runs(&scratch, "same")].concat();
     assert_eq!(all.len(), 2);
     assert!(all.iter().all(|run| matches!(run.void, Some(Notice::NotSaid { .. }))), "{all:?}");
-    assert_nothing_left(&scratch.path("").display().to_string());
+    scratch.assert_nothing_left();
 }
 
 /// Checks run one after the other while the services are up; what they say of their own failure is told.

@@ -8,7 +8,7 @@ use std::path::Path;
 use unladen::journal::read::read;
 use unladen::journal::record::RunRecord;
 
-use crate::harness::{Said, Scratch, assert_nothing_left, measuring, study};
+use crate::harness::{Said, Scratch, measuring, study};
 
 /// Runs a study in its profile `ci`. What it keeps for a while goes into the scratch folder, too, so that nothing of it may be left.
 fn miniature(name: &str, variants: &[&str]) -> (Scratch, Said, Vec<RunRecord>) {
@@ -20,7 +20,7 @@ fn miniature(name: &str, variants: &[&str]) -> (Scratch, Said, Vec<RunRecord>) {
     let arguments = ["run", &folder, "--set", "profile=ci", "--only", &only, "--out", "out", "--plain"];
     let output = scratch.command(&arguments).env("TMPDIR", scratch.path("")).output().expect("unladen starts");
     let said = Said::new(&output).ends_with(0);
-    assert_nothing_left(&scratch.path("").display().to_string());
+    scratch.assert_nothing_left();
     let left: Vec<_> =
         fs::read_dir(scratch.path("")).expect("the scratch folder").flatten().map(|it| it.file_name()).collect();
     assert_eq!(left, ["out"], "a folder of a database is left");
