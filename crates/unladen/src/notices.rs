@@ -536,15 +536,17 @@ pub enum Notice {
     },
     /// Too few requests for quantiles.
     #[error(
-        "{metrics} not shown: {needed} requests per run are needed, there are about {requests}. Raise `window` or the rate"
+        "{metrics} not shown: {needed} requests over all rounds are needed, and a tenth of them in each run; there are about {requests}, {per_run} in each. Raise `window`, `rounds` or the rate"
     )]
     TooFewRequests {
         /// Titles of the metrics.
         metrics: String,
         /// Requests needed for the least demanding of them.
         needed: String,
-        /// Requests per run.
+        /// Requests of a variant in all its runs.
         requests: String,
+        /// Requests per run.
+        per_run: String,
     },
     /// The two methods come to different verdicts.
     #[error("the cross-check disagrees: Hodges-Lehmann says {rank}, paired t says {t}. Look at the rounds one by one")]

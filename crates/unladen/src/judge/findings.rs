@@ -460,6 +460,9 @@ pub struct LedgerFindings {
     /// Operations that lack spans, the largest lack first, as far as the calibration knows what is due.
     #[serde(default)]
     pub by_operation: Vec<OperationLoss>,
+    /// What the spans are charged with below is the CPU without that of the JIT compiler.
+    #[serde(default)]
+    pub cpu_without_jit: bool,
     /// CPU cost of the subject over the spans that arrived, µs per span, estimate and interval; `null` without a cost or spans.
     pub cpu_us_per_delivered_span: Option<f64>,
     /// See `cpu_us_per_delivered_span`.

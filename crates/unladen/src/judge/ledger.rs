@@ -6,6 +6,7 @@ use unladen_sink::summary::Summary;
 
 use super::evidence::Arm;
 use super::findings::{Finding, LedgerFindings, OperationLoss};
+use super::lookup::of_whole;
 use super::units;
 use crate::journal::record::Ledger;
 use crate::notices::Notice;
@@ -13,8 +14,11 @@ use crate::notices::Notice;
 /// Share of the spans that may be lost or unexplained before it is worth a warning.
 const NOTEWORTHY: f64 = 0.001;
 
-/// Sums up the ledgers. `cpu` is the variant's finding on CPU per request. `None` without any span, wanted or found.
-pub(super) fn sum_up(arm: &Arm<'_>, cpu: Option<&Finding>) -> Option<LedgerFindings> {
+/// CPU that spans are charged with, the best first: what a compiler takes comes once, not with every span.
+const CHARGED: [&str; 2] = ["cpu_without_jit", "cpu_per_request"];
+
+/// Sums up the ledgers of a variant with these findings. `None` without any span, wanted or found.
+pub(super) fn sum_up(arm: &Arm<'_>, findings: &[Finding]) -> Option<LedgerFindings> {
     let ledgers = || arm.valid.values().filter_map(|run| run.ledger.as_ref());
     let total = |count: fn(&Ledger) -> u64| ledgers().map(count).sum::<u64>();
     let (expected, sampled_out, saved, lost) = (
@@ -44,7 +48,8 @@ pub(super) fn sum_up(arm: &Arm<'_>, cpu: Option<&Finding>) -> Option<LedgerFindi
     let wanted = expected.saturating_sub(sampled_out);
     let requests: u64 = arm.valid.values().filter_map(|run| run.load.as_ref()).map(|load| load.answered_total).sum();
     let per_span = |cost: Option<f64>| Some(cost? * requests as f64 / saved as f64);
-    let cpu = cpu.filter(|cpu| cpu.verdict == "costs" && saved > 0);
+    let costs = |metric| of_whole(findings, metric).filter(|cpu| cpu.verdict == "costs" && saved > 0);
+    let cpu = CHARGED.into_iter().find_map(costs);
     Some(LedgerFindings {
         expected,
         saved,
@@ -76,6 +81,7 @@ pub(super) fn sum_up(arm: &Arm<'_>, cpu: Option<&Finding>) -> Option<LedgerFindi
         dropped: sinks(arm, |sink| sink.dropped),
         struck: sinks(arm, |sink| sink.struck),
         by_operation: by_operation(arm),
+        cpu_without_jit: cpu.is_some_and(|cpu| cpu.metric == CHARGED[0]),
         cpu_us_per_delivered_span: cpu.and_then(|cpu| per_span(cpu.difference)),
         cpu_us_per_delivered_span_low: cpu.and_then(|cpu| per_span(cpu.difference_low)),
         cpu_us_per_delivered_span_high: cpu.and_then(|cpu| per_span(cpu.difference_high)),

@@ -95,7 +95,7 @@ impl Metric {
         value.filter(|value| value.is_finite())
     }
 
-    /// Requests that a run must have before the metric means anything: 100 beyond the quantile.
+    /// Requests that a variant's runs must have together before the metric means anything: 100 beyond the quantile.
     #[must_use]
     pub fn requests_needed(&self) -> Option<u64> {
         self.quantile.and_then(unladen_stats::quantile::requests_needed)

@@ -14,7 +14,6 @@ use super::findings::{
     Comparisons, Conclusion, Findings, InstrumentFindings, LadderFindings, LoadFindings, NoticeLine, SCHEMA,
     VariantFindings,
 };
-use super::lookup::of_whole;
 use super::metrics::{Metric, Of, Place, delivered};
 use super::{
     answers, checks, distortion, dose, ladder, ledger, money, notices, pacing, placebo, runs, said, steady, units,
@@ -57,7 +56,7 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
             variant: &draft.arm.name,
             comparisons: &mut draft.comparisons,
             refused: draft.refused.clone(),
-            spans: ledger::sum_up(draft.arm, None).map(|ledger| (ledger.lost, ledger.wanted)),
+            spans: ledger::sum_up(draft.arm, &[]).map(|ledger| (ledger.lost, ledger.wanted)),
         })
         .collect();
     let budgets = budget::hold(limits, level(&folder.study), &mut judged)?;
@@ -112,6 +111,10 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
     })
 }
 
+/// Share of the requests that a quantile needs which every run must have: ten beyond it, else it is one of the run's largest values. How
+/// much the quantiles of few scatter from run to run is in the interval.
+const PER_RUN: f64 = 0.1;
+
 /// The metrics that this study can speak of. Quantiles for which the runs have too few requests are left out, and told.
 pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Cow<'static, Metric>> {
     let imported = evidence.valid().filter_map(|run| run.imported.as_ref()?.requests);
@@ -121,8 +124,11 @@ pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Co
     let typical = median(&counts).unwrap_or(0.0);
     // Where another tool did not say how many requests it made, its quantiles are shown and a notice doubts them.
     let unknown = counts.is_empty() && evidence.valid().any(|run| run.imported.is_some());
+    let runs: Vec<f64> = evidence.arms().map(|arm| arm.valid.len() as f64).collect();
+    let in_all = typical * median(&runs).unwrap_or(0.0);
     let enough = |metric: &Cow<'static, Metric>| {
-        unknown || metric.requests_needed().is_none_or(|needed| typical >= 0.99 * needed as f64)
+        let is_enough = |needed: u64| in_all >= 0.99 * needed as f64 && typical >= 0.99 * PER_RUN * needed as f64;
+        unknown || metric.requests_needed().is_none_or(is_enough)
     };
     let (shown, hidden): (Vec<_>, Vec<_>) = delivered(evidence.valid()).into_iter().partition(enough);
     if let Some(needed) = hidden.iter().filter_map(|metric| metric.requests_needed()).min().filter(|_| typical > 0.0) {
@@ -130,7 +136,8 @@ pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Co
         told.push(Notice::TooFewRequests {
             metrics: titles,
             needed: units::count(needed),
-            requests: units::count(typical as u64),
+            requests: units::count(in_all as u64),
+            per_run: units::count(typical as u64),
         });
     }
     let open = evidence.folder.study.load.is_open();
@@ -216,7 +223,7 @@ fn finish(kind: &str, draft: Draft<'_, '_>, evidence: &Evidence<'_>, told: &mut 
     if let Some(reason) = &refused {
         metrics.iter_mut().for_each(|finding| finding.take_verdict(reason));
     }
-    let ledger = ledger::sum_up(arm, of_whole(&metrics, "cpu_per_request"));
+    let ledger = ledger::sum_up(arm, &metrics);
     let of_ledger: Vec<Notice> = ledger.iter().flat_map(|ledger| ledger::notices(&arm.name, ledger)).collect();
     if let Some(bought) = of_ledger.iter().find(|it| matches!(it, Notice::BoughtWithLoss { .. })) {
         let gains = metrics.iter_mut().filter(|finding| finding.verdict == "saves");

@@ -36,6 +36,23 @@ impl CpuSet {
         rustix::thread::sched_setaffinity(None, &self.mask()).map_err(Into::into)
     }
 
+    /// The CPUs that a thread may run on.
+    ///
+    /// # Errors
+    /// What `sched_getaffinity` says: `ESRCH` when there is no such thread.
+    pub fn of_thread(thread: u32) -> rustix::io::Result<Self> {
+        let mask = rustix::thread::sched_getaffinity(pid(thread))?;
+        Ok((0..Self::LIMIT).filter(|&cpu| mask.is_set(cpu)).collect())
+    }
+
+    /// Binds a thread (and the threads and children it will start) to these CPUs.
+    ///
+    /// # Errors
+    /// What `sched_setaffinity` says: `ESRCH` when there is no such thread, `EPERM` when it is another user's.
+    pub fn bind_thread(&self, thread: u32) -> rustix::io::Result<()> {
+        rustix::thread::sched_setaffinity(pid(thread), &self.mask())
+    }
+
     /// As the mask that the system call takes; made before a fork, where nothing may be allocated.
     #[must_use]
     pub fn mask(&self) -> rustix::thread::CpuSet {
@@ -86,6 +103,11 @@ impl CpuSet {
     pub fn union(&self, other: &Self) -> Self {
         self.0.union(&other.0).copied().collect()
     }
+}
+
+/// `None` means the calling thread, and so does 0: no thread of another process has either.
+fn pid(thread: u32) -> Option<rustix::process::Pid> {
+    i32::try_from(thread).ok().and_then(rustix::process::Pid::from_raw)
 }
 
 impl FromIterator<usize> for CpuSet {

@@ -296,7 +296,7 @@ fn where_to(ledger: &LedgerFindings) -> String {
     }
 }
 
-/// `15.5 µs [14.3, 16.8] of CPU per span that arrived`.
+/// `15.5 µs [14.3, 16.8] of CPU per span that arrived`, or `… of CPU without JIT …`.
 pub(super) fn delivered(ledger: &LedgerFindings) -> Option<String> {
     let (value, low, high) = (
         ledger.cpu_us_per_delivered_span?,
@@ -306,7 +306,8 @@ pub(super) fn delivered(ledger: &LedgerFindings) -> Option<String> {
     // A quarter of the width stands in for a resolution: only the number of digits depends on it.
     let scale = Scale::of("us", high, Some((high - low) / 2.0));
     let range = format!("[{}, {}]", scale.number(low), scale.number(high));
-    Some(format!("{} {range} of CPU per span that arrived", scale.with_unit(value)))
+    let cpu = if ledger.cpu_without_jit { "CPU without JIT" } else { "CPU" };
+    Some(format!("{} {range} of {cpu} per span that arrived", scale.with_unit(value)))
 }
 
 /// At the user's traffic and prices, in one line: `+0.4 cores [0.3, 0.5], +1,000 MiB [990, 1,010], …`.

@@ -14,6 +14,7 @@ mod instrument;
 pub mod load_plan;
 mod one;
 pub mod ports;
+mod preheat;
 pub mod profile;
 mod programs;
 mod queries;
@@ -41,6 +42,7 @@ use self::watch::Watcher;
 use crate::journal::read::{self, Lines, Measured, ReadError};
 use crate::journal::record::RunRecord;
 use crate::journal::write::{Journal, WriteError};
+use crate::linux::CpuSet;
 use crate::notices::Notice;
 use crate::study::mask::masked;
 use crate::study::plan::Plan;
@@ -90,6 +92,18 @@ pub enum RunError {
     /// A process could not be started.
     #[error(transparent)]
     Subject(#[from] SubjectError),
+    /// A service could not be moved to other cores.
+    #[error(
+        "cannot move {service} to the cores {cpus}, where it is to be heated up or measured: {source}. Leave out `preheat_cpuset`"
+    )]
+    Cores {
+        /// Service.
+        service: String,
+        /// Cores.
+        cpus: CpuSet,
+        /// What the system says.
+        source: std::io::Error,
+    },
     /// A part of the instrument failed.
     #[error(transparent)]
     Instrument(#[from] instrument::InstrumentError),

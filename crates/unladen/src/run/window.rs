@@ -53,9 +53,7 @@ impl Run<'_> {
     fn timed(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
         let study = &self.setup.plan.study;
         if !study.preheat.0.is_zero() {
-            let Some(took_s) = self.unmeasured(scene, study.preheat, Some(Pacing::Closed))? else {
-                return Ok(Seen::default());
-            };
+            let Some(took_s) = self.preheat(scene)? else { return Ok(Seen::default()) };
             scene.record.phases.preheat_s = took_s;
         }
         let start_ns = monotonic_ns() + HEAD_START.as_nanos() as u64;
@@ -117,7 +115,7 @@ impl Run<'_> {
 
     /// A load of its own that is not measured, for so long: of the study's pacing, unless another one is given. Returns how many seconds
     /// it took; `None`: something ended, and the record says what.
-    fn unmeasured(
+    pub(super) fn unmeasured(
         &mut self,
         scene: &mut Scene<'_>,
         time: Time,

@@ -50,6 +50,10 @@ pub struct Study {
     /// see a method thousands of times, which at the rate of the load may take minutes.
     #[serde(default = "defaults::none")]
     pub preheat: Time,
+    /// Where services run while they are heated up: on the cores that they are measured on (`own`), or on `all`, those of the instrument
+    /// as well. On few cores a compiler waits for the code that it compiles, and the other way round.
+    #[serde(default)]
+    pub preheat_cpuset: PreheatCpuset,
     /// The seconds of every run that are measured.
     #[serde(default = "defaults::window")]
     pub window: Time,
@@ -127,6 +131,7 @@ impl Study {
             rounds: defaults::rounds(),
             warmup: defaults::warmup(),
             preheat: defaults::none(),
+            preheat_cpuset: PreheatCpuset::Own,
             window: defaults::window(),
             drain: Drain::default(),
             seed: None,
@@ -356,6 +361,17 @@ pub struct Limits {
     pub cpuset: Option<String>,
     /// Most memory: `512MiB`.
     pub memory: Option<Bytes>,
+}
+
+/// Cores on which services are heated up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PreheatCpuset {
+    /// Those that they are measured on.
+    #[default]
+    Own,
+    /// All that unladen may use, those of the instrument as well.
+    All,
 }
 
 impl Limits {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
 use rustix::process::Signal;
 
 use super::ended::Ended;
@@ -17,12 +18,15 @@ use super::launcher::Shared;
 use super::listener::{Listener, Wanted};
 use super::ready::{self, Readiness};
 use super::reaper;
-use crate::linux::Cgroup;
-use crate::linux::process::{Identity, Stat};
+use crate::linux::process::{self, Identity, Stat};
 use crate::linux::tree::Family;
+use crate::linux::{Cgroup, CpuSet};
 
 /// How long SIGKILL may take to take effect before a process counts as unstoppable.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Passes over the threads of a service at most, while it starts new ones.
+const PASSES: usize = 16;
 
 /// A process that was started, with its control group. Dropping it kills whatever is left of it.
 #[derive(Debug)]
@@ -194,6 +198,31 @@ impl Running {
             }
             None => self.family.members().iter().map(Stat::identity).collect(),
         }
+    }
+
+    /// Moves every thread that may run on just the cores `from`, of the process and of all that it started, to the cores `to`. What
+    /// has bound itself to other cores stays there.
+    ///
+    /// # Errors
+    /// What the system says of a thread, unless it has ended meanwhile.
+    pub fn move_threads(&self, from: &CpuSet, to: &CpuSet) -> io::Result<()> {
+        // Those that are started in a pass by threads that it has not come to yet are moved by the next one.
+        for _ in 0..PASSES {
+            let members = self.members();
+            let threads = members.iter().flat_map(|member| process::threads(member.pid));
+            let to_be_moved: Vec<u32> =
+                threads.filter(|thread| CpuSet::of_thread(*thread).is_ok_and(|cpus| cpus == *from)).collect();
+            if to_be_moved.is_empty() {
+                break;
+            }
+            for thread in to_be_moved {
+                match to.bind_thread(thread) {
+                    Ok(()) | Err(Errno::SRCH) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The last lines of what it wrote to its log, at most `lines`.

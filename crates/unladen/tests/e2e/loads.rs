@@ -5,6 +5,7 @@ use std::fs;
 use unladen::journal::read::read;
 use unladen::journal::record::RunRecord;
 use unladen::judge::findings::AnswerNumbers;
+use unladen::linux::CpuSet;
 use unladen::notices::Notice;
 
 use crate::harness::{Scratch, assert_nothing_left, counting, demo_study, finding, measuring};
@@ -211,6 +212,29 @@ fn preheating_is_not_measured() {
             assert_eq!((ledger.lost, ledger.unexplained, ledger.foreign), (0, 0, 0), "{ledger:?}");
             assert!(received > 2 * ledger.saved, "{received} spans, {} of them of the load: {ledger:?}", ledger.saved);
         }
+    }
+}
+
+/// A service that tells where it runs: on its own cores, while it is heated up on all, and then on its own again.
+#[test]
+fn services_are_heated_up_on_all_cores_and_measured_on_their_own() {
+    let _turn = counting();
+    let study = with_load("heated", "  connections: 2\n  rate: 50", "  same: {}\n").replace(
+        "  consumer:\n",
+        "  teller:\n    role: dependency\n    command: [sh, -c, 'while :; do grep Cpus_allowed_list /proc/self/status; sleep 0.02; done']\n  consumer:\n",
+    );
+    let scratch = Scratch::with(&format!("{study}preheat: 600ms\npreheat_cpuset: all\n"));
+    let short = ["--set", "placebo=false", "--warmup", "200ms", "--window", "1s", "--rounds", "1"];
+    scratch.run(&short).ends_with(0);
+    let run = &runs(&scratch)[0];
+    let log = fs::read_to_string(scratch.path("out").join(&run.dir).join("logs/teller.log")).expect("its log");
+    let mut places: Vec<&str> = log.lines().collect();
+    places.dedup();
+    let host = fs::read_to_string(scratch.path("out/host.json")).expect("host.json");
+    if CpuSet::allowed().expect("affinity").len() == 1 {
+        assert_eq!(places.len(), 1, "{places:?}\n{host}");
+    } else {
+        assert!(places.len() == 3 && places[0] == places[2] && places[0] != places[1], "{places:?}\n{host}");
     }
 }
 

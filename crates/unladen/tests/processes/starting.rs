@@ -7,7 +7,7 @@ use unladen::linux::CpuSet;
 use unladen::linux::process::Stat;
 use unladen::subject::{Ended, Launch, Limits, Readiness, SubjectError};
 
-use crate::scratch::{Groups, Scratch, number_in_log, wait_for_log};
+use crate::scratch::{Groups, Scratch, eventually, number_in_log, wait_for_log};
 
 fn readiness(timeout_ms: u64) -> Readiness {
     Readiness { http: None, tcp: None, log: None, timeout: Duration::from_millis(timeout_ms) }
@@ -91,6 +91,37 @@ fn every_process_leads_a_session_and_runs_on_its_cpus() {
     let launch = Launch { limits: nowhere, ..scratch.shell("app", "sleep 100") };
     let error = scratch.launcher.launch(&launch).expect_err("there is no CPU 1000");
     assert!(matches!(error, SubjectError::Cpus { .. }), "{error}");
+}
+
+/// Of two cores one, then both, then one again; what a child has chosen for itself stays.
+#[test]
+fn a_process_and_its_children_move_to_other_cores_and_back() {
+    let allowed: Vec<usize> = CpuSet::allowed().expect("affinity").iter().take(2).collect();
+    let &[first, second] = allowed.as_slice() else { return println!("not tested: there is one core only") };
+    let set = |cpus: &[usize]| cpus.iter().copied().collect::<CpuSet>();
+    let (one, both) = (set(&[first]), set(&[first, second]));
+    let scratch = Scratch::new(Groups::With);
+    let children = format!(
+        "taskset -c {second} sleep 100 & (while :; do grep Cpus_allowed_list /proc/self/status; sleep 0.01; done) & sleep 100"
+    );
+    let launch = Launch { cpus: Some(one.clone()), ..scratch.shell("app", &children) };
+    let running = scratch.launcher.launch(&launch).expect("it starts");
+    let newest_is = |cpus: &CpuSet| {
+        let wanted = format!("Cpus_allowed_list:\t{cpus}");
+        let newest = || std::fs::read_to_string(&launch.log).ok()?.lines().last().map(str::to_owned);
+        eventually(Duration::from_secs(20), || newest().as_ref() == Some(&wanted))
+    };
+    let elsewhere = || {
+        let members = running.members();
+        members.iter().filter(|it| CpuSet::of_thread(it.pid).is_ok_and(|cpus| cpus == set(&[second]))).count()
+    };
+    assert!(newest_is(&one) && eventually(Duration::from_secs(20), || elsewhere() == 1));
+    for (from, to) in [(&one, &both), (&both, &one)] {
+        running.move_threads(from, to).expect("both cores may be used");
+        assert!(newest_is(to), "from {from} to {to}");
+        assert_eq!(CpuSet::of_thread(running.pid()).expect("it runs"), *to);
+        assert_eq!(elsewhere(), 1, "what has bound itself stays");
+    }
 }
 
 #[test]

@@ -11,6 +11,7 @@ use unladen_sink::faults::Faults;
 use unladen_sink::ledger::Shortfall;
 
 use crate::sketch::{Arm, Sketch, arm, write};
+use crate::verdicts::{finding, variant};
 
 /// A variant that loses this share of its spans, and saves CPU.
 fn sketch(lost: f64) -> Sketch {
@@ -128,4 +129,28 @@ fn what_a_calibration_found_out_stands_among_the_notices() {
     let findings = judge(dir.path()).expect("a whole run folder");
     assert_eq!(findings.rounds, 12, "a calibration is no run");
     assert!(render(&findings, Format::Text).contains("no span of lossy arrived in the calibration"));
+}
+
+/// Where the compiler's time is known, spans are charged with the rest of the CPU: the compiler has most of what this variant takes
+/// more.
+#[test]
+fn spans_are_not_charged_with_the_compiler() {
+    let traced = arm("traced", "Traced", ArmKind::Variant);
+    let sketch = Sketch::new("compiled", "").with(Arm { cpu: 1.5, spans: 3.0, ..traced });
+    let mut runs = sketch.runs();
+    for run in &mut runs {
+        let share = if run.variant == "traced" { 0.3 } else { 0.1 };
+        let app = run.processes.iter_mut().find(|it| it.service == "app").expect("the service");
+        app.extra.insert("jit_time".to_owned(), app.cpu_ns.expect("measured") as f64 * share);
+    }
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    write(dir.path(), &sketch.study(), &runs);
+    let findings = judge(dir.path()).expect("a whole run folder");
+    let cost = |metric| finding(&findings, "traced", metric).difference.expect("12 rounds");
+    let ledger = variant(&findings, "traced").ledger.as_ref().expect("it has spans");
+    assert!(ledger.cpu_without_jit && cost("cpu_without_jit") < 0.7 * cost("cpu_per_request"), "{ledger:?}");
+    let per_span = ledger.cpu_us_per_delivered_span.expect("it costs");
+    assert!((per_span - cost("cpu_without_jit") / 3.0).abs() < 1e-9, "{per_span}");
+    let text = flowing(&render(&findings, Format::Text));
+    assert!(text.contains("of CPU without JIT per span that arrived"), "{text}");
 }

@@ -396,13 +396,17 @@ fn quantiles_need_requests() {
         .map(|it| it.metric.as_str())
         .filter(|it| it.starts_with("latency_p"))
         .collect();
-    assert_eq!(shown, ["latency_p50", "latency_p75"]);
+    // 12 rounds of 500.
+    assert_eq!(shown, ["latency_p50", "latency_p75", "latency_p90", "latency_p95"]);
     let told = few.notices.iter().find(|it| it.code == "too_few_requests").expect("told");
-    assert!(
-        told.text.contains("latency p90") && told.text.contains("1,000 requests") && told.text.contains("500"),
-        "{}",
-        told.text
-    );
+    for part in ["latency p99 and latency p99.9", "10,000 requests over all rounds", "about 6,000, 500 in each"] {
+        assert!(told.text.contains(part), "{}", told.text);
+    }
+    // 12 of 900 are enough together, but not each.
+    let thin = findings(&Sketch { rate: Some(180.0), ..ladder() });
+    assert!(!variant(&thin, "otel").metrics.iter().any(|it| it.metric == "latency_p99"));
+    let enough = findings(&Sketch { rate: Some(200.0), ..ladder() });
+    assert!(variant(&enough, "otel").metrics.iter().any(|it| it.metric == "latency_p99"));
 }
 
 /// In a closed loop the connections are always busy; when they are not, the generator set the pace.
