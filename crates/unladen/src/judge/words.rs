@@ -131,15 +131,24 @@ pub(super) fn sentence(variant: &VariantFindings) -> String {
 }
 
 /// `may leak: its memory grows 1.02 MiB/min [0.91, 1.13] faster`; nothing if it does not, or was not looked at. The heap of a JVM
-/// tells more than its memory, which it keeps whether or not it is in use.
+/// tells more than its memory, which it takes for minutes before it uses again what it has: that alone accuses nobody.
 fn leak(variant: &VariantFindings) -> Option<String> {
-    [("heap_slope", "heap"), ("memory_slope", "memory")].into_iter().find_map(|(metric, what)| {
+    let growth = |metric, what| {
         let slope = variant.finding(metric)?;
         // Less than the margin is what an allocator does in its first minutes.
         let grows = slope.verdict == "costs" && slope.difference_low? > 0.0 && slope.difference? > slope.margin;
         let amount = estimate(slope, false);
-        let amount = amount.trim_start_matches('+');
-        grows.then(|| format!("may leak: its {what} grows {amount} faster than the baseline's"))
+        grows.then(|| format!("its {what} grows {} faster than the baseline's", amount.trim_start_matches('+')))
+    };
+    if let Some(heap) = growth("heap_slope", "heap") {
+        return Some(format!("may leak: {heap}"));
+    }
+    let memory = growth("memory_slope", "memory")?;
+    let heap = variant.finding("heap_slope").filter(|heap| heap.difference.is_some());
+    Some(match heap.map(|heap| heap.verdict == "cannot_tell") {
+        None => format!("may leak: {memory}"),
+        Some(false) => format!("{memory}, its heap does not"),
+        Some(true) => format!("{memory}, whether its heap does cannot be told"),
     })
 }
 

@@ -181,25 +181,29 @@ fn money_and_a_leak() {
     check("money", &findings, &[Format::Text, Format::Markdown]);
 }
 
-/// A JVM keeps its memory, whatever it does with it: then what collections leave tells.
+/// A JVM keeps its memory, whatever it does with it, and takes more of it for minutes: then what collections leave tells.
 #[test]
 fn a_leak_that_only_the_heap_shows() {
     let mishap = |run: &mut unladen::journal::record::RunRecord| {
-        let per_minute = if run.variant == "leaking" { 1_048_576 } else { 0 };
+        let if_it_is = |name: &str| if run.variant == name { 1_048_576 } else { 0 };
         let sample = |second: u32, per_minute: u32| {
             let bytes =
                 40_000_000 + u64::from(second * per_minute / 60) + u64::from((second * 7 + run.run) % 5) * 9_000;
             (f64::from(second), bytes)
         };
-        run.processes[0].rss_floor = (0..=60).map(|second| sample(second, 0)).collect();
-        run.processes[0].heap_floor = (0..=60).map(|second| sample(second, per_minute)).collect();
+        run.processes[0].rss_floor = (0..=60).map(|second| sample(second, if_it_is("taking"))).collect();
+        run.processes[0].heap_floor = (0..=60).map(|second| sample(second, if_it_is("leaking"))).collect();
     };
     let leaking = Arm { name: "leaking", label: "OpenTelemetry, leaking", ..costly() };
+    let taking = Arm { name: "taking", label: "OpenTelemetry, taking memory", ..costly() };
     let sketch = Sketch { mishap, question: "Does it leak?", ..Sketch::new("heap", "") };
-    let findings = findings(&sketch.with(costly()).with(leaking));
+    let findings = findings(&sketch.with(costly()).with(leaking).with(taking));
     let told = |variant: &str| &findings.conclusions.iter().find(|it| it.variant == variant).expect("told").words;
     assert!(told("leaking").contains("may leak: its heap grows 1."), "{}", told("leaking"));
     assert!(!told("otel").contains("leak"), "{}", told("otel"));
+    let taking = told("taking");
+    assert!(taking.contains("its memory grows 1.") && taking.contains("its heap does not"), "{taking}");
+    assert!(!taking.contains("leak"), "{taking}");
 }
 
 #[test]
