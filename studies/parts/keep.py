@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Keeps the findings of a run folder with its study: keep.py RUN_FOLDER studies/NAME/results/DATE.json [METRIC…]
+"""Keeps the findings of a run folder with its study: keep.py RUN_FOLDER studies/NAME/results/DATE.json [METRIC or METRIC@SERVICE…]
 
-Details (services and operations apart) but for the metrics that are named, and the values of single rounds are left out, so that what is
-kept is small and can be read; so are paths of the machine. Everything else is as the judge wrote it.
+Details (services and operations apart) but for those that are named, and the values of single rounds are left out, so that what is kept
+is small and can be read; so are paths of the machine. Everything else is as the judge wrote it.
 """
 
 import json
@@ -19,7 +19,9 @@ def small(value, details):
 
 
 def is_left_out(one, details):
-    return isinstance(one, dict) and one.get("place") == "detail" and (one.get("service") or one["metric"] not in details)
+    if not isinstance(one, dict) or one.get("place") != "detail":
+        return False
+    return "@".join(filter(None, (one["metric"], one.get("service")))) not in details
 
 
 def main():
