@@ -11,7 +11,7 @@
 //! 5. [`plan`] says beforehand how many rounds a wanted effect needs.
 //!
 //! [`steady`], [`slope`] and [`quantile`] look inside a single run: has it warmed up, does it leak, did it have enough
-//! requests for a quantile.
+//! requests for a quantile. [`apart`] finds the rounds in which an arm did something else altogether.
 //!
 //! ```
 //! use unladen_stats::{estimate::{hodges_lehmann, Level}, pair, verdict::{verdict, Verdict}};
@@ -27,6 +27,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod apart;
 pub mod estimate;
 pub mod noise;
 pub mod order;

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 mod severity;
+mod who;
 
 pub use severity::Severity;
 
@@ -73,7 +74,7 @@ pub enum Notice {
     /// A service did not say what it must.
     #[error(
         "{} did not say `{pattern}` ({log}). The agent is probably not there, so the run would be that of the bare service. Look there, or correct `expect_log`",
-        who(service, *replica)
+        who::who(service, *replica)
     )]
     NotSaid {
         /// Service.
@@ -183,9 +184,7 @@ pub enum Notice {
         rate: f64,
     },
     /// The search of the capacity found no rate that holds.
-    #[error(
-        "not even {rate:.3} requests per second held: there is no capacity. Raise `capacity.limit`, or look at the service"
-    )]
+    #[error("not even {rate:.3} requests per second held. Raise `capacity.limit`, or look at the service")]
     NoCapacity {
         /// Lowest rate tried.
         rate: f64,
@@ -274,9 +273,7 @@ pub enum Notice {
         error: String,
     },
     /// A metrics endpoint lacks what is to be kept.
-    #[error(
-        "the metrics endpoint of {service} knows nothing of {names}. Look at what `scrape.url` answers, and at `keep`"
-    )]
+    #[error("the metrics endpoint of {service} has no {names}. Look at what `scrape.url` answers, and at `keep`")]
     ScrapeMissing {
         /// Service.
         service: String,
@@ -447,9 +444,7 @@ pub enum Notice {
         words: String,
     },
     /// The placebo differs from the baseline in another metric, or by less than what matters.
-    #[error(
-        "the baseline differs from itself in {metric} ({words}, sure at 99 %): read the differences in this metric with care"
-    )]
+    #[error("the baseline differs from itself in {metric} ({words}, sure at 99 %): read its differences with care")]
     PlaceboUneven {
         /// Title of the metric.
         metric: String,
@@ -513,6 +508,16 @@ pub enum Notice {
         variant: String,
         /// Estimated change.
         change: String,
+    },
+    /// Some rounds of a variant are unlike its others.
+    #[error(
+        "in {rounds} {took}: it did something else there, so no one number stands for all rounds. Look at those runs"
+    )]
+    RoundsApart {
+        /// Rounds, and their runs.
+        rounds: String,
+        /// Who took how much in them, and in the others.
+        took: String,
     },
     /// Latency, or CPU per request, moved so much within the windows that no number stands for them.
     #[error(
@@ -592,9 +597,4 @@ pub enum Notice {
         /// Spans per sampled request.
         spans: f64,
     },
-}
-
-/// A process by its service, and its number where it has one to be told by.
-fn who(service: &str, replica: u32) -> String {
-    if replica == 0 { service.to_owned() } else { format!("{service} (replica {replica})") }
 }

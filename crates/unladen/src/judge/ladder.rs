@@ -24,7 +24,8 @@ pub(super) fn ladders(
     for (name, steps) in evidence.folder.study.ladder.each() {
         let arms: Vec<&Arm<'_>> = steps.iter().filter_map(arm).collect();
         let (Some(foot), Some(top)) = (arms.first(), arms.last()) else { continue };
-        if arms.len() < 2 {
+        // One step from its own baseline is what the variant's table says already.
+        if arms.len() < 2 || arms.len() == 2 && evidence.baseline_of(top).name == foot.name {
             continue;
         }
         let step = |from: &Arm<'_>, to: &Arm<'_>| step(evidence, metrics, from, to, &refused);

@@ -18,6 +18,7 @@ pub mod so_far;
 pub mod units;
 
 mod answers;
+mod apart;
 mod checks;
 mod compare;
 mod distortion;

@@ -16,8 +16,8 @@ use super::findings::{
 };
 use super::metrics::{Metric, Of, Place, delivered};
 use super::{
-    answers, checks, distortion, dose, ladder, ledger, money, notices, pacing, placebo, runs, said, steady, units,
-    words, work,
+    answers, apart, checks, distortion, dose, ladder, ledger, money, notices, pacing, placebo, runs, said, steady,
+    units, words, work,
 };
 use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
@@ -81,6 +81,7 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
     }
     told.extend(checks::notices(&evidence));
     told.extend(steady::notices(&evidence));
+    told.extend(apart::notices(&evidence, &metrics));
     told.extend(checks::imported(&evidence));
     told.extend(too_few_rounds(&evidence));
     told.extend(void.clone());

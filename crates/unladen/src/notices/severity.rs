@@ -74,6 +74,7 @@ impl Notice {
             | Self::LittleLawStrained { .. }
             | Self::BaselineNotBare { .. }
             | Self::NotSteady { .. }
+            | Self::RoundsApart { .. }
             | Self::MethodsDisagree { .. }
             | Self::BoughtWithLoss { .. }
             | Self::Imported { .. }

@@ -138,7 +138,7 @@ fn folded(out: &mut String, findings: &Findings) {
         table(out, variant, &variant.metrics.iter().collect::<Vec<_>>());
         for finding in &variant.metrics {
             for notice in &finding.notices {
-                push(out, format_args!("\n{}: {}\n", text(&finding.title), text(&notice.text)));
+                push(out, format_args!("\n{}: {}\n", text(&view::whose(finding)), text(&notice.text)));
             }
         }
     }

@@ -200,7 +200,7 @@ fn notices(out: &mut Page, findings: &Findings) {
         findings.notices.iter().map(|notice| (String::new(), notice)).collect();
     for variant in findings.real_variants() {
         for finding in view::prominent(variant) {
-            let of = format!("{}, {}: ", view::clean(&variant.name), finding.title);
+            let of = format!("{}, {}: ", view::clean(&variant.name), view::whose(finding));
             // What is said of the whole study is not said again of a finding.
             let own_of_it =
                 finding.notices.iter().filter(|it| findings.notices.iter().all(|said| said.text != it.text));

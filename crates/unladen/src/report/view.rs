@@ -49,7 +49,7 @@ pub(super) fn row(variant: &VariantFindings, finding: &Finding) -> Row {
         }
     }
     Row {
-        name: format!("{}{}{}{unit}", finding.title, of(&finding.service), of(&finding.operation)),
+        name: format!("{}{unit}", whose(finding)),
         short: match &finding.service {
             Some(service) => format!("  · {}{}{unit}", clean(service), of(&finding.operation)),
             None => format!("{}{unit}", finding.title),
@@ -434,6 +434,12 @@ pub(crate) fn lines(text: &str, width: usize) -> Vec<String> {
 /// Without control characters: a label must not move the cursor or end the line.
 pub(super) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// A metric, and whose it is: `heap growth · vets`.
+pub(super) fn whose(finding: &Finding) -> String {
+    let of = [&finding.service, &finding.operation].into_iter().flatten().map(|name| format!(" · {}", clean(name)));
+    std::iter::once(finding.title.clone()).chain(of).collect()
 }
 
 /// What people call a variant.

@@ -47,7 +47,7 @@ variants:
     assert!(built.expect("Go is installed: `make deps` says how").success());
     let said = scratch.run(&[]).ends_with(0);
     println!("{}", said.out);
-    assert!(said.out.contains("knows nothing of not_there"), "{}", said.out);
+    assert!(said.out.contains("has no not_there"), "{}", said.out);
     let findings = scratch.findings();
     let difference = |metric: &str| {
         let found = finding(&findings, "heavy", metric);

@@ -48,3 +48,23 @@ fn cpu_that_still_falls_within_the_windows_has_no_verdict() {
     });
     assert_eq!(cpu(&slows, "otel"), "costs");
 }
+
+/// An agent that spins in some of its starts: the rounds are named with their runs, and none is left out.
+#[test]
+fn rounds_unlike_all_others_are_told() {
+    let rounds = |findings: &Findings| -> Vec<String> {
+        let told = findings.notices.iter().filter(|it| it.code == "rounds_apart");
+        told.map(|it| it.text.clone()).collect()
+    };
+    assert_eq!(rounds(&findings(&ladder())), [] as [String; 0]);
+    let spun = changed(&ladder(), "otel", |run| {
+        if [2, 5].contains(&run.round) {
+            run.processes[0].cpu_ns = run.processes[0].cpu_ns.map(|cpu| 9 * cpu);
+        }
+    });
+    let told = rounds(&spun);
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].starts_with("in rounds 2 and 5 (runs "), "{}", told[0]);
+    assert!(told[0].contains(") otel took ") && told[0].contains("of CPU per request, and "), "{}", told[0]);
+    assert_eq!(finding(&spun, "otel", "cpu_per_request").rounds.len(), spun.rounds as usize);
+}
