@@ -262,13 +262,17 @@ fn head(plan: &Plan, folder: &RunFolder) -> String {
     let study = &plan.study;
     let names: Vec<&str> = plan.arms.iter().map(|arm| arm.name.as_str()).collect();
     let seconds = study.seconds_of(study.rounds as usize * plan.arms.len());
+    let how_long = if study.load.is_fixed_work() {
+        "as long as the work takes".to_owned()
+    } else {
+        format!("at least {}", indicatif::HumanDuration(std::time::Duration::from_secs_f64(seconds)))
+    };
     format!(
-        "{}: {} of {} variants ({}); at least {}\nrun folder: {}",
+        "{}: {} of {} variants ({}); {how_long}\nrun folder: {}",
         study.study,
         if study.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", study.rounds) },
         plan.arms.len(),
         names.join(", "),
-        indicatif::HumanDuration(std::time::Duration::from_secs_f64(seconds)),
         folder.path().display()
     )
 }

@@ -2,7 +2,8 @@
 //! run?
 //!
 //! Judged over the runs of a variant, not within one: a single run of five seconds cannot tell warming up from noise,
-//! twelve that all move the same way can.
+//! twelve that all move the same way can. A burst is no window: who comes last waits longest, and it ends with its work, all of which is
+//! weighed.
 
 use unladen_load::outcome::Second;
 use unladen_stats::estimate::{Level, halves, hodges_lehmann};
@@ -23,6 +24,9 @@ const SECONDS: usize = 2;
 
 /// A notice for every arm whose latency surely moved, unless it moved so much that nothing is said of it at all.
 pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
+    if is_burst(evidence) {
+        return Vec::new();
+    }
     let told = |arm: &Arm<'_>| {
         let change = beyond(arm, latency, Level::P99, TOLERANCE).filter(|_| drift(arm, latency).is_none())?;
         Some(Notice::NotSteady { variant: arm.name.clone(), change })
@@ -44,10 +48,18 @@ pub(super) fn cpu(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Option<Notice> 
 
 /// A notice of the variant, or else of its baseline, if it drifts.
 fn drifts(evidence: &Evidence<'_>, variant: &Arm<'_>, what: &str, halves: Halves) -> Option<Notice> {
+    if is_burst(evidence) {
+        return None;
+    }
     [variant, evidence.baseline_of(variant)].into_iter().find_map(|arm| {
         let change = drift(arm, halves)?;
         Some(Notice::Unsteady { variant: arm.name.clone(), what: what.to_owned(), change })
     })
+}
+
+/// Whether everything is asked at once, so that nothing is meant to be steady.
+fn is_burst(evidence: &Evidence<'_>) -> bool {
+    evidence.folder.study.load.burst.is_some()
 }
 
 /// What is looked at: a number of the first and of the second half of a run's window.

@@ -3,7 +3,7 @@
 use unladen::journal::record::RunRecord;
 use unladen::judge::findings::Findings;
 
-use crate::sketch::{findings, ladder};
+use crate::sketch::{Sketch, findings, ladder};
 use crate::verdicts::{changed, codes, finding, variant};
 
 #[test]
@@ -47,6 +47,22 @@ fn cpu_that_still_falls_within_the_windows_has_no_verdict() {
         seconds[half..].iter_mut().for_each(|second| second.answered /= 2);
     });
     assert_eq!(cpu(&slows, "otel"), "costs");
+}
+
+/// Who comes last in a burst waits longest, and it has done all of its work at its end.
+#[test]
+fn a_burst_is_not_meant_to_be_steady() {
+    let falls = |run: &mut RunRecord| {
+        run.processes[0].cpu_halves = Some([0.4, 0.2]);
+        let seconds = &mut run.load.as_mut().expect("measured").seconds;
+        let half = seconds.len() / 2;
+        seconds[half..].iter_mut().for_each(|second| second.p50_us /= 2.0);
+    };
+    let moves = |findings: &Findings| codes(findings).into_iter().filter(|code| code.contains("steady")).count();
+    let window = changed(&ladder(), "otel", falls);
+    assert!(variant(&window, "otel").refused.is_some() && moves(&window) > 0);
+    let burst = changed(&Sketch { rate: None, more: "  burst: 8000\n", ..ladder() }, "otel", falls);
+    assert_eq!((&variant(&burst, "otel").refused, moves(&burst)), (&None, 0));
 }
 
 /// An agent that spins in some of its starts: the rounds are named with their runs, and none is left out.
