@@ -125,6 +125,20 @@ pub struct Ledger {
     pub lost_by_second: Vec<u64>,
 }
 
+impl Ledger {
+    /// Spans that were due, those of requests that were to be recorded.
+    #[must_use]
+    pub fn wanted(&self) -> u64 {
+        self.expected.saturating_sub(self.sampled_out)
+    }
+
+    /// Whether every recorded request makes as many spans as any other; else spans per request are a mean, and so is what is wanted.
+    #[must_use]
+    pub fn is_uniform(&self) -> bool {
+        as_whole(self.spans_per_request).is_some()
+    }
+}
+
 /// Why there is no account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum LedgerError {

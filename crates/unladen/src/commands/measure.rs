@@ -261,10 +261,10 @@ fn second_look(plan: &Plan, folder: &RunFolder) -> anyhow::Result<Option<Plan>> 
 fn head(plan: &Plan, folder: &RunFolder) -> String {
     let study = &plan.study;
     let names: Vec<&str> = plan.arms.iter().map(|arm| arm.name.as_str()).collect();
-    let seconds = study.seconds_of(study.rounds as usize * plan.arms.len());
     let how_long = if study.load.is_fixed_work() {
         "as long as the work takes".to_owned()
     } else {
+        let seconds = study.seconds_of(study.rounds as usize * plan.arms.len());
         format!("at least {}", indicatif::HumanDuration(std::time::Duration::from_secs_f64(seconds)))
     };
     format!(

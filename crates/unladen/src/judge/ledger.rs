@@ -45,7 +45,7 @@ pub(super) fn sum_up(arm: &Arm<'_>, findings: &[Finding]) -> Option<LedgerFindin
     if lost == 0 {
         lost_by_second.clear();
     }
-    let wanted = expected.saturating_sub(sampled_out);
+    let wanted = total(Ledger::wanted);
     let requests: u64 = arm.valid.values().filter_map(|run| run.load.as_ref()).map(|load| load.answered_total).sum();
     let per_span = |cost: Option<f64>| Some(cost? * requests as f64 / saved as f64);
     let costs = |metric| of_whole(findings, metric).filter(|cpu| cpu.verdict == "costs" && saved > 0);
@@ -63,9 +63,7 @@ pub(super) fn sum_up(arm: &Arm<'_>, findings: &[Finding]) -> Option<LedgerFindin
         missing: total(|ledger| ledger.missing),
         wanted,
         loss_ratio: ratio(lost, wanted),
-        worst_loss_ratio: ledgers()
-            .map(|ledger| ratio(ledger.lost, ledger.expected.saturating_sub(ledger.sampled_out)))
-            .fold(0.0, f64::max),
+        worst_loss_ratio: ledgers().map(|ledger| ratio(ledger.lost, ledger.wanted())).fold(0.0, f64::max),
         by_stage,
         lost_by_second,
         // Declared once for the variant, or learned per run; then the median run speaks.

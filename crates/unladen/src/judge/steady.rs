@@ -24,11 +24,9 @@ const SECONDS: usize = 2;
 
 /// A notice for every arm whose latency surely moved, unless it moved so much that nothing is said of it at all.
 pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
-    if is_burst(evidence) {
-        return Vec::new();
-    }
     let told = |arm: &Arm<'_>| {
-        let change = beyond(arm, latency, Level::P99, TOLERANCE).filter(|_| drift(arm, latency).is_none())?;
+        let change = beyond(evidence, arm, latency, Level::P99, TOLERANCE);
+        let change = change.filter(|_| drift(evidence, arm, latency).is_none())?;
         Some(Notice::NotSteady { variant: arm.name.clone(), change })
     };
     evidence.arms().filter_map(told).collect()
@@ -48,30 +46,25 @@ pub(super) fn cpu(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Option<Notice> 
 
 /// A notice of the variant, or else of its baseline, if it drifts.
 fn drifts(evidence: &Evidence<'_>, variant: &Arm<'_>, what: &str, halves: Halves) -> Option<Notice> {
-    if is_burst(evidence) {
-        return None;
-    }
     [variant, evidence.baseline_of(variant)].into_iter().find_map(|arm| {
-        let change = drift(arm, halves)?;
+        let change = drift(evidence, arm, halves)?;
         Some(Notice::Unsteady { variant: arm.name.clone(), what: what.to_owned(), change })
     })
-}
-
-/// Whether everything is asked at once, so that nothing is meant to be steady.
-fn is_burst(evidence: &Evidence<'_>) -> bool {
-    evidence.folder.study.load.burst.is_some()
 }
 
 /// What is looked at: a number of the first and of the second half of a run's window.
 type Halves = fn(&RunRecord) -> Option<[f64; 2]>;
 
 /// By how much it moved, if so much that nothing is said.
-fn drift(arm: &Arm<'_>, halves: Halves) -> Option<String> {
-    beyond(arm, halves, Level::P95, DRIFT)
+fn drift(evidence: &Evidence<'_>, arm: &Arm<'_>, halves: Halves) -> Option<String> {
+    beyond(evidence, arm, halves, Level::P95, DRIFT)
 }
 
-/// By how much it moved, if surely by more than `tolerance`.
-fn beyond(arm: &Arm<'_>, halves: Halves, level: Level, tolerance: f64) -> Option<String> {
+/// By how much it moved, if surely by more than `tolerance`. Nothing of a burst, which is not meant to be steady.
+fn beyond(evidence: &Evidence<'_>, arm: &Arm<'_>, halves: Halves, level: Level, tolerance: f64) -> Option<String> {
+    if evidence.folder.study.load.burst.is_some() {
+        return None;
+    }
     let halves: Vec<(f64, f64)> = arm.valid.values().filter_map(|run| halves(run).map(<(f64, f64)>::from)).collect();
     let change = hodges_lehmann(&log_ratios(&halves).ok()?, level).ok()?.relative();
     let interval = change.interval?;

@@ -7,7 +7,7 @@ use unladen_load::outcome::Quantiles;
 use unladen_stats::{estimate::Level, slope};
 
 use super::metrics::{Metric, Of};
-use crate::journal::record::{ProcessRecord, RunRecord, Saturation};
+use crate::journal::record::{Ledger, ProcessRecord, RunRecord, Saturation};
 use crate::study::spec::Role;
 
 /// Reads a metric's number: of one service, or of the whole.
@@ -111,11 +111,11 @@ pub(super) fn disk_per_span(_: &Metric, run: &RunRecord, _: Option<&str>) -> Opt
         let (ledger, load) = (run.ledger.as_ref()?, run.load.as_ref()?);
         // Spans are known for the whole run, the bytes for the window.
         let share = load.completed_in_window as f64 / load.answered_total as f64;
-        let wanted = ledger.expected.saturating_sub(ledger.sampled_out) as f64 * share;
+        let wanted = ledger.wanted() as f64 * share;
         return if wanted > 0.0 { Some(written? / wanted) } else { Some(0.0) };
     }
     let sink = run.sink.as_ref()?;
-    let wanted = run.ledger.as_ref().map_or(0, |ledger| ledger.expected.saturating_sub(ledger.sampled_out));
+    let wanted = run.ledger.as_ref().map_or(0, Ledger::wanted);
     match (sink.saved, wanted) {
         // No spans wanted, none stored: a bare service takes no disk.
         (0, 0) => Some(0.0),

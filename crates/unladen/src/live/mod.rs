@@ -189,7 +189,7 @@ impl Live {
             let rss = record.processes.iter().filter(|it| it.role == Some(Role::Subject));
             variant.rss = rss.map(|it| it.rss).sum::<Option<u64>>().filter(|it| *it > 0);
             if let Some(ledger) = &record.ledger {
-                variant.wanted += ledger.expected - ledger.sampled_out;
+                variant.wanted += ledger.wanted();
                 variant.saved += ledger.saved;
                 variant.lost += ledger.lost;
             }

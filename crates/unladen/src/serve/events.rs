@@ -17,7 +17,7 @@ use futures_util::stream::Stream;
 use serde::Serialize;
 
 use crate::journal::read::lines;
-use crate::journal::record::RunRecord;
+use crate::journal::record::{Ledger, RunRecord};
 use crate::journal::write::FILE;
 use crate::{judge, live};
 
@@ -49,7 +49,7 @@ impl Run {
             void: record.void.as_ref().map(ToString::to_string),
             cpu_us_per_request: judge::cpu_us_per_request(record),
             p99_us: record.load.as_ref().map(|it| it.latency_us.p99),
-            wanted: ledger.map(|it| it.expected - it.sampled_out),
+            wanted: ledger.map(Ledger::wanted),
             saved: ledger.map(|it| it.saved),
         }
     }
