@@ -8,7 +8,7 @@ use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use unladen_sink::{Recovered, SinkError};
 
-use crate::journal::record::{Calibration, RunRecord};
+use crate::journal::record::{Calibration, Ledger, RunRecord};
 use crate::judge;
 use crate::judge::findings::Range;
 use crate::judge::units::{self, Scale};
@@ -42,12 +42,14 @@ pub fn watcher(
     Told::new(Live::new(study, labels), displays)
 }
 
-/// One line of a finished run: `OpenTelemetry  212.4 µs CPU/request  p99 1.20 ms  8000 of 8000 spans`.
-fn summary(record: &RunRecord, label: &str) -> String {
+/// One line of a finished run, its name as wide as the widest: `OpenTelemetry  212.4 µs CPU/request  p99 1.20 ms  8000 of 8000 spans`.
+fn summary(record: &RunRecord, live: &Live) -> String {
+    let label = live.label(&record.variant);
     if let Some(reason) = &record.void {
         return format!("{label}: does not count: {reason}");
     }
-    let mut line = format!("{label:<24}");
+    let widest = live.variants.values().map(|it| it.label.width()).fold(label.width(), usize::max);
+    let mut line = fitted(label, widest);
     if let Some(cpu) = judge::cpu_us_per_request(record) {
         line += &format!(" {cpu:>8.1} µs CPU/request");
     }
@@ -55,14 +57,13 @@ fn summary(record: &RunRecord, label: &str) -> String {
         line += &format!("  p99 {:>7.2} ms", load.latency_us.p99 / 1e3);
     }
     if let Some(ledger) = record.ledger.as_ref().filter(|ledger| ledger.expected > 0) {
-        if ledger.by_count || ledger.spans_per_request.fract() == 0.0 {
-            let wanted = ledger.expected - ledger.sampled_out;
-            line += &format!("  {} of {wanted} spans", ledger.saved);
+        line += &if ledger.by_count || ledger.is_uniform() {
+            format!("  {} of {} spans", ledger.saved, ledger.wanted())
         } else {
-            // A mean of requests that make few spans and many: how many these ought to have made, nobody knows.
-            let there = ledger.complete + ledger.partial;
-            line += &format!("  {} spans, {there} of {} traces", ledger.saved, there + ledger.missing);
-        }
+            // Some requests make few spans and some many: how many these ought to have made, nobody knows.
+            let Ledger { saved, complete, missing, .. } = ledger;
+            format!("  {saved} spans, {complete} of {} traces", complete + missing)
+        };
     }
     line
 }
@@ -111,9 +112,8 @@ impl Display for Lines {
             Step::Begin { runs, load_s: 0.0, .. } => eprintln!("{runs} runs"),
             Step::Begin { runs, load_s, .. } => eprintln!("{runs} runs, at least {load_s:.1} s each"),
             Step::Done { record, .. } => {
-                let label = live.label(&record.variant);
                 let (done, of) = (live.runs_done, live.runs_of);
-                eprintln!("[{done:>3}/{of}] round {:>2}  {}", record.round, summary(record, label));
+                eprintln!("[{done:>3}/{of}] round {:>2}  {}", record.round, summary(record, live));
             }
             _ => {
                 if let Some(line) = lasting(step, live) {
@@ -361,6 +361,20 @@ mod tests {
                 "OpenTelemetry   9−1           154 µs  +17.4 % [15.8, 19.4]  130 of 129,600 (0.10 %)  1.20 ms",
             ]
         );
+    }
+
+    #[test]
+    fn what_is_wanted_is_told_where_it_is_known() {
+        let line = |variant: &str, ledger| {
+            summary(&RunRecord { variant: variant.into(), ledger: Some(ledger), ..RunRecord::empty() }, &live())
+        };
+        let whole = Ledger { expected: 10, sampled_out: 2, saved: 7, spans_per_request: 2.0, ..Ledger::default() };
+        assert_eq!(line("otel", whole.clone()), "OpenTelemetry  7 of 8 spans");
+        assert_eq!(line("baseline", whole.clone()), "baseline       7 of 8 spans");
+        let mean = Ledger { spans_per_request: 2.5, complete: 3, missing: 1, ..whole };
+        assert_eq!(line("otel", mean.clone()), "OpenTelemetry  7 spans, 3 of 4 traces");
+        // Counts know nothing of traces.
+        assert_eq!(line("otel", Ledger { by_count: true, ..mean }), "OpenTelemetry  7 of 8 spans");
     }
 
     #[test]
