@@ -10,6 +10,7 @@ pub use unladen_sink::ledger::Ledger;
 use unladen_sink::ledger::{LearnedOperation, Shortfall};
 use unladen_sink::summary::{Summary, Told};
 
+pub use super::blocks::{Alone, BlockPoint, Blocks, Design};
 use crate::notices::Notice;
 use crate::study::plan::ArmKind;
 use crate::study::spec::Role;
@@ -92,6 +93,12 @@ pub struct RunRecord {
     /// What another tool measured; then nothing else is known of the run.
     #[serde(default)]
     pub imported: Option<Imported>,
+    /// How the round shared its time between the variants.
+    #[serde(default, skip_serializing_if = "Design::is_separate")]
+    pub design: Design,
+    /// Of an alternating round: the blocks of this run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<Blocks>,
 }
 
 /// A run of another tool, by `unladen import`.
@@ -141,6 +148,8 @@ impl RunRecord {
             instrument: Vec::new(),
             host: HostWindow::default(),
             imported: None,
+            design: Design::Separate,
+            blocks: None,
         }
     }
 }
@@ -317,8 +326,15 @@ pub struct ProcessRecord {
     pub start_up_s: Option<f64>,
     /// Where the CPU figures come from.
     pub cpu_source: CpuSource,
-    /// CPU time over the window, ns.
+    /// CPU time over the window, ns. Of an alternating round: over all blocks that count, less what its idle rate makes in the blocks
+    /// of the other variants (see `idle_cpu`).
     pub cpu_ns: Option<u64>,
+    /// CPU time per second while no variant had a load, in cores: the smaller of a stretch after readiness and one after the drain.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle_cpu: Option<f64>,
+    /// Of an alternating round: CPU time in the blocks of the other variants, ns, idle CPU included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_foreign_ns: Option<u64>,
     /// Of it in user mode and in the kernel, ns, where the source tells them apart.
     pub cpu_user_ns: Option<u64>,
     /// See `cpu_user_ns`.

@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::matrix::Matrix;
+pub use crate::journal::record::Design;
 use super::prices::Prices;
 pub use super::scrape::{Keep, Scrape, ScrapeKind, ScrapeUnit};
 use super::units::{Bytes, Ratio, Time};
@@ -57,6 +58,17 @@ pub struct Study {
     /// The seconds of every run that are measured.
     #[serde(default = "defaults::window")]
     pub window: Time,
+    /// How the variants of a round share the time. `alternating`: all are alive, and the load turns between them in short blocks, so
+    /// that a change of the machine's pace hits all of them. `separate`: one after the other. Absent: alternating wherever it is sound.
+    #[serde(default)]
+    pub design: Option<Design>,
+    /// Length of a block of an alternating round. Absent: 100 ms.
+    #[serde(default)]
+    pub block: Option<Time>,
+    /// After the blocks of an alternating round: each variant has the load for itself for so long. Latencies from p95 on are measured
+    /// here, and the CPU per request is held against that of the blocks. Absent: as long as the window, at most 2 s.
+    #[serde(default)]
+    pub alone: Option<Time>,
     /// How long to wait for spans that are still on their way when the load has ended.
     #[serde(default)]
     pub drain: Drain,
@@ -133,6 +145,9 @@ impl Study {
             preheat: defaults::none(),
             preheat_cpuset: PreheatCpuset::Own,
             window: defaults::window(),
+            design: None,
+            block: None,
+            alone: None,
             drain: Drain::default(),
             seed: None,
             placebo: defaults::yes(),

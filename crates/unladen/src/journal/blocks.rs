@@ -1,0 +1,81 @@
+//! What an alternating round leaves in the records of its runs: how the time was shared, and the CPU over it.
+//!
+//! In an alternating round the processes of all variants are alive and the load turns between them: in each *super-block*
+//! every variant has one *block*. CPU in a variant's own blocks is `own`, in those of the others `foreign`.
+
+use serde::{Deserialize, Serialize};
+use unladen_load::outcome::Quantiles;
+
+/// How the variants of a round share the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Design {
+    /// All alive, the load turns between them in short blocks.
+    Alternating,
+    /// One after the other, each with the machine for itself. Journals that do not say are of this kind.
+    #[default]
+    Separate,
+}
+
+impl Design {
+    /// For serde: what is the default need not be written.
+    #[must_use]
+    pub fn is_separate(&self) -> bool {
+        *self == Self::Separate
+    }
+}
+
+/// The blocks of one run of an alternating round.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Blocks {
+    /// Planned length of a block, seconds.
+    pub length_s: f64,
+    /// Variants that took turns.
+    pub variants: u32,
+    /// Super-blocks that count.
+    pub kept: u32,
+    /// Super-blocks that were thrown away because the generator was late in one of their blocks.
+    pub late: u32,
+    /// Super-blocks that were thrown away because steal or other processes took the machine.
+    pub disturbed: u32,
+    /// Seconds of the run's own blocks that count.
+    pub own_s: f64,
+    /// Seconds of the blocks of the other variants that count.
+    pub foreign_s: f64,
+    /// Requests due in the run's own blocks that count, and answered well: the divisor of CPU per request.
+    pub completed: u64,
+    /// The run over time: stretches of successive super-blocks that count, at most [`Blocks::MAX_POINTS`].
+    pub points: Vec<BlockPoint>,
+    /// The stretch in which the variant had the load for itself, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<Alone>,
+}
+
+impl Blocks {
+    /// Most points that are kept of one run.
+    pub const MAX_POINTS: usize = 120;
+}
+
+/// A stretch of successive super-blocks.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct BlockPoint {
+    /// Its middle, seconds since the start of the first measured block of the round. The same for all runs of the round.
+    pub t_s: f64,
+    /// Requests answered well in the run's own blocks.
+    pub completed: u64,
+    /// CPU time of the subject in the run's own blocks, ns.
+    pub cpu_ns: u64,
+}
+
+/// The stretch of an alternating round in which a variant has the load for itself; the others are alive and idle.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Alone {
+    /// Its length, seconds.
+    pub seconds: f64,
+    /// Requests answered well.
+    pub completed: u64,
+    /// CPU time of the subject, ns.
+    pub cpu_ns: u64,
+    /// Latency of the well answered requests from the due instant, µs.
+    pub latency_us: Quantiles,
+}
