@@ -112,6 +112,8 @@ pub enum Event {
     Ready,
     /// The first measured turn begins at this instant, `CLOCK_MONOTONIC` nanoseconds, [`Alternation::pause_s`] from now.
     Measuring(u64),
+    /// The last block is over; what comes after it are stretches alone, if there are any.
+    BlocksOver,
     /// A second of a target's own time has passed.
     Second(usize, Second),
 }
@@ -175,6 +177,7 @@ pub fn run(
         first.engine.wait_until(start);
     }
     let mut taken: Vec<Taken> = Vec::with_capacity(alternation.turns.len());
+    let last_block = alternation.turns.iter().rev().find(|turn| turn.part == Part::Block).map(|turn| turn.group);
     for group in alternation.turns.chunk_by(|one, next| (one.part, one.group) == (next.part, next.group)) {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -204,6 +207,9 @@ pub fn run(
             for one in &mut taken[first..] {
                 one.fate = fate;
                 members[one.turn.target].settle(fate);
+            }
+            if part == Part::Block && group.first().map(|turn| turn.group) == last_block {
+                events(Event::BlocksOver);
             }
         }
     }

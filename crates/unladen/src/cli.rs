@@ -74,6 +74,9 @@ pub enum Command {
     /// The load generator's process: a plan on standard input, events on standard output.
     #[command(name = "__load", hide = true)]
     LoadProcess,
+    /// The process of a load that turns between targets: a configuration on standard input, events on standard output.
+    #[command(name = "__turns", hide = true)]
+    TurnsProcess,
     /// The sink's process: a configuration on standard input, events on standard output.
     #[command(name = "__sink", hide = true)]
     SinkProcess,

@@ -122,6 +122,20 @@ pub enum Notice {
         /// Connections.
         connections: u32,
     },
+    /// Too few blocks of an alternating round count.
+    #[error(
+        "only {kept} of {of} super-blocks count: the load generator was late in {late}, something else took the machine in {disturbed}. Stop what runs beside, or give the generator a core of its own"
+    )]
+    BlocksLost {
+        /// Super-blocks that count.
+        kept: u32,
+        /// Super-blocks.
+        of: u32,
+        /// Thrown away because the generator was late.
+        late: u32,
+        /// Thrown away because the machine was disturbed.
+        disturbed: u32,
+    },
     /// The generator was the limit of a closed loop.
     #[error(
         "the load generator was busy {percent:.0} % of the time in a closed loop: it, not the service, set the pace. Use fewer connections, or a rate"
@@ -231,6 +245,12 @@ pub enum Notice {
         "CPU time was read from the process tree, not from a cgroup ({reason}): children that end within the window are missed. Run as root or in a delegated cgroup"
     )]
     NoCgroup {
+        /// Why.
+        reason: String,
+    },
+    /// The variants ran one after the other because they could not take turns.
+    #[error("variants ran one after the other, not alternating: {reason}")]
+    SeparateDesign {
         /// Why.
         reason: String,
     },

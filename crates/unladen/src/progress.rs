@@ -190,7 +190,7 @@ impl Drop for Picture {
 fn elapsed_s(live: &Live) -> f64 {
     match live.phase {
         None | Some(Phase::Start | Phase::Setup) => 0.0,
-        Some(Phase::WarmUp | Phase::Window) => {
+        Some(Phase::WarmUp | Phase::Window | Phase::Alone) => {
             live.second.map_or(0.0, |it| f64::from(it.second) + 1.0).min(live.load_s)
         }
         Some(Phase::Drain | Phase::Check | Phase::Saturation | Phase::Capacity | Phase::Stop) => live.load_s,
@@ -212,7 +212,7 @@ fn of_run(live: &Live) -> String {
     let Some(phase) = live.phase else { return String::new() };
     let label = live.label(&live.variant);
     let mut line = format!("round {}: {}, {}", live.round, fitted(label, label.width().min(NAME)), phase.words());
-    if let (Some(second), Phase::WarmUp | Phase::Window) = (live.second, phase) {
+    if let (Some(second), Phase::WarmUp | Phase::Window | Phase::Alone) = (live.second, phase) {
         line += &format!("  {} requests/s  p99 {:.2} ms", units::count(second.answered), second.p99_us / 1e3);
         if second.errors > 0 {
             line += &format!("  {} errors", units::count(second.errors));

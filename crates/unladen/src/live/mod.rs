@@ -144,6 +144,9 @@ impl Live {
                 (self.round, self.variant, self.second) = (slot.round, arm.name.clone(), None);
                 self.services.clear();
             }
+            Step::Together { round, runs } => {
+                (self.round, self.variant, self.second) = (round, format!("{runs} variants in turn"), None);
+            }
             Step::Phase(phase) => self.phase = Some(phase),
             Step::Second(second) => {
                 self.second = Some(Second {

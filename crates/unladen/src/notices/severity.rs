@@ -40,6 +40,7 @@ impl Notice {
             | Self::CheckFailed { .. }
             | Self::WorkUnfinished { .. }
             | Self::OutOfConnections { .. }
+            | Self::BlocksLost { .. }
             | Self::GeneratorSaturated { .. }
             | Self::LittleLawOff { .. }
             | Self::PlaceboDiffers { .. }
@@ -86,6 +87,7 @@ impl Notice {
             | Self::LedgerUnbalanced { .. } => Severity::Warning,
             Self::NoCgroup { .. }
             | Self::LedgerByCounts
+            | Self::SeparateDesign { .. }
             | Self::JournalTorn { .. }
             | Self::HostUnknown { .. }
             | Self::RunsRepeated { .. }

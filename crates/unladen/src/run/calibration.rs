@@ -93,20 +93,20 @@ fn one(setup: &Setup<'_>, index: usize, arm: &Arm, interrupted: &AtomicBool) -> 
     let dir = format!("runs/calibration-{}", arm.name);
     let folder = setup.folder.run(&dir)?;
     let number = FIRST_NUMBER + u32::try_from(index).unwrap_or(0);
-    let ids = setup.trace_ids(number);
+    let (site, ids) = (setup.site(0), setup.trace_ids(number));
     let started = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     // On a good day, and only counted.
-    let config = unladen_sink::config::Config { faults: None, store: false, ..setup.sink_config(arm, &folder, ids) };
+    let config = unladen_sink::config::Config { faults: None, store: false, ..site.sink_config(arm, &folder, ids) };
     let mut sink = SinkPart::start(&setup.launcher, &config, &setup.partition.instrument, &folder.join("logs"))?;
     let mut ups: Vec<Up> = Vec::new();
     let mut load = || -> Result<_, RunError> {
         for process in arm.fresh() {
-            ups.push(setup.start(process, &folder, number, interrupted)?);
+            ups.push(site.start(process, &folder, number, interrupted)?);
         }
-        programs::set_up(setup, arm.programs(Role::Setup), (folder.as_path(), number), || {
+        programs::set_up(site, arm.programs(Role::Setup), (folder.as_path(), number), || {
             if interrupted.load(Ordering::Relaxed) { Err(RunError::Interrupted) } else { Ok(()) }
         })?;
-        let backends = queries::backends(setup, arm)?;
+        let backends = queries::backends(site, arm)?;
         let calibration = &setup.plan.study.calibration;
         let plan = LoadPlan {
             pacing: Pacing::Constant { rate: calibration.rate },
@@ -116,7 +116,7 @@ fn one(setup: &Setup<'_>, index: usize, arm: &Arm, interrupted: &AtomicBool) -> 
             cores: Vec::new(),
             out: None,
             limit: None,
-            ..setup.load_plan(arm, &folder, ids)?
+            ..site.load_plan(arm, &folder, ids)?
         };
         let plan =
             LoadPlan { trace: plan.trace.map(|trace| unladen_load::plan::Trace { sampled: 1.0, ..trace }), ..plan };

@@ -3,10 +3,12 @@
 //! Clock and randomness enter here only. No statistic is computed here.
 
 mod after;
+mod blocks;
 pub mod books;
 mod builds;
 mod calibration;
 pub mod checks;
+mod design;
 mod expected;
 pub mod folder;
 pub mod host;
@@ -20,11 +22,13 @@ mod programs;
 mod queries;
 mod recovery;
 mod repeats;
+mod round;
 mod said;
 pub mod schedule;
 mod session;
 mod setup;
 mod told;
+pub mod turns;
 pub mod watch;
 mod window;
 
@@ -40,7 +44,7 @@ use self::session::Session;
 use self::setup::Setup;
 use self::watch::Watcher;
 use crate::journal::read::{self, Lines, Measured, ReadError};
-use crate::journal::record::RunRecord;
+use crate::journal::record::{Design, RunRecord};
 use crate::journal::write::{Journal, WriteError};
 use crate::linux::CpuSet;
 use crate::notices::Notice;
@@ -186,7 +190,10 @@ fn runs(
 ) -> Result<(), RunError> {
     // Before the setup, which comes to refer to it.
     let calibrated = OnceCell::new();
-    let mut setup = Setup::new(plan, folder, seed)?;
+    let (design, reason) = design::design(plan);
+    let sites = if design == Design::Alternating { plan.arms.len() } else { 1 };
+    let mut setup = Setup::new(plan, folder, seed, sites)?;
+    setup.why_separate = reason;
     let Lines { runs: mut done, calibrations, .. } = open(plan, folder, seed, &setup)?;
     let mut journal = Journal::open(folder.path())?;
     recovery::finish_torn(folder.path(), &journaled(&done), watcher);
@@ -203,7 +210,7 @@ fn runs(
     let result = learned.and_then(|learned| {
         (setup.plan, setup.calibrations) = (calibrated.get_or_init(|| learned), known);
         let (setup, shared, journal) = (&setup, &mut shared[..], &mut journal);
-        Session { setup, shared, journal, interrupted, number, done: &mut done }.rounds(rounds, watcher)
+        Session { setup, design, shared, journal, interrupted, number, done: &mut done }.rounds(rounds, watcher)
     });
     let stopped = stop_all(&mut shared);
     drop(shared);
@@ -241,7 +248,7 @@ fn build(setup: &Setup<'_>, interrupted: &AtomicBool, watcher: &mut dyn Watcher)
     for process in setup.plan.arms.iter().flat_map(|arm| &arm.processes) {
         if process.build.is_some() {
             // A build belongs to no run. A service that is told the folder of its run is built all the same.
-            processes.push(setup.resolve(process, setup.folder.path())?);
+            processes.push(setup.site(0).resolve(process, setup.folder.path())?);
         }
     }
     Ok(builds::run(&processes, setup.folder.path(), interrupted, watcher)?)
@@ -252,7 +259,7 @@ fn start_shared(setup: &Setup<'_>, interrupted: &AtomicBool) -> Result<Vec<Up>, 
     let shared = setup.folder.run("shared")?;
     let mut ups = Vec::new();
     for process in setup.plan.shared() {
-        match setup.start(process, &shared, 0, interrupted) {
+        match setup.site(0).start(process, &shared, 0, interrupted) {
             Ok(up) => ups.push(up),
             Err(error) => {
                 let _ = stop_all(&mut ups);

@@ -34,7 +34,7 @@ pub fn profiles(
     interrupted: &AtomicBool,
     watcher: &mut dyn Watcher,
 ) -> Result<Vec<Profiles>, RunError> {
-    let setup = Setup::new(plan, folder, seed)?;
+    let setup = Setup::new(plan, folder, seed, 1)?;
     let mut shared = start_shared(&setup, interrupted)?;
     let mut all = Vec::new();
     let result = (0..).zip(&plan.arms).filter(|(_, arm)| arm.kind != ArmKind::Placebo).try_for_each(|(number, arm)| {
@@ -42,7 +42,7 @@ pub fn profiles(
         let slot = Slot { round: 0, slot: 0, attempt: 1, arm: number as usize };
         let number = NUMBERS_FROM + number;
         let record =
-            Run { setup: &setup, shared: &mut shared, slot, number, interrupted, profiler: Some(&mut profiler) }
+            Run { setup: setup.site(0), shared: &mut shared, slot, number, interrupted, profiler: Some(&mut profiler) }
                 .perform(watcher)?;
         let requests = record.load.map_or(0, |load| load.completed_in_window);
         let profiles = profiler.finish(&arm.name, requests, folder.path())?;

@@ -6,7 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::RunError;
-use super::setup::Setup;
+use super::setup::Site;
 use crate::journal::record::Counted;
 use crate::notices::Notice;
 use crate::scrape::{Query, ScrapeError};
@@ -84,9 +84,9 @@ pub(super) fn counted_services(study: &Study, arm: &Arm) -> BTreeSet<String> {
 }
 
 /// Asks for the numbers of the backends that run in an arm, before the load.
-pub(super) fn backends(setup: &Setup<'_>, arm: &Arm) -> Result<Vec<Asked>, RunError> {
+pub(super) fn backends(setup: Site<'_>, arm: &Arm) -> Result<Vec<Asked>, RunError> {
     let mut asked = Vec::new();
-    for (name, service) in &setup.plan.study.services {
+    for (name, service) in &setup.plan().study.services {
         let Some(count) = service.count.as_ref().filter(|_| arm.runs(name)) else { continue };
         let path = format!("services.{name}.count");
         let query = query(
@@ -102,7 +102,7 @@ pub(super) fn backends(setup: &Setup<'_>, arm: &Arm) -> Result<Vec<Asked>, RunEr
 }
 
 /// The same for the counters of an arm's agent.
-pub(super) fn losses(setup: &Setup<'_>, arm: &Arm) -> Result<Vec<Asked>, RunError> {
+pub(super) fn losses(setup: Site<'_>, arm: &Arm) -> Result<Vec<Asked>, RunError> {
     let mut asked = Vec::new();
     for (stage, loss) in &arm.losses {
         let path = format!("losses.{stage}");
@@ -115,7 +115,7 @@ pub(super) fn losses(setup: &Setup<'_>, arm: &Arm) -> Result<Vec<Asked>, RunErro
 
 /// The query that these keys of the study stand for; the study's check has seen to it that they go together.
 fn query(
-    setup: &Setup<'_>,
+    setup: Site<'_>,
     path: &str,
     http: Option<&str>,
     (body, pointer): (Option<&str>, Option<&str>),

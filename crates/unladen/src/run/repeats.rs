@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::checks;
 use super::schedule::Round;
-use crate::journal::record::RunRecord;
+use crate::journal::record::{Design, RunRecord};
 use crate::notices::Notice;
 use crate::study::spec::Study;
 
@@ -37,11 +37,20 @@ impl<'a> Repeats<'a> {
             return None;
         }
         let of_round = runs.iter().filter(|run| run.round == round.number && run.attempt == round.attempt);
-        let of_round = of_round.filter(|run| run.void.is_none());
-        let reason = of_round.filter_map(|run| checks::disturbed(run, &self.study.repeat)).next()?;
+        let mut reasons = of_round.filter_map(|run| match &run.void {
+            None => checks::disturbed(run, &self.study.repeat),
+            // A run of an alternating round cannot be done again by itself.
+            Some(void) => (run.design == Design::Alternating && is_the_machines(void)).then(|| void.clone()),
+        });
+        let reason = reasons.next()?;
         self.left -= 1;
         Some(reason)
     }
+}
+
+/// Whether a run is void because the machine kept the generator from its schedule.
+fn is_the_machines(void: &Notice) -> bool {
+    matches!(void, Notice::GeneratorLate { .. } | Notice::BlocksLost { .. })
 }
 
 #[cfg(test)]

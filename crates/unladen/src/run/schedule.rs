@@ -32,6 +32,12 @@ pub struct Round {
 }
 
 impl Round {
+    /// Whether nothing of this attempt has been done.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.missing.len() == self.order.len()
+    }
+
     /// The round from the start: another attempt, in the same order.
     #[must_use]
     pub fn again(&self) -> Self {

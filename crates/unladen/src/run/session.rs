@@ -9,10 +9,11 @@ use super::RunError;
 use super::folder::RunFolder;
 use super::one::{Run, Up};
 use super::repeats::Repeats;
+use super::round as alternating;
 use super::schedule::{Round, Slot};
 use super::setup::Setup;
 use super::watch::{Step, Watcher};
-use crate::journal::record::RunRecord;
+use crate::journal::record::{Design, RunRecord};
 use crate::journal::write::Journal;
 use crate::notices::{Notice, Severity};
 
@@ -22,6 +23,7 @@ const ATTEMPTS: u32 = 3;
 /// The runs of a study under way.
 pub(super) struct Session<'s, 'p> {
     pub(super) setup: &'s Setup<'p>,
+    pub(super) design: Design,
     pub(super) shared: &'s mut [Up],
     pub(super) journal: &'s mut Journal,
     pub(super) interrupted: &'s AtomicBool,
@@ -43,11 +45,40 @@ impl Session<'_, '_> {
         let mut repeats = Repeats::new(&plan.study, self.done);
         for mut round in rounds {
             loop {
-                round.missing.iter().try_for_each(|slot| self.slot(*slot, watcher))?;
+                match self.design {
+                    Design::Separate => round.missing.iter().try_for_each(|slot| self.slot(*slot, watcher))?,
+                    Design::Alternating => {
+                        if !round.is_whole() {
+                            // The runs of an alternating round belong together: what is left of one is done again with it.
+                            round = round.again();
+                        }
+                        self.together(&round, watcher)?;
+                    }
+                }
                 let Some(reason) = repeats.grant(&round, self.done) else { break };
                 round = round.again();
                 watcher.see(Step::Again { round: round.number, reason: &reason, runs: round.missing.len() });
             }
+        }
+        Ok(())
+    }
+
+    /// All runs of a round, alive at the same time.
+    fn together(&mut self, round: &Round, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(RunError::Interrupted);
+        }
+        let (setup, interrupted, number) = (self.setup, self.interrupted, self.number + 1);
+        let slots = &round.missing;
+        self.number += u32::try_from(slots.len()).unwrap_or(u32::MAX);
+        let records =
+            alternating::Round { setup, shared: &mut *self.shared, slots, number, interrupted }.perform(watcher)?;
+        self.journal.append_round(&records)?;
+        for record in records {
+            watcher.see(Step::Done { record: &record, again: false });
+            let stop = stop_on_death(&record, setup.folder);
+            self.done.push(record);
+            stop?;
         }
         Ok(())
     }
@@ -60,7 +91,7 @@ impl Session<'_, '_> {
             }
             self.number += 1;
             let (setup, number, interrupted) = (self.setup, self.number, self.interrupted);
-            let run = Run { setup, shared: &mut *self.shared, slot, number, interrupted, profiler: None };
+            let run = Run { setup: setup.site(0), shared: &mut *self.shared, slot, number, interrupted, profiler: None };
             let record = run.perform(watcher)?;
             self.journal.append(&record)?;
             let again = late(&record) && attempt < ATTEMPTS;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Deref;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
@@ -44,22 +45,41 @@ pub(super) struct Setup<'a> {
     pub(super) partition: Partition,
     /// What is known of the variants' spans; empty until they are calibrated.
     pub(super) calibrations: Vec<Calibration>,
+    /// Why the variants run one after the other although the study did not ask for it.
+    pub(super) why_separate: Option<String>,
     seed: u64,
-    sinks: BTreeMap<&'static str, SocketAddr>,
     variables: Variables,
+    /// One for each run that is alive at the same time.
+    addresses: Vec<Addresses>,
+}
+
+/// Where the processes of a run listen.
+#[derive(Debug)]
+struct Addresses {
+    sinks: BTreeMap<&'static str, SocketAddr>,
+    ports: BTreeMap<PortName, u16>,
+}
+
+/// The setup as one of several runs that are alive at the same time sees it: with addresses of its own.
+#[derive(Clone, Copy)]
+pub(super) struct Site<'a> {
+    setup: &'a Setup<'a>,
+    number: usize,
+}
+
+impl<'a> Deref for Site<'a> {
+    type Target = Setup<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        self.setup
+    }
 }
 
 impl<'a> Setup<'a> {
-    pub(super) fn new(plan: &'a Plan, folder: &'a RunFolder, seed: u64) -> Result<Self, RunError> {
-        let names = plan.ports();
-        let mut free = ports::allocate(names.len() + SINKS.len(), seed)?.into_iter();
-        let sinks: BTreeMap<_, _> =
-            SINKS.into_iter().zip(free.by_ref().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))).collect();
-        let ports: BTreeMap<PortName, u16> = names.into_iter().zip(free).collect();
-        let addresses = sinks.iter().map(|(name, address)| ((*name).to_owned(), address.to_string())).collect();
+    /// With sites for so many runs at the same time.
+    pub(super) fn new(plan: &'a Plan, folder: &'a RunFolder, seed: u64, sites: usize) -> Result<Self, RunError> {
+        let addresses = sites_of(plan, seed, sites.max(1))?;
         let variables = Variables {
-            ports,
-            sinks: addresses,
             unladen: std::env::current_exe().unwrap_or_default(),
             environment: std::env::vars().collect(),
             ..plan.variables()
@@ -73,15 +93,18 @@ impl<'a> Setup<'a> {
             launcher: Launcher::new(&LauncherOptions::new(seed, limits))?,
             partition: partition(&available, &topology, 1),
             calibrations: Vec::new(),
+            why_separate: None,
             seed,
-            sinks,
             variables,
+            addresses,
         })
     }
 
     /// Notices that every run carries.
     pub(super) fn notices(&self) -> Vec<Notice> {
-        self.launcher.no_cgroups().map(|reason| Notice::NoCgroup { reason: reason.to_owned() }).into_iter().collect()
+        let no_cgroup = self.launcher.no_cgroups().map(|reason| Notice::NoCgroup { reason: reason.to_owned() });
+        let separate = self.why_separate.clone().map(|reason| Notice::SeparateDesign { reason });
+        no_cgroup.into_iter().chain(separate).collect()
     }
 
     /// Where CPU time is read from, in words.
@@ -94,7 +117,7 @@ impl<'a> Setup<'a> {
 
     /// The ports of the study by their names.
     pub(super) fn ports(&self) -> BTreeMap<String, u16> {
-        let named = self.variables.ports.iter().map(|(name, port)| match name.replica {
+        let named = self.addresses.iter().take(1).flat_map(|site| &site.ports).map(|(name, port)| match name.replica {
             0 => (name.name.clone(), *port),
             _ => (name.to_string(), *port),
         });
@@ -114,8 +137,34 @@ impl<'a> Setup<'a> {
         random
     }
 
+    /// Seed of everything that is drawn.
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// As this one of the runs that are alive at the same time sees it.
+    pub(super) fn site(&'a self, number: usize) -> Site<'a> {
+        Site { setup: self, number }
+    }
+}
+
+impl<'a> Site<'a> {
+    pub(super) fn plan(self) -> &'a Plan {
+        self.setup.plan
+    }
+
+    fn addresses(&self) -> &'a Addresses {
+        &self.setup.addresses[self.number]
+    }
+
     pub(super) fn variables(&self, run_dir: Option<&Path>) -> Variables {
-        Variables { run_dir: run_dir.map(Path::to_owned), ..self.variables.clone() }
+        let Addresses { sinks, ports } = self.addresses();
+        Variables {
+            run_dir: run_dir.map(Path::to_owned),
+            ports: ports.clone(),
+            sinks: sinks.iter().map(|(name, address)| ((*name).to_owned(), address.to_string())).collect(),
+            ..self.setup.variables.clone()
+        }
     }
 
     /// A process with its run-time variables filled in.
@@ -201,13 +250,14 @@ impl<'a> Setup<'a> {
     /// What the sink of a run is told.
     pub(super) fn sink_config(&self, arm: &Arm, folder: &Path, ids: TraceIds) -> unladen_sink::config::Config {
         use unladen_sink::config::{Attributes as Stored, Config, Requests, Sync as Durable};
+        let sinks = &self.addresses().sinks;
         Config {
-            otlp_grpc: self.sinks.get("otlp_grpc").copied(),
-            otlp_http: self.sinks.get("otlp_http").copied(),
-            zipkin: self.sinks.get("zipkin").copied(),
-            skywalking: self.sinks.get("skywalking").copied(),
-            elastic: self.sinks.get("elastic").copied(),
-            jaeger: self.sinks.get("jaeger").copied(),
+            otlp_grpc: sinks.get("otlp_grpc").copied(),
+            otlp_http: sinks.get("otlp_http").copied(),
+            zipkin: sinks.get("zipkin").copied(),
+            skywalking: sinks.get("skywalking").copied(),
+            elastic: sinks.get("elastic").copied(),
+            jaeger: sinks.get("jaeger").copied(),
             out: folder.to_owned(),
             requests: arm.is_traced().then_some(Requests { tag: ids.tag, key: ids.key }),
             attributes: match self.plan.study.sink.attributes {
@@ -242,6 +292,24 @@ impl<'a> Setup<'a> {
             ..load_plan::plan(&load, self.seed, &self.plan.dir)?
         })
     }
+}
+
+/// Free ports for so many sites. What lives through the study listens at the same port for all of them.
+fn sites_of(plan: &Plan, seed: u64, sites: usize) -> Result<Vec<Addresses>, RunError> {
+    let names = plan.ports();
+    let shared = plan.ports_of_shared();
+    let mut free = ports::allocate((names.len() + SINKS.len()) * sites, seed)?.into_iter();
+    let mut all: Vec<Addresses> = Vec::with_capacity(sites);
+    for _ in 0..sites {
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let sinks = SINKS.into_iter().zip(free.by_ref().map(local)).collect();
+        let mut ports: BTreeMap<PortName, u16> = names.iter().cloned().zip(free.by_ref()).collect();
+        if let Some(first) = all.first() {
+            ports.extend(first.ports.iter().filter(|(name, _)| shared.contains(name)).map(|(name, port)| (name.clone(), *port)));
+        }
+        all.push(Addresses { sinks, ports });
+    }
+    Ok(all)
 }
 
 /// Where the process is to listen, as far as its readiness tells.

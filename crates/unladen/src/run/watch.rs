@@ -55,7 +55,14 @@ pub enum Step<'a> {
         /// Of which variant.
         arm: &'a Arm,
     },
-    /// A run enters a phase.
+    /// All runs of a round go on together from now on: the load turns between them.
+    Together {
+        /// Number of the round.
+        round: u32,
+        /// Its runs.
+        runs: usize,
+    },
+    /// A run, or a round, enters a phase.
     Phase(Phase),
     /// A second of the load has passed.
     Second(&'a Second),
@@ -91,6 +98,8 @@ pub enum Phase {
     WarmUp,
     /// Load that is measured.
     Window,
+    /// Load that is measured, on each variant of an alternating round alone.
+    Alone,
     /// Waiting for late spans.
     Drain,
     /// The study's own programs look whether the run did what it should.
@@ -112,6 +121,7 @@ impl Phase {
             Self::Setup => "setting up",
             Self::WarmUp => "warming up",
             Self::Window => "measuring",
+            Self::Alone => "measuring each alone",
             Self::Drain => "waiting for spans",
             Self::Check => "checking",
             Self::Saturation => "saturating",

@@ -16,12 +16,14 @@ use super::prices::Prices;
 pub use super::scrape::{Keep, Scrape, ScrapeKind, ScrapeUnit};
 use super::units::{Bytes, Ratio, Time};
 
+pub mod design;
 pub mod load;
 pub mod phases;
 pub mod repeat;
 pub mod role;
 pub mod script;
 
+pub use design::SeparateReason;
 pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
 pub use phases::{Capacity, Quantile, Saturation};
 pub use repeat::Repeat;
