@@ -262,7 +262,11 @@ fn check(alternation: &Alternation) -> Result<(), LoadError> {
         return refuse("pause_s", alternation.pause_s.to_string(), "write seconds, 0 to 60");
     }
     if alternation.targets.iter().any(|plan| plan.limit.is_some() || plan.shard.is_some()) {
-        return refuse("targets", "limit or shard".to_owned(), "what takes turns has no limit of requests and no shards");
+        return refuse(
+            "targets",
+            "limit or shard".to_owned(),
+            "what takes turns has no limit of requests and no shards",
+        );
     }
     Ok(())
 }

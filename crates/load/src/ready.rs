@@ -109,12 +109,7 @@ impl<'a> Ready<'a> {
     }
 
     /// Adds up what the threads wrote down, and writes the files that the plan wants.
-    pub(crate) fn conclude(
-        &self,
-        records: &[Recorder],
-        seconds: Seconds,
-        span: &Span,
-    ) -> Result<Outcome, LoadError> {
+    pub(crate) fn conclude(&self, records: &[Recorder], seconds: Seconds, span: &Span) -> Result<Outcome, LoadError> {
         let plan = &self.plan;
         let target_rate = plan.pacing.mean_rate(nanoseconds(plan.warmup_s), self.length);
         let (mut outcome, histograms) =

@@ -124,4 +124,3 @@ fn start(plan: &Plan, starts: &[Sender<Span>], told: &Receiver<Message>) -> Resu
     }
     Ok(span)
 }
-

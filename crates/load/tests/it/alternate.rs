@@ -52,7 +52,8 @@ fn every_target_gets_exactly_its_requests_and_none_in_the_turn_of_another() {
         assert_eq!((server.connections(), outcome.reconnects), (8, 0), "the same connections in all turns");
         assert!((outcome.duration_s - 0.7).abs() < 1e-6 && (outcome.rate - 400.0).abs() < 0.1, "{outcome:?}");
         let tag = format!("00-{:016x}", number + 1);
-        let ids: BTreeSet<String> = server.heads().iter().filter_map(|head| Some(head.split(&tag).nth(1)?[..16].to_owned())).collect();
+        let ids: BTreeSet<String> =
+            server.heads().iter().filter_map(|head| Some(head.split(&tag).nth(1)?[..16].to_owned())).collect();
         assert_eq!(ids.len(), 320, "a trace id for every request");
         let seconds: u64 = outcome.seconds.iter().map(|second| second.answered).sum();
         assert_eq!(seconds, 320);
@@ -150,8 +151,9 @@ impl Meter for Moody {
 fn what_does_not_count_is_in_no_latency_and_hits_whole_groups() {
     let servers = [Server::start(Behaviour::Reply(GOOD)), Server::start(Behaviour::Reply(GOOD))];
     let mut meter = Moody::default();
-    let all = alternate::run(&alternation(&[&servers[0], &servers[1]]), &mut meter, &mut |_| {}, &AtomicBool::new(false))
-        .expect("a load");
+    let all =
+        alternate::run(&alternation(&[&servers[0], &servers[1]]), &mut meter, &mut |_| {}, &AtomicBool::new(false))
+            .expect("a load");
     // One before the first turn, one after each.
     assert_eq!((meter.edges, meter.groups), (1 + 22, 12));
     let mut counting = 0;

@@ -147,7 +147,8 @@ impl Machine {
 /// A reader of the root of the control groups, if this is the machine's and not a container's.
 fn root() -> Option<CpuReader> {
     let v1 = ["/sys/fs/cgroup/cpuacct", "/sys/fs/cgroup/cpu,cpuacct"];
-    let reader = v1.iter().map(Path::new).find_map(CpuReader::v1).or_else(|| CpuReader::v2(Path::new("/sys/fs/cgroup")))?;
+    let reader =
+        v1.iter().map(Path::new).find_map(CpuReader::v1).or_else(|| CpuReader::v2(Path::new("/sys/fs/cgroup")))?;
     let busy_s = HostReader::new().read()?.busy_s.iter().sum::<f64>();
     let counted_s = reader.of_group()?.total_ns as f64 / 1e9;
     // A group of a container has seen less than the machine has done; one that was made late, too.
@@ -160,7 +161,13 @@ mod tests {
 
     fn edge(at_ms: u64, ours_ms: u64, machine_ms: u64, steal_ms: u64) -> Edge {
         let ns = |ms: u64| ms * 1_000_000;
-        Edge { at_ns: ns(at_ms), ours_ns: ns(ours_ms), machine_ns: ns(machine_ms), steal_ns: ns(steal_ms), cpu_ns: Vec::new() }
+        Edge {
+            at_ns: ns(at_ms),
+            ours_ns: ns(ours_ms),
+            machine_ns: ns(machine_ms),
+            steal_ns: ns(steal_ms),
+            cpu_ns: Vec::new(),
+        }
     }
 
     #[test]
@@ -193,7 +200,9 @@ mod tests {
         assert!(group(0.0) && group(0.1) && group(0.02) && group(0.05));
         assert!(!group(0.5), "far more than usual");
         // On a machine that is always half busy nothing is thrown away once that is the rule.
-        (0..12).for_each(|_| drop(group(0.5)));
+        (0..12).for_each(|_| {
+            group(0.5);
+        });
         assert!(group(0.5) && group(0.6) && !group(1.0));
     }
 

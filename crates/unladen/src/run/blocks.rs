@@ -122,15 +122,15 @@ impl<'m> Turns<'m> {
 
     /// Share of the time of all blocks that those have which count.
     fn share_that_counts(&self) -> f64 {
-        let time = |turns: &mut dyn Iterator<Item = (usize, &'m Taken)>| turns.map(|(at, _)| self.time_ns(at)).sum::<u64>();
+        let time =
+            |turns: &mut dyn Iterator<Item = (usize, &'m Taken)>| turns.map(|(at, _)| self.time_ns(at)).sum::<u64>();
         let all = time(&mut self.all().filter(|(_, taken)| taken.turn.part == Part::Block));
         if all == 0 { 1.0 } else { time(&mut self.counting()) as f64 / all as f64 }
     }
 
     /// Cores that a target used in the run's own blocks, in the first and in the second half of those that count.
     fn halves(&self, run: usize, target: usize) -> Option<[f64; 2]> {
-        let own: Vec<usize> =
-            self.counting().filter(|(_, taken)| taken.turn.target == run).map(|(at, _)| at).collect();
+        let own: Vec<usize> = self.counting().filter(|(_, taken)| taken.turn.target == run).map(|(at, _)| at).collect();
         let (first, second) = own.split_at(own.len() / 2);
         let cores = |turns: &[usize]| -> Option<f64> {
             let used: u64 = turns.iter().map(|at| self.cpu_ns(*at, target)).sum::<Option<u64>>()?;
@@ -148,7 +148,8 @@ impl<'m> Turns<'m> {
             u32::try_from(own.count()).unwrap_or(u32::MAX)
         };
         let (own_s, foreign_s) = self.seconds(run);
-        let length_s = self.all().find(|(_, taken)| taken.turn.part == Part::Block).map_or(0.0, |(_, it)| it.turn.length_s);
+        let length_s =
+            self.all().find(|(_, taken)| taken.turn.part == Part::Block).map_or(0.0, |(_, it)| it.turn.length_s);
         let own = || self.counting().filter(|(_, taken)| taken.turn.target == run);
         Blocks {
             length_s,

@@ -24,16 +24,12 @@ use crate::notices::Notice;
 use crate::probe::edges::{Edge, Edges, Source, Sources};
 use crate::probe::{Observation, Sampler, Schedule, Target};
 use crate::study::plan::Process;
-use crate::study::units::Time;
+use crate::study::spec::{Role, Study};
 
 /// From the last block of the warm-up to the first that is measured: the probes start in it.
 const HEAD_START: Duration = Duration::from_millis(250);
 /// How long the processes are watched while nothing is asked of anybody, before the load and after it.
 const IDLE: Duration = Duration::from_secs(1);
-/// Length of a block unless the study says otherwise.
-const BLOCK: Time = Time(Duration::from_millis(100));
-/// Longest stretch alone unless the study says otherwise.
-const ALONE: Time = Time(Duration::from_secs(2));
 /// A round in which fewer blocks count than this share of them is void.
 const ENOUGH: f64 = 0.5;
 
@@ -200,7 +196,8 @@ impl Round<'_, '_> {
         let study = &self.setup.plan.study;
         let lengths = lengths(study);
         let round = self.slots.first().map_or(0, |slot| u64::from(slot.round) << 8 | u64::from(slot.attempt));
-        let turns = alternate::schedule(scenes.len(), &lengths, self.setup.seed() ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let turns =
+            alternate::schedule(scenes.len(), &lengths, self.setup.seed() ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let mut targets = Vec::with_capacity(scenes.len());
         for (at, scene) in scenes.iter().enumerate() {
             let run = self.run(at);
@@ -233,7 +230,9 @@ impl Round<'_, '_> {
                     observations = samplers.drain(..).map(Sampler::finish_now).collect();
                     scenes.iter().take(1).for_each(|scene| scene.see(Step::Phase(Phase::Alone)));
                 }
-                Ok(Event::Second { second, .. }) => scenes.iter().take(1).for_each(|scene| scene.see(Step::Second(&second))),
+                Ok(Event::Second { second, .. }) => {
+                    scenes.iter().take(1).for_each(|scene| scene.see(Step::Second(&second)))
+                }
                 Ok(Event::Ready) | Err(Silence::Timeout) => {}
                 Err(Silence::Ended) => break Err((0, Notice::LoadFailed { message: part.failure().to_string() })),
             }
@@ -333,7 +332,8 @@ impl Round<'_, '_> {
             let blocks = turns.blocks(at, runs, &subjects);
             let all = blocks.kept + blocks.late + blocks.disturbed;
             let enough = f64::from(blocks.kept) >= ENOUGH * f64::from(all);
-            let lost = Notice::BlocksLost { kept: blocks.kept, of: all, late: blocks.late, disturbed: blocks.disturbed };
+            let lost =
+                Notice::BlocksLost { kept: blocks.kept, of: all, late: blocks.late, disturbed: blocks.disturbed };
             scene.record.void = scene.record.void.take().or((!enough).then_some(lost));
             scene.record.blocks = Some(blocks);
             let Some(observation) = &mut seen.observation else { continue };
@@ -359,7 +359,7 @@ impl Round<'_, '_> {
 }
 
 fn is_subject(process: &Process) -> bool {
-    process.role == crate::study::spec::Role::Subject
+    process.role == Role::Subject
 }
 
 /// Every probe has watched its own run alone; the processes of the other runs are none of the machine's others.
@@ -379,13 +379,12 @@ fn count_the_others_as_ours(observations: &mut [Option<Observation>], shared: us
 }
 
 /// How the study shares the time of a round, for each variant.
-pub(super) fn lengths(study: &crate::study::spec::Study) -> Lengths {
-    let alone = study.alone.unwrap_or(Time(study.window.0.min(ALONE.0)));
+fn lengths(study: &Study) -> Lengths {
     Lengths {
         warmup_s: study.warmup.as_seconds(),
         window_s: study.window.as_seconds(),
-        block_s: study.block.unwrap_or(BLOCK).as_seconds(),
-        alone_s: alone.as_seconds(),
+        block_s: study.block_length().as_seconds(),
+        alone_s: study.alone_time().as_seconds(),
     }
 }
 

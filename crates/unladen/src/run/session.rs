@@ -91,7 +91,8 @@ impl Session<'_, '_> {
             }
             self.number += 1;
             let (setup, number, interrupted) = (self.setup, self.number, self.interrupted);
-            let run = Run { setup: setup.site(0), shared: &mut *self.shared, slot, number, interrupted, profiler: None };
+            let run =
+                Run { setup: setup.site(0), shared: &mut *self.shared, slot, number, interrupted, profiler: None };
             let record = run.perform(watcher)?;
             self.journal.append(&record)?;
             let again = late(&record) && attempt < ATTEMPTS;

@@ -305,7 +305,9 @@ fn sites_of(plan: &Plan, seed: u64, sites: usize) -> Result<Vec<Addresses>, RunE
         let sinks = SINKS.into_iter().zip(free.by_ref().map(local)).collect();
         let mut ports: BTreeMap<PortName, u16> = names.iter().cloned().zip(free.by_ref()).collect();
         if let Some(first) = all.first() {
-            ports.extend(first.ports.iter().filter(|(name, _)| shared.contains(name)).map(|(name, port)| (name.clone(), *port)));
+            ports.extend(
+                first.ports.iter().filter(|(name, _)| shared.contains(name)).map(|(name, port)| (name.clone(), *port)),
+            );
         }
         all.push(Addresses { sinks, ports });
     }

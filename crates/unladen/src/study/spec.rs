@@ -11,10 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::matrix::Matrix;
-pub use crate::journal::record::Design;
 use super::prices::Prices;
 pub use super::scrape::{Keep, Scrape, ScrapeKind, ScrapeUnit};
 use super::units::{Bytes, Ratio, Time};
+pub use crate::journal::record::Design;
 
 pub mod design;
 pub mod load;
@@ -184,7 +184,8 @@ impl Study {
         // A search of usual precision takes about 18 trials.
         let search = |it: &Capacity| (18.0 * 1.2 * it.trial.as_seconds()).min(it.time.as_seconds());
         let preheat = self.preheat.as_seconds();
-        preheat + warmup + window + saturation + self.capacity.as_ref().map_or(0.0, search)
+        let alone = if self.alternates() { self.alone_time().as_seconds() } else { 0.0 };
+        preheat + warmup + window + alone + saturation + self.capacity.as_ref().map_or(0.0, search)
     }
 
     /// At least how many seconds so many runs take, one after the other.

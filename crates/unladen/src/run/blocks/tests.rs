@@ -109,7 +109,9 @@ fn blocks_tell_what_counts_and_how_it_went_over_time() {
 #[test]
 fn long_windows_have_few_points_and_lose_nothing() {
     let turns: Vec<_> = (0..1_000)
-        .flat_map(|group| [(0, Part::Block, group, Fate::Counts, [1, 0, 0]), (1, Part::Block, group, Fate::Counts, [0, 2, 0])])
+        .flat_map(|group| {
+            [(0, Part::Block, group, Fate::Counts, [1, 0, 0]), (1, Part::Block, group, Fate::Counts, [0, 2, 0])]
+        })
         .collect();
     let measured = measured(&turns);
     let blocks = Turns::of(&measured).blocks(1, 2, &[1]);

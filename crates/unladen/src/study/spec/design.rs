@@ -1,8 +1,9 @@
 //! What keeps the variants of a round from taking turns.
 
 use std::fmt;
+use std::time::Duration;
 
-use super::Study;
+use super::{Design, Study, Time};
 
 /// Why the variants of a study cannot take turns within a round, whatever `design` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,7 +32,30 @@ impl fmt::Display for SeparateReason {
     }
 }
 
+/// Length of a block unless the study says otherwise.
+const BLOCK: Time = Time(Duration::from_millis(100));
+/// Longest stretch alone unless the study says otherwise.
+const ALONE: Time = Time(Duration::from_secs(2));
+
 impl Study {
+    /// Whether the variants of a round take turns, as far as the study says.
+    #[must_use]
+    pub fn alternates(&self) -> bool {
+        self.design != Some(Design::Separate) && self.why_separate().is_none()
+    }
+
+    /// Length of a block of an alternating round.
+    #[must_use]
+    pub fn block_length(&self) -> Time {
+        self.block.unwrap_or(BLOCK)
+    }
+
+    /// For how long each variant has the load for itself after the blocks of an alternating round.
+    #[must_use]
+    pub fn alone_time(&self) -> Time {
+        self.alone.unwrap_or(Time(self.window.0.min(ALONE.0)))
+    }
+
     /// Why the variants cannot take turns within a round (`design: alternating`); `None`: nothing in the study speaks against it.
     #[must_use]
     pub fn why_separate(&self) -> Option<SeparateReason> {
