@@ -5,10 +5,14 @@
 
 use serde::{Deserialize, Serialize};
 
+mod declared;
 mod severity;
+pub(crate) mod stopped;
 mod who;
 
+pub use declared::DeclaredWrong;
 pub use severity::Severity;
+pub use stopped::{Look, Precision, Stopped, StoppedBy};
 
 /// Everything worth telling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
@@ -234,6 +238,12 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// The variants ran one after the other because they could not take turns.
+    #[error("variants ran one after the other, not alternating: {reason}")]
+    SeparateDesign {
+        /// Why.
+        reason: String,
+    },
     /// Spans were still arriving at the limit of the drain.
     #[error("spans were still arriving when the drain reached its limit of {limit_s:.0} s. Raise `drain.limit`")]
     DrainLimit {
@@ -318,21 +328,8 @@ pub enum Notice {
     },
     // Of a calibration.
     /// The study declares another number of spans than there are.
-    #[error(
-        "{variant} is declared to make {declared} spans per request, but in the calibration ({requests} slow requests) it made {found}: {operations}. Every ledger would be wrong: correct `variants.{variant}.spans_per_request`, or remove it to use what the calibration finds"
-    )]
-    SpansDeclaredWrong {
-        /// Variant.
-        variant: String,
-        /// Spans per request by the study.
-        declared: f64,
-        /// Spans per request by the calibration.
-        found: f64,
-        /// Requests of the calibration.
-        requests: u64,
-        /// What was found by operation.
-        operations: String,
-    },
+    #[error("{0}")]
+    SpansDeclaredWrong(DeclaredWrong),
     /// No span arrived in the calibration.
     #[error(
         "no span of {variant} arrived in the calibration ({requests} slow requests), so it is not known how many a request makes. Look at where its spans go, and at its log in `runs/calibration-{variant}`"
@@ -343,6 +340,9 @@ pub enum Notice {
         /// Requests of the calibration.
         requests: u64,
     },
+    /// The study stopped by something else than its number of rounds.
+    #[error("{0}")]
+    Stopped(Stopped),
     // The judge's: about the journal.
     /// The last line was being written when unladen ended.
     #[error(

@@ -84,8 +84,10 @@ impl Notice {
             | Self::StillCounting { .. }
             | Self::NothingCalibrated { .. }
             | Self::LedgerUnbalanced { .. } => Severity::Warning,
+            Self::Stopped(stopped) => stopped.severity(),
             Self::NoCgroup { .. }
             | Self::LedgerByCounts
+            | Self::SeparateDesign { .. }
             | Self::JournalTorn { .. }
             | Self::HostUnknown { .. }
             | Self::RunsRepeated { .. }
