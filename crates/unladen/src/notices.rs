@@ -5,10 +5,14 @@
 
 use serde::{Deserialize, Serialize};
 
+mod declared;
 mod severity;
+pub(crate) mod stopped;
 mod who;
 
+pub use declared::DeclaredWrong;
 pub use severity::Severity;
+pub use stopped::{Look, Precision, Stopped, StoppedBy};
 
 /// Everything worth telling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
@@ -338,21 +342,8 @@ pub enum Notice {
     },
     // Of a calibration.
     /// The study declares another number of spans than there are.
-    #[error(
-        "{variant} is declared to make {declared} spans per request, but in the calibration ({requests} slow requests) it made {found}: {operations}. Every ledger would be wrong: correct `variants.{variant}.spans_per_request`, or remove it to use what the calibration finds"
-    )]
-    SpansDeclaredWrong {
-        /// Variant.
-        variant: String,
-        /// Spans per request by the study.
-        declared: f64,
-        /// Spans per request by the calibration.
-        found: f64,
-        /// Requests of the calibration.
-        requests: u64,
-        /// What was found by operation.
-        operations: String,
-    },
+    #[error("{0}")]
+    SpansDeclaredWrong(DeclaredWrong),
     /// No span arrived in the calibration.
     #[error(
         "no span of {variant} arrived in the calibration ({requests} slow requests), so it is not known how many a request makes. Look at where its spans go, and at its log in `runs/calibration-{variant}`"
@@ -363,6 +354,9 @@ pub enum Notice {
         /// Requests of the calibration.
         requests: u64,
     },
+    /// The study stopped by something else than its number of rounds.
+    #[error("{0}")]
+    Stopped(Stopped),
     // The judge's: about the journal.
     /// The last line was being written when unladen ended.
     #[error(

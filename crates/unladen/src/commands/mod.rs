@@ -10,6 +10,7 @@ mod pilot;
 pub mod serve;
 pub mod sink;
 mod sink_view;
+mod until;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::record::{Calibration, CalibrationRecord, RunRecord, SCHEMA};
+use super::record::{Calibration, CalibrationRecord, NoticeRecord, RunRecord, SCHEMA};
+use crate::notices::Notice;
 
 /// Name of the journal in a run folder.
 pub const FILE: &str = "journal.jsonl";
@@ -70,6 +71,14 @@ impl Journal {
     /// As [`Journal::append`].
     pub fn append_calibration(&mut self, calibration: &Calibration) -> Result<(), WriteError> {
         self.line(&CalibrationRecord { schema: SCHEMA, calibration: calibration.clone() })
+    }
+
+    /// Appends a notice of the study as a whole and waits until it is on disk.
+    ///
+    /// # Errors
+    /// As [`Journal::append`].
+    pub fn append_notice(&mut self, notice: &Notice) -> Result<(), WriteError> {
+        self.line(&NoticeRecord { schema: SCHEMA, notice: notice.clone() })
     }
 
     /// Appends one run and waits until it is on disk.

@@ -16,6 +16,7 @@ pub mod pilot;
 pub mod relabel;
 pub mod so_far;
 pub mod units;
+pub mod until;
 
 mod answers;
 mod apart;

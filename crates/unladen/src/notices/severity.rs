@@ -85,6 +85,7 @@ impl Notice {
             | Self::StillCounting { .. }
             | Self::NothingCalibrated { .. }
             | Self::LedgerUnbalanced { .. } => Severity::Warning,
+            Self::Stopped(stopped) => stopped.severity(),
             Self::NoCgroup { .. }
             | Self::LedgerByCounts
             | Self::SeparateDesign { .. }

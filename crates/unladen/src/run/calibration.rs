@@ -17,7 +17,7 @@ use super::queries;
 use super::setup::Setup;
 use super::watch::{Step, Watcher};
 use crate::journal::record::{Calibration, Counted};
-use crate::notices::Notice;
+use crate::notices::{DeclaredWrong, Notice};
 use crate::study::plan::{Arm, ArmKind, Plan, Process};
 use crate::study::spec::Role;
 
@@ -189,12 +189,14 @@ fn verdict(arm: &Arm, found: &Calibration) -> Option<Notice> {
         Some(most) if declared.fract() == 0.0 => most == declared && found.agreement >= AGREEMENT,
         _ => (found.mean / declared - 1.0).abs() <= TOLERANCE,
     };
-    (!fits).then(|| Notice::SpansDeclaredWrong {
-        variant: arm.name.clone(),
-        declared,
-        found: (found.spans_per_request * 1_000.0).round() / 1_000.0,
-        requests: found.requests,
-        operations: found.described(),
+    (!fits).then(|| {
+        Notice::SpansDeclaredWrong(DeclaredWrong {
+            variant: arm.name.clone(),
+            declared,
+            found: (found.spans_per_request * 1_000.0).round() / 1_000.0,
+            requests: found.requests,
+            operations: found.described(),
+        })
     })
 }
 

@@ -9,6 +9,7 @@ mod builds;
 mod calibration;
 pub mod checks;
 mod design;
+pub mod ends;
 mod expected;
 pub mod folder;
 pub mod host;
@@ -36,7 +37,9 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
+use self::ends::{Ends, Judge};
 use self::folder::{FolderError, RunFolder};
 use self::host::{Host, Setting};
 use self::one::{Up, stop_all};
@@ -51,6 +54,7 @@ use crate::notices::Notice;
 use crate::study::mask::masked;
 use crate::study::plan::Plan;
 use crate::study::resolve::ResolveError;
+use crate::study::spec::Study;
 use crate::study::write::resolved_yaml;
 use crate::subject::SubjectError;
 
@@ -163,7 +167,8 @@ pub enum RunError {
     },
 }
 
-/// Runs what the journal in `folder` does not hold yet. The folder holds a valid study at every moment.
+/// Runs what the journal in `folder` does not hold yet. The folder holds a valid study at every moment. `judge` is asked between rounds
+/// how far the study has come, if something else than a number of rounds ends it.
 ///
 /// # Errors
 /// When the study cannot go on. What was measured until then is in the journal.
@@ -172,9 +177,10 @@ pub fn study(
     folder: &RunFolder,
     seed: u64,
     interrupted: &AtomicBool,
+    judge: &mut Judge<'_>,
     watcher: &mut dyn Watcher,
 ) -> Result<(), RunError> {
-    runs(plan, folder, seed, interrupted, watcher).map_err(|error| match error {
+    runs(plan, folder, seed, interrupted, judge, watcher).map_err(|error| match error {
         RunError::Interrupted => error,
         error if folder.is_full() => RunError::Full { folder: folder.path().to_owned(), source: Box::new(error) },
         error => error,
@@ -186,8 +192,10 @@ fn runs(
     folder: &RunFolder,
     seed: u64,
     interrupted: &AtomicBool,
+    judge: &mut Judge<'_>,
     watcher: &mut dyn Watcher,
 ) -> Result<(), RunError> {
+    let mut ends = Ends::new(plan, Instant::now(), judge);
     // Before the setup, which comes to refer to it.
     let calibrated = OnceCell::new();
     let (design, reason) = design::design(plan);
@@ -210,7 +218,8 @@ fn runs(
     let result = learned.and_then(|learned| {
         (setup.plan, setup.calibrations) = (calibrated.get_or_init(|| learned), known);
         let (setup, shared, journal) = (&setup, &mut shared[..], &mut journal);
-        Session { setup, design, shared, journal, interrupted, number, done: &mut done }.rounds(rounds, watcher)
+        Session { setup, design, shared, journal, interrupted, number, done: &mut done }
+            .rounds(rounds, &mut ends, watcher)
     });
     let stopped = stop_all(&mut shared);
     drop(shared);
@@ -222,10 +231,17 @@ fn runs(
     result.and(stopped.map(drop).map_err(RunError::from)).and(closed)
 }
 
-/// Writes `study.yaml` and `host.json` of a new study, or reads the journal of one that goes on.
+/// Writes `study.yaml` and `host.json` of a new study, or reads the journal of one that goes on, perhaps until something else ends it.
 fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result<Lines, RunError> {
     if folder.path().join(STUDY_FILE).exists() {
-        let Measured { runs, calibrations, notices, .. } = read::read(folder.path())?;
+        let Measured { mut study, runs, calibrations, notices, .. } = read::read(folder.path())?;
+        let ends = |study: &Study| (study.until.clone(), study.at_most);
+        if ends(&study) != ends(&plan.study) {
+            // The judge goes by what stands in the folder.
+            (study.until, study.at_most) = ends(&plan.study);
+            study.rounds = plan.study.rounds;
+            folder.write(STUDY_FILE, &resolved_yaml(&study))?;
+        }
         return Ok(Lines { runs, calibrations, notices });
     }
     let host = Host::describe(Setting {

@@ -4,8 +4,10 @@
 //! else took too much of the machine is done again whole (see `repeats`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use super::RunError;
+use super::ends::Ends;
 use super::folder::RunFolder;
 use super::one::{Run, Up};
 use super::repeats::Repeats;
@@ -34,17 +36,29 @@ pub(super) struct Session<'s, 'p> {
 }
 
 impl Session<'_, '_> {
-    /// Does what is missing of the rounds.
-    pub(super) fn rounds(&mut self, rounds: Vec<Round>, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+    /// Does what is missing of the rounds, until one of the ends is reached.
+    pub(super) fn rounds(
+        &mut self,
+        rounds: Vec<Round>,
+        ends: &mut Ends<'_>,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), RunError> {
         let plan = self.setup.plan;
-        watcher.see(Step::Begin {
-            runs: rounds.iter().map(|round| round.missing.len()).sum(),
-            of: plan.arms.len() * plan.study.rounds as usize,
-            load_s: plan.study.run_seconds(),
-        });
+        let missing: usize = rounds.iter().map(|round| round.missing.len()).sum();
+        let done = plan.arms.len() * plan.study.rounds as usize - missing;
+        let is_open_ended = plan.study.is_open_ended();
+        let runs = if is_open_ended { ends.runs_left_after(done) } else { missing };
+        watcher.see(Step::Begin { runs, of: done + runs, load_s: plan.study.run_seconds(), is_open_ended });
         let mut repeats = Repeats::new(&plan.study, self.done);
         for mut round in rounds {
+            // Of a round that was interrupted the rest comes first: looked at are whole rounds.
+            if round.is_new()
+                && let Some(stopped) = ends.reached(self.done, false, watcher)
+            {
+                return Ok(self.journal.append_notice(&Notice::Stopped(stopped))?);
+            }
             loop {
+                let began = Instant::now();
                 match self.design {
                     Design::Separate => round.missing.iter().try_for_each(|slot| self.slot(*slot, watcher))?,
                     Design::Alternating => {
@@ -55,10 +69,14 @@ impl Session<'_, '_> {
                         self.together(&round, watcher)?;
                     }
                 }
-                let Some(reason) = repeats.grant(&round, self.done) else { break };
+                ends.took(began.elapsed());
+                let Some(reason) = repeats.grant(&round, self.done).filter(|_| ends.has_time()) else { break };
                 round = round.again();
                 watcher.see(Step::Again { round: round.number, reason: &reason, runs: round.missing.len() });
             }
+        }
+        if let Some(stopped) = ends.reached(self.done, true, watcher) {
+            self.journal.append_notice(&Notice::Stopped(stopped))?;
         }
         Ok(())
     }

@@ -6,7 +6,7 @@ use unladen_sink::{Recovered, SinkError};
 
 use super::schedule::Slot;
 use crate::journal::record::{Calibration, RunRecord};
-use crate::notices::Notice;
+use crate::notices::{Look, Notice, Stopped};
 use crate::probe;
 use crate::study::plan::Arm;
 
@@ -47,7 +47,18 @@ pub enum Step<'a> {
         of: usize,
         /// Seconds of load in each.
         load_s: f64,
+        /// Whether something else than a number of rounds ends the study: then `runs` and `of` are what is expected so far.
+        is_open_ended: bool,
     },
+    /// Of a study that something else than a number of rounds ends: how far it has come, between two rounds.
+    Look {
+        /// How far.
+        look: &'a Look,
+        /// About so many runs are still to do.
+        runs: usize,
+    },
+    /// Such a study has come to its end.
+    Stopped(&'a Stopped),
     /// A run begins.
     Run {
         /// Which.

@@ -9,6 +9,7 @@ use unladen_stats::plan::TooEarly;
 
 use super::guess::Guess;
 use super::key::KeyPath;
+use super::spec::SeparateReason;
 use super::tree::{Node, Origin, Place};
 use super::variables::VariableError;
 use super::words::WordsError;
@@ -318,6 +319,14 @@ pub(super) enum ProblemKind {
         "`{service}` lives through the study (`lifetime: study`) and is shared by all values, so `{key}` cannot change it; give it `lifetime: run`"
     )]
     SharedByCells { service: String, key: String },
+
+    // Rounds.
+    #[error(
+        "`{metric}` is not known before the study has ended, so a study cannot go on until its interval is narrow; name another metric"
+    )]
+    NotByRun { metric: String },
+    #[error("the variants cannot take turns: {0}; remove `design`, or write `design: separate`")]
+    CannotAlternate(SeparateReason),
 
     // Budgets.
     #[error("{0}, or remove `on_undecided: extend`")]

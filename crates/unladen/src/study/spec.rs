@@ -17,6 +17,7 @@ use super::units::{Bytes, Ratio, Time};
 pub use crate::journal::record::Design;
 
 pub mod design;
+pub mod ladder;
 pub mod load;
 pub mod phases;
 pub mod repeat;
@@ -24,6 +25,7 @@ pub mod role;
 pub mod script;
 
 pub use design::SeparateReason;
+pub use ladder::Ladder;
 pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
 pub use phases::{Capacity, Quantile, Saturation};
 pub use repeat::Repeat;
@@ -34,6 +36,12 @@ pub mod texts;
 pub use spans::{Attributes, Calibration, Count, Delay, Faults, Flapping, Loss, Numbers, Refuse, Sink, Sync};
 pub use texts::Texts;
 
+/// Fewest rounds that have an interval.
+pub const FEWEST_ROUNDS: u32 = 6;
+
+/// Most rounds of a study that something else ends, unless it says how many.
+pub const MOST_ROUNDS: u32 = 200;
+
 /// One question, asked of one service: its variants, the load, the rounds and the budgets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -43,9 +51,19 @@ pub struct Study {
     /// The question in one sentence. It stands at the top of every report.
     #[serde(default)]
     pub question: String,
-    /// How many rounds to run. Every variant runs once in every round. 6 is the least that gives an interval.
+    /// How many rounds to run. Every variant runs once in every round. 6 is the least that gives an interval. With `until` or
+    /// `at_most` it is the most, and 200 if absent.
     #[serde(default = "defaults::rounds")]
     pub rounds: u32,
+    /// Go on until the intervals are so narrow: `{cpu_per_request: 1%}` for ±1 %, `{rss: 100KiB}`. Every variant must have come so far,
+    /// the placebo apart, and all metrics that are named. Looked at after every round from the sixth on, at the width alone, never at
+    /// what the interval says; the study is judged at 96 %, so that looking often raises no more false alarms than looking once at 95 %.
+    #[serde(default)]
+    pub until: IndexMap<String, String>,
+    /// Begin no round that would end later than so long after unladen began, with builds and calibrations, as far as the rounds before
+    /// tell. One round is run in any case. `--resume` has the time anew. Alone: as many rounds as fit.
+    #[serde(default)]
+    pub at_most: Option<Time>,
     /// Load before the window, per run; not measured. `0s` is for fixed work that can be done only once.
     #[serde(default = "defaults::warmup")]
     pub warmup: Time,
@@ -143,6 +161,8 @@ impl Study {
             study: name.into(),
             question: String::new(),
             rounds: defaults::rounds(),
+            until: IndexMap::new(),
+            at_most: None,
             warmup: defaults::warmup(),
             preheat: defaults::none(),
             preheat_cpuset: PreheatCpuset::Own,
@@ -174,6 +194,12 @@ impl Study {
 }
 
 impl Study {
+    /// Whether something other than a number of rounds ends it.
+    #[must_use]
+    pub fn is_open_ended(&self) -> bool {
+        !self.until.is_empty() || self.at_most.is_some()
+    }
+
     /// About how many seconds of load a run has: what a fixed amount of work takes, nobody knows before.
     #[must_use]
     pub fn run_seconds(&self) -> f64 {
@@ -469,79 +495,6 @@ pub struct Override {
     pub expect_log: Texts,
     /// Replaces the limits.
     pub limits: Option<Limits>,
-}
-
-/// Variants in the order in which each adds something to the one before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Ladder {
-    /// One ladder, from the lowest step up; empty: none.
-    Steps(Vec<String>),
-    /// Several, by name.
-    Named(IndexMap<String, Vec<String>>),
-}
-
-impl Ladder {
-    /// Every ladder that has steps, with its name; the name is empty if there is but one without.
-    pub fn each(&self) -> impl Iterator<Item = (&str, &[String])> {
-        let (one, named) = match self {
-            Self::Steps(steps) => ((!steps.is_empty()).then_some(("", steps.as_slice())), None),
-            Self::Named(ladders) => (None, Some(ladders)),
-        };
-        let named = named.into_iter().flatten().map(|(name, steps)| (name.as_str(), steps.as_slice()));
-        one.into_iter().chain(named)
-    }
-
-    /// Without the steps that are not to be kept, and without the ladders of which fewer than two are left.
-    pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
-        let narrow = |steps: &mut Vec<String>| {
-            steps.retain(|step| keep(step));
-            steps.len() > 1
-        };
-        match self {
-            Self::Named(ladders) => ladders.retain(|_, steps| narrow(steps)),
-            Self::Steps(steps) => {
-                if !narrow(steps) {
-                    steps.clear();
-                }
-            }
-        }
-    }
-}
-
-impl Default for Ladder {
-    fn default() -> Self {
-        Self::Steps(Vec::new())
-    }
-}
-
-// By hand, as `Command`.
-impl<'de> Deserialize<'de> for Ladder {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = Ladder;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of variants such as `[baseline, attached, full]`, or several such lists by name")
-            }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Ladder, A::Error> {
-                let mut steps = Vec::new();
-                while let Some(step) = items.next_element()? {
-                    steps.push(step);
-                }
-                Ok(Ladder::Steps(steps))
-            }
-            fn visit_map<A: de::MapAccess<'de>>(self, mut entries: A) -> Result<Ladder, A::Error> {
-                let mut ladders = IndexMap::new();
-                while let Some((name, steps)) = entries.next_entry()? {
-                    ladders.insert(name, steps);
-                }
-                Ok(Ladder::Named(ladders))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
 }
 
 impl Default for Ready {
