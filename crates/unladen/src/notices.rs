@@ -5,9 +5,11 @@
 
 use serde::{Deserialize, Serialize};
 
+mod rounds;
 mod severity;
 mod who;
 
+pub use rounds::RoundsNotice;
 pub use severity::Severity;
 
 /// Everything worth telling.
@@ -400,18 +402,6 @@ pub enum Notice {
         /// How many.
         runs: u32,
     },
-    /// Rounds that something else disturbed.
-    #[error(
-        "rounds done again, whole: {rounds}. Something else took up to {percent:.0} % of the machine in them, so their first runs ({runs}, of all variants) are left out, whatever they say"
-    )]
-    RoundsRepeated {
-        /// How many rounds.
-        rounds: u32,
-        /// Runs that are left out.
-        runs: u32,
-        /// Steal and other load in the worst of them, percent of the machine.
-        percent: f64,
-    },
     /// Valid runs beyond the first of a round.
     #[error("{runs} valid runs of {variant} are left out: their rounds already had one")]
     RunsSurplus {
@@ -509,16 +499,6 @@ pub enum Notice {
         /// Estimated change.
         change: String,
     },
-    /// Some rounds of a variant are unlike its others.
-    #[error(
-        "in {rounds} {took}: it did something else there, so no one number stands for all rounds. Look at those runs"
-    )]
-    RoundsApart {
-        /// Rounds, and their runs.
-        rounds: String,
-        /// Who took how much in them, and in the others.
-        took: String,
-    },
     /// Latency, or CPU per request, moved so much within the windows that no number stands for them.
     #[error(
         "{what} of {variant} changed by {change} from the first to the second half of the window: whatever it costs depends on when one looks. Raise `warmup`, heat up at full speed before it (`preheat`), or look for what changes with time"
@@ -541,7 +521,7 @@ pub enum Notice {
     },
     /// Too few requests for quantiles.
     #[error(
-        "{metrics} not shown: {needed} requests over all rounds are needed, and a tenth of them in each run; there are about {requests}, {per_run} in each. Raise `window`, `rounds` or the rate"
+        "{metrics} not shown: {needed} requests over all rounds are needed, and a tenth of them in each run; there are about {requests}, {per_run} in each. Raise `{raise}`, `rounds` or the rate"
     )]
     TooFewRequests {
         /// Titles of the metrics.
@@ -552,6 +532,8 @@ pub enum Notice {
         requests: String,
         /// Requests per run.
         per_run: String,
+        /// Key of the study that gives a run more of them: `window` or `alone`.
+        raise: String,
     },
     /// The two methods come to different verdicts.
     #[error("the cross-check disagrees: Hodges-Lehmann says {rank}, paired t says {t}. Look at the rounds one by one")]
@@ -597,4 +579,8 @@ pub enum Notice {
         /// Spans per sampled request.
         spans: f64,
     },
+    /// Rounds, and how they shared their time.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Rounds(#[from] RoundsNotice),
 }

@@ -74,7 +74,6 @@ impl Notice {
             | Self::LittleLawStrained { .. }
             | Self::BaselineNotBare { .. }
             | Self::NotSteady { .. }
-            | Self::RoundsApart { .. }
             | Self::MethodsDisagree { .. }
             | Self::BoughtWithLoss { .. }
             | Self::Imported { .. }
@@ -89,10 +88,10 @@ impl Notice {
             | Self::JournalTorn { .. }
             | Self::HostUnknown { .. }
             | Self::RunsRepeated { .. }
-            | Self::RoundsRepeated { .. }
             | Self::NoPlacebo
             | Self::TooFewRequests { .. }
             | Self::SpansLearned { .. } => Severity::Note,
+            Self::Rounds(notice) => notice.severity(),
         }
     }
 }
