@@ -35,7 +35,11 @@ pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
     let notice = |arm: &Arm<'_>| {
         let ratio = of(arm).filter(|it| it.low > TOLERANCE || it.high < -TOLERANCE)?;
         let compiles = arm.valid.values().any(|run| values::compiling_ns(run, None).is_some_and(|ns| ns > 0.0));
-        Some(RoundsNotice::BlocksUnlikeAlone { variant: arm.name.clone(), share: share(ratio), compiling: compiling(compiles) })
+        Some(RoundsNotice::BlocksUnlikeAlone {
+            variant: arm.name.clone(),
+            share: share(ratio),
+            compiling: compiling(compiles),
+        })
     };
     evidence.arms().filter_map(notice).map(Notice::from).collect()
 }

@@ -199,7 +199,8 @@ mod tests {
         assert_eq!(found.p50_us, Some(Range { value: 350.0, low: 200.0, high: 700.0 }));
         let median_only = numbers(&runs, &sort(true), |quantile| quantile < 0.9).expect("numbers");
         assert_eq!((median_only.p50_us, median_only.p90_us), (found.p50_us, None));
-        let whole = numbers(&runs, &Sort { request: None, kind: None, from_iteration: true }, |_| true).expect("numbers");
+        let whole =
+            numbers(&runs, &Sort { request: None, kind: None, from_iteration: true }, |_| true).expect("numbers");
         assert_eq!(whole.failed, Some(Range { value: 1.0, low: 1.0, high: 1.0 }));
         assert_eq!(whole.unfinished.map(|it| it.value), Some(2.0));
         assert_eq!(numbers(&[&Outcome::default()], &sort(false), |_| true), None, "a journal of an older version");

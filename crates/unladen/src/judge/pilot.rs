@@ -186,7 +186,12 @@ fn noise(comparison: &Comparison, study: &Study, round_s: f64) -> Option<MetricN
     counts.dedup();
     let reach = counts.into_iter().filter_map(|rounds| {
         let effect = |sd| Some(natural(plan::smallest_detectable(sd, rounds as usize, level)?));
-        Some(Reach { rounds, seconds: f64::from(rounds) * round_s, effect: effect(sd)?, effect_at_most: effect(at_most)? })
+        Some(Reach {
+            rounds,
+            seconds: f64::from(rounds) * round_s,
+            effect: effect(sd)?,
+            effect_at_most: effect(at_most)?,
+        })
     });
     let values: Vec<f64> = finding.rounds.iter().flat_map(|round| [round.baseline, round.value]).collect();
     Some(MetricNoise {

@@ -16,8 +16,8 @@ use super::findings::{
 };
 use super::metrics::{METRICS, Metric, Of, Place, delivered};
 use super::{
-    agreement, answers, apart, checks, design, distortion, dose, groups, ladder, latency, ledger, levels, money, notices, pacing, placebo, runs, said,
-    steady, units, values, words, work,
+    agreement, answers, apart, checks, design, distortion, dose, groups, ladder, latency, ledger, levels, money,
+    notices, pacing, placebo, runs, said, steady, units, values, words, work,
 };
 use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;

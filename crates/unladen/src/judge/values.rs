@@ -42,7 +42,7 @@ pub(super) fn sum(
 
 /// µs of CPU per answered request.
 pub(super) fn cpu(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
-    Some(sum(run, service, |process| process.cpu_ns)? / 1e3 / completed(run)?)
+    Some(sum(run, service, |process| process.cpu_ns)? / completed(run)? / 1e3)
 }
 
 /// The same in a stretch of blocks, without what is done later, in the blocks of others: for how it moves, not for how much it is.

@@ -32,7 +32,7 @@ pub enum RoundsNotice {
     },
     /// Rounds with runs of both designs.
     #[error(
-        "in {rounds} rounds some variants were measured side by side and some one after the other: the study was continued with another `design`. The {runs} runs of the design that fewer variants have there are left out, because nothing is compared across designs"
+        "rounds in which some variants were measured side by side and some one after the other: {rounds}. The study was continued with another `design`, and nothing is compared across designs; left out there: {runs} of the runs, those of the design that fewer variants have"
     )]
     DesignsMixed {
         /// How many rounds.

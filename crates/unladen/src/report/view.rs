@@ -351,7 +351,14 @@ pub(super) fn operations(findings: &Findings) -> Vec<[String; 6]> {
     };
     let row = |it: &OperationFindings| {
         let name = format!("{} · {}", clean(&it.service), clean(&it.operation));
-        [label(&it.variant), name, units::count(it.spans), told(it.p50_us), told(it.p90_us), it.p99_us.map_or_else(|| NONE.to_owned(), told)]
+        [
+            label(&it.variant),
+            name,
+            units::count(it.spans),
+            told(it.p50_us),
+            told(it.p90_us),
+            it.p99_us.map_or_else(|| NONE.to_owned(), told),
+        ]
     };
     findings.operations.iter().map(row).collect()
 }
@@ -403,10 +410,15 @@ pub(super) fn reading(findings: &Findings) -> Vec<String> {
     lines
 }
 
+/// A variant in a list of all of them.
+fn short_label(variant: &VariantFindings) -> String {
+    if variant.kind == "placebo" { variant.kind.clone() } else { clean(&variant.label) }
+}
+
 /// Whether blocks show what users see.
 fn agreement(findings: &Findings) -> Option<String> {
     let baseline = findings.design.as_ref().and_then(|design| design.baseline_against_alone);
-    let variants = findings.variants.iter().filter_map(|it| Some((clean(&it.label), it.blocks_against_alone?)));
+    let variants = findings.variants.iter().filter_map(|it| Some((short_label(it), it.blocks_against_alone?)));
     let all = baseline.map(|ratio| ("baseline".to_owned(), ratio)).into_iter().chain(variants);
     let told = all.map(|(label, ratio)| {
         let scale = units::percent(ratio.magnitude(), ratio.half_width());
@@ -418,7 +430,7 @@ fn agreement(findings: &Findings) -> Option<String> {
 
 /// Where the noise of CPU per request comes from.
 fn noise_by_level(findings: &Findings) -> Option<String> {
-    let told = findings.variants.iter().filter_map(|it| Some((clean(&it.label), it.variance.as_ref()?)));
+    let told = findings.variants.iter().filter_map(|it| Some((short_label(it), it.variance.as_ref()?)));
     let told = told.map(|(label, it)| {
         let percent = |sd: f64| units::percent(sd, None).with_unit(sd);
         let helps = if it.rounds_help { "more rounds help" } else { "a longer window helps" };

@@ -11,10 +11,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::matrix::Matrix;
-pub use crate::journal::record::Design;
 use super::prices::Prices;
 pub use super::scrape::{Keep, Scrape, ScrapeKind, ScrapeUnit};
 use super::units::{Bytes, Ratio, Time};
+pub use crate::journal::record::Design;
 
 pub mod load;
 pub mod phases;

@@ -52,7 +52,7 @@ pub(crate) fn alternate_like(run: &mut RunRecord, like: Like) {
     let alone = Alone {
         seconds: 2.0,
         completed: in_alone,
-        cpu_ns: (own_ns / completed as f64 / like.colder * in_alone as f64) as u64,
+        cpu_ns: (own_ns / completed as f64 / like.colder * in_alone as f64 * (1.0 + 0.01 * noise(run.run, 99))) as u64,
         latency_us: Quantiles { count: in_alone, ..load.latency_us },
     };
     // What the others do in the background.

@@ -89,7 +89,8 @@ mod tests {
         let phases =
             Phases { start_s: 1.0, preheat_s: 3.0, warmup_s: 1.0, window_s: 4.0, drain_s: 2.0, ..Phases::default() };
         let alone = Some(Alone { seconds: 1.5, ..Alone::default() });
-        let start = |at: i64| jiff::Timestamp::from_second(1_700_000_000 + at * every_s).expect("an instant").to_string();
+        let start =
+            |at: i64| jiff::Timestamp::from_second(1_700_000_000 + at * every_s).expect("an instant").to_string();
         let run = |round: u32, slot: u32| {
             let at = if design == Design::Separate { 2 * (round - 1) + slot - 1 } else { round - 1 };
             RunRecord {

@@ -24,6 +24,8 @@
     (data.rounds || []).forEach(rounds => metric?.add(new Option(rounds.title)));
     round?.add(new Option('all, side by side'));
     data.pace.rounds.forEach(it => round?.add(new Option(it.round)));
+    /* A narrow screen has room for one. */
+    if (round && innerWidth < 600) round.selectedIndex = 1;
 
     const table = details => {
       const [kind, index, which] = given(details), [head, ...rows] = TABLE[kind](view(details), index, which);
