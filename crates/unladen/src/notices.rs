@@ -6,11 +6,13 @@
 use serde::{Deserialize, Serialize};
 
 mod declared;
+mod rounds;
 mod severity;
 pub(crate) mod stopped;
 mod who;
 
 pub use declared::DeclaredWrong;
+pub use rounds::RoundsNotice;
 pub use severity::Severity;
 pub use stopped::{Look, Precision, Stopped, StoppedBy};
 
@@ -414,18 +416,6 @@ pub enum Notice {
         /// How many.
         runs: u32,
     },
-    /// Rounds that something else disturbed.
-    #[error(
-        "rounds done again, whole: {rounds}. Something else took up to {percent:.0} % of the machine in them, so their first runs ({runs}, of all variants) are left out, whatever they say"
-    )]
-    RoundsRepeated {
-        /// How many rounds.
-        rounds: u32,
-        /// Runs that are left out.
-        runs: u32,
-        /// Steal and other load in the worst of them, percent of the machine.
-        percent: f64,
-    },
     /// Valid runs beyond the first of a round.
     #[error("{runs} valid runs of {variant} are left out: their rounds already had one")]
     RunsSurplus {
@@ -523,16 +513,6 @@ pub enum Notice {
         /// Estimated change.
         change: String,
     },
-    /// Some rounds of a variant are unlike its others.
-    #[error(
-        "in {rounds} {took}: it did something else there, so no one number stands for all rounds. Look at those runs"
-    )]
-    RoundsApart {
-        /// Rounds, and their runs.
-        rounds: String,
-        /// Who took how much in them, and in the others.
-        took: String,
-    },
     /// Latency, or CPU per request, moved so much within the windows that no number stands for them.
     #[error(
         "{what} of {variant} changed by {change} from the first to the second half of the window: whatever it costs depends on when one looks. Raise `warmup`, heat up at full speed before it (`preheat`), or look for what changes with time"
@@ -555,7 +535,7 @@ pub enum Notice {
     },
     /// Too few requests for quantiles.
     #[error(
-        "{metrics} not shown: {needed} requests over all rounds are needed, and a tenth of them in each run; there are about {requests}, {per_run} in each. Raise `window`, `rounds` or the rate"
+        "{metrics} not shown: {needed} requests over all rounds are needed, and a tenth of them in each run; there are about {requests}, {per_run} in each. Raise `{raise}`, `rounds` or the rate"
     )]
     TooFewRequests {
         /// Titles of the metrics.
@@ -566,6 +546,8 @@ pub enum Notice {
         requests: String,
         /// Requests per run.
         per_run: String,
+        /// Key of the study that gives a run more of them: `window` or `alone`.
+        raise: String,
     },
     /// The two methods come to different verdicts.
     #[error("the cross-check disagrees: Hodges-Lehmann says {rank}, paired t says {t}. Look at the rounds one by one")]
@@ -611,4 +593,8 @@ pub enum Notice {
         /// Spans per sampled request.
         spans: f64,
     },
+    /// Rounds, and how they shared their time.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Rounds(#[from] RoundsNotice),
 }

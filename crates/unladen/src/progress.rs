@@ -53,8 +53,8 @@ fn summary(record: &RunRecord, live: &Live) -> String {
     if let Some(cpu) = judge::cpu_us_per_request(record) {
         line += &format!(" {cpu:>8.1} µs CPU/request");
     }
-    if let Some(load) = &record.load {
-        line += &format!("  p99 {:>7.2} ms", load.latency_us.p99 / 1e3);
+    if let Some(p99) = judge::latency_p99_us(record) {
+        line += &format!("  p99 {:>7.2} ms", p99 / 1e3);
     }
     if let Some(ledger) = record.ledger.as_ref().filter(|ledger| ledger.expected > 0) {
         line += &if ledger.by_count || ledger.is_uniform() {

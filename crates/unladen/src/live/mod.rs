@@ -206,8 +206,8 @@ impl Live {
             if let Some(load) = &record.load {
                 variant.requests += load.requests;
                 variant.errors += load.errors;
-                variant.p99_us = Some(load.latency_us.p99);
             }
+            variant.p99_us = judge::latency_p99_us(record);
             let rss = record.processes.iter().filter(|it| it.role == Some(Role::Subject));
             variant.rss = rss.map(|it| it.rss).sum::<Option<u64>>().filter(|it| *it > 0);
             if let Some(ledger) = &record.ledger {

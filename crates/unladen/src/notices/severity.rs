@@ -75,7 +75,6 @@ impl Notice {
             | Self::LittleLawStrained { .. }
             | Self::BaselineNotBare { .. }
             | Self::NotSteady { .. }
-            | Self::RoundsApart { .. }
             | Self::MethodsDisagree { .. }
             | Self::BoughtWithLoss { .. }
             | Self::Imported { .. }
@@ -92,10 +91,10 @@ impl Notice {
             | Self::JournalTorn { .. }
             | Self::HostUnknown { .. }
             | Self::RunsRepeated { .. }
-            | Self::RoundsRepeated { .. }
             | Self::NoPlacebo
             | Self::TooFewRequests { .. }
             | Self::SpansLearned { .. } => Severity::Note,
+            Self::Rounds(notice) => notice.severity(),
         }
     }
 }
