@@ -4,7 +4,7 @@
 CARGO ?= cargo
 UNLADEN := target/release/unladen
 
-.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink crash loss fuzz deps debian clean decisions docs
+.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink bench-precision power crash loss fuzz deps debian clean decisions docs
 
 help:            ## List the targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -81,8 +81,16 @@ bench-counts:    ## Hold the load generator's counts against nginx, Go, Jetty an
 	$(CARGO) build --release --locked -p unladen-load --example generator
 	bench/load/counts.py --generator target/release/examples/generator --work target/counts --requests $(BENCH_COUNTS_REQUESTS) --table bench/README.md
 
-aa:              ## Measure identical variants for seven minutes; count the false alarms of 2,000 re-labelled studies.
+# Goes on where it was broken off; `BENCH_PRECISION="--only c,go --rounds 20"`, `--seconds 600` begins nothing after so long, `--fresh` begins anew.
+BENCH_PRECISION ?=
+bench-precision: build | debian ## Weigh services in seven languages and frameworks by separate and by alternating rounds: about two hours, into bench/README.md.
+	bench/precision/run.py $(BENCH_PRECISION)
+
+aa:              ## Measure identical variants for twelve minutes, by either design; count the false alarms of 2,000 re-labelled studies.
 	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture identical
+
+power:           ## Count how many of ten studies find 1 % more work, and 5 % beside a process that uses half a core: about an hour.
+	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture more_work_is_found
 
 decisions:       ## Find a leak of 1 MiB a minute, and the cost per span over five doses: about 7 minutes.
 	$(CARGO) test --release --locked --workspace --test e2e -- --ignored --nocapture decisions

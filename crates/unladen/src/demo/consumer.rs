@@ -88,7 +88,7 @@ impl Service for Consumer {
 /// Is the consumer until SIGTERM or SIGINT; then answers what it has been asked and sends the spans that it still holds.
 pub(super) async fn run(options: ConsumerOptions) -> anyhow::Result<()> {
     let stop = server::stop_signal(options.knobs.ignore_sigterm)?;
-    super::knobs::start(&options.knobs).await;
+    super::knobs::start(&options.knobs).await?;
     let telemetry = match options.trace {
         Trace::None => None,
         Trace::Otlp => Some(Telemetry::otlp()?),

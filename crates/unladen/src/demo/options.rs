@@ -61,6 +61,19 @@ pub struct Knobs {
     /// Burn so much CPU time per request, in µs of the thread's own CPU clock.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub burn_us: u32,
+    /// Add up so many more natural logarithms per request: more of the request's own work, whose cost changes with the machine's pace
+    /// as that of the request does.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub extra_work: u32,
+    /// Burn so many ms of CPU time in every second, in slices of 2 ms, requests or not.
+    #[arg(long, value_name = "X", default_value_t = 0.0, hide_default_value = true, value_parser = of_a_second)]
+    pub idle_burn_ms_per_second: f64,
+    /// Leave work of so many µs of CPU time behind with every request, for a thread of its own.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub deferred_us: u32,
+    /// How many seconds later it is done.
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = not_negative, requires = "deferred_us")]
+    pub deferred_by_s: f64,
     /// Hold so many MiB of resident memory from the start.
     #[arg(long, value_name = "M", default_value_t = 0, hide_default_value = true)]
     pub hold_mib: u32,
@@ -73,6 +86,12 @@ pub struct Knobs {
     /// Wait longer from second to second, by so many µs per request, without using the CPU.
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub slower_us_per_second: u32,
+    /// Stand still for so many ms at a time: answer nobody, use no CPU.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub stall_ms: u32,
+    /// How many seconds lie between the beginnings of two stalls.
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = not_negative, requires = "stall_ms")]
+    pub stall_every_s: f64,
     /// Answer this share of the requests (0 to 1, evenly spread) with status 500, after the same work.
     #[arg(long, value_name = "P", default_value_t = 0.0, hide_default_value = true, value_parser = share)]
     pub error_share: f64,
@@ -105,6 +124,11 @@ fn share(text: &str) -> Result<f64, String> {
 fn not_negative(text: &str) -> Result<f64, String> {
     // A billion of anything here is out of reach, and keeps seconds within what a `Duration` holds.
     number(text).filter(|number| (0.0..=1e9).contains(number)).ok_or_else(|| "give a number from 0 to 1e9".to_owned())
+}
+
+fn of_a_second(text: &str) -> Result<f64, String> {
+    // A thread cannot burn more than a second in a second.
+    number(text).filter(|ms| (0.0..=1_000.0).contains(ms)).ok_or_else(|| "give milliseconds from 0 to 1000".to_owned())
 }
 
 fn number(text: &str) -> Option<f64> {

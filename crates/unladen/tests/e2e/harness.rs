@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use unladen::judge::findings::{Finding, Findings};
@@ -132,10 +133,27 @@ impl Scratch {
     /// Fails the test if a process that was started from here is still there, or a cgroup of unladen without a living owner.
     #[track_caller]
     pub(crate) fn assert_nothing_left(&self) {
+        assert_none_left(self.left_running());
+    }
+
+    /// The same after at most ten seconds: the guard of an unladen that was killed needs a moment.
+    #[track_caller]
+    pub(crate) fn wait_until_nothing_left(&self) {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while Instant::now() < deadline && !self.left_running().is_empty() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // Its last act, when it is no more among the processes of the test.
+        std::thread::sleep(Duration::from_millis(100));
+        self.assert_nothing_left();
+    }
+
+    /// Processes that were started from here, as `pid command line`.
+    fn left_running(&self) -> Vec<String> {
         let folder = self.folder.path().display().to_string();
         let mut left = processes("environ", &format!("{MARK}={folder} "));
         left.extend(processes_with(&folder));
-        assert_none_left(left);
+        left
     }
 
     /// Runs `unladen` to its end.

@@ -1,4 +1,4 @@
-//! A/A for real: five identical variants, re-labelled at random and judged again. Too long for every commit: `make aa`.
+//! A/A for real: five identical variants, re-labelled at random and judged again, by either design. Too long for every commit: `make aa`.
 
 use std::path::Path;
 
@@ -14,16 +14,26 @@ const STUDIES: u32 = 2_000;
 
 #[test]
 #[ignore = "takes seven minutes of a quiet machine: make aa"]
-fn identical_variants_cost_nothing() {
+fn identical_variants_cost_nothing_one_after_the_other() {
+    identical_variants_cost_nothing("separate");
+}
+
+#[test]
+#[ignore = "takes five minutes of a quiet machine: make aa"]
+fn identical_variants_cost_nothing_by_turns() {
+    identical_variants_cost_nothing("alternating");
+}
+
+fn identical_variants_cost_nothing(design: &str) {
     let _turn = measuring();
     let scratch = Scratch::with(&demo_study("identical", "  a: {}\n  b: {}\n  c: {}\n"));
-    let said = scratch.run(&["--rounds", "24", "--window", "1s", "--warmup", "300ms"]);
+    let said = scratch.run(&["--rounds", "24", "--window", "1s", "--warmup", "300ms", "--design", design]);
     println!("{}", said.out);
     let folder = read(&scratch.path("out")).expect("a run folder");
     let arms = ["baseline", "placebo", "a", "b", "c"];
     let alarms =
         false_alarms(&folder, &arms, Draw { studies: STUDIES, rounds: 12, seed: 1 }).expect("runs to re-label");
-    println!("{STUDIES} studies of 12 rounds, re-labelled from {} runs", folder.runs.len());
+    println!("{design}: {STUDIES} studies of 12 rounds, re-labelled from {} runs", folder.runs.len());
     for (metric, alarms) in &alarms {
         println!("{metric:<32} {:>5.1} % of {}", alarms.share() * 100.0, alarms.comparisons);
     }
@@ -37,7 +47,8 @@ fn identical_variants_cost_nothing() {
     }
     if let Some(keep) = std::env::var_os("UNLADEN_KEEP") {
         for name in ["study.yaml", "host.json", "journal.jsonl"] {
-            std::fs::copy(scratch.path("out").join(name), Path::new(&keep).join(name)).expect("a copy");
+            let kept = Path::new(&keep).join(format!("{design}-{name}"));
+            std::fs::copy(scratch.path("out").join(name), kept).expect("a copy");
         }
     }
 }

@@ -2,17 +2,20 @@
 //!
 //! Tests that measure take turns ([`harness::measuring`]), those that count run by twos ([`harness::counting`]); everything listens on loopback and on free ports.
 
+mod alternation;
 mod decisions;
 mod failures;
 mod governed;
 mod harness;
 mod identical;
 mod interrupted;
+mod interrupted_turns;
 mod jvm;
 mod load_command;
 mod loads;
 mod losses;
 mod machine;
+mod power;
 mod profile;
 mod python;
 mod real_services;

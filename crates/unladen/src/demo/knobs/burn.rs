@@ -36,6 +36,11 @@ pub(super) fn burn(time: Duration) {
     }
 }
 
+/// CPU time that this thread has used.
+pub(super) fn thread_cpu() -> Duration {
+    Duration::from_nanos(thread_cpu_ns().unsigned_abs())
+}
+
 fn thread_cpu_ns() -> i64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec * 1_000_000_000 + time.tv_nsec

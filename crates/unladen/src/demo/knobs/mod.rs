@@ -2,20 +2,29 @@
 //! nothing while it is off.
 
 mod burn;
+mod deferred;
+mod idle;
 mod memory;
 mod pause;
 
+use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
 use super::options::Knobs;
+use super::work::logarithms;
+use deferred::Deferred;
 use pause::Pauses;
 
 /// What is done to every request.
 pub(super) struct Injector {
     burn: Duration,
+    /// Logarithms more than the request's own.
+    extra_work: u32,
+    /// Absent: nothing is left for later.
+    deferred: Option<Deferred>,
     delay: Duration,
     /// What is added to the delay with every second.
     slower: Duration,
@@ -31,8 +40,14 @@ pub(super) struct Injector {
 
 impl Injector {
     pub(super) fn new(knobs: &Knobs) -> anyhow::Result<Self> {
+        let deferred = match Duration::from_micros(knobs.deferred_us.into()) {
+            Duration::ZERO => None,
+            work => Some(Deferred::start(work, Duration::from_secs_f64(knobs.deferred_by_s))?),
+        };
         Ok(Self {
             burn: Duration::from_micros(knobs.burn_us.into()),
+            extra_work: knobs.extra_work,
+            deferred,
             delay: Duration::from_micros(knobs.delay_us.into()),
             slower: Duration::from_micros(knobs.slower_us_per_second.into()),
             started: Instant::now(),
@@ -44,10 +59,16 @@ impl Injector {
         })
     }
 
-    /// `--burn-us`
+    /// What costs CPU: `--burn-us`, `--extra-work` and, later, `--deferred-us`.
     pub(super) fn burn(&self) {
         if !self.burn.is_zero() {
             burn::burn(self.burn);
+        }
+        if self.extra_work > 0 {
+            black_box(logarithms(self.extra_work));
+        }
+        if let Some(deferred) = &self.deferred {
+            deferred.leave();
         }
     }
 
@@ -79,8 +100,9 @@ impl Injector {
     }
 }
 
-/// Starts what goes on beside the requests (`--die-after-s`, `--leak-mib-per-minute`), then waits for `--slow-start-ms`.
-pub(super) async fn start(knobs: &Knobs) {
+/// Starts what goes on beside the requests (`--die-after-s`, `--leak-mib-per-minute`, `--idle-burn-ms-per-second`, `--stall-ms`), then
+/// waits for `--slow-start-ms`.
+pub(super) async fn start(knobs: &Knobs) -> anyhow::Result<()> {
     if let Some(seconds) = knobs.die_after_s {
         tokio::spawn(async move {
             tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
@@ -91,9 +113,17 @@ pub(super) async fn start(knobs: &Knobs) {
     if knobs.leak_mib_per_minute > 0.0 {
         tokio::spawn(memory::leak(knobs.leak_mib_per_minute));
     }
+    if knobs.idle_burn_ms_per_second > 0.0 {
+        idle::start(knobs.idle_burn_ms_per_second)?;
+    }
+    if knobs.stall_ms > 0 {
+        let length = Duration::from_millis(knobs.stall_ms.into());
+        tokio::spawn(pause::stall(length, Duration::from_secs_f64(knobs.stall_every_s)));
+    }
     if knobs.slow_start_ms > 0 {
         tokio::time::sleep(Duration::from_millis(knobs.slow_start_ms.into())).await;
     }
+    Ok(())
 }
 
 #[cfg(test)]

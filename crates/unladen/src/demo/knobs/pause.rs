@@ -1,5 +1,7 @@
 //! Waits exactly, without using the CPU. The runtime's own timers are whole milliseconds, too coarse for a delay that
 //! is to be found again; a `timerfd` is exact to some tens of µs, for a few µs of CPU per pause.
+//!
+//! A stall is another thing: the whole service stands still.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -37,6 +39,15 @@ impl Pauses {
         timer.async_io(Interest::READABLE, |timer| Ok(rustix::io::read(timer, &mut [0; 8])?)).await?;
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(timer);
         Ok(())
+    }
+}
+
+/// Lets the service stand still for `length` after every `every`, as a collection of garbage does, but without CPU.
+pub(super) async fn stall(length: Duration, every: Duration) {
+    loop {
+        tokio::time::sleep(every.saturating_sub(length)).await;
+        // Not tokio's: this thread is the only one that answers, and as long as it sleeps nobody does.
+        std::thread::sleep(length);
     }
 }
 

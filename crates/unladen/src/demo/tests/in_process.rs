@@ -21,6 +21,7 @@ use super::super::options::ConsumerOptions;
 use super::super::provider::Provider;
 use super::super::server::{Service, serve};
 use super::super::telemetry::Telemetry;
+use super::super::work::logarithms;
 use super::{NOT_SAMPLED, SAMPLED, get};
 
 #[derive(clap::Parser)]
@@ -236,19 +237,25 @@ async fn knobs_change_what_is_answered() {
     assert_eq!(failing.spans().len(), 24);
 }
 
+/// CPU time that this thread has used, in ms.
+fn thread_cpu_so_far_ms() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 * 1e3 + time.tv_nsec as f64 / 1e6
+}
+
+/// CPU time that ten requests take the thread of this test, in ms: client, consumer and provider share it.
+async fn thread_cpu_ms(arguments: &[&str]) -> f64 {
+    let demo = Demo::start(false, arguments).await;
+    get(&demo.work, None).await;
+    let before = thread_cpu_so_far_ms();
+    for _ in 0..10 {
+        get(&demo.work, None).await;
+    }
+    thread_cpu_so_far_ms() - before
+}
+
 #[tokio::test]
 async fn burning_takes_cpu_and_delaying_takes_time() {
-    // Client, consumer and provider share this thread, so its clock counts them all.
-    async fn thread_cpu_ms(arguments: &[&str]) -> f64 {
-        let demo = Demo::start(false, arguments).await;
-        get(&demo.work, None).await;
-        let before = clock_gettime(ClockId::ThreadCPUTime);
-        for _ in 0..10 {
-            get(&demo.work, None).await;
-        }
-        let after = clock_gettime(ClockId::ThreadCPUTime);
-        (after.tv_sec - before.tv_sec) as f64 * 1e3 + (after.tv_nsec - before.tv_nsec) as f64 / 1e6
-    }
     let plain = thread_cpu_ms(&[]).await;
     let burnt = thread_cpu_ms(&["--burn-us", "10000"]).await - plain;
     assert!((burnt - 100.0).abs() < 10.0, "10 requests burnt {burnt:.1} ms more, not 100");
@@ -257,4 +264,19 @@ async fn burning_takes_cpu_and_delaying_takes_time() {
     let delayed = thread_cpu_ms(&["--delay-us", "10000"]).await - plain;
     assert!(start.elapsed() >= Duration::from_millis(110));
     assert!(delayed < 20.0, "10 delays of 10 ms took {delayed:.1} ms of CPU");
+}
+
+#[tokio::test]
+async fn extra_work_is_so_many_logarithms() {
+    let before = thread_cpu_so_far_ms();
+    std::hint::black_box(logarithms(10_000_000));
+    let alone = thread_cpu_so_far_ms() - before;
+    let plain = thread_cpu_ms(&[]).await;
+    let extra = thread_cpu_ms(&["--extra-work", "1000000"]).await - plain;
+    // Which pace the machine had for the one and for the other is its own affair.
+    assert!((0.5..2.0).contains(&(extra / alone)), "{extra:.0} and {alone:.0} ms");
+
+    let plain = Demo::start(false, &[]).await;
+    let more = Demo::start(false, &["--extra-work", "1000"]).await;
+    assert_eq!(get(&more.work, None).await, get(&plain.work, None).await, "nothing of it is in the answer");
 }

@@ -93,6 +93,16 @@ impl Process {
         Ended { code, took, complaints }
     }
 
+    /// CPU time that its thread of this name has used, ms.
+    fn thread_ms(&self, name: &str) -> f64 {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs").flatten();
+        let read =
+            |thread: &std::fs::DirEntry, file| std::fs::read_to_string(thread.path().join(file)).expect("it lives");
+        let thread = threads.into_iter().find(|thread| read(thread, "comm").trim() == name).expect("such a thread");
+        let ns: f64 = read(&thread, "schedstat").split(' ').next().expect("a number").parse().expect("a number");
+        ns / 1e6
+    }
+
     /// A line of `/proc/PID/status` that counts something.
     fn status(&self, name: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
@@ -229,6 +239,48 @@ async fn held_and_leaked_memory_is_resident() {
     let leaked = (leaking.status("VmRSS") - before) as f64 / 1024.0 / start.elapsed().as_secs_f64() * 60.0;
     // It grows ten times a second: a tick more or less at either end, and a busy machine delays them further.
     assert!((900.0..1_500.0).contains(&leaked), "{leaked:.0} MiB a minute, not 1200");
+}
+
+#[tokio::test]
+async fn idle_cpu_is_burnt_requests_or_not() {
+    let provider = Process::provider();
+    let idle = Process::consumer(&provider, "--idle-burn-ms-per-second 100", &[]);
+    let (start, before) = (Instant::now(), idle.thread_ms("idle"));
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let burnt = (idle.thread_ms("idle") - before) / start.elapsed().as_secs_f64();
+    // A slice of 2 ms more or less, and what a busy machine has it wait.
+    assert!((burnt - 100.0).abs() < 5.0, "{burnt:.1} ms a second, not 100");
+}
+
+#[tokio::test]
+async fn deferred_work_is_done_later_and_by_another_thread() {
+    let provider = Process::provider();
+    let consumer = Process::consumer(&provider, "--deferred-us 10000 --deferred-by-s 0.8", &[]);
+    let start = Instant::now();
+    for _ in 0..10 {
+        get(&format!("{}/work", consumer.url), None).await;
+    }
+    let at_once = consumer.thread_ms("deferred");
+    assert!(start.elapsed() < Duration::from_millis(700), "too busy a machine to tell: {:?}", start.elapsed());
+    assert!(at_once < 1.0, "{at_once:.1} ms were done at once");
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let later = consumer.thread_ms("deferred");
+    assert!((later - 100.0).abs() < 3.0, "{later:.1} ms were done later, not 100");
+}
+
+#[tokio::test]
+async fn a_stall_holds_everybody_up() {
+    let provider = Process::provider();
+    let consumer = Process::consumer(&provider, "--stall-ms 300 --stall-every-s 0.5", &[]);
+    let ready = format!("{}/ready", consumer.url);
+    let (start, mut longest) = (Instant::now(), Duration::ZERO);
+    while start.elapsed() < Duration::from_millis(1_200) {
+        let asked = Instant::now();
+        get(&ready, None).await;
+        longest = longest.max(asked.elapsed());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(longest >= Duration::from_millis(250), "{longest:?}");
 }
 
 #[test]

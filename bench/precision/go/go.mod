@@ -1,0 +1,3 @@
+module unladen/bench/precision/go
+
+go 1.24

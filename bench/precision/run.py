@@ -1,0 +1,212 @@
+#!/usr/bin/env python3
+"""How precise a round is: the standard deviation of its difference in CPU per request, by separate runs and by alternating
+blocks, for services in several languages. Writes the table between the marks in bench/README.md.
+
+  bench/precision/run.py [--only c,go] [--designs separate,alternating] [--rounds N] [--seconds S] [--fresh] [--table]
+                         [-- --set block=50ms …]
+
+Each folder beside this file is a subject: a study and, mostly, a small server. The designs have their rounds by turns, so that
+both see the same machine. Run folders are kept in target/bench-precision/SUBJECT-DESIGN, and a further call goes on with them:
+`--seconds` begins no round after so long, `--fresh` begins anew, `--table` only writes the table. What follows `--` is handed to
+`unladen run` when a study begins.
+"""
+
+import argparse
+import json
+import math
+import os
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+UNLADEN = ROOT / "target/release/unladen"
+RUNS = ROOT / "target/bench-precision"
+README = ROOT / "bench/README.md"
+BEGIN, END = "<!-- bench-precision: begin -->", "<!-- bench-precision: end -->"
+DESIGNS = ["separate", "alternating"]
+# In the order of the table.
+SUBJECTS = ["demo", "c", "go", "node", "python", "jvm", "shop"]
+# Best first: a compiler at work is no cost of a request, and not the same in two starts.
+METRICS = ["cpu_without_jit", "cpu_per_request"]
+
+
+def rounds_of_study(subject):
+    return int(re.search(r"^rounds: (\d+)", (HERE / subject / "study.yaml").read_text(), re.M)[1])
+
+
+class Folder:
+    """The run folder of a subject under a design."""
+
+    def __init__(self, subject, design):
+        self.subject, self.design = subject, design
+        self.path = RUNS / f"{subject}-{design}"
+
+    def journal(self):
+        path = self.path / "journal.jsonl"
+        lines = path.read_text().splitlines() if path.exists() else []
+        # A calibration has a line, too, and no round.
+        return [record for record in map(json.loads, lines) if "round" in record]
+
+    def rounds_done(self):
+        return len({run["round"] for run in self.journal()})
+
+    def one_more(self, more):
+        """Measures another round."""
+        rounds = str(self.rounds_done() + 1)
+        command = [UNLADEN, "run", "--quiet", "--rounds", rounds]
+        if rounds == "1":
+            # What a run that was broken off has left.
+            shutil.rmtree(self.path, ignore_errors=True)
+            command += [HERE / self.subject, "--design", self.design, "--out", self.path, *more]
+        else:
+            command += ["--resume", self.path]
+        begun = time.monotonic()
+        done = subprocess.run(list(map(str, command)), stdout=subprocess.DEVNULL)
+        # 2: no run of the round counts, mostly because something else had the machine. The next one may.
+        if done.returncode not in (0, 2) or self.rounds_done() < int(rounds):
+            raise RuntimeError(f"{self.subject}, {self.design}: unladen ended with {done.returncode}, see above")
+        with open(self.path / "seconds", "a") as seconds:
+            print(f"{time.monotonic() - begun:.1f}", file=seconds)
+
+    def seconds_per_round(self):
+        path = self.path / "seconds"
+        return statistics.median(map(float, path.read_text().split())) if path.exists() else None
+
+    def findings(self):
+        path = self.path / "findings.json"
+        return json.loads(path.read_text()) if path.exists() else {"variants": []}
+
+    def pairs(self):
+        """By variant and round: CPU per request of the baseline and of the variant, µs."""
+        pairs = {}
+        for variant in self.findings()["variants"]:
+            whole = {finding["metric"]: finding["rounds"] for finding in variant["metrics"]
+                     if not finding["service"] and not finding["operation"]}
+            rounds = next((whole[metric] for metric in METRICS if whole.get(metric)), [])
+            pairs[variant["name"]] = {it["round"]: (it["baseline"], it["value"]) for it in rounds}
+        return pairs
+
+    def baselines(self):
+        """By round: CPU per request of the baseline, µs."""
+        return {number: pair[0] for rounds in self.pairs().values() for number, pair in rounds.items()}
+
+    def days(self):
+        return {run["started"][:10] for run in self.journal()}
+
+
+def sds(logs):
+    """Standard deviation, and a robust one: by the median of the distances from the median."""
+    if len(logs) < 3:
+        return None
+    middle = statistics.median(logs)
+    return statistics.stdev(logs), 1.4826 * statistics.median(abs(it - middle) for it in logs)
+
+
+def logs(folder, variant):
+    return [math.log(value / baseline) for baseline, value in folder.pairs().get(variant, {}).values() if baseline and value]
+
+
+def percent(value, digits=2):
+    return f"{value * 100:.{digits}f} %"
+
+
+def shown(values):
+    return "–" if values is None else f"{percent(values[0])} ({percent(values[1])})"
+
+
+def middle(folder, variant):
+    found = logs(folder, variant)
+    return f"{percent(math.expm1(statistics.median(found)), 1)}, {len(found)}" if found else "–"
+
+
+def precision_rows(subject, separate, alternating):
+    for variant in dict.fromkeys([*separate.pairs(), *alternating.pairs()]):
+        one, other = sds(logs(separate, variant)), sds(logs(alternating, variant))
+        ratio = f"{one[0] / other[0]:.1f} | {(one[0] / other[0]) ** 2:.0f}" if one and other and other[0] > 0 else "– | –"
+        yield (f"| {subject} | {variant} | {shown(one)} | {shown(other)} | {ratio} | {middle(separate, variant)} | "
+               f"{middle(alternating, variant)} |")
+
+
+def absolute_row(subject, separate, alternating):
+    one, other = separate.baselines(), alternating.baselines()
+    # A round of one design and that of the other lie beside each other: their ratio does not know how the machine drifts.
+    ratios = [other[number] / one[number] for number in one if other.get(number)]
+    ratio = f"{statistics.median(ratios):.3f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "–"
+    cells = [f"{statistics.median(values.values()):.1f}" if values else "–" for values in (one, other)]
+    seconds = [f"{it:.0f}" if it else "–" for it in (separate.seconds_per_round(), alternating.seconds_per_round())]
+    return f"| {subject} | {cells[0]} | {cells[1]} | {ratio} | {seconds[0]} | {seconds[1]} |"
+
+
+def machine():
+    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
+    return f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}"
+
+
+def text():
+    folders = {subject: [Folder(subject, design) for design in DESIGNS] for subject in SUBJECTS}
+    folders = {subject: pair for subject, pair in folders.items() if any(folder.rounds_done() for folder in pair)}
+    days = sorted(set().union(*(folder.days() for pair in folders.values() for folder in pair)))
+    lines = [
+        f"{machine()}; {' to '.join(dict.fromkeys([days[0], days[-1]]))}. Standard deviation of log(variant / baseline) over the "
+        "rounds, in brackets a robust one (median distance from the median × 1.4826).", "",
+        "| subject | variant | separate | alternating | ratio | its square | difference, rounds: separate | alternating |",
+        "|---|---|--:|--:|--:|--:|--:|--:|",
+        *(row for subject, pair in folders.items() for row in precision_rows(subject, *pair)), "",
+        "CPU per request of the bare service (of a JVM without its compiler), median over the rounds, and the median of the ratios "
+        "of rounds that were measured one after the other (least to largest):", "",
+        "| subject | separate, µs | alternating, µs | ratio | s per round: separate | alternating |",
+        "|---|--:|--:|--:|--:|--:|",
+        *(absolute_row(subject, *pair) for subject, pair in folders.items()),
+    ]
+    return "\n".join(lines)
+
+
+def write():
+    old = README.read_text()
+    head, rest = old.split(BEGIN)
+    README.write_text(f"{head}{BEGIN}\n\n{text()}\n\n{END}{rest.split(END)[1]}")
+
+
+def measure(subject, designs, options, deadline):
+    """Measures the subject to its end, or until the time is up."""
+    folders = [Folder(subject, design) for design in designs]
+    for folder in folders:
+        if options.fresh:
+            shutil.rmtree(folder.path, ignore_errors=True)
+    wanted = options.rounds or rounds_of_study(subject)
+    while time.monotonic() < deadline:
+        # Whoever is behind is next; which design is first changes from round to round.
+        done = min(folder.rounds_done() for folder in folders)
+        if done >= wanted:
+            return
+        behind = [folder for folder in folders if folder.rounds_done() == done]
+        folder = behind[done % len(behind)]
+        folder.one_more(options.more)
+        print(f"{subject}, {folder.design}: {folder.rounds_done()} of {wanted} rounds", file=sys.stderr, flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default=",".join(SUBJECTS))
+    parser.add_argument("--designs", default=",".join(DESIGNS))
+    parser.add_argument("--rounds", type=int, help="of every subject, instead of its study's")
+    parser.add_argument("--seconds", type=float, default=math.inf)
+    parser.add_argument("--fresh", action="store_true")
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("more", nargs="*")
+    options = parser.parse_args()
+    deadline = time.monotonic() + options.seconds
+    for subject in [] if options.table else options.only.split(","):
+        measure(subject, options.designs.split(","), options, deadline)
+    write()
+
+
+if __name__ == "__main__":
+    main()
