@@ -4,7 +4,7 @@
 //! look like a saving. Where the latency comes from is said in [`super::latency`].
 //!
 //! An alternating run has two divisors, because its numbers cover two things. CPU time is that of the super-blocks that count; their requests
-//! are [`completed`]. Counters (bytes, switches, collections, compiling, …) are read at both ends of the measured part and cover all of it, also
+//! are [`completed`]. Counters (bytes, switches, collections, compiling, …) are read before the first block and after the last, and cover also
 //! super-blocks that were thrown away; its requests are [`measured`]. Of any other run the two are the same.
 
 use unladen_stats::{estimate::Level, slope};
@@ -71,9 +71,9 @@ pub(super) fn completed(run: &RunRecord) -> Option<f64> {
 
 /// Requests over which counters are spread.
 fn measured(run: &RunRecord) -> Option<f64> {
-    match (&run.blocks, &run.load) {
-        (Some(_), Some(load)) => (load.requests > 0).then_some(load.requests as f64),
-        _ => completed(run),
+    match &run.blocks {
+        Some(blocks) => (blocks.answered > 0).then_some(blocks.answered as f64),
+        None => completed(run),
     }
 }
 

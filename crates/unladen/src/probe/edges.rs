@@ -203,7 +203,7 @@ mod tests {
         (0..12).for_each(|_| {
             group(0.5);
         });
-        assert!(group(0.5) && group(0.6) && !group(1.0));
+        assert!(group(0.5) && group(0.6) && !group(1.2));
     }
 
     #[test]

@@ -114,18 +114,6 @@ impl<'m> Turns<'m> {
         if let Lives::WithTheRun { idle } = lives {
             (process.idle_cpu, process.cpu_foreign_ns) = (idle, charge.map(|charge| charge.foreign));
         }
-        // The compiler's time was counted over all blocks, those that do not count included.
-        if let Some(compiling_ns) = process.extra.get_mut(JIT_TIME) {
-            *compiling_ns *= self.share_that_counts();
-        }
-    }
-
-    /// Share of the time of all blocks that those have which count.
-    fn share_that_counts(&self) -> f64 {
-        let time =
-            |turns: &mut dyn Iterator<Item = (usize, &'m Taken)>| turns.map(|(at, _)| self.time_ns(at)).sum::<u64>();
-        let all = time(&mut self.all().filter(|(_, taken)| taken.turn.part == Part::Block));
-        if all == 0 { 1.0 } else { time(&mut self.counting()) as f64 / all as f64 }
     }
 
     /// Cores that a target used in the run's own blocks, in the first and in the second half of those that count.
@@ -142,15 +130,13 @@ impl<'m> Turns<'m> {
 
     /// The blocks of a run; `subjects` are the targets that are the variant's subject.
     pub(super) fn blocks(&self, run: usize, runs: usize, subjects: &[usize]) -> Blocks {
-        let groups = |fate: Fate| {
-            let of = self.all().filter(|(_, taken)| taken.turn.part == Part::Block && taken.fate == fate);
-            let own = of.filter(|(_, taken)| taken.turn.target == run);
-            u32::try_from(own.count()).unwrap_or(u32::MAX)
+        let own = || {
+            let blocks = self.all().map(|(_, taken)| taken).filter(|taken| taken.turn.part == Part::Block);
+            blocks.filter(|taken| taken.turn.target == run)
         };
+        let groups = |fate: Fate| u32::try_from(own().filter(|taken| taken.fate == fate).count()).unwrap_or(u32::MAX);
         let (own_s, foreign_s) = self.seconds(run);
-        let length_s =
-            self.all().find(|(_, taken)| taken.turn.part == Part::Block).map_or(0.0, |(_, it)| it.turn.length_s);
-        let own = || self.counting().filter(|(_, taken)| taken.turn.target == run);
+        let length_s = own().next().map_or(0.0, |taken| taken.turn.length_s);
         Blocks {
             length_s,
             variants: u32::try_from(runs).unwrap_or(u32::MAX),
@@ -159,7 +145,8 @@ impl<'m> Turns<'m> {
             disturbed: groups(Fate::Disturbed),
             own_s,
             foreign_s,
-            completed: own().map(|(_, taken)| taken.requests).sum(),
+            completed: own().filter(|taken| taken.fate == Fate::Counts).map(|taken| taken.requests).sum(),
+            answered: own().map(|taken| taken.requests).sum(),
             points: self.points(run, subjects),
             alone: self.alone(run, subjects),
         }
@@ -202,9 +189,6 @@ impl<'m> Turns<'m> {
         last.map_or(0.0, |end| end.saturating_sub(self.start_ns) as f64 / 1e9)
     }
 }
-
-/// Number of a JVM's compiler in [`ProcessRecord::extra`], ns.
-const JIT_TIME: &str = "jit_time";
 
 /// CPU per second of every target between two readings, in cores.
 pub(super) fn rates(before: &crate::probe::edges::Edge, after: &crate::probe::edges::Edge) -> Vec<Option<f64>> {

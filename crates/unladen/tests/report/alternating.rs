@@ -77,6 +77,7 @@ pub(crate) fn alternate_like(run: &mut RunRecord, like: Like) {
         own_s: f64::from(kept) * 0.1,
         foreign_s: f64::from(kept) * 0.3,
         completed,
+        answered: load.requests - in_alone,
         points,
         alone: like.alone.then_some(alone),
     });

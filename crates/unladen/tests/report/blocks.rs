@@ -35,12 +35,12 @@ fn changed(sketch: &Sketch, change: impl Fn(&mut RunRecord)) -> Findings {
 fn cpu_is_spread_over_the_blocks_that_count_and_counters_over_all_that_was_asked() {
     let sound = findings(&alternating());
     let spoiled = changed(&alternating(), |run| {
-        let load = run.load.as_mut().expect("a load");
-        load.completed_in_window /= 3;
-        // Counters go on in blocks that are thrown away, and alone.
+        let answered = run.blocks.as_ref().expect("blocks").answered;
+        run.load.as_mut().expect("a load").completed_in_window /= 3;
+        // Counters go on in blocks that are thrown away.
         for process in &mut run.processes {
-            process.voluntary_switches = Some(load.requests * 2);
-            process.extra.insert("allocated".to_owned(), load.requests as f64 * 3_000.0);
+            process.voluntary_switches = Some(answered * 2);
+            process.extra.insert("allocated".to_owned(), answered as f64 * 3_000.0);
         }
     });
     let value = |findings: &Findings, metric: &str| finding(findings, "otel", metric).value;
@@ -57,7 +57,7 @@ fn cpu_is_spread_over_the_blocks_that_count_and_counters_over_all_that_was_asked
 #[test]
 fn the_compilers_part_is_taken_out_by_request() {
     let found = changed(&alternating(), |run| {
-        let requests = run.load.as_ref().expect("a load").requests as f64;
+        let requests = run.blocks.as_ref().expect("blocks").answered as f64;
         run.processes[0].extra.insert("jit_time".to_owned(), requests * 50_000.0);
     });
     let value = |metric: &str| finding(&found, "otel", metric).baseline_mean;

@@ -84,20 +84,13 @@ fn a_target_that_cannot_be_read_has_no_cpu() {
 }
 
 #[test]
-fn the_compilers_time_is_that_of_the_blocks_that_count() {
-    let mut process = ProcessRecord::default();
-    process.extra.insert(JIT_TIME.to_owned(), 6.0);
-    Turns::of(&example()).charge_process(&mut process, 0, 0, Lives::WithTheRun { idle: None });
-    assert_eq!(process.extra[JIT_TIME], 4.0, "two of three super-blocks count");
-}
-
-#[test]
 fn blocks_tell_what_counts_and_how_it_went_over_time() {
     let measured = example();
     let turns = Turns::of(&measured);
     let blocks = turns.blocks(0, 2, &[0]);
     assert_eq!((blocks.kept, blocks.late, blocks.disturbed, blocks.variants), (2, 1, 0, 2));
-    assert_eq!((blocks.own_s, blocks.foreign_s, blocks.completed, blocks.length_s), (0.2, 0.2, 100, 0.1));
+    assert_eq!((blocks.own_s, blocks.foreign_s, blocks.length_s), (0.2, 0.2, 0.1));
+    assert_eq!((blocks.completed, blocks.answered), (100, 150));
     let point = |t_s, cpu_ms: u64| BlockPoint { t_s, completed: 50, cpu_ns: cpu_ms * MS };
     assert_eq!(blocks.points, [point(0.1, 5), point(0.5, 7)]);
     let alone = blocks.alone.expect("a stretch alone");
