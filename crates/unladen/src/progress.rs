@@ -95,6 +95,7 @@ fn lasting(step: Step<'_>, live: &Live) -> Option<String> {
         Step::Calibrated { arm, calibration } => Some(calibrated(&arm.label, calibration)),
         Step::Again { round, reason, .. } => Some(format!("round {round} is done again: {reason}")),
         Step::Stopped(stopped) => Some(stopped.to_string()),
+        Step::TurnsGivenUp { reason, .. } => Some(format!("from here on one variant after the other: {reason}")),
         Step::Done { record, .. } => {
             let reason = record.void.as_ref()?;
             Some(format!("round {} of {} does not count: {reason}", record.round, live.label(&record.variant)))

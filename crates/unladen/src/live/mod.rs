@@ -171,7 +171,7 @@ impl Live {
                 });
             }
             Step::Sample(sample) => self.services = services(sample),
-            Step::Again { runs, .. } => {
+            Step::Again { runs, .. } | Step::TurnsGivenUp { runs, .. } => {
                 self.runs_of += runs;
                 self.is_done = false;
             }

@@ -198,11 +198,11 @@ fn runs(
     let mut ends = Ends::new(plan, Instant::now(), judge);
     // Before the setup, which comes to refer to it.
     let calibrated = OnceCell::new();
-    let (design, reason) = design::design(plan);
-    let sites = if design == Design::Alternating { plan.arms.len() } else { 1 };
+    let choice = design::choose(plan);
+    let sites = if choice.design == Design::Alternating { plan.arms.len() } else { 1 };
     let mut setup = Setup::new(plan, folder, seed, sites)?;
-    setup.why_separate = reason;
     let Lines { runs: mut done, calibrations, .. } = open(plan, folder, seed, &setup)?;
+    let choice = choice.after(&plan.study, &done);
     let mut journal = Journal::open(folder.path())?;
     recovery::finish_torn(folder.path(), &journaled(&done), watcher);
     let rounds = schedule::rounds(plan, seed, &done);
@@ -218,7 +218,7 @@ fn runs(
     let result = learned.and_then(|learned| {
         (setup.plan, setup.calibrations) = (calibrated.get_or_init(|| learned), known);
         let (setup, shared, journal) = (&setup, &mut shared[..], &mut journal);
-        Session { setup, design, shared, journal, interrupted, number, done: &mut done }
+        Session { setup, choice, shared, journal, interrupted, number, done: &mut done }
             .rounds(rounds, &mut ends, watcher)
     });
     let stopped = stop_all(&mut shared);

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use super::RunError;
+use super::design::Choice;
 use super::ends::Ends;
 use super::folder::RunFolder;
 use super::one::{Run, Up};
@@ -25,7 +26,7 @@ const ATTEMPTS: u32 = 3;
 /// The runs of a study under way.
 pub(super) struct Session<'s, 'p> {
     pub(super) setup: &'s Setup<'p>,
-    pub(super) design: Design,
+    pub(super) choice: Choice,
     pub(super) shared: &'s mut [Up],
     pub(super) journal: &'s mut Journal,
     pub(super) interrupted: &'s AtomicBool,
@@ -59,7 +60,7 @@ impl Session<'_, '_> {
             }
             loop {
                 let began = Instant::now();
-                match self.design {
+                match self.choice.design {
                     Design::Separate => round.missing.iter().try_for_each(|slot| self.slot(*slot, watcher))?,
                     Design::Alternating => {
                         if !round.is_whole() {
@@ -67,6 +68,11 @@ impl Session<'_, '_> {
                             round = round.again();
                         }
                         self.together(&round, watcher)?;
+                        if self.choice.give_up_turns(&plan.study, self.done) {
+                            round = round.again();
+                            watcher.see(Step::TurnsGivenUp { reason: self.choice.reason(), runs: round.missing.len() });
+                            continue;
+                        }
                     }
                 }
                 ends.took(began.elapsed());
@@ -111,7 +117,8 @@ impl Session<'_, '_> {
             let (setup, number, interrupted) = (self.setup, self.number, self.interrupted);
             let run =
                 Run { setup: setup.site(0), shared: &mut *self.shared, slot, number, interrupted, profiler: None };
-            let record = run.perform(watcher)?;
+            let mut record = run.perform(watcher)?;
+            record.notices.extend(self.choice.notice());
             self.journal.append(&record)?;
             let again = late(&record) && attempt < ATTEMPTS;
             watcher.see(Step::Done { record: &record, again });

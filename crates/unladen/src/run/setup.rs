@@ -45,8 +45,6 @@ pub(super) struct Setup<'a> {
     pub(super) partition: Partition,
     /// What is known of the variants' spans; empty until they are calibrated.
     pub(super) calibrations: Vec<Calibration>,
-    /// Why the variants run one after the other although the study did not ask for it.
-    pub(super) why_separate: Option<String>,
     seed: u64,
     variables: Variables,
     /// One for each run that is alive at the same time.
@@ -93,7 +91,6 @@ impl<'a> Setup<'a> {
             launcher: Launcher::new(&LauncherOptions::new(seed, limits))?,
             partition: partition(&available, &topology, 1),
             calibrations: Vec::new(),
-            why_separate: None,
             seed,
             variables,
             addresses,
@@ -103,8 +100,7 @@ impl<'a> Setup<'a> {
     /// Notices that every run carries.
     pub(super) fn notices(&self) -> Vec<Notice> {
         let no_cgroup = self.launcher.no_cgroups().map(|reason| Notice::NoCgroup { reason: reason.to_owned() });
-        let separate = self.why_separate.clone().map(|reason| Notice::SeparateDesign { reason });
-        no_cgroup.into_iter().chain(separate).collect()
+        no_cgroup.into_iter().collect()
     }
 
     /// Where CPU time is read from, in words.

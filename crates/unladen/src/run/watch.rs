@@ -88,6 +88,13 @@ pub enum Step<'a> {
         /// Runs to do again.
         runs: usize,
     },
+    /// The variants of the study do not take turns any more: a round was done again, with one after the other.
+    TurnsGivenUp {
+        /// Why.
+        reason: &'a str,
+        /// Runs to do again.
+        runs: usize,
+    },
     /// A run is in the journal.
     Done {
         /// What was measured.
