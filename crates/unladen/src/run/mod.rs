@@ -12,6 +12,7 @@ mod design;
 pub mod ends;
 mod expected;
 pub mod folder;
+mod heat;
 pub mod host;
 mod instrument;
 pub mod load_plan;

@@ -79,7 +79,7 @@ impl Round<'_, '_> {
     }
 
     /// One of the runs.
-    fn run(&mut self, at: usize) -> Run<'_> {
+    pub(super) fn run(&mut self, at: usize) -> Run<'_> {
         Run {
             setup: self.setup.site(at),
             shared: &mut *self.shared,
@@ -179,18 +179,6 @@ impl Round<'_, '_> {
         Ok(rates(&before, &after))
     }
 
-    /// Heats all up, one after the other. `false`: something ended, and a record says what.
-    fn preheat(&mut self, scenes: &mut [Scene<'_>]) -> Result<bool, RunError> {
-        if self.setup.plan.study.preheat.0.is_zero() {
-            return Ok(true);
-        }
-        for (at, scene) in scenes.iter_mut().enumerate() {
-            let Some(took_s) = self.run(at).preheat(scene)? else { return Ok(false) };
-            scene.record.phases.preheat_s = took_s;
-        }
-        Ok(true)
-    }
-
     /// The load of all runs.
     fn alternation(&mut self, scenes: &[Scene<'_>]) -> Result<Alternation, RunError> {
         let study = &self.setup.plan.study;
@@ -255,7 +243,7 @@ impl Round<'_, '_> {
     }
 
     /// A service that has ended, or has not said what it should, and whose run that hits.
-    fn missing(&mut self, scenes: &mut [Scene<'_>]) -> Option<(usize, Notice)> {
+    pub(super) fn missing(&mut self, scenes: &mut [Scene<'_>]) -> Option<(usize, Notice)> {
         if let Some(notice) = self.shared.iter_mut().find_map(died) {
             return Some((0, notice));
         }
@@ -353,7 +341,7 @@ impl Round<'_, '_> {
         }
     }
 
-    fn check_interrupted(&self) -> Result<(), RunError> {
+    pub(super) fn check_interrupted(&self) -> Result<(), RunError> {
         if self.interrupted.load(Ordering::Relaxed) { Err(RunError::Interrupted) } else { Ok(()) }
     }
 }

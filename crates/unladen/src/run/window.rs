@@ -122,13 +122,23 @@ impl Run<'_> {
         pacing: Option<Pacing>,
     ) -> Result<Option<f64>, RunError> {
         scene.see(Step::Phase(Phase::WarmUp));
-        let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
-        let pacing = pacing.unwrap_or_else(|| plan.pacing.clone());
-        let plan = Plan { pacing, warmup_s: 0.0, window_s: time.as_seconds(), out: None, ..plan };
+        let plan = self.unmeasured_plan(scene, time, pacing)?;
         let part = self.generator(scene, &plan)?;
         let Some(outcome) = self.generate(scene, part, &plan, u64::MAX, None)? else { return Ok(None) };
         scene.others += outcome.sent_total;
         Ok(Some(outcome.duration_s))
+    }
+
+    /// The plan of a load that is not measured.
+    pub(super) fn unmeasured_plan(
+        &self,
+        scene: &Scene<'_>,
+        time: Time,
+        pacing: Option<Pacing>,
+    ) -> Result<Plan, RunError> {
+        let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
+        let pacing = pacing.unwrap_or_else(|| plan.pacing.clone());
+        Ok(Plan { pacing, warmup_s: 0.0, window_s: time.as_seconds(), out: None, ..plan })
     }
 
     /// Work that a program of the study's own does.
@@ -183,7 +193,7 @@ impl Run<'_> {
     }
 
     /// Starts the load generator.
-    fn generator(&self, scene: &Scene<'_>, plan: &Plan) -> Result<Part<LoadEvent>, RunError> {
+    pub(super) fn generator(&self, scene: &Scene<'_>, plan: &Plan) -> Result<Part<LoadEvent>, RunError> {
         let cpus = &self.setup.partition.instrument;
         Ok(Part::start(&self.setup.launcher, "load", "__load", plan, false, cpus, &scene.logs)?)
     }

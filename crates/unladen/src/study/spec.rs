@@ -75,6 +75,10 @@ pub struct Study {
     /// as well. On few cores a compiler waits for the code that it compiles, and the other way round.
     #[serde(default)]
     pub preheat_cpuset: PreheatCpuset,
+    /// When heating up ends: when `preheat` is over (`time`), or as soon as no JIT compiler has anything left to do (`steady`), and when
+    /// `preheat` is over at the latest. `steady` is for alternating rounds.
+    #[serde(default)]
+    pub preheat_until: PreheatUntil,
     /// The seconds of every run that are measured.
     #[serde(default = "defaults::window")]
     pub window: Time,
@@ -166,6 +170,7 @@ impl Study {
             warmup: defaults::warmup(),
             preheat: defaults::none(),
             preheat_cpuset: PreheatCpuset::Own,
+            preheat_until: PreheatUntil::Time,
             window: defaults::window(),
             design: None,
             block: None,
@@ -416,6 +421,17 @@ pub enum PreheatCpuset {
     Own,
     /// All that unladen may use, those of the instrument as well.
     All,
+}
+
+/// When heating up ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PreheatUntil {
+    /// After the time of the study.
+    #[default]
+    Time,
+    /// As soon as the JIT compilers of all variants rest, after the time of the study at the latest.
+    Steady,
 }
 
 impl Limits {
