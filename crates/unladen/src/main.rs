@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use unladen::cli::{Cli, Command};
-use unladen::{commands, demo, subject};
+use unladen::{commands, demo, relay, subject};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Command::SinkProcess => {
             return unladen_sink::child::main(std::io::stdin(), std::io::stdout(), std::io::stderr());
         }
+        Command::RelayProcess => return relay::main(std::io::stdin(), std::io::stdout()),
         Command::GuardProcess => return subject::guard::main(),
     };
     outcome.unwrap_or_else(|error| {

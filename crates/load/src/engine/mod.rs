@@ -215,7 +215,7 @@ impl<'a> Engine<'a> {
             buffer: vec![0; BUFFER].into_boxed_slice(),
             sealed: vec![0; if shared.tls.is_some() { BUFFER } else { 0 }].into_boxed_slice(),
             bridge: ClockBridge::measure(),
-            _stamping: if timed && matches!(shared.address, Address::Tcp(_)) {
+            _stamping: if timed && matches!(shared.address, Address::Tcp(..)) {
                 Some(sys::keep_stamping().map_err(LoadError::system("switch receive timestamps on"))?)
             } else {
                 None
@@ -278,7 +278,7 @@ impl<'a> Engine<'a> {
 
     /// Whether the kernel stamps what comes: it does so for TCP, and only a timed load needs it.
     fn is_stamped(&self) -> bool {
-        self.is_timed() && matches!(self.shared.address, Address::Tcp(_))
+        self.is_timed() && matches!(self.shared.address, Address::Tcp(..))
     }
 
     /// The instant at which the next iteration is due: in a closed loop of connections, now. `None`: there are no more, or

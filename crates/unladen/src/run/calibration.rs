@@ -97,7 +97,7 @@ fn one(setup: &Setup<'_>, index: usize, arm: &Arm, interrupted: &AtomicBool) -> 
     let started = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     // On a good day, and only counted.
     let config = unladen_sink::config::Config { faults: None, store: false, ..setup.sink_config(arm, &folder, ids) };
-    let mut sink = SinkPart::start(&setup.launcher, &config, &setup.partition.instrument, &folder.join("logs"))?;
+    let mut sink = SinkPart::start(&setup.launcher, &config, &setup.partition.instrument, &folder.join("logs"), None)?;
     let mut ups: Vec<Up> = Vec::new();
     let mut load = || -> Result<_, RunError> {
         for process in arm.fresh() {
@@ -106,7 +106,7 @@ fn one(setup: &Setup<'_>, index: usize, arm: &Arm, interrupted: &AtomicBool) -> 
         programs::set_up(setup, arm.programs(Role::Setup), (folder.as_path(), number), || {
             if interrupted.load(Ordering::Relaxed) { Err(RunError::Interrupted) } else { Ok(()) }
         })?;
-        let backends = queries::backends(setup, arm)?;
+        let backends = queries::backends(setup, arm, None)?;
         let calibration = &setup.plan.study.calibration;
         let plan = LoadPlan {
             pacing: Pacing::Constant { rate: calibration.rate },

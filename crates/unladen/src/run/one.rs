@@ -115,6 +115,7 @@ impl<'a> Run<'a> {
             &self.setup.sink_config(arm, &folder, ids),
             &self.setup.partition.instrument,
             &logs,
+            None,
         )?;
         let (ups, expected, asked) = (Vec::new(), Expected::default(), Numbers::default());
         let mut scene = Scene { folder, logs, ids, sink, ups, record, expected, asked, others: 0, watcher };
@@ -323,7 +324,7 @@ pub(super) struct Numbers {
 
 impl Numbers {
     fn before(setup: &Setup<'_>, arm: &Arm) -> Result<Self, RunError> {
-        Ok(Self { backends: queries::backends(setup, arm)?, losses: queries::losses(setup, arm)? })
+        Ok(Self { backends: queries::backends(setup, arm, None)?, losses: queries::losses(setup, arm, None)? })
     }
 }
 
@@ -401,7 +402,8 @@ fn endpoint(scrape: &Scrape) -> Endpoint {
         factor: keep.factor(name),
         counter: keep.kind.map(|kind| kind == ScrapeKind::Counter),
     };
-    Endpoint { url: scrape.url.clone(), every: scrape.every.0, keep: scrape.keep.iter().map(wanted).collect() }
+    let keep = scrape.keep.iter().map(wanted).collect();
+    Endpoint { url: scrape.url.clone(), every: scrape.every.0, keep, network: None }
 }
 
 pub(super) fn instrument((name, running): (&str, &Running)) -> Target {

@@ -137,8 +137,9 @@ impl<'a> Setup<'a> {
             tcp: process.ready.tcp.clone(),
             log: process.ready.log.clone(),
             timeout: process.ready.timeout.0,
+            network: None,
         };
-        if let Some(address) = addresses(&process).into_iter().find(|address| ports::taken(address)) {
+        if let Some(address) = addresses(&process).into_iter().find(|address| ports::taken(address, None)) {
             return Err(RunError::PortTaken { service: process.service, address });
         }
         let mut running = self.launch(&process, folder, run, &self.partition.subject)?;
@@ -193,6 +194,7 @@ impl<'a> Setup<'a> {
                 // The study's check has refused what is no list of CPUs.
                 cpuset: cpuset.unwrap_or_default(),
             },
+            network: None,
             pad: self.random(run, 1).random_range(0..=LONGEST_PAD),
         };
         Ok(self.launcher.launch(&launch)?)

@@ -30,6 +30,8 @@ pub struct Comparison {
     pub baseline: String,
     /// The others, in order. At least one.
     pub variants: Vec<NamedCommand>,
+    /// What the service may reach outside a network of its own: `host:port`.
+    pub reach: Vec<String>,
     /// Rounds, if not the default.
     pub rounds: Option<u32>,
     /// Warm-up, if not the default.
@@ -160,6 +162,7 @@ impl Comparison {
         study.warmup = self.warmup.unwrap_or(study.warmup);
         study.window = self.window.unwrap_or(study.window);
         study.seed = self.seed;
+        study.reach.clone_from(&self.reach);
         study.services.insert(service, self.service(baseline.command));
         study.variants = variants;
         Ok(study)

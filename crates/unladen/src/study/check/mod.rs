@@ -3,6 +3,7 @@
 //! Everything that is wrong is told at once. Pure: whether a program exists or a port is free shows when it is run.
 
 mod load;
+mod network;
 mod references;
 mod script;
 mod services;
@@ -34,6 +35,7 @@ pub(super) fn check(study: &Study) -> Vec<Problem> {
     check.variants();
     check.ladders();
     check.load();
+    check.network();
     check.spans();
     check.budgets();
     check.prices();
