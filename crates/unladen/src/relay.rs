@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use rustix::net::sockopt::set_tcp_congestion;
 use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
@@ -106,12 +107,16 @@ fn serve(stdin: impl Read + Send + 'static, mut stdout: impl Write) -> Result<()
             let listener = TcpListener::from_std(listener).map_err(RelayError::Runtime)?;
             tokio::spawn(relay(listener, way));
         }
+        let stopped = tokio::spawn(unladen_sink::child::told_to_stop());
+        // From here on it listens for the signals, too.
+        tokio::task::yield_now().await;
         let said = serde_json::to_string(&Event::Ready).map_err(io::Error::other);
-        said.and_then(|event| writeln!(stdout, "{event}"))
-            .and_then(|()| stdout.flush())
-            .map_err(RelayError::Runtime)?;
+        if said.and_then(|event| writeln!(stdout, "{event}")).and_then(|()| stdout.flush()).is_err() {
+            // Nobody is left to relay for.
+            return Ok(());
+        }
         tokio::select! {
-            () = unladen_sink::child::told_to_stop() => {}
+            _ = stopped => {}
             _ = stdin_ended => {}
         }
         Ok(())
@@ -186,8 +191,10 @@ async fn pass(mut inside: TcpStream, way: &Way, told: &AtomicBool) {
             return;
         }
     };
-    // What is small is passed on at once, as it was sent.
-    let _ = (inside.set_nodelay(true), outside.set_nodelay(true));
+    for stream in [&inside, &outside] {
+        // What is small is passed on at once, as it was sent; and a control that paces (BBR) would spend a timer on every send.
+        let _ = (stream.set_nodelay(true), set_tcp_congestion(stream, "reno"));
+    }
     if tokio::io::copy_bidirectional(&mut inside, &mut outside).await.is_err() {
         let _ = (inside.set_zero_linger(), outside.set_zero_linger());
     }

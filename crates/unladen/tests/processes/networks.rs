@@ -240,7 +240,7 @@ fn a_relay_reaches_what_listens_outside() {
     // It ends with unladen.
     drop(stdin);
     assert!(eventually(Duration::from_secs(5), || running.alive().is_some()), "it lives on");
-    assert_eq!(running.stop(Duration::ZERO).expect("it is gone").to_string(), "exit code 0");
+    assert_eq!(running.stop(Duration::ZERO).expect("it is gone").to_string(), "exit 0");
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn a_relay_that_is_told_to_ends_and_one_that_cannot_listen_says_why() {
     let Some(network) = network() else { return };
     let scratch = Scratch::new(Groups::With);
     let Piped { mut running, .. } = relay(&scratch, &network, &["127.0.0.1:5432", "localhost:5432"]);
-    assert_eq!(running.stop(Duration::from_secs(5)).expect("it stops").to_string(), "exit code 0");
+    assert_eq!(running.stop(Duration::from_secs(5)).expect("it stops").to_string(), "exit 0");
 
     let _own = network.enter(|| TcpListener::bind("127.0.0.1:5432")).expect("entered").expect("the relay is gone");
     let config = relay::Config { network: network.path(), addresses: vec!["127.0.0.1:5432".to_owned()] };

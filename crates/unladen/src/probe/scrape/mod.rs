@@ -298,6 +298,7 @@ mod tests {
             url: server(fail_once, 100),
             every: Duration::from_millis(20),
             keep: vec![wanted("g", "g", 1.0)],
+            network: None,
         };
         let now = monotonic_ns();
         let scraped = scrape(endpoint, now, 100);
