@@ -22,6 +22,7 @@ pub mod histogram;
 mod http1;
 pub mod merge;
 mod named;
+mod network;
 pub mod outcome;
 pub mod pace;
 pub mod plan;

@@ -17,6 +17,7 @@ use crate::h2::request::{Encoded, Fields};
 use crate::histogram::{self, Histograms};
 use crate::http1::request::Template;
 use crate::merge;
+use crate::network::{Network, within};
 use crate::outcome::Outcome;
 use crate::pace::{SECOND, Span, nanoseconds};
 use crate::plan::{Pacing, Plan, Protocol};
@@ -58,7 +59,8 @@ impl<'a> Ready<'a> {
         let own = |whole: u64| whole / shards + u64::from(shard < whole % shards);
         let connections = own(u64::from(plan.connections)) as usize;
         allow_descriptors(connections as u64 + OTHER_DESCRIPTORS);
-        let address = choose(&target)?;
+        let network = plan.network.as_deref().map(Network::open).transpose()?;
+        let address = choose(&target, network)?;
         let tls = if target.secure { Some(Tls::new(plan, &target)?) } else { None };
         let http2 = match plan.protocol {
             Protocol::Http1 => None,
@@ -153,18 +155,18 @@ fn encode(
 }
 
 /// An address that accepts connections, if the name has several (`localhost` is often `::1` first, where nobody listens).
-fn choose(target: &Target) -> Result<Address, LoadError> {
+fn choose(target: &Target, network: Option<Network>) -> Result<Address, LoadError> {
     if let Some(path) = &target.unix {
         return Ok(Address::Unix(path.clone()));
     }
     let addresses = target.resolve()?;
     if let [only] = addresses[..] {
-        return Ok(Address::Tcp(only));
+        return Ok(Address::Tcp(only, network));
     }
     let mut last = None;
     for address in addresses {
-        match TcpStream::connect_timeout(&address, Duration::from_secs(5)) {
-            Ok(_) => return Ok(Address::Tcp(address)),
+        match within(network.as_ref(), || TcpStream::connect_timeout(&address, Duration::from_secs(5))) {
+            Ok(_) => return Ok(Address::Tcp(address, network)),
             Err(source) => last = Some(LoadError::Connect { address: address.to_string(), source }),
         }
     }

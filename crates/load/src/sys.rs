@@ -14,6 +14,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketT
 use rustix::thread::{ClockId, CpuSet};
 use rustix::time::Timespec;
 
+use crate::network::Network;
 use crate::pace::SECOND;
 use crate::target::Address;
 
@@ -288,10 +289,15 @@ impl Poller {
     }
 }
 
-/// Starts to connect without waiting. The socket is writable once it stands or has failed; [`connected`] tells which.
+/// Starts to connect without waiting. The socket is writable once it stands or has failed; [`connected`] tells which. Where the
+/// address is in another network namespace, the calling thread moves there and stays: the threads of a load connect to
+/// nothing else.
 pub(crate) fn connect(address: &Address, stamps: bool) -> io::Result<OwnedFd> {
     match address {
-        Address::Tcp(address) => connect_tcp(*address, stamps),
+        Address::Tcp(address, network) => {
+            network.as_ref().map_or(Ok(()), Network::move_thread)?;
+            connect_tcp(*address, stamps)
+        }
         Address::Unix(path) => {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -441,7 +447,8 @@ mod tests {
     fn received_packets_carry_a_stamp_between_send_and_receive() {
         use std::io::Write;
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let socket = connect(&Address::Tcp(listener.local_addr().expect("bound")), true).expect("loopback connects");
+        let socket =
+            connect(&Address::Tcp(listener.local_addr().expect("bound"), None), true).expect("loopback connects");
         let (mut peer, _) = listener.accept().expect("a connection");
         let mut poller = Poller::new(4).expect("epoll");
         poller.add(&socket, 7, false).expect("watched");

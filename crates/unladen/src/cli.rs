@@ -80,6 +80,9 @@ pub enum Command {
     /// The sink's process: a configuration on standard input, events on standard output.
     #[command(name = "__sink", hide = true)]
     SinkProcess,
+    /// The relay's process: a configuration on standard input, `ready` on standard output.
+    #[command(name = "__relay", hide = true)]
+    RelayProcess,
     /// The watcher that cleans up after an unladen that was killed.
     #[command(name = "__guard", hide = true)]
     GuardProcess,
@@ -200,6 +203,10 @@ pub struct Compare {
     /// Connections [default: 16]
     #[arg(long, short, value_name = "N")]
     pub connections: Option<u32>,
+    /// What the service must reach besides, HOST:PORT, where each variant has a network of its own because they use the same port:
+    /// 127.0.0.1:5432; may be given several times. Addresses in the command lines are found by themselves.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub reach: Vec<String>,
     /// Limit on the cost, METRIC=LIMIT: cpu_per_request=10%; may be given several times.
     #[arg(long = "budget", value_name = "METRIC=LIMIT")]
     pub budgets: Vec<String>,

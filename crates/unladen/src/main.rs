@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use unladen::cli::{Cli, Command};
-use unladen::{commands, demo, run, subject};
+use unladen::{commands, demo, relay, run, subject};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
@@ -26,6 +26,7 @@ fn main() -> ExitCode {
         Command::SinkProcess => {
             return unladen_sink::child::main(std::io::stdin(), std::io::stdout(), std::io::stderr());
         }
+        Command::RelayProcess => return relay::main(std::io::stdin(), std::io::stdout()),
         Command::GuardProcess => return subject::guard::main(),
     };
     outcome.unwrap_or_else(|error| {

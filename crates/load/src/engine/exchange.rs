@@ -10,6 +10,7 @@ use super::http2::Http2;
 use super::{Engine, RETRY};
 use crate::error::LoadError;
 use crate::http1::response::{Body, Response};
+use crate::network::within;
 use crate::record::{Answer, Failure, Request};
 use crate::sys::{self, Ready};
 use crate::target::Address;
@@ -56,9 +57,9 @@ impl Engine<'_> {
         }
         // Ask once more in the simple way, for the system's words.
         let again = match &self.shared.address {
-            Address::Tcp(address) => {
+            Address::Tcp(address, network) => within(network.as_ref(), || {
                 std::net::TcpStream::connect_timeout(address, std::time::Duration::from_secs(1)).map(drop)
-            }
+            }),
             Address::Unix(path) => std::os::unix::net::UnixStream::connect(path).map(drop),
         };
         let source = again.err().unwrap_or_else(|| std::io::Error::from(std::io::ErrorKind::TimedOut));

@@ -220,7 +220,7 @@ impl<'a> Engine<'a> {
             clock: Clock::default(),
             bridge: ClockBridge::measure(Clock::default()),
             turn_end: u64::MAX,
-            _stamping: if timed && matches!(shared.address, Address::Tcp(_)) {
+            _stamping: if timed && matches!(shared.address, Address::Tcp(..)) {
                 Some(sys::keep_stamping().map_err(LoadError::system("switch receive timestamps on"))?)
             } else {
                 None
@@ -329,7 +329,7 @@ impl<'a> Engine<'a> {
 
     /// Whether the kernel stamps what comes: it does so for TCP, and only a timed load needs it.
     fn is_stamped(&self) -> bool {
-        self.is_timed() && matches!(self.shared.address, Address::Tcp(_))
+        self.is_timed() && matches!(self.shared.address, Address::Tcp(..))
     }
 
     /// The instant at which the next iteration is due: in a closed loop of connections, now. `None`: there are no more, or

@@ -99,6 +99,7 @@ pub fn compare(options: &Compare) -> anyhow::Result<ExitCode> {
         url: options.url.clone(),
         rate: options.rate,
         connections: options.connections,
+        reach: options.reach.clone(),
         baseline: options.baseline.clone(),
         variants: options.variants.clone(),
         cwd: here.clone(),

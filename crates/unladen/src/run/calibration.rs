@@ -97,7 +97,9 @@ fn one(setup: &Setup<'_>, index: usize, arm: &Arm, interrupted: &AtomicBool) -> 
     let started = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     // On a good day, and only counted.
     let config = unladen_sink::config::Config { faults: None, store: false, ..site.sink_config(arm, &folder, ids) };
-    let mut sink = SinkPart::start(&setup.launcher, &config, &setup.partition.instrument, &folder.join("logs"))?;
+    let logs = folder.join("logs");
+    let mut sink = SinkPart::start(&setup.launcher, &config, &setup.partition.instrument, &logs, site.network())?;
+    let _relay = site.relay(arm, &folder, &logs)?;
     let mut ups: Vec<Up> = Vec::new();
     let mut load = || -> Result<_, RunError> {
         for process in arm.fresh() {

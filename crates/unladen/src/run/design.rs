@@ -38,6 +38,14 @@ fn why_separate(plan: &Plan) -> Option<String> {
 }
 
 impl Choice {
+    /// The same, unless there is a reason to run one after the other.
+    pub(super) fn unless(self, reason: Option<String>) -> Self {
+        match reason {
+            Some(reason) => Self { design: Design::Separate, reason: Some(reason) },
+            None => self,
+        }
+    }
+
     /// Goes on as a study was begun, unless it says how: what was found out about blocks once need not be found out again.
     pub(super) fn after(self, study: &Study, done: &[RunRecord]) -> Self {
         match done.last() {

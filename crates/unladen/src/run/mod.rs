@@ -203,7 +203,10 @@ fn runs(
     let sites = if choice.design == Design::Alternating { plan.arms.len() } else { 1 };
     let mut setup = Setup::new(plan, folder, seed, sites)?;
     let Lines { runs: mut done, calibrations, .. } = open(plan, folder, seed, &setup)?;
-    let choice = choice.after(&plan.study, &done);
+    let mut choice = choice.after(&plan.study, &done);
+    if choice.design == Design::Alternating {
+        choice = choice.unless(setup.keep_apart());
+    }
     let mut journal = Journal::open(folder.path())?;
     recovery::finish_torn(folder.path(), &journaled(&done), watcher);
     let rounds = schedule::rounds(plan, seed, &done);

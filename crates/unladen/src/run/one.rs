@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -13,7 +14,7 @@ use super::after;
 use super::books;
 use super::checks;
 use super::expected::Expected;
-use super::instrument::{InstrumentError, SinkPart};
+use super::instrument::{InstrumentError, RelayPart, SinkPart};
 use super::profile::Profiler;
 use super::queries::{self, Asked};
 use super::schedule::Slot;
@@ -22,6 +23,7 @@ use super::told;
 use super::watch::{Phase, Step, Watcher};
 use super::window::Seen;
 use crate::journal::record::{Ledger, ProcessRecord, RunRecord};
+use crate::linux::Netns;
 use crate::notices::Notice;
 use crate::probe::scrape::{Endpoint, Wanted};
 use crate::probe::{Target, timeline};
@@ -41,6 +43,8 @@ pub(super) struct Up {
     pub(super) running: Running,
     /// Seconds from exec to readiness; `None` if the study does not say when it is ready.
     pub(super) start_up_s: Option<f64>,
+    /// The network that it is in, if it is not unladen's.
+    pub(super) network: Option<Arc<Netns>>,
 }
 
 /// What a run needs besides the study's setup.
@@ -63,6 +67,8 @@ pub(super) struct Scene<'w> {
     /// Ids of the traces of the window.
     pub(super) ids: TraceIds,
     pub(super) sink: SinkPart,
+    /// Takes services in a network of their own to what is outside.
+    pub(super) relay: Option<RelayPart>,
     /// Services of the run.
     pub(super) ups: Vec<Up>,
     pub(super) record: RunRecord,
@@ -152,9 +158,11 @@ impl<'a> Run<'a> {
             &self.setup.sink_config(arm, &folder, ids),
             &self.setup.partition.instrument,
             &logs,
+            self.setup.network(),
         )?;
+        let relay = self.setup.relay(arm, &folder, &logs)?;
         let (ups, expected, asked) = (Vec::new(), Expected::default(), Numbers::default());
-        Ok(Scene { folder, logs, ids, sink, ups, record, expected, asked, others: 0, watcher })
+        Ok(Scene { folder, logs, ids, sink, relay, ups, record, expected, asked, others: 0, watcher })
     }
 
     /// Starts the services and waits until they are ready and set up. If something is wrong with the set-up, the record is void.
@@ -425,7 +433,7 @@ fn complete<'a>(record: &mut ProcessRecord, mut ups: impl Iterator<Item = &'a Up
 
 pub(super) fn target(up: &Up) -> Target {
     Target {
-        endpoint: up.process.scrape.as_ref().map(endpoint),
+        endpoint: up.process.scrape.as_ref().map(|scrape| endpoint(scrape, up.network.clone())),
         service: up.process.service.clone(),
         replica: up.process.replica,
         role: Some(up.process.role),
@@ -434,7 +442,7 @@ pub(super) fn target(up: &Up) -> Target {
     }
 }
 
-fn endpoint(scrape: &Scrape) -> Endpoint {
+fn endpoint(scrape: &Scrape, network: Option<Arc<Netns>>) -> Endpoint {
     let wanted = |(name, keep): (&String, &Keep)| Wanted {
         name: name.clone(),
         labels: keep.labels.iter().map(|(label, value)| (label.clone(), value.clone())).collect(),
@@ -442,7 +450,8 @@ fn endpoint(scrape: &Scrape) -> Endpoint {
         factor: keep.factor(name),
         counter: keep.kind.map(|kind| kind == ScrapeKind::Counter),
     };
-    Endpoint { url: scrape.url.clone(), every: scrape.every.0, keep: scrape.keep.iter().map(wanted).collect() }
+    let keep = scrape.keep.iter().map(wanted).collect();
+    Endpoint { url: scrape.url.clone(), every: scrape.every.0, keep, network }
 }
 
 pub(super) fn instrument((name, running): (&str, &Running)) -> Target {

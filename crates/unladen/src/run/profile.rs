@@ -70,7 +70,12 @@ impl Profiler {
         for up in ups.iter().filter(|up| up.process.role == Role::Subject) {
             let service = up.process.service.clone();
             let pids = up.running.family().members().iter().map(|stat| stat.pid).collect();
-            let subject = Subject { service: service.clone(), pids, pprof: up.process.pprof.clone() };
+            let subject = Subject {
+                service: service.clone(),
+                pids,
+                pprof: up.process.pprof.clone(),
+                network: up.network.clone(),
+            };
             match Sampling::begin(&subject, self.async_profiler.as_deref(), window, folder) {
                 Ok(sampling) => self.under_way.push((service, sampling)),
                 Err(error) => self.failed(&error),

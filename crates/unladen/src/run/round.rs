@@ -268,7 +268,9 @@ impl Round<'_, '_> {
         let mut samplers = Vec::with_capacity(scenes.len());
         for scene in scenes {
             let services = self.shared.iter().chain(&scene.ups).map(target);
-            let parts = [("load", load.running()), ("sink", scene.sink.running())].map(instrument);
+            let relay = scene.relay.iter().map(|relay| ("relay", relay.running()));
+            let parts =
+                [("load", load.running()), ("sink", scene.sink.running())].into_iter().chain(relay).map(instrument);
             samplers.push(Sampler::start(services.chain(parts).collect(), schedule.clone()).map_err(RunError::Probe)?);
             scene.expected.window_begins();
         }

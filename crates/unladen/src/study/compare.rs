@@ -30,6 +30,8 @@ pub struct Comparison {
     pub baseline: String,
     /// The others, in order. At least one.
     pub variants: Vec<NamedCommand>,
+    /// What the service may reach outside a network of its own: `host:port`.
+    pub reach: Vec<String>,
     /// Folder in which the commands start, absolute, so that the study can be run from anywhere.
     pub cwd: PathBuf,
 }
@@ -148,6 +150,7 @@ impl Comparison {
         load.connections = self.connections.unwrap_or(load.connections);
         let mut study = Study::new(format!("compare-{service}"), load);
         study.question = format!("What does {} cost {service}?", names.join(" or "));
+        study.reach.clone_from(&self.reach);
         study.services.insert(service, self.service(baseline.command));
         study.variants = variants;
         Ok(study)

@@ -179,6 +179,10 @@ pub(super) enum ProblemKind {
     BadCpuset { found: String },
     #[error("`{found}` is no `host:port`, such as `127.0.0.1:8080` or `127.0.0.1:${{port.app}}`")]
     BadTcp { found: String },
+    #[error(
+        "`{found}` cannot be reached from a network of its own; write a number and a port, such as `127.0.0.1:5432` (names are not known there)"
+    )]
+    BadReach { found: String },
     #[error("an empty text is in every line of a log; write the text to wait for")]
     EmptyLog,
     #[error("`{service}` cannot be a `{role}`: it {why}")]

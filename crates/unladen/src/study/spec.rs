@@ -19,6 +19,7 @@ pub use crate::journal::record::Design;
 pub mod design;
 pub mod ladder;
 pub mod load;
+pub mod network;
 pub mod phases;
 pub mod repeat;
 pub mod role;
@@ -27,7 +28,8 @@ pub mod script;
 pub use design::SeparateReason;
 pub use ladder::Ladder;
 pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
-pub use phases::{Capacity, Quantile, Saturation};
+pub use network::Network;
+pub use phases::{Capacity, PreheatCpuset, PreheatUntil, Quantile, Saturation};
 pub use repeat::Repeat;
 pub use role::Role;
 pub mod spans;
@@ -93,6 +95,14 @@ pub struct Study {
     /// here, and the CPU per request is held against that of the blocks. Absent: as long as the window, at most 2 s.
     #[serde(default)]
     pub alone: Option<Time>,
+    /// Whether each variant has a network of its `own`, where 127.0.0.1 and all ports are its alone, or all are on that of the machine
+    /// (`host`). Absent: own where services of several variants, alive at once, would listen at the same fixed address.
+    #[serde(default)]
+    pub network: Option<Network>,
+    /// What services reach outside a network of their own, at the same address: `[127.0.0.1:5432]`. Services with `lifetime: study`,
+    /// and addresses in the commands at which something listens already, need not be written.
+    #[serde(default)]
+    pub reach: Vec<String>,
     /// How long to wait for spans that are still on their way when the load has ended.
     #[serde(default)]
     pub drain: Drain,
@@ -175,6 +185,8 @@ impl Study {
             design: None,
             block: None,
             alone: None,
+            network: None,
+            reach: Vec::new(),
             drain: Drain::default(),
             seed: None,
             placebo: defaults::yes(),
@@ -410,28 +422,6 @@ pub struct Limits {
     pub cpuset: Option<String>,
     /// Most memory: `512MiB`.
     pub memory: Option<Bytes>,
-}
-
-/// Cores on which services are heated up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PreheatCpuset {
-    /// Those that they are measured on.
-    #[default]
-    Own,
-    /// All that unladen may use, those of the instrument as well.
-    All,
-}
-
-/// When heating up ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PreheatUntil {
-    /// After the time of the study.
-    #[default]
-    Time,
-    /// As soon as the JIT compilers of all variants rest, after the time of the study at the latest.
-    Steady,
 }
 
 impl Limits {

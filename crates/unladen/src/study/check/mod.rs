@@ -3,6 +3,7 @@
 //! Everything that is wrong is told at once. Pure: whether a program exists or a port is free shows when it is run.
 
 mod load;
+mod network;
 mod references;
 mod rounds;
 mod script;
@@ -38,6 +39,7 @@ pub(super) fn check(study: &Study) -> Vec<Problem> {
     check.variants();
     check.ladders();
     check.load();
+    check.network();
     check.spans();
     check.by_metric(&KeyPath::of(&["budgets"]), &study.budgets);
     check.prices();

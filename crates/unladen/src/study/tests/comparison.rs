@@ -12,6 +12,7 @@ fn comparison(url: &str, baseline: &str, variants: &[&str]) -> Comparison {
         url: url.to_owned(),
         rate: Some(500.0),
         connections: None,
+        reach: Vec::new(),
         baseline: baseline.to_owned(),
         variants: variants.iter().map(|variant| variant.parse().expect("a variant")).collect(),
         cwd: PathBuf::from("/home/joe/shop"),
