@@ -14,7 +14,7 @@ import (
 )
 
 // Rounds of 1 KiB each for a request.
-const own = 160
+const own = 100
 
 type item struct {
 	ID   int               `json:"id"`
