@@ -4,6 +4,7 @@ use crate::journal::record::{Design, RunRecord};
 use crate::notices::Notice;
 use crate::study::plan::{ArmKind, Plan, Process};
 use crate::study::spec::{Role, Study};
+use crate::subject::SubjectError;
 
 /// Most variants that are alive at the same time.
 const MAX_ALIVE: usize = 8;
@@ -79,6 +80,28 @@ impl Choice {
         );
         *self = Self { design: Design::Separate, reason: Some(reason) };
         true
+    }
+
+    /// A service could not be started in an alternating round. In the first one that may be for want of something that two of them cannot
+    /// have at once, as a file: from then on the design is separate, and `true` comes back. If it was something else, the separate round
+    /// will say so.
+    ///
+    /// # Errors
+    /// The error itself where that is no explanation.
+    pub(super) fn collided(
+        &mut self,
+        study: &Study,
+        done: &[RunRecord],
+        error: SubjectError,
+    ) -> Result<bool, SubjectError> {
+        if study.design.is_some() || done.iter().any(|run| run.design == Design::Alternating) {
+            return Err(error);
+        }
+        let said = error.to_string();
+        let first_line = said.lines().next().unwrap_or_default();
+        let reason = format!("a service did not start beside the other variants: {first_line}");
+        *self = Self { design: Design::Separate, reason: Some(reason) };
+        Ok(true)
     }
 
     /// Why the variants do not take turns, in words.
@@ -169,6 +192,17 @@ load: {url: 'http://127.0.0.1:1/', rate: 10}
         assert!(!choice.give_up_turns(&study(None), &[run(100, 100), run(200, 100)]), "only the first round is asked");
         assert!(choice.give_up_turns(&study(None), &[run(150, 100)]));
         assert!(choice.reason().contains("50 % more CPU per request in blocks than alone"), "{}", choice.reason());
+    }
+
+    #[test]
+    fn a_service_that_cannot_be_there_twice_ends_the_turns_in_the_first_round_only() {
+        let error = || SubjectError::EmptyCommand { service: "app".to_owned() };
+        let turns = || Choice { design: Design::Alternating, reason: None };
+        let mut choice = turns();
+        assert!(choice.collided(&study(None), &[], error()).expect("an explanation"));
+        assert!(choice.design == Design::Separate && choice.reason().starts_with("a service did not start beside"));
+        assert!(turns().collided(&study(None), &[run(1, 1)], error()).is_err(), "they were there together before");
+        assert!(turns().collided(&study(Some(Design::Alternating)), &[], error()).is_err(), "it was asked for");
     }
 
     #[test]

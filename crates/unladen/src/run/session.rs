@@ -67,8 +67,11 @@ impl Session<'_, '_> {
                             // The runs of an alternating round belong together: what is left of one is done again with it.
                             round = round.again();
                         }
-                        self.together(&round, watcher)?;
-                        if self.choice.give_up_turns(&plan.study, self.done) {
+                        let collided = match self.together(&round, watcher) {
+                            Err(RunError::Subject(error)) => self.choice.collided(&plan.study, self.done, error)?,
+                            other => other.map(|()| false)?,
+                        };
+                        if collided || self.choice.give_up_turns(&plan.study, self.done) {
                             round = round.again();
                             watcher.see(Step::TurnsGivenUp { reason: self.choice.reason(), runs: round.missing.len() });
                             continue;
