@@ -94,7 +94,8 @@ impl Choice {
         done: &[RunRecord],
         error: SubjectError,
     ) -> Result<bool, SubjectError> {
-        if study.design.is_some() || done.iter().any(|run| run.design == Design::Alternating) {
+        let died = matches!(error, SubjectError::DiedAtStart { .. });
+        if study.design.is_some() || !died || done.iter().any(|run| run.design == Design::Alternating) {
             return Err(error);
         }
         let said = error.to_string();
@@ -131,6 +132,7 @@ mod tests {
     use super::*;
     use crate::journal::record::{Alone, Blocks, ProcessRecord};
     use crate::study::spec::Load;
+    use crate::subject::Ended;
 
     fn study(design: Option<Design>) -> Study {
         Study { design, ..Study::new("x", Load::new("http://localhost/")) }
@@ -196,7 +198,14 @@ load: {url: 'http://127.0.0.1:1/', rate: 10}
 
     #[test]
     fn a_service_that_cannot_be_there_twice_ends_the_turns_in_the_first_round_only() {
-        let error = || SubjectError::EmptyCommand { service: "app".to_owned() };
+        let error = || SubjectError::DiedAtStart {
+            service: "app".to_owned(),
+            ended: Ended::Exit(1),
+            log: "app.log".into(),
+            log_tail: "app.pid is there already".to_owned(),
+        };
+        let other = || SubjectError::EmptyCommand { service: "app".to_owned() };
+        assert!(Choice { design: Design::Alternating, reason: None }.collided(&study(None), &[], other()).is_err());
         let turns = || Choice { design: Design::Alternating, reason: None };
         let mut choice = turns();
         assert!(choice.collided(&study(None), &[], error()).expect("an explanation"));

@@ -213,7 +213,10 @@ impl Round<'_, '_> {
             }
             match part.next(Duration::from_millis(20)) {
                 Ok(Event::Done { measured }) => break Ok(*measured),
-                Ok(Event::Measuring { at_ns }) => samplers = self.samplers(scenes, &part, at_ns)?,
+                Ok(Event::Measuring { at_ns }) => {
+                    samplers = self.samplers(scenes, &part, at_ns)?;
+                    scenes.iter().take(1).for_each(|scene| scene.see(Step::Phase(Phase::Window)));
+                }
                 Ok(Event::BlocksOver) => {
                     observations = samplers.drain(..).map(Sampler::finish_now).collect();
                     scenes.iter().take(1).for_each(|scene| scene.see(Step::Phase(Phase::Alone)));
