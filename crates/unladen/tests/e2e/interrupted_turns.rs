@@ -61,9 +61,11 @@ fn interrupt_everywhere(mark: &str, signal: Signal, code: Option<i32>) {
         wait_for(&scratch, &mut child, phase);
         kill_process(Pid::from_child(&child), signal).expect("a signal to a child");
         let said = Said::new(&child.wait_with_output().expect("it ends"));
-        assert_eq!(said.code, code, "{phase}: {}", said.err);
+        // What is being stopped has been measured: when nothing is left to do, the study comes to its end.
+        let is_done = phase == "stop" && said.code == Some(0);
+        assert!(said.code == code || is_done, "{phase}: {:?}: {}", said.code, said.err);
         assert!(!said.err.contains("panicked"), "{phase}: {}", said.err);
-        if code.is_some() {
+        if code.is_some() && !is_done {
             assert!(said.err.contains("interrupted") && said.err.contains("--resume"), "{phase}: {}", said.err);
         }
         scratch.wait_until_nothing_left();
