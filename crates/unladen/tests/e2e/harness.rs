@@ -287,6 +287,7 @@ pub(crate) fn demo_study(mark: &str, variants: &str) -> String {
 study: {mark}
 warmup: 500ms
 window: 2s
+design: separate
 alone: 400ms
 rounds: 6
 repeat: {{at_most: 0%}}

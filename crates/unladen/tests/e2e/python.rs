@@ -11,6 +11,8 @@ fn what_a_python_service_holds_is_found() {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/service.py");
     let study = r#"
 study: python
+# A thread for each connection: what it has counted goes with it, and connections outlast the blocks by the stretch alone.
+design: separate
 warmup: 300ms
 window: 700ms
 rounds: 6
