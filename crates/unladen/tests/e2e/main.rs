@@ -13,6 +13,7 @@ mod load_command;
 mod loads;
 mod losses;
 mod machine;
+mod open_ended;
 mod profile;
 mod python;
 mod real_services;
