@@ -111,6 +111,7 @@ impl Display for Lines {
     fn show(&mut self, step: Step<'_>, live: &Live) {
         match step {
             Step::Building { service, command } => eprintln!("building {service}: {command}"),
+            Step::Begin { load_s: 0.0, is_open_ended: true, .. } => {}
             Step::Begin { load_s, is_open_ended: true, .. } => eprintln!("runs of at least {load_s:.1} s each"),
             Step::Begin { runs, load_s: 0.0, .. } => eprintln!("{runs} runs"),
             Step::Begin { runs, load_s, .. } => eprintln!("{runs} runs, at least {load_s:.1} s each"),
@@ -118,7 +119,9 @@ impl Display for Lines {
                 let of = if live.look.is_some() { String::new() } else { format!("/{}", live.runs_of) };
                 eprintln!("[{:>3}{of}] round {:>2}  {}", live.runs_done, record.round, summary(record, live));
             }
-            Step::Look { .. } => eprintln!("{}", of_study(live)),
+            // The first look is before the first round.
+            Step::Look { .. } if live.left_s.is_some() => eprintln!("{}", of_study(live)),
+            Step::Look { .. } => {}
             _ => {
                 if let Some(line) = lasting(step, live) {
                     eprintln!("{line}");
@@ -211,7 +214,7 @@ fn of_study(live: &Live) -> String {
     match &live.look {
         None => format!("{} of {} runs{left}", live.runs_done, live.runs_of),
         Some(look) => {
-            let rounds = if look.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", look.rounds) };
+            let rounds = look.rounds_in_words();
             let reached = look.in_short().map_or_else(String::new, |reached| format!(", {reached}"));
             format!("{rounds}{reached}{left}")
         }
@@ -364,7 +367,7 @@ mod tests {
         let live = live();
         assert_eq!(of_study(&live), "17 of 96 runs, about 8 minutes left");
         let precision = Precision { asked: "1 %".into(), reached: Some("1.4 %".into()), ..Precision::default() };
-        let look = |precisions| Look { rounds: 17, precisions, rounds_needed: Some(40) };
+        let look = |precisions| Look { rounds: 17, precisions, ..Look::default() };
         let mut open = live.clone();
         open.look = Some(look(vec![precision]));
         assert_eq!(of_study(&open), "17 rounds, known to ±1.4 %, ±1 % asked for, about 8 minutes left");

@@ -281,8 +281,8 @@ fn head(plan: &Plan, folder: &RunFolder) -> String {
     let round_s = study.seconds_of(plan.arms.len());
     let people = |seconds: f64| indicatif::HumanDuration(Duration::from_secs_f64(seconds));
     let how_long = match study.at_most {
-        _ if study.load.is_fixed_work() => "as long as the work takes".to_owned(),
         Some(time) => until::fits(time.as_seconds(), round_s),
+        None if study.load.is_fixed_work() => "as long as the work takes".to_owned(),
         None if study.is_open_ended() => format!("at least {} a round", people(round_s)),
         None => format!("at least {}", people(round_s * f64::from(study.rounds))),
     };

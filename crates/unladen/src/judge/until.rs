@@ -36,6 +36,7 @@ pub fn look(study: &Study, runs: &[RunRecord]) -> Look {
     let mut reached: Vec<Reached> = goals.map(|goal| goal.reached(&evidence)).collect();
     reached.sort_by(|a, b| b.of_asked.total_cmp(&a.of_asked));
     Look {
+        begun: evidence.rounds_begun(),
         rounds: evidence.complete_rounds(),
         rounds_needed: reached.iter().map(|it| it.rounds_needed).reduce(|a, b| Some(a?.max(b?))).flatten(),
         precisions: reached.into_iter().map(|it| it.precision).collect(),
@@ -248,6 +249,14 @@ mod tests {
         assert_eq!((few.is_enough(), few.precisions[0].variant.as_str()), (false, "otel"));
         assert!(found(9, 3).is_enough());
         assert!(look(&study, &[]).precisions.iter().all(|it| !it.is_enough), "before the first round");
+    }
+
+    /// A study could ask for what nobody looks at, and would go on to its last round.
+    #[test]
+    fn every_metric_that_a_study_may_name_is_looked_at() {
+        for metric in metrics::METRICS.iter().filter(|metric| !metric.name.starts_with("span_")) {
+            assert!(Goal::new(metric.name, "5%").is_some(), "{}", metric.name);
+        }
     }
 
     #[test]

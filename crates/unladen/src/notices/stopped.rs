@@ -26,7 +26,10 @@ pub struct Precision {
 /// What the judge sees of a study between two rounds.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Look {
-    /// Rounds in which every variant has a run that counts.
+    /// Rounds that were begun.
+    #[serde(default)]
+    pub begun: u32,
+    /// Those of them in which every variant has a run that counts.
     pub rounds: u32,
     /// Of every metric that the study goes on for, the one that is farthest from what is asked for first; empty if it goes on for none.
     pub precisions: Vec<Precision>,
@@ -35,6 +38,14 @@ pub struct Look {
 }
 
 impl Look {
+    /// `17 rounds`; `18 rounds, 17 of them whole` where not every variant has a run that counts in each.
+    #[must_use]
+    pub fn rounds_in_words(&self) -> String {
+        let begun = self.begun.max(self.rounds);
+        let rounds = if begun == 1 { "1 round".to_owned() } else { format!("{begun} rounds") };
+        if begun == self.rounds { rounds } else { format!("{rounds}, {} of them whole", self.rounds) }
+    }
+
     /// Whether all intervals are as narrow as asked for.
     #[must_use]
     pub fn is_enough(&self) -> bool {
@@ -85,10 +96,7 @@ impl Stopped {
 
 impl fmt::Display for Stopped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rounds = match self.look.rounds {
-            1 => "1 round".to_owned(),
-            rounds => format!("{rounds} rounds"),
-        };
+        let rounds = self.look.rounds_in_words();
         match self.by {
             StoppedBy::Width => write!(f, "stopped after {rounds}")?,
             StoppedBy::Rounds => write!(f, "stopped after {rounds}, the most that the study allows")?,
@@ -150,7 +158,7 @@ mod tests {
     use super::*;
 
     fn stopped(by: StoppedBy, rounds: u32, precisions: Vec<Precision>) -> Stopped {
-        Stopped { by, at_most_s: Some(600.0), look: Look { rounds, precisions, rounds_needed: None } }
+        Stopped { by, at_most_s: Some(600.0), look: Look { rounds, precisions, ..Look::default() } }
     }
 
     fn cpu(reached: Option<&str>, is_enough: bool) -> Precision {
@@ -199,6 +207,12 @@ mod tests {
         ] {
             assert_eq!((stopped.to_string().as_str(), stopped.severity()), (words, severity));
         }
+    }
+
+    #[test]
+    fn rounds_that_are_not_whole_are_told() {
+        let words = |begun, rounds| Look { begun, rounds, ..Look::default() }.rounds_in_words();
+        assert_eq!([words(1, 1), words(9, 9), words(9, 7)], ["1 round", "9 rounds", "9 rounds, 7 of them whole"]);
     }
 
     #[test]

@@ -13,30 +13,39 @@ use crate::study::spec::FEWEST_ROUNDS;
 /// Who tells from all runs so far how far the study has come.
 pub type Judge<'a> = dyn FnMut(&[RunRecord]) -> Look + 'a;
 
+/// So many attempts at a round tell how long another one takes: what disturbed an earlier one may have gone.
+const RECENT: usize = 3;
+
 /// What ends a study.
 pub(super) struct Ends<'a> {
     plan: &'a Plan,
     /// When unladen began with it.
     began: Instant,
     judge: &'a mut Judge<'a>,
-    /// The longest attempt at a round in this session; zero before the first.
-    longest: Duration,
+    /// How long the last attempts at a round took in this session, the last one last.
+    took: Vec<Duration>,
 }
 
 impl<'a> Ends<'a> {
     pub(super) fn new(plan: &'a Plan, began: Instant, judge: &'a mut Judge<'a>) -> Self {
-        Self { plan, began, judge, longest: Duration::ZERO }
+        Self { plan, began, judge, took: Vec::new() }
     }
 
     /// An attempt at a round took so long.
     pub(super) fn took(&mut self, time: Duration) {
-        self.longest = self.longest.max(time);
+        self.took.push(time);
+        self.took.drain(..self.took.len().saturating_sub(RECENT));
+    }
+
+    /// What another attempt will take at most, if it is like the last ones; `None` before the first.
+    fn attempt_s(&self) -> Option<f64> {
+        self.took.iter().max().map(Duration::as_secs_f64)
     }
 
     /// Whether another attempt at a round is likely to end in time. The first of a session is always begun: without any run there
     /// is nothing to report.
     pub(super) fn has_time(&self) -> bool {
-        self.longest.is_zero() || self.seconds_left().is_none_or(|left| left >= self.longest.as_secs_f64())
+        self.attempt_s().is_none_or(|needed| self.seconds_left().is_none_or(|left| left >= needed))
     }
 
     fn seconds_left(&self) -> Option<f64> {
@@ -73,7 +82,7 @@ impl<'a> Ends<'a> {
     fn runs_left(&self, look: &Look) -> usize {
         let study = &self.plan.study;
         let arms = self.plan.arms.len();
-        let round_s = if self.longest.is_zero() { study.seconds_of(arms) } else { self.longest.as_secs_f64() };
+        let round_s = self.attempt_s().unwrap_or_else(|| study.seconds_of(arms));
         rounds_left(look, study.rounds, !study.until.is_empty(), self.seconds_left().map(|left| left / round_s)) * arms
     }
 }
@@ -110,7 +119,8 @@ mod tests {
     }
 
     fn look(rounds: u32, is_enough: bool) -> Look {
-        Look { rounds, precisions: vec![Precision { is_enough, ..Precision::default() }], rounds_needed: Some(30) }
+        let precisions = vec![Precision { is_enough, ..Precision::default() }];
+        Look { rounds, precisions, rounds_needed: Some(30), ..Look::default() }
     }
 
     #[test]
@@ -120,12 +130,11 @@ mod tests {
         let ended = |seconds, is_enough, is_last| {
             let mut judge = |_: &[RunRecord]| look(7, is_enough);
             let mut ends = Ends::new(&open, long_ago(seconds), &mut judge);
-            ends.took(Duration::from_secs(10));
-            ends.took(Duration::from_secs(8));
+            [30, 8, 10, 8].into_iter().for_each(|seconds| ends.took(Duration::from_secs(seconds)));
             ends.reached(&[], is_last, &mut Nobody).map(|it| it.by)
         };
         assert_eq!(ended(45, false, false), None);
-        assert_eq!(ended(51, false, false), Some(StoppedBy::Time), "the longest round does not fit");
+        assert_eq!(ended(51, false, false), Some(StoppedBy::Time), "the longest of the last rounds does not fit");
         assert_eq!(ended(51, true, true), Some(StoppedBy::Width));
         assert_eq!(ended(51, false, true), Some(StoppedBy::Rounds));
     }

@@ -40,10 +40,12 @@ impl Round {
         self.missing.len() == self.order.len()
     }
 
-    /// Whether nothing of it has been done.
+    /// Whether this attempt was begun and some of its arms have not had their turn, going by all runs so far.
     #[must_use]
-    pub fn is_new(&self) -> bool {
-        self.attempt == 1 && self.is_whole()
+    pub fn is_under_way(&self, runs: &[RunRecord]) -> bool {
+        let of_it = runs.iter().filter(|run| (run.round, run.attempt) == (self.number, self.attempt));
+        let had_their_turn: HashSet<&str> = of_it.map(|run| run.variant.as_str()).collect();
+        !had_their_turn.is_empty() && had_their_turn.len() < self.order.len()
     }
 
     /// The round from the start: another attempt, in the same order.
@@ -125,6 +127,10 @@ mod tests {
         let done = [run(1, 1, "baseline"), run(1, 1, "placebo"), run(1, 1, "otel"), run(2, 1, "otel"), void];
         let left = rounds(&plan, 7, &done);
         assert_eq!(left.iter().map(|round| round.number).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(left.iter().map(|round| round.is_under_way(&done)).collect::<Vec<_>>(), [true, false]);
+        let tried = [&done[..], &[run(2, 1, "baseline")]].concat();
+        let tried_all = rounds(&plan, 7, &tried).remove(0);
+        assert!(tried_all.missing.len() == 1 && !tried_all.is_under_way(&tried), "all of them have had their turn");
         let names: Vec<&str> = left[0].missing.iter().map(|slot| plan.arms[slot.arm].name.as_str()).collect();
         assert!(names.len() == 2 && names.contains(&"baseline") && names.contains(&"placebo"), "{names:?}");
         assert_eq!(left[0].order, all[1].order, "as it would have been");

@@ -53,7 +53,7 @@ impl Session<'_, '_> {
         let mut repeats = Repeats::new(&plan.study, self.done);
         for mut round in rounds {
             // Of a round that was interrupted the rest comes first: looked at are whole rounds.
-            if round.is_new()
+            if !round.is_under_way(self.done)
                 && let Some(stopped) = ends.reached(self.done, false, watcher)
             {
                 return Ok(self.journal.append_notice(&Notice::Stopped(stopped))?);

@@ -62,8 +62,8 @@ pub struct Study {
     /// what the interval says; the study is judged at 96 %, so that looking often raises no more false alarms than looking once at 95 %.
     #[serde(default)]
     pub until: IndexMap<String, String>,
-    /// Begin no round that would end later than so long after unladen began, with builds and calibrations, as far as the rounds before
-    /// tell. One round is run in any case. `--resume` has the time anew. Alone: as many rounds as fit.
+    /// Begin no round that would end later than so long after unladen began, with builds and calibrations, as far as the last
+    /// rounds tell. One round is run in any case. `--resume` has the time anew. Alone: as many rounds as fit.
     #[serde(default)]
     pub at_most: Option<Time>,
     /// Load before the window, per run; not measured. `0s` is for fixed work that can be done only once.

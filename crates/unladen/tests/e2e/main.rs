@@ -15,6 +15,7 @@ mod load_command;
 mod loads;
 mod losses;
 mod machine;
+mod open_ended;
 mod power;
 mod profile;
 mod python;
