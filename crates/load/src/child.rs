@@ -8,6 +8,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use crate::outcome::Event;
@@ -19,8 +21,21 @@ const COULD_NOT_RUN: u8 = 2;
 /// Reads one plan up to the end of the input, runs it, and writes every [`Event`] as a line of JSON: `ready`, `second`s, `done`.
 /// Returns 0, or 2 after one line on standard error that says why the load could not run. If the output is closed, the load ends.
 pub fn main(mut input: impl Read, mut output: impl Write) -> ExitCode {
-    let stop = Arc::new(AtomicBool::new(false));
-    match serve(&mut input, &mut output, &stop) {
+    serve(&mut input, &mut output, |plan: Plan, tell, stop| {
+        let outcome = crate::run(&plan, &mut |event| tell(&event), stop).map_err(|error| error.to_string())?;
+        tell(&Event::Done(Box::new(outcome)));
+        Ok(())
+    })
+}
+
+/// Reads a plan of any kind up to the end of the input and hands it to `load`, with a way to write events as lines of JSON, each at
+/// once, and the flag that SIGTERM and SIGINT set to end the load. Returns 0, or 2 after one line on standard error.
+pub fn serve<P: DeserializeOwned, E: Serialize>(
+    input: &mut dyn Read,
+    output: &mut dyn Write,
+    load: impl FnOnce(P, &mut dyn FnMut(&E), &AtomicBool) -> Result<(), String>,
+) -> ExitCode {
+    match try_serve(input, output, load) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("{message}");
@@ -29,29 +44,32 @@ pub fn main(mut input: impl Read, mut output: impl Write) -> ExitCode {
     }
 }
 
-/// [`main`] with the flag that ends the load, and with words for errors.
-fn serve(input: &mut dyn Read, output: &mut dyn Write, stop: &Arc<AtomicBool>) -> Result<(), String> {
+fn try_serve<P: DeserializeOwned, E: Serialize>(
+    input: &mut dyn Read,
+    output: &mut dyn Write,
+    load: impl FnOnce(P, &mut dyn FnMut(&E), &AtomicBool) -> Result<(), String>,
+) -> Result<(), String> {
+    let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT] {
-        signal_hook::flag::register(signal, Arc::clone(stop))
+        signal_hook::flag::register(signal, Arc::clone(&stop))
             .map_err(|error| format!("cannot listen for signal {signal}: {error}"))?;
     }
     let mut text = String::new();
     input.read_to_string(&mut text).map_err(|error| format!("cannot read the plan: {error}"))?;
-    let plan: Plan = serde_json::from_str(&text).map_err(|error| format!("the plan is not valid: {error}"))?;
+    let plan: P = serde_json::from_str(&text).map_err(|error| format!("the plan is not valid: {error}"))?;
     let mut failed = None;
-    let mut write = |event: Event| {
-        if let Err(error) = line(output, &event) {
+    let mut tell = |event: &E| {
+        if let Err(error) = line(output, event) {
             failed = Some(error);
             stop.store(true, Ordering::Relaxed);
         }
     };
-    let outcome = crate::run(&plan, &mut write, stop).map_err(|error| error.to_string())?;
-    write(Event::Done(Box::new(outcome)));
+    load(plan, &mut tell, &stop)?;
     failed.map_or(Ok(()), |error| Err(format!("cannot write to standard output: {error}")))
 }
 
 /// Writes an event as one line, at once.
-fn line(output: &mut dyn Write, event: &Event) -> std::io::Result<()> {
+fn line(output: &mut dyn Write, event: &impl Serialize) -> std::io::Result<()> {
     let mut text = serde_json::to_vec(event)?;
     text.push(b'\n');
     output.write_all(&text)?;

@@ -42,6 +42,17 @@ pub enum LoadError {
         /// What the resolver said.
         source: io::Error,
     },
+    /// The network namespace cannot be used.
+    #[error(
+        "cannot enter the network namespace {path}: {source}. Is it one, and has this process the capability CAP_SYS_ADMIN?",
+        path = .path.display()
+    )]
+    Network {
+        /// File that stands for it.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Nothing accepts connections at the address.
     #[error("cannot connect to {address}: {source}. Is the service running and listening there?")]
     Connect {

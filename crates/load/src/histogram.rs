@@ -71,6 +71,22 @@ impl Histograms {
         })
     }
 
+    /// A request was sent so late, nanoseconds.
+    #[inline]
+    pub(crate) fn sent(&mut self, lag: u64, waited: bool) {
+        self.send_lag.saturating_record(lag);
+        if !waited {
+            self.lateness.saturating_record(lag);
+        }
+    }
+
+    /// A request was answered well after so long, nanoseconds.
+    #[inline]
+    pub(crate) fn served(&mut self, latency: u64, service_time: u64) {
+        self.latency.saturating_record(latency);
+        self.service_time.saturating_record(service_time);
+    }
+
     /// Adds another thread's, or another process's.
     pub(crate) fn add(&mut self, other: &Self) {
         add(&mut self.latency, &other.latency);

@@ -5,8 +5,10 @@
 //! late rather than dropped, and their latency counts from the due time, so that a stall of the service cannot hide itself
 //! (coordinated omission). The crate knows nothing of studies, spans or verdicts.
 
+pub mod alternate;
 pub mod bodies;
 pub mod capacity;
+mod check;
 pub mod child;
 pub mod doubt;
 mod engine;
@@ -20,9 +22,11 @@ pub mod histogram;
 mod http1;
 pub mod merge;
 mod named;
+mod network;
 pub mod outcome;
 pub mod pace;
 pub mod plan;
+mod ready;
 mod record;
 mod run;
 mod script;

@@ -91,6 +91,10 @@ pub struct Plan {
     /// followed.
     #[serde(default)]
     pub redirects: u32,
+    /// Network namespace in which the service listens, as a file: `/run/netns/NAME`, `/proc/PID/ns/net`, `/proc/PID/fd/N`. `None`:
+    /// that of the process. To enter another one takes the capability `CAP_SYS_ADMIN`.
+    #[serde(default)]
+    pub network: Option<PathBuf>,
 }
 
 /// A unary gRPC call. Where the descriptor comes from: `.proto` files, a descriptor set, or else the server (reflection).
@@ -182,6 +186,7 @@ impl Plan {
             tls: Tls::default(),
             grpc: None,
             redirects: 0,
+            network: None,
         }
     }
 }

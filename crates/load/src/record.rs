@@ -166,6 +166,27 @@ pub(crate) struct Iterations {
     pub(crate) latency: Histogram<u64>,
 }
 
+/// What single requests took, nanoseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Samples {
+    /// How late each was sent, and whether it waited for a connection.
+    pub(crate) sent: Vec<(u64, bool)>,
+    /// Latency and service time of the good answers.
+    pub(crate) served: Vec<(u64, u64)>,
+}
+
+impl Samples {
+    /// Hands them to histograms, or forgets them.
+    pub(crate) fn settle(&mut self, into: Option<&mut Histograms>) {
+        if let Some(histograms) = into {
+            self.sent.iter().for_each(|(lag, waited)| histograms.sent(*lag, *waited));
+            self.served.iter().for_each(|(latency, service_time)| histograms.served(*latency, *service_time));
+        }
+        self.sent.clear();
+        self.served.clear();
+    }
+}
+
 /// Everything that one thread writes down.
 #[derive(Debug)]
 pub(crate) struct Recorder {
@@ -217,6 +238,10 @@ pub(crate) struct Recorder {
     pub(crate) cpu_ns: u64,
     /// Time in the window in which the thread was ready and waited for a core, nanoseconds.
     pub(crate) waited_ns: u64,
+    /// Of a load that shares its time: the last instant of the turn under way. An answer that comes after it belongs to the turn.
+    pub(crate) turn_last: u64,
+    /// Likewise: what the turns of the group under way took, until it is known whether the group counts.
+    pub(crate) samples: Option<Samples>,
     /// Seconds that may still change, in order.
     open: VecDeque<SecondPart>,
     /// Number of the first open second.
@@ -257,6 +282,8 @@ impl Recorder {
             used_up: false,
             cpu_ns: 0,
             waited_ns: 0,
+            turn_last: u64::MAX,
+            samples: None,
             open: VecDeque::new(),
             first_open: 0,
         })
@@ -372,9 +399,9 @@ impl Recorder {
     pub(crate) fn sent(&mut self, request: &Request) {
         if self.span.in_window(request.due) {
             let lag = request.sent.saturating_sub(request.due);
-            self.histograms.send_lag.saturating_record(lag);
-            if !request.waited {
-                self.histograms.lateness.saturating_record(lag);
+            match &mut self.samples {
+                None => self.histograms.sent(lag, request.waited),
+                Some(samples) => samples.sent.push((lag, request.waited)),
             }
         }
     }
@@ -395,7 +422,7 @@ impl Recorder {
                 second.latency.saturating_record(latency);
             }
         }
-        if self.span.in_window(answer.arrived) {
+        if self.span.in_window(answer.arrived.min(self.turn_last)) {
             self.answered_in_window += 1;
             self.completed_in_window += u64::from(good);
         }
@@ -411,8 +438,10 @@ impl Recorder {
             match answer.failure {
                 None => {
                     self.requests += 1;
-                    self.histograms.latency.saturating_record(latency);
-                    self.histograms.service_time.saturating_record(service_time);
+                    match &mut self.samples {
+                        None => self.histograms.served(latency, service_time),
+                        Some(samples) => samples.served.push((latency, service_time)),
+                    }
                 }
                 Some(failure) => self.failures[failure as usize] += 1,
             }

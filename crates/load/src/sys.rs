@@ -14,6 +14,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketT
 use rustix::thread::{ClockId, CpuSet};
 use rustix::time::Timespec;
 
+use crate::network::Network;
 use crate::pace::SECOND;
 use crate::target::Address;
 
@@ -70,16 +71,16 @@ impl Alarm {
     /// Most nanoseconds of lead: what wakes up later than this by habit is disturbed, not slow.
     const MOST: u64 = 40_000;
 
-    /// Sleeps until an instant of `CLOCK_MONOTONIC`, or a signal; returns the time.
-    pub(crate) fn sleep_until(&mut self, at_ns: u64) -> u64 {
+    /// Sleeps until an instant of a clock, or a signal; returns the time.
+    pub(crate) fn sleep_until(&mut self, clock: Clock, at_ns: u64) -> u64 {
         let timer = at_ns.saturating_sub(self.lead);
-        sleep_until(timer);
-        let mut now = monotonic_ns();
+        clock.sleep_until(timer);
+        let mut now = clock.now();
         self.learn(now.saturating_sub(timer));
         // After a signal there may be much left; every caller looks at the clock anyway.
         while now < at_ns && at_ns - now <= Self::MOST {
             std::hint::spin_loop();
-            now = monotonic_ns();
+            now = clock.now();
         }
         now
     }
@@ -130,16 +131,47 @@ pub(crate) fn go_ahead() {
     }
 }
 
-/// From `CLOCK_REALTIME`, in which the kernel stamps packets, to `CLOCK_MONOTONIC`, in which everything else counts.
+/// The clock of one load: `CLOCK_MONOTONIC`, less the time for which the load was paused. It stands still between the turns of a load
+/// that shares its time with others.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Clock {
+    /// Nanoseconds.
+    paused: u64,
+}
+
+impl Clock {
+    /// Now.
+    #[inline]
+    pub(crate) fn now(self) -> u64 {
+        monotonic_ns().saturating_sub(self.paused)
+    }
+
+    /// An instant of this clock on `CLOCK_MONOTONIC`, as long as the load is not paused.
+    pub(crate) fn monotonic(self, at: u64) -> u64 {
+        at.saturating_add(self.paused)
+    }
+
+    /// Goes on from an instant of this clock.
+    pub(crate) fn go_on_from(&mut self, at: u64) {
+        self.paused = monotonic_ns().saturating_sub(at);
+    }
+
+    /// Sleeps until an instant of this clock, or a signal; returns the time.
+    fn sleep_until(self, at: u64) {
+        sleep_until(self.monotonic(at));
+    }
+}
+
+/// From `CLOCK_REALTIME`, in which the kernel stamps packets, to the load's clock, in which everything else counts.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ClockBridge {
-    /// Realtime minus monotonic, nanoseconds.
+    /// Realtime minus the load's clock, nanoseconds.
     offset: i128,
 }
 
 impl ClockBridge {
     /// Reads both clocks, until the two readings of one frame the other within a microsecond (three tries).
-    pub(crate) fn measure() -> Self {
+    pub(crate) fn measure(load: Clock) -> Self {
         let mut best = (u64::MAX, 0);
         for _ in 0..3 {
             let before = monotonic_ns();
@@ -152,10 +184,10 @@ impl ClockBridge {
                 break;
             }
         }
-        Self { offset: best.1 }
+        Self { offset: best.1 + i128::from(load.paused) }
     }
 
-    /// A stamp on the monotonic clock, held between the send and now: the realtime clock may be set at any time.
+    /// A stamp on the load's clock, held between the send and now: the realtime clock may be set at any time.
     pub(crate) fn to_monotonic(self, stamp: u64, sent: u64, now: u64) -> u64 {
         let at = i128::from(stamp) - self.offset;
         at.clamp(i128::from(sent), i128::from(now.max(sent))) as u64
@@ -257,10 +289,15 @@ impl Poller {
     }
 }
 
-/// Starts to connect without waiting. The socket is writable once it stands or has failed; [`connected`] tells which.
+/// Starts to connect without waiting. The socket is writable once it stands or has failed; [`connected`] tells which. Where the
+/// address is in another network namespace, the calling thread moves there and stays: the threads of a load connect to
+/// nothing else.
 pub(crate) fn connect(address: &Address, stamps: bool) -> io::Result<OwnedFd> {
     match address {
-        Address::Tcp(address) => connect_tcp(*address, stamps),
+        Address::Tcp(address, network) => {
+            network.as_ref().map_or(Ok(()), Network::move_thread)?;
+            connect_tcp(*address, stamps)
+        }
         Address::Unix(path) => {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
             let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -390,14 +427,28 @@ mod tests {
         (0..200_000).for_each(|_| alarm.learn(1_000_000));
         assert_eq!(alarm.lead, Alarm::MOST);
         let before = monotonic_ns();
-        assert!(alarm.sleep_until(before + 300_000) >= before + 300_000);
+        assert!(alarm.sleep_until(Clock::default(), before + 300_000) >= before + 300_000);
+    }
+
+    #[test]
+    fn a_paused_clock_goes_on_from_where_it_stood() {
+        let mut clock = Clock::default();
+        let stood = clock.now();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        clock.go_on_from(stood);
+        let now = clock.now();
+        assert!((stood..stood + 15_000_000).contains(&now), "{} ns", now - stood);
+        assert!(clock.monotonic(now) >= stood + 20_000_000);
+        let bridge = ClockBridge::measure(clock).offset - ClockBridge::measure(Clock::default()).offset;
+        assert!((bridge - i128::from(clock.paused)).abs() < 1_000_000, "{bridge}");
     }
 
     #[test]
     fn received_packets_carry_a_stamp_between_send_and_receive() {
         use std::io::Write;
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let socket = connect(&Address::Tcp(listener.local_addr().expect("bound")), true).expect("loopback connects");
+        let socket =
+            connect(&Address::Tcp(listener.local_addr().expect("bound"), None), true).expect("loopback connects");
         let (mut peer, _) = listener.accept().expect("a connection");
         let mut poller = Poller::new(4).expect("epoll");
         poller.add(&socket, 7, false).expect("watched");
@@ -415,7 +466,7 @@ mod tests {
                 std::thread::sleep(std::time::Duration::from_millis(5));
                 continue;
             };
-            let at = i128::from(stamp) - ClockBridge::measure().offset;
+            let at = i128::from(stamp) - ClockBridge::measure(Clock::default()).offset;
             // The two clocks are read a few instructions apart; a preempted reading is rejected, so 1 ms is ample.
             assert!(
                 (i128::from(before) - 1_000_000..=i128::from(now) + 1_000_000).contains(&at),

@@ -4,6 +4,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use crate::error::LoadError;
+use crate::network::Network;
 
 /// A URL, taken apart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,10 +24,10 @@ pub struct Target {
 }
 
 /// An address that can be connected to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) enum Address {
-    /// TCP.
-    Tcp(SocketAddr),
+    /// TCP, in a network namespace if it is not that of the process.
+    Tcp(SocketAddr, Option<Network>),
     /// A Unix socket.
     Unix(PathBuf),
 }
@@ -34,7 +35,7 @@ pub(crate) enum Address {
 impl std::fmt::Display for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Tcp(address) => address.fmt(f),
+            Self::Tcp(address, _) => address.fmt(f),
             Self::Unix(path) => path.display().fmt(f),
         }
     }

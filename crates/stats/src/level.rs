@@ -14,6 +14,8 @@ pub struct LevelError(pub f64);
 impl Level {
     /// 95 %, for a study that is judged once.
     pub const P95: Self = Self(0.95);
+    /// 96 %, for a study that goes on until its interval is narrow (see [`narrow_enough`](crate::plan::narrow_enough)).
+    pub const P96: Self = Self(0.96);
     /// 97 %, for each of two planned looks that together keep about 95 % (see [`TwoLooks`](crate::plan::TwoLooks)).
     pub const P97: Self = Self(0.97);
     /// 99 %, for the check of the harness itself (see [`noise`](crate::noise)).

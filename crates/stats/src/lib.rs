@@ -11,7 +11,8 @@
 //! 5. [`plan`] says beforehand how many rounds a wanted effect needs.
 //!
 //! [`steady`], [`slope`] and [`quantile`] look inside a single run: has it warmed up, does it leak, did it have enough
-//! requests for a quantile. [`apart`] finds the rounds in which an arm did something else altogether.
+//! requests for a quantile. [`apart`](mod@apart) finds the rounds in which an arm did something else altogether, [`groups`](mod@groups) the arms whose
+//! starts are of two kinds, and [`levels`](mod@levels) says whether more rounds or longer windows are the better buy.
 //!
 //! ```
 //! use unladen_stats::{estimate::{hodges_lehmann, Level}, pair, verdict::{verdict, Verdict}};
@@ -29,6 +30,8 @@
 
 pub mod apart;
 pub mod estimate;
+pub mod groups;
+pub mod levels;
 pub mod noise;
 pub mod order;
 pub mod pair;

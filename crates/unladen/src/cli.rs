@@ -74,9 +74,15 @@ pub enum Command {
     /// The load generator's process: a plan on standard input, events on standard output.
     #[command(name = "__load", hide = true)]
     LoadProcess,
+    /// The process of a load that turns between targets: a configuration on standard input, events on standard output.
+    #[command(name = "__turns", hide = true)]
+    TurnsProcess,
     /// The sink's process: a configuration on standard input, events on standard output.
     #[command(name = "__sink", hide = true)]
     SinkProcess,
+    /// The relay's process: a configuration on standard input, `ready` on standard output.
+    #[command(name = "__relay", hide = true)]
+    RelayProcess,
     /// The watcher that cleans up after an unladen that was killed.
     #[command(name = "__guard", hide = true)]
     GuardProcess,
@@ -88,9 +94,28 @@ pub struct Measure {
     /// Run folder to write [default: runs/STUDY-UTCTIME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Rounds; every variant runs once in each. 6 is the least that gives an interval.
+    /// Rounds; every variant runs once in each. 6 is the least that gives an interval. With --until or --at-most: the most that there
+    /// may be [then: 200]
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,
+    /// Go on until the interval of the difference is so narrow for every variant: cpu_per_request=1% for ±1 %, rss=100KiB; may be given
+    /// several times.
+    #[arg(long, value_name = "METRIC=WIDTH")]
+    pub until: Vec<String>,
+    /// Begin no round that would end later than so long after the start: 90s, 10m. Without --until as many rounds as fit.
+    #[arg(long, value_name = "TIME")]
+    pub at_most: Option<Time>,
+    /// How the variants of a round share the time: all alive and the load turns between them in short blocks, or one after the other
+    /// [default: alternating wherever it is sound]
+    #[arg(long, value_name = "DESIGN", value_parser = ["alternating", "separate"])]
+    pub design: Option<String>,
+    /// Length of a block of an alternating round [default: 100ms]
+    #[arg(long, value_name = "TIME")]
+    pub block: Option<Time>,
+    /// After the blocks of an alternating round each variant has the load for itself for so long [default: as long as the window, at
+    /// most 2s]
+    #[arg(long, value_name = "TIME")]
+    pub alone: Option<Time>,
     /// Load before each window, not measured: 2s, 500ms, 1m.
     #[arg(long, value_name = "TIME")]
     pub warmup: Option<Time>,
@@ -178,6 +203,10 @@ pub struct Compare {
     /// Connections [default: 16]
     #[arg(long, short, value_name = "N")]
     pub connections: Option<u32>,
+    /// What the service must reach besides, HOST:PORT, where each variant has a network of its own because they use the same port:
+    /// 127.0.0.1:5432; may be given several times. Addresses in the command lines are found by themselves.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub reach: Vec<String>,
     /// Limit on the cost, METRIC=LIMIT: cpu_per_request=10%; may be given several times.
     #[arg(long = "budget", value_name = "METRIC=LIMIT")]
     pub budgets: Vec<String>,

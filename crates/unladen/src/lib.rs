@@ -16,6 +16,7 @@ pub mod probe;
 pub mod profile;
 pub mod progress;
 pub mod push;
+pub mod relay;
 pub mod report;
 pub mod run;
 pub mod scrape;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use unladen::cli::{Cli, Command};
-use unladen::{commands, demo, subject};
+use unladen::{commands, demo, relay, run, subject};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
@@ -22,9 +22,11 @@ fn main() -> ExitCode {
         Command::Completions { shell } => commands::completions(shell),
         Command::DemoSubject(options) => demo::main(options).map(|()| ExitCode::SUCCESS),
         Command::LoadProcess => return unladen_load::child::main(std::io::stdin(), std::io::stdout()),
+        Command::TurnsProcess => return run::turns::main(std::io::stdin(), std::io::stdout()),
         Command::SinkProcess => {
             return unladen_sink::child::main(std::io::stdin(), std::io::stdout(), std::io::stderr());
         }
+        Command::RelayProcess => return relay::main(std::io::stdin(), std::io::stdout()),
         Command::GuardProcess => return subject::guard::main(),
     };
     outcome.unwrap_or_else(|error| {

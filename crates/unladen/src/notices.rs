@@ -5,10 +5,16 @@
 
 use serde::{Deserialize, Serialize};
 
+mod declared;
+mod rounds;
 mod severity;
+pub(crate) mod stopped;
 mod who;
 
+pub use declared::DeclaredWrong;
+pub use rounds::RoundsNotice;
 pub use severity::Severity;
+pub use stopped::{Look, Precision, Stopped, StoppedBy};
 
 /// Everything worth telling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
@@ -122,6 +128,20 @@ pub enum Notice {
         /// Connections.
         connections: u32,
     },
+    /// Too few blocks of an alternating round count.
+    #[error(
+        "only {kept} of {of} super-blocks count: the load generator was late in {late}, something else took the machine in {disturbed}. Stop what runs beside, or give the generator a core of its own"
+    )]
+    BlocksLost {
+        /// Super-blocks that count.
+        kept: u32,
+        /// Super-blocks.
+        of: u32,
+        /// Thrown away because the generator was late.
+        late: u32,
+        /// Thrown away because the machine was disturbed.
+        disturbed: u32,
+    },
     /// The generator was the limit of a closed loop.
     #[error(
         "the load generator was busy {percent:.0} % of the time in a closed loop: it, not the service, set the pace. Use fewer connections, or a rate"
@@ -234,6 +254,12 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// The variants ran one after the other because they could not take turns.
+    #[error("variants ran one after the other, not alternating: {reason}")]
+    SeparateDesign {
+        /// Why.
+        reason: String,
+    },
     /// Spans were still arriving at the limit of the drain.
     #[error("spans were still arriving when the drain reached its limit of {limit_s:.0} s. Raise `drain.limit`")]
     DrainLimit {
@@ -318,21 +344,8 @@ pub enum Notice {
     },
     // Of a calibration.
     /// The study declares another number of spans than there are.
-    #[error(
-        "{variant} is declared to make {declared} spans per request, but in the calibration ({requests} slow requests) it made {found}: {operations}. Every ledger would be wrong: correct `variants.{variant}.spans_per_request`, or remove it to use what the calibration finds"
-    )]
-    SpansDeclaredWrong {
-        /// Variant.
-        variant: String,
-        /// Spans per request by the study.
-        declared: f64,
-        /// Spans per request by the calibration.
-        found: f64,
-        /// Requests of the calibration.
-        requests: u64,
-        /// What was found by operation.
-        operations: String,
-    },
+    #[error("{0}")]
+    SpansDeclaredWrong(DeclaredWrong),
     /// No span arrived in the calibration.
     #[error(
         "no span of {variant} arrived in the calibration ({requests} slow requests), so it is not known how many a request makes. Look at where its spans go, and at its log in `runs/calibration-{variant}`"
@@ -343,6 +356,9 @@ pub enum Notice {
         /// Requests of the calibration.
         requests: u64,
     },
+    /// The study stopped by something else than its number of rounds.
+    #[error("{0}")]
+    Stopped(Stopped),
     // The judge's: about the journal.
     /// The last line was being written when unladen ended.
     #[error(
@@ -399,18 +415,6 @@ pub enum Notice {
     RunsRepeated {
         /// How many.
         runs: u32,
-    },
-    /// Rounds that something else disturbed.
-    #[error(
-        "rounds done again, whole: {rounds}. Something else took up to {percent:.0} % of the machine in them, so their first runs ({runs}, of all variants) are left out, whatever they say"
-    )]
-    RoundsRepeated {
-        /// How many rounds.
-        rounds: u32,
-        /// Runs that are left out.
-        runs: u32,
-        /// Steal and other load in the worst of them, percent of the machine.
-        percent: f64,
     },
     /// Valid runs beyond the first of a round.
     #[error("{runs} valid runs of {variant} are left out: their rounds already had one")]
@@ -509,16 +513,6 @@ pub enum Notice {
         /// Estimated change.
         change: String,
     },
-    /// Some rounds of a variant are unlike its others.
-    #[error(
-        "in {rounds} {took}: it did something else there, so no one number stands for all rounds. Look at those runs"
-    )]
-    RoundsApart {
-        /// Rounds, and their runs.
-        rounds: String,
-        /// Who took how much in them, and in the others.
-        took: String,
-    },
     /// Latency, or CPU per request, moved so much within the windows that no number stands for them.
     #[error(
         "{what} of {variant} changed by {change} from the first to the second half of the window: whatever it costs depends on when one looks. Raise `warmup`, heat up at full speed before it (`preheat`), or look for what changes with time"
@@ -541,7 +535,7 @@ pub enum Notice {
     },
     /// Too few requests for quantiles.
     #[error(
-        "{metrics} not shown: {needed} requests over all rounds are needed, and a tenth of them in each run; there are about {requests}, {per_run} in each. Raise `window`, `rounds` or the rate"
+        "{metrics} not shown: {needed} requests over all rounds are needed, and a tenth of them in each run; there are about {requests}, {per_run} in each. Raise `{raise}`, `rounds` or the rate"
     )]
     TooFewRequests {
         /// Titles of the metrics.
@@ -552,6 +546,8 @@ pub enum Notice {
         requests: String,
         /// Requests per run.
         per_run: String,
+        /// Key of the study that gives a run more of them: `window` or `alone`.
+        raise: String,
     },
     /// The two methods come to different verdicts.
     #[error("the cross-check disagrees: Hodges-Lehmann says {rank}, paired t says {t}. Look at the rounds one by one")]
@@ -597,4 +593,8 @@ pub enum Notice {
         /// Spans per sampled request.
         spans: f64,
     },
+    /// Rounds, and how they shared their time.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Rounds(#[from] RoundsNotice),
 }

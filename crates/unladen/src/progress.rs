@@ -53,8 +53,8 @@ fn summary(record: &RunRecord, live: &Live) -> String {
     if let Some(cpu) = judge::cpu_us_per_request(record) {
         line += &format!(" {cpu:>8.1} µs CPU/request");
     }
-    if let Some(load) = &record.load {
-        line += &format!("  p99 {:>7.2} ms", load.latency_us.p99 / 1e3);
+    if let Some(p99) = judge::latency_p99_us(record) {
+        line += &format!("  p99 {:>7.2} ms", p99 / 1e3);
     }
     if let Some(ledger) = record.ledger.as_ref().filter(|ledger| ledger.expected > 0) {
         line += &if ledger.by_count || ledger.is_uniform() {
@@ -94,6 +94,8 @@ fn lasting(step: Step<'_>, live: &Live) -> Option<String> {
         Step::Recovered { dir, outcome } => Some(recovered(dir, outcome)),
         Step::Calibrated { arm, calibration } => Some(calibrated(&arm.label, calibration)),
         Step::Again { round, reason, .. } => Some(format!("round {round} is done again: {reason}")),
+        Step::Stopped(stopped) => Some(stopped.to_string()),
+        Step::TurnsGivenUp { reason, .. } => Some(format!("from here on one variant after the other: {reason}")),
         Step::Done { record, .. } => {
             let reason = record.void.as_ref()?;
             Some(format!("round {} of {} does not count: {reason}", record.round, live.label(&record.variant)))
@@ -109,12 +111,14 @@ impl Display for Lines {
     fn show(&mut self, step: Step<'_>, live: &Live) {
         match step {
             Step::Building { service, command } => eprintln!("building {service}: {command}"),
+            Step::Begin { load_s, is_open_ended: true, .. } => eprintln!("runs of at least {load_s:.1} s each"),
             Step::Begin { runs, load_s: 0.0, .. } => eprintln!("{runs} runs"),
             Step::Begin { runs, load_s, .. } => eprintln!("{runs} runs, at least {load_s:.1} s each"),
             Step::Done { record, .. } => {
-                let (done, of) = (live.runs_done, live.runs_of);
-                eprintln!("[{done:>3}/{of}] round {:>2}  {}", record.round, summary(record, live));
+                let of = if live.look.is_some() { String::new() } else { format!("/{}", live.runs_of) };
+                eprintln!("[{:>3}{of}] round {:>2}  {}", live.runs_done, record.round, summary(record, live));
             }
+            Step::Look { .. } => eprintln!("{}", of_study(live)),
             _ => {
                 if let Some(line) = lasting(step, live) {
                     eprintln!("{line}");
@@ -190,21 +194,28 @@ impl Drop for Picture {
 fn elapsed_s(live: &Live) -> f64 {
     match live.phase {
         None | Some(Phase::Start | Phase::Setup) => 0.0,
-        Some(Phase::WarmUp | Phase::Window) => {
+        Some(Phase::WarmUp | Phase::Window | Phase::Alone) => {
             live.second.map_or(0.0, |it| f64::from(it.second) + 1.0).min(live.load_s)
         }
         Some(Phase::Drain | Phase::Check | Phase::Saturation | Phase::Capacity | Phase::Stop) => live.load_s,
     }
 }
 
-/// `17 of 96 runs, about 8 minutes left`.
+/// `17 of 96 runs, about 8 minutes left`; `17 rounds, known to ±1.4 %, ±1 % asked for, about 3 minutes left`.
 fn of_study(live: &Live) -> String {
     if let Some(preparing) = &live.preparing {
         return preparing.clone();
     }
     let left = live.left_s.filter(|_| !live.is_done).map(|left| Duration::from_secs_f64(left.max(1.0)));
     let left = left.map_or_else(String::new, |left| format!(", about {} left", HumanDuration(left)));
-    format!("{} of {} runs{left}", live.runs_done, live.runs_of)
+    match &live.look {
+        None => format!("{} of {} runs{left}", live.runs_done, live.runs_of),
+        Some(look) => {
+            let rounds = if look.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", look.rounds) };
+            let reached = look.in_short().map_or_else(String::new, |reached| format!(", {reached}"));
+            format!("{rounds}{reached}{left}")
+        }
+    }
 }
 
 /// `round 5: OpenTelemetry, measuring  1,000 requests/s  p99 1.20 ms`.
@@ -212,7 +223,7 @@ fn of_run(live: &Live) -> String {
     let Some(phase) = live.phase else { return String::new() };
     let label = live.label(&live.variant);
     let mut line = format!("round {}: {}, {}", live.round, fitted(label, label.width().min(NAME)), phase.words());
-    if let (Some(second), Phase::WarmUp | Phase::Window) = (live.second, phase) {
+    if let (Some(second), Phase::WarmUp | Phase::Window | Phase::Alone) = (live.second, phase) {
         line += &format!("  {} requests/s  p99 {:.2} ms", units::count(second.answered), second.p99_us / 1e3);
         if second.errors > 0 {
             line += &format!("  {} errors", units::count(second.errors));
@@ -331,6 +342,7 @@ fn fitted(name: &str, width: usize) -> String {
 mod tests {
     use super::*;
     use crate::live::Second;
+    use crate::notices::{Look, Precision};
 
     fn live() -> Live {
         let labels = [("baseline", "baseline"), ("otel", "OpenTelemetry")].map(|(a, b)| (a.to_owned(), b.to_owned()));
@@ -351,6 +363,13 @@ mod tests {
     fn what_a_user_sees() {
         let live = live();
         assert_eq!(of_study(&live), "17 of 96 runs, about 8 minutes left");
+        let precision = Precision { asked: "1 %".into(), reached: Some("1.4 %".into()), ..Precision::default() };
+        let look = |precisions| Look { rounds: 17, precisions, rounds_needed: Some(40) };
+        let mut open = live.clone();
+        open.look = Some(look(vec![precision]));
+        assert_eq!(of_study(&open), "17 rounds, known to ±1.4 %, ±1 % asked for, about 8 minutes left");
+        open.look = Some(look(Vec::new()));
+        assert_eq!(of_study(&open), "17 rounds, about 8 minutes left");
         assert_eq!(of_run(&live), "round 5: OpenTelemetry, measuring  12,000 requests/s  p99 1.20 ms  2 errors");
         assert_eq!(elapsed_s(&live), 4.0);
         assert_eq!(

@@ -7,7 +7,6 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::Engine;
 use crate::pace::{Profile, SECOND};
 use crate::record::{Answer, End, Failure, Request};
-use crate::sys;
 
 /// What an entry is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -148,6 +147,8 @@ impl Engine<'_> {
             let Some(entry) = self.agenda.waiting.pop_front() else { break };
             self.begin_entry(entry, now);
         }
+        // What is due after the turn waits for the next one.
+        let now = now.min(self.turn_end.saturating_sub(1));
         while let Some(entry) = self.agenda.pop(now) {
             let entry = self.in_turn(entry);
             if entry.at > now {
@@ -265,7 +266,7 @@ impl Engine<'_> {
     #[cold]
     pub(super) fn abandon(&mut self, at: usize, due: u64, failure: Failure) {
         self.recorder.failed(due, failure);
-        self.recorder.ended(sys::monotonic_ns());
+        self.recorder.ended(self.now());
         if let Some(progress) = self.progress.get(at) {
             self.recorder.named_failed(progress.step, due);
             self.recorder.iteration_ended(progress.begun, End::Failed);

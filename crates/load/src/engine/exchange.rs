@@ -10,6 +10,7 @@ use super::http2::Http2;
 use super::{Engine, RETRY};
 use crate::error::LoadError;
 use crate::http1::response::{Body, Response};
+use crate::network::within;
 use crate::record::{Answer, Failure, Request};
 use crate::sys::{self, Ready};
 use crate::target::Address;
@@ -20,7 +21,7 @@ const CONNECTING_AT_ONCE: usize = 4;
 impl Engine<'_> {
     /// Makes all connections, a few at a time. If the very first fails, so does the load; others are tried again when needed.
     pub(crate) fn connect_all(&mut self) -> Result<(), LoadError> {
-        let patience = sys::monotonic_ns() + self.shared.timeout.max(self.shared.connect_timeout);
+        let patience = self.now() + self.shared.timeout.max(self.shared.connect_timeout);
         let total = self.connections.len();
         let mut next = 0;
         self.closed.clear();
@@ -33,7 +34,7 @@ impl Engine<'_> {
             for at in 0..ready {
                 self.attend(self.poller.get(at));
             }
-            let now = sys::monotonic_ns();
+            let now = self.now();
             if now >= self.next_tick {
                 self.time_out(now);
                 self.next_tick = now + super::TICK;
@@ -56,9 +57,9 @@ impl Engine<'_> {
         }
         // Ask once more in the simple way, for the system's words.
         let again = match &self.shared.address {
-            Address::Tcp(address) => {
+            Address::Tcp(address, network) => within(network.as_ref(), || {
                 std::net::TcpStream::connect_timeout(address, std::time::Duration::from_secs(1)).map(drop)
-            }
+            }),
             Address::Unix(path) => std::os::unix::net::UnixStream::connect(path).map(drop),
         };
         let source = again.err().unwrap_or_else(|| std::io::Error::from(std::io::ErrorKind::TimedOut));
@@ -80,7 +81,7 @@ impl Engine<'_> {
     #[inline]
     pub(super) fn go(&mut self, at: usize, request: Request) {
         if self.connections[at].can_send() {
-            let sent = if self.is_timed() { sys::monotonic_ns() } else { request.due };
+            let sent = if self.is_timed() { self.now() } else { request.due };
             self.send(at, Request { sent, ..request });
         } else {
             self.connect(at, Some(Request { waited: true, ..request }));
@@ -89,7 +90,7 @@ impl Engine<'_> {
 
     /// Starts to connect.
     pub(super) fn connect(&mut self, at: usize, request: Option<Request>) {
-        let since = sys::monotonic_ns();
+        let since = self.now();
         let connection = &mut self.connections[at];
         connection.state = State::Connecting { since, request, phase: Phase::Socket };
         self.active += 1;
@@ -193,18 +194,18 @@ impl Engine<'_> {
                     self.connections[at].state = State::Connecting { since, request, phase: Phase::Tls };
                     self.greet_tls(at);
                 } else {
-                    self.socket_stands(at, since, request, sys::monotonic_ns());
+                    self.socket_stands(at, since, request, self.now());
                 }
             }
             State::Open | State::Connecting { .. } if !self.connections[at].unsent.is_empty() => {
                 match sys::send(socket, &self.connections[at].unsent) {
                     Ok(taken) => {
                         self.connections[at].unsent.drain(..taken);
-                        self.count_sent(taken, sys::monotonic_ns());
+                        self.count_sent(taken, self.now());
                         if self.connections[at].unsent.is_empty() {
                             self.watch_writing(at, false);
                             self.set_delicate(at, self.connections[at].state != State::Open);
-                            self.settle_http2(at, sys::monotonic_ns());
+                            self.settle_http2(at, self.now());
                         }
                     }
                     Err(Errno::AGAIN | Errno::INTR) => {}
@@ -238,7 +239,7 @@ impl Engine<'_> {
         connection.state = State::Open;
         self.active -= 1;
         match (request, &connection.protocol) {
-            (Some(request), _) => self.send(at, Request { sent: sys::monotonic_ns(), ..request }),
+            (Some(request), _) => self.send(at, Request { sent: self.now(), ..request }),
             (None, Protocol::Http1(_)) => self.idle.push_back(at),
             (None, Protocol::Http2(_)) => {}
         }
@@ -264,7 +265,7 @@ impl Engine<'_> {
         };
         match received {
             Ok((taken, stamp)) => {
-                let now = sys::monotonic_ns();
+                let now = self.now();
                 if self.span.in_window(now) {
                     self.recorder.bytes_received += taken as u64;
                 }
@@ -328,9 +329,9 @@ impl Engine<'_> {
             Protocol::Http1(_) => 0,
             Protocol::Http2(http2) => http2.pause(),
         };
-        self.close(at, sys::monotonic_ns() + pause);
+        self.close(at, self.now() + pause);
         if !outstanding.is_empty() && self.shared.http2.is_none() {
-            self.go_on(at, None, sys::monotonic_ns());
+            self.go_on(at, None, self.now());
         }
     }
 

@@ -7,7 +7,6 @@ use crate::http1::response::{Body, Response, ResponseReader};
 use crate::plan::Check;
 use crate::record::{Answer, Failure, Recorder, Request};
 use crate::script::{Progress, Script, Verdict, Whole};
-use crate::sys;
 
 /// What an HTTP/1.1 connection remembers.
 #[derive(Debug)]
@@ -52,7 +51,7 @@ impl Engine<'_> {
     pub(super) fn send_http1(&mut self, at: usize, request: Request) {
         let connection = &mut self.connections[at];
         let Protocol::Http1(http1) = &mut connection.protocol else { return };
-        let mut sent = request.sent;
+        let (mut sent, clock) = (request.sent, self.clock);
         let (bytes, sampled) = match &mut self.script {
             None => self.template.render(request.index),
             Some(script) => {
@@ -60,7 +59,7 @@ impl Engine<'_> {
                 http1.reader.keep(script.steps().get(progress.step).is_some_and(|step| step.looks()));
                 let rendered = script.render(progress, request.index);
                 // The instant of sending begins when there is something to send.
-                sent = sys::monotonic_ns();
+                sent = clock.now();
                 rendered
             }
         };

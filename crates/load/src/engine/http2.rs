@@ -12,7 +12,6 @@ use crate::h2::Violation;
 use crate::h2::session::{Event, MOST_UNREAD, Session, Wants};
 use crate::http1::response::Response;
 use crate::record::{End, Failure, Request};
-use crate::sys;
 
 /// What an HTTP/2 connection remembers.
 #[derive(Debug)]
@@ -127,7 +126,7 @@ impl Engine<'_> {
     /// Sends what a connection has to send.
     #[inline]
     fn flush_http2(&mut self, at: usize, now: u64) {
-        let open = self.is_timed();
+        let (open, clock) = (self.is_timed(), self.clock);
         let connection = &mut self.connections[at];
         let Protocol::Http2(http2) = &mut connection.protocol else { return };
         http2.dirty = false;
@@ -142,7 +141,7 @@ impl Engine<'_> {
         if session.out.is_empty() {
             return;
         }
-        let now = if open { sys::monotonic_ns() } else { now };
+        let now = if open { clock.now() } else { now };
         session.stamp(now, |request| self.recorder.sent(request));
         let mut out = std::mem::take(&mut session.out);
         let result = connection.transmit(&out);
@@ -286,7 +285,7 @@ impl Engine<'_> {
     /// A request has failed without an answer: counts it, under its name too, and ends its iteration.
     #[cold]
     pub(super) fn abandon_http2(&mut self, request: &Request, failure: Failure) {
-        let now = sys::monotonic_ns();
+        let now = self.now();
         self.recorder.failed(request.due, failure);
         self.recorder.ended(now);
         if let Some(progress) = self.progress.get(request.lane as usize) {

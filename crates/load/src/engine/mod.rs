@@ -27,9 +27,9 @@ use crate::http1::head::HeadReader;
 use crate::http1::request::Template;
 use crate::pace::{Cursor, Profile, Schedule, Span};
 use crate::plan::{self, Check};
-use crate::record::{Recorder, Request, SecondPart};
+use crate::record::{Recorder, Request, Samples, SecondPart};
 use crate::script::{Progress, Script};
-use crate::sys::{self, Alarm, ClockBridge, Poller, ThreadTimes};
+use crate::sys::{self, Alarm, Clock, ClockBridge, Poller, ThreadTimes};
 use crate::target::Address;
 use crate::tls::Tls;
 use agenda::{Agenda, Turns, Users};
@@ -147,7 +147,10 @@ pub(crate) struct Engine<'a> {
     buffer: Box<[u8]>,
     /// With TLS: what has been read and not been opened.
     sealed: Box<[u8]>,
+    clock: Clock,
     bridge: ClockBridge,
+    /// Of a load that shares its time: end of the turn under way, at which nothing more is due. `u64::MAX`: there are no turns.
+    turn_end: u64,
     /// Open loop: keeps receive stamps on.
     _stamping: Option<OwnedFd>,
     recorder: Recorder,
@@ -214,8 +217,10 @@ impl<'a> Engine<'a> {
             largest: 0,
             buffer: vec![0; BUFFER].into_boxed_slice(),
             sealed: vec![0; if shared.tls.is_some() { BUFFER } else { 0 }].into_boxed_slice(),
-            bridge: ClockBridge::measure(),
-            _stamping: if timed && matches!(shared.address, Address::Tcp(_)) {
+            clock: Clock::default(),
+            bridge: ClockBridge::measure(Clock::default()),
+            turn_end: u64::MAX,
+            _stamping: if timed && matches!(shared.address, Address::Tcp(..)) {
                 Some(sys::keep_stamping().map_err(LoadError::system("switch receive timestamps on"))?)
             } else {
                 None
@@ -242,13 +247,59 @@ impl<'a> Engine<'a> {
     /// Runs the load from its start to the last answer and returns the record.
     pub(crate) fn run(mut self, span: Span) -> Result<Recorder, LoadError> {
         self.begin(span);
-        while sys::monotonic_ns() < span.start && !self.shared.stop.load(Ordering::Relaxed) {
-            sys::sleep_until(span.start.min(sys::monotonic_ns() + TICK));
+        self.wait_until(span.start);
+        while !self.go_on_until_turn_ends()? {}
+        Ok(self.end())
+    }
+
+    /// Takes over the times of a load that shares its time with others; its clock stands still until its first turn.
+    pub(crate) fn begin_turns(&mut self, span: Span) {
+        self.begin(span);
+        self.turn_end = span.start;
+        self.recorder.samples = Some(Samples::default());
+    }
+
+    /// The next turn begins now: requests are due for so many nanoseconds from where the last turn ended.
+    pub(crate) fn begin_turn(&mut self, length: u64) -> std::io::Result<()> {
+        let from = self.turn_end;
+        self.turn_end = from + length;
+        self.recorder.turn_last = self.turn_end - 1;
+        self.clock.go_on_from(from);
+        self.bridge = ClockBridge::measure(self.clock);
+        // A server may have closed connections meanwhile.
+        for at in 0..self.poller.wait(0)? {
+            self.attend(self.poller.get(at));
         }
+        Ok(())
+    }
+
+    /// What is written down.
+    pub(crate) fn recorder_mut(&mut self) -> &mut Recorder {
+        &mut self.recorder
+    }
+
+    /// Waits for an instant of `CLOCK_MONOTONIC`, or the stop flag.
+    pub(crate) fn wait_until(&self, at: u64) {
+        while sys::monotonic_ns() < at && !self.shared.stop.load(Ordering::Relaxed) {
+            sys::sleep_until(at.min(sys::monotonic_ns() + TICK));
+        }
+    }
+
+    /// The load's time.
+    #[inline]
+    fn now(&self) -> u64 {
+        self.clock.now()
+    }
+
+    /// Sends and receives until the turn is over and has all its answers, or the load has ended: then it is `true`.
+    pub(crate) fn go_on_until_turn_ends(&mut self) -> Result<bool, LoadError> {
         loop {
-            let now = sys::monotonic_ns();
+            let now = self.now();
             if now >= self.next_tick && !self.tick(now)? {
-                return Ok(self.end());
+                return Ok(true);
+            }
+            if now >= self.turn_end && self.is_quiet(now, self.turn_end) {
+                return Ok(false);
             }
             self.dispatch(now);
             let ready = self.rest(now).map_err(LoadError::system("wait for the sockets"))?;
@@ -265,7 +316,7 @@ impl<'a> Engine<'a> {
     #[inline]
     fn send_freed(&mut self) {
         for place in 0..self.freed.len() {
-            let now = sys::monotonic_ns();
+            let now = self.now();
             self.take_over(self.freed[place], now, now);
         }
         self.freed.clear();
@@ -278,7 +329,7 @@ impl<'a> Engine<'a> {
 
     /// Whether the kernel stamps what comes: it does so for TCP, and only a timed load needs it.
     fn is_stamped(&self) -> bool {
-        self.is_timed() && matches!(self.shared.address, Address::Tcp(_))
+        self.is_timed() && matches!(self.shared.address, Address::Tcp(..))
     }
 
     /// The instant at which the next iteration is due: in a closed loop of connections, now. `None`: there are no more, or
@@ -290,7 +341,12 @@ impl<'a> Engine<'a> {
             None if self.users.is_some() || self.is_used_up() => return None,
             None => now,
         };
-        (due < self.span.window_end).then_some(due)
+        (due < self.span.window_end.min(self.turn_end)).then_some(due)
+    }
+
+    /// Whether nothing that is due before `end` is left to be sent, and nothing waits for an answer.
+    fn is_quiet(&self, now: u64, end: u64) -> bool {
+        self.next_due(now).is_none() && self.active == 0 && self.returned.is_empty() && !self.agenda.has_before(end)
     }
 
     /// Whether the plan has a number of iterations and all of them are taken.
@@ -377,7 +433,7 @@ impl<'a> Engine<'a> {
 
     /// Waits for the next thing to do; returns how many sockets are ready.
     fn rest(&mut self, now: u64) -> std::io::Result<usize> {
-        let later = self.agenda.next_at().unwrap_or(u64::MAX);
+        let later = self.agenda.next_at().filter(|&at| at < self.turn_end).unwrap_or(u64::MAX);
         if !self.is_timed() {
             let pending = self.closed.iter().any(|&at| self.connections[at].may_connect(now + TICK));
             if later < now + TICK {
@@ -388,7 +444,8 @@ impl<'a> Engine<'a> {
         let due = self.next_due(now).unwrap_or(u64::MAX);
         let backlog = due <= now || !self.returned.is_empty();
         let wake = if backlog { now + self.retry_in(now) } else { self.slot_end(due) };
-        let wake = wake.min(later).min(self.next_tick).max(now);
+        let turn_end = if now < self.turn_end { self.turn_end } else { u64::MAX };
+        let wake = wake.min(later).min(self.next_tick).min(turn_end).max(now);
         if !backlog {
             self.prepare();
         }
@@ -406,7 +463,7 @@ impl<'a> Engine<'a> {
             return self.poller.wait(wake - now);
         }
         // What is due goes first; the responses already carry their time of arrival.
-        let now = self.alarm.sleep_until(wake);
+        let now = self.alarm.sleep_until(self.clock, wake);
         self.dispatch(now);
         self.poller.wait(0)
     }

@@ -24,7 +24,7 @@ impl Engine<'_> {
 
     /// The work of a tick. `false`: the load is over.
     pub(super) fn tick(&mut self, now: u64) -> Result<bool, LoadError> {
-        self.bridge = ClockBridge::measure();
+        self.bridge = ClockBridge::measure(self.clock);
         self.heed_stop(now);
         if self.times_at_window_start.is_none() && now >= self.span.window_start {
             self.times_at_window_start = Some(sys::thread_times());
@@ -40,10 +40,7 @@ impl Engine<'_> {
             self.recorder.in_flight.0 += self.active as u64;
             self.recorder.in_flight.1 += 1;
         }
-        let quiet = self.next_due(now).is_none()
-            && self.active == 0
-            && self.returned.is_empty()
-            && !self.agenda.has_before(self.span.window_end);
+        let quiet = self.is_quiet(now, self.span.window_end);
         if quiet && (now >= self.span.window_end || self.is_used_up()) {
             self.recorder.used_up = now < self.span.window_end;
             return Ok(false);
@@ -125,6 +122,8 @@ impl Engine<'_> {
 
     /// Tells which seconds have passed, and which can no longer change.
     fn tell_seconds(&mut self, now: u64) -> Result<(), LoadError> {
+        // After the end of a turn its answers are waited for, and then the clock goes back to the end.
+        let now = now.min(self.turn_end);
         while self.span.start + u64::from(self.passed + 1) * SECOND <= now.min(self.span.window_end) {
             self.recorder.open_second_of(self.span.start + u64::from(self.passed) * SECOND)?;
             if let Some(part) = self.recorder.peek(self.passed) {
@@ -167,7 +166,7 @@ impl Engine<'_> {
     }
 
     /// Closes what is open and hands the record over.
-    pub(super) fn end(mut self) -> Recorder {
+    pub(crate) fn end(mut self) -> Recorder {
         while let Some(part) = self.recorder.close_second(u64::MAX) {
             let _ = self.messages.send(Message::Closed(part));
         }

@@ -15,6 +15,7 @@ use crate::error::LoadError;
 use crate::h2::frame::{self, Head, flag, kind};
 use crate::h2::request::{Encoded, Fields};
 use crate::h2::session::{Event, Session};
+use crate::network::within;
 use crate::record::Request;
 use crate::target::{Address, Target};
 use crate::tls::Tls;
@@ -88,15 +89,15 @@ fn failed(status: u16, what: &str) -> LoadError {
 
 /// Connects.
 fn connect(address: &Address, tls: Option<&Tls>, patience: Duration) -> std::io::Result<Box<dyn Stream>> {
-    let address = match address {
-        Address::Tcp(address) => address,
+    let (address, network) = match address {
+        Address::Tcp(address, network) => (address, network.as_ref()),
         Address::Unix(path) => {
             let stream = UnixStream::connect(path)?;
             stream.set_read_timeout(Some(patience))?;
             return Ok(Box::new(stream));
         }
     };
-    let stream = TcpStream::connect_timeout(address, patience)?;
+    let stream = within(network, || TcpStream::connect_timeout(address, patience))?;
     stream.set_read_timeout(Some(patience))?;
     stream.set_nodelay(true)?;
     Ok(match tls {

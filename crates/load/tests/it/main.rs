@@ -1,5 +1,6 @@
 //! The load generator against real sockets: one binary, so that it links once.
 
+mod alternate;
 mod certificates;
 mod child;
 mod counts;

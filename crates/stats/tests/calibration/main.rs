@@ -1,7 +1,7 @@
 //! Do the intervals keep their promise? Simulated studies without an effect must raise a false alarm as often as the level
 //! says, in the four noise models and under the orders that the method was chosen on; studies with one must find it.
 //!
-//! `the_promise_is_kept` takes about a minute and is left to `make calibrate`; `a_first_look` checks the core of it in a few
+//! `the_promise_is_kept` takes about two minutes and is left to `make calibrate`; `a_first_look` checks the core of it in a few
 //! seconds, with fewer runs and allowances to match.
 
 mod decisions;
@@ -19,7 +19,7 @@ use unladen_stats::{
 };
 
 #[test]
-#[ignore = "takes a minute in a release build: make calibrate"]
+#[ignore = "takes two minutes in a release build: make calibrate"]
 fn the_promise_is_kept() {
     let (mut sheet, mut random) = (Sheet::default(), Random::new(20_240_612));
     orders::turns(&mut sheet, &mut random, 50_000);
@@ -30,6 +30,7 @@ fn the_promise_is_kept() {
     estimators::hindsight(&mut sheet, &mut random, 20_000);
     estimators::several_arms(&mut sheet, &mut random, 20_000);
     decisions::stopping(&mut sheet, &mut random, 50_000);
+    decisions::narrow(&mut sheet, &mut random, 20_000);
     decisions::gate(&mut sheet, &mut random, 50_000);
     decisions::families(&mut sheet, &mut random, 20_000);
     decisions::leaks(&mut sheet, &mut random, 4_000);
@@ -43,6 +44,7 @@ fn a_first_look() {
     orders::disturbed(&mut sheet, &mut random, 400);
     orders::exactness(&mut sheet, &mut random, 400);
     decisions::stopping(&mut sheet, &mut random, 400);
+    decisions::narrow(&mut sheet, &mut random, 100);
     decisions::gate(&mut sheet, &mut random, 400);
     sheet.finish();
 }

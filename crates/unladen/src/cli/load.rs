@@ -12,7 +12,7 @@ use crate::study::units::{Ratio, Time};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 #[command(
-    after_help = "Examples:\n  unladen load http://127.0.0.1:8080/ --rate 1000 --duration 30s --fail-if 'p99>50ms'\n  unladen load http://127.0.0.1:8080/ -c 64\n  unladen load http://127.0.0.1:8080/ --stages 10s:100,30s:500\n  unladen load http://127.0.0.1:8080/ --users 50 --think 0s --rate 1000 --script tickets.yaml\n  unladen load http://127.0.0.1:8080/ --capacity 'p99<20ms' -c 64 --duration 2s\n\nWithout --rate, --stages, --users, --burst or --replay the load is a closed loop over the connections."
+    after_help = "Examples:\n  unladen load http://127.0.0.1:8080/ --rate 1000 --duration 30s --fail-if 'p99>50ms'\n  unladen load http://127.0.0.1:8080/ -c 64\n  unladen load http://127.0.0.1:8080/ --stages 10s:100,30s:500\n  unladen load http://127.0.0.1:8080/ --users 50 --think 0s --rate 1000 --script tickets.yaml\n  unladen load http://127.0.0.1:8080/ --capacity 'p99<20ms' -c 64 --duration 2s\n  unladen load http://127.0.0.1:8080/ --against http://127.0.0.1:8081/ --rate 1000\n\nWithout --rate, --stages, --users, --burst or --replay the load is a closed loop over the connections."
 )]
 pub struct Load {
     /// Merging the parts of a load that several processes shared.
@@ -21,6 +21,13 @@ pub struct Load {
     /// Where requests go: http, https, or unix:/socket.
     #[arg(required_unless_present_any = ["targets", "plan"])]
     pub url: Option<String>,
+    /// A second address for the same load: the two take turns in short blocks, so that a change of the machine's pace hits both. Prints
+    /// both and the difference.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["capacity", "shard", "requests", "burst", "fail_if", "plan"])]
+    pub against: Option<String>,
+    /// Length of a block, with --against.
+    #[arg(long, value_name = "TIME", default_value = "100ms", requires = "against")]
+    pub block: Time,
     /// Connections.
     #[arg(long, short, value_name = "N", default_value_t = 16)]
     pub connections: u32,

@@ -43,6 +43,9 @@ pub fn load(options: &Load) -> anyhow::Result<ExitCode> {
     if let Some(conditions) = &options.capacity.conditions {
         return capacity(options, &plan, conditions, &stop);
     }
+    if let Some(other) = &options.against {
+        return super::against::against(&plan, other, options.block, options.output.json.as_deref(), &stop);
+    }
     let outcome = unladen_load::run(
         &plan,
         &mut |event| {
@@ -283,7 +286,7 @@ fn grpc(request: &Request) -> anyhow::Result<Option<Grpc>> {
     }))
 }
 
-fn write_json(path: &Path, value: &serde_json::Value) -> anyhow::Result<()> {
+pub(super) fn write_json(path: &Path, value: &serde_json::Value) -> anyhow::Result<()> {
     let text = serde_json::to_string(value)?;
     if path == Path::new("-") {
         println!("{text}");
@@ -293,7 +296,7 @@ fn write_json(path: &Path, value: &serde_json::Value) -> anyhow::Result<()> {
 }
 
 /// The stable JSON for scripts.
-fn json_of(outcome: &Outcome) -> serde_json::Value {
+pub(super) fn json_of(outcome: &Outcome) -> serde_json::Value {
     let quantiles = |q: &Quantiles| {
         serde_json::json!({"mean": q.mean, "p50": q.p50, "p75": q.p75, "p90": q.p90, "p95": q.p95, "p99": q.p99,
             "p999": q.p999, "max": q.max})

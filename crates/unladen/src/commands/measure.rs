@@ -5,14 +5,16 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use anyhow::Context;
 use indexmap::IndexMap;
 use unladen_stats::plan::{Step, TwoLooks};
 
 use super::pilot::Pilot;
-use super::{budgets, interrupt_flag, print};
+use super::{budgets, interrupt_flag, print, until};
 use crate::cli::{Compare, Demo, Measure, Run};
+use crate::journal::record::RunRecord;
 use crate::judge::Budgets;
 use crate::live::Display;
 use crate::live::file::Written;
@@ -26,8 +28,9 @@ use crate::study::compare::Comparison;
 use crate::study::plan::Plan;
 use crate::study::read::parse;
 use crate::study::set::Set;
-use crate::study::spec::{OnUndecided, Study};
-use crate::study::write::concise_yaml;
+use crate::study::spec::{MOST_ROUNDS, OnUndecided, Study};
+use crate::study::units::Time;
+use crate::study::write::{concise_yaml, resolved_yaml};
 use crate::{judge, report};
 
 /// `unladen demo`
@@ -39,7 +42,7 @@ pub fn demo(options: &Demo) -> anyhow::Result<ExitCode> {
         return print(crate::demo::STUDY);
     }
     let mut sets = options.sets.iter().map(|text| text.parse()).collect::<Result<Vec<Set>, _>>()?;
-    sets.extend(self::sets(&options.measure));
+    sets.extend(self::sets(&options.measure)?);
     let study = parse(crate::demo::STUDY, "the embedded study", &sets)?;
     let plan = Plan::from_study(study, &std::env::current_dir()?)?;
     measure(&plan, &options.measure)
@@ -51,7 +54,7 @@ pub fn demo(options: &Demo) -> anyhow::Result<ExitCode> {
 /// When the study cannot be read or run.
 pub fn run(options: &Run) -> anyhow::Result<ExitCode> {
     let mut sets = options.sets.iter().map(|text| text.parse()).collect::<Result<Vec<Set>, _>>()?;
-    sets.extend(self::sets(&options.measure));
+    sets.extend(self::sets(&options.measure)?);
     let read = |path: &Path| -> anyhow::Result<Plan> {
         let plan = Study::read(path, &sets)?;
         let plan = if options.only.is_empty() { plan } else { plan.only(&options.only)? };
@@ -92,20 +95,19 @@ pub fn run(options: &Run) -> anyhow::Result<ExitCode> {
 pub fn compare(options: &Compare) -> anyhow::Result<ExitCode> {
     let here = std::env::current_dir()?;
     let measure = &options.measure;
-    let mut study = Comparison {
+    let comparison = Comparison {
         url: options.url.clone(),
         rate: options.rate,
         connections: options.connections,
+        reach: options.reach.clone(),
         baseline: options.baseline.clone(),
         variants: options.variants.clone(),
-        rounds: measure.rounds,
-        warmup: measure.warmup,
-        window: measure.window,
-        seed: measure.seed,
         cwd: here.clone(),
-    }
-    .study()?;
-    study.budgets = budgets(&options.budgets)?;
+    };
+    let mut sets = self::sets(measure)?;
+    let budgets = budgets(&options.budgets)?;
+    sets.extend(budgets.iter().map(|(metric, limit)| Set::new(format!("budgets.{metric}"), limit)));
+    let study = parse(&resolved_yaml(&comparison.study()?), "the comparison", &sets)?;
     let plan = Plan::from_study(study, &here)?;
     let yaml = concise_yaml(&plan.study);
     if options.print_study {
@@ -118,17 +120,31 @@ pub fn compare(options: &Compare) -> anyhow::Result<ExitCode> {
 }
 
 /// The common options as changes to the study.
-fn sets(options: &Measure) -> Vec<Set> {
+fn sets(options: &Measure) -> anyhow::Result<Vec<Set>> {
     let set = |key: &str, value: Option<String>| value.map(|value| Set::new(key, &value));
-    [
-        set("rounds", options.rounds.map(|rounds| rounds.to_string())),
-        set("warmup", options.warmup.map(|time| time.to_string())),
-        set("window", options.window.map(|time| time.to_string())),
+    let time = |key: &str, time: Option<Time>| set(key, time.map(|time| time.to_string()));
+    let mut sets = Vec::new();
+    for text in &options.until {
+        match text.split_once('=') {
+            Some((metric, width)) => sets.push(Set::new(format!("until.{}", metric.trim()), width.trim())),
+            None => anyhow::bail!("`{text}` has no width; write METRIC=WIDTH, such as cpu_per_request=1% for ±1 %"),
+        }
+    }
+    // How many rounds the study has of its own is not what was asked for.
+    let is_open_ended = !options.until.is_empty() || options.at_most.is_some();
+    let rounds = options.rounds.or(is_open_ended.then_some(MOST_ROUNDS));
+    let others = [
+        set("rounds", rounds.map(|rounds| rounds.to_string())),
+        time("at_most", options.at_most),
+        time("warmup", options.warmup),
+        time("window", options.window),
+        set("design", options.design.clone()),
+        time("block", options.block),
+        time("alone", options.alone),
         set("seed", options.seed.map(|seed| seed.to_string())),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+    ];
+    sets.extend(others.into_iter().flatten());
+    Ok(sets)
 }
 
 /// Runs a plan in a new run folder.
@@ -184,7 +200,8 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
         let mut displays: Vec<Box<dyn Display>> = vec![Box::new(Written::new(folder.path()))];
         displays.extend(endpoint.iter().map(|endpoint| Box::new(endpoint.clone()) as Box<dyn Display>));
         let mut watcher = progress::watcher(show, &plan.study.study, &labels, displays);
-        let result = run::study(plan, folder, seed, &interrupted, &mut watcher);
+        let mut judge = |runs: &[RunRecord]| judge::until::look(&plan.study, runs);
+        let result = run::study(plan, folder, seed, &interrupted, &mut judge, &mut watcher);
         result.map_err(|error| stopped(error, folder))
     };
     measured(plan)?;
@@ -261,16 +278,18 @@ fn second_look(plan: &Plan, folder: &RunFolder) -> anyhow::Result<Option<Plan>> 
 fn head(plan: &Plan, folder: &RunFolder) -> String {
     let study = &plan.study;
     let names: Vec<&str> = plan.arms.iter().map(|arm| arm.name.as_str()).collect();
-    let how_long = if study.load.is_fixed_work() {
-        "as long as the work takes".to_owned()
-    } else {
-        let seconds = study.seconds_of(study.rounds as usize * plan.arms.len());
-        format!("at least {}", indicatif::HumanDuration(std::time::Duration::from_secs_f64(seconds)))
+    let round_s = study.seconds_of(plan.arms.len());
+    let people = |seconds: f64| indicatif::HumanDuration(Duration::from_secs_f64(seconds));
+    let how_long = match study.at_most {
+        _ if study.load.is_fixed_work() => "as long as the work takes".to_owned(),
+        Some(time) => until::fits(time.as_seconds(), round_s),
+        None if study.is_open_ended() => format!("at least {} a round", people(round_s)),
+        None => format!("at least {}", people(round_s * f64::from(study.rounds))),
     };
     format!(
         "{}: {} of {} variants ({}); {how_long}\nrun folder: {}",
         study.study,
-        if study.rounds == 1 { "1 round".to_owned() } else { format!("{} rounds", study.rounds) },
+        until::rounds(study),
         plan.arms.len(),
         names.join(", "),
         folder.path().display()

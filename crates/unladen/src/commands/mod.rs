@@ -1,5 +1,6 @@
 //! What the subcommands do: thin glue between `cli` and the modules that do the work. Exit codes are decided here.
 
+mod against;
 pub mod doctor;
 pub mod import;
 pub mod judge;
@@ -9,6 +10,7 @@ mod pilot;
 pub mod serve;
 pub mod sink;
 mod sink_view;
+mod until;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

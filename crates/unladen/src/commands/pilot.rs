@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::print;
 use crate::judge::pilot::{Planned, pilot};
+use crate::notices::Look;
 use crate::report;
 use crate::run::folder::RunFolder;
 use crate::run::watch::Watcher;
@@ -46,7 +47,8 @@ impl Pilot<'_> {
                 out.display()
             );
         }
-        run::study(&alone, &folder, self.seed, interrupted, watcher)?;
+        // A pilot has its number of pairs, and nothing else ends it.
+        run::study(&alone, &folder, self.seed, interrupted, &mut |_| Look::default(), watcher)?;
         let planned = Planned { study: &self.plan.study, arms: self.plan.arms.len() };
         let found = pilot(&crate::journal::read::read(folder.path())?, planned)?;
         folder.write(PLAN_FILE, &serde_json::to_string_pretty(&found)?)?;
@@ -60,6 +62,7 @@ fn baseline_alone(plan: &Plan, rounds: u32) -> anyhow::Result<Plan> {
     let mut alone = plan.clone().only(&[] as &[&str])?;
     alone.study.matrix.clear();
     (alone.study.rounds, alone.study.placebo) = (rounds, true);
+    (alone.study.until, alone.study.at_most) = Default::default();
     // The noise is what it is, and nothing is decided.
     alone.study.repeat.at_most = Ratio(0.0);
     alone.study.on_undecided = Default::default();

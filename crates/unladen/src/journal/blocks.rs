@@ -44,6 +44,10 @@ pub struct Blocks {
     pub foreign_s: f64,
     /// Requests due in the run's own blocks that count, and answered well: the divisor of CPU per request.
     pub completed: u64,
+    /// Requests due in the run's own blocks, those that do not count too, and answered well: the divisor of counters, which are read at the
+    /// start of the first block and at the end of the last.
+    #[serde(default)]
+    pub answered: u64,
     /// The run over time: stretches of successive super-blocks that count, at most [`Blocks::MAX_POINTS`].
     pub points: Vec<BlockPoint>,
     /// The stretch in which the variant had the load for itself, if there was one.

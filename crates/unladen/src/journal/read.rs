@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::record::{Calibration, CalibrationRecord, RunRecord, SCHEMA};
+use super::record::{Calibration, CalibrationRecord, NoticeRecord, RunRecord, SCHEMA};
 use crate::notices::Notice;
 use crate::study::spec::Study;
 
@@ -23,7 +23,7 @@ pub struct Measured {
     pub runs: Vec<RunRecord>,
     /// The calibrations; of a variant the last one.
     pub calibrations: Vec<Calibration>,
-    /// What was wrong with the files and could be lived with.
+    /// What was told of the study as a whole, and what was wrong with the files and could be lived with.
     pub notices: Vec<Notice>,
 }
 
@@ -117,7 +117,7 @@ pub struct Lines {
     pub runs: Vec<RunRecord>,
     /// The calibrations; of a variant the last one.
     pub calibrations: Vec<Calibration>,
-    /// Lines that could not be read.
+    /// Notices of the study as a whole, and of lines that could not be read.
     pub notices: Vec<Notice>,
 }
 
@@ -125,15 +125,25 @@ pub struct Lines {
 enum Line {
     Run(Box<RunRecord>),
     Calibration(Box<Calibration>),
+    Notice(Notice),
 }
 
 impl Lines {
     fn add(&mut self, line: Line) {
         match line {
-            Line::Run(run) => self.runs.push(*run),
+            Line::Run(run) => {
+                // A study that has gone on has not stopped.
+                self.notices.retain(|notice| !matches!(notice, Notice::Stopped(_)));
+                self.runs.push(*run);
+            }
             Line::Calibration(calibration) => {
                 self.calibrations.retain(|known| known.variant != calibration.variant);
                 self.calibrations.push(*calibration);
+            }
+            // Each session of a study that is gone on with says it again.
+            Line::Notice(notice) => {
+                self.notices.retain(|known| known.code() != notice.code());
+                self.notices.push(notice);
             }
         }
     }
@@ -151,6 +161,10 @@ fn parse(bytes: &[u8], line: usize) -> Result<Result<Line, String>, ReadError> {
         Some(_) if value.get("calibration").is_some() => {
             let record: Result<CalibrationRecord, _> = serde_json::from_value(value);
             Ok(record.map(|record| Line::Calibration(Box::new(record.calibration))).map_err(|error| error.to_string()))
+        }
+        Some(_) if value.get("notice").is_some() => {
+            let record: Result<NoticeRecord, _> = serde_json::from_value(value);
+            Ok(record.map(|record| Line::Notice(record.notice)).map_err(|error| error.to_string()))
         }
         Some(_) => {
             Ok(serde_json::from_value(value).map(|run| Line::Run(Box::new(run))).map_err(|error| error.to_string()))
@@ -181,6 +195,7 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::notices::{Look, Stopped, StoppedBy};
 
     /// A line as it is written: `schema` first.
     fn line(run: u32) -> String {
@@ -237,6 +252,23 @@ mod tests {
         let read = lines(journal.as_bytes()).expect("format is known");
         assert_eq!((read.runs.len(), read.notices), (1, vec![]));
         assert_eq!(read.calibrations.iter().map(|it| it.mean).collect::<Vec<_>>(), [4.0]);
+    }
+
+    #[test]
+    fn a_study_that_went_on_has_not_stopped_and_of_each_notice_the_last_holds() {
+        let notice = |notice: Notice| {
+            serde_json::to_string(&NoticeRecord { schema: SCHEMA, notice }).expect("a record is JSON") + "\n"
+        };
+        let separate = |reason: &str| Notice::SeparateDesign { reason: reason.into() };
+        let stopped = |rounds| {
+            let look = Look { rounds, ..Look::default() };
+            Notice::Stopped(Stopped { by: StoppedBy::Time, at_most_s: Some(90.0), look })
+        };
+        let first = notice(separate("a")) + &line(1) + "\n" + &notice(stopped(1));
+        assert_eq!(numbers(&first), (vec![1], vec![separate("a"), stopped(1)]));
+        let on = first + &notice(separate("b")) + &line(2) + "\n";
+        assert_eq!(numbers(&on), (vec![1, 2], vec![separate("b")]));
+        assert_eq!(numbers(&(on + &notice(stopped(2)) + &notice(stopped(2)))).1, [separate("b"), stopped(2)]);
     }
 
     #[test]

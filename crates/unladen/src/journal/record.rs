@@ -185,6 +185,15 @@ pub struct CalibrationRecord {
     pub calibration: Calibration,
 }
 
+/// A notice of the study as a whole as a line of the journal; it is no run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NoticeRecord {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// The notice.
+    pub notice: Notice,
+}
+
 /// What a slow load before the first round has taught about the spans of one variant.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Calibration {

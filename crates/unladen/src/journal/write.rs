@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::record::{Calibration, CalibrationRecord, RunRecord, SCHEMA};
+use super::record::{Calibration, CalibrationRecord, NoticeRecord, RunRecord, SCHEMA};
+use crate::notices::Notice;
 
 /// Name of the journal in a run folder.
 pub const FILE: &str = "journal.jsonl";
@@ -72,6 +73,14 @@ impl Journal {
         self.line(&CalibrationRecord { schema: SCHEMA, calibration: calibration.clone() })
     }
 
+    /// Appends a notice of the study as a whole and waits until it is on disk.
+    ///
+    /// # Errors
+    /// As [`Journal::append`].
+    pub fn append_notice(&mut self, notice: &Notice) -> Result<(), WriteError> {
+        self.line(&NoticeRecord { schema: SCHEMA, notice: notice.clone() })
+    }
+
     /// Appends one run and waits until it is on disk.
     ///
     /// # Errors
@@ -80,11 +89,26 @@ impl Journal {
         self.line(record)
     }
 
+    /// Appends the runs of an alternating round together, and waits until they are on disk.
+    ///
+    /// # Errors
+    /// As [`Journal::append`].
+    pub fn append_round(&mut self, records: &[RunRecord]) -> Result<(), WriteError> {
+        self.lines(records)
+    }
+
     fn line(&mut self, record: &impl Serialize) -> Result<(), WriteError> {
+        self.lines(std::slice::from_ref(record))
+    }
+
+    fn lines(&mut self, records: &[impl Serialize]) -> Result<(), WriteError> {
         let start = self.file.stream_position().map_err(|source| self.error(source))?;
-        let mut line = serde_json::to_vec(record).map_err(|error| self.error(error.into()))?;
-        line.push(b'\n');
-        self.file.write_all(&line).and_then(|()| self.file.sync_data()).map_err(|source| {
+        let mut lines = Vec::new();
+        for record in records {
+            serde_json::to_writer(&mut lines, record).map_err(|error| self.error(error.into()))?;
+            lines.push(b'\n');
+        }
+        self.file.write_all(&lines).and_then(|()| self.file.sync_data()).map_err(|source| {
             // Best effort: the reader ignores a torn last line anyway.
             let _ = self.file.set_len(start);
             self.error(source)

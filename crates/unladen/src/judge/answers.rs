@@ -1,12 +1,14 @@
 //! How long a script's answers took, by request and kind, and its whole iterations: as clients saw them, in every variant.
 //!
-//! Quantiles are taken per run; what is told is their median over the runs. Nothing is decided here: whether a variant is
+//! Quantiles are taken per run; what is told is their median over the runs. Of alternating runs they are those of the blocks, so the tail is
+//! left out ([`super::latency`]). Nothing is decided here: whether a variant is
 //! slower is judged on all requests together.
 
 use unladen_load::outcome::{Outcome, Quantiles};
 
 use super::evidence::{Arm, Evidence};
 use super::findings::{AnswerFindings, AnswerNumbers, Range};
+use super::latency;
 
 /// Answers that a typical run must have beyond a quantile for it to be told.
 const BEYOND: f64 = 10.0;
@@ -40,8 +42,10 @@ pub(super) fn of(evidence: &Evidence<'_>, arm: &Arm<'_>) -> Vec<AnswerFindings> 
             }
         }
     }
+    let in_blocks = arm.valid.values().chain(evidence.baseline_of(arm).valid.values()).any(|run| run.blocks.is_some());
+    let told = |quantile: f64| !in_blocks || latency::is_sound_in_blocks(quantile);
     let finding = |sort: Sort| {
-        let (baseline, value) = (numbers(&bare, &sort), numbers(&here, &sort));
+        let (baseline, value) = (numbers(&bare, &sort, told), numbers(&here, &sort, told));
         let from = if sort.from_iteration { "iteration" } else { "request" }.to_owned();
         AnswerFindings { request: sort.request, kind: sort.kind, from, baseline, value }
     };
@@ -95,8 +99,8 @@ fn seen(load: &Outcome, sort: &Sort) -> Option<Seen> {
     Some(Seen { answers: named.requests, failed: Some(named.errors), unfinished: None, times: named.latency_us })
 }
 
-/// What the runs of one variant say of a sort.
-fn numbers(loads: &[&Outcome], sort: &Sort) -> Option<AnswerNumbers> {
+/// What the runs of one variant say of a sort; `told` says of which quantiles.
+fn numbers(loads: &[&Outcome], sort: &Sort, told: impl Fn(f64) -> bool) -> Option<AnswerNumbers> {
     let runs: Vec<Seen> = loads.iter().filter_map(|load| seen(load, sort)).collect();
     let count = |of: fn(&Seen) -> Option<u64>| {
         let counts: Vec<f64> = runs.iter().filter_map(|run| Some(of(run)? as f64)).collect();
@@ -104,7 +108,7 @@ fn numbers(loads: &[&Outcome], sort: &Sort) -> Option<AnswerNumbers> {
     };
     let answers = count(|run| Some(run.answers))?;
     let at = |quantile: f64, of: fn(&Quantiles) -> f64| {
-        let enough = answers.value * (1.0 - quantile) >= BEYOND - 1e-9;
+        let enough = told(quantile) && answers.value * (1.0 - quantile) >= BEYOND - 1e-9;
         // A run without a single answer of the sort has no time of theirs.
         let times: Vec<f64> = runs.iter().filter(|run| run.answers > 0).map(|run| of(&run.times)).collect();
         Range::over(&times).filter(|_| enough)
@@ -185,17 +189,20 @@ mod tests {
             kind: Some("reserved".to_owned()),
             from_iteration,
         };
-        let found = numbers(&runs, &sort(false)).expect("numbers");
+        let found = numbers(&runs, &sort(false), |_| true).expect("numbers");
         assert_eq!(found.answers, Range { value: 200.0, low: 0.0, high: 220.0 });
         assert_eq!((found.failed, found.unfinished), (None, None));
         assert_eq!(found.p50_us, Some(Range { value: 35.0, low: 20.0, high: 70.0 }), "of four runs");
         assert_eq!(found.p95_us.map(|it| it.value), Some(35.0), "ten of 200 are beyond it");
         assert_eq!(found.p99_us, None, "two are beyond it");
-        let found = numbers(&runs, &sort(true)).expect("numbers");
+        let found = numbers(&runs, &sort(true), |_| true).expect("numbers");
         assert_eq!(found.p50_us, Some(Range { value: 350.0, low: 200.0, high: 700.0 }));
-        let whole = numbers(&runs, &Sort { request: None, kind: None, from_iteration: true }).expect("numbers");
+        let median_only = numbers(&runs, &sort(true), |quantile| quantile < 0.9).expect("numbers");
+        assert_eq!((median_only.p50_us, median_only.p90_us), (found.p50_us, None));
+        let whole =
+            numbers(&runs, &Sort { request: None, kind: None, from_iteration: true }, |_| true).expect("numbers");
         assert_eq!(whole.failed, Some(Range { value: 1.0, low: 1.0, high: 1.0 }));
         assert_eq!(whole.unfinished.map(|it| it.value), Some(2.0));
-        assert_eq!(numbers(&[&Outcome::default()], &sort(false)), None, "a journal of an older version");
+        assert_eq!(numbers(&[&Outcome::default()], &sort(false), |_| true), None, "a journal of an older version");
     }
 }

@@ -12,7 +12,7 @@ use super::evidence::{Arm, Evidence};
 use super::metrics::{Metric, Of, Place};
 use super::units::Scale;
 use super::words;
-use crate::notices::Notice;
+use crate::notices::{Notice, RoundsNotice};
 
 /// A notice for every arm and set of rounds; of services and the whole, and of several metrics, the first that shows it.
 pub(super) fn notices<M: AsRef<Metric>>(evidence: &Evidence<'_>, metrics: &[M]) -> Vec<Notice> {
@@ -51,7 +51,7 @@ fn of_arm(arm: &Arm<'_>, metric: &Metric, service: Option<&str>) -> Option<(Vec<
     let numbers: Vec<u32> = apart_runs.iter().map(|run| run.1).collect();
     let printed = |value: f64| Scale::of(metric.unit, value, None).with_unit(value);
     let place = service.map(|service| format!(" in {service}")).unwrap_or_default();
-    let notice = Notice::RoundsApart {
+    let notice = RoundsNotice::RoundsApart {
         rounds: format!("{} ({})", numbered("round", &rounds), numbered("run", &numbers)),
         took: format!(
             "{} took {} {}{place}, and {} in the others",
@@ -61,7 +61,7 @@ fn of_arm(arm: &Arm<'_>, metric: &Metric, service: Option<&str>) -> Option<(Vec<
             printed(elsewhere)
         ),
     };
-    Some((rounds, notice))
+    Some((rounds, notice.into()))
 }
 
 /// `round 5`, `rounds 5, 8 and 10`.

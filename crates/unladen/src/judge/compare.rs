@@ -15,11 +15,12 @@ use crate::notices::Notice;
 use crate::study::metrics::{Compared, Worse};
 use crate::study::spec::{OnUndecided, Study};
 
-/// The level of every interval in the findings of a study: 95 %, or what two looks leave of it.
+/// The level of every interval in the findings of a study: 95 %, or what two looks, or looking until it is narrow, leave of it.
 pub(super) fn level(study: &Study) -> Level {
     match study.on_undecided {
-        OnUndecided::Report => Level::P95,
         OnUndecided::Extend => plan::TwoLooks::LEVEL,
+        OnUndecided::Report if !study.until.is_empty() => plan::NARROW_LEVEL,
+        OnUndecided::Report => Level::P95,
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! A run counts if nothing voids it, neither the journal nor [`checks`]. Of several runs of one arm in one round the
 //! *first* that counts is taken: a void run may be repeated under a new number, a valid one cannot be repeated until it
-//! pleases. Everything left out is told in a notice.
+//! pleases. Within a round only runs of one attempt and of one design meet: side by side the absolute numbers may be others than one after
+//! the other. Everything left out is told in a notice.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,8 +12,8 @@ use indexmap::IndexMap;
 
 use super::checks;
 use crate::journal::read::Measured;
-use crate::journal::record::RunRecord;
-use crate::notices::Notice;
+use crate::journal::record::{Design, RunRecord};
+use crate::notices::{Notice, RoundsNotice};
 use crate::study::matrix::{Cell, cells, labelled, variant_of};
 use crate::study::plan::ArmKind;
 
@@ -45,14 +46,14 @@ pub(super) struct Arm<'a> {
     pub(super) void: Vec<(&'a RunRecord, Notice)>,
     /// Valid runs of a round that already had one.
     pub(super) surplus: u32,
-    /// Runs of attempts at a round that was done again.
+    /// Runs of attempts at a round that was done again, or of its other design.
     pub(super) set_aside: u32,
 }
 
 impl<'a> Evidence<'a> {
     pub(super) fn of(folder: &'a Measured) -> Self {
         let mut arms: Vec<(ArmKind, Arm<'a>)> = Vec::new();
-        let attempts = attempts(&folder.runs);
+        let sittings = sittings(&folder.runs);
         for run in &folder.runs {
             let index = arms.iter().position(|(_, arm)| arm.name == run.variant).unwrap_or_else(|| {
                 let label = label(folder, run);
@@ -61,7 +62,7 @@ impl<'a> Evidence<'a> {
                 arms.len() - 1
             });
             if let Some((_, arm)) = arms.get_mut(index) {
-                let counts = attempts.get(&run.round).is_none_or(|attempt| *attempt == run.attempt);
+                let counts = sittings.get(&run.round).is_none_or(|sitting| *sitting == Sitting::of(run));
                 arm.add(folder, run, counts);
             }
         }
@@ -129,11 +130,23 @@ impl<'a> Evidence<'a> {
     fn rounds_repeated(&self) -> Option<Notice> {
         let share =
             |run: &RunRecord| run.host.share(run.host.others_s + run.host.steal_s, run.phases.window_s).unwrap_or(0.0);
-        let attempts = attempts(&self.folder.runs);
-        let set_aside = self.folder.runs.iter().filter(|run| attempts.get(&run.round) != Some(&run.attempt));
+        let sittings = sittings(&self.folder.runs);
+        let is_other = |run: &&RunRecord| sittings.get(&run.round).is_some_and(|it| it.attempt != run.attempt);
+        let set_aside = self.folder.runs.iter().filter(is_other);
         let percent = set_aside.clone().map(share).reduce(f64::max)? * 100.0;
         let runs = number(set_aside.count());
-        Some(Notice::RoundsRepeated { rounds: self.repeated_rounds(), runs, percent })
+        Some(RoundsNotice::RoundsRepeated { rounds: self.repeated_rounds(), runs, percent }.into())
+    }
+
+    /// Runs that met others of another design in their round.
+    fn designs_mixed(&self) -> Option<Notice> {
+        let sittings = sittings(&self.folder.runs);
+        let is_other = |run: &&RunRecord| {
+            sittings.get(&run.round).is_some_and(|it| it.attempt == run.attempt && *it != Sitting::of(run))
+        };
+        let set_aside: Vec<u32> = self.folder.runs.iter().filter(is_other).map(|run| run.round).collect();
+        let rounds = number(set_aside.iter().collect::<BTreeSet<_>>().len());
+        (rounds > 0).then(|| RoundsNotice::DesignsMixed { rounds, runs: number(set_aside.len()) }.into())
     }
 
     /// Rounds in which both an arm and the bare service have a run that counts.
@@ -180,6 +193,7 @@ impl<'a> Evidence<'a> {
             }
         }
         notices.extend(self.rounds_repeated());
+        notices.extend(self.designs_mixed());
         let again: u32 = self.arms().map(Arm::repeated).sum();
         if again > 0 {
             notices.push(Notice::RunsRepeated { runs: again });
@@ -218,25 +232,43 @@ impl<'a> Arm<'a> {
         variant_of(&self.name)
     }
 
+    /// Name of the arm that it is held against; empty: the baseline.
+    pub(super) fn against(&self) -> &str {
+        &self.against
+    }
+
     /// Number of valid runs.
     pub(super) fn valid_runs(&self) -> u32 {
         number(self.valid.len())
     }
 }
 
-/// The attempt that counts, by round: the last one that is whole (of an interrupted study it may not be). What the attempts found
-/// is not looked at.
-fn attempts(runs: &[RunRecord]) -> BTreeMap<u32, u32> {
-    let mut variants: BTreeMap<(u32, u32), BTreeSet<&str>> = BTreeMap::new();
+/// Runs of one round that may meet: of one attempt, and measured in the same way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Sitting {
+    attempt: u32,
+    alternating: bool,
+}
+
+impl Sitting {
+    fn of(run: &RunRecord) -> Self {
+        Self { attempt: run.attempt, alternating: run.design == Design::Alternating }
+    }
+}
+
+/// The sitting that counts, by round: that with the most variants (of an interrupted study the last attempt may not be whole), of several the
+/// last attempt, and then the alternating one. What the runs found is not looked at.
+fn sittings(runs: &[RunRecord]) -> BTreeMap<u32, Sitting> {
+    let mut variants: BTreeMap<(u32, Sitting), BTreeSet<&str>> = BTreeMap::new();
     for run in runs {
-        variants.entry((run.round, run.attempt)).or_default().insert(&run.variant);
+        variants.entry((run.round, Sitting::of(run))).or_default().insert(&run.variant);
     }
-    let mut best: BTreeMap<u32, (usize, u32)> = BTreeMap::new();
-    for ((round, attempt), variants) in variants {
-        let best = best.entry(round).or_default();
-        *best = (variants.len(), attempt).max(*best);
+    let mut best: BTreeMap<u32, (usize, Sitting)> = BTreeMap::new();
+    for ((round, sitting), variants) in variants {
+        let now = (variants.len(), sitting);
+        best.entry(round).and_modify(|it| *it = now.max(*it)).or_insert(now);
     }
-    best.into_iter().map(|(round, (_, attempt))| (round, attempt)).collect()
+    best.into_iter().map(|(round, (_, sitting))| (round, sitting)).collect()
 }
 
 fn label(folder: &Measured, run: &RunRecord) -> String {

@@ -9,10 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::curves::Curves;
 
 mod answers;
+mod design;
 mod said;
 mod sampled;
 
 pub use answers::{AnswerFindings, AnswerNumbers};
+pub use design::{DesignFindings, VarianceFindings};
 pub use said::SaidFindings;
 pub use sampled::{SampledFindings, SampledQuantiles, SampledRound};
 
@@ -55,6 +57,9 @@ pub struct Findings {
     pub comparisons: Comparisons,
     /// The load as it was, for the head of the report.
     pub load: LoadFindings,
+    /// How the rounds shared their time between the variants; `null` of imported results.
+    #[serde(default)]
+    pub design: Option<DesignFindings>,
     /// What the instrument itself took.
     pub instrument: InstrumentFindings,
     /// Where each variant spends its CPU, beside the baseline; empty unless `--profile` was given.
@@ -95,8 +100,8 @@ pub struct OperationFindings {
     pub p50_us: Range,
     /// 90th percentile, µs.
     pub p90_us: Range,
-    /// 99th percentile, µs.
-    pub p99_us: Range,
+    /// 99th percentile, µs; `null` where the variants were alive side by side, which makes it theirs together.
+    pub p99_us: Option<Range>,
 }
 
 /// One run.
@@ -260,6 +265,13 @@ pub struct VariantFindings {
     /// How long answers took by request and kind, and whole iterations; empty unless the load has several requests or kinds.
     #[serde(default)]
     pub answers: Vec<AnswerFindings>,
+    /// CPU per request in the blocks of the variant over that of the stretch in which it had the load for itself, less 1, over the rounds;
+    /// `null` unless there are such stretches in 6 rounds.
+    #[serde(default)]
+    pub blocks_against_alone: Option<Range>,
+    /// Where the noise of its CPU per request over the baseline's comes from; `null` unless 4 alternating rounds tell.
+    #[serde(default)]
+    pub variance: Option<VarianceFindings>,
 }
 
 /// A number with the ends of its interval.
@@ -301,7 +313,7 @@ pub struct Finding {
     pub title: String,
     /// How prominent it is: `sentence` (in the conclusion and everywhere), `table` (in every table) or `detail` (in the long ones).
     pub place: String,
-    /// Unit of `baseline`, `value` and `difference`: `us`, `ms`, `B`, `B/min`, `1/s`, `share` (0 to 1), `count`, or empty.
+    /// Unit of `baseline`, `value` and `difference`: `us`, `ms`, `B`, `B/min`, `1/s`, `share` (0 to 1), `count`, `cores`, or empty.
     pub unit: String,
     /// Service that it belongs to; `null`: the subject as a whole, or the load.
     pub service: Option<String>,

@@ -8,10 +8,11 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use super::latency::{latency, quantile_of};
 use super::values::{
-    PARTS, Value, allocated, capacity, completion, completion_per_million, disk_per_request, disk_per_span, error_rate,
-    extra, heap_slope, instructions, latency, memory_slope, network, of_role, per_request, role_cpu, saturation,
-    seconds, start_up, sum, telemetry, time_per_thousand, without_jit,
+    PARTS, Value, allocated, capacity, completion, completion_per_million, cpu, disk_per_request, disk_per_span,
+    error_rate, extra, heap_slope, idle_cpu, instructions, memory_slope, network, of_role, per_request, role_cpu,
+    saturation, seconds, start_up, sum, telemetry, throughput, time_per_thousand, without_jit,
 };
 use crate::journal::record::RunRecord;
 use crate::study::metrics::{self, Compared, Worse};
@@ -19,6 +20,9 @@ use crate::study::spec::Role;
 
 /// Growth below which nothing is said of a leak, bytes per minute: an allocator's own in its first minutes.
 const GROWTH: f64 = 512.0 * 1024.0;
+
+/// Idle CPU below which nothing is said, cores: a timer that wakes a few hundred times a second.
+const IDLE: f64 = 0.001;
 
 /// What a metric is and how it is compared.
 #[derive(Debug, Clone)]
@@ -119,7 +123,7 @@ impl Metric {
             of,
             margin: Margin::OfStudy,
             place: Place::Detail,
-            quantile: None,
+            quantile: quantile_of(name),
             absent_when_zero: matches!(of, Of::Role(_) | Of::Sink),
             value,
         }
@@ -146,10 +150,6 @@ impl Metric {
         Self { absent_when_zero: true, ..self }
     }
 
-    fn quantile(self, quantile: f64) -> Self {
-        Self { quantile: Some(quantile), ..self }
-    }
-
     fn margin(self, margin: f64) -> Self {
         Self { margin: Margin::Absolute(margin), ..self }
     }
@@ -164,7 +164,6 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
     use Of::{ClosedLoad, Load, Sink, Subject};
     use Place::{Sentence, Table};
     let m = Metric::new;
-    let cpu: Value = |_, run, service| per_request(run, service, |process| process.cpu_ns).map(|ns| ns / 1e3);
     let rss: Value = |_, run, service| sum(run, service, |process| process.rss);
     let rss_peak: Value = |_, run, service| sum(run, service, |process| process.rss_peak);
     let pss: Value = |_, run, service| sum(run, service, |process| process.pss);
@@ -173,11 +172,11 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
         |_, run, service| per_request(run, service, |it| Some(it.voluntary_switches? + it.involuntary_switches?));
     let voluntary: Value = |_, run, service| per_request(run, service, |it| it.voluntary_switches);
     let involuntary: Value = |_, run, service| per_request(run, service, |it| it.involuntary_switches);
-    let throughput: Value = |_, run, _| run.load.as_ref().map(|load| load.rate);
     vec![
         m("cpu_per_request", "CPU per request", "of CPU per request", Subject, cpu).place(Sentence),
         m("cpu_without_jit", "CPU without JIT", "of CPU per request without JIT", Subject, without_jit).place(Sentence),
         m("instructions_per_request", "instructions per request", "in instructions per request", Subject, instructions),
+        m("idle_cpu", "idle CPU", "of CPU without any load", Subject, idle_cpu).margin(IDLE),
         m("rss", "memory (RSS)", "of memory", Subject, rss).place(Sentence),
         m("rss_peak", "peak memory", "of peak memory", Subject, rss_peak),
         m("pss", "memory (PSS)", "of proportional memory", Subject, pss),
@@ -203,20 +202,14 @@ pub static METRICS: LazyLock<Vec<Metric>> = LazyLock::new(|| {
         m("allocated_bytes_per_request", "allocated per request", "allocated per request", Subject, allocated),
         m("memory_slope", "memory growth", "of memory growth", Subject, memory_slope).margin(GROWTH).place(Table),
         m("heap_slope", "heap growth", "of heap growth", Subject, heap_slope).margin(GROWTH).place(Table),
-        m("latency_p50", "latency p50", "at the median", Load, |_, run, _| latency(run, |it| it.p50))
-            .quantile(0.5)
-            .place(Table),
-        m("latency_p75", "latency p75", "at p75", Load, |_, run, _| latency(run, |it| it.p75)).quantile(0.75),
-        m("latency_p90", "latency p90", "at p90", Load, |_, run, _| latency(run, |it| it.p90))
-            .quantile(0.9)
-            .place(Table),
-        m("latency_p95", "latency p95", "at p95", Load, |_, run, _| latency(run, |it| it.p95)).quantile(0.95),
-        m("latency_p99", "latency p99", "at p99", Load, |_, run, _| latency(run, |it| it.p99))
-            .quantile(0.99)
-            .place(Table),
-        m("latency_p999", "latency p99.9", "at p99.9", Load, |_, run, _| latency(run, |it| it.p999)).quantile(0.999),
-        m("latency_mean", "mean latency", "of mean latency", Load, |_, run, _| latency(run, |it| it.mean)),
-        m("latency_max", "largest latency", "at the slowest request", Load, |_, run, _| latency(run, |it| it.max)),
+        m("latency_p50", "latency p50", "at the median", Load, latency).place(Table),
+        m("latency_p75", "latency p75", "at p75", Load, latency),
+        m("latency_p90", "latency p90", "at p90", Load, latency).place(Table),
+        m("latency_p95", "latency p95", "at p95", Load, latency),
+        m("latency_p99", "latency p99", "at p99", Load, latency).place(Table),
+        m("latency_p999", "latency p99.9", "at p99.9", Load, latency),
+        m("latency_mean", "mean latency", "of mean latency", Load, latency),
+        m("latency_max", "largest latency", "at the slowest request", Load, latency),
         m("throughput", "throughput", "of throughput", ClosedLoad, throughput).place(Sentence),
         m("capacity", "capacity", "of capacity", Load, capacity).place(Sentence),
         m("throughput_max", "saturated throughput, best second", "of saturated throughput", Load, |_, run, _| {

@@ -16,16 +16,22 @@ pub mod pilot;
 pub mod relabel;
 pub mod so_far;
 pub mod units;
+pub mod until;
 
+mod agreement;
 mod answers;
 mod apart;
 mod checks;
 mod compare;
+mod design;
 mod distortion;
 mod dose;
 mod evidence;
+mod groups;
 mod ladder;
+mod latency;
 mod ledger;
+mod levels;
 mod lookup;
 mod money;
 mod notices;
@@ -44,7 +50,7 @@ mod work;
 
 pub use budget::{BudgetError, Budgets};
 use findings::{Finding, Findings};
-pub use so_far::{cpu_us_per_request, so_far};
+pub use so_far::{cpu_us_per_request, latency_p99_us, so_far};
 
 /// A study that cannot be judged.
 #[derive(Debug, thiserror::Error)]

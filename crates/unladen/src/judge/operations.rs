@@ -1,7 +1,8 @@
 //! How long each operation takes, from the spans: the view from within the service, beside that of its users.
 //!
 //! A bare service has no spans, so nothing is compared with it; variants can be compared with each other. Spans of the
-//! warm-up are left out. Quantiles are taken per run; what is told is their median over the runs.
+//! warm-up are left out. Quantiles are taken per run; what is told is their median over the runs. Of alternating runs the tail is left out
+//! ([`super::latency`]).
 
 use std::collections::HashMap;
 
@@ -9,6 +10,7 @@ use hdrhistogram::Histogram;
 
 use super::evidence::{Arm, Evidence};
 use super::findings::{OperationFindings, Range};
+use super::latency;
 use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
 use crate::journal::spans;
@@ -33,6 +35,7 @@ pub(super) fn read(folder: &Measured) -> Vec<OperationFindings> {
         let of_run = |run: &&RunRecord| durations(folder, run, limit);
         told(
             &arm.name,
+            arm.valid.values().any(|run| run.blocks.is_some()),
             &arm.valid.values().copied().filter(with_spans).filter_map(|run| of_run(&run)).collect::<Vec<_>>(),
         )
     };
@@ -76,7 +79,8 @@ fn durations(folder: &Measured, run: &RunRecord, limit: u64) -> Option<Durations
 }
 
 /// What the runs of one variant say, the operations with the most time in them first.
-fn told(variant: &str, runs: &[Durations]) -> Vec<OperationFindings> {
+fn told(variant: &str, in_blocks: bool, runs: &[Durations]) -> Vec<OperationFindings> {
+    let is_sound = |quantile: &f64| !in_blocks || latency::is_sound_in_blocks(*quantile);
     let mut names: Vec<&(String, String)> = runs.iter().flat_map(HashMap::keys).collect();
     names.sort_unstable();
     names.dedup();
@@ -96,7 +100,7 @@ fn told(variant: &str, runs: &[Durations]) -> Vec<OperationFindings> {
                 spans: found.iter().map(|it| it.len()).sum(),
                 p50_us: at(0.5)?,
                 p90_us: at(0.9)?,
-                p99_us: at(0.99)?,
+                p99_us: Some(0.99).filter(is_sound).and_then(at),
             };
             Some((time, operation))
         })
@@ -121,7 +125,7 @@ mod tests {
             }
             durations
         };
-        let told = told("otel", &[run(900_000, 100_000), run(1_000_000, 110_000), run(5_000_000, 90_000)]);
+        let told = told("otel", false, &[run(900_000, 100_000), run(1_000_000, 110_000), run(5_000_000, 90_000)]);
         let names: Vec<_> = told.iter().map(|it| (it.operation.as_str(), it.spans)).collect();
         assert_eq!(names, [("GET /", 300), ("call", 900)]);
         let p50 = told[0].p50_us;

@@ -11,13 +11,16 @@ use unladen_stats::plan;
 
 use super::compare::{Comparison, level};
 use super::evidence::Evidence;
-use super::findings::NoticeLine;
-use super::{JudgeError, notices, study};
+use super::findings::{NoticeLine, VarianceFindings};
+use super::{JudgeError, levels, notices, study};
 use crate::journal::read::Measured;
-use crate::journal::record::RunRecord;
+use crate::journal::record::Design;
 use crate::notices::Notice;
 use crate::study::metrics;
 use crate::study::spec::Study;
+use times::Times;
+
+mod times;
 
 /// Numbers of rounds for which is told what they show, beside that of the study.
 const ROUNDS: [u32; 3] = [6, 12, 24];
@@ -40,8 +43,20 @@ pub struct Pilot {
     pub study: String,
     /// Pairs of runs (baseline, baseline once more) that count.
     pub pairs: u32,
-    /// Seconds that a run took, all in all.
+    /// Seconds that a run of the study takes, all in all, in the design of the pilot: its part of a round.
     pub seconds_per_run: f64,
+    /// How the pilot's rounds shared their time.
+    #[serde(default)]
+    pub design: Design,
+    /// Seconds that a round of the study takes, by design.
+    #[serde(default)]
+    pub round_seconds: RoundSeconds,
+    /// Where the noise of CPU per request comes from; `null` unless 4 alternating rounds tell.
+    #[serde(default)]
+    pub variance: Option<VarianceFindings>,
+    /// The window that makes the most of the time, by that noise, seconds (Kalibera & Jones 2013).
+    #[serde(default)]
+    pub best_window_s: Option<f64>,
     /// Runs in a round of the study.
     pub arms: u32,
     /// Rounds of the study.
@@ -50,6 +65,15 @@ pub struct Pilot {
     pub metrics: Vec<MetricNoise>,
     /// What disturbed the pilot.
     pub notices: Vec<NoticeLine>,
+}
+
+/// Seconds that a round takes.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct RoundSeconds {
+    /// All variants side by side: what heats up and drains does so once.
+    pub alternating: f64,
+    /// One after the other.
+    pub separate: f64,
 }
 
 /// The noise of one metric.
@@ -117,18 +141,28 @@ pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeErro
     }
     let known = study::metrics(&evidence, &mut told);
     let comparisons = study::comparisons(&evidence, &known, &evidence.baseline, placebo);
-    let times = Times { run_s: seconds_per_run(&folder.runs).ok_or_else(no_runs)?, arms: planned.arms };
+    let times = Times::of(&folder.runs, planned.study).ok_or_else(no_runs)?;
+    let round_s = times.round(times.design, planned.arms);
+    let seconds_per_run = round_s / planned.arms.max(1) as f64;
+    let variance = levels::of(&evidence.baseline, placebo);
     let has_budget = |name: &str| planned.study.budgets.contains_key(name);
     let metrics: Vec<MetricNoise> = comparisons
         .iter()
         .filter(|it| it.finding.is_of_whole())
         .filter(|it| it.finding.place != "detail" || has_budget(&it.finding.metric))
-        .filter_map(|it| noise(it, planned.study, &times))
+        .filter_map(|it| noise(it, planned.study, round_s))
         .collect();
     Ok(Pilot {
         study: planned.study.study.clone(),
         pairs,
-        seconds_per_run: times.run_s,
+        seconds_per_run,
+        design: times.design,
+        round_seconds: RoundSeconds {
+            alternating: times.round(Design::Alternating, planned.arms),
+            separate: times.round(Design::Separate, planned.arms),
+        },
+        best_window_s: variance.as_ref().and_then(|it| best_window(it, times.window, seconds_per_run)),
+        variance,
         arms: super::evidence::number(planned.arms),
         rounds: planned.study.rounds,
         metrics,
@@ -136,19 +170,12 @@ pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeErro
     })
 }
 
-/// How long things take.
-struct Times {
-    run_s: f64,
-    arms: usize,
+/// The window that gives the narrowest interval for a given time. What varies within a start is known of a window of `window_s`.
+fn best_window(variance: &VarianceFindings, window_s: f64, run_s: f64) -> Option<f64> {
+    plan::window_length(run_s - window_s, variance.within * window_s.sqrt(), variance.between)
 }
 
-impl Times {
-    fn of(&self, rounds: u32) -> f64 {
-        f64::from(rounds) * self.arms as f64 * self.run_s
-    }
-}
-
-fn noise(comparison: &Comparison, study: &Study, times: &Times) -> Option<MetricNoise> {
+fn noise(comparison: &Comparison, study: &Study, round_s: f64) -> Option<MetricNoise> {
     let finding = &comparison.finding;
     let Spread { sd, at_most } = spread(comparison.deciding())?;
     let level = level(study);
@@ -159,7 +186,12 @@ fn noise(comparison: &Comparison, study: &Study, times: &Times) -> Option<Metric
     counts.dedup();
     let reach = counts.into_iter().filter_map(|rounds| {
         let effect = |sd| Some(natural(plan::smallest_detectable(sd, rounds as usize, level)?));
-        Some(Reach { rounds, seconds: times.of(rounds), effect: effect(sd)?, effect_at_most: effect(at_most)? })
+        Some(Reach {
+            rounds,
+            seconds: f64::from(rounds) * round_s,
+            effect: effect(sd)?,
+            effect_at_most: effect(at_most)?,
+        })
     });
     let values: Vec<f64> = finding.rounds.iter().flat_map(|round| [round.baseline, round.value]).collect();
     Some(MetricNoise {
@@ -171,15 +203,15 @@ fn noise(comparison: &Comparison, study: &Study, times: &Times) -> Option<Metric
         noise: natural(sd),
         noise_at_most: natural(at_most),
         reach: reach.collect(),
-        margin: goal(finding.margin, finding.relative, sd, level, times),
-        budget: budget(comparison, study).map(|limit| goal(limit / 2.0, finding.relative, sd, level, times)),
+        margin: goal(finding.margin, finding.relative, sd, level, round_s),
+        budget: budget(comparison, study).map(|limit| goal(limit / 2.0, finding.relative, sd, level, round_s)),
     })
 }
 
-fn goal(precision: f64, relative: bool, sd: f64, level: Level, times: &Times) -> Goal {
+fn goal(precision: f64, relative: bool, sd: f64, level: Level, round_s: f64) -> Goal {
     let wanted = if relative { precision.ln_1p() } else { precision };
     let rounds = plan::rounds_for_half_width(sd, wanted, level).and_then(|rounds| u32::try_from(rounds).ok());
-    Goal { precision, rounds, seconds: rounds.map(|rounds| times.of(rounds)) }
+    Goal { precision, rounds, seconds: rounds.map(|rounds| f64::from(rounds) * round_s) }
 }
 
 /// The study's limit on the metric, on the scale that decides.
@@ -191,18 +223,4 @@ fn budget(comparison: &Comparison, study: &Study) -> Option<f64> {
         (false, true) => (finding.baseline > 0.0).then(|| limit.value / finding.baseline),
         _ => Some(limit.value),
     }
-}
-
-/// From the start of the first run to that of the last, by run: everything that a run takes is in it.
-fn seconds_per_run(runs: &[RunRecord]) -> Option<f64> {
-    let started = |run: &RunRecord| run.started.parse::<jiff::Timestamp>().ok();
-    let (first, last) = (started(runs.first()?)?, started(runs.last()?)?);
-    let phases = |run: &RunRecord| {
-        let it = &run.phases;
-        it.start_s + it.preheat_s + it.warmup_s + it.window_s + it.drain_s + it.after_s + it.stop_s
-    };
-    let by_phases = median(&runs.iter().map(phases).collect::<Vec<_>>())?;
-    let between = (last.as_second() - first.as_second()) as f64 / (runs.len() - 1).max(1) as f64;
-    // Starts are known to the second.
-    Some(between.max(by_phases))
 }

@@ -38,7 +38,8 @@ pub(super) fn read(folder: &Measured) -> Vec<SampledFindings> {
 fn of_arm(folder: &Measured, arm: &Arm<'_>, wanted: &[(&str, &str)]) -> Vec<SampledFindings> {
     let mut rounds: Vec<Vec<SampledRound>> = vec![Vec::new(); wanted.len()];
     let (mut sampled, mut sent) = (0, 0);
-    for (&round, run) in &arm.valid {
+    // Of alternating runs clients tell of the blocks, and their tail is not the variant's alone; spans tell of the whole run.
+    for (&round, run) in arm.valid.iter().filter(|(_, run)| run.blocks.is_none()) {
         let (Some(load), true) = (&run.load, run.sink.as_ref().is_some_and(|sink| sink.saved > 0)) else { continue };
         let Some(longest) = longest(folder, run, wanted) else { continue };
         (sampled, sent) = (sampled + load.sampled_total, sent + load.sent_total);

@@ -4,8 +4,8 @@
 use unladen_stats::estimate::{Level, hodges_lehmann, median};
 use unladen_stats::pair;
 
-use super::metrics;
-use crate::journal::record::RunRecord;
+use super::{latency, metrics};
+use crate::journal::record::{Design, RunRecord};
 use crate::study::plan::ArmKind;
 
 /// CPU per request of one variant so far.
@@ -28,6 +28,12 @@ pub fn cpu_us_per_request(run: &RunRecord) -> Option<f64> {
     metrics::METRICS.iter().find(|metric| metric.name == "cpu_per_request")?.value(run, None)
 }
 
+/// 99th percentile of the latency in one run, µs; `None` where it cannot be told soundly.
+#[must_use]
+pub fn latency_p99_us(run: &RunRecord) -> Option<f64> {
+    latency::value("latency_p99", run)
+}
+
 /// CPU per request by variant, in the order in which the variants first ran, the baseline first.
 #[must_use]
 pub fn so_far(runs: &[RunRecord]) -> Vec<SoFar> {
@@ -46,15 +52,16 @@ pub fn so_far(runs: &[RunRecord]) -> Vec<SoFar> {
         ArmKind::Variant => 2,
     });
     let bare = variants.iter().find(|run| run.kind == ArmKind::Baseline).map(|run| run.variant.as_str());
-    let by_round = |variant: &str| -> Vec<(u32, f64)> {
+    // Nothing meets another design within a round.
+    let by_round = |variant: &str| -> Vec<((u32, Design), f64)> {
         let runs = valid.iter().filter(|run| run.variant == variant);
-        runs.filter_map(|run| Some((run.round, cpu_us_per_request(run)?))).collect()
+        runs.filter_map(|run| Some(((run.round, run.design), cpu_us_per_request(run)?))).collect()
     };
     let of = |run: &&RunRecord| {
         let values = by_round(&run.variant);
         let against = if run.against.is_empty() { bare } else { Some(run.against.as_str()) };
         let against = against.filter(|_| run.kind != ArmKind::Baseline).map(by_round).unwrap_or_default();
-        let other = |round: u32| against.iter().find(|(it, _)| *it == round).map(|(_, value)| *value);
+        let other = |round: (u32, Design)| against.iter().find(|(it, _)| *it == round).map(|(_, value)| *value);
         let pairs: Vec<_> = values.iter().filter_map(|(round, value)| Some((other(*round)?, *value))).collect();
         let ratios = pair::log_ratios(&pairs).ok();
         let estimate = ratios.and_then(|ratios| hodges_lehmann(&ratios, Level::P95).ok()).map(|it| it.relative());

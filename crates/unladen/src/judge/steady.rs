@@ -11,6 +11,7 @@ use unladen_stats::pair::log_ratios;
 
 use super::evidence::{Arm, Evidence};
 use super::units;
+use super::values::pace;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
 use crate::study::spec::Role;
@@ -21,6 +22,8 @@ const TOLERANCE: f64 = 0.02;
 const DRIFT: f64 = 0.25;
 /// Whole seconds that each half of a window must have.
 const SECONDS: usize = 2;
+/// Stretches of blocks that each half must have.
+const POINTS: usize = 4;
 
 /// A notice for every arm whose latency surely moved, unless it moved so much that nothing is said of it at all.
 pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
@@ -77,8 +80,12 @@ fn latency(run: &RunRecord) -> Option<[f64; 2]> {
     seconds(run, |second| second.p50_us)
 }
 
-/// Cores of the services that are weighed over the answers of a typical second, of the first and the second half of the window.
+/// Cores of the services that are weighed over the answers of a typical second, of the first and the second half of the window. Of an
+/// alternating run that of its blocks: a second of the clock has several variants in it.
 fn cpu_per_request(run: &RunRecord) -> Option<[f64; 2]> {
+    if let Some(blocks) = &run.blocks {
+        return halves(&blocks.points.iter().filter_map(pace).collect::<Vec<_>>(), POINTS);
+    }
     let subjects = run.processes.iter().filter(|process| process.role == Some(Role::Subject));
     let cores: Option<Vec<[f64; 2]>> = subjects.map(|process| process.cpu_halves).collect();
     let cores = cores?.iter().fold([0.0; 2], |sum, halves| [sum[0] + halves[0], sum[1] + halves[1]]);

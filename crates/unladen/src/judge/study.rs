@@ -14,14 +14,14 @@ use super::findings::{
     Comparisons, Conclusion, Findings, InstrumentFindings, LadderFindings, LoadFindings, NoticeLine, SCHEMA,
     VariantFindings,
 };
-use super::metrics::{Metric, Of, Place, delivered};
+use super::metrics::{METRICS, Metric, Of, Place, delivered};
 use super::{
-    answers, apart, checks, distortion, dose, ladder, ledger, money, notices, pacing, placebo, runs, said, steady,
-    units, words, work,
+    agreement, answers, apart, checks, design, distortion, dose, groups, ladder, latency, ledger, levels, money,
+    notices, pacing, placebo, runs, said, steady, units, values, words, work,
 };
 use crate::journal::read::Measured;
 use crate::journal::record::RunRecord;
-use crate::notices::Notice;
+use crate::notices::{Notice, RoundsNotice};
 use crate::study::variables::{PortName, Variables, resolve};
 
 /// A variant on its way into the findings.
@@ -82,6 +82,9 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
     told.extend(checks::notices(&evidence));
     told.extend(steady::notices(&evidence));
     told.extend(apart::notices(&evidence, &metrics));
+    told.extend(groups::notices(&evidence));
+    told.extend(design::notices(&evidence));
+    told.extend(agreement::notices(&evidence));
     told.extend(checks::imported(&evidence));
     told.extend(too_few_rounds(&evidence));
     told.extend(void.clone());
@@ -101,6 +104,7 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
         notices: notices::lines(&evidence, &told),
         comparisons: comparisons_made,
         load: load(&evidence),
+        design: design::findings(&evidence),
         instrument: instrument(&evidence),
         profiles: Vec::new(),
         operations: Vec::new(),
@@ -118,29 +122,19 @@ const PER_RUN: f64 = 0.1;
 
 /// The metrics that this study can speak of. Quantiles for which the runs have too few requests are left out, and told.
 pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Cow<'static, Metric>> {
-    let imported = evidence.valid().filter_map(|run| run.imported.as_ref()?.requests);
-    let counts: Vec<f64> =
-        loads(evidence).map(|load| load.latency_us.count).chain(imported).map(|count| count as f64).collect();
-    // A typical run, and one in a hundred may be missing: at the exact rate a window may hold one request less.
-    let typical = median(&counts).unwrap_or(0.0);
     // Where another tool did not say how many requests it made, its quantiles are shown and a notice doubts them.
-    let unknown = counts.is_empty() && evidence.valid().any(|run| run.imported.is_some());
+    let unknown = loads(evidence).next().is_none() && evidence.valid().any(|run| run.imported.is_some());
     let runs: Vec<f64> = evidence.arms().map(|arm| arm.valid.len() as f64).collect();
-    let in_all = typical * median(&runs).unwrap_or(0.0);
+    let runs = median(&runs).unwrap_or(0.0);
     let enough = |metric: &Cow<'static, Metric>| {
-        let is_enough = |needed: u64| in_all >= 0.99 * needed as f64 && typical >= 0.99 * PER_RUN * needed as f64;
-        unknown || metric.requests_needed().is_none_or(is_enough)
+        let Some(needed) = metric.requests_needed().filter(|_| !unknown) else { return true };
+        // One in a hundred may be missing: at the exact rate a window may hold one request less.
+        let typical = typical_requests(evidence, metric);
+        typical * runs >= 0.99 * needed as f64 && typical >= 0.99 * PER_RUN * needed as f64
     };
     let (shown, hidden): (Vec<_>, Vec<_>) = delivered(evidence.valid()).into_iter().partition(enough);
-    if let Some(needed) = hidden.iter().filter_map(|metric| metric.requests_needed()).min().filter(|_| typical > 0.0) {
-        let titles = words::list(hidden.iter().map(|metric| metric.title.to_string()));
-        told.push(Notice::TooFewRequests {
-            metrics: titles,
-            needed: units::count(needed),
-            requests: units::count(in_all as u64),
-            per_run: units::count(typical as u64),
-        });
-    }
+    told.extend(not_in_blocks(evidence));
+    told.extend(too_few_requests(evidence, &hidden, runs));
     let open = evidence.folder.study.load.is_open();
     let mut shown: Vec<_> = shown.into_iter().filter(|metric| !(open && metric.of == Of::ClosedLoad)).collect();
     if evidence.valid().any(|run| run.imported.is_some()) {
@@ -150,6 +144,43 @@ pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Co
         }
     }
     shown
+}
+
+/// Requests behind a quantile in a typical run; 0: none has any.
+fn typical_requests(evidence: &Evidence<'_>, metric: &Metric) -> f64 {
+    let counts = evidence.valid().filter_map(|run| latency::requests(&metric.name, run));
+    median(&counts.map(|count| count as f64).collect::<Vec<_>>()).unwrap_or(0.0)
+}
+
+/// Numbers that alternating rounds lack, because no variant had the load for itself.
+fn not_in_blocks(evidence: &Evidence<'_>) -> Option<Notice> {
+    let alternating = evidence.valid().any(|run| run.blocks.is_some());
+    let lacks = |metric: &&Metric| {
+        latency::source(&metric.name) == Some(latency::From::Alone) && typical_requests(evidence, metric) == 0.0
+    };
+    let lacking: Vec<&Metric> = METRICS.iter().filter(|metric| alternating && lacks(metric)).collect();
+    let metrics = words::list(lacking.iter().map(|metric| metric.title.to_string()));
+    (!lacking.is_empty()).then_some(RoundsNotice::NotInBlocks { metrics }.into())
+}
+
+/// One notice for all quantiles that come from the same requests.
+fn too_few_requests(evidence: &Evidence<'_>, hidden: &[Cow<'static, Metric>], runs: f64) -> Vec<Notice> {
+    let mut by_requests: BTreeMap<u64, Vec<&Metric>> = BTreeMap::new();
+    for metric in hidden {
+        by_requests.entry(typical_requests(evidence, metric) as u64).or_default().push(metric);
+    }
+    let alternating = evidence.valid().any(|run| run.blocks.is_some());
+    let notice = |(typical, metrics): (u64, Vec<&Metric>)| {
+        let alone = alternating && metrics.iter().any(|it| latency::source(&it.name) == Some(latency::From::Alone));
+        Some(Notice::TooFewRequests {
+            needed: units::count(metrics.iter().filter_map(|metric| metric.requests_needed()).min()?),
+            metrics: words::list(metrics.iter().map(|metric| metric.title.to_string())),
+            requests: units::count((typical as f64 * runs) as u64),
+            per_run: units::count(typical),
+            raise: if alone { "alone" } else { "window" }.to_owned(),
+        })
+    };
+    by_requests.into_iter().filter(|(typical, _)| *typical > 0).filter_map(notice).collect()
 }
 
 /// Every metric of one arm: as a whole and, where there are several subject services, for each of them.
@@ -242,6 +273,8 @@ fn finish(kind: &str, draft: Draft<'_, '_>, evidence: &Evidence<'_>, told: &mut 
         money: prices.filter(|_| kind == "variant" && refused.is_none()).and_then(|it| money::of(it, &metrics)),
         said: said::of(evidence, arm),
         answers: answers::of(evidence, arm),
+        blocks_against_alone: agreement::of(arm),
+        variance: levels::of(evidence.baseline_of(arm), arm),
         refused,
         metrics,
         ledger,
@@ -324,12 +357,11 @@ fn instrument(evidence: &Evidence<'_>) -> InstrumentFindings {
     }
 }
 
-/// µs per span: CPU is known for the window, spans for the whole run, so the spans are scaled by the requests.
+/// µs per span: CPU is known for the window (or for the blocks that count), spans for the whole run, so the spans are scaled by the requests.
 fn sink_cpu(run: &RunRecord) -> Option<f64> {
-    let (load, sink) = (run.load.as_ref()?, run.sink.as_ref()?);
+    let sink = run.sink.as_ref()?;
     let process = run.instrument.iter().find(|process| process.service == "sink")?;
-    let share = load.completed_in_window as f64 / load.answered_total as f64;
-    let spans = sink.received as f64 * share;
+    let spans = sink.received as f64 * values::share_completed(run)?;
     (spans > 0.0).then_some(process.cpu_ns? as f64 / 1e3 / spans)
 }
 

@@ -224,6 +224,9 @@ fn prefix(unit: &str, magnitude: f64) -> (f64, &'static str) {
         "1/s" => (1.0, "requests/s"),
         "share" => (100.0, "%"),
         "points" => (100.0, "percentage points"),
+        // A timer's cost is thousandths of a core.
+        "cores" if magnitude < 0.1 => (1e3, "ms/s"),
+        "cores" => (1.0, "cores"),
         _ => (1.0, ""),
     }
 }
@@ -294,6 +297,8 @@ mod tests {
             ("B/min", 2.5 * MIB, "2.50 MiB/min"),
             ("1/s", 29018.83, "29,019 requests/s"),
             ("share", 0.0125, "1.25 %"),
+            ("cores", 0.0031, "3.10 ms/s"),
+            ("cores", 1.25, "1.25 cores"),
             ("count", 7.0, "7.00"),
             ("", 3.5, "3.50"),
         ] {

@@ -1,13 +1,16 @@
 //! The number of a metric in one run, from its line of the journal: functions that the table in [`super::metrics`] names.
 //!
 //! What was not measured is `None`, and a number that one process lacks is missing for the whole: a partial sum would
-//! look like a saving.
+//! look like a saving. Where the latency comes from is said in [`super::latency`].
+//!
+//! An alternating run has two divisors, because its numbers cover two things. CPU time is that of the super-blocks that count; their requests
+//! are [`completed`]. Counters (bytes, switches, collections, compiling, …) are read before the first block and after the last, and cover also
+//! super-blocks that were thrown away; its requests are [`measured`]. Of any other run the two are the same.
 
-use unladen_load::outcome::Quantiles;
 use unladen_stats::{estimate::Level, slope};
 
 use super::metrics::{Metric, Of};
-use crate::journal::record::{Ledger, ProcessRecord, RunRecord, Saturation};
+use crate::journal::record::{BlockPoint, Ledger, ProcessRecord, RunRecord, Saturation};
 use crate::study::spec::Role;
 
 /// Reads a metric's number: of one service, or of the whole.
@@ -37,22 +40,60 @@ pub(super) fn sum(
     total.map(|total| total as f64)
 }
 
-/// The same per answered request.
+/// µs of CPU per answered request.
+pub(super) fn cpu(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    Some(sum(run, service, |process| process.cpu_ns)? / completed(run)? / 1e3)
+}
+
+/// The same in a stretch of blocks, without what is done later, in the blocks of others: for how it moves, not for how much it is.
+pub(super) fn pace(point: &BlockPoint) -> Option<f64> {
+    (point.completed > 0 && point.cpu_ns > 0).then(|| point.cpu_ns as f64 / 1e3 / point.completed as f64)
+}
+
+/// A counter per answered request.
 pub(super) fn per_request(
     run: &RunRecord,
     service: Option<&str>,
     number: impl Fn(&ProcessRecord) -> Option<u64>,
 ) -> Option<f64> {
-    Some(sum(run, service, number)? / completed(run)?)
+    Some(sum(run, service, number)? / measured(run)?)
 }
 
-/// Requests over which costs are spread.
-fn completed(run: &RunRecord) -> Option<f64> {
-    let completed = match (&run.load, run.work) {
-        (Some(load), _) => load.completed_in_window,
-        (None, work) => work?.units,
+/// Requests over which CPU is spread.
+pub(super) fn completed(run: &RunRecord) -> Option<f64> {
+    let completed = match (&run.blocks, &run.load, run.work) {
+        (Some(blocks), _, _) => blocks.completed,
+        (None, Some(load), _) => load.completed_in_window,
+        (None, None, work) => work?.units,
     };
     (completed > 0).then_some(completed as f64)
+}
+
+/// Requests over which counters are spread.
+fn measured(run: &RunRecord) -> Option<f64> {
+    match &run.blocks {
+        Some(blocks) => (blocks.answered > 0).then_some(blocks.answered as f64),
+        None => completed(run),
+    }
+}
+
+/// What share of all that a run was asked came in the part that counters cover: spans are known for the whole run only.
+fn share_measured(run: &RunRecord) -> Option<f64> {
+    let answered = run.load.as_ref()?.answered_total;
+    (answered > 0).then_some(measured(run)? / answered as f64)
+}
+
+/// The same of the part that CPU times cover.
+pub(super) fn share_completed(run: &RunRecord) -> Option<f64> {
+    let answered = run.load.as_ref()?.answered_total;
+    (answered > 0).then_some(completed(run)? / answered as f64)
+}
+
+/// Cores used while no variant had a load.
+pub(super) fn idle_cpu(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    let mut processes = of_role(run, Role::Subject, service).peekable();
+    processes.peek()?;
+    processes.map(|process| process.idle_cpu).sum()
 }
 
 /// µs of CPU per answered request of everything with the metric's role; 0 where nothing of the role was started.
@@ -62,10 +103,12 @@ pub(super) fn role_cpu(metric: &Metric, run: &RunRecord, _: Option<&str>) -> Opt
     Some(nanoseconds? as f64 / 1e3 / completed(run)?)
 }
 
-/// A quantile of the latency, µs.
-pub(super) fn latency(run: &RunRecord, quantile: fn(&Quantiles) -> f64) -> Option<f64> {
-    let latency = &run.load.as_ref()?.latency_us;
-    (latency.count > 0).then(|| quantile(latency))
+/// Answers per second. In blocks the processes of the others are alive; alone a closed loop gets through what the service can do.
+pub(super) fn throughput(_: &Metric, run: &RunRecord, _: Option<&str>) -> Option<f64> {
+    match &run.blocks {
+        None => run.load.as_ref().map(|load| load.rate),
+        Some(blocks) => blocks.alone.as_ref().map(|alone| alone.completed as f64 / alone.seconds),
+    }
 }
 
 /// Milliseconds that the fixed work took.
@@ -108,10 +151,8 @@ pub(super) fn disk_per_span(_: &Metric, run: &RunRecord, _: Option<&str>) -> Opt
     if of_role(run, Role::Storage, None).next().is_some() {
         let written: Option<f64> =
             of_role(run, Role::Storage, None).map(|process| process.extra.get(DISK_WRITTEN).copied()).sum();
-        let (ledger, load) = (run.ledger.as_ref()?, run.load.as_ref()?);
         // Spans are known for the whole run, the bytes for the window.
-        let share = load.completed_in_window as f64 / load.answered_total as f64;
-        let wanted = ledger.wanted() as f64 * share;
+        let wanted = run.ledger.as_ref()?.wanted() as f64 * share_measured(run)?;
         return if wanted > 0.0 { Some(written? / wanted) } else { Some(0.0) };
     }
     let sink = run.sink.as_ref()?;
@@ -174,24 +215,29 @@ pub(super) fn seconds(metric: &Metric, run: &RunRecord, service: Option<&str>) -
 
 /// Milliseconds of what a probe delivers in nanoseconds, as garbage collection and compiling, per 1,000 answered requests.
 pub(super) fn time_per_thousand(metric: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
-    Some(extra(metric, run, service)? / 1e6 / completed(run)? * 1e3)
+    Some(extra(metric, run, service)? / 1e6 / measured(run)? * 1e3)
+}
+
+/// CPU time of the JIT compiler in the part that counters cover, ns; `None` where none was seen.
+pub(super) fn compiling_ns(run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    summed_extra(run, service, JIT_TIME)
 }
 
 /// µs of CPU per answered request beside the JIT compiler's; `None` where none was seen.
-pub(super) fn without_jit(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
-    let compiling_ns = summed_extra(run, service, JIT_TIME)?;
-    let all_ns = sum(run, service, |process| process.cpu_ns)?;
-    Some((all_ns - compiling_ns).max(0.0) / 1e3 / completed(run)?)
+pub(super) fn without_jit(metric: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
+    // Each over its own requests: of an alternating run the compiler's time is known for all super-blocks only.
+    let compiling_us = compiling_ns(run, service)? / 1e3 / measured(run)?;
+    Some((cpu(metric, run, service)? - compiling_us).max(0.0))
 }
 
 /// Instructions per answered request.
 pub(super) fn instructions(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
-    Some(summed_extra(run, service, INSTRUCTIONS)? / completed(run)?)
+    Some(summed_extra(run, service, INSTRUCTIONS)? / measured(run)?)
 }
 
 /// Bytes allocated on heaps per answered request.
 pub(super) fn allocated(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
-    Some(summed_extra(run, service, ALLOCATED)? / completed(run)?)
+    Some(summed_extra(run, service, ALLOCATED)? / measured(run)?)
 }
 
 /// Bytes of telemetry per answered request.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::process::Identity;
 
 /// Which kind of hierarchy a group is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub enum Version {
     /// One directory for all controllers.
     V2,
@@ -28,7 +28,7 @@ impl std::fmt::Display for Version {
 }
 
 /// A control group: its directories. v2 has only `accounting`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Cgroup {
     /// Kind of hierarchy.
     pub version: Version,

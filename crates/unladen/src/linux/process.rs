@@ -35,7 +35,7 @@ pub struct Stat {
 }
 
 /// A process that cannot be mistaken for a later one with the same pid.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
 pub struct Identity {
     /// Process id.
     pub pid: u32,

@@ -12,7 +12,7 @@ use super::process::{self, Identity, Stat};
 pub const MARK: &str = "UNLADEN_RUN";
 
 /// A service's first process and what its descendants can be told by.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Family {
     /// The first process; it leads a session of its own.
     pub root: Identity,

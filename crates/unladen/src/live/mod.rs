@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::journal::record::RunRecord;
 use crate::judge;
+use crate::notices::Look;
 use crate::probe;
 use crate::run::watch::{Phase, Step, Watcher};
 use crate::study::spec::Role;
@@ -26,7 +27,7 @@ pub struct Live {
     pub variants: IndexMap<String, Variant>,
     /// Runs done, those of before an interruption too.
     pub runs_done: usize,
-    /// Runs in the whole study.
+    /// Runs in the whole study; where something else than a number of rounds ends it, what is expected so far.
     pub runs_of: usize,
     /// Runs that were done before this process began.
     pub runs_before: usize,
@@ -49,6 +50,9 @@ pub struct Live {
     pub left_s: Option<f64>,
     /// Whether the runs are all done.
     pub is_done: bool,
+    /// Of a study that something else than a number of rounds ends: how far it had come after its last whole round.
+    #[serde(default)]
+    pub look: Option<Look>,
     #[serde(skip)]
     records: Vec<RunRecord>,
     #[serde(skip)]
@@ -135,14 +139,27 @@ impl Live {
             Step::Building { service, command } => self.preparing = Some(format!("building {service}: {command}")),
             Step::Calibrating { arm } => self.preparing = Some(format!("calibrating {}", arm.label)),
             Step::Calibrated { .. } | Step::Recovered { .. } => {}
-            Step::Begin { runs, of, load_s } => {
+            Step::Begin { runs, of, load_s, is_open_ended } => {
                 (self.runs_of, self.runs_before, self.runs_done) = (of, of - runs, of - runs);
                 (self.load_s, self.began_s, self.ended, self.preparing) = (load_s, now_s, 0, None);
-                self.is_done = runs == 0;
+                self.look = is_open_ended.then(Look::default);
+                self.is_done = runs == 0 && !is_open_ended;
+            }
+            Step::Look { look, runs } => {
+                self.look = Some(look.clone());
+                self.runs_of = self.runs_done + runs;
+                self.left_s = self.seconds_left(now_s);
+            }
+            Step::Stopped(stopped) => {
+                self.look = Some(stopped.look.clone());
+                (self.runs_of, self.left_s, self.is_done) = (self.runs_done, Some(0.0), true);
             }
             Step::Run { slot, arm } => {
                 (self.round, self.variant, self.second) = (slot.round, arm.name.clone(), None);
                 self.services.clear();
+            }
+            Step::Together { round, runs } => {
+                (self.round, self.variant, self.second) = (round, format!("{runs} variants in turn"), None);
             }
             Step::Phase(phase) => self.phase = Some(phase),
             Step::Second(second) => {
@@ -154,7 +171,7 @@ impl Live {
                 });
             }
             Step::Sample(sample) => self.services = services(sample),
-            Step::Again { runs, .. } => {
+            Step::Again { runs, .. } | Step::TurnsGivenUp { runs, .. } => {
                 self.runs_of += runs;
                 self.is_done = false;
             }
@@ -164,11 +181,16 @@ impl Live {
                 self.add(record);
                 (self.phase, self.second) = (None, None);
                 self.services.clear();
-                self.is_done = self.runs_done >= self.runs_of;
-                let each = (now_s - self.began_s) / self.ended as f64;
-                self.left_s = Some(self.runs_of.saturating_sub(self.runs_done) as f64 * each);
+                self.is_done = self.runs_done >= self.runs_of && self.look.is_none();
+                self.left_s = self.seconds_left(now_s);
             }
         }
+    }
+
+    /// By how long the runs of this process took so far; `None` before the first.
+    fn seconds_left(&self, now_s: f64) -> Option<f64> {
+        let each = (self.ended > 0).then(|| (now_s - self.began_s) / self.ended as f64)?;
+        Some(self.runs_of.saturating_sub(self.runs_done) as f64 * each)
     }
 
     /// What one run adds.
@@ -184,8 +206,8 @@ impl Live {
             if let Some(load) = &record.load {
                 variant.requests += load.requests;
                 variant.errors += load.errors;
-                variant.p99_us = Some(load.latency_us.p99);
             }
+            variant.p99_us = judge::latency_p99_us(record);
             let rss = record.processes.iter().filter(|it| it.role == Some(Role::Subject));
             variant.rss = rss.map(|it| it.rss).sum::<Option<u64>>().filter(|it| *it > 0);
             if let Some(ledger) = &record.ledger {
@@ -258,7 +280,7 @@ impl Watcher for Told {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notices::Notice;
+    use crate::notices::{Notice, Stopped, StoppedBy};
 
     fn record(round: u32, variant: &str) -> RunRecord {
         RunRecord { round, variant: variant.into(), ..RunRecord::empty() }
@@ -267,7 +289,7 @@ mod tests {
     #[test]
     fn time_left_counts_the_runs_of_this_process_and_those_done_again() {
         let mut live = Live::new("shop", &IndexMap::new());
-        live.see(Step::Begin { runs: 4, of: 10, load_s: 3.0 }, 100.0);
+        live.see(Step::Begin { runs: 4, of: 10, load_s: 3.0, is_open_ended: false }, 100.0);
         assert_eq!((live.runs_done, live.left_s, live.is_done), (6, None, false));
         live.see(Step::Done { record: &record(1, "a"), again: false }, 105.0);
         assert_eq!((live.runs_done, live.left_s), (7, Some(15.0)));
@@ -280,6 +302,20 @@ mod tests {
             live.see(Step::Done { record: &record(1, "b"), again: false }, 110.0 + f64::from(at) * 5.0);
         }
         assert_eq!((live.runs_done, live.runs_of, live.left_s, live.is_done), (12, 12, Some(0.0), true));
+    }
+
+    #[test]
+    fn what_is_left_of_an_open_ended_study_is_what_is_expected() {
+        let mut live = Live::new("shop", &IndexMap::new());
+        live.see(Step::Begin { runs: 2, of: 2, load_s: 3.0, is_open_ended: true }, 100.0);
+        live.see(Step::Done { record: &record(1, "a"), again: false }, 105.0);
+        live.see(Step::Done { record: &record(1, "b"), again: false }, 110.0);
+        assert!(!live.is_done, "that is for the judge to say");
+        let look = Look { rounds: 1, ..Look::default() };
+        live.see(Step::Look { look: &look, runs: 4 }, 110.0);
+        assert_eq!((live.runs_done, live.runs_of, live.left_s, &live.look), (2, 6, Some(20.0), &Some(look.clone())));
+        live.see(Step::Stopped(&Stopped { by: StoppedBy::Time, at_most_s: Some(15.0), look }), 110.0);
+        assert_eq!((live.runs_of, live.left_s, live.is_done), (2, Some(0.0), true));
     }
 
     #[test]

@@ -40,6 +40,7 @@ impl Notice {
             | Self::CheckFailed { .. }
             | Self::WorkUnfinished { .. }
             | Self::OutOfConnections { .. }
+            | Self::BlocksLost { .. }
             | Self::GeneratorSaturated { .. }
             | Self::LittleLawOff { .. }
             | Self::PlaceboDiffers { .. }
@@ -74,7 +75,6 @@ impl Notice {
             | Self::LittleLawStrained { .. }
             | Self::BaselineNotBare { .. }
             | Self::NotSteady { .. }
-            | Self::RoundsApart { .. }
             | Self::MethodsDisagree { .. }
             | Self::BoughtWithLoss { .. }
             | Self::Imported { .. }
@@ -84,15 +84,17 @@ impl Notice {
             | Self::StillCounting { .. }
             | Self::NothingCalibrated { .. }
             | Self::LedgerUnbalanced { .. } => Severity::Warning,
+            Self::Stopped(stopped) => stopped.severity(),
             Self::NoCgroup { .. }
             | Self::LedgerByCounts
+            | Self::SeparateDesign { .. }
             | Self::JournalTorn { .. }
             | Self::HostUnknown { .. }
             | Self::RunsRepeated { .. }
-            | Self::RoundsRepeated { .. }
             | Self::NoPlacebo
             | Self::TooFewRequests { .. }
             | Self::SpansLearned { .. } => Severity::Note,
+            Self::Rounds(notice) => notice.severity(),
         }
     }
 }

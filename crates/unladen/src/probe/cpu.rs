@@ -5,6 +5,7 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use super::tree::Tree;
 use crate::journal::record::CpuSource;
@@ -53,14 +54,25 @@ impl CpuReader {
     /// A reader for a control group; of the tree when there is none or it cannot be read.
     #[must_use]
     pub fn new(cgroup: Option<&Cgroup>) -> Self {
-        let Some(cgroup) = cgroup else { return Self::Tree };
-        let open = |name: &str| File::open(cgroup.accounting.join(name)).ok();
-        let reader = match cgroup.version {
-            Version::V2 => open("cpu.stat").map(Self::V2),
-            Version::V1 => open("cpuacct.usage")
-                .map(|usage| Self::V1 { usage, parts: open("cpuacct.usage_user").zip(open("cpuacct.usage_sys")) }),
-        };
+        let reader = cgroup.and_then(|cgroup| match cgroup.version {
+            Version::V2 => Self::v2(&cgroup.accounting),
+            Version::V1 => Self::v1(&cgroup.accounting),
+        });
         reader.unwrap_or(Self::Tree)
+    }
+
+    /// A reader of a group's directory of v2; `None` if it cannot be read.
+    #[must_use]
+    pub fn v2(directory: &Path) -> Option<Self> {
+        File::open(directory.join("cpu.stat")).ok().map(Self::V2)
+    }
+
+    /// The same of the controller `cpuacct` of v1.
+    #[must_use]
+    pub fn v1(directory: &Path) -> Option<Self> {
+        let open = |name: &str| File::open(directory.join(name)).ok();
+        let parts = open("cpuacct.usage_user").zip(open("cpuacct.usage_sys"));
+        open("cpuacct.usage").map(|usage| Self::V1 { usage, parts })
     }
 
     /// Where the figures come from.
@@ -75,6 +87,12 @@ impl CpuReader {
 
     /// The CPU time so far; `None` when it cannot be had.
     pub fn read(&self, tree: &mut Tree) -> Option<Cpu> {
+        if matches!(self, Self::Tree) { tree.cpu() } else { self.of_group() }
+    }
+
+    /// The CPU time of the control group so far; `None` without one.
+    #[must_use]
+    pub fn of_group(&self) -> Option<Cpu> {
         match self {
             Self::V2(file) => parse_v2(&text(file, &mut [0; 2048])?),
             Self::V1 { usage, parts } => {
@@ -82,7 +100,7 @@ impl CpuReader {
                 let parts = parts.as_ref().and_then(|(user, system)| Some((number(user)?, number(system)?)));
                 Some(Cpu { total_ns, parts })
             }
-            Self::Tree => tree.cpu(),
+            Self::Tree => None,
         }
     }
 }

@@ -11,6 +11,7 @@
 //! ```
 
 pub mod cpu;
+pub mod edges;
 pub mod files;
 pub mod host;
 pub mod jvm;

@@ -226,7 +226,7 @@ impl Observer {
     fn network_bytes(&mut self, place: Place, pids: &[Vec<u32>]) -> Vec<Option<Traffic>> {
         if place == Place::Start {
             let takers = self.watches.iter().map(|watch| watch.target.takes_telemetry()).collect();
-            self.network = Some(Network::new(takers));
+            self.network = Some(Network::new(takers, None));
         }
         let Some(network) = &mut self.network else { return vec![None; pids.len()] };
         network.sample(pids, place == Place::Start);

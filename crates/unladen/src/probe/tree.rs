@@ -27,6 +27,8 @@ struct Seen {
 #[derive(Debug)]
 pub struct Tree {
     family: Family,
+    /// The process to which orphans are handed.
+    reaper: u32,
     seen: HashMap<Identity, Seen>,
     /// Orphans of unladen that were looked at: whether they belong here.
     judged: HashMap<Identity, bool>,
@@ -38,7 +40,13 @@ impl Tree {
     /// The tree below a service's first process.
     #[must_use]
     pub fn new(family: Family) -> Self {
-        Self { family, seen: HashMap::new(), judged: HashMap::new(), unclaimed_ns: 0 }
+        Self::below(family, std::process::id())
+    }
+
+    /// The same, where orphans are handed to the process `reaper`.
+    #[must_use]
+    pub fn below(family: Family, reaper: u32) -> Self {
+        Self { family, reaper, seen: HashMap::new(), judged: HashMap::new(), unclaimed_ns: 0 }
     }
 
     /// Its processes, zombies included.
@@ -97,9 +105,9 @@ impl Tree {
         self.seen.keys().map(|identity| identity.pid).collect()
     }
 
-    /// Orphans that were handed to this process and that belong to the service.
+    /// Orphans that were handed to the reaper and that belong to the service.
     fn orphans(&mut self) -> Vec<Stat> {
-        let children = process::children(std::process::id()).unwrap_or_default();
+        let children = process::children(self.reaper).unwrap_or_default();
         let stats: Vec<Stat> = children.into_iter().filter_map(Stat::read).collect();
         let present: HashSet<Identity> = stats.iter().map(Stat::identity).collect();
         self.judged.retain(|identity, _| present.contains(identity));

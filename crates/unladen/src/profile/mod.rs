@@ -10,12 +10,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
 
+use crate::linux::Netns;
 use crate::probe::jvm;
 use crate::probe::scrape::get::get;
 
@@ -76,6 +78,8 @@ pub struct Subject {
     pub pids: Vec<u32>,
     /// Where a Go service gives its profile: `http://…/debug/pprof/profile`.
     pub pprof: Option<String>,
+    /// Network namespace in which the service listens. `None`: that of unladen.
+    pub network: Option<Arc<Netns>>,
 }
 
 /// Sampling under way.
@@ -116,7 +120,7 @@ impl Sampling {
     ) -> Result<Self, ProfileError> {
         let service = subject.service.clone();
         let way = if let Some(url) = &subject.pprof {
-            pprof_of(url.clone(), window)
+            pprof_of(url.clone(), window, subject.network.clone())
         } else if let Some(&pid) = subject.pids.iter().find(|&&pid| jvm::find(pid).is_some()) {
             let library = library(async_profiler)
                 .map_err(|why| ProfileError::NoAsyncProfiler { service: service.clone(), why })?;
@@ -192,10 +196,13 @@ fn library(named: Option<&Path>) -> Result<PathBuf, String> {
     Ok(library)
 }
 
-fn pprof_of(url: String, window: Duration) -> Way {
+fn pprof_of(url: String, window: Duration, network: Option<Arc<Netns>>) -> Way {
     let asked = format!("{url}{}seconds={}", if url.contains('?') { '&' } else { '?' }, window.as_secs().max(1));
     let patience = window + Duration::from_secs(10);
-    let answer = std::thread::spawn(move || get(&asked.parse().map_err(io::Error::other)?, Some(patience)));
+    let answer = std::thread::spawn(move || {
+        network.map_or(Ok(()), |network| network.move_thread())?;
+        get(&asked.parse().map_err(io::Error::other)?, Some(patience))
+    });
     Way::Pprof { url, answer }
 }
 

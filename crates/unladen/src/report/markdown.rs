@@ -24,7 +24,7 @@ pub(super) fn render(findings: &Findings) -> String {
     for words in answers.iter().map(of).chain(steps).chain(floor.iter().map(of)) {
         push(&mut out, format_args!("- {}\n", text(&words)));
     }
-    push(&mut out, format_args!("\n{}.\n", text(&view::setting(findings))));
+    push(&mut out, format_args!("\n{}\n", text(&view::setting_and_design(findings))));
     for variant in &findings.variants {
         push(&mut out, format_args!("\n### {}\n\n", text(&view::heading(variant))));
         table(&mut out, variant, &view::prominent(variant));

@@ -11,7 +11,6 @@ use crate::judge::units::{self, Scale};
 /// The pilot as plain text.
 #[must_use]
 pub fn text(pilot: &Pilot) -> String {
-    let round = f64::from(pilot.arms) * pilot.seconds_per_run;
     let mut out = format!(
         "{}: the noise of {} pairs of runs of the baseline, and the smallest effect that so many rounds find\n\
          with 80 % probability (if the noise is as found; if it is as large as it may be). *: the study.\n\n",
@@ -19,13 +18,21 @@ pub fn text(pilot: &Pilot) -> String {
         pilot.pairs,
     );
     out += &table(pilot);
+    let (separate, alternating) = (time(pilot.round_seconds.separate), time(pilot.round_seconds.alternating));
+    let of_pilot = if pilot.design.is_separate() {
+        format!("{separate} one after the other, as here ({alternating} alternating)")
+    } else {
+        format!("{alternating} alternating, as here ({separate} one after the other)")
+    };
     let _ = write!(
         out,
-        "\nA run takes {:.1} s, a round of {} runs {}; where spans are awaited it may take longer.\n",
-        pilot.seconds_per_run,
-        pilot.arms,
-        time(round)
+        "\nA run takes {:.1} s, a round of {} runs {of_pilot};\nwhere spans are awaited it may take longer.\n",
+        pilot.seconds_per_run, pilot.arms,
     );
+    if let Some(variance) = &pilot.variance {
+        let window = pilot.best_window_s.map(|it| format!(": windows of about {} make the most of the time", time(it)));
+        let _ = writeln!(out, "{}{}.", variance.words, window.unwrap_or_default());
+    }
     for metric in &pilot.metrics {
         if let Some(budget) = metric.budget {
             let what = format!("Budget on {}: to tell a cost of half of it from it", metric.title);

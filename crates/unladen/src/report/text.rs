@@ -27,7 +27,7 @@ pub(super) fn coloured(findings: &Findings) -> String {
     head(&mut out, findings);
     answer(&mut out, findings);
     out.line("");
-    out.wrapped("", "", &format!("{}.", view::setting(findings)), DIM);
+    out.wrapped("", "", &view::setting_and_design(findings), DIM);
     tables(&mut out, findings);
     ladders(&mut out, findings);
     budgets(&mut out, findings);

@@ -194,6 +194,15 @@ fn finest(ladder: &LadderFindings, whole: &Finding) -> Scale {
     Scale::of(&whole.unit, whole.baseline.abs().max(whole.value.abs()), widths.reduce(f64::min))
 }
 
+/// What was measured, and how, in sentences.
+pub(super) fn setting_and_design(findings: &Findings) -> String {
+    let setting = format!("{}.", setting(findings));
+    match &findings.design {
+        Some(design) => format!("{setting} {}", design.words),
+        None => setting,
+    }
+}
+
 /// What was measured, in one line.
 pub(super) fn setting(findings: &Findings) -> String {
     let load = &findings.load;
@@ -342,7 +351,14 @@ pub(super) fn operations(findings: &Findings) -> Vec<[String; 6]> {
     };
     let row = |it: &OperationFindings| {
         let name = format!("{} · {}", clean(&it.service), clean(&it.operation));
-        [label(&it.variant), name, units::count(it.spans), told(it.p50_us), told(it.p90_us), told(it.p99_us)]
+        [
+            label(&it.variant),
+            name,
+            units::count(it.spans),
+            told(it.p50_us),
+            told(it.p90_us),
+            it.p99_us.map_or_else(|| NONE.to_owned(), told),
+        ]
     };
     findings.operations.iter().map(row).collect()
 }
@@ -381,6 +397,8 @@ pub(super) fn reading(findings: &Findings) -> Vec<String> {
             Scale::of("share", level, Some(0.01)).with_unit(level)
         ));
     }
+    lines.extend(agreement(findings));
+    lines.extend(noise_by_level(findings));
     if findings.comparisons.made > 0 {
         let chance = findings.comparisons.expected_by_chance;
         lines.push(format!(
@@ -390,6 +408,37 @@ pub(super) fn reading(findings: &Findings) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// A variant in a list of all of them.
+fn short_label(variant: &VariantFindings) -> String {
+    if variant.kind == "placebo" { variant.kind.clone() } else { clean(&variant.label) }
+}
+
+/// Whether blocks show what users see.
+fn agreement(findings: &Findings) -> Option<String> {
+    let baseline = findings.design.as_ref().and_then(|design| design.baseline_against_alone);
+    let variants = findings.variants.iter().filter_map(|it| Some((short_label(it), it.blocks_against_alone?)));
+    let all = baseline.map(|ratio| ("baseline".to_owned(), ratio)).into_iter().chain(variants);
+    let told = all.map(|(label, ratio)| {
+        let scale = units::percent(ratio.magnitude(), ratio.half_width());
+        format!("{label} {}", scale.signed_range(ratio))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| format!("CPU per request in blocks against alone: {}.", told.join(", ")))
+}
+
+/// Where the noise of CPU per request comes from.
+fn noise_by_level(findings: &Findings) -> Option<String> {
+    let told = findings.variants.iter().filter_map(|it| Some((short_label(it), it.variance.as_ref()?)));
+    let told = told.map(|(label, it)| {
+        let percent = |sd: f64| units::percent(sd, None).with_unit(sd);
+        let helps = if it.rounds_help { "more rounds help" } else { "a longer window helps" };
+        format!("{label} {} and {} ({helps})", percent(it.between), percent(it.within))
+    });
+    let told: Vec<String> = told.collect();
+    let what = "Noise of a round's CPU per request over the baseline's, from start to start and within one";
+    (!told.is_empty()).then(|| format!("{what}: {}.", told.join(", ")))
 }
 
 /// A number as it was given.
@@ -402,7 +451,7 @@ pub(super) const NO_BREAK: &str = "\u{a0}";
 
 /// With units held to their numbers, and single spaces.
 pub(super) fn glued(text: &str) -> String {
-    const UNITS: [&str; 9] = ["%", "µs", "ms", "s", "B", "KiB", "MiB", "GiB", "requests/s"];
+    const UNITS: [&str; 10] = ["%", "µs", "ms", "ms/s", "s", "B", "KiB", "MiB", "GiB", "requests/s"];
     let mut glued = String::with_capacity(text.len());
     for word in text.split_whitespace() {
         let unit = UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));

@@ -17,7 +17,7 @@ use super::queries;
 use super::setup::Setup;
 use super::watch::{Step, Watcher};
 use crate::journal::record::{Calibration, Counted};
-use crate::notices::Notice;
+use crate::notices::{DeclaredWrong, Notice};
 use crate::study::plan::{Arm, ArmKind, Plan, Process};
 use crate::study::spec::Role;
 
@@ -93,20 +93,22 @@ fn one(setup: &Setup<'_>, index: usize, arm: &Arm, interrupted: &AtomicBool) -> 
     let dir = format!("runs/calibration-{}", arm.name);
     let folder = setup.folder.run(&dir)?;
     let number = FIRST_NUMBER + u32::try_from(index).unwrap_or(0);
-    let ids = setup.trace_ids(number);
+    let (site, ids) = (setup.site(0), setup.trace_ids(number));
     let started = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     // On a good day, and only counted.
-    let config = unladen_sink::config::Config { faults: None, store: false, ..setup.sink_config(arm, &folder, ids) };
-    let mut sink = SinkPart::start(&setup.launcher, &config, &setup.partition.instrument, &folder.join("logs"))?;
+    let config = unladen_sink::config::Config { faults: None, store: false, ..site.sink_config(arm, &folder, ids) };
+    let logs = folder.join("logs");
+    let mut sink = SinkPart::start(&setup.launcher, &config, &setup.partition.instrument, &logs, site.network())?;
+    let _relay = site.relay(arm, &folder, &logs)?;
     let mut ups: Vec<Up> = Vec::new();
     let mut load = || -> Result<_, RunError> {
         for process in arm.fresh() {
-            ups.push(setup.start(process, &folder, number, interrupted)?);
+            ups.push(site.start(process, &folder, number, interrupted)?);
         }
-        programs::set_up(setup, arm.programs(Role::Setup), (folder.as_path(), number), || {
+        programs::set_up(site, arm.programs(Role::Setup), (folder.as_path(), number), || {
             if interrupted.load(Ordering::Relaxed) { Err(RunError::Interrupted) } else { Ok(()) }
         })?;
-        let backends = queries::backends(setup, arm)?;
+        let backends = queries::backends(site, arm)?;
         let calibration = &setup.plan.study.calibration;
         let plan = LoadPlan {
             pacing: Pacing::Constant { rate: calibration.rate },
@@ -116,7 +118,7 @@ fn one(setup: &Setup<'_>, index: usize, arm: &Arm, interrupted: &AtomicBool) -> 
             cores: Vec::new(),
             out: None,
             limit: None,
-            ..setup.load_plan(arm, &folder, ids)?
+            ..site.load_plan(arm, &folder, ids)?
         };
         let plan =
             LoadPlan { trace: plan.trace.map(|trace| unladen_load::plan::Trace { sampled: 1.0, ..trace }), ..plan };
@@ -189,12 +191,14 @@ fn verdict(arm: &Arm, found: &Calibration) -> Option<Notice> {
         Some(most) if declared.fract() == 0.0 => most == declared && found.agreement >= AGREEMENT,
         _ => (found.mean / declared - 1.0).abs() <= TOLERANCE,
     };
-    (!fits).then(|| Notice::SpansDeclaredWrong {
-        variant: arm.name.clone(),
-        declared,
-        found: (found.spans_per_request * 1_000.0).round() / 1_000.0,
-        requests: found.requests,
-        operations: found.described(),
+    (!fits).then(|| {
+        Notice::SpansDeclaredWrong(DeclaredWrong {
+            variant: arm.name.clone(),
+            declared,
+            found: (found.spans_per_request * 1_000.0).round() / 1_000.0,
+            requests: found.requests,
+            operations: found.described(),
+        })
     })
 }
 

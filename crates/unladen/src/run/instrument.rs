@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::ChildStdin;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,7 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use unladen_sink::summary::{Event as SinkEvent, Summary};
 
-use crate::linux::CpuSet;
+use crate::linux::{CpuSet, Netns};
+use crate::relay;
 use crate::subject::{Launch, Launcher, Limits, Piped, Running, SubjectError};
 
 /// A part of the instrument failed.
@@ -66,19 +68,20 @@ impl<E: DeserializeOwned + Send + 'static> Part<E> {
         cpus: &CpuSet,
         logs: &Path,
     ) -> Result<Self, InstrumentError> {
+        Self::launch(launcher, name, &launch(name, command, cpus, logs), config, input_stays)
+    }
+
+    /// The same for a launch that is more than the usual one.
+    fn launch(
+        launcher: &Launcher,
+        name: &'static str,
+        launch: &Launch,
+        config: &impl Serialize,
+        input_stays: bool,
+    ) -> Result<Self, InstrumentError> {
         let failed = |message: String| InstrumentError::Failed { part: name, message };
-        let launch = Launch {
-            service: name.to_owned(),
-            // Not the path it was started by: that file may have been replaced by a newer build meanwhile.
-            command: vec!["/proc/self/exe".to_owned(), command.to_owned()],
-            cwd: logs.to_owned(),
-            log: logs.join(format!("{name}.log")),
-            cpus: Some(cpus.clone()),
-            limits: Limits::default(),
-            ..Launch::default()
-        };
         let Piped { running, stdin: mut input, stdout: output } =
-            launcher.launch_piped(&launch).map_err(|source| InstrumentError::Start { part: name, source })?;
+            launcher.launch_piped(launch).map_err(|source| InstrumentError::Start { part: name, source })?;
         let mut line = serde_json::to_vec(config).map_err(|error| failed(error.to_string()))?;
         line.push(b'\n');
         input.write_all(&line).and_then(|()| input.flush()).map_err(|error| failed(error.to_string()))?;
@@ -119,6 +122,20 @@ impl<E: DeserializeOwned + Send + 'static> Part<E> {
     }
 }
 
+/// How a part is usually launched.
+fn launch(name: &str, command: &str, cpus: &CpuSet, logs: &Path) -> Launch {
+    Launch {
+        service: name.to_owned(),
+        // Not the path it was started by: that file may have been replaced by a newer build meanwhile.
+        command: vec!["/proc/self/exe".to_owned(), command.to_owned()],
+        cwd: logs.to_owned(),
+        log: logs.join(format!("{name}.log")),
+        cpus: Some(cpus.clone()),
+        limits: Limits::default(),
+        ..Launch::default()
+    }
+}
+
 fn read_events<E: DeserializeOwned>(output: impl Read, send: &mpsc::Sender<E>) {
     for line in BufReader::new(output).lines() {
         let Ok(line) = line else { break };
@@ -127,6 +144,31 @@ fn read_events<E: DeserializeOwned>(output: impl Read, send: &mpsc::Sender<E>) {
         if send.send(event).is_err() {
             break;
         }
+    }
+}
+
+/// Lets the services in a network namespace reach addresses outside.
+#[derive(Debug)]
+pub(super) struct RelayPart(Part<relay::Event>);
+
+impl RelayPart {
+    /// Starts a relay and waits until it listens. Dropping it ends it.
+    pub(super) fn start(
+        launcher: &Launcher,
+        config: &relay::Config,
+        cpus: &CpuSet,
+        logs: &Path,
+    ) -> Result<Self, InstrumentError> {
+        let part = Part::start(launcher, "relay", "__relay", config, true, cpus, logs)?;
+        match part.next(Duration::from_secs(10)) {
+            Ok(relay::Event::Ready) => Ok(Self(part)),
+            Err(_) => Err(part.failure()),
+        }
+    }
+
+    /// Its process.
+    pub(super) fn running(&self) -> &Running {
+        self.0.running()
     }
 }
 
@@ -139,14 +181,16 @@ pub(super) struct SinkPart {
 }
 
 impl SinkPart {
-    /// Starts a sink and waits until it listens.
+    /// Starts a sink, in a network namespace if one is given, and waits until it listens.
     pub(super) fn start(
         launcher: &Launcher,
         config: &unladen_sink::config::Config,
         cpus: &CpuSet,
         logs: &Path,
+        network: Option<&Arc<Netns>>,
     ) -> Result<Self, InstrumentError> {
-        let part = Part::start(launcher, "sink", "__sink", config, true, cpus, logs)?;
+        let launch = Launch { network: network.cloned(), ..launch("sink", "__sink", cpus, logs) };
+        let part = Part::launch(launcher, "sink", &launch, config, true)?;
         match part.next(Duration::from_secs(10)) {
             Ok(SinkEvent::Ready { .. }) => Ok(Self { part, received: 0, quiet_since: Instant::now() }),
             _ => Err(part.failure()),

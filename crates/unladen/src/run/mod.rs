@@ -3,12 +3,16 @@
 //! Clock and randomness enter here only. No statistic is computed here.
 
 mod after;
+mod blocks;
 pub mod books;
 mod builds;
 mod calibration;
 pub mod checks;
+mod design;
+pub mod ends;
 mod expected;
 pub mod folder;
+mod heat;
 pub mod host;
 mod instrument;
 pub mod load_plan;
@@ -20,11 +24,13 @@ mod programs;
 mod queries;
 mod recovery;
 mod repeats;
+mod round;
 mod said;
 pub mod schedule;
 mod session;
 mod setup;
 mod told;
+pub mod turns;
 pub mod watch;
 mod window;
 
@@ -32,7 +38,9 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
+use self::ends::{Ends, Judge};
 use self::folder::{FolderError, RunFolder};
 use self::host::{Host, Setting};
 use self::one::{Up, stop_all};
@@ -40,13 +48,14 @@ use self::session::Session;
 use self::setup::Setup;
 use self::watch::Watcher;
 use crate::journal::read::{self, Lines, Measured, ReadError};
-use crate::journal::record::RunRecord;
+use crate::journal::record::{Design, RunRecord};
 use crate::journal::write::{Journal, WriteError};
 use crate::linux::CpuSet;
 use crate::notices::Notice;
 use crate::study::mask::masked;
 use crate::study::plan::Plan;
 use crate::study::resolve::ResolveError;
+use crate::study::spec::Study;
 use crate::study::write::resolved_yaml;
 use crate::subject::SubjectError;
 
@@ -159,7 +168,8 @@ pub enum RunError {
     },
 }
 
-/// Runs what the journal in `folder` does not hold yet. The folder holds a valid study at every moment.
+/// Runs what the journal in `folder` does not hold yet. The folder holds a valid study at every moment. `judge` is asked between rounds
+/// how far the study has come, if something else than a number of rounds ends it.
 ///
 /// # Errors
 /// When the study cannot go on. What was measured until then is in the journal.
@@ -168,9 +178,10 @@ pub fn study(
     folder: &RunFolder,
     seed: u64,
     interrupted: &AtomicBool,
+    judge: &mut Judge<'_>,
     watcher: &mut dyn Watcher,
 ) -> Result<(), RunError> {
-    runs(plan, folder, seed, interrupted, watcher).map_err(|error| match error {
+    runs(plan, folder, seed, interrupted, judge, watcher).map_err(|error| match error {
         RunError::Interrupted => error,
         error if folder.is_full() => RunError::Full { folder: folder.path().to_owned(), source: Box::new(error) },
         error => error,
@@ -182,12 +193,20 @@ fn runs(
     folder: &RunFolder,
     seed: u64,
     interrupted: &AtomicBool,
+    judge: &mut Judge<'_>,
     watcher: &mut dyn Watcher,
 ) -> Result<(), RunError> {
+    let mut ends = Ends::new(plan, Instant::now(), judge);
     // Before the setup, which comes to refer to it.
     let calibrated = OnceCell::new();
-    let mut setup = Setup::new(plan, folder, seed)?;
+    let choice = design::choose(plan);
+    let sites = if choice.design == Design::Alternating { plan.arms.len() } else { 1 };
+    let mut setup = Setup::new(plan, folder, seed, sites)?;
     let Lines { runs: mut done, calibrations, .. } = open(plan, folder, seed, &setup)?;
+    let mut choice = choice.after(&plan.study, &done);
+    if choice.design == Design::Alternating {
+        choice = choice.unless(setup.keep_apart());
+    }
     let mut journal = Journal::open(folder.path())?;
     recovery::finish_torn(folder.path(), &journaled(&done), watcher);
     let rounds = schedule::rounds(plan, seed, &done);
@@ -203,7 +222,8 @@ fn runs(
     let result = learned.and_then(|learned| {
         (setup.plan, setup.calibrations) = (calibrated.get_or_init(|| learned), known);
         let (setup, shared, journal) = (&setup, &mut shared[..], &mut journal);
-        Session { setup, shared, journal, interrupted, number, done: &mut done }.rounds(rounds, watcher)
+        Session { setup, choice, shared, journal, interrupted, number, done: &mut done }
+            .rounds(rounds, &mut ends, watcher)
     });
     let stopped = stop_all(&mut shared);
     drop(shared);
@@ -215,10 +235,17 @@ fn runs(
     result.and(stopped.map(drop).map_err(RunError::from)).and(closed)
 }
 
-/// Writes `study.yaml` and `host.json` of a new study, or reads the journal of one that goes on.
+/// Writes `study.yaml` and `host.json` of a new study, or reads the journal of one that goes on, perhaps until something else ends it.
 fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result<Lines, RunError> {
     if folder.path().join(STUDY_FILE).exists() {
-        let Measured { runs, calibrations, notices, .. } = read::read(folder.path())?;
+        let Measured { mut study, runs, calibrations, notices, .. } = read::read(folder.path())?;
+        let ends = |study: &Study| (study.until.clone(), study.at_most);
+        if ends(&study) != ends(&plan.study) {
+            // The judge goes by what stands in the folder.
+            (study.until, study.at_most) = ends(&plan.study);
+            study.rounds = plan.study.rounds;
+            folder.write(STUDY_FILE, &resolved_yaml(&study))?;
+        }
         return Ok(Lines { runs, calibrations, notices });
     }
     let host = Host::describe(Setting {
@@ -241,7 +268,7 @@ fn build(setup: &Setup<'_>, interrupted: &AtomicBool, watcher: &mut dyn Watcher)
     for process in setup.plan.arms.iter().flat_map(|arm| &arm.processes) {
         if process.build.is_some() {
             // A build belongs to no run. A service that is told the folder of its run is built all the same.
-            processes.push(setup.resolve(process, setup.folder.path())?);
+            processes.push(setup.site(0).resolve(process, setup.folder.path())?);
         }
     }
     Ok(builds::run(&processes, setup.folder.path(), interrupted, watcher)?)
@@ -252,7 +279,7 @@ fn start_shared(setup: &Setup<'_>, interrupted: &AtomicBool) -> Result<Vec<Up>, 
     let shared = setup.folder.run("shared")?;
     let mut ups = Vec::new();
     for process in setup.plan.shared() {
-        match setup.start(process, &shared, 0, interrupted) {
+        match setup.site(0).start(process, &shared, 0, interrupted) {
             Ok(up) => ups.push(up),
             Err(error) => {
                 let _ = stop_all(&mut ups);

@@ -1,6 +1,8 @@
 //! One run: fresh processes, ready, warm-up, window, drain, stop. The unit of evidence.
 
+use std::cell::RefCell;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -12,15 +14,16 @@ use super::after;
 use super::books;
 use super::checks;
 use super::expected::Expected;
-use super::instrument::{InstrumentError, SinkPart};
+use super::instrument::{InstrumentError, RelayPart, SinkPart};
 use super::profile::Profiler;
 use super::queries::{self, Asked};
 use super::schedule::Slot;
-use super::setup::{Setup, TraceIds};
+use super::setup::{Setup, Site, TraceIds};
 use super::told;
 use super::watch::{Phase, Step, Watcher};
 use super::window::Seen;
 use crate::journal::record::{Ledger, ProcessRecord, RunRecord};
+use crate::linux::Netns;
 use crate::notices::Notice;
 use crate::probe::scrape::{Endpoint, Wanted};
 use crate::probe::{Target, timeline};
@@ -40,11 +43,13 @@ pub(super) struct Up {
     pub(super) running: Running,
     /// Seconds from exec to readiness; `None` if the study does not say when it is ready.
     pub(super) start_up_s: Option<f64>,
+    /// The network that it is in, if it is not unladen's.
+    pub(super) network: Option<Arc<Netns>>,
 }
 
 /// What a run needs besides the study's setup.
 pub(super) struct Run<'a> {
-    pub(super) setup: &'a Setup<'a>,
+    pub(super) setup: Site<'a>,
     pub(super) shared: &'a mut [Up],
     pub(super) slot: Slot,
     pub(super) number: u32,
@@ -62,6 +67,8 @@ pub(super) struct Scene<'w> {
     /// Ids of the traces of the window.
     pub(super) ids: TraceIds,
     pub(super) sink: SinkPart,
+    /// Takes services in a network of their own to what is outside.
+    pub(super) relay: Option<RelayPart>,
     /// Services of the run.
     pub(super) ups: Vec<Up>,
     pub(super) record: RunRecord,
@@ -71,21 +78,57 @@ pub(super) struct Scene<'w> {
     asked: Numbers,
     /// Requests with other trace ids, whose spans are no part of the ledger.
     pub(super) others: u64,
-    pub(super) watcher: &'w mut dyn Watcher,
+    watcher: &'w Watched<'w>,
+}
+
+/// Who watches, for several runs at the same time.
+pub(super) type Watched<'w> = RefCell<&'w mut dyn Watcher>;
+
+impl Scene<'_> {
+    /// Asks agents once more what they lost.
+    pub(super) fn ask_again(&mut self) {
+        self.asked.losses.iter_mut().for_each(Asked::again);
+    }
+
+    /// Tells whoever watches.
+    pub(super) fn see(&self, step: Step<'_>) {
+        self.watcher.borrow_mut().see(step);
+    }
 }
 
 /// How the services of a run ended: name, replica, how.
-type Ends = Vec<(String, u32, Ended)>;
+pub(super) type Ends = Vec<(String, u32, Ended)>;
 
 impl<'a> Run<'a> {
     pub(super) fn arm(&self) -> &'a Arm {
-        &self.setup.plan.arms[self.slot.arm]
+        &self.setup.plan().arms[self.slot.arm]
     }
 
     /// Does the run. The record is complete even when the run is void; an error means that the study cannot go on.
     pub(super) fn perform(mut self, watcher: &mut dyn Watcher) -> Result<RunRecord, RunError> {
+        let watched: Watched<'_> = RefCell::new(&mut *watcher);
+        let mut scene = self.open(&watched)?;
+        let seen = self.start(&mut scene).and_then(|()| match scene.record.void {
+            Some(_) => Ok(Seen::default()),
+            None => self.measure(&mut scene),
+        });
+        match seen {
+            Ok(seen) => {
+                let ends = self.stop(&mut scene, &seen)?;
+                self.conclude(scene, seen, &ends)
+            }
+            Err(error) => {
+                // The first error is the one to tell.
+                let _ = stop_all(&mut scene.ups);
+                Err(error)
+            }
+        }
+    }
+
+    /// The folder of the run and its sink; nothing else has been started.
+    pub(super) fn open<'w>(&self, watcher: &'w Watched<'w>) -> Result<Scene<'w>, RunError> {
         let arm = self.arm();
-        watcher.see(Step::Run { slot: self.slot, arm });
+        watcher.borrow_mut().see(Step::Run { slot: self.slot, arm });
         let dir = match self.profiler {
             Some(_) => format!("runs/profile-{}", arm.name),
             None => format!("runs/{:02}-{}", self.number, arm.name),
@@ -108,40 +151,40 @@ impl<'a> Run<'a> {
             ..RunRecord::empty()
         };
 
-        watcher.see(Step::Phase(Phase::Start));
+        watcher.borrow_mut().see(Step::Phase(Phase::Start));
         let ids = self.setup.trace_ids(self.number);
         let sink = SinkPart::start(
             &self.setup.launcher,
             &self.setup.sink_config(arm, &folder, ids),
             &self.setup.partition.instrument,
             &logs,
+            self.setup.network(),
         )?;
+        let relay = self.setup.relay(arm, &folder, &logs)?;
         let (ups, expected, asked) = (Vec::new(), Expected::default(), Numbers::default());
-        let mut scene = Scene { folder, logs, ids, sink, ups, record, expected, asked, others: 0, watcher };
-        let started = Instant::now();
-        let seen = self.start_services(arm, &mut scene).and_then(|()| {
-            scene.record.phases.start_s = started.elapsed().as_secs_f64();
-            self.set_up(&mut scene)?;
-            if scene.record.void.is_some() {
-                return Ok(Seen::default());
-            }
-            scene.asked = Numbers::before(self.setup, arm)?;
-            self.measure(&mut scene)
-        });
-        let seen = match seen {
-            Ok(seen) => seen,
-            Err(error) => {
-                // The first error is the one to tell.
-                let _ = stop_all(&mut scene.ups);
-                return Err(error);
-            }
-        };
+        Ok(Scene { folder, logs, ids, sink, relay, ups, record, expected, asked, others: 0, watcher })
+    }
 
-        scene.watcher.see(Step::Phase(Phase::Stop));
+    /// Starts the services and waits until they are ready and set up. If something is wrong with the set-up, the record is void.
+    pub(super) fn start(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
+        let (arm, started) = (self.arm(), Instant::now());
+        self.start_services(arm, scene)?;
+        scene.record.phases.start_s = started.elapsed().as_secs_f64();
+        self.set_up(scene)?;
+        if scene.record.void.is_none() {
+            scene.asked = Numbers::before(self.setup, arm)?;
+        }
+        Ok(())
+    }
+
+    /// Stops the services; what they flush as they end still arrives.
+    pub(super) fn stop(&self, scene: &mut Scene<'_>, seen: &Seen) -> Result<Ends, RunError> {
+        let arm = self.arm();
+        scene.see(Step::Phase(Phase::Stop));
         let stopping = Instant::now();
         let wanted = books::wanted(arm, seen.outcome.as_ref(), scene.others);
-        let Scene { ups, asked, record, .. } = &mut scene;
-        let (ends, counted) = stop_in_two_steps(self.setup, arm, ups, || {
+        let Scene { ups, asked, record, .. } = scene;
+        let (ends, counted) = stop_in_two_steps(&self.setup, arm, ups, || {
             let interrupted = || self.interrupted.load(Ordering::Relaxed);
             let limit = &self.setup.plan.study.drain;
             queries::settle(&mut asked.backends, limit, wanted, interrupted, &mut record.notices)
@@ -152,17 +195,14 @@ impl<'a> Run<'a> {
             scene.sink.look(Duration::from_millis(20))?;
         }
         scene.record.phases.stop_s = stopping.elapsed().as_secs_f64();
-        self.conclude(scene, seen, &ends)
+        Ok(ends)
     }
 
     /// Everything between the readiness of the services and their end.
     fn measure(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
         let seen = self.window(scene)?;
         if seen.observation.is_some() {
-            scene.watcher.see(Step::Phase(Phase::Drain));
-            let draining = Instant::now();
-            self.drain(scene, books::wanted(self.arm(), seen.outcome.as_ref(), scene.others))?;
-            scene.record.phases.drain_s = draining.elapsed().as_secs_f64();
+            self.drain(scene, &seen)?;
             self.look_back(scene)?;
         }
         // A profile is of the window alone.
@@ -171,7 +211,7 @@ impl<'a> Run<'a> {
             self.after(scene)?;
             scene.record.phases.after_s = started.elapsed().as_secs_f64();
         }
-        scene.asked.losses.iter_mut().for_each(Asked::again);
+        scene.ask_again();
         Ok(seen)
     }
 
@@ -180,7 +220,7 @@ impl<'a> Run<'a> {
         let arm = self.arm();
         scene.expected = Expected::of(self.shared.iter().chain(&scene.ups), self.setup.folder.path());
         if arm.programs(Role::Setup).next().is_some() {
-            scene.watcher.see(Step::Phase(Phase::Setup));
+            scene.see(Step::Phase(Phase::Setup));
             let started = Instant::now();
             self.programs(scene, Role::Setup)?;
             scene.record.phases.setup_s = started.elapsed().as_secs_f64();
@@ -189,11 +229,11 @@ impl<'a> Run<'a> {
     }
 
     /// Whether the run was what it should be: what the services said by now, and what the study's own programs find.
-    fn look_back(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
+    pub(super) fn look_back(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
         let void = scene.record.void.take();
         scene.record.void = void.or_else(|| scene.expected.missing());
         if scene.record.void.is_none() && self.arm().programs(Role::Check).next().is_some() {
-            scene.watcher.see(Step::Phase(Phase::Check));
+            scene.see(Step::Phase(Phase::Check));
             let started = Instant::now();
             self.programs(scene, Role::Check)?;
             scene.record.phases.check_s = started.elapsed().as_secs_f64();
@@ -203,19 +243,19 @@ impl<'a> Run<'a> {
 
     /// Saturation and capacity, as far as the study asks for them.
     fn after(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
-        let study = &self.setup.plan.study;
+        let study = &self.setup.plan().study;
         if study.saturation.is_none() && study.capacity.is_none() {
             return Ok(());
         }
         let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
         if let Some(wanted) = &study.saturation {
-            scene.watcher.see(Step::Phase(Phase::Saturation));
+            scene.see(Step::Phase(Phase::Saturation));
             let (found, sent) = after::saturate(&plan, wanted, self.interrupted)?;
             scene.others += sent;
             scene.record.saturation = Some(found);
         }
         if let Some(wanted) = &study.capacity {
-            scene.watcher.see(Step::Phase(Phase::Capacity));
+            scene.see(Step::Phase(Phase::Capacity));
             let (found, sent) = after::search(&plan, wanted, self.interrupted)?;
             scene.others += sent;
             scene.record.capacity = Some(found);
@@ -242,8 +282,17 @@ impl<'a> Run<'a> {
     }
 
     /// Waits for the spans that are still on their way.
-    fn drain(&self, scene: &mut Scene<'_>, wanted: Option<u64>) -> Result<(), RunError> {
-        let limit = &self.setup.plan.study.drain;
+    pub(super) fn drain(&self, scene: &mut Scene<'_>, seen: &Seen) -> Result<(), RunError> {
+        scene.see(Step::Phase(Phase::Drain));
+        let draining = Instant::now();
+        let wanted = books::wanted(self.arm(), seen.outcome.as_ref(), scene.others);
+        let result = self.await_spans(scene, wanted);
+        scene.record.phases.drain_s = draining.elapsed().as_secs_f64();
+        result
+    }
+
+    fn await_spans(&self, scene: &mut Scene<'_>, wanted: Option<u64>) -> Result<(), RunError> {
+        let limit = &self.setup.plan().study.drain;
         if !scene.asked.backends.is_empty() {
             // Senders may still hold what a slow backend has not taken from them, and not all of them send it as they end.
             let interrupted = || self.interrupted.load(Ordering::Relaxed);
@@ -258,7 +307,7 @@ impl<'a> Run<'a> {
     }
 
     /// Closes the sink and the books, and puts everything that was measured into the record.
-    fn conclude(&self, scene: Scene<'_>, seen: Seen, ends: &Ends) -> Result<RunRecord, RunError> {
+    pub(super) fn conclude(&self, scene: Scene<'_>, seen: Seen, ends: &Ends) -> Result<RunRecord, RunError> {
         let Scene { folder, sink, ups, mut record, asked, others, .. } = scene;
         let summary = sink.finish()?;
         record.told = told::losses(self.arm(), &ups, &asked.losses, &mut record.notices);
@@ -322,7 +371,7 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    fn before(setup: &Setup<'_>, arm: &Arm) -> Result<Self, RunError> {
+    fn before(setup: Site<'_>, arm: &Arm) -> Result<Self, RunError> {
         Ok(Self { backends: queries::backends(setup, arm)?, losses: queries::losses(setup, arm)? })
     }
 }
@@ -384,7 +433,7 @@ fn complete<'a>(record: &mut ProcessRecord, mut ups: impl Iterator<Item = &'a Up
 
 pub(super) fn target(up: &Up) -> Target {
     Target {
-        endpoint: up.process.scrape.as_ref().map(endpoint),
+        endpoint: up.process.scrape.as_ref().map(|scrape| endpoint(scrape, up.network.clone())),
         service: up.process.service.clone(),
         replica: up.process.replica,
         role: Some(up.process.role),
@@ -393,7 +442,7 @@ pub(super) fn target(up: &Up) -> Target {
     }
 }
 
-fn endpoint(scrape: &Scrape) -> Endpoint {
+fn endpoint(scrape: &Scrape, network: Option<Arc<Netns>>) -> Endpoint {
     let wanted = |(name, keep): (&String, &Keep)| Wanted {
         name: name.clone(),
         labels: keep.labels.iter().map(|(label, value)| (label.clone(), value.clone())).collect(),
@@ -401,7 +450,8 @@ fn endpoint(scrape: &Scrape) -> Endpoint {
         factor: keep.factor(name),
         counter: keep.kind.map(|kind| kind == ScrapeKind::Counter),
     };
-    Endpoint { url: scrape.url.clone(), every: scrape.every.0, keep: scrape.keep.iter().map(wanted).collect() }
+    let keep = scrape.keep.iter().map(wanted).collect();
+    Endpoint { url: scrape.url.clone(), every: scrape.every.0, keep, network }
 }
 
 pub(super) fn instrument((name, running): (&str, &Running)) -> Target {

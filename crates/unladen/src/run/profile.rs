@@ -34,7 +34,7 @@ pub fn profiles(
     interrupted: &AtomicBool,
     watcher: &mut dyn Watcher,
 ) -> Result<Vec<Profiles>, RunError> {
-    let setup = Setup::new(plan, folder, seed)?;
+    let setup = Setup::new(plan, folder, seed, 1)?;
     let mut shared = start_shared(&setup, interrupted)?;
     let mut all = Vec::new();
     let result = (0..).zip(&plan.arms).filter(|(_, arm)| arm.kind != ArmKind::Placebo).try_for_each(|(number, arm)| {
@@ -42,7 +42,7 @@ pub fn profiles(
         let slot = Slot { round: 0, slot: 0, attempt: 1, arm: number as usize };
         let number = NUMBERS_FROM + number;
         let record =
-            Run { setup: &setup, shared: &mut shared, slot, number, interrupted, profiler: Some(&mut profiler) }
+            Run { setup: setup.site(0), shared: &mut shared, slot, number, interrupted, profiler: Some(&mut profiler) }
                 .perform(watcher)?;
         let requests = record.load.map_or(0, |load| load.completed_in_window);
         let profiles = profiler.finish(&arm.name, requests, folder.path())?;
@@ -70,7 +70,12 @@ impl Profiler {
         for up in ups.iter().filter(|up| up.process.role == Role::Subject) {
             let service = up.process.service.clone();
             let pids = up.running.family().members().iter().map(|stat| stat.pid).collect();
-            let subject = Subject { service: service.clone(), pids, pprof: up.process.pprof.clone() };
+            let subject = Subject {
+                service: service.clone(),
+                pids,
+                pprof: up.process.pprof.clone(),
+                network: up.network.clone(),
+            };
             match Sampling::begin(&subject, self.async_profiler.as_deref(), window, folder) {
                 Ok(sampling) => self.under_way.push((service, sampling)),
                 Err(error) => self.failed(&error),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::RunError;
 use super::one::{Run, Scene};
 use super::said::{self, Said};
-use super::setup::Setup;
+use super::setup::Site;
 use crate::journal::record::RunRecord;
 use crate::notices::Notice;
 use crate::study::plan::Process;
@@ -94,7 +94,7 @@ fn shortened(line: &str) -> String {
 /// # Errors
 /// When it cannot be started or stopped, and what `meanwhile` says.
 pub(super) fn to_its_end(
-    setup: &Setup<'_>,
+    setup: Site<'_>,
     program: &Process,
     (folder, run): (&Path, u32),
     at_most: Duration,
@@ -135,7 +135,7 @@ pub(super) fn to_its_end(
 /// # Errors
 /// When one of them fails, and what `meanwhile` says.
 pub(super) fn set_up<'p>(
-    setup: &Setup<'_>,
+    setup: Site<'_>,
     programs: impl Iterator<Item = &'p Process>,
     place: (&Path, u32),
     mut meanwhile: impl FnMut() -> Result<(), RunError>,

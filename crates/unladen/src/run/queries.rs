@@ -2,12 +2,14 @@
 //! and after it; the difference is the run's.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use super::RunError;
-use super::setup::Setup;
+use super::setup::Site;
 use crate::journal::record::Counted;
+use crate::linux::Netns;
 use crate::notices::Notice;
 use crate::scrape::{Query, ScrapeError};
 use crate::study::plan::Arm;
@@ -26,6 +28,8 @@ pub(super) struct Asked {
     /// Role of the service that is counted; `None` for a loss.
     role: Option<Role>,
     query: Query,
+    /// Network namespace in which it is asked for.
+    network: Option<Arc<Netns>>,
     each: f64,
     before: Result<f64, ScrapeError>,
     after: Option<Result<f64, ScrapeError>>,
@@ -34,14 +38,15 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    fn new(name: &str, role: Option<Role>, query: Query, each: f64) -> Self {
-        let before = query.ask();
-        Self { name: name.to_owned(), role, query, each, before, after: None, is_steady: true }
+    fn new(name: &str, role: Option<Role>, query: Query, each: f64, network: Option<&Arc<Netns>>) -> Self {
+        let network = network.cloned();
+        let before = query.ask(network.as_deref());
+        Self { name: name.to_owned(), role, query, network, each, before, after: None, is_steady: true }
     }
 
     /// Asks once more, after the load.
     pub(super) fn again(&mut self) {
-        self.after = Some(self.query.ask());
+        self.after = Some(self.query.ask(self.network.as_deref()));
     }
 
     /// How much the number has grown; `None`, with a notice, if it is not known.
@@ -84,9 +89,9 @@ pub(super) fn counted_services(study: &Study, arm: &Arm) -> BTreeSet<String> {
 }
 
 /// Asks for the numbers of the backends that run in an arm, before the load.
-pub(super) fn backends(setup: &Setup<'_>, arm: &Arm) -> Result<Vec<Asked>, RunError> {
+pub(super) fn backends(setup: Site<'_>, arm: &Arm) -> Result<Vec<Asked>, RunError> {
     let mut asked = Vec::new();
-    for (name, service) in &setup.plan.study.services {
+    for (name, service) in &setup.plan().study.services {
         let Some(count) = service.count.as_ref().filter(|_| arm.runs(name)) else { continue };
         let path = format!("services.{name}.count");
         let query = query(
@@ -96,26 +101,26 @@ pub(super) fn backends(setup: &Setup<'_>, arm: &Arm) -> Result<Vec<Asked>, RunEr
             (count.body.as_deref(), count.pointer.as_deref()),
             (count.prometheus.as_deref(), count.metric.as_deref()),
         )?;
-        asked.extend(query.map(|query| Asked::new(name, Some(service.role), query, count.each)));
+        asked.extend(query.map(|query| Asked::new(name, Some(service.role), query, count.each, setup.network())));
     }
     Ok(asked)
 }
 
 /// The same for the counters of an arm's agent.
-pub(super) fn losses(setup: &Setup<'_>, arm: &Arm) -> Result<Vec<Asked>, RunError> {
+pub(super) fn losses(setup: Site<'_>, arm: &Arm) -> Result<Vec<Asked>, RunError> {
     let mut asked = Vec::new();
     for (stage, loss) in &arm.losses {
         let path = format!("losses.{stage}");
         let prometheus = (loss.prometheus.as_deref(), loss.metric.as_deref());
         let query = query(setup, &path, None, (None, None), prometheus)?;
-        asked.extend(query.map(|query| Asked::new(stage, None, query, loss.each)));
+        asked.extend(query.map(|query| Asked::new(stage, None, query, loss.each, setup.network())));
     }
     Ok(asked)
 }
 
 /// The query that these keys of the study stand for; the study's check has seen to it that they go together.
 fn query(
-    setup: &Setup<'_>,
+    setup: Site<'_>,
     path: &str,
     http: Option<&str>,
     (body, pointer): (Option<&str>, Option<&str>),
@@ -206,7 +211,7 @@ mod tests {
 
     fn settled(numbers: &'static [u64], each: f64, wanted: Option<u64>, limit: f64) -> (Vec<Counted>, Vec<Notice>) {
         let mut notices = Vec::new();
-        let mut backends = [Asked::new("jaeger", Some(Role::Storage), backend(numbers), each)];
+        let mut backends = [Asked::new("jaeger", Some(Role::Storage), backend(numbers), each, None)];
         let drain = Drain { quiet: Time::seconds(0.5), limit: Time::seconds(limit) };
         let counted = settle(&mut backends, &drain, wanted, || false, &mut notices);
         (counted, notices)
@@ -240,8 +245,8 @@ mod tests {
         const LATE: [u64; 12] = [0, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 50];
         let waited_for = |taken: &'static [u64]| {
             let mut backends = [
-                Asked::new("oap", Some(Role::Collector), backend(taken), 1.0),
-                Asked::new("elasticsearch", Some(Role::Storage), backend(&LATE), 1.0),
+                Asked::new("oap", Some(Role::Collector), backend(taken), 1.0, None),
+                Asked::new("elasticsearch", Some(Role::Storage), backend(&LATE), 1.0, None),
             ];
             let drain = Drain { quiet: Time::seconds(0.5), limit: Time::seconds(20.0) };
             let counted = settle(&mut backends, &drain, Some(60), || false, &mut Vec::new());
@@ -274,7 +279,7 @@ mod tests {
             selector: "spans_total".parse().expect("a selector"),
         };
         let mut notices = Vec::new();
-        let mut backends = [Asked::new("jaeger", Some(Role::Storage), query, 1.0)];
+        let mut backends = [Asked::new("jaeger", Some(Role::Storage), query, 1.0, None)];
         let drain = Drain { quiet: Time::seconds(0.0), limit: Time::seconds(0.0) };
         assert_eq!(settle(&mut backends, &drain, None, || false, &mut notices), []);
         assert!(matches!(&notices[..], [Notice::Unasked { what, .. }] if what == "jaeger"), "{notices:?}");

@@ -8,18 +8,18 @@ use std::collections::BTreeSet;
 
 use super::checks;
 use super::schedule::Round;
-use crate::journal::record::RunRecord;
+use crate::journal::record::{Design, RunRecord};
 use crate::notices::Notice;
-use crate::study::spec::Study;
+use crate::study::spec::{FEWEST_ROUNDS, Study};
 
 /// How often a round is attempted at most.
 const ATTEMPTS: u32 = 3;
 
-/// What is left of the allowance.
+/// What has been used of the allowance.
 #[derive(Debug)]
 pub(super) struct Repeats<'a> {
     study: &'a Study,
-    left: u32,
+    used: u32,
 }
 
 impl<'a> Repeats<'a> {
@@ -27,21 +27,36 @@ impl<'a> Repeats<'a> {
     pub(super) fn new(study: &'a Study, done: &[RunRecord]) -> Self {
         let used: BTreeSet<(u32, u32)> =
             done.iter().filter(|run| run.attempt > 1).map(|run| (run.round, run.attempt)).collect();
-        let allowed = study.repeat.allowance(study.rounds);
-        Self { study, left: allowed.saturating_sub(u32::try_from(used.len()).unwrap_or(u32::MAX)) }
+        Self { study, used: u32::try_from(used.len()).unwrap_or(u32::MAX) }
+    }
+
+    /// How often rounds may be done again, as seen from one of them: where nobody knows how many there will be, of those so far.
+    fn allowed(&self, round: &Round) -> u32 {
+        let open = self.study.is_open_ended();
+        let rounds = if open { round.number.max(FEWEST_ROUNDS).min(self.study.rounds) } else { self.study.rounds };
+        self.study.repeat.allowance(rounds)
     }
 
     /// Why the round is to be done again, judged by its runs so far, whichever variant they are of; takes it from the allowance.
     pub(super) fn grant(&mut self, round: &Round, runs: &[RunRecord]) -> Option<Notice> {
-        if self.left == 0 || round.attempt >= ATTEMPTS {
+        if self.used >= self.allowed(round) || round.attempt >= ATTEMPTS {
             return None;
         }
         let of_round = runs.iter().filter(|run| run.round == round.number && run.attempt == round.attempt);
-        let of_round = of_round.filter(|run| run.void.is_none());
-        let reason = of_round.filter_map(|run| checks::disturbed(run, &self.study.repeat)).next()?;
-        self.left -= 1;
+        let mut reasons = of_round.filter_map(|run| match &run.void {
+            None => checks::disturbed(run, &self.study.repeat),
+            // A run of an alternating round cannot be done again by itself.
+            Some(void) => (run.design == Design::Alternating && is_the_machines(void)).then(|| void.clone()),
+        });
+        let reason = reasons.next()?;
+        self.used += 1;
         Some(reason)
     }
+}
+
+/// Whether a run is void because the machine kept the generator from its schedule.
+fn is_the_machines(void: &Notice) -> bool {
+    matches!(void, Notice::GeneratorLate { .. } | Notice::BlocksLost { .. })
 }
 
 #[cfg(test)]
@@ -84,8 +99,17 @@ mod tests {
         let study = Study { rounds: 12, ..Study::new("x", Load::new("http://localhost/")) };
         let done = [run(1, 1, 1.0, 0.0), run(1, 2, 1.0, 0.0), run(1, 2, 1.0, 0.0), run(1, 3, 1.0, 0.0)];
         let mut repeats = Repeats::new(&study, &done);
-        assert_eq!(repeats.left, 2);
+        assert_eq!(repeats.used, 2);
         assert_eq!(repeats.grant(&round(1, 3), &done), None, "three attempts are enough");
-        assert_eq!(repeats.left, 2);
+        assert_eq!(repeats.used, 2);
+    }
+
+    #[test]
+    fn where_nobody_knows_how_many_rounds_there_will_be_the_allowance_grows_with_them() {
+        let at_most = Some(crate::study::units::Time::seconds(600.0));
+        let study = Study { rounds: 200, at_most, ..Study::new("x", Load::new("http://localhost/")) };
+        let mut repeats = Repeats::new(&study, &[]);
+        let mut granted = |number| repeats.grant(&round(number, 1), &[run(number, 1, 1.0, 0.0)]).is_some();
+        assert_eq!([1, 2, 3, 8, 9, 10].map(&mut granted), [true, true, false, false, true, false]);
     }
 }

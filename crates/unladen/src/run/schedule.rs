@@ -2,6 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use unladen_stats::order;
+
 use crate::journal::record::RunRecord;
 use crate::study::plan::Plan;
 
@@ -32,6 +34,18 @@ pub struct Round {
 }
 
 impl Round {
+    /// Whether nothing of this attempt has been done.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        self.missing.len() == self.order.len()
+    }
+
+    /// Whether nothing of it has been done.
+    #[must_use]
+    pub fn is_new(&self) -> bool {
+        self.attempt == 1 && self.is_whole()
+    }
+
     /// The round from the start: another attempt, in the same order.
     #[must_use]
     pub fn again(&self) -> Self {
@@ -45,9 +59,11 @@ fn slots(round: u32, attempt: u32, order: &[usize]) -> impl Iterator<Item = Slot
     order.iter().zip(1..).map(move |(arm, slot)| Slot { round, slot, attempt, arm: *arm })
 }
 
-/// The rounds of a study of which something is missing, in order, less the runs that the journal already holds as valid.
+/// The rounds of a study of which something is missing, in order, less the runs that the journal already holds as valid; of a study
+/// that something else than a number of rounds ends, all that it may have.
 ///
-/// The order of a round depends on the seed and the number of arms alone, so a resumed study goes on as it would have.
+/// The order of a round depends on the seed, the number of arms and `rounds` alone, and not even on `rounds` where something else ends
+/// the study, so a resumed study goes on as it would have.
 #[must_use]
 pub fn rounds(plan: &Plan, seed: u64, done: &[RunRecord]) -> Vec<Round> {
     let mut attempts: HashMap<u32, u32> = HashMap::new();
@@ -57,7 +73,7 @@ pub fn rounds(plan: &Plan, seed: u64, done: &[RunRecord]) -> Vec<Round> {
     }
     let valid = done.iter().filter(|run| run.void.is_none());
     let done: HashSet<(u32, u32, &str)> = valid.map(|run| (run.round, run.attempt, run.variant.as_str())).collect();
-    unladen_stats::order::balanced(plan.arms.len(), plan.study.rounds as usize, seed)
+    orders(plan, seed)
         .into_iter()
         .zip(1..)
         .map(|(order, number)| {
@@ -69,12 +85,26 @@ pub fn rounds(plan: &Plan, seed: u64, done: &[RunRecord]) -> Vec<Round> {
         .collect()
 }
 
+/// Where nobody knows how many rounds there will be, they are drawn in stretches of so many, each balanced in itself.
+const STRETCH: usize = 12;
+
+/// The order of the arms in every round.
+fn orders(plan: &Plan, seed: u64) -> Vec<Vec<usize>> {
+    let (arms, rounds) = (plan.arms.len(), plan.study.rounds as usize);
+    if !plan.study.is_open_ended() {
+        return order::balanced(arms, rounds, seed);
+    }
+    let stretches = (0..).flat_map(|part| order::balanced_part(arms, STRETCH, seed, part));
+    stretches.take(rounds).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::notices::Notice;
     use crate::study::plan::Arm;
     use crate::study::spec::{Load, Study};
+    use crate::study::units::Time;
 
     fn plan(rounds: u32) -> Plan {
         let study = Study { rounds, ..Study::new("x", Load::new("http://localhost/")) };
@@ -98,6 +128,25 @@ mod tests {
         let names: Vec<&str> = left[0].missing.iter().map(|slot| plan.arms[slot.arm].name.as_str()).collect();
         assert!(names.len() == 2 && names.contains(&"baseline") && names.contains(&"placebo"), "{names:?}");
         assert_eq!(left[0].order, all[1].order, "as it would have been");
+    }
+
+    #[test]
+    fn without_a_number_of_rounds_the_order_does_not_depend_on_it() {
+        let open = |rounds| {
+            let mut plan = plan(rounds);
+            plan.study.at_most = Some(Time::seconds(600.0));
+            rounds_of(&plan)
+        };
+        fn rounds_of(plan: &Plan) -> Vec<Vec<usize>> {
+            rounds(plan, 7, &[]).into_iter().map(|round| round.order).collect()
+        }
+        let all = open(200);
+        assert_eq!((all.len(), &all[..30], &all[..7]), (200, &open(30)[..], &open(7)[..]));
+        assert_eq!(all[..12], rounds_of(&plan(12))[..], "a study of 12 rounds can be gone on with until it is narrow");
+        for stretch in all.chunks_exact(12) {
+            let first = |arm| stretch.iter().filter(|order| order[0] == arm).count();
+            assert_eq!([first(0), first(1), first(2)], [4, 4, 4]);
+        }
     }
 
     #[test]

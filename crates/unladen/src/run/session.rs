@@ -4,15 +4,19 @@
 //! else took too much of the machine is done again whole (see `repeats`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use super::RunError;
+use super::design::Choice;
+use super::ends::Ends;
 use super::folder::RunFolder;
 use super::one::{Run, Up};
 use super::repeats::Repeats;
+use super::round as alternating;
 use super::schedule::{Round, Slot};
 use super::setup::Setup;
 use super::watch::{Step, Watcher};
-use crate::journal::record::RunRecord;
+use crate::journal::record::{Design, RunRecord};
 use crate::journal::write::Journal;
 use crate::notices::{Notice, Severity};
 
@@ -22,6 +26,7 @@ const ATTEMPTS: u32 = 3;
 /// The runs of a study under way.
 pub(super) struct Session<'s, 'p> {
     pub(super) setup: &'s Setup<'p>,
+    pub(super) choice: Choice,
     pub(super) shared: &'s mut [Up],
     pub(super) journal: &'s mut Journal,
     pub(super) interrupted: &'s AtomicBool,
@@ -32,22 +37,72 @@ pub(super) struct Session<'s, 'p> {
 }
 
 impl Session<'_, '_> {
-    /// Does what is missing of the rounds.
-    pub(super) fn rounds(&mut self, rounds: Vec<Round>, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+    /// Does what is missing of the rounds, until one of the ends is reached.
+    pub(super) fn rounds(
+        &mut self,
+        rounds: Vec<Round>,
+        ends: &mut Ends<'_>,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), RunError> {
         let plan = self.setup.plan;
-        watcher.see(Step::Begin {
-            runs: rounds.iter().map(|round| round.missing.len()).sum(),
-            of: plan.arms.len() * plan.study.rounds as usize,
-            load_s: plan.study.run_seconds(),
-        });
+        let missing: usize = rounds.iter().map(|round| round.missing.len()).sum();
+        let done = plan.arms.len() * plan.study.rounds as usize - missing;
+        let is_open_ended = plan.study.is_open_ended();
+        let runs = if is_open_ended { ends.runs_left_after(done) } else { missing };
+        watcher.see(Step::Begin { runs, of: done + runs, load_s: plan.study.run_seconds(), is_open_ended });
         let mut repeats = Repeats::new(&plan.study, self.done);
         for mut round in rounds {
+            // Of a round that was interrupted the rest comes first: looked at are whole rounds.
+            if round.is_new()
+                && let Some(stopped) = ends.reached(self.done, false, watcher)
+            {
+                return Ok(self.journal.append_notice(&Notice::Stopped(stopped))?);
+            }
             loop {
-                round.missing.iter().try_for_each(|slot| self.slot(*slot, watcher))?;
-                let Some(reason) = repeats.grant(&round, self.done) else { break };
+                let began = Instant::now();
+                match self.choice.design {
+                    Design::Separate => round.missing.iter().try_for_each(|slot| self.slot(*slot, watcher))?,
+                    Design::Alternating => {
+                        if !round.is_whole() {
+                            // The runs of an alternating round belong together: what is left of one is done again with it.
+                            round = round.again();
+                        }
+                        self.together(&round, watcher)?;
+                        if self.choice.give_up_turns(&plan.study, self.done) {
+                            round = round.again();
+                            watcher.see(Step::TurnsGivenUp { reason: self.choice.reason(), runs: round.missing.len() });
+                            continue;
+                        }
+                    }
+                }
+                ends.took(began.elapsed());
+                let Some(reason) = repeats.grant(&round, self.done).filter(|_| ends.has_time()) else { break };
                 round = round.again();
                 watcher.see(Step::Again { round: round.number, reason: &reason, runs: round.missing.len() });
             }
+        }
+        if let Some(stopped) = ends.reached(self.done, true, watcher) {
+            self.journal.append_notice(&Notice::Stopped(stopped))?;
+        }
+        Ok(())
+    }
+
+    /// All runs of a round, alive at the same time.
+    fn together(&mut self, round: &Round, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        if self.interrupted.load(Ordering::Relaxed) {
+            return Err(RunError::Interrupted);
+        }
+        let (setup, interrupted, number) = (self.setup, self.interrupted, self.number + 1);
+        let slots = &round.missing;
+        self.number += u32::try_from(slots.len()).unwrap_or(u32::MAX);
+        let records =
+            alternating::Round { setup, shared: &mut *self.shared, slots, number, interrupted }.perform(watcher)?;
+        self.journal.append_round(&records)?;
+        for record in records {
+            watcher.see(Step::Done { record: &record, again: false });
+            let stop = stop_on_death(&record, setup.folder);
+            self.done.push(record);
+            stop?;
         }
         Ok(())
     }
@@ -60,8 +115,10 @@ impl Session<'_, '_> {
             }
             self.number += 1;
             let (setup, number, interrupted) = (self.setup, self.number, self.interrupted);
-            let run = Run { setup, shared: &mut *self.shared, slot, number, interrupted, profiler: None };
-            let record = run.perform(watcher)?;
+            let run =
+                Run { setup: setup.site(0), shared: &mut *self.shared, slot, number, interrupted, profiler: None };
+            let mut record = run.perform(watcher)?;
+            record.notices.extend(self.choice.notice());
             self.journal.append(&record)?;
             let again = late(&record) && attempt < ATTEMPTS;
             watcher.see(Step::Done { record: &record, again });

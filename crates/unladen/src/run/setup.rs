@@ -2,20 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::folder::RunFolder;
+use super::instrument::RelayPart;
 use super::one::Up;
 use super::{RunError, load_plan, ports};
 use crate::journal::record::Calibration;
-use crate::linux::CpuSet;
+use crate::linux::{CpuSet, Netns};
 use crate::notices::Notice;
+use crate::relay;
 use crate::study::plan::{Arm, Plan, Process};
-use crate::study::spec::{Attributes, Faults, Sync};
+use crate::study::spec::{Attributes, Faults, Lifetime, Network, Sync};
 use crate::study::variables::{PortName, SINKS, Variables};
 use crate::subject::launch::LONGEST_PAD;
 use crate::subject::{
@@ -45,21 +49,40 @@ pub(super) struct Setup<'a> {
     /// What is known of the variants' spans; empty until they are calibrated.
     pub(super) calibrations: Vec<Calibration>,
     seed: u64,
-    sinks: BTreeMap<&'static str, SocketAddr>,
     variables: Variables,
+    /// One for each run that is alive at the same time.
+    addresses: Vec<Addresses>,
+}
+
+/// Where the processes of a run listen.
+#[derive(Debug)]
+struct Addresses {
+    sinks: BTreeMap<&'static str, SocketAddr>,
+    ports: BTreeMap<PortName, u16>,
+    /// A network of the run's own, in which its fixed addresses are its alone.
+    network: Option<Arc<Netns>>,
+}
+
+/// The setup as one of several runs that are alive at the same time sees it: with addresses of its own.
+#[derive(Clone, Copy)]
+pub(super) struct Site<'a> {
+    setup: &'a Setup<'a>,
+    number: usize,
+}
+
+impl<'a> Deref for Site<'a> {
+    type Target = Setup<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        self.setup
+    }
 }
 
 impl<'a> Setup<'a> {
-    pub(super) fn new(plan: &'a Plan, folder: &'a RunFolder, seed: u64) -> Result<Self, RunError> {
-        let names = plan.ports();
-        let mut free = ports::allocate(names.len() + SINKS.len(), seed)?.into_iter();
-        let sinks: BTreeMap<_, _> =
-            SINKS.into_iter().zip(free.by_ref().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))).collect();
-        let ports: BTreeMap<PortName, u16> = names.into_iter().zip(free).collect();
-        let addresses = sinks.iter().map(|(name, address)| ((*name).to_owned(), address.to_string())).collect();
+    /// With sites for so many runs at the same time.
+    pub(super) fn new(plan: &'a Plan, folder: &'a RunFolder, seed: u64, sites: usize) -> Result<Self, RunError> {
+        let addresses = sites_of(plan, seed, sites.max(1))?;
         let variables = Variables {
-            ports,
-            sinks: addresses,
             unladen: std::env::current_exe().unwrap_or_default(),
             environment: std::env::vars().collect(),
             ..plan.variables()
@@ -74,14 +97,69 @@ impl<'a> Setup<'a> {
             partition: partition(&available, &topology, 1),
             calibrations: Vec::new(),
             seed,
-            sinks,
             variables,
+            addresses,
         })
+    }
+
+    /// Sees to it that runs which are alive at the same time do not collide at fixed addresses: each gets a network of its own. Returns why
+    /// that cannot be; then they must run one after the other.
+    pub(super) fn keep_apart(&mut self) -> Option<String> {
+        let fixed = match self.fixed() {
+            Ok(fixed) => fixed,
+            // What cannot be resolved is told when it is started.
+            Err(_) => return None,
+        };
+        let wanted = self.plan.study.network;
+        match (wanted, fixed.is_empty()) {
+            (Some(Network::Host), false) => {
+                return Some(format!(
+                    "several variants at once cannot listen at {} (`network: host`)",
+                    fixed.join(", ")
+                ));
+            }
+            (Some(Network::Host), true) | (None, true) => return None,
+            (Some(Network::Own), _) | (None, false) => {}
+        }
+        let refused = |why: String| {
+            let where_ = if fixed.is_empty() { "the machine's network".to_owned() } else { fixed.join(", ") };
+            format!("several variants at once cannot share {where_}, and no network of their own can be made: {why}")
+        };
+        if let Err(why) = Netns::is_possible() {
+            return Some(refused(why));
+        }
+        for site in &mut self.addresses {
+            match Netns::new() {
+                Ok(network) => site.network = Some(Arc::new(network)),
+                Err(error) => return Some(refused(error.to_string())),
+            }
+        }
+        None
+    }
+
+    /// Addresses of the fresh services, and of the load, that are the same in all sites.
+    fn fixed(&self) -> Result<Vec<String>, RunError> {
+        let of = |site: Site<'_>| -> Result<Vec<String>, RunError> {
+            let mut all = Vec::new();
+            for arm in &self.plan.arms {
+                for process in arm.fresh() {
+                    all.extend(addresses(&site.resolve(process, self.folder.path())?));
+                }
+            }
+            all.sort_unstable();
+            all.dedup();
+            Ok(all)
+        };
+        if self.addresses.len() < 2 {
+            return Ok(Vec::new());
+        }
+        Ok(ports::fixed(&of(self.site(0))?, &of(self.site(1))?))
     }
 
     /// Notices that every run carries.
     pub(super) fn notices(&self) -> Vec<Notice> {
-        self.launcher.no_cgroups().map(|reason| Notice::NoCgroup { reason: reason.to_owned() }).into_iter().collect()
+        let no_cgroup = self.launcher.no_cgroups().map(|reason| Notice::NoCgroup { reason: reason.to_owned() });
+        no_cgroup.into_iter().collect()
     }
 
     /// Where CPU time is read from, in words.
@@ -94,7 +172,7 @@ impl<'a> Setup<'a> {
 
     /// The ports of the study by their names.
     pub(super) fn ports(&self) -> BTreeMap<String, u16> {
-        let named = self.variables.ports.iter().map(|(name, port)| match name.replica {
+        let named = self.addresses.iter().take(1).flat_map(|site| &site.ports).map(|(name, port)| match name.replica {
             0 => (name.name.clone(), *port),
             _ => (name.to_string(), *port),
         });
@@ -114,8 +192,69 @@ impl<'a> Setup<'a> {
         random
     }
 
+    /// Seed of everything that is drawn.
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// As this one of the runs that are alive at the same time sees it.
+    pub(super) fn site(&'a self, number: usize) -> Site<'a> {
+        Site { setup: self, number }
+    }
+}
+
+impl<'a> Site<'a> {
+    pub(super) fn plan(self) -> &'a Plan {
+        self.setup.plan
+    }
+
+    fn addresses(&self) -> &'a Addresses {
+        &self.setup.addresses[self.number]
+    }
+
+    /// The network of the run's own, if it has one.
+    pub(super) fn network(&self) -> Option<&'a Arc<Netns>> {
+        self.addresses().network.as_ref()
+    }
+
+    /// The network that a process is in: what lives through the study is outside.
+    fn network_of(&self, process: &Process) -> Option<Arc<Netns>> {
+        self.network().filter(|_| process.lifetime == Lifetime::Run).cloned()
+    }
+
+    /// Lets the run's services reach, from a network of their own, what is outside: what lives through the study, what the study names, and what
+    /// listens on this machine at addresses that they are told.
+    pub(super) fn relay(&self, arm: &Arm, folder: &Path, logs: &Path) -> Result<Option<RelayPart>, RunError> {
+        let Some(network) = self.network() else { return Ok(None) };
+        let (mut own, mut outside, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+        for process in &arm.processes {
+            let process = self.resolve(process, folder)?;
+            match process.lifetime {
+                Lifetime::Run => own.extend(addresses(&process)),
+                Lifetime::Study => outside.extend(addresses(&process)),
+            }
+            texts.extend(process.command.iter().chain(process.env.values()).cloned());
+        }
+        own.extend(self.addresses().sinks.values().map(ToString::to_string));
+        outside.extend(self.plan().study.reach.iter().cloned());
+        outside.extend(ports::reached_outside(texts.iter().map(String::as_str), &own, &ports::listeners()));
+        outside.sort_unstable();
+        outside.dedup();
+        if outside.is_empty() {
+            return Ok(None);
+        }
+        let config = relay::Config { network: network.path(), addresses: outside };
+        Ok(Some(RelayPart::start(&self.launcher, &config, &self.partition.instrument, logs)?))
+    }
+
     pub(super) fn variables(&self, run_dir: Option<&Path>) -> Variables {
-        Variables { run_dir: run_dir.map(Path::to_owned), ..self.variables.clone() }
+        let Addresses { sinks, ports, .. } = self.addresses();
+        Variables {
+            run_dir: run_dir.map(Path::to_owned),
+            ports: ports.clone(),
+            sinks: sinks.iter().map(|(name, address)| ((*name).to_owned(), address.to_string())).collect(),
+            ..self.setup.variables.clone()
+        }
     }
 
     /// A process with its run-time variables filled in.
@@ -137,8 +276,11 @@ impl<'a> Setup<'a> {
             tcp: process.ready.tcp.clone(),
             log: process.ready.log.clone(),
             timeout: process.ready.timeout.0,
+            network: self.network_of(&process),
         };
-        if let Some(address) = addresses(&process).into_iter().find(|address| ports::taken(address)) {
+        let network = readiness.network.clone();
+        if let Some(address) = addresses(&process).into_iter().find(|address| ports::taken(address, network.as_deref()))
+        {
             return Err(RunError::PortTaken { service: process.service, address });
         }
         let mut running = self.launch(&process, folder, run, &self.partition.subject)?;
@@ -146,7 +288,7 @@ impl<'a> Setup<'a> {
             Ok(start_up) => {
                 // Who says of nothing that it is ready has been watched for a moment only.
                 let start_up_s = readiness.is_told().then_some(start_up.as_secs_f64());
-                Ok(Up { process, running, start_up_s })
+                Ok(Up { process, running, start_up_s, network })
             }
             Err(error) => {
                 let _ = running.stop(process.grace.0);
@@ -193,6 +335,7 @@ impl<'a> Setup<'a> {
                 // The study's check has refused what is no list of CPUs.
                 cpuset: cpuset.unwrap_or_default(),
             },
+            network: self.network_of(process),
             pad: self.random(run, 1).random_range(0..=LONGEST_PAD),
         };
         Ok(self.launcher.launch(&launch)?)
@@ -201,13 +344,14 @@ impl<'a> Setup<'a> {
     /// What the sink of a run is told.
     pub(super) fn sink_config(&self, arm: &Arm, folder: &Path, ids: TraceIds) -> unladen_sink::config::Config {
         use unladen_sink::config::{Attributes as Stored, Config, Requests, Sync as Durable};
+        let sinks = &self.addresses().sinks;
         Config {
-            otlp_grpc: self.sinks.get("otlp_grpc").copied(),
-            otlp_http: self.sinks.get("otlp_http").copied(),
-            zipkin: self.sinks.get("zipkin").copied(),
-            skywalking: self.sinks.get("skywalking").copied(),
-            elastic: self.sinks.get("elastic").copied(),
-            jaeger: self.sinks.get("jaeger").copied(),
+            otlp_grpc: sinks.get("otlp_grpc").copied(),
+            otlp_http: sinks.get("otlp_http").copied(),
+            zipkin: sinks.get("zipkin").copied(),
+            skywalking: sinks.get("skywalking").copied(),
+            elastic: sinks.get("elastic").copied(),
+            jaeger: sinks.get("jaeger").copied(),
             out: folder.to_owned(),
             requests: arm.is_traced().then_some(Requests { tag: ids.tag, key: ids.key }),
             attributes: match self.plan.study.sink.attributes {
@@ -239,9 +383,30 @@ impl<'a> Setup<'a> {
             trace: trace.map(|header| Trace { header, tag: ids.tag, key: ids.key, sampled: arm.sampled.0 }),
             out: Some(folder.to_owned()),
             cores: self.partition.instrument.iter().take(1).map(|core| core as u32).collect(),
+            network: self.network().map(|network| network.path()),
             ..load_plan::plan(&load, self.seed, &self.plan.dir)?
         })
     }
+}
+
+/// Free ports for so many sites. What lives through the study listens at the same port for all of them.
+fn sites_of(plan: &Plan, seed: u64, sites: usize) -> Result<Vec<Addresses>, RunError> {
+    let names = plan.ports();
+    let shared = plan.ports_of_shared();
+    let mut free = ports::allocate((names.len() + SINKS.len()) * sites, seed)?.into_iter();
+    let mut all: Vec<Addresses> = Vec::with_capacity(sites);
+    for _ in 0..sites {
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let sinks = SINKS.into_iter().zip(free.by_ref().map(local)).collect();
+        let mut ports: BTreeMap<PortName, u16> = names.iter().cloned().zip(free.by_ref()).collect();
+        if let Some(first) = all.first() {
+            ports.extend(
+                first.ports.iter().filter(|(name, _)| shared.contains(name)).map(|(name, port)| (name.clone(), *port)),
+            );
+        }
+        all.push(Addresses { sinks, ports, network: None });
+    }
+    Ok(all)
 }
 
 /// Where the process is to listen, as far as its readiness tells.

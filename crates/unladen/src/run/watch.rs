@@ -6,7 +6,7 @@ use unladen_sink::{Recovered, SinkError};
 
 use super::schedule::Slot;
 use crate::journal::record::{Calibration, RunRecord};
-use crate::notices::Notice;
+use crate::notices::{Look, Notice, Stopped};
 use crate::probe;
 use crate::study::plan::Arm;
 
@@ -47,7 +47,18 @@ pub enum Step<'a> {
         of: usize,
         /// Seconds of load in each.
         load_s: f64,
+        /// Whether something else than a number of rounds ends the study: then `runs` and `of` are what is expected so far.
+        is_open_ended: bool,
     },
+    /// Of a study that something else than a number of rounds ends: how far it has come, between two rounds.
+    Look {
+        /// How far.
+        look: &'a Look,
+        /// About so many runs are still to do.
+        runs: usize,
+    },
+    /// Such a study has come to its end.
+    Stopped(&'a Stopped),
     /// A run begins.
     Run {
         /// Which.
@@ -55,7 +66,14 @@ pub enum Step<'a> {
         /// Of which variant.
         arm: &'a Arm,
     },
-    /// A run enters a phase.
+    /// All runs of a round go on together from now on: the load turns between them.
+    Together {
+        /// Number of the round.
+        round: u32,
+        /// Its runs.
+        runs: usize,
+    },
+    /// A run, or a round, enters a phase.
     Phase(Phase),
     /// A second of the load has passed.
     Second(&'a Second),
@@ -67,6 +85,13 @@ pub enum Step<'a> {
         round: u32,
         /// What disturbed it.
         reason: &'a Notice,
+        /// Runs to do again.
+        runs: usize,
+    },
+    /// The variants of the study do not take turns any more: a round was done again, with one after the other.
+    TurnsGivenUp {
+        /// Why.
+        reason: &'a str,
         /// Runs to do again.
         runs: usize,
     },
@@ -91,6 +116,8 @@ pub enum Phase {
     WarmUp,
     /// Load that is measured.
     Window,
+    /// Load that is measured, on each variant of an alternating round alone.
+    Alone,
     /// Waiting for late spans.
     Drain,
     /// The study's own programs look whether the run did what it should.
@@ -112,6 +139,7 @@ impl Phase {
             Self::Setup => "setting up",
             Self::WarmUp => "warming up",
             Self::Window => "measuring",
+            Self::Alone => "measuring each alone",
             Self::Drain => "waiting for spans",
             Self::Check => "checking",
             Self::Saturation => "saturating",

@@ -51,7 +51,7 @@ impl Run<'_> {
 
     /// A load of a fixed time.
     fn timed(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
-        let study = &self.setup.plan.study;
+        let study = &self.setup.plan().study;
         if !study.preheat.0.is_zero() {
             let Some(took_s) = self.preheat(scene)? else { return Ok(Seen::default()) };
             scene.record.phases.preheat_s = took_s;
@@ -67,7 +67,7 @@ impl Run<'_> {
         };
         let part = self.generator(scene, &plan)?;
         let sampler = self.sampler(scene, Some(&part), (window_start_ns, window_end_ns))?;
-        scene.watcher.see(Step::Phase(Phase::WarmUp));
+        scene.see(Step::Phase(Phase::WarmUp));
         let Some(outcome) = self.generate(scene, part, &plan, window_start_ns, Some(&sampler.viewer()))? else {
             return Ok(Seen::default());
         };
@@ -121,20 +121,30 @@ impl Run<'_> {
         time: Time,
         pacing: Option<Pacing>,
     ) -> Result<Option<f64>, RunError> {
-        scene.watcher.see(Step::Phase(Phase::WarmUp));
-        let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
-        let pacing = pacing.unwrap_or_else(|| plan.pacing.clone());
-        let plan = Plan { pacing, warmup_s: 0.0, window_s: time.as_seconds(), out: None, ..plan };
+        scene.see(Step::Phase(Phase::WarmUp));
+        let plan = self.unmeasured_plan(scene, time, pacing)?;
         let part = self.generator(scene, &plan)?;
         let Some(outcome) = self.generate(scene, part, &plan, u64::MAX, None)? else { return Ok(None) };
         scene.others += outcome.sent_total;
         Ok(Some(outcome.duration_s))
     }
 
+    /// The plan of a load that is not measured.
+    pub(super) fn unmeasured_plan(
+        &self,
+        scene: &Scene<'_>,
+        time: Time,
+        pacing: Option<Pacing>,
+    ) -> Result<Plan, RunError> {
+        let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
+        let pacing = pacing.unwrap_or_else(|| plan.pacing.clone());
+        Ok(Plan { pacing, warmup_s: 0.0, window_s: time.as_seconds(), out: None, ..plan })
+    }
+
     /// Work that a program of the study's own does.
     fn driven(&mut self, scene: &mut Scene<'_>, driver: &Process) -> Result<Seen, RunError> {
         let load = &self.arm().load;
-        scene.watcher.see(Step::Phase(Phase::WarmUp));
+        scene.see(Step::Phase(Phase::WarmUp));
         let rehearsing = Instant::now();
         for _ in 0..load.rehearsals {
             if self.drive(scene, driver)?.is_none() {
@@ -146,7 +156,7 @@ impl Run<'_> {
         let start_ns = monotonic_ns() + DRIVER_HEAD_START.as_nanos() as u64;
         let sampler = self.sampler(scene, None, (start_ns, start_ns + load.at_most.0.as_nanos() as u64))?;
         std::thread::sleep(Duration::from_nanos(start_ns.saturating_sub(monotonic_ns())));
-        scene.watcher.see(Step::Phase(Phase::Window));
+        scene.see(Step::Phase(Phase::Window));
         scene.expected.window_begins();
         let reaped_ns = reaped_cpu_ns();
         let Some(ran) = self.drive(scene, driver)? else { return Ok(Seen::default()) };
@@ -183,7 +193,7 @@ impl Run<'_> {
     }
 
     /// Starts the load generator.
-    fn generator(&self, scene: &Scene<'_>, plan: &Plan) -> Result<Part<LoadEvent>, RunError> {
+    pub(super) fn generator(&self, scene: &Scene<'_>, plan: &Plan) -> Result<Part<LoadEvent>, RunError> {
         let cpus = &self.setup.partition.instrument;
         Ok(Part::start(&self.setup.launcher, "load", "__load", plan, false, cpus, &scene.logs)?)
     }
@@ -227,7 +237,7 @@ impl Run<'_> {
             if !in_window && monotonic_ns() >= window_start_ns {
                 in_window = true;
                 scene.expected.window_begins();
-                scene.watcher.see(Step::Phase(Phase::Window));
+                scene.see(Step::Phase(Phase::Window));
                 if let Some(profiler) = &mut self.profiler {
                     profiler.begin(&scene.ups, Duration::from_secs_f64(plan.window_s), &scene.folder);
                 }
@@ -235,9 +245,9 @@ impl Run<'_> {
             match load.next(Duration::from_millis(20)) {
                 Ok(LoadEvent::Done(outcome)) => break Some(*outcome),
                 Ok(LoadEvent::Second(second)) => {
-                    scene.watcher.see(Step::Second(&second));
+                    scene.see(Step::Second(&second));
                     if let Some(sample) = viewer.and_then(Viewer::latest) {
-                        scene.watcher.see(Step::Sample(&sample));
+                        scene.see(Step::Sample(&sample));
                     }
                 }
                 Ok(LoadEvent::Ready) | Err(Silence::Timeout) => {}

@@ -13,6 +13,8 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 
 use self::prometheus::Selector;
+use crate::linux::Netns;
+use crate::linux::netns::within;
 
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -46,6 +48,9 @@ pub enum ScrapeError {
     /// No runtime.
     #[error("cannot start the asynchronous runtime: {0}")]
     Runtime(std::io::Error),
+    /// The network namespace cannot be entered.
+    #[error("cannot enter the service's network namespace: {0}")]
+    Network(std::io::Error),
     /// Not a URL.
     #[error("`{0}` is no URL such as `http://127.0.0.1:9411/metrics`")]
     Url(String),
@@ -94,16 +99,17 @@ impl Query {
         }
     }
 
-    /// The number now. A metric that has no series yet is 0: counters come into being when they first count.
+    /// The number now, asked for in a network namespace if one is given. A metric that has no series yet is 0: counters come into
+    /// being when they first count.
     ///
     /// # Errors
     /// When there is no answer, or no number in it.
-    pub fn ask(&self) -> Result<f64, ScrapeError> {
+    pub fn ask(&self, network: Option<&Netns>) -> Result<f64, ScrapeError> {
         let body = match self {
             Self::Json { body, .. } => body.as_deref(),
             Self::Prometheus { .. } => None,
         };
-        let text = get(self.url(), body)?;
+        let text = within(network, || get(self.url(), body)).map_err(ScrapeError::Network)??;
         let none = |why| ScrapeError::NoNumber { url: self.url().to_owned(), why, start: start(&text) };
         match self {
             Self::Json { pointer, .. } => number(&text, pointer).map_err(none),
@@ -194,13 +200,13 @@ mod tests {
             server("HTTP/1.1 200 OK\r\ncontent-length: 32\r\n\r\n{\"hits\":{\"total\":{\"value\":1234}}}");
         let query = Query::Json { url, body: Some("{}".into()), pointer: "/hits/total/value".into() };
         // One byte short: read as far as the length says, which is no JSON.
-        assert!(query.ask().expect_err("cut short").to_string().contains("not with JSON"));
+        assert!(query.ask(None).expect_err("cut short").to_string().contains("not with JSON"));
         assert!(asked.join().expect("asked").starts_with("POST /x?y=1 HTTP/1.1"));
 
         let (url, asked) =
             server("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n5\r\n\"12\"}\r\n0\r\n\r\n");
         let query = Query::Json { url, body: None, pointer: "/a".into() };
-        assert_eq!(query.ask().expect("a number"), 12.0);
+        assert_eq!(query.ask(None).expect("a number"), 12.0);
         assert!(asked.join().expect("asked").starts_with("GET /x?y=1 HTTP/1.1"));
     }
 
@@ -208,14 +214,14 @@ mod tests {
     fn a_metric() {
         let (url, asked) = server("HTTP/1.1 200 OK\r\ncontent-length: 25\r\n\r\nsent{to=\"a\"} 5\nsent 2\n\n\n\n");
         let query = Query::Prometheus { url, selector: "sent".parse().expect("a selector") };
-        assert_eq!(query.ask().expect("a number"), 7.0);
+        assert_eq!(query.ask(None).expect("a number"), 7.0);
         asked.join().expect("asked");
     }
 
     #[test]
     fn failures_say_what_is_wrong() {
         let ask =
-            |url: String| Query::Json { url, body: None, pointer: "/a".into() }.ask().expect_err("bad").to_string();
+            |url: String| Query::Json { url, body: None, pointer: "/a".into() }.ask(None).expect_err("bad").to_string();
         let (url, asked) = server("HTTP/1.1 404 Not Found\r\ncontent-length: 7\r\n\r\nno such");
         assert_eq!(ask(url.clone()), format!("{url} answered 404 Not Found: no such"));
         asked.join().expect("asked");

@@ -48,7 +48,7 @@ impl Run {
             started: record.started.clone(),
             void: record.void.as_ref().map(ToString::to_string),
             cpu_us_per_request: judge::cpu_us_per_request(record),
-            p99_us: record.load.as_ref().map(|it| it.latency_us.p99),
+            p99_us: judge::latency_p99_us(record),
             wanted: ledger.map(Ledger::wanted),
             saved: ledger.map(|it| it.saved),
         }

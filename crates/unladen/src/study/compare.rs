@@ -17,7 +17,7 @@ use super::words::{self, WordsError};
 /// How long a service may take to answer at its URL: a JVM with an agent on a busy machine takes a while.
 const READY_TIMEOUT_S: f64 = 60.0;
 
-/// What `unladen compare` is told.
+/// What `unladen compare` is told of the sides and the load; how to measure is set as in any study.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Comparison {
     /// Where requests go; the service answers there.
@@ -30,14 +30,8 @@ pub struct Comparison {
     pub baseline: String,
     /// The others, in order. At least one.
     pub variants: Vec<NamedCommand>,
-    /// Rounds, if not the default.
-    pub rounds: Option<u32>,
-    /// Warm-up, if not the default.
-    pub warmup: Option<Time>,
-    /// Window, if not the default.
-    pub window: Option<Time>,
-    /// Seed, if one is wanted.
-    pub seed: Option<u64>,
+    /// What the service may reach outside a network of its own: `host:port`.
+    pub reach: Vec<String>,
     /// Folder in which the commands start, absolute, so that the study can be run from anywhere.
     pub cwd: PathBuf,
 }
@@ -156,10 +150,7 @@ impl Comparison {
         load.connections = self.connections.unwrap_or(load.connections);
         let mut study = Study::new(format!("compare-{service}"), load);
         study.question = format!("What does {} cost {service}?", names.join(" or "));
-        study.rounds = self.rounds.unwrap_or(study.rounds);
-        study.warmup = self.warmup.unwrap_or(study.warmup);
-        study.window = self.window.unwrap_or(study.window);
-        study.seed = self.seed;
+        study.reach.clone_from(&self.reach);
         study.services.insert(service, self.service(baseline.command));
         study.variants = variants;
         Ok(study)

@@ -33,6 +33,8 @@ pub enum Unit {
     Count,
     /// A share, 0 to 1.
     Share,
+    /// CPU time per time: 1 is one core all the time.
+    Cores,
 }
 
 /// What decides the verdict on a metric.
@@ -74,6 +76,7 @@ impl Unit {
             Self::PerSecond => "1/s",
             Self::Count => "count",
             Self::Share => "share",
+            Self::Cores => "cores",
         }
     }
 
@@ -87,6 +90,7 @@ impl Unit {
             Self::PerSecond => "`50` (per second)",
             Self::Count => "`5`",
             Self::Share => "`0.1%`",
+            Self::Cores => "`0.02` (cores)",
         }
     }
 }
@@ -94,11 +98,12 @@ impl Unit {
 /// Every metric, the primary one first.
 pub const METRICS: &[Metric] = {
     use Compared::{Difference, Ratio};
-    use Unit::{Bytes, BytesPerMinute, Count, Micros, Millis, PerSecond, Share};
+    use Unit::{Bytes, BytesPerMinute, Cores, Count, Micros, Millis, PerSecond, Share};
     use Worse::{Less, More};
     &[
         metric("cpu_per_request", Micros, Ratio, More, "CPU time of the subject per completed request"),
         metric("cpu_without_jit", Micros, Ratio, More, "the same without the CPU time of the JIT compiler"),
+        metric("idle_cpu", Cores, Difference, More, "CPU time per second of the subject while there is no load"),
         metric("rss", Bytes, Difference, More, "resident memory, median over the window"),
         metric("rss_peak", Bytes, Difference, More, "largest resident memory since start"),
         metric("pss", Bytes, Difference, More, "proportional memory at the end of the window: shared pages shared out"),
@@ -208,7 +213,7 @@ impl Metric {
             Unit::Bytes => text.parse::<Bytes>().ok()?.0 as f64,
             Unit::BytesPerMinute => text.strip_suffix("/min")?.parse::<Bytes>().ok()?.0 as f64,
             Unit::PerSecond => number(text.strip_suffix("/s").unwrap_or(text))?,
-            Unit::Count | Unit::Share => number(text)?,
+            Unit::Count | Unit::Share | Unit::Cores => number(text)?,
         };
         Some(Limit { relative: false, value })
     }
@@ -254,6 +259,7 @@ mod tests {
         assert_eq!(limit("memory_slope", "1MiB/min"), Some((false, 1_048_576.0)));
         assert_eq!(limit("throughput", "50/s"), Some((false, 50.0)));
         assert_eq!(limit("threads", "5"), Some((false, 5.0)));
+        assert_eq!(limit("idle_cpu", "0.02"), Some((false, 0.02)));
         assert_eq!(limit("error_rate", "0.1%"), Some((false, 0.001)));
         for (name, text) in [
             ("cpu_per_request", "20"),

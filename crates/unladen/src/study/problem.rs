@@ -9,6 +9,7 @@ use unladen_stats::plan::TooEarly;
 
 use super::guess::Guess;
 use super::key::KeyPath;
+use super::spec::SeparateReason;
 use super::tree::{Node, Origin, Place};
 use super::variables::VariableError;
 use super::words::WordsError;
@@ -178,6 +179,10 @@ pub(super) enum ProblemKind {
     BadCpuset { found: String },
     #[error("`{found}` is no `host:port`, such as `127.0.0.1:8080` or `127.0.0.1:${{port.app}}`")]
     BadTcp { found: String },
+    #[error(
+        "`{found}` cannot be reached from a network of its own; write a number and a port, such as `127.0.0.1:5432` (names are not known there)"
+    )]
+    BadReach { found: String },
     #[error("an empty text is in every line of a log; write the text to wait for")]
     EmptyLog,
     #[error("`{service}` cannot be a `{role}`: it {why}")]
@@ -318,6 +323,14 @@ pub(super) enum ProblemKind {
         "`{service}` lives through the study (`lifetime: study`) and is shared by all values, so `{key}` cannot change it; give it `lifetime: run`"
     )]
     SharedByCells { service: String, key: String },
+
+    // Rounds.
+    #[error(
+        "`{metric}` is not known before the study has ended, so a study cannot go on until its interval is narrow; name another metric"
+    )]
+    NotByRun { metric: String },
+    #[error("the variants cannot take turns: {0}; remove `design`, or write `design: separate`")]
+    CannotAlternate(SeparateReason),
 
     // Budgets.
     #[error("{0}, or remove `on_undecided: extend`")]

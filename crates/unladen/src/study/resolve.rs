@@ -40,11 +40,14 @@ impl Plan {
     /// The ports that the plan speaks of, each once: one free port is needed for each, the same through the study.
     #[must_use]
     pub fn ports(&self) -> Vec<PortName> {
-        let ports = self.references().into_iter().filter_map(|reference| match reference {
-            Reference::Port { name, replica } => Some(PortName { name, replica: replica.unwrap_or(0) }),
-            _ => None,
-        });
-        ports.collect::<BTreeSet<_>>().into_iter().collect()
+        ports(self.references().into_iter())
+    }
+
+    /// Ports that services know which live through the study: they are the same for all runs.
+    #[must_use]
+    pub fn ports_of_shared(&self) -> Vec<PortName> {
+        let texts = self.shared().into_iter().flat_map(Process::texts);
+        ports(texts.filter_map(|text| names(&text).ok()).flatten())
     }
 
     /// The sink's protocols that the plan speaks of, each once: `otlp_grpc`, ….
@@ -67,6 +70,15 @@ impl Plan {
         }
         texts.iter().filter_map(|text| names(text).ok()).flatten().collect()
     }
+}
+
+/// The ports among references, each once.
+fn ports(references: impl Iterator<Item = Reference>) -> Vec<PortName> {
+    let ports = references.filter_map(|reference| match reference {
+        Reference::Port { name, replica } => Some(PortName { name, replica: replica.unwrap_or(0) }),
+        _ => None,
+    });
+    ports.collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 impl Process {

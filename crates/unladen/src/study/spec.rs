@@ -11,19 +11,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::matrix::Matrix;
-pub use crate::journal::record::Design;
 use super::prices::Prices;
 pub use super::scrape::{Keep, Scrape, ScrapeKind, ScrapeUnit};
 use super::units::{Bytes, Ratio, Time};
+pub use crate::journal::record::Design;
 
+pub mod design;
+pub mod ladder;
 pub mod load;
+pub mod network;
 pub mod phases;
 pub mod repeat;
 pub mod role;
 pub mod script;
 
+pub use design::SeparateReason;
+pub use ladder::Ladder;
 pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
-pub use phases::{Capacity, Quantile, Saturation};
+pub use network::Network;
+pub use phases::{Capacity, PreheatCpuset, PreheatUntil, Quantile, Saturation};
 pub use repeat::Repeat;
 pub use role::Role;
 pub mod spans;
@@ -31,6 +37,12 @@ pub mod texts;
 
 pub use spans::{Attributes, Calibration, Count, Delay, Faults, Flapping, Loss, Numbers, Refuse, Sink, Sync};
 pub use texts::Texts;
+
+/// Fewest rounds that have an interval.
+pub const FEWEST_ROUNDS: u32 = 6;
+
+/// Most rounds of a study that something else ends, unless it says how many.
+pub const MOST_ROUNDS: u32 = 200;
 
 /// One question, asked of one service: its variants, the load, the rounds and the budgets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,9 +53,19 @@ pub struct Study {
     /// The question in one sentence. It stands at the top of every report.
     #[serde(default)]
     pub question: String,
-    /// How many rounds to run. Every variant runs once in every round. 6 is the least that gives an interval.
+    /// How many rounds to run. Every variant runs once in every round. 6 is the least that gives an interval. With `until` or
+    /// `at_most` it is the most, and 200 if absent.
     #[serde(default = "defaults::rounds")]
     pub rounds: u32,
+    /// Go on until the intervals are so narrow: `{cpu_per_request: 1%}` for ±1 %, `{rss: 100KiB}`. Every variant must have come so far,
+    /// the placebo apart, and all metrics that are named. Looked at after every round from the sixth on, at the width alone, never at
+    /// what the interval says; the study is judged at 96 %, so that looking often raises no more false alarms than looking once at 95 %.
+    #[serde(default)]
+    pub until: IndexMap<String, String>,
+    /// Begin no round that would end later than so long after unladen began, with builds and calibrations, as far as the rounds before
+    /// tell. One round is run in any case. `--resume` has the time anew. Alone: as many rounds as fit.
+    #[serde(default)]
+    pub at_most: Option<Time>,
     /// Load before the window, per run; not measured. `0s` is for fixed work that can be done only once.
     #[serde(default = "defaults::warmup")]
     pub warmup: Time,
@@ -55,6 +77,10 @@ pub struct Study {
     /// as well. On few cores a compiler waits for the code that it compiles, and the other way round.
     #[serde(default)]
     pub preheat_cpuset: PreheatCpuset,
+    /// When heating up ends: when `preheat` is over (`time`), or as soon as no JIT compiler has anything left to do (`steady`), and when
+    /// `preheat` is over at the latest. `steady` is for alternating rounds.
+    #[serde(default)]
+    pub preheat_until: PreheatUntil,
     /// The seconds of every run that are measured.
     #[serde(default = "defaults::window")]
     pub window: Time,
@@ -69,6 +95,14 @@ pub struct Study {
     /// here, and the CPU per request is held against that of the blocks. Absent: as long as the window, at most 2 s.
     #[serde(default)]
     pub alone: Option<Time>,
+    /// Whether each variant has a network of its `own`, where 127.0.0.1 and all ports are its alone, or all are on that of the machine
+    /// (`host`). Absent: own where services of several variants, alive at once, would listen at the same fixed address.
+    #[serde(default)]
+    pub network: Option<Network>,
+    /// What services reach outside a network of their own, at the same address: `[127.0.0.1:5432]`. Services with `lifetime: study`,
+    /// and addresses in the commands at which something listens already, need not be written.
+    #[serde(default)]
+    pub reach: Vec<String>,
     /// How long to wait for spans that are still on their way when the load has ended.
     #[serde(default)]
     pub drain: Drain,
@@ -141,13 +175,18 @@ impl Study {
             study: name.into(),
             question: String::new(),
             rounds: defaults::rounds(),
+            until: IndexMap::new(),
+            at_most: None,
             warmup: defaults::warmup(),
             preheat: defaults::none(),
             preheat_cpuset: PreheatCpuset::Own,
+            preheat_until: PreheatUntil::Time,
             window: defaults::window(),
             design: None,
             block: None,
             alone: None,
+            network: None,
+            reach: Vec::new(),
             drain: Drain::default(),
             seed: None,
             placebo: defaults::yes(),
@@ -172,6 +211,12 @@ impl Study {
 }
 
 impl Study {
+    /// Whether something other than a number of rounds ends it.
+    #[must_use]
+    pub fn is_open_ended(&self) -> bool {
+        !self.until.is_empty() || self.at_most.is_some()
+    }
+
     /// About how many seconds of load a run has: what a fixed amount of work takes, nobody knows before.
     #[must_use]
     pub fn run_seconds(&self) -> f64 {
@@ -182,7 +227,8 @@ impl Study {
         // A search of usual precision takes about 18 trials.
         let search = |it: &Capacity| (18.0 * 1.2 * it.trial.as_seconds()).min(it.time.as_seconds());
         let preheat = self.preheat.as_seconds();
-        preheat + warmup + window + saturation + self.capacity.as_ref().map_or(0.0, search)
+        let alone = if self.alternates() { self.alone_time().as_seconds() } else { 0.0 };
+        preheat + warmup + window + alone + saturation + self.capacity.as_ref().map_or(0.0, search)
     }
 
     /// At least how many seconds so many runs take, one after the other.
@@ -378,17 +424,6 @@ pub struct Limits {
     pub memory: Option<Bytes>,
 }
 
-/// Cores on which services are heated up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum PreheatCpuset {
-    /// Those that they are measured on.
-    #[default]
-    Own,
-    /// All that unladen may use, those of the instrument as well.
-    All,
-}
-
 impl Limits {
     /// Whether it may run on all cores; that takes no cgroup.
     #[must_use]
@@ -466,79 +501,6 @@ pub struct Override {
     pub expect_log: Texts,
     /// Replaces the limits.
     pub limits: Option<Limits>,
-}
-
-/// Variants in the order in which each adds something to the one before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Ladder {
-    /// One ladder, from the lowest step up; empty: none.
-    Steps(Vec<String>),
-    /// Several, by name.
-    Named(IndexMap<String, Vec<String>>),
-}
-
-impl Ladder {
-    /// Every ladder that has steps, with its name; the name is empty if there is but one without.
-    pub fn each(&self) -> impl Iterator<Item = (&str, &[String])> {
-        let (one, named) = match self {
-            Self::Steps(steps) => ((!steps.is_empty()).then_some(("", steps.as_slice())), None),
-            Self::Named(ladders) => (None, Some(ladders)),
-        };
-        let named = named.into_iter().flatten().map(|(name, steps)| (name.as_str(), steps.as_slice()));
-        one.into_iter().chain(named)
-    }
-
-    /// Without the steps that are not to be kept, and without the ladders of which fewer than two are left.
-    pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
-        let narrow = |steps: &mut Vec<String>| {
-            steps.retain(|step| keep(step));
-            steps.len() > 1
-        };
-        match self {
-            Self::Named(ladders) => ladders.retain(|_, steps| narrow(steps)),
-            Self::Steps(steps) => {
-                if !narrow(steps) {
-                    steps.clear();
-                }
-            }
-        }
-    }
-}
-
-impl Default for Ladder {
-    fn default() -> Self {
-        Self::Steps(Vec::new())
-    }
-}
-
-// By hand, as `Command`.
-impl<'de> Deserialize<'de> for Ladder {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = Ladder;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list of variants such as `[baseline, attached, full]`, or several such lists by name")
-            }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Ladder, A::Error> {
-                let mut steps = Vec::new();
-                while let Some(step) = items.next_element()? {
-                    steps.push(step);
-                }
-                Ok(Ladder::Steps(steps))
-            }
-            fn visit_map<A: de::MapAccess<'de>>(self, mut entries: A) -> Result<Ladder, A::Error> {
-                let mut ladders = IndexMap::new();
-                while let Some((name, steps)) = entries.next_entry()? {
-                    ladders.insert(name, steps);
-                }
-                Ok(Ladder::Named(ladders))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
 }
 
 impl Default for Ready {

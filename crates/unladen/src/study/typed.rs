@@ -13,7 +13,7 @@ use super::guess::{Guess, guess};
 use super::key::KeyPath;
 use super::problem::{Problem, ProblemKind};
 use super::schema;
-use super::spec::Study;
+use super::spec::{MOST_ROUNDS, Study};
 use super::tree::{Kind, Node, Scalar};
 
 /// The study in a tree.
@@ -21,7 +21,11 @@ use super::tree::{Kind, Node, Scalar};
 /// # Errors
 /// Every unknown key, and the first value that isn't what it should be.
 pub(super) fn study(tree: &Node) -> Result<Study, Vec<Problem>> {
-    read(tree, &schema::required_keys().collect::<Vec<_>>())
+    let mut study: Study = read(tree, &schema::required_keys().collect::<Vec<_>>())?;
+    if study.is_open_ended() && tree.get("rounds").is_none() {
+        study.rounds = MOST_ROUNDS;
+    }
+    Ok(study)
 }
 
 /// What a tree holds; `required` are the keys without which it is nothing.

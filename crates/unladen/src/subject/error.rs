@@ -137,6 +137,16 @@ pub enum SubjectError {
         /// Last lines of its output.
         log_tail: String,
     },
+    /// The network namespace of the service cannot be entered.
+    #[error(
+        "cannot ask {service} whether it is ready: its network namespace cannot be entered ({source}). Is unladen short of threads or memory?"
+    )]
+    Network {
+        /// Service.
+        service: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A readiness condition cannot be understood.
     #[error("`{text}` cannot be used to tell whether {service} is ready: {reason}")]
     Condition {

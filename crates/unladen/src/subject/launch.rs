@@ -1,10 +1,11 @@
 //! What to start: plain data, filled in by `run`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::linux::CpuSet;
+use crate::linux::{CpuSet, Netns};
 
 /// One process to start.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -26,6 +27,8 @@ pub struct Launch {
     pub cpus: Option<CpuSet>,
     /// Limits.
     pub limits: Limits,
+    /// Network namespace to run in. `None`: that of unladen.
+    pub network: Option<Arc<Netns>>,
     /// Length of the variable `UNLADEN_PAD`, 0 to 4095, at random for every run: the size of the environment shifts the
     /// stack, and with it alignments that can move a measurement by percents.
     pub pad: usize,

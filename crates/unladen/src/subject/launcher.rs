@@ -21,7 +21,7 @@ use super::reaper;
 use super::running::Running;
 use crate::linux::process::{self, Identity};
 use crate::linux::tree::{Family, MARK};
-use crate::linux::{CpuSet, Version};
+use crate::linux::{CpuSet, Version, userns};
 
 /// What a launcher needs to know of the world.
 #[derive(Debug, Clone)]
@@ -137,17 +137,18 @@ impl Launcher {
     pub fn launch(&self, launch: &Launch) -> Result<Running, SubjectError> {
         let log = open_log(launch)?;
         let clone = || log.try_clone().map_err(|source| log_error(launch, source));
-        let (running, _) = self.start(launch, Stdio::null(), clone()?.into(), clone()?.into())?;
+        let (running, _) = self.start(launch, [Stdio::null(), clone()?.into(), clone()?.into()], false)?;
         Ok(running)
     }
 
-    /// Starts a process whose standard input and output are pipes; its error output goes to the log.
+    /// Starts a process whose standard input and output are pipes; its error output goes to the log. It is a part of the instrument,
+    /// so it may enter network namespaces as unladen may.
     ///
     /// # Errors
     /// See [`SubjectError`].
     pub fn launch_piped(&self, launch: &Launch) -> Result<Piped, SubjectError> {
         let log = open_log(launch)?;
-        let (running, pipes) = self.start(launch, Stdio::piped(), Stdio::piped(), log.into())?;
+        let (running, pipes) = self.start(launch, [Stdio::piped(), Stdio::piped(), log.into()], true)?;
         match pipes {
             (Some(stdin), Some(stdout)) => Ok(Piped { running, stdin, stdout }),
             _ => Err(SubjectError::Start {
@@ -170,9 +171,8 @@ impl Launcher {
     fn start(
         &self,
         launch: &Launch,
-        stdin: Stdio,
-        stdout: Stdio,
-        stderr: Stdio,
+        [stdin, stdout, stderr]: [Stdio; 3],
+        is_instrument: bool,
     ) -> Result<(Running, Pipes), SubjectError> {
         let service = || launch.service.clone();
         if !launch.cwd.is_dir() {
@@ -197,6 +197,7 @@ impl Launcher {
         command.stdin(stdin).stdout(stdout).stderr(stderr);
         let doors: Vec<i32> = entrance.iter().flat_map(|e| &e.doors).map(AsRawFd::as_raw_fd).collect();
         let mask = cpus.as_ref().map(CpuSet::mask);
+        let network = launch.network.clone();
         // SAFETY: between fork and exec only system calls are made on what was prepared before; nothing is allocated and
         // no lock is taken. The descriptors in `doors` are open until `entrance` is dropped, after the spawn.
         unsafe {
@@ -205,6 +206,12 @@ impl Launcher {
                 for &door in &doors {
                     // 0 stands for the writer itself.
                     rustix::io::write(std::os::fd::BorrowedFd::borrow_raw(door), b"0")?;
+                }
+                if let Some(network) = &network {
+                    network.move_thread()?;
+                }
+                if is_instrument {
+                    userns::lend()?;
                 }
                 // After the groups: entering a cpuset sets the affinity anew.
                 if let Some(mask) = &mask {

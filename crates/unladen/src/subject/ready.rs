@@ -2,12 +2,15 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::error::SubjectError;
 use super::listener::{Listener, Wanted};
 use super::running::Running;
+use crate::linux::Netns;
+use crate::linux::netns::within;
 
 /// Pause between two looks; with the work of a look it stays below the promised 5 ms.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -29,6 +32,8 @@ pub struct Readiness {
     pub log: Option<String>,
     /// How long to wait at most.
     pub timeout: Duration,
+    /// Network namespace in which it is asked. `None`: that of unladen.
+    pub network: Option<Arc<Netns>>,
 }
 
 impl Readiness {
@@ -53,6 +58,13 @@ pub(super) fn wait(
     readiness: &Readiness,
     interrupted: &AtomicBool,
 ) -> Result<Duration, SubjectError> {
+    let service = running.service().to_owned();
+    within(readiness.network.as_deref(), || wait_here(running, readiness, interrupted))
+        .unwrap_or_else(|source| Err(SubjectError::Network { service, source }))
+}
+
+/// [`wait`] in the network namespace of the service.
+fn wait_here(running: &mut Running, readiness: &Readiness, interrupted: &AtomicBool) -> Result<Duration, SubjectError> {
     let mut open = conditions(running, readiness)?;
     let deadline = running.started() + readiness.timeout;
     let mut last = running.started();

@@ -109,7 +109,6 @@ fn idle_study(design: &str, only: &str, rounds: &str) -> Scratch {
 }
 
 #[test]
-#[ignore = "needs --design"]
 fn known_cost_comes_back() {
     let (findings, runs) = known_costs();
     assert_near(findings, "burn", "cpu_per_request", BURN_US, CPU_BOUND_US);
@@ -127,7 +126,6 @@ fn known_cost_comes_back() {
 
 /// Work that is done three seconds later falls into the blocks of others, and is not theirs.
 #[test]
-#[ignore = "needs --design"]
 fn deferred_work_is_charged_to_its_variant() {
     let (findings, _) = known_costs();
     assert_near(findings, "deferred", "cpu_per_request", BURN_US, CPU_BOUND_US);
@@ -136,7 +134,6 @@ fn deferred_work_is_charged_to_its_variant() {
 
 /// A service that is awake for six variants' time uses six times its idle CPU, and is charged with it once.
 #[test]
-#[ignore = "needs --design"]
 fn idle_cpu_does_not_depend_on_how_many_take_turns() {
     let (six, runs_of_six) = known_costs();
     assert_near(six, "idle", "cpu_per_request", IDLE_US, IDLE_BOUND_US);
@@ -152,7 +149,6 @@ fn idle_cpu_does_not_depend_on_how_many_take_turns() {
 /// The same cost by the other design: there all of a run's CPU is in its window. Its rounds lie so far apart that only their range is
 /// asked: with 11 rounds or more, one that misses the truth is had in less than 1 of 1,000 studies (2 · 2⁻¹¹).
 #[test]
-#[ignore = "needs --design"]
 fn idle_cpu_costs_the_same_in_separate_runs() {
     let _turn = measuring();
     let scratch = idle_study("separate", "idle", "14");
@@ -181,7 +177,6 @@ fn assert_is_idle(runs: &[RunRecord]) {
 /// some ms even on a busy machine, and a request that waited for the stall of another would be tens of ms late. Of the variant itself
 /// 2/7 of the requests wait for up to 200 ms, evenly: p95 is 165 ms and p99 is 193 ms, or they are not told.
 #[test]
-#[ignore = "needs --design"]
 fn a_stall_slows_nobody_else() {
     let _turn = measuring();
     let stalling =
@@ -217,7 +212,6 @@ fn a_stall_slows_nobody_else() {
 
 /// Half of the answers are errors, or all of them are shorter: not the same work, whoever takes turns.
 #[test]
-#[ignore = "needs --design"]
 fn unequal_work_has_no_verdict() {
     let _turn = counting();
     let variants = "  failing:\n    services: {consumer: {args: [--error-share, '0.5']}}\n  short:\n    services: {consumer: {args: [--body-extra, '10']}}\n  same: {services: {consumer: {args: [--body-extra, '100']}}}\n";
@@ -240,7 +234,6 @@ fn unequal_work_has_no_verdict() {
 
 /// Every variant has books of its own, and they balance: warm-up, blocks and the stretch alone.
 #[test]
-#[ignore = "needs --design"]
 fn every_span_is_in_the_books_of_its_variant() {
     let _turn = counting();
     let traced = |name: &str, sampled: &str| {

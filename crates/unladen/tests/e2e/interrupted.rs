@@ -10,7 +10,8 @@ use crate::harness::{Said, Scratch, assert_nothing_left, demo_study, measuring, 
 
 /// Three arms, a second each: long enough to be met at work.
 fn short(mark: &str) -> String {
-    demo_study(mark, "  same: {}\n").replace("window: 2s", "window: 1s")
+    // Runs that come one after the other: alternating rounds are interrupted in `interrupted_turns`.
+    demo_study(mark, "  same: {}\n").replace("window: 2s", "window: 1s\ndesign: separate")
 }
 
 /// Starts the study and waits until its first run is in the journal and the next one is under way.

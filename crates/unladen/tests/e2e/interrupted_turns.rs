@@ -83,13 +83,11 @@ fn interrupt_everywhere(mark: &str, signal: Signal, code: Option<i32>) {
 }
 
 #[test]
-#[ignore = "needs --design"]
 fn ctrl_c_in_any_phase_leaves_a_folder_that_goes_on() {
     interrupt_everywhere("ctrl-c-turns", Signal::INT, Some(130));
 }
 
 #[test]
-#[ignore = "needs --design"]
 fn kill_minus_nine_in_any_phase_leaves_nothing_running() {
     interrupt_everywhere("kill-9-turns", Signal::KILL, None);
 }

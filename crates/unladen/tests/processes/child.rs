@@ -46,6 +46,7 @@ fn child() {
         "talk" => talk(number(0)),
         "talk-and-close" => talk_and_close(number(0), number(1)),
         "nobody" => nobody(arguments[0]),
+        "networks" => crate::networks::as_nobody(),
         "launcher" => launcher(arguments[0], arguments[1] == "groups"),
         _ => panic!("no role {role}"),
     }

@@ -5,6 +5,7 @@
 mod child;
 mod guarding;
 mod jvm;
+mod networks;
 mod probing;
 mod scratch;
 mod starting;

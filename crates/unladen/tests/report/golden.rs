@@ -11,6 +11,7 @@ use unladen::report::{Format, render};
 use unladen::study::plan::ArmKind;
 use unladen_load::outcome::{Iterations, Kind, Named, Quantiles};
 
+use crate::alternating::alternate;
 use crate::files;
 use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};
 
@@ -71,6 +72,13 @@ fn an_effect() {
     let budgets = vec![("cpu_per_request", "10%"), ("rss", "50MiB"), ("latency_p99", "20%"), ("heap", "1MiB")];
     let all = [Format::Text, Format::Markdown, Format::Csv, Format::Html, Format::Svg];
     check("effect", &findings(&Sketch { budgets, ..ladder() }), &all);
+}
+
+/// The same effect, found side by side.
+#[test]
+fn an_effect_in_alternating_rounds() {
+    let sketch = Sketch { mishap: alternate, ..ladder() };
+    check("alternating", &findings(&sketch), &[Format::Text, Format::Markdown, Format::Html]);
 }
 
 /// From the bare service to the full agent, step by step.

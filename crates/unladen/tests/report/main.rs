@@ -1,5 +1,7 @@
 //! From journals to reports: run folders with known effects and mishaps in, findings and printed reports out.
 
+mod alternating;
+mod blocks;
 mod book;
 mod chromium;
 mod docs;

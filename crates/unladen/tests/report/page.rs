@@ -11,9 +11,10 @@ use unladen::judge::judge;
 use unladen::report::{Format, render, write_all};
 use unladen::study::plan::ArmKind;
 
+use crate::alternating::alternate;
 use crate::chromium::Page;
 use crate::files;
-use crate::sketch::{Arm, Sketch, arm, findings, late, write};
+use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};
 
 /// A study with something for every section of the page.
 fn rich() -> Sketch {
@@ -164,6 +165,38 @@ fn it_fits_screens_paper_and_the_dark() {
     let engine = base64::engine::general_purpose::STANDARD;
     let paper = engine.decode(page.printed()).expect("base64");
     assert!(paper.starts_with(b"%PDF") && paper.len() > 50_000, "{} bytes", paper.len());
+    assert!(page.complaints().is_empty(), "{:#?}", page.complaints());
+}
+
+/// Alternating rounds show the machine's pace: under all variants at once, one round or all of them side by side.
+#[test]
+fn the_pace_of_the_machine_is_drawn() {
+    let (_dir, file) = report(&Sketch { mishap: alternate, ..ladder() });
+    let mut page = opened(&file, 1400);
+    assert_eq!(page.ask(UNDRAWN), json!(0));
+    let lines = |kind: &str| {
+        format!(
+            "document.querySelector('[data-chart={kind}].chart').data.map(it => it.x.filter(x => x !== null).length)"
+        )
+    };
+    // Twelve rounds of 49 super-blocks that count; the baseline over itself is no line.
+    assert_eq!(page.ask(&lines("pace")), json!([588, 588, 588, 588]));
+    assert_eq!(page.ask(&lines("pace_ratio")), json!([588, 588, 588]));
+    page.ask("{ const it = document.getElementById('round'); it.value = '7'; it.dispatchEvent(new Event('change')); }");
+    page.wait(&format!("({})[0] === 49 && ({})[0] === 49", lines("pace"), lines("pace_ratio")));
+    // What all have in common is gone in the second chart.
+    let spread = |kind: &str, line: u32| {
+        format!(
+            "(() => {{ const y = document.querySelector('[data-chart={kind}].chart').data[{line}].y.filter(y => y !== null); return Math.max(...y) - Math.min(...y); }})()"
+        )
+    };
+    let (wide, narrow) = (page.ask(&spread("pace", 2)), page.ask(&spread("pace_ratio", 1)));
+    // µs of about 400, and per cent.
+    assert!(wide.as_f64() > Some(60.0) && narrow.as_f64() < Some(8.0), "{wide} µs, {narrow} %");
+    let told = page.ask("Plotly.Fx.hover(document.querySelector('[data-chart=pace].chart'), [{curveNumber: 2, pointNumber: 9}]); document.querySelector('[data-chart=pace] .hoverlayer').textContent");
+    assert!(told.as_str().is_some_and(|it| it.contains("OpenTelemetry, round 7")), "{told}");
+    page.ask("document.querySelectorAll('details.numbers').forEach(it => it.open = true)");
+    page.wait("[...document.querySelectorAll('details.numbers')].every(it => it.querySelectorAll('tr').length > 1)");
     assert!(page.complaints().is_empty(), "{:#?}", page.complaints());
 }
 

@@ -98,7 +98,7 @@ fn prometheus_answers_every_query_of_the_dashboard() {
         let encoded: String = query.bytes().map(|byte| format!("%{byte:02X}")).collect();
         let url = format!("http://127.0.0.1:{port}/api/v1/query?query={encoded}");
         let ask = Query::Json { url, body: None, pointer: "/data/result/0/value/1".to_owned() };
-        while let Err(error) = ask.ask() {
+        while let Err(error) = ask.ask(None) {
             last = error.to_string();
             assert!(Instant::now() < until, "{query}: {last}");
             std::thread::sleep(Duration::from_millis(100));

@@ -6,6 +6,7 @@ use std::path::Path;
 use unladen::judge::findings::Findings;
 use unladen::report::{Format, render};
 
+use crate::alternating::alternate;
 use crate::sketch::{Sketch, findings, ladder, late};
 
 fn schema() -> serde_json::Value {
@@ -31,6 +32,7 @@ fn findings_are_valid() {
         Sketch { rounds: 3, ..ladder() },
         Sketch { rate: None, budgets: vec![("throughput", "5%"), ("heap", "1MiB")], ..ladder() },
         Sketch { mishap: late, ..ladder() },
+        Sketch { mishap: alternate, ..ladder() },
     ];
     for sketch in studies {
         let json = render(&findings(&sketch), Format::Json);

@@ -212,6 +212,7 @@ impl Sketch {
                 memory_available: 8 << 30,
             },
             imported: None,
+            ..RunRecord::empty()
         }
     }
 

@@ -95,10 +95,21 @@ impl Process {
 
     /// CPU time that its thread of this name has used, ms.
     fn thread_ms(&self, name: &str) -> f64 {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs").flatten();
         let read =
-            |thread: &std::fs::DirEntry, file| std::fs::read_to_string(thread.path().join(file)).expect("it lives");
-        let thread = threads.into_iter().find(|thread| read(thread, "comm").trim() == name).expect("such a thread");
+            |thread: &std::fs::DirEntry, file| std::fs::read_to_string(thread.path().join(file)).unwrap_or_default();
+        let look = || {
+            let threads = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs").flatten();
+            threads.into_iter().find(|thread| read(thread, "comm").trim() == name)
+        };
+        // A thread has the name of its parent for a moment.
+        let deadline = Instant::now() + Duration::from_secs(10);
+        let thread = loop {
+            match look() {
+                Some(thread) => break thread,
+                None if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(10)),
+                None => panic!("no thread is called {name}"),
+            }
+        };
         let ns: f64 = read(&thread, "schedstat").split(' ').next().expect("a number").parse().expect("a number");
         ns / 1e6
     }

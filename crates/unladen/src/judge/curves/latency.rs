@@ -1,4 +1,7 @@
 //! Distributions of the latency over the rounds, from each run's histogram; runs are never merged.
+//!
+//! Of an alternating run the whole curve is of the stretch that the variant had alone, if its histogram is there, because a curve from two parts
+//! would have a step in it; else of its blocks, as far as that is sound ([`super::super::latency`]).
 
 use std::collections::BTreeMap;
 
@@ -7,6 +10,7 @@ use unladen_load::histogram::{self, FILE_NAME};
 use unladen_stats::estimate::median;
 
 use super::super::evidence::{Arm, Evidence};
+use super::super::latency::is_sound_in_blocks;
 use super::{ArmLatency, Band, Latency, short};
 
 /// Requests that must lie beyond a point of a curve.
@@ -14,26 +18,33 @@ const BEYOND: f64 = 10.0;
 /// Classes in which requests are counted.
 const CLASSES: u32 = 64;
 
+/// Tag of the histogram of the stretch that a variant had alone.
+const ALONE: &str = "alone_latency";
+
 /// Latency by round, nanoseconds.
 type Rounds = BTreeMap<u32, Histogram<u64>>;
 
 pub(super) fn read(evidence: &Evidence<'_>, unread: &mut u32) -> Option<Latency> {
     let mut all: Vec<(&Arm<'_>, Rounds)> = Vec::new();
+    let mut only_blocks = false;
     for arm in evidence.arms() {
         let mut rounds = Rounds::new();
         for (round, run) in arm.valid.iter().filter(|(_, run)| run.load.is_some()) {
-            let found = histogram::read(&evidence.folder.dir.join(&run.dir).join(FILE_NAME));
-            let latency = found.ok().and_then(|all| all.into_iter().find(|(tag, _)| tag == "latency"));
-            match latency {
-                Some((_, histogram)) if !histogram.is_empty() => drop(rounds.insert(*round, histogram)),
-                _ => *unread += 1,
+            let found = histogram::read(&evidence.folder.dir.join(&run.dir).join(FILE_NAME)).unwrap_or_default();
+            let of = |wanted: &str| found.iter().find(|(tag, all)| tag == wanted && !all.is_empty());
+            let alone = of(ALONE).filter(|_| run.blocks.is_some());
+            only_blocks |= run.blocks.is_some() && alone.is_none();
+            match alone.or_else(|| of("latency")) {
+                Some((_, histogram)) => drop(rounds.insert(*round, histogram.clone())),
+                None => *unread += 1,
             }
         }
         all.push((arm, rounds));
     }
     let histograms = || all.iter().flat_map(|(_, rounds)| rounds.values());
     let limits = limits(histograms())?;
-    let quantiles = grid(histograms().map(Histogram::len).max()?);
+    let mut quantiles = grid(histograms().map(Histogram::len).max()?);
+    quantiles.retain(|quantile| !only_blocks || is_sound_in_blocks(*quantile));
     let arms = all.iter().filter(|(_, rounds)| !rounds.is_empty()).map(|(arm, rounds)| {
         let bare = evidence.baseline_of(arm);
         let against = all.iter().find(|(it, _)| it.name == bare.name && it.name != arm.name);

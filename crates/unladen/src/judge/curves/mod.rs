@@ -1,6 +1,6 @@
 //! What does not fit into one number per run: distributions of the latency and courses over time, reduced for charts.
 //!
-//! Read from the files beside the journal (`latency.hdr`, `timeline.parquet`) by whoever wants to draw them; `findings.json` does
+//! Read from the journal and the files beside it (`latency.hdr`, `timeline.parquet`) by whoever wants to draw them; `findings.json` does
 //! not have them, and no verdict rests on them. A file that is missing leaves a gap and is counted.
 
 use std::path::Path;
@@ -11,9 +11,11 @@ use unladen_stats::quantile::nearest_rank;
 
 use super::evidence::{Arm, Evidence};
 use crate::journal::read::{self, Measured, ReadError};
+use pace::PaceRound;
 use services::Resources;
 
 mod latency;
+pub mod pace;
 pub mod services;
 mod time;
 
@@ -26,6 +28,8 @@ pub struct Curves {
     pub latency: Option<Latency>,
     /// Courses over time.
     pub courses: Vec<Course>,
+    /// CPU per request over the time of alternating rounds.
+    pub pace: Vec<PaceRound>,
     /// Files that should be there and could not be read.
     pub unread: u32,
 }
@@ -127,7 +131,7 @@ pub(super) fn read(folder: &Measured) -> Curves {
     let arms = evidence.arms().filter(|arm| !arm.all.is_empty()).map(|arm| name(&evidence, arm)).collect();
     let latency = latency::read(&evidence, &mut unread);
     let courses = time::read(&evidence, &mut unread);
-    Curves { arms, latency, courses, unread }
+    Curves { arms, latency, courses, pace: pace::read(&evidence), unread }
 }
 
 fn name(evidence: &Evidence<'_>, arm: &Arm<'_>) -> ArmName {

@@ -47,8 +47,11 @@ pub(super) fn read(evidence: &Evidence<'_>, unread: &mut u32) -> Vec<Course> {
         for (course, steps) in courses.iter_mut().zip(sampled) {
             course.runs.extend(of_run(run, &steps));
         }
-        for (course, (_, _, _, value)) in courses.iter_mut().skip(SAMPLED.len()).zip(SECONDS) {
-            course.runs.extend(of_run(run, &seconds(run, step_s, value)));
+        for (course, (name, _, _, value)) in courses.iter_mut().skip(SAMPLED.len()).zip(SECONDS) {
+            // The tail of a second of blocks is also that of the others that are alive.
+            if name != "latency_p99" || run.blocks.is_none() {
+                course.runs.extend(of_run(run, &seconds(run, step_s, value)));
+            }
         }
     }
     let says_something =

@@ -98,6 +98,19 @@ impl Jvms {
     }
 }
 
+/// What the JIT compilers of a service have used so far: it stands still once everything hot is compiled.
+#[derive(Debug, Default)]
+pub struct JitClock {
+    compilers: HashMap<Identity, Compiler>,
+}
+
+impl JitClock {
+    /// CPU time of the compiler threads of these processes so far, ns; 0 where there is no JVM.
+    pub fn read(&mut self, processes: &[Identity]) -> u64 {
+        processes.iter().map(|it| self.compilers.entry(*it).or_default().read(it.pid)).sum()
+    }
+}
+
 /// Opens the counters of a process, if it is a JVM.
 #[must_use]
 pub fn find(pid: u32) -> Option<File> {

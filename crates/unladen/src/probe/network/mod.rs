@@ -12,9 +12,12 @@ pub mod diag;
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::path::PathBuf;
 
 use diag::{Diag, Socket};
 
+use crate::linux::Netns;
+use crate::linux::netns::within;
 use crate::linux::process::Identity;
 
 /// Most doubt that a figure may have, as a share of it.
@@ -42,6 +45,8 @@ pub struct Traffic {
 #[derive(Debug)]
 pub struct Network {
     diag: Option<Diag>,
+    /// Network namespace whose sockets are followed, as the kernel calls it.
+    name: Option<PathBuf>,
     ledger: Ledger,
 }
 
@@ -76,16 +81,17 @@ struct Followed {
 
 impl Network {
     /// Starts to follow the sockets of services, each of which takes telemetry or does not; from now on closed ones are
-    /// told.
+    /// told. `network` is the services' network namespace; `None`: that of unladen.
     #[must_use]
-    pub fn new(takers: Vec<bool>) -> Self {
+    pub fn new(takers: Vec<bool>, network: Option<&Netns>) -> Self {
         let ledger = Ledger {
             ports: vec![HashSet::new(); takers.len()],
             unlisted: vec![Bytes::default(); takers.len()],
             takers,
             ..Ledger::default()
         };
-        Self { diag: Diag::open().ok(), ledger }
+        let name = network.map_or_else(|| fs::read_link("/proc/self/ns/net"), Netns::name);
+        Self { diag: within(network, Diag::open).and_then(|diag| diag).ok(), name: name.ok(), ledger }
     }
 
     /// Reads all sockets. `pids` are the processes of every service, in their order.
@@ -93,7 +99,7 @@ impl Network {
         let Some(diag) = &self.diag else { return };
         let done = (|| {
             if first {
-                self.ledger.unseen = unseen(pids);
+                self.ledger.unseen = unseen(pids, self.name.as_ref());
                 // What was destroyed before the start is no matter.
                 let _ = diag.destroyed();
                 let owners = owners(pids);
@@ -232,11 +238,11 @@ fn owners(pids: &[Vec<u32>]) -> HashMap<u32, usize> {
     owners
 }
 
-/// Services with a process whose sockets cannot be seen from here.
-fn unseen(pids: &[Vec<u32>]) -> HashSet<usize> {
-    let here = fs::read_link("/proc/self/ns/net").ok();
+/// Services with a process whose sockets cannot be seen: outside this network namespace.
+fn unseen(pids: &[Vec<u32>], network: Option<&PathBuf>) -> HashSet<usize> {
     let hidden = |pid: &u32| {
-        fs::read_link(format!("/proc/{pid}/ns/net")).ok() != here || fs::read_dir(format!("/proc/{pid}/fd")).is_err()
+        fs::read_link(format!("/proc/{pid}/ns/net")).ok().as_ref() != network
+            || fs::read_dir(format!("/proc/{pid}/fd")).is_err()
     };
     let gone = |pid: &u32| !Identity::of(*pid).is_some_and(|identity| identity.is_alive());
     let with_hidden = |pids: &Vec<u32>| pids.iter().any(|pid| hidden(pid) && !gone(pid));

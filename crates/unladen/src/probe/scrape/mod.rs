@@ -7,13 +7,14 @@
 pub mod get;
 pub mod text;
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use text::Exposition;
 
-use crate::linux::{CpuSet, monotonic_ns};
+use crate::linux::{CpuSet, Netns, monotonic_ns};
 
 /// An endpoint and what to keep of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,6 +25,8 @@ pub struct Endpoint {
     pub every: Duration,
     /// What to keep.
     pub keep: Vec<Wanted>,
+    /// Network namespace in which it is asked. `None`: that of unladen.
+    pub network: Option<Arc<Netns>>,
 }
 
 /// A metric of an endpoint.
@@ -115,13 +118,15 @@ impl Asker {
     }
 
     fn run(mut self, (start, end): (u64, u64), stopped: &Receiver<()>) -> Scraped {
+        let useless = |error| Scraped { asked: 1, failed: 1, error: Some(error), ..Scraped::default() };
         let url: http::Uri = match self.endpoint.url.parse() {
             Ok(url) => url,
-            Err(_) => {
-                let error = Some(format!("`{}` is no URL", self.endpoint.url));
-                return Scraped { asked: 1, failed: 1, error, ..Scraped::default() };
-            }
+            Err(_) => return useless(format!("`{}` is no URL", self.endpoint.url)),
         };
+        // This thread does nothing else, so it may stay there.
+        if let Err(error) = self.endpoint.network.as_ref().map_or(Ok(()), |network| network.move_thread()) {
+            return useless(format!("its network namespace cannot be entered: {error}"));
+        }
         let every = u64::try_from(self.endpoint.every.as_nanos()).unwrap_or(u64::MAX).max(10_000_000);
         let mut due = start;
         loop {
@@ -254,7 +259,7 @@ mod tests {
         );
         let keep = vec![wanted("g", "goroutines", 1.0), wanted("work_total", "work", 2.0), wanted("no", "no", 1.0)];
         let now = monotonic_ns();
-        let endpoint = Endpoint { url, every: Duration::from_millis(20), keep };
+        let endpoint = Endpoint { url, every: Duration::from_millis(20), keep, network: None };
         let scraped = scrape(endpoint, now, 200);
         assert!((3..=11).contains(&scraped.asked), "{scraped:?}");
         assert_eq!((scraped.failed, &scraped.missing), (0, &vec!["no".to_owned()]), "{scraped:?}");
@@ -270,8 +275,12 @@ mod tests {
     fn a_window_that_ends_early_is_asked_at_its_end() {
         let url = server(|number| format!("HTTP/1.1 200 OK\r\n\r\nwork_total {}\n", 10 * number), 100);
         let now = monotonic_ns();
-        let endpoint =
-            Endpoint { url, every: Duration::from_secs(3600), keep: vec![wanted("work_total", "work", 1.0)] };
+        let endpoint = Endpoint {
+            url,
+            every: Duration::from_secs(3600),
+            keep: vec![wanted("work_total", "work", 1.0)],
+            network: None,
+        };
         let scraper = Scraper::start(endpoint, (now, now + 7_200_000_000_000), None).expect("a thread");
         std::thread::sleep(Duration::from_millis(100));
         let scraped = scraper.finish();
@@ -289,14 +298,19 @@ mod tests {
             url: server(fail_once, 100),
             every: Duration::from_millis(20),
             keep: vec![wanted("g", "g", 1.0)],
+            network: None,
         };
         let now = monotonic_ns();
         let scraped = scrape(endpoint, now, 100);
         assert_eq!((scraped.failed, scraped.error.as_deref()), (1, Some("it answers 503")));
         assert_eq!(scraped.numbers, [("g".to_owned(), 7.0)]);
 
-        let gone =
-            Endpoint { url: "http://127.0.0.1:1/".to_owned(), every: Duration::from_millis(50), keep: Vec::new() };
+        let gone = Endpoint {
+            url: "http://127.0.0.1:1/".to_owned(),
+            every: Duration::from_millis(50),
+            keep: Vec::new(),
+            network: None,
+        };
         let scraped = Scraper::start(gone, (now, monotonic_ns()), None).expect("a thread").finish();
         assert_eq!(scraped.failed, scraped.asked);
     }

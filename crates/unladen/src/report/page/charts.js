@@ -86,6 +86,27 @@ const ofQuantiles = (view, pick, unit) => {
   return { traces, xaxis: { tickvals: [0, ...marks.map(nines)], ticktext: ['fastest', ...marks.map(percentile)] } };
 };
 
+/* Courses of alternating rounds, one round or all of them side by side. */
+const ofPace = (view, which, pick, unit, yaxis) => {
+  const all = view.data.pace.rounds, rounds = which ? [all[which - 1]] : all, starts = [], shapes = [];
+  const long = Math.max(...rounds.map(({ t }) => t[t.length - 1]));
+  rounds.reduce((at, { t }) => { starts.push(at); return at + t[t.length - 1] + long * .06; }, 0);
+  const traces = view.arms.map(arm => {
+    const x = [], y = [], text = [];
+    rounds.forEach(({ round, t, arms }, at) => {
+      const values = pick(arms.find(([name]) => name === arm.name) || []);
+      if (!values) return;
+      values.forEach((value, point) => { x.push(starts[at] + t[point]); y.push(value); text.push(`${safe(arm.label)}, round ${round}<br>${t[point]} s: <b>${unit === '%' ? signed(value) : value}${unitOf(unit)}</b>`); });
+      x.push(null); y.push(null); text.push('');
+    });
+    return { x, y, mode: 'lines', name: safe(arm.label), line: { color: view.shade(arm.name), width: which ? 1.8 : 1.2, dash: view.dash(arm.name) }, customdata: text, hovertemplate: '%{customdata}<extra></extra>', connectgaps: false };
+  }).filter(trace => trace.x.length);
+  const ends = rounds.map(({ t }, at) => starts[at] + t[t.length - 1]);
+  ends.forEach((end, at) => { if (at % 2) shapes.push({ type: 'rect', xref: 'x', yref: 'paper', x0: starts[at] - long * .03, x1: end + long * .03, y0: 0, y1: 1, fillcolor: view.colour('band'), line: { width: 0 }, layer: 'below' }); });
+  const xaxis = which ? { ticksuffix: ' s' } : { title: 'round', showgrid: false, tickvals: ends.map((end, at) => (starts[at] + end) / 2), ticktext: rounds.map(({ round }) => String(round)) };
+  return { traces, layout: view.layout({ height: 300, shapes, xaxis, yaxis: { title: unit === '%' ? '' : unit, ...yaxis } }) };
+};
+
 const BUILD = {
   forest(view, index) {
     const { rows, band, reach, unit, title } = view.data.forest[index];
@@ -148,6 +169,10 @@ const BUILD = {
     }).filter(trace => trace.x.length);
     const shapes = [{ type: 'line', xref: 'x', yref: 'paper', x0: 0, x1: 0, y0: 0, y1: 1, line: { color: view.colour('soft'), width: 1, dash: 'dot' } }];
     return { traces, layout: view.layout({ height: 260, shapes, xaxis: { ticksuffix: ' s' }, yaxis: { rangemode: 'tozero' } }) };
+  },
+  pace(view, _, which) { return ofPace(view, which, ([, values]) => values, view.data.pace.unit, {}); },
+  pace_ratio(view, _, which) {
+    return ofPace(view, which, ([, , ratio]) => ratio, '%', { ticksuffix: ' %', zeroline: true, zerolinecolor: view.colour('ink') });
   },
   order(view, _, metric) {
     const { arms, unit } = view.data.rounds[metric], { runs } = view.data, shapes = [];
@@ -214,13 +239,13 @@ const BUILD = {
     const arms = view.arms.filter(arm => on.some(it => it.arm === arm.name)), annotations = names.flatMap((name, at) => view.above(-at, name, '').map(note => ({ ...note, yshift: 11 })));
     const traces = arms.flatMap((arm, number) => {
       const of = on.filter(it => it.arm === arm.name), y = of.map(it => -names.indexOf(it.name) + .08 - number * .46 / Math.max(arms.length, 1)), colour = view.shade(arm.name);
-      const told = of.map(it => `${safe(arm.label)}: ${safe(it.name)}<br>p50 <b>${it.p50[0]}</b> [${it.p50[1]}, ${it.p50[2]}], p90 <b>${it.p90[0]}</b>, p99 <b>${it.p99[0]}</b>`);
+      const told = of.map(it => `${safe(arm.label)}: ${safe(it.name)}<br>p50 <b>${it.p50[0]}</b> [${it.p50[1]}, ${it.p50[2]}], p90 <b>${it.p90[0]}</b>${it.p99 ? `, p99 <b>${it.p99[0]}</b>` : ''}`);
       return [
         { x: of.map(it => it.p50[0]), y, mode: 'markers', name: safe(arm.label), marker: { color: colour, size: 8, symbol: view.symbol(arm.name) }, error_x: { type: 'data', symmetric: false, array: of.map(it => it.p90[0] - it.p50[0]), arrayminus: of.map(() => 0), color: colour, thickness: 2, width: 0 }, customdata: told, hovertemplate: '%{customdata}<extra></extra>' },
-        { x: of.map(it => it.p99[0]), y, mode: 'markers', marker: { color: colour, size: 9, symbol: 'line-ns', line: { color: colour, width: 2 } }, customdata: told, hovertemplate: '%{customdata}<extra></extra>', showlegend: false },
+        { x: of.map(it => it.p99?.[0] ?? null), y, mode: 'markers', marker: { color: colour, size: 9, symbol: 'line-ns', line: { color: colour, width: 2 } }, customdata: told, hovertemplate: '%{customdata}<extra></extra>', showlegend: false },
       ];
     });
-    return { traces, layout: view.layout({ height: Math.max(46, 24 + 12 * arms.length) * names.length + 50, annotations, xaxis: ofLogarithm(on.flatMap(it => [it.p50[0], it.p99[0]])), yaxis: { visible: false, range: [.45 - names.length, .7] } }) };
+    return { traces, layout: view.layout({ height: Math.max(46, 24 + 12 * arms.length) * names.length + 50, annotations, xaxis: ofLogarithm(on.flatMap(it => [it.p50[0], (it.p99 ?? it.p90)[0]])), yaxis: { visible: false, range: [.45 - names.length, .7] } }) };
   },
 };
 
@@ -236,14 +261,20 @@ const TABLE = {
     const { runs, step } = view.data.courses[index], of = Object.fromEntries(view.data.runs.map(run => [run.run, run]));
     return [['run', 'round', 'variant', 'first, s', `values, every ${step} s`], ...runs.map(([run, first, values]) => [run, of[run]?.round ?? '', view.arm(of[run]?.arm ?? '').label, first * step, values.map(value => value ?? '–').join('  ')])];
   },
+  pace: (view, _, which) => ofPaces(view, which, ([, values]) => values),
+  pace_ratio: (view, _, which) => ofPaces(view, which, ([, , ratio]) => ratio),
   order: (view, _, metric) => TABLE.pairs(view, _, metric),
   pairs: (view, _, metric) => [['variant', 'round', 'baseline', 'variant’s'], ...view.data.rounds[metric].arms.flatMap(([name, points]) => points.map(point => [view.arm(name).label, ...point]))],
   ladder: (view, index) => [['step', 'adds', 'low', 'high'], [view.data.ladders[index].foot[0], view.data.ladders[index].foot[1], '', ''], ...view.data.ladders[index].steps.map(step => step.slice(0, 4).map(cell => cell ?? '–'))],
   dose: (view, index) => [[view.data.doses[index].axis, 'difference', 'low', 'high'], ...view.data.doses[index].points.map(point => point.map(cell => cell ?? '–'))],
   cost: (view, index) => [['variant', ...view.data.costs[index].parts.map(part => part[0])], ...view.data.costs[index].arms.map((name, at) => [view.arm(name).label, ...view.data.costs[index].parts.map(part => part[1][at] ?? '–')])],
-  operations: view => [['variant', 'operation', 'p50', 'p90', 'p99'], ...view.data.operations.map(it => [view.arm(it.arm).label, it.name, it.p50[0], it.p90[0], it.p99[0]])],
+  operations: view => [['variant', 'operation', 'p50', 'p90', 'p99'], ...view.data.operations.map(it => [view.arm(it.arm).label, it.name, it.p50[0], it.p90[0], it.p99?.[0] ?? '–'])],
 };
 const ofBands = (view, pick) => {
   const { quantiles, arms } = view.data.latency;
   return [['quantile', 'variant', 'median', 'low', 'high'], ...quantiles.flatMap((quantile, at) => arms.filter(pick).map(it => [percentile(quantile), view.arm(it.arm).label, pick(it).median[at] ?? '–', pick(it).low[at] ?? '–', pick(it).high[at] ?? '–']))];
+};
+const ofPaces = (view, which, pick) => {
+  const all = view.data.pace.rounds, rounds = which ? [all[which - 1]] : all;
+  return [['round', 'variant', 'at, s', 'values'], ...rounds.flatMap(({ round, t, arms }) => arms.filter(pick).map(arm => [round, view.arm(arm[0]).label, t.join('  '), pick(arm).map(value => value ?? '–').join('  ')]))];
 };

@@ -4,6 +4,7 @@
 use serde::{Serialize, Serializer};
 
 use super::super::{plot, view};
+use crate::judge::curves::pace::PaceRound;
 use crate::judge::curves::{ArmName, Band, Course, Curves, Latency};
 use crate::judge::findings::{
     DoseFindings, Finding, Findings, LadderFindings, OperationFindings, Range, StepFindings, VariantFindings,
@@ -38,6 +39,7 @@ pub(super) struct Charts<'a> {
     ledger: Vec<Account<'a>>,
     latency: Option<LatencyChart<'a>>,
     courses: Vec<CourseChart<'a>>,
+    pace: Pace<'a>,
     runs: Vec<RunPoint<'a>>,
     rounds: Vec<Rounds<'a>>,
     ladders: Vec<LadderChart<'a>>,
@@ -88,6 +90,22 @@ struct CourseChart<'a> {
     step: f64,
     /// Number of the run, first step, values.
     runs: Vec<(u32, i64, Numbers)>,
+}
+
+/// CPU per request over time.
+#[derive(Debug, Serialize)]
+struct Pace<'a> {
+    unit: &'static str,
+    rounds: Vec<PaceOfRound<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct PaceOfRound<'a> {
+    round: u32,
+    /// Seconds.
+    t: Vec<Number>,
+    /// Variant, its values, and by how much they are more than the baseline's, per cent.
+    arms: Vec<(&'a str, Numbers, Option<Numbers>)>,
 }
 
 #[derive(Debug, Serialize)]
@@ -155,7 +173,7 @@ struct OperationRow<'a> {
     name: String,
     p50: Estimate,
     p90: Estimate,
-    p99: Estimate,
+    p99: Option<Estimate>,
 }
 
 impl<'a> Charts<'a> {
@@ -166,6 +184,7 @@ impl<'a> Charts<'a> {
             ledger: findings.variants.iter().filter_map(account).collect(),
             latency: curves.latency.as_ref().map(latency),
             courses: curves.courses.iter().map(course).collect(),
+            pace: pace(&curves.pace),
             runs: findings.runs.iter().map(run).collect(),
             rounds: rounds(findings),
             ladders: findings.ladders.iter().flat_map(ladder).collect(),
@@ -192,6 +211,7 @@ impl<'a> Charts<'a> {
             latency: self.latency.is_some(),
             shift: self.latency.iter().flat_map(|it| &it.arms).any(|it| it.shift.is_some()),
             courses: self.courses.iter().map(|it| format!("{}, {}", it.title, it.unit)).collect(),
+            pace: self.pace.rounds.iter().map(|it| it.round).collect(),
             rounds: !self.rounds.is_empty(),
             ladders: self.ladders.iter().map(|it| (it.title.clone(), it.steps.len())).collect(),
             doses: self.doses.iter().map(|it| (it.title.clone(), it.words.to_owned())).collect(),
@@ -212,6 +232,8 @@ pub(super) struct Has {
     latency: bool,
     shift: bool,
     courses: Vec<String>,
+    /// Rounds.
+    pace: Vec<u32>,
     rounds: bool,
     ladders: Vec<(String, usize)>,
     doses: Vec<(String, String)>,
@@ -287,10 +309,26 @@ fn course(course: &Course) -> CourseChart<'_> {
     let scale = Scale::of(course.unit, largest, None);
     CourseChart {
         title: course.title,
-        unit: if course.unit == "cores" { "cores" } else { scale.unit() },
+        unit: scale.unit(),
         step: course.step_s,
         runs: course.runs.iter().map(|run| (run.run, run.first, numbers(&run.values, scale))).collect(),
     }
+}
+
+fn pace(rounds: &[PaceRound]) -> Pace<'_> {
+    let all = rounds.iter().flat_map(|round| &round.arms).flat_map(|arm| arm.cpu_us.iter().flatten());
+    let scale = Scale::of("us", all.copied().fold(0.0, f64::max), None);
+    let percent = crate::judge::units::percent(1.0, None);
+    let mut chart = Pace { unit: scale.unit(), rounds: Vec::new() };
+    for round in rounds {
+        let arms = round.arms.iter().map(|arm| {
+            let ratio = arm.ratio.as_ref().map(|it| numbers(it, percent));
+            (arm.name.as_str(), numbers(&arm.cpu_us, scale), ratio)
+        });
+        let t = round.t_s.iter().map(|it| Number(*it)).collect();
+        chart.rounds.push(PaceOfRound { round: round.round, t, arms: arms.collect() });
+    }
+    chart
 }
 
 fn run(line: &crate::judge::findings::RunLine) -> RunPoint<'_> {
@@ -431,7 +469,7 @@ fn costs(findings: &Findings) -> Vec<Cost<'_>> {
 }
 
 fn operations(all: &[OperationFindings]) -> Vec<OperationRow<'_>> {
-    let largest = all.iter().map(|it| it.p99_us.value).fold(0.0, f64::max);
+    let largest = all.iter().map(|it| it.p99_us.unwrap_or(it.p90_us).value).fold(0.0, f64::max);
     let scale = Scale::of("us", largest.min(999_999.0), None);
     let number = |it: Range| [it.value, it.low, it.high].map(|it| Number(scale.scaled(it)));
     all.iter()
@@ -440,7 +478,7 @@ fn operations(all: &[OperationFindings]) -> Vec<OperationRow<'_>> {
             name: format!("{} · {} ({})", view::clean(&it.service), view::clean(&it.operation), scale.unit()),
             p50: number(it.p50_us),
             p90: number(it.p90_us),
-            p99: number(it.p99_us),
+            p99: it.p99_us.map(number),
         })
         .collect()
 }

@@ -126,7 +126,7 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
             .chain(view::ladder_words(findings).into_iter().map(|words| ("", words)))
             .collect(),
         floor: words(&floor),
-        setting: view::setting(findings),
+        setting: view::setting_and_design(findings),
         style: STYLE,
         script: SCRIPT,
         library: &LIBRARY,

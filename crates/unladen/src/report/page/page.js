@@ -10,9 +10,10 @@
     const data = JSON.parse(document.getElementById('charts').textContent);
     const hidden = new Set(), drawn = new Map();
     const colour = name => getComputedStyle(root).getPropertyValue(`--${name}`).trim() || name;
-    const metric = document.getElementById('metric');
+    /* What is chosen in a list decides what the charts of its kinds show. */
+    const metric = document.getElementById('metric'), round = document.getElementById('round'), chosenBy = { pace: round, pace_ratio: round };
     const view = element => new View(data, hidden, colour, element.clientWidth || 600);
-    const given = element => [element.dataset.chart, Number(element.dataset.index), metric ? metric.selectedIndex : 0];
+    const given = ({ dataset }) => [dataset.chart, Number(dataset.index), (chosenBy[dataset.chart] || metric)?.selectedIndex ?? 0];
 
     const tint = () => {
       const shades = new View(data, hidden, colour, 0);
@@ -21,6 +22,10 @@
     };
     tint();
     (data.rounds || []).forEach(rounds => metric?.add(new Option(rounds.title)));
+    round?.add(new Option('all, side by side'));
+    data.pace.rounds.forEach(it => round?.add(new Option(it.round)));
+    /* A narrow screen has room for one. */
+    if (round && innerWidth < 600) round.selectedIndex = 1;
 
     const table = details => {
       const [kind, index, which] = given(details), [head, ...rows] = TABLE[kind](view(details), index, which);
@@ -71,10 +76,10 @@
       box.checked ? hidden.delete(box.dataset.arm) : hidden.add(box.dataset.arm);
       redraw().catch(fail);
     }));
-    metric?.addEventListener('change', () => {
+    [metric, round].forEach(list => list?.addEventListener('change', () => {
       redraw().catch(fail);
       document.querySelectorAll('details.numbers[open]').forEach(table);
-    });
+    }));
     let width = innerWidth, waiting;
     addEventListener('resize', () => { if (innerWidth !== width) { width = innerWidth; clearTimeout(waiting); waiting = setTimeout(redraw, 80); } });
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => { tint(); redraw().catch(fail); });

@@ -51,7 +51,7 @@ impl Check<'_> {
     }
 
     /// Says that two keys cannot both be given, if they are.
-    fn apart(&mut self, path: &KeyPath, given: &[(&'static str, bool)], remedy: &'static str) {
+    pub(super) fn apart(&mut self, path: &KeyPath, given: &[(&'static str, bool)], remedy: &'static str) {
         let mut given = given.iter().filter(|(_, is_given)| *is_given).map(|(key, _)| *key);
         if let (Some(one), Some(other)) = (given.next(), given.next()) {
             self.say(path.key(other), ProblemKind::Contradiction { one, other, remedy });

@@ -3,12 +3,15 @@
 //! Everything that is wrong is told at once. Pure: whether a program exists or a port is free shows when it is run.
 
 mod load;
+mod network;
 mod references;
+mod rounds;
 mod script;
 mod services;
 mod spans;
 mod variants;
 
+use indexmap::IndexMap;
 use unladen_stats::plan::TwoLooks;
 
 pub(super) use load::url_problem;
@@ -30,12 +33,15 @@ use super::variables::{is_name, is_variable};
 pub(super) fn check(study: &Study) -> Vec<Problem> {
     let mut check = Check { study, problems: Vec::new(), faulty: Vec::new(), ports: references::Ports::default() };
     check.whole();
+    check.rounds();
+    check.design();
     check.services();
     check.variants();
     check.ladders();
     check.load();
+    check.network();
     check.spans();
-    check.budgets();
+    check.by_metric(&KeyPath::of(&["budgets"]), &study.budgets);
     check.prices();
     check.references();
     check.matrix();
@@ -87,7 +93,6 @@ impl Check<'_> {
         let study = self.study;
         let top = |key: &str| KeyPath::of(&[key]);
         self.name(top("study"), "a study", &study.study);
-        self.range(top("rounds"), (1..=10_000).contains(&study.rounds), "from 1 to 10000", study.rounds);
         // A number of requests can be all that there is to do; a warm-up would do some of it beforehand.
         if !study.load.is_fixed_work() {
             self.longer_than_zero(top("warmup"), study.warmup);
@@ -208,9 +213,10 @@ impl Check<'_> {
         }
     }
 
-    fn budgets(&mut self) {
-        for (name, limit) in &self.study.budgets {
-            let path = KeyPath::of(&["budgets", name]);
+    /// Limits by metric, or by metric and service.
+    fn by_metric(&mut self, path: &KeyPath, limits: &IndexMap<String, String>) {
+        for (name, limit) in limits {
+            let path = path.key(name);
             let (name, service) = metrics::of_service(name);
             if let Some(service) = service.filter(|service| !self.study.services.contains_key(*service)) {
                 let guess = guess(service, self.study.services.keys().map(String::as_str));

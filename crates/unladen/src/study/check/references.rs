@@ -50,6 +50,12 @@ const WHEN: Known = Known {
 };
 const LOAD: Known = Known { no_replica: Some(ONLY_IN_A_SERVICE), no_run: None, port: Port::Asked };
 
+const REACH: Known = Known {
+    no_replica: Some(ONLY_IN_A_SERVICE),
+    no_run: Some("it is the folder of a run, and all runs reach the same"),
+    port: Port::Asked,
+};
+
 /// The ports that a study speaks of.
 #[derive(Default)]
 pub(super) struct Ports {
@@ -108,6 +114,7 @@ impl Check<'_> {
         for (path, text) in study.load.texts() {
             self.text(path, text, LOAD);
         }
+        self.texts(&KeyPath::of(&["reach"]), study.reach.iter(), REACH);
         // A reference that is wrong may be the one that was to tell of the port.
         if self.problems.len() == problems_before {
             self.ports_of_nobody();

@@ -1,9 +1,31 @@
-//! What a run may do after its window, on the same processes: search the capacity, saturate.
+//! What a run may do besides its window, on the same processes: heat up before it, search the capacity and saturate after it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::study::units::{Ratio, Time};
+
+/// When heating up ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PreheatUntil {
+    /// After the time of the study.
+    #[default]
+    Time,
+    /// As soon as the JIT compilers of all variants rest, after the time of the study at the latest.
+    Steady,
+}
+
+/// Cores on which services are heated up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PreheatCpuset {
+    /// Those that they are measured on.
+    #[default]
+    Own,
+    /// All that unladen may use, those of the instrument as well.
+    All,
+}
 
 /// The highest rate that the service bears: trials at constant rates, by bisection; a rate counts when it held (or failed) twice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

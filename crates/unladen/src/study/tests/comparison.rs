@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use super::super::compare::{CompareError, Comparison};
 use super::super::plan::Plan;
-use super::super::units::Time;
 use super::super::write::concise_yaml;
 use super::study;
 
@@ -13,12 +12,9 @@ fn comparison(url: &str, baseline: &str, variants: &[&str]) -> Comparison {
         url: url.to_owned(),
         rate: Some(500.0),
         connections: None,
+        reach: Vec::new(),
         baseline: baseline.to_owned(),
         variants: variants.iter().map(|variant| variant.parse().expect("a variant")).collect(),
-        rounds: None,
-        warmup: None,
-        window: Some(Time::seconds(10.0)),
-        seed: None,
         cwd: PathBuf::from("/home/joe/shop"),
     }
 }
@@ -41,7 +37,6 @@ fn a_comparison_is_printed_as_a_study_to_edit() {
         "\
 study: compare-java
 question: What does otel or slow cost java?
-window: 10s
 services:
   java:
     command: /usr/bin/java -jar app.jar

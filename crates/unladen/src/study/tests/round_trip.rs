@@ -185,6 +185,7 @@ fn any_study() -> impl Strategy<Value = Study> {
             (study.placebo, study.margin, study.sink.attributes) = (placebo, margin, Attributes::All);
             (study.budgets, study.variables) = (variables.clone(), variables);
             (study.services, study.variants, study.profiles) = (services, variants, profiles);
+            (study.until, study.at_most) = (study.budgets.clone(), placebo.then_some(window));
             study.saturation = placebo.then(Saturation::default);
             study.capacity = seed.map(|seed| Capacity {
                 quantile: Quantile::P999,

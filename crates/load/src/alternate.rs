@@ -1,0 +1,361 @@
+//! Several loads that share the time: one target at a time, turn by turn, so that all of them meet the machine in the same moods.
+//!
+//! Each target has a plan of its own: rate, trace ids, checks, connections, histograms. Its load's clock stands still while others have
+//! their turns, so it knows nothing of them: its schedule, its seconds and its window go on where they stopped. A turn ends with its
+//! last answer, so nothing of one target is under way in the turn of another, and what lies between two turns counts for nobody.
+//!
+//! Known as duet benchmarking where both sides run at the same moment (Bulej et al., "Duet Benchmarking", 2020, arXiv:2001.05811), and as
+//! switchback experiments where one system changes between treatments (Bojinov, Simchi-Levi & Zhao, Management Science 69(7), 2023).
+
+mod schedule;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver};
+
+use serde::{Deserialize, Serialize};
+
+pub use schedule::{Lengths, schedule};
+
+use crate::engine::{Engine, Message};
+use crate::error::LoadError;
+use crate::gather::Seconds;
+use crate::histogram::{Histograms, quantiles};
+use crate::outcome::{Outcome, Quantiles, Second};
+use crate::pace::{Span, nanoseconds};
+use crate::plan::Plan;
+use crate::ready::Ready;
+use crate::sys;
+
+/// From the last connection to the start, if no start is given.
+const HEAD_START_NS: u64 = 1_000_000;
+/// A request may be sent so late after it was due, nanoseconds …
+const LATE_NS: u64 = 1_000_000;
+/// … and so large a share of a turn's requests may be later, until the generator is called late in it.
+const LATE_SHARE: f64 = 0.05;
+
+/// Loads that take turns: read as JSON by the generator process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Alternation {
+    /// One load for each target. Lengths, start and cores of the plans are not looked at: `turns`, `start_at_ns` and `core` say them.
+    pub targets: Vec<Plan>,
+    /// The turns, in their order: first those that warm up, then those that are measured.
+    pub turns: Vec<Turn>,
+    /// Instant of the first turn, `CLOCK_MONOTONIC` nanoseconds; `None`: as soon as all are connected.
+    pub start_at_ns: Option<u64>,
+    /// Seconds between the last turn of the warm-up and the first that is measured.
+    pub pause_s: f64,
+    /// Core to run on; `None`: wherever the system puts it.
+    pub core: Option<u32>,
+}
+
+/// One target has the load.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Turn {
+    /// Index into [`Alternation::targets`].
+    pub target: usize,
+    /// Seconds for which requests are due. It ends with the last answer.
+    pub length_s: f64,
+    /// What it is for.
+    pub part: Part,
+    /// Turns of one number count, or do not, together: a super-block.
+    pub group: u32,
+}
+
+/// What a turn is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Not measured.
+    WarmUp,
+    /// A short turn among those of others.
+    Block,
+    /// A long one: the target has the load for itself.
+    Alone,
+}
+
+/// A measured turn that has been taken.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Taken {
+    /// What was wanted.
+    pub turn: Turn,
+    /// When it began, `CLOCK_MONOTONIC` nanoseconds.
+    pub start_ns: u64,
+    /// When its last answer was there.
+    pub end_ns: u64,
+    /// Requests due in it and answered well.
+    pub requests: u64,
+    /// Of those due in it, how many were sent more than a millisecond late although a connection was free.
+    pub late: u64,
+    /// Whether it counts.
+    pub fate: Fate,
+}
+
+/// Whether a turn counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fate {
+    /// It does.
+    #[default]
+    Counts,
+    /// It does not: the generator was late in a turn of its group.
+    Late,
+    /// It does not: something else took the machine during its group.
+    Disturbed,
+}
+
+/// What happens while the turns are taken.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Event {
+    /// All connections stand.
+    Ready,
+    /// The first measured turn begins at this instant, `CLOCK_MONOTONIC` nanoseconds, [`Alternation::pause_s`] from now.
+    Measuring(u64),
+    /// The last block is over; what comes after it are stretches alone, if there are any.
+    BlocksOver,
+    /// A second of a target's own time has passed.
+    Second(usize, Second),
+}
+
+/// Reads what is to be read between turns, when nothing is under way.
+pub trait Meter {
+    /// Before the first measured turn, and after every one.
+    fn edge(&mut self);
+
+    /// After the last turn of a group: whether the machine was ours during it. It is not told whose turns they were.
+    fn was_undisturbed(&mut self) -> bool;
+}
+
+/// A meter that reads nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoMeter;
+
+impl Meter for NoMeter {
+    fn edge(&mut self) {}
+
+    fn was_undisturbed(&mut self) -> bool {
+        true
+    }
+}
+
+/// What came back.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Outcomes {
+    /// By target, in their order. The window is all measured turns of the target, those that do not count included; but the latencies
+    /// ([`Outcome::latency_us`] and its likes) are of the blocks that count.
+    pub targets: Vec<Outcome>,
+    /// Latency of the turns in which a target had the load for itself, by target, µs; empty where there were none.
+    pub alone_us: Vec<Quantiles>,
+    /// The measured turns, in their order.
+    pub turns: Vec<Taken>,
+}
+
+/// Takes the turns, on the calling thread, and returns what came back. `events` is called between turns. Setting `stop` ends the load
+/// early; what then comes back covers the turns so far.
+///
+/// # Errors
+/// As [`crate::run`].
+pub fn run(
+    alternation: &Alternation,
+    meter: &mut dyn Meter,
+    events: &mut dyn FnMut(Event),
+    stop: &AtomicBool,
+) -> Result<Outcomes, LoadError> {
+    check(alternation)?;
+    let readies: Vec<Ready<'_>> =
+        (0..alternation.targets.len()).map(|at| Ready::new(&alternation.plan(at), stop)).collect::<Result<_, _>>()?;
+    sys::prepare_thread(alternation.core).map_err(LoadError::system("pin a thread to its core"))?;
+    let mut members: Vec<Member<'_>> = readies.iter().map(Member::connect).collect::<Result<_, _>>()?;
+    if readies.iter().any(|ready| ready.shared.schedule.is_some()) {
+        sys::go_ahead();
+    }
+    events(Event::Ready);
+    let start = alternation.start_at_ns.unwrap_or_else(|| sys::monotonic_ns() + HEAD_START_NS);
+    members.iter_mut().for_each(|member| member.begin(start));
+    if let Some(first) = members.first() {
+        first.engine.wait_until(start);
+    }
+    let mut taken: Vec<Taken> = Vec::with_capacity(alternation.turns.len());
+    let last_block = alternation.turns.iter().rev().find(|turn| turn.part == Part::Block).map(|turn| turn.group);
+    for group in alternation.turns.chunk_by(|one, next| (one.part, one.group) == (next.part, next.group)) {
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        let Some(part) = group.first().map(|turn| turn.part) else { continue };
+        if part != Part::WarmUp && taken.is_empty() {
+            let at = sys::monotonic_ns() + nanoseconds(alternation.pause_s);
+            events(Event::Measuring(at));
+            if let Some(any) = members.first() {
+                any.engine.wait_until(at);
+            }
+            meter.edge();
+        }
+        let first = taken.len();
+        for turn in group {
+            let member = &mut members[turn.target];
+            let one = member.take(turn)?;
+            if part != Part::WarmUp {
+                meter.edge();
+                taken.push(one);
+            }
+            member.tell(turn.target, events);
+        }
+        if part != Part::WarmUp {
+            let undisturbed = meter.was_undisturbed();
+            let fate = fate(&taken[first..], undisturbed);
+            for one in &mut taken[first..] {
+                one.fate = fate;
+                members[one.turn.target].settle(fate);
+            }
+            if part == Part::Block && group.first().map(|turn| turn.group) == last_block {
+                events(Event::BlocksOver);
+            }
+        }
+    }
+    let mut outcomes = Outcomes { turns: taken, ..Outcomes::default() };
+    for (ready, member) in readies.iter().zip(members) {
+        let (outcome, alone) = member.conclude(ready)?;
+        outcomes.targets.push(outcome);
+        outcomes.alone_us.extend(alone);
+    }
+    Ok(outcomes)
+}
+
+/// Whether the turns of a group count. A stretch alone always does: there is no other to take its place.
+fn fate(group: &[Taken], undisturbed: bool) -> Fate {
+    let is_late = |one: &Taken| one.late as f64 > LATE_SHARE * one.requests.max(1) as f64;
+    match group.first().map(|one| one.turn.part) {
+        Some(Part::Block) if group.iter().any(is_late) => Fate::Late,
+        Some(Part::Block) if !undisturbed => Fate::Disturbed,
+        _ => Fate::Counts,
+    }
+}
+
+impl Alternation {
+    /// The plan of a target, with the lengths that its turns make.
+    fn plan(&self, target: usize) -> Plan {
+        let seconds = |is_of: fn(Part) -> bool| {
+            let turns = self.turns.iter().filter(|turn| turn.target == target && is_of(turn.part));
+            // Whole nanoseconds, as the turns have them.
+            turns.map(|turn| nanoseconds(turn.length_s)).sum::<u64>() as f64 / 1e9
+        };
+        let (warmup_s, window_s) = (seconds(|part| part == Part::WarmUp), seconds(|part| part != Part::WarmUp));
+        Plan { warmup_s, window_s, cores: Vec::new(), start_at_ns: None, ..self.targets[target].clone() }
+    }
+}
+
+/// Refuses turns that make no sense.
+fn check(alternation: &Alternation) -> Result<(), LoadError> {
+    let refuse = |field, value: String, remedy| Err(LoadError::Plan { field, value, remedy });
+    let targets = alternation.targets.len();
+    if let Some(turn) = alternation.turns.iter().find(|turn| turn.target >= targets) {
+        return refuse("turns.target", turn.target.to_string(), "write the number of a target, from 0");
+    }
+    if let Some(turn) = alternation.turns.iter().find(|turn| !(1e-3..=1e6).contains(&turn.length_s)) {
+        return refuse("turns.length_s", turn.length_s.to_string(), "write seconds, at least a millisecond");
+    }
+    if alternation.turns.windows(2).any(|pair| pair[0].part != Part::WarmUp && pair[1].part == Part::WarmUp) {
+        return refuse("turns.part", "warm_up".to_owned(), "warm up before the first turn that is measured");
+    }
+    if !(0.0..=60.0).contains(&alternation.pause_s) {
+        return refuse("pause_s", alternation.pause_s.to_string(), "write seconds, 0 to 60");
+    }
+    if alternation.targets.iter().any(|plan| plan.limit.is_some() || plan.shard.is_some()) {
+        return refuse(
+            "targets",
+            "limit or shard".to_owned(),
+            "what takes turns has no limit of requests and no shards",
+        );
+    }
+    Ok(())
+}
+
+/// A target with its engine.
+struct Member<'r> {
+    engine: Engine<'r>,
+    told: Receiver<Message>,
+    seconds: Seconds,
+    span: Span,
+    plan: &'r Plan,
+    /// What the thread had of its core in the measured turns.
+    times: (u64, u64),
+    /// The histograms of the blocks, while those of the stretch alone are filled.
+    blocks: Option<Histograms>,
+}
+
+impl<'r> Member<'r> {
+    /// With all its connections.
+    fn connect(ready: &'r Ready<'_>) -> Result<Self, LoadError> {
+        let (messages, told) = mpsc::channel();
+        let (template, script) = (ready.template.clone(), ready.script.clone());
+        let mut engine = Engine::new(&ready.shared, template, script, (0, 1), ready.connections, messages)?;
+        engine.connect_all()?;
+        let (seconds, span) = (ready.seconds(), Span::of(&ready.plan, 0));
+        Ok(Self { engine, told, seconds, span, plan: &ready.plan, times: (0, 0), blocks: None })
+    }
+
+    /// Its load begins at this instant, with its first turn.
+    fn begin(&mut self, start: u64) {
+        self.span = Span::of(self.plan, start);
+        self.engine.begin_turns(self.span);
+    }
+
+    /// Takes a turn.
+    fn take(&mut self, turn: &Turn) -> Result<Taken, LoadError> {
+        if turn.part == Part::Alone && self.blocks.is_none() {
+            self.blocks = Some(std::mem::replace(&mut self.engine.recorder_mut().histograms, Histograms::new()?));
+        }
+        let (before, start_ns) = (self.engine.recorder_mut().requests, sys::monotonic_ns());
+        let times = sys::thread_times();
+        self.engine.begin_turn(nanoseconds(turn.length_s)).map_err(LoadError::system("wait for the sockets"))?;
+        self.engine.go_on_until_turn_ends()?;
+        let (end_ns, now) = (sys::monotonic_ns(), sys::thread_times());
+        if turn.part != Part::WarmUp {
+            self.times.0 += now.cpu.saturating_sub(times.cpu);
+            self.times.1 += now.waited.saturating_sub(times.waited);
+        }
+        let recorder = self.engine.recorder_mut();
+        let samples = recorder.samples.as_ref().map(|samples| samples.sent.as_slice()).unwrap_or_default();
+        let late = samples.iter().filter(|(lag, waited)| !waited && *lag > LATE_NS).count() as u64;
+        Ok(Taken { turn: *turn, start_ns, end_ns, requests: recorder.requests - before, late, fate: Fate::Counts })
+    }
+
+    /// Hands on which seconds have passed.
+    fn tell(&mut self, target: usize, events: &mut dyn FnMut(Event)) {
+        for message in self.told.try_iter() {
+            match message {
+                Message::Passed(part) => {
+                    if let Some(second) = self.seconds.passed(part) {
+                        events(Event::Second(target, second));
+                    }
+                }
+                Message::Closed(part) => self.seconds.closed(part),
+                Message::Connected(_) => {}
+            }
+        }
+    }
+
+    /// The latencies of the turn join the others, or are forgotten.
+    fn settle(&mut self, fate: Fate) {
+        let recorder = self.engine.recorder_mut();
+        if let Some(samples) = &mut recorder.samples {
+            samples.settle((fate == Fate::Counts).then_some(&mut recorder.histograms));
+        }
+    }
+
+    /// Adds up; the second is the latency alone.
+    fn conclude(self, ready: &Ready<'_>) -> Result<(Outcome, Option<Quantiles>), LoadError> {
+        let Self { engine, told, mut seconds, span, times, blocks, .. } = self;
+        let mut record = engine.end();
+        (record.cpu_ns, record.waited_ns) = times;
+        for message in told.try_iter() {
+            if let Message::Closed(part) = message {
+                seconds.closed(part);
+            }
+        }
+        let alone = blocks.map(|blocks| std::mem::replace(&mut record.histograms, blocks).latency);
+        let outcome = ready.conclude(std::slice::from_ref(&record), seconds, &span)?;
+        Ok((outcome, alone.map(|latency| quantiles(&latency))))
+    }
+}

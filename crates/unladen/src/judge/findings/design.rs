@@ -1,0 +1,49 @@
+//! Findings on how it was measured, and where the noise comes from.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Range;
+
+/// How the rounds shared their time between the variants. Numbers of blocks are those of a typical alternating round; `null`: there is none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct DesignFindings {
+    /// `alternating` (all variants alive, the load turns between them), `separate` (one after the other), or `mixed`: some rounds by the one,
+    /// some by the other.
+    pub design: String,
+    /// It in a sentence.
+    pub words: String,
+    /// Alternating rounds with runs that count.
+    pub alternating_rounds: u32,
+    /// Other rounds with runs that count.
+    pub separate_rounds: u32,
+    /// Variants that took turns, baseline and placebo included.
+    pub variants: Option<u32>,
+    /// Length of a block, seconds.
+    pub block_s: Option<f64>,
+    /// Super-blocks of a round, also those that were thrown away.
+    pub super_blocks: Option<u32>,
+    /// Super-blocks of all rounds that were thrown away because the load generator was late.
+    pub late: u32,
+    /// Those that were thrown away because steal or other processes took the machine.
+    pub disturbed: u32,
+    /// Share of the super-blocks of all rounds that were thrown away, 0 to 1.
+    pub thrown_away: Option<f64>,
+    /// For how long each variant had the load for itself after the blocks, seconds.
+    pub alone_s: Option<f64>,
+    /// As `blocks_against_alone` of the variants: of the baseline.
+    pub baseline_against_alone: Option<Range>,
+}
+
+/// Standard deviations of a round's log-ratio of CPU per request (0.02 = 2 %), by where they come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct VarianceFindings {
+    /// From start to start: no longer window removes it.
+    pub between: f64,
+    /// What varies within a start and is left in a window of this length.
+    pub within: f64,
+    /// Whether more rounds are the better buy than a longer window.
+    pub rounds_help: bool,
+    /// It in words.
+    pub words: String,
+}

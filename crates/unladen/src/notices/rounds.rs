@@ -1,0 +1,113 @@
+//! What is told of rounds as a whole: that they were done again, that some are unlike others, and how they shared their time.
+
+use serde::{Deserialize, Serialize};
+
+use super::Severity;
+
+/// Of rounds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "code", rename_all = "snake_case")]
+pub enum RoundsNotice {
+    /// Rounds that something else disturbed.
+    #[error(
+        "rounds done again, whole: {rounds}. Something else took up to {percent:.0} % of the machine in them, so their first runs ({runs}, of all variants) are left out, whatever they say"
+    )]
+    RoundsRepeated {
+        /// How many rounds.
+        rounds: u32,
+        /// Runs that are left out.
+        runs: u32,
+        /// Steal and other load in the worst of them, percent of the machine.
+        percent: f64,
+    },
+    /// Some rounds of a variant are unlike its others.
+    #[error(
+        "in {rounds} {took}: it did something else there, so no one number stands for all rounds. Look at those runs"
+    )]
+    RoundsApart {
+        /// Rounds, and their runs.
+        rounds: String,
+        /// Who took how much in them, and in the others.
+        took: String,
+    },
+    /// Rounds with runs of both designs.
+    #[error(
+        "rounds in which some variants were measured side by side and some one after the other: {rounds}. The study was continued with another `design`, and nothing is compared across designs; left out there: {runs} of the runs, those of the design that fewer variants have"
+    )]
+    DesignsMixed {
+        /// How many rounds.
+        rounds: u32,
+        /// Runs that are left out.
+        runs: u32,
+    },
+    /// The tail of the latency is not that of the variant while others are alive beside it.
+    #[error(
+        "{metrics} not shown: the variants were alive side by side, and what the others do in the background slows the slowest requests. Give each the load for itself after the blocks (`alone: 2s`)"
+    )]
+    NotInBlocks {
+        /// Titles of the metrics.
+        metrics: String,
+    },
+    /// Many super-blocks do not count.
+    #[error("{percent:.0} % of the super-blocks were thrown away, whichever variant was hit: {why}")]
+    BlocksThrownAway {
+        /// Share of all super-blocks, percent.
+        percent: f64,
+        /// For which reasons, and what to do.
+        why: String,
+    },
+    /// Absolute CPU per request in blocks is not what it is alone.
+    #[error(
+        "CPU per request of {variant} is {share} in blocks than alone: a block that begins cold is not what its users see. Use longer blocks (`block`), or `design: separate`{compiling}"
+    )]
+    BlocksUnlikeAlone {
+        /// Variant, or the baseline.
+        variant: String,
+        /// `12 % [9, 15] higher`.
+        share: String,
+        /// What the JIT compiler has to do with it; empty where there is none.
+        compiling: String,
+    },
+    /// The starts of a variant are of two kinds.
+    #[error(
+        "the starts of {variant} fall into two groups: {groups}. It has two costs, and no one number stands for both. Look at what differs between those runs ({runs})"
+    )]
+    StartsInGroups {
+        /// Variant, or the baseline.
+        variant: String,
+        /// `5 rounds near 41.2 µs of CPU per request (+2 %), 7 near 58.1 µs (+43 %)`.
+        groups: String,
+        /// Runs of the smaller group.
+        runs: String,
+    },
+}
+
+impl RoundsNotice {
+    /// How much it weighs.
+    pub(super) fn severity(&self) -> Severity {
+        match self {
+            Self::RoundsApart { .. }
+            | Self::DesignsMixed { .. }
+            | Self::BlocksThrownAway { .. }
+            | Self::BlocksUnlikeAlone { .. }
+            | Self::StartsInGroups { .. } => Severity::Warning,
+            Self::RoundsRepeated { .. } | Self::NotInBlocks { .. } => Severity::Note,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notices::Notice;
+
+    /// The journal and findings know one kind of notice.
+    #[test]
+    fn in_json_it_is_a_notice_like_any_other() {
+        let notice = Notice::from(RoundsNotice::DesignsMixed { rounds: 1, runs: 2 });
+        let json = serde_json::to_string(&notice).expect("JSON");
+        assert_eq!(json, r#"{"code":"designs_mixed","rounds":1,"runs":2}"#);
+        assert_eq!(serde_json::from_str::<Notice>(&json).expect("and back"), notice);
+        assert_eq!((notice.code().as_str(), notice.severity()), ("designs_mixed", Severity::Warning));
+    }
+}

@@ -1,0 +1,185 @@
+//! How the variants of a round share the time: alternating where that is sound, else one after the other, and why. Pure.
+
+use crate::journal::record::{Design, RunRecord};
+use crate::notices::Notice;
+use crate::study::plan::{ArmKind, Plan, Process};
+use crate::study::spec::{Role, Study};
+
+/// Most variants that are alive at the same time.
+const MAX_ALIVE: usize = 8;
+/// By how much CPU per request of the bare service may differ between its blocks and the stretch alone in one round, until blocks are given
+/// up. One round cannot tell a few percent; those are told over all rounds.
+const UNLIKE: f64 = 0.25;
+
+/// The design of a study's rounds.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Choice {
+    pub(super) design: Design,
+    /// Why it is separate although the study did not ask for it.
+    reason: Option<String>,
+}
+
+/// What the study says.
+pub(super) fn choose(plan: &Plan) -> Choice {
+    let reason = (plan.study.design != Some(Design::Separate)).then(|| why_separate(plan)).flatten();
+    let alternates = plan.study.design != Some(Design::Separate) && reason.is_none();
+    Choice { design: if alternates { Design::Alternating } else { Design::Separate }, reason }
+}
+
+fn why_separate(plan: &Plan) -> Option<String> {
+    let of_study = plan.study.why_separate().map(|reason| reason.to_string());
+    let shared = plan.shared();
+    let sender = shared.iter().find(|process| Process::knows_the_sink(process)).map(|process| {
+        format!("{} lives through the study and sends spans, which would all go to one variant's sink", process.service)
+    });
+    let many = (plan.arms.len() > MAX_ALIVE)
+        .then(|| format!("{} variants are more than the {MAX_ALIVE} that are kept alive at once", plan.arms.len()));
+    of_study.or(sender).or(many)
+}
+
+impl Choice {
+    /// The same, unless there is a reason to run one after the other.
+    pub(super) fn unless(self, reason: Option<String>) -> Self {
+        match reason {
+            Some(reason) => Self { design: Design::Separate, reason: Some(reason) },
+            None => self,
+        }
+    }
+
+    /// Goes on as a study was begun, unless it says how: what was found out about blocks once need not be found out again.
+    pub(super) fn after(self, study: &Study, done: &[RunRecord]) -> Self {
+        match done.last() {
+            Some(last) if study.design.is_none() && last.design == Design::Separate => {
+                let reason = last.notices.iter().find_map(|notice| match notice {
+                    Notice::SeparateDesign { reason } => Some(reason.clone()),
+                    _ => None,
+                });
+                Self { design: Design::Separate, reason }
+            }
+            _ => self,
+        }
+    }
+
+    /// Whether the first alternating round of the study, which has just been done, shows that blocks are not what the service is alone.
+    /// From then on the design is separate. A study that asks for blocks keeps them.
+    pub(super) fn give_up_turns(&mut self, study: &Study, done: &[RunRecord]) -> bool {
+        let of_blocks = done.iter().filter(|run| run.design == Design::Alternating && run.kind == ArmKind::Baseline);
+        let mut valid = of_blocks.filter(|run| run.void.is_none());
+        let (Some(first), None) = (valid.next(), valid.next()) else { return false };
+        let Some(ratio) = blocks_to_alone(first).filter(|ratio| ratio.ln().abs() > (1.0 + UNLIKE).ln()) else {
+            return false;
+        };
+        if study.design.is_some() {
+            return false;
+        }
+        let (percent, more) = if ratio > 1.0 { (ratio - 1.0, "more") } else { (1.0 / ratio - 1.0, "less") };
+        let reason = format!(
+            "in the first round the bare service took {:.0} % {more} CPU per request in blocks than alone, so blocks do not show what it costs",
+            percent * 100.0
+        );
+        *self = Self { design: Design::Separate, reason: Some(reason) };
+        true
+    }
+
+    /// Why the variants do not take turns, in words.
+    pub(super) fn reason(&self) -> &str {
+        self.reason.as_deref().unwrap_or_default()
+    }
+
+    /// What a run that was not alternating has to be read with.
+    pub(super) fn notice(&self) -> Option<Notice> {
+        self.reason.clone().map(|reason| Notice::SeparateDesign { reason })
+    }
+}
+
+/// CPU per request of the subject in the run's own blocks over that of its stretch alone. What it does in the blocks of others is in neither.
+fn blocks_to_alone(run: &RunRecord) -> Option<f64> {
+    let blocks = run.blocks.as_ref()?;
+    let alone = blocks.alone.as_ref()?;
+    let subjects = run.processes.iter().filter(|process| process.role == Some(Role::Subject));
+    let used_ns: u64 = subjects.map(|process| process.cpu_ns).sum::<Option<u64>>()?;
+    let in_blocks = used_ns as f64 / blocks.completed as f64;
+    let ratio = in_blocks / (alone.cpu_ns as f64 / alone.completed as f64);
+    (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::record::{Alone, Blocks, ProcessRecord};
+    use crate::study::spec::Load;
+
+    fn study(design: Option<Design>) -> Study {
+        Study { design, ..Study::new("x", Load::new("http://localhost/")) }
+    }
+
+    fn plan(design: Option<Design>, text: &str) -> Plan {
+        let study = crate::study::read::parse(text, "study.yaml", &[]).expect("a study");
+        let mut plan = Plan::from_study(study, std::path::Path::new("/x")).expect("a plan");
+        plan.study.design = design;
+        plan
+    }
+
+    /// A run of 1,000 requests in blocks and 1,000 alone, with so many µs of CPU each.
+    fn run(blocks_us: u64, alone_us: u64) -> RunRecord {
+        let alone = Alone { completed: 1_000, cpu_ns: alone_us * 1_000_000, ..Alone::default() };
+        let cpu_ns = Some(blocks_us * 1_000_000);
+        RunRecord {
+            kind: ArmKind::Baseline,
+            design: Design::Alternating,
+            blocks: Some(Blocks { completed: 1_000, alone: Some(alone), ..Blocks::default() }),
+            processes: vec![ProcessRecord { role: Some(Role::Subject), cpu_ns, ..ProcessRecord::default() }],
+            ..RunRecord::empty()
+        }
+    }
+
+    const TEXT: &str = "
+study: turns
+services:
+  app: {command: ./app}
+  collector: {role: collector, lifetime: LIFETIME, command: [./collector, '${sink.otlp_grpc}']}
+variants: {baseline: {}, other: {}}
+load: {url: 'http://127.0.0.1:1/', rate: 10}
+";
+
+    #[test]
+    fn variants_take_turns_unless_something_speaks_against_it() {
+        let fresh = TEXT.replace("LIFETIME", "run");
+        assert_eq!(choose(&plan(None, &fresh)), Choice { design: Design::Alternating, reason: None });
+        assert_eq!(choose(&plan(Some(Design::Separate), &fresh)), Choice { design: Design::Separate, reason: None });
+        let shared = choose(&plan(None, &TEXT.replace("LIFETIME", "study")));
+        assert_eq!(shared.design, Design::Separate);
+        assert!(shared.reason().starts_with("collector lives through the study and sends spans"), "{shared:?}");
+        let mut many = plan(None, &fresh);
+        let arm = many.arms[0].clone();
+        many.arms.resize(MAX_ALIVE + 1, arm);
+        assert!(choose(&many).reason().starts_with("9 variants are more than the 8"));
+    }
+
+    #[test]
+    fn blocks_that_are_unlike_alone_are_given_up_after_the_first_round() {
+        let turns = || Choice { design: Design::Alternating, reason: None };
+        for (blocks_us, given_up) in [(100, false), (124, false), (126, true), (79, true), (81, false)] {
+            let mut choice = turns();
+            assert_eq!(choice.give_up_turns(&study(None), &[run(blocks_us, 100)]), given_up, "{blocks_us}");
+            assert_eq!(choice.notice().is_some(), given_up);
+        }
+        let mut choice = turns();
+        assert!(!choice.give_up_turns(&study(Some(Design::Alternating)), &[run(200, 100)]), "it was asked for");
+        assert!(!choice.give_up_turns(&study(None), &[run(100, 100), run(200, 100)]), "only the first round is asked");
+        assert!(choice.give_up_turns(&study(None), &[run(150, 100)]));
+        assert!(choice.reason().contains("50 % more CPU per request in blocks than alone"), "{}", choice.reason());
+    }
+
+    #[test]
+    fn a_study_goes_on_as_it_was_begun() {
+        let notices = vec![Notice::SeparateDesign { reason: "found out".to_owned() }];
+        let separate = RunRecord { notices, ..RunRecord::empty() };
+        let turns = || Choice { design: Design::Alternating, reason: None };
+        let goes_on = turns().after(&study(None), std::slice::from_ref(&separate));
+        assert_eq!((goes_on.design, goes_on.reason()), (Design::Separate, "found out"));
+        assert_eq!(turns().after(&study(Some(Design::Alternating)), &[separate]), turns());
+        assert_eq!(turns().after(&study(None), &[]), turns());
+        assert_eq!(turns().after(&study(None), &[run(1, 1)]), turns());
+    }
+}
