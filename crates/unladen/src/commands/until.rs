@@ -16,7 +16,7 @@ pub(super) fn rounds(study: &Study) -> String {
     format!("rounds until {}, at most {},", goals.join(" and "), study.rounds)
 }
 
-/// How much time there is, and whether it is enough. A round takes at least so long.
+/// How much time there is, and whether it is enough. A round takes about so long.
 pub(super) fn fits(at_most_s: f64, round_s: f64) -> String {
     let limit = format!("at most {}", in_words(at_most_s));
     let fit = (at_most_s / round_s).floor();
@@ -24,7 +24,7 @@ pub(super) fn fits(at_most_s: f64, round_s: f64) -> String {
         return limit;
     }
     format!(
-        "{limit}.\nNo more than {fit} rounds fit into that, and {FEWEST_ROUNDS} are the least that gives an interval: raise --at-most, or shorten --window and --warmup"
+        "{limit}.\nAbout {fit} rounds fit into that, and {FEWEST_ROUNDS} are the least that gives an interval: raise --at-most, or shorten --window and --warmup"
     )
 }
 
@@ -45,7 +45,7 @@ mod tests {
         assert_eq!(fits(600.0, 14.0), "at most 10 min");
         assert_eq!(
             fits(60.0, 14.0),
-            "at most 60 s.\nNo more than 4 rounds fit into that, and 6 are the least that gives an interval: raise --at-most, or shorten --window and --warmup"
+            "at most 60 s.\nAbout 4 rounds fit into that, and 6 are the least that gives an interval: raise --at-most, or shorten --window and --warmup"
         );
     }
 }

@@ -57,7 +57,6 @@ fn rounds<'a>(evidence: &Evidence<'a>) -> BTreeMap<u32, &'a RunRecord> {
 fn sentence(found: &DesignFindings) -> String {
     let separate = "each variant had the machine for itself";
     let alternating = || {
-        let time = |seconds: f64| units::chosen("ms", seconds * 1e3);
         let thrown = match found.thrown_away.unwrap_or(0.0) {
             0.0 => "none thrown away".to_owned(),
             share => format!("{} thrown away", units::share(share)),
@@ -80,6 +79,13 @@ fn sentence(found: &DesignFindings) -> String {
             found.separate_rounds
         ),
     }
+}
+
+/// `100 ms`, `2 s`: a stretch ends with its last answer, which nobody wants to know to the microsecond.
+fn time(seconds: f64) -> String {
+    let ms = seconds * 1e3;
+    let step = 10_f64.powi(ms.max(1.0).log10().floor() as i32 - 2);
+    units::chosen("ms", (ms / step).round() * step)
 }
 
 /// Super-blocks that do not count.
@@ -115,4 +121,13 @@ pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
     let reasons = reasons.into_iter().filter(|(count, _)| *count > 0);
     let why = words::list(reasons.map(|(count, why)| format!("{} {why}", units::count(count.into()))));
     vec![RoundsNotice::BlocksThrownAway { percent: thrown.share() * 100.0, why }.into()]
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn times_have_three_digits_at_most() {
+        let written = [0.1, 1.0 / 12.0, 2.0019, 1.7016, 0.0501].map(super::time);
+        assert_eq!(written, ["100 ms", "83.3 ms", "2 s", "1.7 s", "50.1 ms"]);
+    }
 }

@@ -42,10 +42,20 @@ impl<'a> Ends<'a> {
         self.took.iter().max().map(Duration::as_secs_f64)
     }
 
-    /// Whether another attempt at a round is likely to end in time. The first of a session is always begun: without any run there
-    /// is nothing to report.
-    pub(super) fn has_time(&self) -> bool {
-        self.attempt_s().is_none_or(|needed| self.seconds_left().is_none_or(|left| left >= needed))
+    /// Whether another round is likely to end in time. The first of a session is always begun: without any run there is nothing
+    /// to report.
+    fn has_time(&self) -> bool {
+        self.has_time_for(1)
+    }
+
+    /// Whether there is time to do a round again, which must not cost the rounds without which there is no interval.
+    pub(super) fn has_time_again(&self, round: u32) -> bool {
+        self.has_time_for(1 + FEWEST_ROUNDS.saturating_sub(round))
+    }
+
+    fn has_time_for(&self, attempts: u32) -> bool {
+        let needed = self.attempt_s().map(|attempt| attempt * f64::from(attempts));
+        needed.is_none_or(|needed| self.seconds_left().is_none_or(|left| left >= needed))
     }
 
     fn seconds_left(&self) -> Option<f64> {
@@ -137,6 +147,18 @@ mod tests {
         assert_eq!(ended(51, false, false), Some(StoppedBy::Time), "the longest of the last rounds does not fit");
         assert_eq!(ended(51, true, true), Some(StoppedBy::Width));
         assert_eq!(ended(51, false, true), Some(StoppedBy::Rounds));
+    }
+
+    #[test]
+    fn no_round_is_done_again_at_the_price_of_an_interval() {
+        let open = plan(false, Some(60.0));
+        let mut judge = |_: &[RunRecord]| look(1, false);
+        let mut ends = Ends::new(&open, Instant::now(), &mut judge);
+        ends.took(Duration::from_secs(9));
+        // Six attempts fit into the minute, not seven.
+        assert_eq!([0, 1, 2, 6, 9].map(|round| ends.has_time_again(round)), [false, true, true, true, true]);
+        let mut judge = |_: &[RunRecord]| look(1, false);
+        assert!(Ends::new(&plan(true, None), Instant::now(), &mut judge).has_time_again(1), "there is no limit");
     }
 
     #[test]

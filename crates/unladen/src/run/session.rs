@@ -79,7 +79,10 @@ impl Session<'_, '_> {
                     }
                 }
                 ends.took(began.elapsed());
-                let Some(reason) = repeats.grant(&round, self.done).filter(|_| ends.has_time()) else { break };
+                let Some(reason) = repeats.grant(&round, self.done).filter(|_| ends.has_time_again(round.number))
+                else {
+                    break;
+                };
                 round = round.again();
                 watcher.see(Step::Again { round: round.number, reason: &reason, runs: round.missing.len() });
             }

@@ -49,7 +49,7 @@ fn it_goes_on_until_it_is_narrow_and_then_for_a_time() {
     scratch
         .unladen(&["run", "--resume", "out", "--plain", "--until", "cpu_per_request=0.001%", "--at-most", "100ms"])
         .ends_with(0)
-        .complains(&["No more than 0 rounds fit"]);
+        .complains(&["About 0 rounds fit"]);
     let (second, stopped) = measured(&scratch);
     assert_eq!((stopped.by, stopped.at_most_s), (StoppedBy::Time, Some(0.1)), "{stopped}");
     // Each of its two runs up to three times, should the machine disturb them.
