@@ -48,6 +48,9 @@ const LONGEST_BLIND_SLEEP: u64 = 2_000_000;
 const TICK: u64 = 10_000_000;
 /// How long to wait before a failed connection is tried again, nanoseconds.
 const RETRY: u64 = 10_000_000;
+/// How long connections outlive a load whose time is up, ns. A service may end a thread with its connection, and with the thread goes what
+/// the kernel has counted for it: whoever reads that at the window's end needs a moment.
+const LINGER: u64 = 50_000_000;
 
 /// What all threads of a load share, read-only but for the atomics.
 pub(crate) struct Shared<'a> {
@@ -249,6 +252,9 @@ impl<'a> Engine<'a> {
         self.begin(span);
         self.wait_until(span.start);
         while !self.go_on_until_turn_ends()? {}
+        if self.now() >= span.window_end {
+            self.wait_until(span.window_end + LINGER);
+        }
         Ok(self.end())
     }
 
