@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
+use unladen_journal::units::Time;
 
 use crate::report::Format;
 use crate::study::compare::NamedCommand;
-use crate::study::units::Time;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

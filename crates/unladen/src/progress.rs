@@ -6,9 +6,9 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unladen_journal::record::{Calibration, Ledger, RunRecord};
 use unladen_sink::{Recovered, SinkError};
 
-use crate::journal::record::{Calibration, Ledger, RunRecord};
 use crate::judge;
 use crate::judge::findings::Range;
 use crate::judge::units::{self, Scale};
@@ -343,9 +343,10 @@ fn fitted(name: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::notices::{Look, Precision};
+
     use super::*;
     use crate::live::Second;
-    use crate::notices::{Look, Precision};
 
     fn live() -> Live {
         let labels = [("baseline", "baseline"), ("otel", "OpenTelemetry")].map(|(a, b)| (a.to_owned(), b.to_owned()));

@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use unladen_load::plan::Shard;
 use unladen_load::threshold::Threshold;
 
-use crate::study::units::{Ratio, Time};
+use unladen_journal::units::{Ratio, Time};
 
 /// `unladen load`
 #[derive(Debug, Args)]

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use unladen_journal::units::{Ratio, Time};
 
 use crate::study::spec::{Delay, Faults, Flapping, Refuse};
-use crate::study::units::{Ratio, Time};
 
 /// `unladen sink`
 #[derive(Debug, Args)]

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use unladen_journal::write::Journal;
 
 use super::budgets;
 use crate::cli::Import;
 use crate::import::{self, Side, Source};
-use crate::journal::write::Journal;
 use crate::run::folder::RunFolder;
 use crate::run::{HOST_FILE, STUDY_FILE};
 use crate::study::write::resolved_yaml;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
+use unladen_journal::units::Time;
 use unladen_load::capacity::{self, Capacity, Search};
 use unladen_load::outcome::{Event, Outcome, Quantiles};
 use unladen_load::pace::{Arrivals, Stage};
@@ -19,7 +20,6 @@ use super::{COULD_NOT_RUN, interrupt_flag};
 use crate::cli::load::{self as cli, Load, Merge, Request};
 use crate::run::load_plan;
 use crate::study::spec::script::Script;
-use crate::study::units::Time;
 
 /// First rate of `--capacity` without a `--rate`, requests per second.
 const FIRST_RATE: f64 = 100.0;

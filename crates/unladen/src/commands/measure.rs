@@ -9,12 +9,13 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indexmap::IndexMap;
+use unladen_journal::record::RunRecord;
+use unladen_journal::units::Time;
 use unladen_stats::plan::{Step, TwoLooks};
 
 use super::pilot::Pilot;
 use super::{budgets, interrupt_flag, print, until};
 use crate::cli::{Compare, Demo, Measure, Run};
-use crate::journal::record::RunRecord;
 use crate::judge::Budgets;
 use crate::live::Display;
 use crate::live::file::Written;
@@ -29,7 +30,6 @@ use crate::study::plan::Plan;
 use crate::study::read::parse;
 use crate::study::set::Set;
 use crate::study::spec::{MOST_ROUNDS, OnUndecided, Study};
-use crate::study::units::Time;
 use crate::study::write::{concise_yaml, resolved_yaml};
 use crate::{judge, report};
 

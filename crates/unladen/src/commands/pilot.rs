@@ -4,15 +4,16 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
+use unladen_journal::notices::Look;
+use unladen_journal::units::Ratio;
+
 use super::print;
 use crate::judge::pilot::{Planned, pilot};
-use crate::notices::Look;
 use crate::report;
 use crate::run::folder::RunFolder;
 use crate::run::watch::Watcher;
 use crate::run::{self};
 use crate::study::plan::Plan;
-use crate::study::units::Ratio;
 
 /// What the pilot says, in its run folder, for other programs.
 const PLAN_FILE: &str = "plan.json";
@@ -50,7 +51,7 @@ impl Pilot<'_> {
         // A pilot has its number of pairs, and nothing else ends it.
         run::study(&alone, &folder, self.seed, interrupted, &mut |_| Look::default(), watcher)?;
         let planned = Planned { study: &self.plan.study, arms: self.plan.arms.len() };
-        let found = pilot(&crate::journal::read::read(folder.path())?, planned)?;
+        let found = pilot(&crate::study::measured::read(folder.path())?, planned)?;
         folder.write(PLAN_FILE, &serde_json::to_string_pretty(&found)?)?;
         report::write_all(folder.path(), &crate::judge::judge(folder.path())?)?;
         print(&report::pilot::text(&found))

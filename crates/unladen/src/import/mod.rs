@@ -17,10 +17,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
+use unladen_journal::notices::Notice;
+use unladen_journal::record::ArmKind;
+use unladen_journal::record::{Imported, RunRecord, SCHEMA};
 
-use crate::journal::record::{Imported, RunRecord, SCHEMA};
-use crate::notices::Notice;
-use crate::study::plan::ArmKind;
 use crate::study::spec::{Command, Load, Service, Study, Variant};
 use crate::study::{BASELINE, PLACEBO};
 

@@ -5,13 +5,13 @@
 //! comparison: differences may still agree, but the absolute numbers are those of another service. What a JIT compiler takes is in both parts and
 //! is known for them together only, so it is not taken out; as it falls with time, it makes blocks look dearer, which come first.
 
+use unladen_journal::notices::{Notice, RoundsNotice};
+use unladen_journal::record::RunRecord;
 use unladen_stats::estimate::{Level, hodges_lehmann};
 
 use super::evidence::{Arm, Evidence};
 use super::findings::Range;
 use super::{so_far, units, values};
-use crate::journal::record::RunRecord;
-use crate::notices::{Notice, RoundsNotice};
 
 /// By how much the two may differ.
 const TOLERANCE: f64 = 0.03;

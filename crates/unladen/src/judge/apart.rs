@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use unladen_journal::notices::{Notice, RoundsNotice};
 use unladen_stats::apart::apart;
 use unladen_stats::estimate::median;
 
@@ -12,7 +13,6 @@ use super::evidence::{Arm, Evidence};
 use super::metrics::{Metric, Of, Place};
 use super::units::Scale;
 use super::words;
-use crate::notices::{Notice, RoundsNotice};
 
 /// A notice for every arm and set of rounds; of services and the whole, and of several metrics, the first that shows it.
 pub(super) fn notices<M: AsRef<Metric>>(evidence: &Evidence<'_>, metrics: &[M]) -> Vec<Notice> {

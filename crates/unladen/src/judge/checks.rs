@@ -4,10 +4,11 @@
 //! rate × mean response time = connections. When it does not hold, time went missing between the requests: the
 //! generator was the bottleneck, and its weakness would be booked on the variant.
 
+use unladen_journal::notices::Notice;
+use unladen_journal::record::RunRecord;
+
 use super::evidence::Evidence;
 use super::units;
-use crate::journal::record::RunRecord;
-use crate::notices::Notice;
 use crate::study::spec::Study;
 
 /// Beyond this the generator, not the service, set the pace: the run says nothing.
@@ -41,7 +42,7 @@ pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
 
 /// What imported numbers cannot support.
 pub(super) fn imported(evidence: &Evidence<'_>) -> Vec<Notice> {
-    let runs: Vec<&crate::journal::record::Imported> =
+    let runs: Vec<&unladen_journal::record::Imported> =
         evidence.valid().filter_map(|run| run.imported.as_ref()).collect();
     if runs.is_empty() {
         return Vec::new();

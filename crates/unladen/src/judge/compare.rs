@@ -3,6 +3,7 @@
 //! The arithmetic is `unladen-stats`; here it is decided which numbers meet which. Both the ratio and the difference are
 //! estimated; the metric says which of them decides.
 
+use unladen_journal::notices::Notice;
 use unladen_stats::estimate::{Estimate, Interval, Level, hodges_lehmann, median, paired_t};
 use unladen_stats::verdict::{CrossCheck, Verdict, cross_check, verdict};
 use unladen_stats::{pair, plan, rank};
@@ -11,7 +12,6 @@ use super::evidence::{Arm, number};
 use super::findings::{Finding, NoticeLine, RoundValue};
 use super::metrics::{Margin, Metric, Place};
 use super::words;
-use crate::notices::Notice;
 use crate::study::metrics::{Compared, Worse};
 use crate::study::spec::{OnUndecided, Study};
 

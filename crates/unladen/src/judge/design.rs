@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use unladen_journal::notices::{Notice, RoundsNotice};
+use unladen_journal::record::{Blocks, Design, RunRecord};
 use unladen_stats::estimate::median;
 
 use super::agreement;
@@ -9,8 +11,6 @@ use super::evidence::{Evidence, number};
 use super::findings::DesignFindings;
 use super::units;
 use super::words;
-use crate::journal::record::{Blocks, Design, RunRecord};
-use crate::notices::{Notice, RoundsNotice};
 
 /// Share of the super-blocks that may be thrown away before it is worth a warning.
 const NOTEWORTHY: f64 = 0.05;

@@ -5,13 +5,13 @@
 //! variant. CPU per request is left alone by both: it is what it is also on a busy machine, and the rounds are compared in pairs. But
 //! what still falls while one looks is no number of the service either.
 
+use unladen_journal::notices::Notice;
+use unladen_journal::record::RunRecord;
 use unladen_stats::estimate::median;
 
 use super::compare::Comparison;
 use super::evidence::{Arm, Evidence};
 use super::steady;
-use crate::journal::record::RunRecord;
-use crate::notices::Notice;
 
 /// Share of the window for which a quota may hold a service back in a typical run.
 const THROTTLED: f64 = 0.10;

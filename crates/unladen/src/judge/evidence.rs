@@ -9,13 +9,13 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
+use unladen_journal::notices::{Notice, RoundsNotice};
+use unladen_journal::record::ArmKind;
+use unladen_journal::record::{Design, RunRecord};
 
 use super::checks;
-use crate::journal::read::Measured;
-use crate::journal::record::{Design, RunRecord};
-use crate::notices::{Notice, RoundsNotice};
 use crate::study::matrix::{Cell, cells, labelled, variant_of};
-use crate::study::plan::ArmKind;
+use crate::study::measured::Measured;
 
 /// All runs of a study, sorted.
 #[derive(Debug)]
@@ -159,7 +159,7 @@ impl<'a> Evidence<'a> {
     pub(super) fn subjects(&self) -> Vec<String> {
         let processes = self.valid().flat_map(|run| &run.processes);
         let names: BTreeSet<&str> = processes
-            .filter(|process| process.role == Some(crate::study::spec::Role::Subject))
+            .filter(|process| process.role == Some(unladen_journal::role::Role::Subject))
             .map(|process| process.service.as_str())
             .collect();
         if names.len() < 2 {

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use unladen_journal::notices::{Notice, RoundsNotice};
+use unladen_journal::record::{Design, RunRecord};
 use unladen_stats::apart::apart;
 use unladen_stats::estimate::median;
 use unladen_stats::groups::groups;
@@ -12,8 +14,6 @@ use unladen_stats::groups::groups;
 use super::evidence::{Arm, Evidence, number};
 use super::units::{self, Scale};
 use super::{so_far, words};
-use crate::journal::record::{Design, RunRecord};
-use crate::notices::{Notice, RoundsNotice};
 
 /// How far apart, as a log-ratio, groups must be for anybody to care.
 const MATTERS: f64 = 0.03;

@@ -5,10 +5,10 @@
 //! (collections, exports) reaches into a variant's blocks and slows its slowest requests, so its tail is not told from there. Which number is
 //! sound in the blocks is a matter of measurement; [`NUMBERS`] is the only place that says it.
 
+use unladen_journal::record::RunRecord;
 use unladen_load::outcome::Quantiles;
 
 use super::metrics::Metric;
-use crate::journal::record::RunRecord;
 
 /// A part of an alternating round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,10 +96,10 @@ pub(super) fn requests(metric: &str, run: &RunRecord) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::record::{Alone, Blocks};
     use unladen_load::outcome::Outcome;
 
     use super::*;
-    use crate::journal::record::{Alone, Blocks};
 
     fn run(blocks: Option<Blocks>) -> RunRecord {
         let latency_us = Quantiles { count: 5_000, p50: 100.0, p99: 900.0, ..Quantiles::default() };

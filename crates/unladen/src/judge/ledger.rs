@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use unladen_journal::notices::Notice;
+use unladen_journal::record::Ledger;
 use unladen_sink::summary::Summary;
 
 use super::evidence::Arm;
 use super::findings::{Finding, LedgerFindings, OperationLoss};
 use super::lookup::of_whole;
 use super::units;
-use crate::journal::record::Ledger;
-use crate::notices::Notice;
 
 /// Share of the spans that may be lost or unexplained before it is worth a warning.
 const NOTEWORTHY: f64 = 0.001;

@@ -3,12 +3,12 @@
 //! What is looked at is the variant over its baseline, stretch by stretch, because the machine's pace is the same on both sides of one stretch and
 //! cancels.
 
+use unladen_journal::record::{BlockPoint, Blocks, RunRecord};
 use unladen_stats::levels::{Levels, levels};
 
 use super::evidence::Arm;
 use super::findings::VarianceFindings;
 use super::{so_far, units};
-use crate::journal::record::{BlockPoint, Blocks, RunRecord};
 
 /// Stretches that the blocks of a run are cut into: long enough that one says little of the next, and enough to see their scatter.
 const STRETCHES: usize = 8;

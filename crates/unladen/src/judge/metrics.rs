@@ -8,15 +8,16 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use unladen_journal::record::RunRecord;
+use unladen_journal::role::Role;
+
 use super::latency::{latency, quantile_of};
 use super::values::{
     PARTS, Value, allocated, capacity, completion, completion_per_million, cpu, disk_per_request, disk_per_span,
     error_rate, extra, heap_slope, idle_cpu, instructions, memory_slope, network, of_role, per_request, role_cpu,
     saturation, seconds, start_up, sum, telemetry, throughput, time_per_thousand, without_jit,
 };
-use crate::journal::record::RunRecord;
 use crate::study::metrics::{self, Compared, Worse};
-use crate::study::spec::Role;
 
 /// Growth below which nothing is said of a leak, bytes per minute: an allocator's own in its first minutes.
 const GROWTH: f64 = 512.0 * 1024.0;

@@ -5,7 +5,10 @@
 
 use std::path::Path;
 
-use crate::journal::read::{Measured, ReadError, read};
+use unladen_journal::read::ReadError;
+
+use crate::study::measured::Measured;
+use crate::study::measured::read;
 
 pub mod budget;
 pub mod curves;

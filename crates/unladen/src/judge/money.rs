@@ -65,9 +65,10 @@ impl Range {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::units::{Bytes, Ratio};
+
     use super::*;
     use crate::study::prices::Instance;
-    use crate::study::units::{Bytes, Ratio};
 
     #[test]
     fn proportion_by_hand() {

@@ -3,10 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use unladen_journal::notices::{Notice, Severity};
+use unladen_journal::record::RunRecord;
+
 use super::evidence::Evidence;
 use super::findings::NoticeLine;
-use crate::journal::record::RunRecord;
-use crate::notices::{Notice, Severity};
 
 impl From<&Notice> for NoticeLine {
     fn from(notice: &Notice) -> Self {

@@ -37,9 +37,10 @@ pub(super) fn words(load: &Load) -> String {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::units::Time;
+
     use super::*;
     use crate::study::spec::{Stage, Users};
-    use crate::study::units::Time;
 
     #[test]
     fn every_way_of_pacing_has_words() {

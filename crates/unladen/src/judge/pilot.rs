@@ -5,6 +5,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use unladen_journal::notices::Notice;
+use unladen_journal::record::Design;
 use unladen_stats::estimate::{Level, median};
 use unladen_stats::noise::{Spread, spread};
 use unladen_stats::plan;
@@ -13,9 +15,7 @@ use super::compare::{Comparison, level};
 use super::evidence::Evidence;
 use super::findings::{NoticeLine, VarianceFindings};
 use super::{JudgeError, levels, notices, study};
-use crate::journal::read::Measured;
-use crate::journal::record::Design;
-use crate::notices::Notice;
+use crate::study::measured::Measured;
 use crate::study::metrics;
 use crate::study::spec::Study;
 use times::Times;

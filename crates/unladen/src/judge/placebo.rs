@@ -5,12 +5,12 @@
 //! matters, too: a harness that is uneven by a tenth of the margin cannot make a verdict. Less than that is a warning, and
 //! so are other metrics that differ by more.
 
+use unladen_journal::notices::Notice;
 use unladen_stats::noise;
 use unladen_stats::rank::{Tail, p_value};
 
 use super::compare::Comparison;
 use super::words;
-use crate::notices::Notice;
 use crate::study::spec::Study;
 
 /// What the placebo says: why the study is void, and warnings.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use unladen_journal::profile::{self, Profiles, ServiceProfile};
+
 use super::findings::{FrameFindings, ProfileFindings};
-use crate::journal::profile::{self, Profiles, ServiceProfile};
-use crate::journal::read::Measured;
+use crate::study::measured::Measured;
 
 /// Frames that are told.
 const FRAMES: usize = 10;

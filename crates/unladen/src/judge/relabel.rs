@@ -9,15 +9,15 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
+use unladen_journal::record::ArmKind;
+use unladen_journal::record::RunRecord;
 use unladen_stats::verdict::Verdict;
 
 use super::JudgeError;
 use super::compare::Comparison;
 use super::evidence::Evidence;
 use super::study;
-use crate::journal::read::Measured;
-use crate::journal::record::RunRecord;
-use crate::study::plan::ArmKind;
+use crate::study::measured::Measured;
 
 /// What to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

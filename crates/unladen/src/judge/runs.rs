@@ -1,8 +1,9 @@
 //! The runs one by one, and what was started in them: for whoever wants to look behind the numbers.
 
+use unladen_journal::notices::Severity;
+
 use super::evidence::Evidence;
 use super::findings::{CommandLine, RunLine};
-use crate::notices::Severity;
 use crate::study::mask::{MASK, looks_secret, mask_arguments, mask_text};
 use crate::study::spec::{Command, Study};
 

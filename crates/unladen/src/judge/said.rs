@@ -6,13 +6,13 @@
 
 use std::collections::BTreeSet;
 
+use unladen_journal::record::RunRecord;
 use unladen_stats::estimate::median;
 
 use super::evidence::{Arm, Evidence};
 use super::findings::SaidFindings;
 use super::units;
 use super::work::{SCATTER, TOLERANCE};
-use crate::journal::record::RunRecord;
 
 /// All numbers of a variant and its baseline, by service and name.
 pub(super) fn of(evidence: &Evidence<'_>, arm: &Arm<'_>) -> Vec<SaidFindings> {

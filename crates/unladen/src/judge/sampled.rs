@@ -7,15 +7,15 @@
 use std::collections::HashMap;
 
 use hdrhistogram::Histogram;
+use unladen_journal::record::RunRecord;
+use unladen_journal::spans;
 use unladen_load::outcome::{Named, Outcome, Quantiles};
 use unladen_stats::estimate::median;
 
 use super::evidence::{Arm, Evidence};
 use super::findings::{Range, SampledFindings, SampledQuantiles, SampledRound};
 use super::operations::first_of_window;
-use crate::journal::read::Measured;
-use crate::journal::record::RunRecord;
-use crate::journal::spans;
+use crate::study::measured::Measured;
 
 /// The longest span of each request, nanoseconds: a span around others of the same name is the request's.
 type Longest = HashMap<i64, u64>;

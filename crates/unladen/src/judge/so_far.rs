@@ -1,12 +1,12 @@
 //! What is known while a study still runs, for whoever watches: medians, and intervals once there are rounds enough. No verdicts:
 //! whoever stops when an interval pleases has been looking until it did.
 
+use unladen_journal::record::ArmKind;
+use unladen_journal::record::{Design, RunRecord};
 use unladen_stats::estimate::{Level, hodges_lehmann, median};
 use unladen_stats::pair;
 
 use super::{latency, metrics};
-use crate::journal::record::{Design, RunRecord};
-use crate::study::plan::ArmKind;
 
 /// CPU per request of one variant so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,11 +77,11 @@ pub fn so_far(runs: &[RunRecord]) -> Vec<SoFar> {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::record::ProcessRecord;
+    use unladen_journal::role::Role;
     use unladen_load::outcome::Outcome;
 
     use super::*;
-    use crate::journal::record::ProcessRecord;
-    use crate::study::spec::Role;
 
     fn run(round: u32, variant: &str, kind: ArmKind, cpu_us: u64) -> RunRecord {
         let process =

@@ -5,6 +5,9 @@
 //! twelve that all move the same way can. A burst is no window: who comes last waits longest, and it ends with its work, all of which is
 //! weighed.
 
+use unladen_journal::notices::Notice;
+use unladen_journal::record::RunRecord;
+use unladen_journal::role::Role;
 use unladen_load::outcome::Second;
 use unladen_stats::estimate::{Level, halves, hodges_lehmann};
 use unladen_stats::pair::log_ratios;
@@ -12,9 +15,6 @@ use unladen_stats::pair::log_ratios;
 use super::evidence::{Arm, Evidence};
 use super::units;
 use super::values::pace;
-use crate::journal::record::RunRecord;
-use crate::notices::Notice;
-use crate::study::spec::Role;
 
 /// A change that matters less than this is let pass.
 const TOLERANCE: f64 = 0.02;

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use unladen_journal::notices::{Notice, RoundsNotice};
+use unladen_journal::record::RunRecord;
 use unladen_load::target::without_user;
 use unladen_stats::estimate::median;
 use unladen_stats::rank;
@@ -19,9 +21,7 @@ use super::{
     agreement, answers, apart, checks, design, distortion, dose, groups, ladder, latency, ledger, levels, money,
     notices, pacing, placebo, runs, said, steady, units, values, words, work,
 };
-use crate::journal::read::Measured;
-use crate::journal::record::RunRecord;
-use crate::notices::{Notice, RoundsNotice};
+use crate::study::measured::Measured;
 use crate::study::variables::{PortName, Variables, resolve};
 
 /// A variant on its way into the findings.

@@ -5,6 +5,8 @@
 
 use std::path::PathBuf;
 
+use unladen_journal::notices::{Look, Precision};
+use unladen_journal::record::RunRecord;
 use unladen_stats::estimate::{Interval, Level};
 use unladen_stats::plan;
 use unladen_stats::rank;
@@ -14,9 +16,7 @@ use super::evidence::{Arm, Evidence, number};
 use super::findings::Finding;
 use super::metrics::{METRICS, Metric};
 use super::units::{self, Scale};
-use crate::journal::read::Measured;
-use crate::journal::record::RunRecord;
-use crate::notices::{Look, Precision};
+use crate::study::measured::Measured;
 use crate::study::metrics::{self, Limit};
 use crate::study::spec::Study;
 
@@ -146,13 +146,14 @@ impl<'a> Goal<'a> {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::notices::Notice;
+    use unladen_journal::record::ArmKind;
+    use unladen_journal::record::ProcessRecord;
+    use unladen_journal::role::Role;
     use unladen_load::outcome::Outcome;
 
     use super::*;
-    use crate::journal::record::ProcessRecord;
-    use crate::notices::Notice;
-    use crate::study::plan::ArmKind;
-    use crate::study::spec::{Load, Role};
+    use crate::study::spec::Load;
 
     /// A study that goes on for this.
     fn study(until: &[(&str, &str)]) -> Study {

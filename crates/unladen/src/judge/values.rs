@@ -7,11 +7,11 @@
 //! are [`completed`]. Counters (bytes, switches, collections, compiling, …) are read before the first block and after the last, and cover also
 //! super-blocks that were thrown away; its requests are [`measured`]. Of any other run the two are the same.
 
+use unladen_journal::record::{BlockPoint, Ledger, ProcessRecord, RunRecord, Saturation};
+use unladen_journal::role::Role;
 use unladen_stats::{estimate::Level, slope};
 
 use super::metrics::{Metric, Of};
-use crate::journal::record::{BlockPoint, Ledger, ProcessRecord, RunRecord, Saturation};
-use crate::study::spec::Role;
 
 /// Reads a metric's number: of one service, or of the whole.
 pub(super) type Value = fn(&Metric, &RunRecord, Option<&str>) -> Option<f64>;

@@ -10,14 +10,14 @@
 
 use std::collections::BTreeMap;
 
+use unladen_journal::notices::Notice;
+use unladen_journal::record::RunRecord;
 use unladen_load::outcome::Outcome;
 use unladen_stats::estimate::median;
 
 use super::evidence::{Arm, Evidence};
 use super::said;
 use super::units;
-use crate::journal::record::RunRecord;
-use crate::notices::Notice;
 
 /// Share of answers that may differ in any case.
 pub(super) const TOLERANCE: f64 = 0.01;

@@ -10,13 +10,13 @@ use std::time::Instant;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
+use unladen_journal::notices::Look;
+use unladen_journal::record::RunRecord;
+use unladen_journal::role::Role;
 
-use crate::journal::record::RunRecord;
 use crate::judge;
-use crate::notices::Look;
 use crate::probe;
 use crate::run::watch::{Phase, Step, Watcher};
-use crate::study::spec::Role;
 
 /// What is known of a study under way.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -279,8 +279,9 @@ impl Watcher for Told {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::notices::{Notice, Stopped, StoppedBy};
+
     use super::*;
-    use crate::notices::{Notice, Stopped, StoppedBy};
 
     fn record(round: u32, variant: &str) -> RunRecord {
         RunRecord { round, variant: variant.into(), ..RunRecord::empty() }
@@ -323,7 +324,7 @@ mod tests {
         let labels = [("otel".to_owned(), "OpenTelemetry".to_owned())].into_iter().collect();
         let mut live = Live::new("shop", &labels);
         let ledger =
-            crate::journal::record::Ledger { expected: 10, sampled_out: 2, saved: 7, lost: 1, ..Default::default() };
+            unladen_journal::record::Ledger { expected: 10, sampled_out: 2, saved: 7, lost: 1, ..Default::default() };
         let good = RunRecord { ledger: Some(ledger), ..record(1, "otel") };
         let bad = RunRecord { void: Some(Notice::GeneratorLate { lag_p99_us: 9.0, limit_us: 1.0 }), ..good.clone() };
         live.see(Step::Done { record: &good, again: false }, 1.0);

@@ -7,8 +7,9 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use unladen_journal::record::CpuSource;
+
 use super::tree::Tree;
-use crate::journal::record::CpuSource;
 use crate::linux::{Cgroup, Version};
 
 /// CPU time since some start that is the same for all readings of one reader.

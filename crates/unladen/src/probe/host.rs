@@ -3,7 +3,8 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use crate::journal::record::HostWindow;
+use unladen_journal::record::HostWindow;
+
 use crate::linux::clock::TICKS_PER_SECOND;
 
 /// Reads the machine's counters; keeps the files open.

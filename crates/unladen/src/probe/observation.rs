@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
+use unladen_journal::record::{HostWindow, ProcessRecord};
+use unladen_journal::role::Role;
+
 use super::scrape::Scraped;
 use super::timeline::Row;
-use crate::journal::record::{HostWindow, ProcessRecord};
-use crate::study::spec::Role;
 
 /// Everything that was seen over the window.
 #[derive(Debug, Clone, PartialEq, Default)]

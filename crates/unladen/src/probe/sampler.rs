@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use unladen_journal::record::ProcessRecord;
+
 use super::host::{Host, HostReader};
 use super::network::{Network, Traffic};
 use super::observation::{Cost, Live, Observation};
@@ -12,7 +14,6 @@ use super::scrape::{Scraped, Scraper};
 use super::target::Target;
 use super::timeline::Row;
 use super::watch::{Place, Watch};
-use crate::journal::record::ProcessRecord;
 use crate::linux::clock::{own_cpu_ns, thread_cpu_ns};
 use crate::linux::{CpuSet, monotonic_ns};
 

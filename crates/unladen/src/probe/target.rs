@@ -1,9 +1,10 @@
 //! A process to watch, with all that it starts.
 
+use unladen_journal::role::Role;
+
 use super::scrape::Endpoint;
 use crate::linux::Cgroup;
 use crate::linux::tree::Family;
-use crate::study::spec::Role;
 
 /// A process to watch: a service's replica or a part of the instrument.
 #[derive(Debug, Clone, PartialEq)]

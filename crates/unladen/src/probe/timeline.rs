@@ -32,7 +32,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
-use crate::study::spec::Role;
+use unladen_journal::role::Role;
 
 /// Columns of the file, in the language of Parquet.
 const SCHEMA: &str = "message timeline {

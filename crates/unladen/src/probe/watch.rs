@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use unladen_journal::record::ProcessRecord;
 use unladen_stats::estimate::halves;
 
 use super::cpu::{Cpu, CpuReader};
@@ -15,7 +16,6 @@ use super::target::Target;
 use super::throttle::Throttle;
 use super::timeline::Row;
 use super::tree::Tree;
-use crate::journal::record::ProcessRecord;
 use crate::linux::monotonic_ns;
 
 /// Counters are stretched or shrunk to the window when they were read over a time that differs from it by more than

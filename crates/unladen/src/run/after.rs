@@ -5,6 +5,7 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use unladen_journal::record::{Capacity, Saturation, Trial};
 use unladen_load::LoadError;
 use unladen_load::capacity::{self, Search};
 use unladen_load::outcome::Outcome;
@@ -12,7 +13,6 @@ use unladen_load::pace::Stage;
 use unladen_load::plan::{Pacing, Plan, Protocol};
 use unladen_load::threshold::{NoThreshold, Threshold};
 
-use crate::journal::record::{Capacity, Saturation, Trial};
 use crate::study::spec;
 
 /// Connections of a trial, unless the study says otherwise: at least so many.

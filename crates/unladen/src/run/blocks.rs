@@ -12,10 +12,10 @@
 
 use std::ops::Range;
 
+use unladen_journal::record::{Alone, BlockPoint, Blocks, ProcessRecord};
 use unladen_load::alternate::{Fate, Part, Taken};
 
 use super::turns::Measured;
-use crate::journal::record::{Alone, BlockPoint, Blocks, ProcessRecord};
 
 /// The turns of a round with the edges that frame them.
 pub(super) struct Turns<'m> {

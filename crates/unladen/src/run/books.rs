@@ -1,13 +1,13 @@
 //! Closing the books of a run: the load generator's account of the requests beside the sink's account of the spans, or a
 //! backend's.
 
+use unladen_journal::record::RunRecord;
+use unladen_journal::role::Role;
 use unladen_load::outcome::Outcome;
 use unladen_sink::ledger::{self, Ledger, LedgerError, Load, Sampling, SecondOfRequests};
 use unladen_sink::summary::{Summary, Told};
 
-use crate::journal::record::RunRecord;
 use crate::study::plan::Arm;
-use crate::study::spec::Role;
 
 /// Stage of spans that a collector had and that never arrived behind it.
 const COLLECTOR: &str = "collector";
@@ -133,9 +133,10 @@ pub fn wanted(arm: &Arm, outcome: Option<&Outcome>, others: u64) -> Option<u64> 
 mod tests {
     use std::collections::BTreeMap;
 
+    use unladen_journal::record::Counted;
+    use unladen_journal::units::Ratio;
+
     use super::*;
-    use crate::journal::record::Counted;
-    use crate::study::units::Ratio;
 
     fn arm(sampled: f64) -> Arm {
         Arm { spans_per_request: Some(4.0), sampled: Ratio(sampled), ..Arm::empty("otel") }

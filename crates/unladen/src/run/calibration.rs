@@ -5,6 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use unladen_journal::notices::{DeclaredWrong, Notice};
+use unladen_journal::record::ArmKind;
+use unladen_journal::record::{Calibration, Counted};
+use unladen_journal::role::Role;
 use unladen_load::plan::{Pacing, Plan as LoadPlan};
 use unladen_sink::ledger;
 use unladen_sink::summary::Summary;
@@ -16,10 +20,7 @@ use super::programs;
 use super::queries;
 use super::setup::Setup;
 use super::watch::{Step, Watcher};
-use crate::journal::record::{Calibration, Counted};
-use crate::notices::{DeclaredWrong, Notice};
-use crate::study::plan::{Arm, ArmKind, Plan, Process};
-use crate::study::spec::Role;
+use crate::study::plan::{Arm, Plan, Process};
 
 /// Runs of a study are numbered from 1; trace ids of calibrations come from numbers that no run reaches.
 const FIRST_NUMBER: u32 = 1 << 24;

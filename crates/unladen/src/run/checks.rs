@@ -2,14 +2,14 @@
 //!
 //! None of these rules looks at which variant the run belongs to, nor at its cost: a run is never dropped for its result.
 
+use unladen_journal::notices::Notice;
+use unladen_journal::record::{HostWindow, ProcessRecord, RunRecord};
+use unladen_journal::units::Ratio;
 use unladen_load::doubt::Doubt;
 use unladen_load::outcome::{Little, Outcome};
 
-use crate::journal::record::{HostWindow, ProcessRecord, RunRecord};
-use crate::notices::Notice;
 use crate::probe::scrape::Scraped;
 use crate::study::spec::{Load, Repeat, Study};
-use crate::study::units::Ratio;
 
 /// Share of the wanted rate that must be answered.
 const RATE_LIMIT: f64 = 0.98;
@@ -167,8 +167,9 @@ pub fn disturbed(run: &RunRecord, limits: &Repeat) -> Option<Notice> {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::record::{Capacity, Trial};
+
     use super::*;
-    use crate::journal::record::{Capacity, Trial};
 
     fn good() -> Outcome {
         let mut outcome: Outcome = serde_json::from_value(serde_json::json!({

@@ -1,9 +1,12 @@
 //! How the variants of a round share the time: alternating where that is sound, else one after the other, and why. Pure.
 
-use crate::journal::record::{Design, RunRecord};
-use crate::notices::Notice;
-use crate::study::plan::{ArmKind, Plan, Process};
-use crate::study::spec::{Role, Study};
+use unladen_journal::notices::Notice;
+use unladen_journal::record::ArmKind;
+use unladen_journal::record::{Design, RunRecord};
+use unladen_journal::role::Role;
+
+use crate::study::plan::{Plan, Process};
+use crate::study::spec::Study;
 use crate::subject::SubjectError;
 
 /// Most variants that are alive at the same time.
@@ -129,8 +132,9 @@ fn blocks_to_alone(run: &RunRecord) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::record::{Alone, Blocks, ProcessRecord};
+
     use super::*;
-    use crate::journal::record::{Alone, Blocks, ProcessRecord};
     use crate::study::spec::Load;
     use crate::subject::Ended;
 

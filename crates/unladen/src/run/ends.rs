@@ -4,11 +4,12 @@
 
 use std::time::{Duration, Instant};
 
+use unladen_journal::notices::FEWEST_ROUNDS;
+use unladen_journal::notices::{Look, Stopped, StoppedBy};
+use unladen_journal::record::RunRecord;
+
 use super::watch::{Step, Watcher};
-use crate::journal::record::RunRecord;
-use crate::notices::{Look, Stopped, StoppedBy};
 use crate::study::plan::Plan;
-use crate::study::spec::FEWEST_ROUNDS;
 
 /// Who tells from all runs so far how far the study has come.
 pub type Judge<'a> = dyn FnMut(&[RunRecord]) -> Look + 'a;
@@ -111,12 +112,13 @@ fn rounds_left(look: &Look, most: u32, is_until: bool, in_time: Option<f64>) -> 
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::notices::Precision;
+    use unladen_journal::units::Time;
+
     use super::*;
-    use crate::notices::Precision;
     use crate::run::watch::Nobody;
     use crate::study::plan::Arm;
     use crate::study::spec::{Load, Study};
-    use crate::study::units::Time;
 
     fn plan(until: bool, at_most: Option<f64>) -> Plan {
         let mut study = Study::new("x", Load::new("http://localhost/"));

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use regex::bytes::Regex;
+use unladen_journal::notices::Notice;
 
 use super::one::Up;
-use crate::notices::Notice;
 use crate::subject::{Listener, Wanted};
 
 /// Time after readiness that a service has in any case, however short the warm-up.

@@ -3,6 +3,7 @@
 
 use std::time::{Duration, Instant};
 
+use unladen_journal::notices::Notice;
 use unladen_load::outcome::{Event, Outcome};
 use unladen_load::plan::Pacing;
 
@@ -13,7 +14,6 @@ use super::preheat::elsewhere;
 use super::round::Round;
 use super::watch::{Phase, Step};
 use crate::linux::process::Identity;
-use crate::notices::Notice;
 use crate::probe::jvm::JitClock;
 use crate::study::spec::PreheatUntil;
 

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use unladen_journal::units::Time;
 use unladen_load::pace::{Arrivals, Stage as Line};
 use unladen_load::plan::{self, Pacing, Plan, Protocol};
 
 use crate::study::spec::script::{self, Script};
 use crate::study::spec::{Arrival, Check, Load, Stage, TraceHeader};
-use crate::study::units::Time;
 
 /// A file of the load cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -40,6 +40,11 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
+use unladen_journal::notices::Notice;
+use unladen_journal::read::{Lines, ReadError};
+use unladen_journal::record::{Design, RunRecord};
+use unladen_journal::write::{Journal, WriteError};
+
 use self::ends::{Ends, Judge};
 use self::folder::{FolderError, RunFolder};
 use self::host::{Host, Setting};
@@ -47,12 +52,9 @@ use self::one::{Up, stop_all};
 use self::session::Session;
 use self::setup::Setup;
 use self::watch::Watcher;
-use crate::journal::read::{self, Lines, Measured, ReadError};
-use crate::journal::record::{Design, RunRecord};
-use crate::journal::write::{Journal, WriteError};
 use crate::linux::CpuSet;
-use crate::notices::Notice;
 use crate::study::mask::masked;
+use crate::study::measured::{self, Measured};
 use crate::study::plan::Plan;
 use crate::study::resolve::ResolveError;
 use crate::study::spec::Study;
@@ -238,7 +240,7 @@ fn runs(
 /// Writes `study.yaml` and `host.json` of a new study, or reads the journal of one that goes on, perhaps until something else ends it.
 fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result<Lines, RunError> {
     if folder.path().join(STUDY_FILE).exists() {
-        let Measured { mut study, runs, calibrations, notices, .. } = read::read(folder.path())?;
+        let Measured { mut study, runs, calibrations, notices, .. } = measured::read(folder.path())?;
         let ends = |study: &Study| (study.until.clone(), study.at_most);
         if ends(&study) != ends(&plan.study) {
             // The judge goes by what stands in the folder.

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use unladen_journal::notices::Notice;
+use unladen_journal::record::{Ledger, ProcessRecord, RunRecord};
+use unladen_journal::role::Role;
 use unladen_sink::ledger::{Learned, Shortfall};
 use unladen_sink::summary::Summary;
 
@@ -22,13 +25,11 @@ use super::setup::{Setup, Site, TraceIds};
 use super::told;
 use super::watch::{Phase, Step, Watcher};
 use super::window::Seen;
-use crate::journal::record::{Ledger, ProcessRecord, RunRecord};
 use crate::linux::Netns;
-use crate::notices::Notice;
 use crate::probe::scrape::{Endpoint, Wanted};
 use crate::probe::{Target, timeline};
 use crate::study::plan::{Arm, Process};
-use crate::study::spec::{Drain, Faults, Keep, Role, Scrape, ScrapeKind};
+use crate::study::spec::{Drain, Faults, Keep, Scrape, ScrapeKind};
 use crate::subject::{Ended, Running, SubjectError};
 
 /// How long the sink may be quiet after the last process has ended before the books are closed.

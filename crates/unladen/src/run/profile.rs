@@ -7,16 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use unladen_journal::profile::{self, Profiles, ServiceProfile};
+use unladen_journal::record::ArmKind;
+use unladen_journal::role::Role;
+
 use super::folder::RunFolder;
 use super::one::{Run, Up, stop_all};
 use super::schedule::Slot;
 use super::setup::Setup;
 use super::watch::Watcher;
 use super::{RunError, start_shared};
-use crate::journal::profile::{self, Profiles, ServiceProfile};
 use crate::profile::{ProfileError, Sampling, Stacks, Subject};
-use crate::study::plan::{ArmKind, Plan};
-use crate::study::spec::Role;
+use crate::study::plan::Plan;
 
 /// Numbers of these runs, which no measured one ever has: the ids of their traces depend on them.
 const NUMBERS_FROM: u32 = 1_000_000;

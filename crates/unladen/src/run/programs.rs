@@ -3,14 +3,15 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use unladen_journal::notices::Notice;
+use unladen_journal::record::RunRecord;
+use unladen_journal::role::Role;
+
 use super::RunError;
 use super::one::{Run, Scene};
 use super::said::{self, Said};
 use super::setup::Site;
-use crate::journal::record::RunRecord;
-use crate::notices::Notice;
 use crate::study::plan::Process;
-use crate::study::spec::Role;
 use crate::subject::Ended;
 
 /// How often it is looked whether a program has ended: what its time is exact to.

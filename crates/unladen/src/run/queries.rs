@@ -6,15 +6,17 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use unladen_journal::notices::Notice;
+use unladen_journal::record::Counted;
+use unladen_journal::role::Role;
+
 use super::RunError;
 use super::setup::Site;
-use crate::journal::record::Counted;
 use crate::linux::Netns;
-use crate::notices::Notice;
 use crate::scrape::{Query, ScrapeError};
 use crate::study::plan::Arm;
 use crate::study::resolve::ResolveError;
-use crate::study::spec::{Drain, Role, Study};
+use crate::study::spec::{Drain, Study};
 use crate::study::variables::resolve;
 
 /// Between two looks at a backend's number.
@@ -190,8 +192,9 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
+    use unladen_journal::units::Time;
+
     use super::*;
-    use crate::study::units::Time;
 
     /// A backend whose number is the next of these at every question, the last for ever; ends with the process.
     fn backend(numbers: &'static [u64]) -> Query {

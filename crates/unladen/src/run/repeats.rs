@@ -6,11 +6,13 @@
 
 use std::collections::BTreeSet;
 
+use unladen_journal::notices::FEWEST_ROUNDS;
+use unladen_journal::notices::Notice;
+use unladen_journal::record::{Design, RunRecord};
+
 use super::checks;
 use super::schedule::Round;
-use crate::journal::record::{Design, RunRecord};
-use crate::notices::Notice;
-use crate::study::spec::{FEWEST_ROUNDS, Study};
+use crate::study::spec::Study;
 
 /// How often a round is attempted at most.
 const ATTEMPTS: u32 = 3;
@@ -61,8 +63,9 @@ fn is_the_machines(void: &Notice) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::record::{HostWindow, Phases};
+
     use super::*;
-    use crate::journal::record::{HostWindow, Phases};
     use crate::study::spec::Load;
 
     /// A run of 2 s on two cores, of which others took so many seconds.
@@ -106,7 +109,7 @@ mod tests {
 
     #[test]
     fn where_nobody_knows_how_many_rounds_there_will_be_the_allowance_grows_with_them() {
-        let at_most = Some(crate::study::units::Time::seconds(600.0));
+        let at_most = Some(unladen_journal::units::Time::seconds(600.0));
         let study = Study { rounds: 200, at_most, ..Study::new("x", Load::new("http://localhost/")) };
         let mut repeats = Repeats::new(&study, &[]);
         let mut granted = |number| repeats.grant(&round(number, 1), &[run(number, 1, 1.0, 0.0)]).is_some();

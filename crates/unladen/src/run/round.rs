@@ -6,6 +6,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use unladen_journal::notices::Notice;
+use unladen_journal::record::{Design, RunRecord};
+use unladen_journal::role::Role;
 use unladen_load::alternate::{self, Alternation, Lengths};
 
 use super::RunError;
@@ -18,13 +21,11 @@ use super::setup::Setup;
 use super::turns::{Config, Event, Measured};
 use super::watch::{Phase, Step, Watcher};
 use super::window::Seen;
-use crate::journal::record::{Design, RunRecord};
 use crate::linux::monotonic_ns;
-use crate::notices::Notice;
 use crate::probe::edges::{Edge, Edges, Source, Sources};
 use crate::probe::{Observation, Sampler, Schedule, Target};
 use crate::study::plan::Process;
-use crate::study::spec::{Role, Study};
+use crate::study::spec::Study;
 
 /// From the last block of the warm-up to the first that is measured: the probes start in it.
 const HEAD_START: Duration = Duration::from_millis(250);

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use unladen_journal::record::RunRecord;
 use unladen_stats::order;
 
-use crate::journal::record::RunRecord;
 use crate::study::plan::Plan;
 
 /// One run to do.
@@ -102,11 +102,12 @@ fn orders(plan: &Plan, seed: u64) -> Vec<Vec<usize>> {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::notices::Notice;
+    use unladen_journal::units::Time;
+
     use super::*;
-    use crate::notices::Notice;
     use crate::study::plan::Arm;
     use crate::study::spec::{Load, Study};
-    use crate::study::units::Time;
 
     fn plan(rounds: u32) -> Plan {
         let study = Study { rounds, ..Study::new("x", Load::new("http://localhost/")) };

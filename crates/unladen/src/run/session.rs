@@ -6,6 +6,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use unladen_journal::notices::{Notice, Severity};
+use unladen_journal::record::{Design, RunRecord};
+use unladen_journal::write::Journal;
+
 use super::RunError;
 use super::design::Choice;
 use super::ends::Ends;
@@ -16,9 +20,6 @@ use super::round as alternating;
 use super::schedule::{Round, Slot};
 use super::setup::Setup;
 use super::watch::{Step, Watcher};
-use crate::journal::record::{Design, RunRecord};
-use crate::journal::write::Journal;
-use crate::notices::{Notice, Severity};
 
 /// How often a run is done at most when its generator is late.
 const ATTEMPTS: u32 = 3;

@@ -9,14 +9,14 @@ use std::sync::atomic::AtomicBool;
 
 use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+use unladen_journal::notices::Notice;
+use unladen_journal::record::Calibration;
 
 use super::folder::RunFolder;
 use super::instrument::RelayPart;
 use super::one::Up;
 use super::{RunError, load_plan, ports};
-use crate::journal::record::Calibration;
 use crate::linux::{CpuSet, Netns};
-use crate::notices::Notice;
 use crate::relay;
 use crate::study::plan::{Arm, Plan, Process};
 use crate::study::spec::{Attributes, Faults, Lifetime, Network, Sync};

@@ -6,13 +6,14 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
 use regex::Regex;
+use unladen_journal::notices::Notice;
+use unladen_journal::role::Role;
 use unladen_sink::summary::Told;
 
 use super::one::Up;
 use super::queries::Asked;
-use crate::notices::Notice;
 use crate::study::plan::Arm;
-use crate::study::spec::{Loss, Numbers, Role};
+use crate::study::spec::{Loss, Numbers};
 
 /// Longest part of a line that is looked at.
 const LONGEST_LINE: u64 = 64 << 10;

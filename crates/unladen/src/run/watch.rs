@@ -1,12 +1,12 @@
 //! What a study under way tells whoever watches it. Measuring does not depend on anybody watching.
 
 use serde::{Deserialize, Serialize};
+use unladen_journal::notices::{Look, Notice, Stopped};
+use unladen_journal::record::{Calibration, RunRecord};
 use unladen_load::outcome::Second;
 use unladen_sink::{Recovered, SinkError};
 
 use super::schedule::Slot;
-use crate::journal::record::{Calibration, RunRecord};
-use crate::notices::{Look, Notice, Stopped};
 use crate::probe;
 use crate::study::plan::Arm;
 

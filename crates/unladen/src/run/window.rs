@@ -2,6 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use unladen_journal::notices::Notice;
+use unladen_journal::record::Work;
+use unladen_journal::units::Time;
 use unladen_load::outcome::{Event as LoadEvent, Outcome};
 use unladen_load::plan::{Pacing, Plan};
 
@@ -11,13 +14,10 @@ use super::instrument::{Part, Silence};
 use super::one::{Run, Scene, Up, died, instrument, target};
 use super::programs::{End, Ran};
 use super::watch::{Phase, Step};
-use crate::journal::record::Work;
 use crate::linux::clock::reaped_cpu_ns;
 use crate::linux::monotonic_ns;
-use crate::notices::Notice;
 use crate::probe::{Observation, Sampler, Schedule, Viewer};
 use crate::study::plan::Process;
-use crate::study::units::Time;
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
 const HEAD_START: Duration = Duration::from_millis(250);

@@ -15,10 +15,10 @@ use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use futures_util::stream::Stream;
 use serde::Serialize;
+use unladen_journal::read::lines;
+use unladen_journal::record::{Ledger, RunRecord};
+use unladen_journal::write::FILE;
 
-use crate::journal::read::lines;
-use crate::journal::record::{Ledger, RunRecord};
-use crate::journal::write::FILE;
 use crate::{judge, live};
 
 /// Between two looks.

@@ -10,7 +10,6 @@ use std::time::SystemTime;
 use serde::{Deserialize, Serialize};
 
 use super::files;
-use crate::journal;
 use crate::judge::findings::Findings;
 use crate::judge::{GateOutcome, outcome};
 use crate::live;
@@ -179,7 +178,7 @@ impl Folders {
     /// Looks for run folders; links are not followed, so that there is neither a way out nor a circle.
     fn search(&self, folder: &Path, id: String, depth: usize, found: &mut Vec<(String, PathBuf)>) {
         let is_file = |name: &str| folder.join(name).is_file();
-        if [journal::write::FILE, FINDINGS, live::file::FILE].into_iter().any(is_file) {
+        if [unladen_journal::write::FILE, FINDINGS, live::file::FILE].into_iter().any(is_file) {
             found.push((if id.is_empty() { name_of(folder) } else { id }, folder.to_owned()));
             return;
         }

@@ -7,10 +7,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use indexmap::IndexMap;
+use unladen_journal::units::Time;
 
 use super::check::{BASELINE, PLACEBO, url_problem};
 use super::spec::{Command, Load, Override, Ready, Service, Study, Variant};
-use super::units::Time;
 use super::variables::{Reference, expand, is_name};
 use super::words::{self, WordsError};
 

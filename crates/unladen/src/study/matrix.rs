@@ -5,9 +5,10 @@
 //! library) has a version for each. A variant is held against the baseline of its own cell.
 
 use indexmap::IndexMap;
+use unladen_journal::record::ArmKind;
 
 use super::error::StudyError;
-use super::plan::{Arm, ArmKind};
+use super::plan::Arm;
 use super::read::parse;
 use super::set::Set;
 use super::spec::Study;

@@ -201,7 +201,7 @@ impl Metric {
     /// (`error_rate`) a percentage is the difference itself, in percentage points.
     #[must_use]
     pub fn limit(&self, text: &str) -> Option<Limit> {
-        use super::units::{Bytes, Time};
+        use unladen_journal::units::{Bytes, Time};
         let text = text.trim();
         if let Some(percent) = text.strip_suffix('%') {
             let value = number(percent)? / 100.0;

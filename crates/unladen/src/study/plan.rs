@@ -6,6 +6,9 @@
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
+use unladen_journal::record::ArmKind;
+use unladen_journal::role::Role;
+use unladen_journal::units::{Ratio, Time};
 
 use super::check::{BASELINE, PLACEBO, check};
 use super::error::StudyError;
@@ -14,9 +17,8 @@ use super::key::KeyPath;
 use super::matrix::{self, Cell};
 use super::problem::{Problem, ProblemKind};
 use super::spec::{
-    Command, Faults, Lifetime, Limits, Load, Loss, Override, Ready, Role, Scrape, Service, Study, TraceHeader, Variant,
+    Command, Faults, Lifetime, Limits, Load, Loss, Override, Ready, Scrape, Service, Study, TraceHeader, Variant,
 };
-use super::units::{Ratio, Time};
 use super::variables::{Reference, VariableError, expand};
 use super::words;
 
@@ -29,18 +31,6 @@ pub struct Plan {
     pub dir: PathBuf,
     /// Baseline first, then the placebo if wanted, then the variants in the order of the file.
     pub arms: Vec<Arm>,
-}
-
-/// What an arm is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ArmKind {
-    /// The bare service.
-    Baseline,
-    /// The bare service once more.
-    Placebo,
-    /// The service with something added.
-    Variant,
 }
 
 /// One variant with everything that its runs need.

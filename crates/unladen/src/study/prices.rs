@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::units::{Bytes, Ratio};
+use unladen_journal::units::{Bytes, Ratio};
 
 /// Traffic and prices of the service in production. What is measured here is carried to them as it is: the same cost per
 /// request, the same memory per instance.

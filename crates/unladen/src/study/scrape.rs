@@ -4,7 +4,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::units::Time;
+use unladen_journal::units::Time;
 
 /// A Prometheus text endpoint of a service, asked during the window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -9,12 +9,13 @@ use std::fmt;
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
+use unladen_journal::record::Design;
+use unladen_journal::role::Role;
+use unladen_journal::units::{Bytes, Ratio, Time};
 
 use super::matrix::Matrix;
 use super::prices::Prices;
 pub use super::scrape::{Keep, Scrape, ScrapeKind, ScrapeUnit};
-use super::units::{Bytes, Ratio, Time};
-pub use crate::journal::record::Design;
 
 pub mod design;
 pub mod ladder;
@@ -22,7 +23,6 @@ pub mod load;
 pub mod network;
 pub mod phases;
 pub mod repeat;
-pub mod role;
 pub mod script;
 
 pub use design::SeparateReason;
@@ -31,15 +31,11 @@ pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
 pub use network::Network;
 pub use phases::{Capacity, PreheatCpuset, PreheatUntil, Quantile, Saturation};
 pub use repeat::Repeat;
-pub use role::Role;
 pub mod spans;
 pub mod texts;
 
 pub use spans::{Attributes, Calibration, Count, Delay, Faults, Flapping, Loss, Numbers, Refuse, Sink, Sync};
 pub use texts::Texts;
-
-/// Fewest rounds that have an interval.
-pub const FEWEST_ROUNDS: u32 = 6;
 
 /// Most rounds of a study that something else ends, unless it says how many.
 pub const MOST_ROUNDS: u32 = 200;

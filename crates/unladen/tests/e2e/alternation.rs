@@ -9,9 +9,9 @@
 
 use std::sync::LazyLock;
 
-use unladen::journal::read::read;
-use unladen::journal::record::{Design, RunRecord};
 use unladen::judge::findings::{Finding, Findings, RoundValue};
+use unladen::study::measured::read;
+use unladen_journal::record::{Design, RunRecord};
 
 use crate::harness::{Said, Scratch, counting, demo_study, finding, measuring};
 use crate::truth::range;

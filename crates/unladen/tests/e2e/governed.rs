@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use unladen::journal::read::read;
-use unladen::journal::record::RunRecord;
+use unladen::study::measured::read;
 use unladen::study::set::Set;
-use unladen::study::spec::{Role, Study};
+use unladen::study::spec::Study;
+use unladen_journal::record::RunRecord;
+use unladen_journal::role::Role;
 
 use crate::harness::{Scratch, build, starting, study};
 

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use unladen::journal::read::read;
-use unladen::journal::record::RunRecord;
 use unladen::judge::findings::AnswerNumbers;
 use unladen::linux::CpuSet;
-use unladen::notices::Notice;
+use unladen::study::measured::read;
+use unladen_journal::notices::Notice;
+use unladen_journal::record::RunRecord;
 
 use crate::harness::{Scratch, assert_nothing_left, counting, demo_study, finding, measuring};
 

@@ -6,8 +6,9 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use unladen::journal::read::{Measured, read};
-use unladen::journal::record::RunRecord;
+use unladen::study::measured::Measured;
+use unladen::study::measured::read;
+use unladen_journal::record::RunRecord;
 
 use crate::harness::{Said, Scratch, counting, demo_study};
 

@@ -1,7 +1,8 @@
 //! Studies that something else than a number of rounds ends: the width of an interval, the time, the most rounds.
 
-use unladen::journal::read::{Measured, read};
-use unladen::notices::{Notice, Stopped, StoppedBy};
+use unladen::study::measured::Measured;
+use unladen::study::measured::read;
+use unladen_journal::notices::{Notice, Stopped, StoppedBy};
 
 use crate::harness::{Scratch, counting, demo_study};
 

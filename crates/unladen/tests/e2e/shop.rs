@@ -1,6 +1,6 @@
 //! The study `easeagent` in miniature: the shop's gateway and vets start, and an agent makes the spans that are declared.
 
-use unladen::journal::read::read;
+use unladen::study::measured::read;
 use unladen::study::spec::Study;
 
 use crate::harness::{Scratch, build, measuring, study};

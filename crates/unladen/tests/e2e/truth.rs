@@ -9,9 +9,9 @@
 
 use std::sync::LazyLock;
 
-use unladen::journal::read::read;
-use unladen::journal::record::Ledger;
 use unladen::judge::findings::{Finding, Findings};
+use unladen::study::measured::read;
+use unladen_journal::record::Ledger;
 
 use crate::harness::{Scratch, counting, demo_study, finding, measuring};
 

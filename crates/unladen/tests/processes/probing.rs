@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use unladen::journal::record::{CpuSource, ProcessRecord};
 use unladen::linux::monotonic_ns;
 use unladen::probe::cpu::CpuReader;
 use unladen::probe::tree::Tree;
 use unladen::probe::{Observation, Sampler, Schedule, Target};
-use unladen::study::spec::Role;
 use unladen::subject::cgroups::Mounts;
 use unladen::subject::{Launch, Running};
+use unladen_journal::record::{CpuSource, ProcessRecord};
+use unladen_journal::role::Role;
 
 use crate::scratch::{Groups, Scratch, eventually, number_in_log, skipped, wait_for_log};
 

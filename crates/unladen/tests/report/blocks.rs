@@ -1,12 +1,12 @@
 //! What is made of alternating rounds: which requests costs are spread over, where latencies come from, whether blocks are to be believed.
 
-use unladen::journal::read::read;
-use unladen::journal::record::{Design, RunRecord};
 use unladen::judge::findings::{Findings, Range};
 use unladen::judge::pilot::{Planned, pilot};
 use unladen::judge::{judge, latency_p99_us};
 use unladen::report;
 use unladen::report::{Format, render};
+use unladen::study::measured::read;
+use unladen_journal::record::{Design, RunRecord};
 use unladen_load::outcome::{Named, Quantiles};
 
 use crate::alternating::{Like, SOUND, alternate, alternate_like};

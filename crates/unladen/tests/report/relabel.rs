@@ -1,8 +1,9 @@
 //! Identical variants, re-labelled at random, differ no more often than the level allows.
 
-use unladen::journal::read::{Measured, read};
 use unladen::judge::relabel::{Draw, RELABELLED, false_alarms, studies};
 use unladen::judge::{Budgets, GateOutcome, JudgeError, judge_folder, outcome};
+use unladen::study::measured::Measured;
+use unladen::study::measured::read;
 
 use crate::sketch::{Sketch, write};
 

@@ -1,13 +1,13 @@
 //! What the judge concludes: known effects come back, unequal work and a broken harness take the verdict away, budgets
 //! come out as they must.
 
-use unladen::journal::read::read;
-use unladen::journal::record::RunRecord;
 use unladen::judge::findings::{Finding, Findings, RoundValue, VariantFindings};
 use unladen::judge::{Budgets, GateOutcome, JudgeError, judge, judge_with_budgets, more_rounds_may_decide, outcome};
-use unladen::study::plan::ArmKind;
-use unladen::study::spec::Role;
+use unladen::study::measured::read;
 use unladen::study::write::resolved_yaml;
+use unladen_journal::record::ArmKind;
+use unladen_journal::record::RunRecord;
+use unladen_journal::role::Role;
 use unladen_load::outcome::BodyClass;
 
 use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};

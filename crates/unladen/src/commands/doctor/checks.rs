@@ -214,8 +214,9 @@ fn randomisation(facts: &Facts) -> Check {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::record::HostWindow;
+
     use super::*;
-    use crate::journal::record::HostWindow;
     use crate::linux::CpuSet;
     use crate::subject::Partition;
 

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use unladen_journal::record::HostWindow;
 
-use crate::journal::record::HostWindow;
 use crate::linux::process::{self, Stat};
 use crate::linux::{CpuSet, clock};
 use crate::probe::host::{HostReader, parse_pressure};

@@ -6,11 +6,12 @@
 use std::path::Path;
 
 use serde::Serialize;
+use unladen_journal::read::ReadError;
 use unladen_stats::estimate::median;
 use unladen_stats::quantile::nearest_rank;
 
 use super::evidence::{Arm, Evidence};
-use crate::journal::read::{self, Measured, ReadError};
+use crate::study::measured::{self, Measured};
 use pace::PaceRound;
 use services::Resources;
 
@@ -121,7 +122,7 @@ impl Band {
 /// # Errors
 /// When the folder cannot be read.
 pub fn resources(dir: &Path) -> Result<Resources, ReadError> {
-    Ok(services::read(&read::read(dir)?))
+    Ok(services::read(&measured::read(dir)?))
 }
 
 /// Reads and reduces the curves of all runs that count.

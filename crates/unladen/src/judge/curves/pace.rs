@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use unladen_journal::record::RunRecord;
 
 use super::super::evidence::Evidence;
 use super::super::values::pace;
 use super::short;
-use crate::journal::record::RunRecord;
 
 /// One alternating round.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use unladen_journal::record::RunRecord;
+use unladen_journal::timeline;
 
 use super::super::evidence::Evidence;
 use super::time::{self, Steps};
 use super::{ArmName, Band, name};
-use crate::journal::read::Measured;
-use crate::journal::record::RunRecord;
-use crate::journal::timeline;
+use crate::study::measured::Measured;
 
 /// Metrics of the timeline, in the order of [`Courses`].
 const METRICS: [&str; 2] = ["cpu_cores", "rss"];

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use unladen_journal::record::RunRecord;
+use unladen_journal::timeline;
 use unladen_load::outcome::Second;
 
 use super::super::evidence::Evidence;
 use super::{Course, RunCourse, short};
-use crate::journal::record::RunRecord;
-use crate::journal::timeline;
 
 /// Values per run that a chart can show.
 const MOST: f64 = 120.0;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use unladen_journal::record::{Design, RunRecord};
 use unladen_stats::estimate::median;
 
-use crate::journal::record::{Design, RunRecord};
 use crate::study::spec::Study;
 
 /// Longest stretch alone that a study has without asking for it, seconds.
@@ -80,8 +80,9 @@ fn took(runs: &[RunRecord], design: Design) -> Option<(f64, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::record::{Alone, Blocks, Phases};
+
     use super::*;
-    use crate::journal::record::{Alone, Blocks, Phases};
     use crate::study::spec::Load;
 
     /// A pilot of two rounds of two runs that starts a sitting every so many seconds.

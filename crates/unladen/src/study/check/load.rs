@@ -4,12 +4,13 @@ use std::net::IpAddr;
 
 use http::{HeaderName, HeaderValue, Method, Uri};
 
+use unladen_journal::role::Role;
 use unladen_load::target::Target;
 
 use super::super::guess::guess;
 use super::super::key::KeyPath;
 use super::super::problem::{Problem, ProblemKind};
-use super::super::spec::{Arrival, Lifetime, Role, Stage, Tls, TraceHeader};
+use super::super::spec::{Arrival, Lifetime, Stage, Tls, TraceHeader};
 use super::Check;
 
 /// Headers that belong to the load generator.

@@ -15,6 +15,7 @@ use indexmap::IndexMap;
 use unladen_stats::plan::TwoLooks;
 
 pub(super) use load::url_problem;
+use unladen_journal::units::Time;
 pub(crate) use variants::{BASELINE, PLACEBO};
 
 use super::guess::{Guess, guess};
@@ -26,7 +27,6 @@ use super::problem::{Problem, ProblemKind};
 use super::schema;
 use super::spec::script::Script;
 use super::spec::{Load, OnUndecided, Study, TraceHeader};
-use super::units::Time;
 use super::variables::{is_name, is_variable};
 
 /// Everything that is wrong with a study; empty if nothing is.

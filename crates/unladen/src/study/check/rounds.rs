@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use unladen_journal::notices::FEWEST_ROUNDS;
+use unladen_journal::record::Design;
+
 use super::super::key::KeyPath;
 use super::super::metrics;
 use super::super::problem::ProblemKind;
-use super::super::spec::{Design, FEWEST_ROUNDS, OnUndecided};
+use super::super::spec::OnUndecided;
 use super::Check;
 
 /// Shortest and longest block: shorter than a few requests it measures caches, longer than the machine keeps its pace it measures that.

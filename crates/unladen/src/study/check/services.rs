@@ -1,12 +1,14 @@
 //! Services: commands, readiness, limits, and who needs whom.
 
+use unladen_journal::role::Role;
+
 use super::super::guess::guess;
 use super::super::key::KeyPath;
 use super::super::metrics;
 use super::super::plan;
 use super::super::problem::ProblemKind;
 use super::super::scrape::MAPPABLE;
-use super::super::spec::{Command, Lifetime, Limits, Ready, Role, Scrape, Service, Texts};
+use super::super::spec::{Command, Lifetime, Limits, Ready, Scrape, Service, Texts};
 use super::super::variables::{Reference, expand};
 use super::super::words;
 use super::{Check, url_problem};

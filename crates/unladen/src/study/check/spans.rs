@@ -1,12 +1,13 @@
 //! What a study says about spans: faults that mean something, one way to ask for each number, patterns that can be read.
 
 use regex::Regex;
+use unladen_journal::role::Role;
+use unladen_journal::units::Ratio;
 
 use super::super::guess::guess;
 use super::super::key::KeyPath;
 use super::super::problem::ProblemKind;
-use super::super::spec::{Count, Delay, Faults, Lifetime, Loss, Role, Service};
-use super::super::units::Ratio;
+use super::super::spec::{Count, Delay, Faults, Lifetime, Loss, Service};
 use super::{Check, url_problem};
 use crate::scrape::prometheus::Selector;
 

@@ -1,9 +1,11 @@
 //! Variants: a baseline to compare with, and changes to services that are there.
 
+use unladen_journal::role::Role;
+
 use super::super::guess::guess;
 use super::super::key::KeyPath;
 use super::super::problem::ProblemKind;
-use super::super::spec::{Lifetime, Override, Role, Variant};
+use super::super::spec::{Lifetime, Override, Variant};
 use super::Check;
 
 /// The bare variant.

@@ -6,9 +6,9 @@
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use unladen_journal::units::{Ratio, Time};
 
 use super::script::Script;
-use crate::study::units::{Ratio, Time};
 
 /// What is asked of the service, and how often: at a `rate` (open loop), or, without one, as fast as its `connections`
 /// get their answers (closed loop). `stages`, `users`, `burst` and `replay` pace it in other ways; `requests` and `driver`
@@ -291,7 +291,7 @@ pub struct Check {
 
 /// Defaults that `serde` asks for by path.
 mod defaults {
-    use crate::study::units::{Ratio, Time};
+    use unladen_journal::units::{Ratio, Time};
 
     pub(super) fn errors() -> Ratio {
         Ratio(0.01)

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::study::units::Ratio;
+use unladen_journal::units::Ratio;
 
 /// A round is done again, whole, if something else took too much of the machine in the window of one of its runs. The first
 /// attempt is then set aside, whatever it says.

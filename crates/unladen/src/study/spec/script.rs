@@ -6,9 +6,9 @@
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use unladen_journal::units::Time;
 
 use super::load::Check;
-use crate::study::units::Time;
 
 /// Several requests. Paths, header values and bodies may hold `{{name}}`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]

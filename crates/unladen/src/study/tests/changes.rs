@@ -1,8 +1,9 @@
 //! `--set` and profiles: where a value lands, and as what.
 
+use unladen_journal::units::Time;
+
 use super::super::set::{Set, SetError};
 use super::super::spec::Command;
-use super::super::units::Time;
 use super::{SHOP, study};
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use super::super::plan::{ArmKind, Plan};
+use unladen_journal::record::ArmKind;
+
+use super::super::plan::Plan;
 use super::super::spec::{Lifetime, TraceHeader};
 use super::super::variables::PortName;
 use super::{SHOP, study};

@@ -4,15 +4,16 @@ use indexmap::IndexMap;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
+use unladen_journal::role::Role;
+use unladen_journal::units::{Bytes, Ratio, Time};
 
 use super::super::mask::{MASK, masked};
 use super::super::read::parse;
 use super::super::spec::script::{self as values, Condition, Order, Request, Script, Source, Until};
 use super::super::spec::{
-    Attributes, Capacity, Command, Grpc, Lifetime, Limits, Load, Override, Quantile, Ready, Role, Saturation, Service,
-    Stage, Study, TraceHeader, Users, Variant,
+    Attributes, Capacity, Command, Grpc, Lifetime, Limits, Load, Override, Quantile, Ready, Saturation, Service, Stage,
+    Study, TraceHeader, Users, Variant,
 };
-use super::super::units::{Bytes, Ratio, Time};
 use super::super::write::{concise_yaml, resolved_yaml};
 use super::super::{typed, yaml};
 use super::{SHOP, study};

@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 
 use unladen::judge::judge;
 use unladen::report::write_all;
-use unladen::study::plan::ArmKind;
+use unladen_journal::record::ArmKind;
 
 use crate::sketch::{self, Arm, Sketch, arm};
 

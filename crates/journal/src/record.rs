@@ -12,11 +12,22 @@ use unladen_sink::summary::{Summary, Told};
 
 pub use super::blocks::{Alone, BlockPoint, Blocks, Design};
 use crate::notices::Notice;
-use crate::study::plan::ArmKind;
-use crate::study::spec::Role;
+use crate::role::Role;
 
 /// Version of the line format.
 pub const SCHEMA: u32 = 1;
+
+/// What an arm is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ArmKind {
+    /// The bare service.
+    Baseline,
+    /// The bare service once more.
+    Placebo,
+    /// The service with something added.
+    Variant,
+}
 
 /// One finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

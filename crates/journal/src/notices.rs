@@ -8,13 +8,13 @@ use serde::{Deserialize, Serialize};
 mod declared;
 mod rounds;
 mod severity;
-pub(crate) mod stopped;
+pub mod stopped;
 mod who;
 
 pub use declared::DeclaredWrong;
 pub use rounds::RoundsNotice;
 pub use severity::Severity;
-pub use stopped::{Look, Precision, Stopped, StoppedBy};
+pub use stopped::{FEWEST_ROUNDS, Look, Precision, Stopped, StoppedBy};
 
 /// Everything worth telling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]

@@ -5,8 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::Severity;
-use crate::study::spec::FEWEST_ROUNDS;
-use crate::study::units::Time;
+use crate::units::Time;
+
+/// Fewest rounds that have an interval.
+pub const FEWEST_ROUNDS: u32 = 6;
 
 /// How narrow the intervals of one metric are, and how narrow they are to be.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -142,7 +144,8 @@ impl Precision {
 }
 
 /// `10 min`, `90 s`.
-pub(crate) fn in_words(seconds: f64) -> String {
+#[must_use]
+pub fn in_words(seconds: f64) -> String {
     let minutes = seconds / 60.0;
     if minutes >= 2.0 && minutes.fract() == 0.0 {
         format!("{minutes} min")
