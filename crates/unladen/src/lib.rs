@@ -6,7 +6,6 @@
 pub mod cli;
 pub mod commands;
 pub mod demo;
-pub mod import;
 pub mod judge;
 pub mod linux;
 pub mod live;
@@ -19,5 +18,4 @@ pub mod report;
 pub mod run;
 pub mod scrape;
 pub mod serve;
-pub mod study;
 pub mod subject;

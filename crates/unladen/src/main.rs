@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         Command::Load(options) => commands::load::load(&options),
         Command::Sink(options) => commands::sink::sink(&options),
         Command::Doctor { json } => commands::doctor::doctor(json),
-        Command::Schema => commands::print(&unladen::study::schema::schema_text()),
+        Command::Schema => commands::print(&unladen_study::schema::schema_text()),
         Command::Completions { shell } => commands::completions(shell),
         Command::DemoSubject(options) => demo::main(options).map(|()| ExitCode::SUCCESS),
         Command::LoadProcess => return unladen_load::child::main(std::io::stdin(), std::io::stdout()),

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use unladen_journal::units::{Ratio, Time};
 
-use crate::study::spec::{Delay, Faults, Flapping, Refuse};
+use unladen_study::spec::{Delay, Faults, Flapping, Refuse};
 
 /// `unladen sink`
 #[derive(Debug, Args)]

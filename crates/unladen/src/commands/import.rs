@@ -5,14 +5,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use unladen_import::{Side, Source};
 use unladen_journal::write::Journal;
+use unladen_study::write::resolved_yaml;
 
 use super::budgets;
 use crate::cli::Import;
-use crate::import::{self, Side, Source};
 use crate::run::folder::RunFolder;
 use crate::run::{HOST_FILE, STUDY_FILE};
-use crate::study::write::resolved_yaml;
 use crate::{judge, report};
 
 /// `unladen import`
@@ -32,7 +32,7 @@ pub fn import(options: &Import) -> anyhow::Result<ExitCode> {
             None => variants.push(Side { name: name.to_owned(), sources: files }),
         }
     }
-    let mut foreign = import::read(&options.name, &baseline, &variants)?;
+    let mut foreign = unladen_import::read(&options.name, &baseline, &variants)?;
     foreign.study.budgets = budgets(&options.budgets)?;
     let folder = RunFolder::create(&options.out)?;
     let host = serde_json::json!({"imported": true, "unladen": env!("CARGO_PKG_VERSION")});

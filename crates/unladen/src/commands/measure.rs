@@ -12,6 +12,12 @@ use indexmap::IndexMap;
 use unladen_journal::record::RunRecord;
 use unladen_journal::units::Time;
 use unladen_stats::plan::{Step, TwoLooks};
+use unladen_study::compare::Comparison;
+use unladen_study::plan::Plan;
+use unladen_study::read::parse;
+use unladen_study::set::Set;
+use unladen_study::spec::{MOST_ROUNDS, OnUndecided, Study};
+use unladen_study::write::{concise_yaml, resolved_yaml};
 
 use super::pilot::Pilot;
 use super::{budgets, interrupt_flag, print, until};
@@ -25,12 +31,6 @@ use crate::run::folder::RunFolder;
 use crate::run::host::Host;
 use crate::run::watch::Nobody;
 use crate::run::{self, RunError};
-use crate::study::compare::Comparison;
-use crate::study::plan::Plan;
-use crate::study::read::parse;
-use crate::study::set::Set;
-use crate::study::spec::{MOST_ROUNDS, OnUndecided, Study};
-use crate::study::write::{concise_yaml, resolved_yaml};
 use crate::{judge, report};
 
 /// `unladen demo`

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use unladen_journal::notices::Look;
 use unladen_journal::units::Ratio;
+use unladen_study::plan::Plan;
 
 use super::print;
 use crate::judge::pilot::{Planned, pilot};
@@ -13,7 +14,6 @@ use crate::report;
 use crate::run::folder::RunFolder;
 use crate::run::watch::Watcher;
 use crate::run::{self};
-use crate::study::plan::Plan;
 
 /// What the pilot says, in its run folder, for other programs.
 const PLAN_FILE: &str = "plan.json";
@@ -51,7 +51,7 @@ impl Pilot<'_> {
         // A pilot has its number of pairs, and nothing else ends it.
         run::study(&alone, &folder, self.seed, interrupted, &mut |_| Look::default(), watcher)?;
         let planned = Planned { study: &self.plan.study, arms: self.plan.arms.len() };
-        let found = pilot(&crate::study::measured::read(folder.path())?, planned)?;
+        let found = pilot(&unladen_study::measured::read(folder.path())?, planned)?;
         folder.write(PLAN_FILE, &serde_json::to_string_pretty(&found)?)?;
         report::write_all(folder.path(), &crate::judge::judge(folder.path())?)?;
         print(&report::pilot::text(&found))

@@ -3,7 +3,7 @@
 use unladen_journal::notices::FEWEST_ROUNDS;
 use unladen_journal::notices::stopped::in_words;
 
-use crate::study::spec::Study;
+use unladen_study::spec::Study;
 
 /// `12 rounds`; `rounds until cpu_per_request is known to ±1%, at most 200,`.
 pub(super) fn rounds(study: &Study) -> String {
@@ -33,9 +33,9 @@ pub(super) fn fits(at_most_s: f64, round_s: f64) -> String {
 #[cfg(test)]
 mod tests {
     use unladen_journal::units::Time;
+    use unladen_study::spec::Load;
 
     use super::*;
-    use crate::study::spec::Load;
 
     #[test]
     fn what_is_about_to_happen() {

@@ -3,11 +3,11 @@
 use indexmap::IndexMap;
 use unladen_stats::estimate::Level;
 use unladen_stats::verdict::{Budgeted, Outcome, budgets};
+use unladen_study::metrics::{self, Compared, Limit, Metric, Unit, Worse};
 
 use super::compare::Comparison;
 use super::findings::{BudgetFinding, BudgetLine, Finding};
 use super::{units, words};
-use crate::study::metrics::{self, Compared, Limit, Metric, Unit, Worse};
 
 /// A budget on the ledger, not on a comparison.
 const SPAN_LOSS: &str = "span_loss";

@@ -6,10 +6,10 @@
 
 use unladen_journal::notices::Notice;
 use unladen_journal::record::RunRecord;
+use unladen_study::spec::Study;
 
 use super::evidence::Evidence;
 use super::units;
-use crate::study::spec::Study;
 
 /// Beyond this the generator, not the service, set the pace: the run says nothing.
 const LITTLE_REFUSES: f64 = 0.25;

@@ -7,13 +7,13 @@ use unladen_journal::notices::Notice;
 use unladen_stats::estimate::{Estimate, Interval, Level, hodges_lehmann, median, paired_t};
 use unladen_stats::verdict::{CrossCheck, Verdict, cross_check, verdict};
 use unladen_stats::{pair, plan, rank};
+use unladen_study::metrics::{Compared, Worse};
+use unladen_study::spec::{OnUndecided, Study};
 
 use super::evidence::{Arm, number};
 use super::findings::{Finding, NoticeLine, RoundValue};
 use super::metrics::{Margin, Metric, Place};
 use super::words;
-use crate::study::metrics::{Compared, Worse};
-use crate::study::spec::{OnUndecided, Study};
 
 /// The level of every interval in the findings of a study: 95 %, or what two looks, or looking until it is narrow, leave of it.
 pub(super) fn level(study: &Study) -> Level {

@@ -8,13 +8,13 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 use unladen_stats::estimate::{Level, hodges_lehmann};
+use unladen_study::matrix::{Cell, labelled};
 
 use super::compare::{compare, level};
 use super::evidence::{Arm, Evidence};
 use super::findings::{DoseFindings, DosePoint, Range};
 use super::metrics::METRICS;
 use super::units::{self, Scale};
-use crate::study::matrix::{Cell, labelled};
 
 /// Metrics of which a dose is told, and how the amount per unit of dose is said.
 const TOLD: [&str; 2] = ["cpu_per_request", "rss"];

@@ -12,10 +12,10 @@ use indexmap::IndexMap;
 use unladen_journal::notices::{Notice, RoundsNotice};
 use unladen_journal::record::ArmKind;
 use unladen_journal::record::{Design, RunRecord};
+use unladen_study::matrix::{Cell, cells, labelled, variant_of};
+use unladen_study::measured::Measured;
 
 use super::checks;
-use crate::study::matrix::{Cell, cells, labelled, variant_of};
-use crate::study::measured::Measured;
 
 /// All runs of a study, sorted.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! What the judge knows of every metric beyond [`crate::study::metrics`] (name, unit, what decides, which way is worse): where its
+//! What the judge knows of every metric beyond [`unladen_study::metrics`] (name, unit, what decides, which way is worse): where its
 //! number comes from, what it is called, where it is shown.
 //!
 //! To add a metric: a row there, a row here, a line in `docs/metrics.md`, and a field in the journal if no probe
@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use unladen_journal::record::RunRecord;
 use unladen_journal::role::Role;
+use unladen_study::metrics::{self, Compared, Worse};
 
 use super::latency::{latency, quantile_of};
 use super::values::{
@@ -17,7 +18,6 @@ use super::values::{
     error_rate, extra, heap_slope, idle_cpu, instructions, memory_slope, network, of_role, per_request, role_cpu,
     saturation, seconds, start_up, sum, telemetry, throughput, time_per_thousand, without_jit,
 };
-use crate::study::metrics::{self, Compared, Worse};
 
 /// Growth below which nothing is said of a leak, bytes per minute: an allocator's own in its first minutes.
 const GROWTH: f64 = 512.0 * 1024.0;

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use unladen_journal::read::ReadError;
 
-use crate::study::measured::Measured;
-use crate::study::measured::read;
+use unladen_study::measured::Measured;
+use unladen_study::measured::read;
 
 pub mod budget;
 pub mod curves;

@@ -4,9 +4,10 @@
 //! memory. The ends of the intervals are carried through. Money adds CPU and memory; adding the low ends and the high
 //! ends gives an interval that is wider than it has to be, never too narrow.
 
+use unladen_study::prices::Prices;
+
 use super::findings::{Finding, MoneyFindings, Range};
 use super::lookup::of_whole;
-use crate::study::prices::Prices;
 
 const HOURS_A_YEAR: f64 = 24.0 * 365.25;
 const GIB: f64 = 1024.0 * 1024.0 * 1024.0;
@@ -66,9 +67,9 @@ impl Range {
 #[cfg(test)]
 mod tests {
     use unladen_journal::units::{Bytes, Ratio};
+    use unladen_study::prices::Instance;
 
     use super::*;
-    use crate::study::prices::Instance;
 
     #[test]
     fn proportion_by_hand() {

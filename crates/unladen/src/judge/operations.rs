@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use hdrhistogram::Histogram;
 use unladen_journal::record::RunRecord;
 use unladen_journal::spans;
+use unladen_study::measured::Measured;
 
 use super::evidence::{Arm, Evidence};
 use super::findings::{OperationFindings, Range};
 use super::latency;
-use crate::study::measured::Measured;
 
 /// Spans that are read of a study, about: a few seconds' worth of work.
 const SPANS: u64 = 20_000_000;

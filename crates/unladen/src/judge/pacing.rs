@@ -1,7 +1,8 @@
 //! How a load was paced, in words for the head of a report.
 
+use unladen_study::spec::{Arrival, Load};
+
 use super::units;
-use crate::study::spec::{Arrival, Load};
 
 /// `2,000 requests/s (open loop) over 16 connections`.
 pub(super) fn words(load: &Load) -> String {
@@ -38,9 +39,9 @@ pub(super) fn words(load: &Load) -> String {
 #[cfg(test)]
 mod tests {
     use unladen_journal::units::Time;
+    use unladen_study::spec::{Stage, Users};
 
     use super::*;
-    use crate::study::spec::{Stage, Users};
 
     #[test]
     fn every_way_of_pacing_has_words() {

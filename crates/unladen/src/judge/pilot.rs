@@ -10,14 +10,14 @@ use unladen_journal::record::Design;
 use unladen_stats::estimate::{Level, median};
 use unladen_stats::noise::{Spread, spread};
 use unladen_stats::plan;
+use unladen_study::measured::Measured;
+use unladen_study::metrics;
+use unladen_study::spec::Study;
 
 use super::compare::{Comparison, level};
 use super::evidence::Evidence;
 use super::findings::{NoticeLine, VarianceFindings};
 use super::{JudgeError, levels, notices, study};
-use crate::study::measured::Measured;
-use crate::study::metrics;
-use crate::study::spec::Study;
 use times::Times;
 
 mod times;

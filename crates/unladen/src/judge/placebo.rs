@@ -8,10 +8,10 @@
 use unladen_journal::notices::Notice;
 use unladen_stats::noise;
 use unladen_stats::rank::{Tail, p_value};
+use unladen_study::spec::Study;
 
 use super::compare::Comparison;
 use super::words;
-use crate::study::spec::Study;
 
 /// What the placebo says: why the study is void, and warnings.
 pub(super) fn judge(study: &Study, comparisons: &[Comparison]) -> (Option<Notice>, Vec<Notice>) {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use unladen_journal::profile::{self, Profiles, ServiceProfile};
+use unladen_study::measured::Measured;
 
 use super::findings::{FrameFindings, ProfileFindings};
-use crate::study::measured::Measured;
 
 /// Frames that are told.
 const FRAMES: usize = 10;

@@ -12,12 +12,12 @@ use rand_chacha::ChaCha8Rng;
 use unladen_journal::record::ArmKind;
 use unladen_journal::record::RunRecord;
 use unladen_stats::verdict::Verdict;
+use unladen_study::measured::Measured;
 
 use super::JudgeError;
 use super::compare::Comparison;
 use super::evidence::Evidence;
 use super::study;
-use crate::study::measured::Measured;
 
 /// What to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

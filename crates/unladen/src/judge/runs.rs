@@ -1,11 +1,11 @@
 //! The runs one by one, and what was started in them: for whoever wants to look behind the numbers.
 
 use unladen_journal::notices::Severity;
+use unladen_study::mask::{MASK, looks_secret, mask_arguments, mask_text};
+use unladen_study::spec::{Command, Study};
 
 use super::evidence::Evidence;
 use super::findings::{CommandLine, RunLine};
-use crate::study::mask::{MASK, looks_secret, mask_arguments, mask_text};
-use crate::study::spec::{Command, Study};
 
 /// Every run, in the order of the journal.
 pub(super) fn lines(evidence: &Evidence<'_>) -> Vec<RunLine> {

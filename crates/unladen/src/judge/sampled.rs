@@ -11,11 +11,11 @@ use unladen_journal::record::RunRecord;
 use unladen_journal::spans;
 use unladen_load::outcome::{Named, Outcome, Quantiles};
 use unladen_stats::estimate::median;
+use unladen_study::measured::Measured;
 
 use super::evidence::{Arm, Evidence};
 use super::findings::{Range, SampledFindings, SampledQuantiles, SampledRound};
 use super::operations::first_of_window;
-use crate::study::measured::Measured;
 
 /// The longest span of each request, nanoseconds: a span around others of the same name is the request's.
 type Longest = HashMap<i64, u64>;

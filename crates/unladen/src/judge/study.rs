@@ -8,6 +8,8 @@ use unladen_journal::record::RunRecord;
 use unladen_load::target::without_user;
 use unladen_stats::estimate::median;
 use unladen_stats::rank;
+use unladen_study::measured::Measured;
+use unladen_study::variables::{PortName, Variables, resolve};
 
 use super::budget::{self, BudgetError, Budgets, Judged};
 use super::compare::{Comparison, compare, level};
@@ -21,8 +23,6 @@ use super::{
     agreement, answers, apart, checks, design, distortion, dose, groups, ladder, latency, ledger, levels, money,
     notices, pacing, placebo, runs, said, steady, units, values, words, work,
 };
-use crate::study::measured::Measured;
-use crate::study::variables::{PortName, Variables, resolve};
 
 /// A variant on its way into the findings.
 struct Draft<'e, 'a> {

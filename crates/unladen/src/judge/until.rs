@@ -10,15 +10,15 @@ use unladen_journal::record::RunRecord;
 use unladen_stats::estimate::{Interval, Level};
 use unladen_stats::plan;
 use unladen_stats::rank;
+use unladen_study::measured::Measured;
+use unladen_study::metrics::{self, Limit};
+use unladen_study::spec::Study;
 
 use super::compare::{compare, level};
 use super::evidence::{Arm, Evidence, number};
 use super::findings::Finding;
 use super::metrics::{METRICS, Metric};
 use super::units::{self, Scale};
-use crate::study::measured::Measured;
-use crate::study::metrics::{self, Limit};
-use crate::study::spec::Study;
 
 /// How far a study has come with these runs, all that the journal holds.
 #[must_use]
@@ -151,9 +151,9 @@ mod tests {
     use unladen_journal::record::ProcessRecord;
     use unladen_journal::role::Role;
     use unladen_load::outcome::Outcome;
+    use unladen_study::spec::Load;
 
     use super::*;
-    use crate::study::spec::Load;
 
     /// A study that goes on for this.
     fn study(until: &[(&str, &str)]) -> Study {

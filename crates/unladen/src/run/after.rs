@@ -13,7 +13,7 @@ use unladen_load::pace::Stage;
 use unladen_load::plan::{Pacing, Plan, Protocol};
 use unladen_load::threshold::{NoThreshold, Threshold};
 
-use crate::study::spec;
+use unladen_study::spec;
 
 /// Connections of a trial, unless the study says otherwise: at least so many.
 const TRIAL_CONNECTIONS: u32 = 64;

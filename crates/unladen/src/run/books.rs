@@ -7,7 +7,7 @@ use unladen_load::outcome::Outcome;
 use unladen_sink::ledger::{self, Ledger, LedgerError, Load, Sampling, SecondOfRequests};
 use unladen_sink::summary::{Summary, Told};
 
-use crate::study::plan::Arm;
+use unladen_study::plan::Arm;
 
 /// Stage of spans that a collector had and that never arrived behind it.
 const COLLECTOR: &str = "collector";

@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use unladen_study::plan::Process;
+
 use super::watch::{Step, Watcher};
-use crate::study::plan::Process;
 
 /// A build step failed.
 #[derive(Debug, thiserror::Error)]

@@ -12,6 +12,7 @@ use unladen_journal::role::Role;
 use unladen_load::plan::{Pacing, Plan as LoadPlan};
 use unladen_sink::ledger;
 use unladen_sink::summary::Summary;
+use unladen_study::plan::{Arm, Plan, Process};
 
 use super::RunError;
 use super::instrument::SinkPart;
@@ -20,7 +21,6 @@ use super::programs;
 use super::queries;
 use super::setup::Setup;
 use super::watch::{Step, Watcher};
-use crate::study::plan::{Arm, Plan, Process};
 
 /// Runs of a study are numbered from 1; trace ids of calibrations come from numbers that no run reaches.
 const FIRST_NUMBER: u32 = 1 << 24;
@@ -234,7 +234,7 @@ variants:
   counted: {}
 load: {url: 'http://127.0.0.1:1/'}
 ";
-        let study = crate::study::read::parse(study, "study.yaml", &[]).expect("a study");
+        let study = unladen_study::read::parse(study, "study.yaml", &[]).expect("a study");
         let plan = Plan::from_study(study, std::path::Path::new("/x")).expect("a plan");
         let names: Vec<&str> = wanted(&plan).map(|(_, arm)| arm.name.as_str()).collect();
         assert_eq!(names, ["traced", "declared", "counted"]);

@@ -7,9 +7,9 @@ use unladen_journal::record::{HostWindow, ProcessRecord, RunRecord};
 use unladen_journal::units::Ratio;
 use unladen_load::doubt::Doubt;
 use unladen_load::outcome::{Little, Outcome};
+use unladen_study::spec::{Load, Repeat, Study};
 
 use crate::probe::scrape::Scraped;
-use crate::study::spec::{Load, Repeat, Study};
 
 /// Share of the wanted rate that must be answered.
 const RATE_LIMIT: f64 = 0.98;
@@ -229,7 +229,7 @@ mod tests {
         outcome.rate = 480.0;
         assert!(matches!(load(&outcome, &open()), Some(Notice::RateMissed { .. })));
         assert_eq!(load(&outcome, &Load::new("")), None);
-        let users = crate::study::spec::Users { count: 10.0, rate: Some(500.0), ..Default::default() };
+        let users = unladen_study::spec::Users { count: 10.0, rate: Some(500.0), ..Default::default() };
         assert_eq!(load(&outcome, &Load { users: Some(users), ..Load::new("") }), None, "a target is no promise");
     }
 

@@ -4,9 +4,9 @@ use unladen_journal::notices::Notice;
 use unladen_journal::record::ArmKind;
 use unladen_journal::record::{Design, RunRecord};
 use unladen_journal::role::Role;
+use unladen_study::plan::{Plan, Process};
+use unladen_study::spec::Study;
 
-use crate::study::plan::{Plan, Process};
-use crate::study::spec::Study;
 use crate::subject::SubjectError;
 
 /// Most variants that are alive at the same time.
@@ -133,9 +133,9 @@ fn blocks_to_alone(run: &RunRecord) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use unladen_journal::record::{Alone, Blocks, ProcessRecord};
+    use unladen_study::spec::Load;
 
     use super::*;
-    use crate::study::spec::Load;
     use crate::subject::Ended;
 
     fn study(design: Option<Design>) -> Study {
@@ -143,7 +143,7 @@ mod tests {
     }
 
     fn plan(design: Option<Design>, text: &str) -> Plan {
-        let study = crate::study::read::parse(text, "study.yaml", &[]).expect("a study");
+        let study = unladen_study::read::parse(text, "study.yaml", &[]).expect("a study");
         let mut plan = Plan::from_study(study, std::path::Path::new("/x")).expect("a plan");
         plan.study.design = design;
         plan

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use unladen_journal::notices::FEWEST_ROUNDS;
 use unladen_journal::notices::{Look, Stopped, StoppedBy};
 use unladen_journal::record::RunRecord;
+use unladen_study::plan::Plan;
 
 use super::watch::{Step, Watcher};
-use crate::study::plan::Plan;
 
 /// Who tells from all runs so far how far the study has come.
 pub type Judge<'a> = dyn FnMut(&[RunRecord]) -> Look + 'a;
@@ -114,11 +114,11 @@ fn rounds_left(look: &Look, most: u32, is_until: bool, in_time: Option<f64>) -> 
 mod tests {
     use unladen_journal::notices::Precision;
     use unladen_journal::units::Time;
+    use unladen_study::plan::Arm;
+    use unladen_study::spec::{Load, Study};
 
     use super::*;
     use crate::run::watch::Nobody;
-    use crate::study::plan::Arm;
-    use crate::study::spec::{Load, Study};
 
     fn plan(until: bool, at_most: Option<f64>) -> Plan {
         let mut study = Study::new("x", Load::new("http://localhost/"));

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use unladen_journal::notices::Notice;
 use unladen_load::outcome::{Event, Outcome};
 use unladen_load::plan::Pacing;
+use unladen_study::spec::PreheatUntil;
 
 use super::RunError;
 use super::instrument::{Part, Silence};
@@ -15,7 +16,6 @@ use super::round::Round;
 use super::watch::{Phase, Step};
 use crate::linux::process::Identity;
 use crate::probe::jvm::JitClock;
-use crate::study::spec::PreheatUntil;
 
 /// How often the compilers are looked at.
 const LOOK: Duration = Duration::from_millis(500);

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use crate::study::mask::mask_arguments;
+use unladen_study::mask::mask_arguments;
 
 /// The machine and the versions that a study ran on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -6,8 +6,8 @@ use unladen_journal::units::Time;
 use unladen_load::pace::{Arrivals, Stage as Line};
 use unladen_load::plan::{self, Pacing, Plan, Protocol};
 
-use crate::study::spec::script::{self, Script};
-use crate::study::spec::{Arrival, Check, Load, Stage, TraceHeader};
+use unladen_study::spec::script::{self, Script};
+use unladen_study::spec::{Arrival, Check, Load, Stage, TraceHeader};
 
 /// A file of the load cannot be used.
 #[derive(Debug, thiserror::Error)]

@@ -44,6 +44,12 @@ use unladen_journal::notices::Notice;
 use unladen_journal::read::{Lines, ReadError};
 use unladen_journal::record::{Design, RunRecord};
 use unladen_journal::write::{Journal, WriteError};
+use unladen_study::mask::masked;
+use unladen_study::measured::{self, Measured};
+use unladen_study::plan::Plan;
+use unladen_study::resolve::ResolveError;
+use unladen_study::spec::Study;
+use unladen_study::write::resolved_yaml;
 
 use self::ends::{Ends, Judge};
 use self::folder::{FolderError, RunFolder};
@@ -53,12 +59,6 @@ use self::session::Session;
 use self::setup::Setup;
 use self::watch::Watcher;
 use crate::linux::CpuSet;
-use crate::study::mask::masked;
-use crate::study::measured::{self, Measured};
-use crate::study::plan::Plan;
-use crate::study::resolve::ResolveError;
-use crate::study::spec::Study;
-use crate::study::write::resolved_yaml;
 use crate::subject::SubjectError;
 
 /// The resolved study in a run folder.

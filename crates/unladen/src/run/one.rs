@@ -11,6 +11,8 @@ use unladen_journal::record::{Ledger, ProcessRecord, RunRecord};
 use unladen_journal::role::Role;
 use unladen_sink::ledger::{Learned, Shortfall};
 use unladen_sink::summary::Summary;
+use unladen_study::plan::{Arm, Process};
+use unladen_study::spec::{Drain, Faults, Keep, Scrape, ScrapeKind};
 
 use super::RunError;
 use super::after;
@@ -28,8 +30,6 @@ use super::window::Seen;
 use crate::linux::Netns;
 use crate::probe::scrape::{Endpoint, Wanted};
 use crate::probe::{Target, timeline};
-use crate::study::plan::{Arm, Process};
-use crate::study::spec::{Drain, Faults, Keep, Scrape, ScrapeKind};
 use crate::subject::{Ended, Running, SubjectError};
 
 /// How long the sink may be quiet after the last process has ended before the books are closed.

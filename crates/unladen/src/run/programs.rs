@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use unladen_journal::notices::Notice;
 use unladen_journal::record::RunRecord;
 use unladen_journal::role::Role;
+use unladen_study::plan::Process;
 
 use super::RunError;
 use super::one::{Run, Scene};
 use super::said::{self, Said};
 use super::setup::Site;
-use crate::study::plan::Process;
 use crate::subject::Ended;
 
 /// How often it is looked whether a program has ended: what its time is exact to.

@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 use unladen_journal::notices::Notice;
 use unladen_journal::record::Counted;
 use unladen_journal::role::Role;
+use unladen_study::plan::Arm;
+use unladen_study::resolve::ResolveError;
+use unladen_study::spec::{Drain, Study};
+use unladen_study::variables::resolve;
 
 use super::RunError;
 use super::setup::Site;
 use crate::linux::Netns;
 use crate::scrape::{Query, ScrapeError};
-use crate::study::plan::Arm;
-use crate::study::resolve::ResolveError;
-use crate::study::spec::{Drain, Study};
-use crate::study::variables::resolve;
 
 /// Between two looks at a backend's number.
 const LOOK: Duration = Duration::from_millis(200);

@@ -9,10 +9,10 @@ use std::collections::BTreeSet;
 use unladen_journal::notices::FEWEST_ROUNDS;
 use unladen_journal::notices::Notice;
 use unladen_journal::record::{Design, RunRecord};
+use unladen_study::spec::Study;
 
 use super::checks;
 use super::schedule::Round;
-use crate::study::spec::Study;
 
 /// How often a round is attempted at most.
 const ATTEMPTS: u32 = 3;
@@ -64,9 +64,9 @@ fn is_the_machines(void: &Notice) -> bool {
 #[cfg(test)]
 mod tests {
     use unladen_journal::record::{HostWindow, Phases};
+    use unladen_study::spec::Load;
 
     use super::*;
-    use crate::study::spec::Load;
 
     /// A run of 2 s on two cores, of which others took so many seconds.
     fn run(round: u32, attempt: u32, others_s: f64, steal_s: f64) -> RunRecord {

@@ -10,6 +10,8 @@ use unladen_journal::notices::Notice;
 use unladen_journal::record::{Design, RunRecord};
 use unladen_journal::role::Role;
 use unladen_load::alternate::{self, Alternation, Lengths};
+use unladen_study::plan::Process;
+use unladen_study::spec::Study;
 
 use super::RunError;
 use super::blocks::{Lives, Turns, rates, smaller};
@@ -24,8 +26,6 @@ use super::window::Seen;
 use crate::linux::monotonic_ns;
 use crate::probe::edges::{Edge, Edges, Source, Sources};
 use crate::probe::{Observation, Sampler, Schedule, Target};
-use crate::study::plan::Process;
-use crate::study::spec::Study;
 
 /// From the last block of the warm-up to the first that is measured: the probes start in it.
 const HEAD_START: Duration = Duration::from_millis(250);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use unladen_journal::record::RunRecord;
 use unladen_stats::order;
 
-use crate::study::plan::Plan;
+use unladen_study::plan::Plan;
 
 /// One run to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,10 +104,10 @@ fn orders(plan: &Plan, seed: u64) -> Vec<Vec<usize>> {
 mod tests {
     use unladen_journal::notices::Notice;
     use unladen_journal::units::Time;
+    use unladen_study::plan::Arm;
+    use unladen_study::spec::{Load, Study};
 
     use super::*;
-    use crate::study::plan::Arm;
-    use crate::study::spec::{Load, Study};
 
     fn plan(rounds: u32) -> Plan {
         let study = Study { rounds, ..Study::new("x", Load::new("http://localhost/")) };

@@ -11,6 +11,9 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use unladen_journal::notices::Notice;
 use unladen_journal::record::Calibration;
+use unladen_study::plan::{Arm, Plan, Process};
+use unladen_study::spec::{Attributes, Faults, Lifetime, Network, Sync};
+use unladen_study::variables::{PortName, SINKS, Variables};
 
 use super::folder::RunFolder;
 use super::instrument::RelayPart;
@@ -18,9 +21,6 @@ use super::one::Up;
 use super::{RunError, load_plan, ports};
 use crate::linux::{CpuSet, Netns};
 use crate::relay;
-use crate::study::plan::{Arm, Plan, Process};
-use crate::study::spec::{Attributes, Faults, Lifetime, Network, Sync};
-use crate::study::variables::{PortName, SINKS, Variables};
 use crate::subject::launch::LONGEST_PAD;
 use crate::subject::{
     Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, Running, SubjectError, Topology, partition,

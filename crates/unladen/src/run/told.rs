@@ -9,11 +9,11 @@ use regex::Regex;
 use unladen_journal::notices::Notice;
 use unladen_journal::role::Role;
 use unladen_sink::summary::Told;
+use unladen_study::plan::Arm;
+use unladen_study::spec::{Loss, Numbers};
 
 use super::one::Up;
 use super::queries::Asked;
-use crate::study::plan::Arm;
-use crate::study::spec::{Loss, Numbers};
 
 /// Longest part of a line that is looked at.
 const LONGEST_LINE: u64 = 64 << 10;

@@ -5,10 +5,10 @@ use unladen_journal::notices::{Look, Notice, Stopped};
 use unladen_journal::record::{Calibration, RunRecord};
 use unladen_load::outcome::Second;
 use unladen_sink::{Recovered, SinkError};
+use unladen_study::plan::Arm;
 
 use super::schedule::Slot;
 use crate::probe;
-use crate::study::plan::Arm;
 
 /// Something has happened.
 #[derive(Debug, Clone, Copy)]

@@ -7,6 +7,7 @@ use unladen_journal::record::Work;
 use unladen_journal::units::Time;
 use unladen_load::outcome::{Event as LoadEvent, Outcome};
 use unladen_load::plan::{Pacing, Plan};
+use unladen_study::plan::Process;
 
 use super::RunError;
 use super::checks;
@@ -17,7 +18,6 @@ use super::watch::{Phase, Step};
 use crate::linux::clock::reaped_cpu_ns;
 use crate::linux::monotonic_ns;
 use crate::probe::{Observation, Sampler, Schedule, Viewer};
-use crate::study::plan::Process;
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
 const HEAD_START: Duration = Duration::from_millis(250);

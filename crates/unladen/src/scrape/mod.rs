@@ -2,8 +2,6 @@
 //!
 //! Knows no study. Only `http://`; the caller sees to it that the URL stays where it may.
 
-pub mod prometheus;
-
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,8 +9,8 @@ use http::{Request, Uri, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use unladen_prometheus::Selector;
 
-use self::prometheus::Selector;
 use crate::linux::Netns;
 use crate::linux::netns::within;
 
@@ -113,9 +111,9 @@ impl Query {
         let none = |why| ScrapeError::NoNumber { url: self.url().to_owned(), why, start: start(&text) };
         match self {
             Self::Json { pointer, .. } => number(&text, pointer).map_err(none),
-            Self::Prometheus { selector, .. } => {
-                prometheus::sum(&text, selector).map(Option::unwrap_or_default).map_err(|error| none(error.to_string()))
-            }
+            Self::Prometheus { selector, .. } => unladen_prometheus::sum(&text, selector)
+                .map(Option::unwrap_or_default)
+                .map_err(|error| none(error.to_string())),
         }
     }
 }

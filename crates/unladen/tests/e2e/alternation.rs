@@ -10,8 +10,8 @@
 use std::sync::LazyLock;
 
 use unladen::judge::findings::{Finding, Findings, RoundValue};
-use unladen::study::measured::read;
 use unladen_journal::record::{Design, RunRecord};
+use unladen_study::measured::read;
 
 use crate::harness::{Said, Scratch, counting, demo_study, finding, measuring};
 use crate::truth::range;

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use unladen::judge::relabel::{Draw, false_alarms};
-use unladen::study::measured::read;
+use unladen_study::measured::read;
 
 use crate::harness::{Scratch, demo_study, measuring};
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use unladen::study::measured::read;
+use unladen_study::measured::read;
 
 use crate::harness::{Scratch, finding, measuring};
 

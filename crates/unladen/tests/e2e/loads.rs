@@ -4,9 +4,9 @@ use std::fs;
 
 use unladen::judge::findings::AnswerNumbers;
 use unladen::linux::CpuSet;
-use unladen::study::measured::read;
 use unladen_journal::notices::Notice;
 use unladen_journal::record::RunRecord;
+use unladen_study::measured::read;
 
 use crate::harness::{Scratch, assert_nothing_left, counting, demo_study, finding, measuring};
 

@@ -6,9 +6,9 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use unladen::study::measured::Measured;
-use unladen::study::measured::read;
 use unladen_journal::record::RunRecord;
+use unladen_study::measured::Measured;
+use unladen_study::measured::read;
 
 use crate::harness::{Said, Scratch, counting, demo_study};
 

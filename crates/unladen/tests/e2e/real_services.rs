@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use unladen::study::measured::read;
+use unladen_study::measured::read;
 
 use crate::harness::{Scratch, assert_nothing_left, finding, measuring};
 

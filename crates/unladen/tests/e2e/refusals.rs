@@ -8,9 +8,9 @@ use std::fs;
 use std::process::{Child, Command, Stdio};
 
 use unladen::judge::findings::{Findings, VariantFindings};
-use unladen::study::measured::read;
 use unladen_journal::notices::Notice;
 use unladen_journal::record::RunRecord;
+use unladen_study::measured::read;
 
 use crate::harness::{Scratch, demo_study, finding, measuring};
 

@@ -1,9 +1,9 @@
 //! What a study may ask of every run: lines that services must say, programs that set it up and that check it, the same work.
 
 use unladen::judge::findings::{Findings, VariantFindings};
-use unladen::study::measured::read;
 use unladen_journal::notices::Notice;
 use unladen_journal::record::RunRecord;
+use unladen_study::measured::read;
 
 use crate::harness::{Said, Scratch, assert_nothing_left, counting, demo_study, measuring};
 

@@ -10,8 +10,8 @@
 use std::sync::LazyLock;
 
 use unladen::judge::findings::{Finding, Findings};
-use unladen::study::measured::read;
 use unladen_journal::record::Ledger;
+use unladen_study::measured::read;
 
 use crate::harness::{Scratch, counting, demo_study, finding, measuring};
 

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use unladen::judge::findings::Findings;
-use unladen::study::measured::read;
 use unladen_journal::record::Imported;
+use unladen_study::measured::read;
 
 /// Numbers by metric.
 type Numbers = [(&'static str, f64)];

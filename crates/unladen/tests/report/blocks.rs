@@ -5,9 +5,9 @@ use unladen::judge::pilot::{Planned, pilot};
 use unladen::judge::{judge, latency_p99_us};
 use unladen::report;
 use unladen::report::{Format, render};
-use unladen::study::measured::read;
 use unladen_journal::record::{Design, RunRecord};
 use unladen_load::outcome::{Named, Quantiles};
+use unladen_study::measured::read;
 
 use crate::alternating::{Like, SOUND, alternate, alternate_like};
 use crate::files;

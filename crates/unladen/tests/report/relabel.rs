@@ -2,8 +2,8 @@
 
 use unladen::judge::relabel::{Draw, RELABELLED, false_alarms, studies};
 use unladen::judge::{Budgets, GateOutcome, JudgeError, judge_folder, outcome};
-use unladen::study::measured::Measured;
-use unladen::study::measured::read;
+use unladen_study::measured::Measured;
+use unladen_study::measured::read;
 
 use crate::sketch::{Sketch, write};
 

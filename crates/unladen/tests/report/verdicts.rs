@@ -3,12 +3,12 @@
 
 use unladen::judge::findings::{Finding, Findings, RoundValue, VariantFindings};
 use unladen::judge::{Budgets, GateOutcome, JudgeError, judge, judge_with_budgets, more_rounds_may_decide, outcome};
-use unladen::study::measured::read;
-use unladen::study::write::resolved_yaml;
 use unladen_journal::record::ArmKind;
 use unladen_journal::record::RunRecord;
 use unladen_journal::role::Role;
 use unladen_load::outcome::BodyClass;
+use unladen_study::measured::read;
+use unladen_study::write::resolved_yaml;
 
 use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};
 

@@ -3,9 +3,9 @@
 use clap::Parser as _;
 use unladen_journal::role::Role;
 use unladen_journal::units::Ratio;
+use unladen_study::spec::{Command, Study};
 
 use super::super::options::{ConsumerOptions, Knobs, Options, ProviderOptions, Trace};
-use crate::study::spec::{Command, Study};
 
 #[derive(clap::Parser)]
 struct CommandLine {

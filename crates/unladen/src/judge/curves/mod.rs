@@ -9,9 +9,9 @@ use serde::Serialize;
 use unladen_journal::read::ReadError;
 use unladen_stats::estimate::median;
 use unladen_stats::quantile::nearest_rank;
+use unladen_study::measured::{self, Measured};
 
 use super::evidence::{Arm, Evidence};
-use crate::study::measured::{self, Measured};
 use pace::PaceRound;
 use services::Resources;
 

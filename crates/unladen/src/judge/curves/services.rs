@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use unladen_journal::record::RunRecord;
 use unladen_journal::timeline;
+use unladen_study::measured::Measured;
 
 use super::super::evidence::Evidence;
 use super::time::{self, Steps};
 use super::{ArmName, Band, name};
-use crate::study::measured::Measured;
 
 /// Metrics of the timeline, in the order of [`Courses`].
 const METRICS: [&str; 2] = ["cpu_cores", "rss"];

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use unladen_journal::record::{Design, RunRecord};
 use unladen_stats::estimate::median;
 
-use crate::study::spec::Study;
+use unladen_study::spec::Study;
 
 /// Longest stretch alone that a study has without asking for it, seconds.
 const ALONE_AT_MOST_S: f64 = 2.0;
@@ -81,9 +81,9 @@ fn took(runs: &[RunRecord], design: Design) -> Option<(f64, usize)> {
 #[cfg(test)]
 mod tests {
     use unladen_journal::record::{Alone, Blocks, Phases};
+    use unladen_study::spec::Load;
 
     use super::*;
-    use crate::study::spec::Load;
 
     /// A pilot of two rounds of two runs that starts a sitting every so many seconds.
     fn pilot(design: Design, every_s: i64) -> Vec<RunRecord> {

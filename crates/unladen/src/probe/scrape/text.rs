@@ -2,7 +2,7 @@
 //!
 //! A line that cannot be read is left out: one odd exporter must not hide the rest.
 
-use crate::scrape::prometheus::{Sample, samples};
+use unladen_prometheus::{Sample, samples};
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Default)]

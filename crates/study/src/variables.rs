@@ -356,7 +356,8 @@ pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, VariableError> {
 }
 
 /// Whether a text can be the NAME of a port or variable.
-pub(crate) fn is_name(text: &str) -> bool {
+#[must_use]
+pub fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 

@@ -29,7 +29,7 @@ pub mod words;
 pub mod write;
 mod yaml;
 
-pub(crate) use check::{BASELINE, PLACEBO};
+pub use check::{BASELINE, PLACEBO};
 
 #[cfg(test)]
 mod tests;

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use super::super::problem::ProblemKind;
 use super::{SHOP, refusal};
 
-const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/study/tests/refusals.txt");
+const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/tests/refusals.txt");
 
 struct Case<'a> {
     /// Everything of the case but what is said.

@@ -1,7 +1,7 @@
 //! The load of a study: where requests go, when they are due, what they hold, and what a good answer looks like.
 //!
 //! A simple load is a `url` and a `rate`. Everything else is optional, and what contradicts itself is refused by
-//! [`crate::study::check`]. No file is read here: a recorded load or a `.proto` is only named.
+//! [`crate::check`]. No file is read here: a recorded load or a `.proto` is only named.
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;

@@ -219,7 +219,8 @@ impl Metric {
     }
 
     /// How a limit on this metric is written.
-    pub(crate) fn limit_form(&self) -> String {
+    #[must_use]
+    pub fn limit_form(&self) -> String {
         match self.unit {
             Unit::Share => format!("{} (percentage points)", self.unit.example()),
             unit => format!("a percentage such as `10%`, or an amount such as {}", unit.example()),

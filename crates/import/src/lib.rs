@@ -21,8 +21,8 @@ use unladen_journal::notices::Notice;
 use unladen_journal::record::ArmKind;
 use unladen_journal::record::{Imported, RunRecord, SCHEMA};
 
-use crate::study::spec::{Command, Load, Service, Study, Variant};
-use crate::study::{BASELINE, PLACEBO};
+use unladen_study::spec::{Command, Load, Service, Study, Variant};
+use unladen_study::{BASELINE, PLACEBO};
 
 /// Results that cannot be imported.
 #[derive(Debug, thiserror::Error)]
@@ -211,7 +211,7 @@ pub fn read(study_name: &str, baseline: &[Source], variants: &[Side]) -> Result<
     let mut runs = Vec::new();
     read_side(&mut runs, BASELINE, ArmKind::Baseline, baseline)?;
     for side in variants {
-        let fits = crate::study::variables::is_name(&side.name) && ![BASELINE, PLACEBO].contains(&side.name.as_str());
+        let fits = unladen_study::variables::is_name(&side.name) && ![BASELINE, PLACEBO].contains(&side.name.as_str());
         if !fits || study.variants.contains_key(&side.name) {
             return Err(ImportError::BadName { name: side.name.clone() });
         }

@@ -3,13 +3,13 @@
 use regex::Regex;
 use unladen_journal::role::Role;
 use unladen_journal::units::Ratio;
+use unladen_prometheus::Selector;
 
 use super::super::guess::guess;
 use super::super::key::KeyPath;
 use super::super::problem::ProblemKind;
 use super::super::spec::{Count, Delay, Faults, Lifetime, Loss, Service};
 use super::{Check, url_problem};
-use crate::scrape::prometheus::Selector;
 
 impl Check<'_> {
     pub(super) fn spans(&mut self) {

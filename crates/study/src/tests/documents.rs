@@ -48,7 +48,7 @@ fn assert_current(file: &str, made: &str) {
         std::fs::write(&path, made).expect("a file");
     }
     let committed = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(committed == made, "{file} is not current: run UNLADEN_BLESS=1 cargo test -p unladen study");
+    assert!(committed == made, "{file} is not current: run UNLADEN_BLESS=1 cargo test -p unladen-study");
 }
 
 #[test]

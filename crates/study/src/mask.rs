@@ -152,7 +152,8 @@ fn is_reference(text: &str) -> bool {
 }
 
 /// Masks within a text: `token=…`, `--token …`, `https://user:…@host`.
-pub(crate) fn mask_text(text: &str) -> String {
+#[must_use]
+pub fn mask_text(text: &str) -> String {
     let mut masked = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(position) = rest.find(['=', ':', ' ']) {

@@ -9,9 +9,9 @@ use super::super::spec::{Lifetime, Override, Variant};
 use super::Check;
 
 /// The bare variant.
-pub(crate) const BASELINE: &str = "baseline";
+pub const BASELINE: &str = "baseline";
 /// The baseline once more.
-pub(crate) const PLACEBO: &str = "placebo";
+pub const PLACEBO: &str = "placebo";
 
 impl Check<'_> {
     pub(super) fn variants(&mut self) {

@@ -28,7 +28,7 @@ impl Ladder {
     }
 
     /// Without the steps that are not to be kept, and without the ladders of which fewer than two are left.
-    pub(in crate::study) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
+    pub(crate) fn retain(&mut self, keep: impl Fn(&str) -> bool) {
         let narrow = |steps: &mut Vec<String>| {
             steps.retain(|step| keep(step));
             steps.len() > 1

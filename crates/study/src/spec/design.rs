@@ -74,7 +74,7 @@ impl Study {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::study::spec::{Capacity, Load};
+    use crate::spec::{Capacity, Load};
 
     #[test]
     fn what_is_done_once_or_alone_takes_no_turns() {

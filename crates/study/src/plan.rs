@@ -192,8 +192,8 @@ impl Plan {
 
 impl Arm {
     /// An arm of nothing.
-    #[cfg(test)]
-    pub(crate) fn empty(name: &str) -> Self {
+    #[must_use]
+    pub fn empty(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             key: name.to_owned(),

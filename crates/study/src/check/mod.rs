@@ -16,7 +16,7 @@ use unladen_stats::plan::TwoLooks;
 
 pub(super) use load::url_problem;
 use unladen_journal::units::Time;
-pub(crate) use variants::{BASELINE, PLACEBO};
+pub use variants::{BASELINE, PLACEBO};
 
 use super::guess::{Guess, guess};
 use super::key::KeyPath;
