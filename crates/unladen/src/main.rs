@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use unladen::cli::{Cli, Command};
-use unladen::{commands, demo, relay, run, subject};
+use unladen::{commands, demo, run};
+use unladen_processes::{relay, subject};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {

@@ -82,28 +82,38 @@ fn judge_starts_no_process_and_reads_no_clock() {
             "Timestamp::now",
             "crate::run",
             "crate::report",
-            "crate::subject",
-            "crate::probe",
+            "unladen_processes::subject",
+            "unladen_processes::probe",
         ],
     );
 }
 
 #[test]
 fn report_formats_and_computes_nothing() {
-    forbid("src/report", &["unladen_stats", "crate::run", "crate::subject", "crate::probe", "unladen_journal::record"]);
-}
-
-#[test]
-fn subject_and_probe_know_no_study() {
-    forbid("src/subject", &["unladen_study", "crate::run", "crate::judge", "crate::report"]);
-    forbid("src/probe", &["unladen_study", "crate::run", "crate::judge", "crate::report"]);
+    forbid(
+        "src/report",
+        &[
+            "unladen_stats",
+            "crate::run",
+            "unladen_processes::subject",
+            "unladen_processes::probe",
+            "unladen_journal::record",
+        ],
+    );
 }
 
 #[test]
 fn serve_reads_and_computes_nothing() {
     forbid(
         "src/serve",
-        &["unladen_stats", "crate::subject", "crate::probe", "fs::write", "File::create", "fs::remove"],
+        &[
+            "unladen_stats",
+            "unladen_processes::subject",
+            "unladen_processes::probe",
+            "fs::write",
+            "File::create",
+            "fs::remove",
+        ],
     );
 }
 

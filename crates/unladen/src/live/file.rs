@@ -6,9 +6,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use unladen_processes::linux::process::Identity;
 
 use super::{Display, Live};
-use crate::linux::process::Identity;
 use crate::run::watch::Step;
 
 /// Its name.

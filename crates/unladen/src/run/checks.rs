@@ -9,7 +9,7 @@ use unladen_load::doubt::Doubt;
 use unladen_load::outcome::{Little, Outcome};
 use unladen_study::spec::{Load, Repeat, Study};
 
-use crate::probe::scrape::Scraped;
+use unladen_processes::probe::scrape::Scraped;
 
 /// Share of the wanted rate that must be answered.
 const RATE_LIMIT: f64 = 0.98;

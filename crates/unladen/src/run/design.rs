@@ -7,7 +7,7 @@ use unladen_journal::role::Role;
 use unladen_study::plan::{Plan, Process};
 use unladen_study::spec::Study;
 
-use crate::subject::SubjectError;
+use unladen_processes::subject::SubjectError;
 
 /// Most variants that are alive at the same time.
 const MAX_ALIVE: usize = 8;
@@ -133,10 +133,10 @@ fn blocks_to_alone(run: &RunRecord) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use unladen_journal::record::{Alone, Blocks, ProcessRecord};
+    use unladen_processes::subject::Ended;
     use unladen_study::spec::Load;
 
     use super::*;
-    use crate::subject::Ended;
 
     fn study(design: Option<Design>) -> Study {
         Study { design, ..Study::new("x", Load::new("http://localhost/")) }

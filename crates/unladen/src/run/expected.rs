@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use regex::bytes::Regex;
 use unladen_journal::notices::Notice;
+use unladen_processes::subject::{Listener, Wanted};
 
 use super::one::Up;
-use crate::subject::{Listener, Wanted};
 
 /// Time after readiness that a service has in any case, however short the warm-up.
 const GRACE: Duration = Duration::from_secs(5);

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 use unladen_journal::notices::Notice;
 use unladen_load::outcome::{Event, Outcome};
 use unladen_load::plan::Pacing;
+use unladen_processes::linux::process::Identity;
+use unladen_processes::probe::jvm::JitClock;
 use unladen_study::spec::PreheatUntil;
 
 use super::RunError;
@@ -14,8 +16,6 @@ use super::one::Scene;
 use super::preheat::elsewhere;
 use super::round::Round;
 use super::watch::{Phase, Step};
-use crate::linux::process::Identity;
-use crate::probe::jvm::JitClock;
 
 /// How often the compilers are looked at.
 const LOOK: Duration = Duration::from_millis(500);

@@ -13,9 +13,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use unladen_sink::summary::{Event as SinkEvent, Summary};
 
-use crate::linux::{CpuSet, Netns};
-use crate::relay;
-use crate::subject::{Launch, Launcher, Limits, Piped, Running, SubjectError};
+use unladen_processes::linux::{CpuSet, Netns};
+use unladen_processes::relay;
+use unladen_processes::subject::{Launch, Launcher, Limits, Piped, Running, SubjectError};
 
 /// A part of the instrument failed.
 #[derive(Debug, thiserror::Error)]

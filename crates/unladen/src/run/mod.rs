@@ -44,6 +44,8 @@ use unladen_journal::notices::Notice;
 use unladen_journal::read::{Lines, ReadError};
 use unladen_journal::record::{Design, RunRecord};
 use unladen_journal::write::{Journal, WriteError};
+use unladen_processes::linux::CpuSet;
+use unladen_processes::subject::SubjectError;
 use unladen_study::mask::masked;
 use unladen_study::measured::{self, Measured};
 use unladen_study::plan::Plan;
@@ -58,8 +60,6 @@ use self::one::{Up, stop_all};
 use self::session::Session;
 use self::setup::Setup;
 use self::watch::Watcher;
-use crate::linux::CpuSet;
-use crate::subject::SubjectError;
 
 /// The resolved study in a run folder.
 pub const STUDY_FILE: &str = "study.yaml";

@@ -9,6 +9,10 @@ use std::time::{Duration, Instant};
 use unladen_journal::notices::Notice;
 use unladen_journal::record::{Ledger, ProcessRecord, RunRecord};
 use unladen_journal::role::Role;
+use unladen_processes::linux::Netns;
+use unladen_processes::probe::scrape::{Endpoint, Wanted};
+use unladen_processes::probe::{Target, timeline};
+use unladen_processes::subject::{Ended, Running, SubjectError};
 use unladen_sink::ledger::{Learned, Shortfall};
 use unladen_sink::summary::Summary;
 use unladen_study::plan::{Arm, Process};
@@ -27,10 +31,6 @@ use super::setup::{Setup, Site, TraceIds};
 use super::told;
 use super::watch::{Phase, Step, Watcher};
 use super::window::Seen;
-use crate::linux::Netns;
-use crate::probe::scrape::{Endpoint, Wanted};
-use crate::probe::{Target, timeline};
-use crate::subject::{Ended, Running, SubjectError};
 
 /// How long the sink may be quiet after the last process has ended before the books are closed.
 pub(super) const LAST_QUIET: Duration = Duration::from_millis(150);

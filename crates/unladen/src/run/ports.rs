@@ -12,8 +12,8 @@ use rand_chacha::ChaCha8Rng;
 use regex::Regex;
 use unladen_load::target::Target;
 
-use crate::linux::Netns;
-use crate::linux::netns::within;
+use unladen_processes::linux::Netns;
+use unladen_processes::linux::netns::within;
 
 /// Below Linux's default range for outgoing connections (32768 to 60999, `ip_local_port_range`): between two runs no
 /// connection of the load generator or of a service can take a port away from the service that listens on it.

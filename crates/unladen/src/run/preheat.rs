@@ -1,12 +1,12 @@
 //! Heating up: full speed before the warm-up, not measured.
 
 use unladen_load::plan::Pacing;
+use unladen_processes::linux::CpuSet;
 use unladen_study::spec::PreheatCpuset;
 
 use super::RunError;
 use super::one::{Run, Scene};
 use super::setup::Setup;
-use crate::linux::CpuSet;
 
 /// The cores of the services and those to which they are moved to be heated up; `None`: they stay where they are.
 pub(super) fn elsewhere(setup: &Setup<'_>) -> Option<(CpuSet, CpuSet)> {

@@ -10,6 +10,7 @@ use std::time::Duration;
 use unladen_journal::profile::{self, Profiles, ServiceProfile};
 use unladen_journal::record::ArmKind;
 use unladen_journal::role::Role;
+use unladen_processes::profile::{ProfileError, Sampling, Stacks, Subject};
 use unladen_study::plan::Plan;
 
 use super::folder::RunFolder;
@@ -18,7 +19,6 @@ use super::schedule::Slot;
 use super::setup::Setup;
 use super::watch::Watcher;
 use super::{RunError, start_shared};
-use crate::profile::{ProfileError, Sampling, Stacks, Subject};
 
 /// Numbers of these runs, which no measured one ever has: the ids of their traces depend on them.
 const NUMBERS_FROM: u32 = 1_000_000;

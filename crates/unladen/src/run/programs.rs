@@ -6,13 +6,13 @@ use std::time::{Duration, Instant};
 use unladen_journal::notices::Notice;
 use unladen_journal::record::RunRecord;
 use unladen_journal::role::Role;
+use unladen_processes::subject::Ended;
 use unladen_study::plan::Process;
 
 use super::RunError;
 use super::one::{Run, Scene};
 use super::said::{self, Said};
 use super::setup::Site;
-use crate::subject::Ended;
 
 /// How often it is looked whether a program has ended: what its time is exact to.
 const LOOK: Duration = Duration::from_millis(1);

@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 use unladen_journal::notices::Notice;
 use unladen_journal::record::Counted;
 use unladen_journal::role::Role;
+use unladen_processes::linux::Netns;
+use unladen_processes::scrape::{Query, ScrapeError};
 use unladen_study::plan::Arm;
 use unladen_study::resolve::ResolveError;
 use unladen_study::spec::{Drain, Study};
@@ -16,8 +18,6 @@ use unladen_study::variables::resolve;
 
 use super::RunError;
 use super::setup::Site;
-use crate::linux::Netns;
-use crate::scrape::{Query, ScrapeError};
 
 /// Between two looks at a backend's number.
 const LOOK: Duration = Duration::from_millis(200);

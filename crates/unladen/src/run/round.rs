@@ -10,6 +10,9 @@ use unladen_journal::notices::Notice;
 use unladen_journal::record::{Design, RunRecord};
 use unladen_journal::role::Role;
 use unladen_load::alternate::{self, Alternation, Lengths};
+use unladen_processes::linux::monotonic_ns;
+use unladen_processes::probe::edges::{Edge, Edges, Source, Sources};
+use unladen_processes::probe::{Observation, Sampler, Schedule, Target};
 use unladen_study::plan::Process;
 use unladen_study::spec::Study;
 
@@ -23,9 +26,6 @@ use super::setup::Setup;
 use super::turns::{Config, Event, Measured};
 use super::watch::{Phase, Step, Watcher};
 use super::window::Seen;
-use crate::linux::monotonic_ns;
-use crate::probe::edges::{Edge, Edges, Source, Sources};
-use crate::probe::{Observation, Sampler, Schedule, Target};
 
 /// From the last block of the warm-up to the first that is measured: the probes start in it.
 const HEAD_START: Duration = Duration::from_millis(250);

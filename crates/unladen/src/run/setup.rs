@@ -11,6 +11,12 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use unladen_journal::notices::Notice;
 use unladen_journal::record::Calibration;
+use unladen_processes::linux::{CpuSet, Netns};
+use unladen_processes::relay;
+use unladen_processes::subject::launch::LONGEST_PAD;
+use unladen_processes::subject::{
+    Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, Running, SubjectError, Topology, partition,
+};
 use unladen_study::plan::{Arm, Plan, Process};
 use unladen_study::spec::{Attributes, Faults, Lifetime, Network, Sync};
 use unladen_study::variables::{PortName, SINKS, Variables};
@@ -19,12 +25,6 @@ use super::folder::RunFolder;
 use super::instrument::RelayPart;
 use super::one::Up;
 use super::{RunError, load_plan, ports};
-use crate::linux::{CpuSet, Netns};
-use crate::relay;
-use crate::subject::launch::LONGEST_PAD;
-use crate::subject::{
-    Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, Running, SubjectError, Topology, partition,
-};
 
 /// Ids of one run's traces: see `unladen_load::trace`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use unladen_journal::notices::{Look, Notice, Stopped};
 use unladen_journal::record::{Calibration, RunRecord};
 use unladen_load::outcome::Second;
+use unladen_processes::probe;
 use unladen_sink::{Recovered, SinkError};
 use unladen_study::plan::Arm;
 
 use super::schedule::Slot;
-use crate::probe;
 
 /// Something has happened.
 #[derive(Debug, Clone, Copy)]

@@ -7,6 +7,9 @@ use unladen_journal::record::Work;
 use unladen_journal::units::Time;
 use unladen_load::outcome::{Event as LoadEvent, Outcome};
 use unladen_load::plan::{Pacing, Plan};
+use unladen_processes::linux::clock::reaped_cpu_ns;
+use unladen_processes::linux::monotonic_ns;
+use unladen_processes::probe::{Observation, Sampler, Schedule, Viewer};
 use unladen_study::plan::Process;
 
 use super::RunError;
@@ -15,9 +18,6 @@ use super::instrument::{Part, Silence};
 use super::one::{Run, Scene, Up, died, instrument, target};
 use super::programs::{End, Ran};
 use super::watch::{Phase, Step};
-use crate::linux::clock::reaped_cpu_ns;
-use crate::linux::monotonic_ns;
-use crate::probe::{Observation, Sampler, Schedule, Viewer};
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
 const HEAD_START: Duration = Duration::from_millis(250);

@@ -11,7 +11,7 @@ use serde_json::Value;
 use unladen::live::metrics::Endpoint;
 use unladen::live::{Display, Live, Second, Service, Variant};
 use unladen::run::watch::{Phase, Step};
-use unladen::scrape::Query;
+use unladen_processes::scrape::Query;
 
 fn dashboard() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/grafana/unladen.json");

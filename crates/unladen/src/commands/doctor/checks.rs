@@ -215,10 +215,10 @@ fn randomisation(facts: &Facts) -> Check {
 #[cfg(test)]
 mod tests {
     use unladen_journal::record::HostWindow;
+    use unladen_processes::linux::CpuSet;
+    use unladen_processes::subject::Partition;
 
     use super::*;
-    use crate::linux::CpuSet;
-    use crate::subject::Partition;
 
     fn cpus(list: &str) -> CpuSet {
         list.parse().expect("a list of CPUs")

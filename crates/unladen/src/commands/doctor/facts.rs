@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use unladen_journal::record::HostWindow;
 
-use crate::linux::process::{self, Stat};
-use crate::linux::{CpuSet, clock};
-use crate::probe::host::{HostReader, parse_pressure};
-use crate::subject::cgroups::Mounts;
-use crate::subject::{Launcher, LauncherOptions, Partition, Topology, partition};
+use unladen_processes::linux::process::{self, Stat};
+use unladen_processes::linux::{CpuSet, clock};
+use unladen_processes::probe::host::{HostReader, parse_pressure};
+use unladen_processes::subject::cgroups::Mounts;
+use unladen_processes::subject::{Launcher, LauncherOptions, Partition, Topology, partition};
 
 /// How long the machine is watched.
 const WATCH: Duration = Duration::from_secs(2);

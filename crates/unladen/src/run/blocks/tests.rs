@@ -1,7 +1,7 @@
 use unladen_load::alternate::{Outcomes, Turn};
+use unladen_processes::probe::edges::Edge;
 
 use super::*;
-use crate::probe::edges::Edge;
 
 const MS: u64 = 1_000_000;
 
