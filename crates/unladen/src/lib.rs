@@ -11,5 +11,4 @@ pub mod live;
 pub mod progress;
 pub mod push;
 pub mod report;
-pub mod run;
 pub mod serve;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use unladen::cli::{Cli, Command};
-use unladen::{commands, demo, run};
+use unladen::{commands, demo};
 use unladen_processes::{relay, subject};
 
 fn main() -> ExitCode {
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         Command::Completions { shell } => commands::completions(shell),
         Command::DemoSubject(options) => demo::main(options).map(|()| ExitCode::SUCCESS),
         Command::LoadProcess => return unladen_load::child::main(std::io::stdin(), std::io::stdout()),
-        Command::TurnsProcess => return run::turns::main(std::io::stdin(), std::io::stdout()),
+        Command::TurnsProcess => return unladen_measure::turns::main(std::io::stdin(), std::io::stdout()),
         Command::SinkProcess => {
             return unladen_sink::child::main(std::io::stdin(), std::io::stdout(), std::io::stderr());
         }

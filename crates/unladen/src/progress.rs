@@ -7,13 +7,13 @@ use indexmap::IndexMap;
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use unladen_journal::record::{Calibration, Ledger, RunRecord};
+use unladen_measure::watch::{Phase, Step};
 use unladen_sink::{Recovered, SinkError};
 
 use crate::judge;
 use crate::judge::findings::Range;
 use crate::judge::units::{self, Scale};
 use crate::live::{Display, Live, Told, Variant};
-use crate::run::watch::{Phase, Step};
 
 /// How to show progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

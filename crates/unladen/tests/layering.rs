@@ -64,11 +64,8 @@ fn statistics_have_no_clock_and_no_input() {
 }
 
 #[test]
-fn run_computes_no_statistic() {
-    forbid(
-        "src/run",
-        &["unladen_stats::estimate", "unladen_stats::verdict", "unladen_stats::rank", "crate::judge", "crate::report"],
-    );
+fn measuring_computes_no_statistic() {
+    forbid("../measure/src", &["unladen_stats::estimate", "unladen_stats::verdict", "unladen_stats::rank"]);
 }
 
 #[test]
@@ -80,7 +77,7 @@ fn judge_starts_no_process_and_reads_no_clock() {
             "Instant::now",
             "SystemTime::now",
             "Timestamp::now",
-            "crate::run",
+            "unladen_measure",
             "crate::report",
             "unladen_processes::subject",
             "unladen_processes::probe",
@@ -94,7 +91,7 @@ fn report_formats_and_computes_nothing() {
         "src/report",
         &[
             "unladen_stats",
-            "crate::run",
+            "unladen_measure",
             "unladen_processes::subject",
             "unladen_processes::probe",
             "unladen_journal::record",

@@ -7,12 +7,12 @@ use std::process::ExitCode;
 use anyhow::Context;
 use unladen_import::{Side, Source};
 use unladen_journal::write::Journal;
+use unladen_measure::folder::RunFolder;
+use unladen_measure::{HOST_FILE, STUDY_FILE};
 use unladen_study::write::resolved_yaml;
 
 use super::budgets;
 use crate::cli::Import;
-use crate::run::folder::RunFolder;
-use crate::run::{HOST_FILE, STUDY_FILE};
 use crate::{judge, report};
 
 /// `unladen import`

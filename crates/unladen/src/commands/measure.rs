@@ -11,6 +11,10 @@ use anyhow::Context;
 use indexmap::IndexMap;
 use unladen_journal::record::RunRecord;
 use unladen_journal::units::Time;
+use unladen_measure::RunError;
+use unladen_measure::folder::RunFolder;
+use unladen_measure::host::Host;
+use unladen_measure::watch::Nobody;
 use unladen_stats::plan::{Step, TwoLooks};
 use unladen_study::compare::Comparison;
 use unladen_study::plan::Plan;
@@ -27,10 +31,6 @@ use crate::live::Display;
 use crate::live::file::Written;
 use crate::live::metrics::Endpoint;
 use crate::progress::{self, Show};
-use crate::run::folder::RunFolder;
-use crate::run::host::Host;
-use crate::run::watch::Nobody;
-use crate::run::{self, RunError};
 use crate::{judge, report};
 
 /// `unladen demo`
@@ -74,12 +74,12 @@ pub fn run(options: &Run) -> anyhow::Result<ExitCode> {
     };
     anyhow::ensure!(options.measure.plan.is_none(), "a study that has begun is not planned any more: leave out --plan");
     let folder = RunFolder::open(resume)?;
-    let host: Host = serde_json::from_str(&std::fs::read_to_string(folder.path().join(run::HOST_FILE))?)
-        .with_context(|| format!("{} cannot be read", folder.path().join(run::HOST_FILE).display()))?;
+    let host: Host = serde_json::from_str(&std::fs::read_to_string(folder.path().join(unladen_measure::HOST_FILE))?)
+        .with_context(|| format!("{} cannot be read", folder.path().join(unladen_measure::HOST_FILE).display()))?;
     let plan = match &options.study {
         Some(path) => read(path)?,
         None => {
-            let mut plan = read(&folder.path().join(run::STUDY_FILE))?;
+            let mut plan = read(&folder.path().join(unladen_measure::STUDY_FILE))?;
             // Relative paths start where the study was, not where its copy is.
             plan = Plan::from_study(plan.study, Path::new(&host.study_dir))?;
             plan
@@ -201,7 +201,7 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
         displays.extend(endpoint.iter().map(|endpoint| Box::new(endpoint.clone()) as Box<dyn Display>));
         let mut watcher = progress::watcher(show, &plan.study.study, &labels, displays);
         let mut judge = |runs: &[RunRecord]| judge::until::look(&plan.study, runs);
-        let result = run::study(plan, folder, seed, &interrupted, &mut judge, &mut watcher);
+        let result = unladen_measure::study(plan, folder, seed, &interrupted, &mut judge, &mut watcher);
         result.map_err(|error| stopped(error, folder))
     };
     measured(plan)?;
@@ -247,7 +247,7 @@ fn profile(
         eprintln!("sampling every variant once, for the flame graphs");
     }
     let library = options.async_profiler.clone();
-    let profiles = run::profile::profiles(plan, folder, seed, library, interrupted, &mut Nobody);
+    let profiles = unladen_measure::profile::profiles(plan, folder, seed, library, interrupted, &mut Nobody);
     for failure in profiles?.iter().flat_map(|profiles| &profiles.failures) {
         eprintln!("no profile: {failure}");
     }

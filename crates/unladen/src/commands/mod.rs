@@ -19,9 +19,9 @@ use std::sync::atomic::AtomicBool;
 
 use anstyle::{AnsiColor, Style};
 use clap::CommandFactory;
+use unladen_measure::RunError;
 
 use crate::judge::Budgets;
-use crate::run::RunError;
 
 /// Style of the word "error".
 pub const RED: Style = AnsiColor::Red.on_default().bold();

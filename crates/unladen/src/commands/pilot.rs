@@ -6,14 +6,13 @@ use std::sync::atomic::AtomicBool;
 
 use unladen_journal::notices::Look;
 use unladen_journal::units::Ratio;
+use unladen_measure::folder::RunFolder;
+use unladen_measure::watch::Watcher;
 use unladen_study::plan::Plan;
 
 use super::print;
 use crate::judge::pilot::{Planned, pilot};
 use crate::report;
-use crate::run::folder::RunFolder;
-use crate::run::watch::Watcher;
-use crate::run::{self};
 
 /// What the pilot says, in its run folder, for other programs.
 const PLAN_FILE: &str = "plan.json";
@@ -49,7 +48,7 @@ impl Pilot<'_> {
             );
         }
         // A pilot has its number of pairs, and nothing else ends it.
-        run::study(&alone, &folder, self.seed, interrupted, &mut |_| Look::default(), watcher)?;
+        unladen_measure::study(&alone, &folder, self.seed, interrupted, &mut |_| Look::default(), watcher)?;
         let planned = Planned { study: &self.plan.study, arms: self.plan.arms.len() };
         let found = pilot(&unladen_study::measured::read(folder.path())?, planned)?;
         folder.write(PLAN_FILE, &serde_json::to_string_pretty(&found)?)?;

@@ -6,10 +6,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use unladen_measure::watch::Step;
 use unladen_processes::linux::process::Identity;
 
 use super::{Display, Live};
-use crate::run::watch::Step;
 
 /// Its name.
 pub const FILE: &str = "live.json";
@@ -87,8 +87,9 @@ impl Drop for Remover {
 
 #[cfg(test)]
 mod tests {
+    use unladen_measure::watch::Phase;
+
     use super::*;
-    use crate::run::watch::Phase;
 
     #[test]
     fn the_file_is_there_as_long_as_somebody_writes_it() {

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
+use unladen_measure::watch::{Phase, Step};
 
 use super::{Display, Live, Service, Variant};
-use crate::run::watch::{Phase, Step};
 use crate::serve::guard::{self, Names};
 
 /// How the format calls itself (<https://prometheus.io/docs/instrumenting/exposition_formats/>).

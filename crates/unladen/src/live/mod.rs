@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 use unladen_journal::notices::Look;
 use unladen_journal::record::RunRecord;
 use unladen_journal::role::Role;
+use unladen_measure::watch::{Phase, Step, Watcher};
 use unladen_processes::probe;
 
 use crate::judge;
-use crate::run::watch::{Phase, Step, Watcher};
 
 /// What is known of a study under way.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

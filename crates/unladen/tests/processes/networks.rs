@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use unladen::run::ports;
 use unladen_load::outcome;
 use unladen_load::plan::{Pacing, Plan};
+use unladen_measure::ports;
 use unladen_processes::linux::netns::add_address;
 use unladen_processes::linux::{Netns, userns};
 use unladen_processes::probe::network::Network;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use unladen::live::metrics::Endpoint;
 use unladen::live::{Display, Live, Second, Service, Variant};
-use unladen::run::watch::{Phase, Step};
+use unladen_measure::watch::{Phase, Step};
 use unladen_processes::scrape::Query;
 
 fn dashboard() -> Value {

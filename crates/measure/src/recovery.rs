@@ -42,7 +42,7 @@ fn names(folder: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::watch::Nobody;
+    use crate::watch::Nobody;
 
     #[test]
     fn the_next_run_never_takes_the_folder_of_one_that_was_killed() {

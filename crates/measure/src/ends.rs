@@ -118,7 +118,7 @@ mod tests {
     use unladen_study::spec::{Load, Study};
 
     use super::*;
-    use crate::run::watch::Nobody;
+    use crate::watch::Nobody;
 
     fn plan(until: bool, at_most: Option<f64>) -> Plan {
         let mut study = Study::new("x", Load::new("http://localhost/"));
