@@ -6,7 +6,6 @@
 pub mod cli;
 pub mod commands;
 pub mod demo;
-pub mod judge;
 pub mod live;
 pub mod progress;
 pub mod push;

@@ -13,7 +13,7 @@ use unladen_study::write::resolved_yaml;
 
 use super::budgets;
 use crate::cli::Import;
-use crate::{judge, report};
+use crate::report;
 
 /// `unladen import`
 ///
@@ -41,7 +41,7 @@ pub fn import(options: &Import) -> anyhow::Result<ExitCode> {
     foreign.runs.iter().try_for_each(|run| journal.append(run))?;
     // The study last: a folder with a study.yaml is whole.
     folder.write(STUDY_FILE, &resolved_yaml(&foreign.study))?;
-    let findings = judge::judge(folder.path())?;
+    let findings = unladen_judge::judge(folder.path())?;
     report::write_all(folder.path(), &findings)?;
     report::print(&findings, report::Format::Text)?;
     writeln!(anstream::stdout(), "\nReport: {}", folder.path().join("report.html").display())?;

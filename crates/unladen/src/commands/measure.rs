@@ -11,6 +11,7 @@ use anyhow::Context;
 use indexmap::IndexMap;
 use unladen_journal::record::RunRecord;
 use unladen_journal::units::Time;
+use unladen_judge::Budgets;
 use unladen_measure::RunError;
 use unladen_measure::folder::RunFolder;
 use unladen_measure::host::Host;
@@ -26,12 +27,11 @@ use unladen_study::write::{concise_yaml, resolved_yaml};
 use super::pilot::Pilot;
 use super::{budgets, interrupt_flag, print, until};
 use crate::cli::{Compare, Demo, Measure, Run};
-use crate::judge::Budgets;
 use crate::live::Display;
 use crate::live::file::Written;
 use crate::live::metrics::Endpoint;
 use crate::progress::{self, Show};
-use crate::{judge, report};
+use crate::report;
 
 /// `unladen demo`
 ///
@@ -200,7 +200,7 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
         let mut displays: Vec<Box<dyn Display>> = vec![Box::new(Written::new(folder.path()))];
         displays.extend(endpoint.iter().map(|endpoint| Box::new(endpoint.clone()) as Box<dyn Display>));
         let mut watcher = progress::watcher(show, &plan.study.study, &labels, displays);
-        let mut judge = |runs: &[RunRecord]| judge::until::look(&plan.study, runs);
+        let mut judge = |runs: &[RunRecord]| unladen_judge::until::look(&plan.study, runs);
         let result = unladen_measure::study(plan, folder, seed, &interrupted, &mut judge, &mut watcher);
         result.map_err(|error| stopped(error, folder))
     };
@@ -217,7 +217,7 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
     if options.profile {
         profile(plan, folder, seed, options, &interrupted)?;
     }
-    let findings = judge::judge(folder.path())?;
+    let findings = unladen_judge::judge(folder.path())?;
     report::write_all(folder.path(), &findings)?;
     report::print(&findings, report::Format::Text)?;
     writeln!(anstream::stdout(), "\nReport: {}", folder.path().join("report.html").display())?;
@@ -261,10 +261,10 @@ fn second_look(plan: &Plan, folder: &RunFolder) -> anyhow::Result<Option<Plan>> 
         return Ok(None);
     }
     // The verdicts alone: spans and curves are read once, for the report.
-    let findings = judge::judge_with_budgets(folder.path(), &Budgets::new())?;
+    let findings = unladen_judge::judge_with_budgets(folder.path(), &Budgets::new())?;
     let Ok(looks) = TwoLooks::new(plan.study.rounds as usize) else { return Ok(None) };
     let done = findings.rounds_begun.max(plan.study.rounds) as usize;
-    Ok(match looks.next(done, judge::more_rounds_may_decide(&findings)) {
+    Ok(match looks.next(done, unladen_judge::more_rounds_may_decide(&findings)) {
         Step::Stop => None,
         Step::Measure(_) => u32::try_from(looks.second()).ok().map(|rounds| {
             let mut longer = plan.clone();
@@ -298,7 +298,7 @@ fn head(plan: &Plan, folder: &RunFolder) -> String {
 
 /// A study that stopped early: judge what there is, so that the folder is whole, and say how to go on.
 fn stopped(error: RunError, folder: &RunFolder) -> anyhow::Error {
-    if let Ok(findings) = judge::judge(folder.path()) {
+    if let Ok(findings) = unladen_judge::judge(folder.path()) {
         // The error below matters more than one about the report.
         let _ = report::write_all(folder.path(), &findings);
     }

@@ -21,7 +21,7 @@ use anstyle::{AnsiColor, Style};
 use clap::CommandFactory;
 use unladen_measure::RunError;
 
-use crate::judge::Budgets;
+use unladen_judge::Budgets;
 
 /// Style of the word "error".
 pub const RED: Style = AnsiColor::Red.on_default().bold();

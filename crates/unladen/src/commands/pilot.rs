@@ -6,12 +6,12 @@ use std::sync::atomic::AtomicBool;
 
 use unladen_journal::notices::Look;
 use unladen_journal::units::Ratio;
+use unladen_judge::pilot::{Planned, pilot};
 use unladen_measure::folder::RunFolder;
 use unladen_measure::watch::Watcher;
 use unladen_study::plan::Plan;
 
 use super::print;
-use crate::judge::pilot::{Planned, pilot};
 use crate::report;
 
 /// What the pilot says, in its run folder, for other programs.
@@ -52,7 +52,7 @@ impl Pilot<'_> {
         let planned = Planned { study: &self.plan.study, arms: self.plan.arms.len() };
         let found = pilot(&unladen_study::measured::read(folder.path())?, planned)?;
         folder.write(PLAN_FILE, &serde_json::to_string_pretty(&found)?)?;
-        report::write_all(folder.path(), &crate::judge::judge(folder.path())?)?;
+        report::write_all(folder.path(), &unladen_judge::judge(folder.path())?)?;
         print(&report::pilot::text(&found))
     }
 }

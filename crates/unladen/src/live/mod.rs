@@ -16,8 +16,6 @@ use unladen_journal::role::Role;
 use unladen_measure::watch::{Phase, Step, Watcher};
 use unladen_processes::probe;
 
-use crate::judge;
-
 /// What is known of a study under way.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Live {
@@ -207,7 +205,7 @@ impl Live {
                 variant.requests += load.requests;
                 variant.errors += load.errors;
             }
-            variant.p99_us = judge::latency_p99_us(record);
+            variant.p99_us = unladen_judge::latency_p99_us(record);
             let rss = record.processes.iter().filter(|it| it.role == Some(Role::Subject));
             variant.rss = rss.map(|it| it.rss).sum::<Option<u64>>().filter(|it| *it > 0);
             if let Some(ledger) = &record.ledger {
@@ -222,7 +220,7 @@ impl Live {
             load.seconds = Vec::new();
         }
         self.records.push(kept);
-        for estimate in judge::so_far(&self.records) {
+        for estimate in unladen_judge::so_far(&self.records) {
             if let Some(variant) = self.variants.get_mut(&estimate.variant) {
                 variant.cpu_us_per_request = Some(estimate.cpu_us_per_request);
                 (variant.ratio, variant.ratio_interval) = (estimate.ratio, estimate.ratio_interval);

@@ -1,8 +1,9 @@
 //! How long answers took by request and kind, and whole iterations, as tables: one for each, a line per variant.
 
+use unladen_judge::findings::{AnswerFindings, AnswerNumbers, Findings, Range, VariantFindings};
+use unladen_judge::units::{self, Scale};
+
 use super::view::{self, LadderTable};
-use crate::judge::findings::{AnswerFindings, AnswerNumbers, Findings, Range, VariantFindings};
-use crate::judge::units::{self, Scale};
 
 /// All tables, in the form of a ladder's.
 pub(super) fn tables(findings: &Findings) -> Vec<LadderTable> {

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use crate::judge::findings::{
+use unladen_judge::findings::{
     AnswerFindings, AnswerNumbers, Finding, Findings, LedgerFindings, Range, SaidFindings, SampledFindings,
     VariantFindings,
 };

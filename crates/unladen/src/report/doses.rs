@@ -1,8 +1,9 @@
 //! The cost over a dose as a table: what was found at each dose beside the line through all of them.
 
+use unladen_judge::findings::{DoseFindings, DosePoint, Findings, Range};
+use unladen_judge::units::{self, Scale};
+
 use super::view;
-use crate::judge::findings::{DoseFindings, DosePoint, Findings, Range};
-use crate::judge::units::{self, Scale};
 
 /// A dose as a table, in the form of a ladder's: a title, heads of the columns, lines of a name and cells.
 pub(super) fn tables(findings: &Findings) -> Vec<view::LadderTable> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use inferno::differential;
 use inferno::flamegraph;
 
-use crate::judge::findings::ProfileFindings;
+use unladen_judge::findings::ProfileFindings;
 
 /// Draws one from the folded stacks in the run folder at `dir`.
 pub(super) fn draw(dir: &Path, profile: &ProfileFindings) -> io::Result<String> {

@@ -1,9 +1,9 @@
 //! The forest plot alone, as SVG: for a pull request or a slide. The template is `forest.svg.j2`.
 
 use serde::Serialize;
+use unladen_judge::findings::Findings;
 
 use super::{plot, template, view};
-use crate::judge::findings::Findings;
 
 const TEMPLATE: &str = include_str!("forest.svg.j2");
 /// Of the whole drawing, pixels.

@@ -1,6 +1,6 @@
 //! `findings.json`: the findings as they are. Its schema is `docs/findings.schema.json`.
 
-use crate::judge::findings::Findings;
+use unladen_judge::findings::Findings;
 
 pub(super) fn render(findings: &Findings) -> String {
     // Findings hold only types that JSON has, with string keys: nothing can fail.

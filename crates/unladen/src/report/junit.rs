@@ -4,9 +4,9 @@
 //! void study is one case with an error.
 
 use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
+use unladen_judge::findings::{BudgetLine, Findings};
 
 use super::view;
-use crate::judge::findings::{BudgetLine, Findings};
 
 /// The findings' budgets as a JUnit report.
 ///

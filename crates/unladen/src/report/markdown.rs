@@ -4,11 +4,12 @@
 
 use std::fmt::Write;
 
+use unladen_judge::findings::{Conclusion, Finding, Findings, VariantFindings};
+
 use super::answers;
 use super::rounds;
 use super::sampled;
 use super::view;
-use crate::judge::findings::{Conclusion, Finding, Findings, VariantFindings};
 
 pub(super) fn render(findings: &Findings) -> String {
     let mut out = format!("## unladen: {}\n\n", text(&findings.study));

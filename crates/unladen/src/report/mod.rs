@@ -5,8 +5,8 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use crate::judge::findings::Findings;
 pub(crate) use template::environment as template_environment;
+use unladen_judge::findings::Findings;
 pub(crate) use view::lines;
 
 mod answers;

@@ -1,10 +1,10 @@
 //! A matrix over names: each value a line of one table. Over numbers, the doses have theirs.
 
 use indexmap::IndexMap;
+use unladen_judge::findings::{Finding, Findings, VariantFindings};
 use unladen_study::matrix::{labelled, variant_of};
 
 use super::view::{self, LadderTable};
-use crate::judge::findings::{Finding, Findings, VariantFindings};
 
 /// The columns: what the service spends, and what its users feel, for which a terminal has room for one. Of each the first that can be
 /// told for one of the values at least: a compiler may be at work in all the windows, and then what it leaves of the CPU can be told.

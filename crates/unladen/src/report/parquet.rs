@@ -22,7 +22,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
-use crate::judge::findings::{Finding, Findings, LedgerFindings, RoundValue, VariantFindings};
+use unladen_judge::findings::{Finding, Findings, LedgerFindings, RoundValue, VariantFindings};
 
 const TEXTS: [&str; 12] = [
     "study",

@@ -3,10 +3,10 @@
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use unladen_judge::pilot::{Goal, MetricNoise, Pilot};
+use unladen_judge::units::{self, Scale};
 
 use super::view;
-use crate::judge::pilot::{Goal, MetricNoise, Pilot};
-use crate::judge::units::{self, Scale};
 
 /// The pilot as plain text.
 #[must_use]

@@ -1,10 +1,10 @@
 //! Geometry of the forest plots: where the intervals of the findings stand on an axis. Draws nothing; the template does.
 
 use serde::Serialize;
+use unladen_judge::findings::{Finding, Findings, RoundValue, VariantFindings};
+use unladen_judge::units::{self, Scale};
 
 use super::view;
-use crate::judge::findings::{Finding, Findings, RoundValue, VariantFindings};
-use crate::judge::units::{self, Scale};
 
 /// Width of the axis: places are per cent of it.
 const WIDTH: f64 = 100.0;

@@ -3,9 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use unladen_judge::findings::{Finding, Findings, SampledFindings, SampledQuantiles, SampledRound};
+use unladen_judge::units::Scale;
+
 use super::view::{self, LadderTable};
-use crate::judge::findings::{Finding, Findings, SampledFindings, SampledQuantiles, SampledRound};
-use crate::judge::units::Scale;
 
 /// All tables, in the form of a ladder's: a column for each round, and the mean.
 pub(super) fn tables(findings: &Findings) -> Vec<LadderTable> {

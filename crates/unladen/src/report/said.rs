@@ -1,8 +1,9 @@
 //! What the study's own programs said of their work, as a table: whether everybody did the same.
 
+use unladen_judge::findings::{Findings, SaidFindings, VariantFindings};
+use unladen_judge::units;
+
 use super::view;
-use crate::judge::findings::{Findings, SaidFindings, VariantFindings};
-use crate::judge::units;
 
 /// A table in the form of a ladder's, if anything was said: baseline and variants as lines, numbers as columns.
 pub(super) fn table(findings: &Findings) -> Option<view::LadderTable> {

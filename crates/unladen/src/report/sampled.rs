@@ -1,8 +1,9 @@
 //! What sampled spans tell of latencies, beside what clients saw, as tables: one for each request whose span the study names.
 
+use unladen_judge::findings::{Findings, Range, SampledFindings, SampledQuantiles};
+use unladen_judge::units::{self, Scale};
+
 use super::view::{self, LadderTable};
-use crate::judge::findings::{Findings, Range, SampledFindings, SampledQuantiles};
-use crate::judge::units::{self, Scale};
 
 /// All tables, in the form of a ladder's: four lines for each variant.
 pub(super) fn tables(findings: &Findings) -> Vec<LadderTable> {

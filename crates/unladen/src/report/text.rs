@@ -4,11 +4,11 @@
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use unladen_judge::findings::{Conclusion, Findings, VariantFindings};
 
 use super::answers;
 use super::sampled;
 use super::view::{self, Row};
-use crate::judge::findings::{Conclusion, Findings, VariantFindings};
 
 const WIDTH: usize = 100;
 /// Longest name in a table; longer ones are cut.
@@ -196,7 +196,7 @@ fn profiles(out: &mut Page, findings: &Findings) {
 }
 
 fn notices(out: &mut Page, findings: &Findings) {
-    let mut own: Vec<(String, &crate::judge::findings::NoticeLine)> =
+    let mut own: Vec<(String, &unladen_judge::findings::NoticeLine)> =
         findings.notices.iter().map(|notice| (String::new(), notice)).collect();
     for variant in findings.real_variants() {
         for finding in view::prominent(variant) {

@@ -1,11 +1,12 @@
 //! Findings as cells and lines of text, shared by the reports for people.
 
-use super::{doses, names, said};
-use crate::judge::findings::{
+use unladen_judge::findings::{
     Conclusion, Finding, Findings, FrameFindings, LadderFindings, LedgerFindings, MoneyFindings, OperationFindings,
     ProfileFindings, Range, StepFindings, VariantFindings,
 };
-use crate::judge::units::{self, Scale};
+use unladen_judge::units::{self, Scale};
+
+use super::{doses, names, said};
 
 /// One line of a table.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]

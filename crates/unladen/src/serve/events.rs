@@ -11,15 +11,15 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
-use axum::response::Sse;
-use axum::response::sse::{Event, KeepAlive};
-use futures_util::stream::Stream;
-use serde::Serialize;
 use unladen_journal::read::lines;
 use unladen_journal::record::{Ledger, RunRecord};
 use unladen_journal::write::FILE;
 
-use crate::{judge, live};
+use crate::live;
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive};
+use futures_util::stream::Stream;
+use serde::Serialize;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -47,8 +47,8 @@ impl Run {
             variant: record.variant.clone(),
             started: record.started.clone(),
             void: record.void.as_ref().map(ToString::to_string),
-            cpu_us_per_request: judge::cpu_us_per_request(record),
-            p99_us: judge::latency_p99_us(record),
+            cpu_us_per_request: unladen_judge::cpu_us_per_request(record),
+            p99_us: unladen_judge::latency_p99_us(record),
             wanted: ledger.map(Ledger::wanted),
             saved: ledger.map(|it| it.saved),
         }

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use unladen_judge::findings::Findings;
+use unladen_judge::{GateOutcome, outcome};
 
 use super::files;
-use crate::judge::findings::Findings;
-use crate::judge::{GateOutcome, outcome};
 use crate::live;
 
 /// How deep run folders may lie.

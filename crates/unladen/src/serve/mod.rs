@@ -24,9 +24,9 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde::Deserialize;
 
-use crate::judge::curves;
 use folders::{Folder, Folders};
 use guard::Names;
+use unladen_judge::curves;
 
 /// What a page may do: run the server's own scripts, and ask the server. The chart library writes styles.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \

@@ -9,8 +9,8 @@
 
 use std::sync::LazyLock;
 
-use unladen::judge::findings::{Finding, Findings, RoundValue};
 use unladen_journal::record::{Design, RunRecord};
+use unladen_judge::findings::{Finding, Findings, RoundValue};
 use unladen_study::measured::read;
 
 use crate::harness::{Said, Scratch, counting, demo_study, finding, measuring};

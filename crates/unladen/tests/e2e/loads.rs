@@ -2,9 +2,9 @@
 
 use std::fs;
 
-use unladen::judge::findings::AnswerNumbers;
 use unladen_journal::notices::Notice;
 use unladen_journal::record::RunRecord;
+use unladen_judge::findings::AnswerNumbers;
 use unladen_processes::linux::CpuSet;
 use unladen_study::measured::read;
 

@@ -9,8 +9,8 @@
 
 use std::sync::LazyLock;
 
-use unladen::judge::findings::{Finding, Findings};
 use unladen_journal::record::Ledger;
+use unladen_judge::findings::{Finding, Findings};
 use unladen_study::measured::read;
 
 use crate::harness::{Scratch, counting, demo_study, finding, measuring};

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
-use unladen::judge::findings::Findings;
 use unladen_journal::record::Imported;
+use unladen_judge::findings::Findings;
 use unladen_study::measured::read;
 
 /// Numbers by metric.

@@ -1,11 +1,11 @@
 //! What is made of alternating rounds: which requests costs are spread over, where latencies come from, whether blocks are to be believed.
 
-use unladen::judge::findings::{Findings, Range};
-use unladen::judge::pilot::{Planned, pilot};
-use unladen::judge::{judge, latency_p99_us};
 use unladen::report;
 use unladen::report::{Format, render};
 use unladen_journal::record::{Design, RunRecord};
+use unladen_judge::findings::{Findings, Range};
+use unladen_judge::pilot::{Planned, pilot};
+use unladen_judge::{judge, latency_p99_us};
 use unladen_load::outcome::{Named, Quantiles};
 use unladen_study::measured::read;
 

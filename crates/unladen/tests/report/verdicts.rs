@@ -1,11 +1,11 @@
 //! What the judge concludes: known effects come back, unequal work and a broken harness take the verdict away, budgets
 //! come out as they must.
 
-use unladen::judge::findings::{Finding, Findings, RoundValue, VariantFindings};
-use unladen::judge::{Budgets, GateOutcome, JudgeError, judge, judge_with_budgets, more_rounds_may_decide, outcome};
 use unladen_journal::record::ArmKind;
 use unladen_journal::record::RunRecord;
 use unladen_journal::role::Role;
+use unladen_judge::findings::{Finding, Findings, RoundValue, VariantFindings};
+use unladen_judge::{Budgets, GateOutcome, JudgeError, judge, judge_with_budgets, more_rounds_may_decide, outcome};
 use unladen_load::outcome::BodyClass;
 use unladen_study::measured::read;
 use unladen_study::write::resolved_yaml;
@@ -561,7 +561,7 @@ fn a_service_has_a_budget_of_its_own() {
     write(dir.path(), &study, &runs);
     let findings = judge(dir.path()).expect("a whole run folder");
     let line = |service: &str| {
-        let mine = |line: &&unladen::judge::findings::BudgetLine| {
+        let mine = |line: &&unladen_judge::findings::BudgetLine| {
             line.variant == "otel" && line.service.as_deref() == Some(service)
         };
         findings.budgets.iter().find(mine).expect("a budget").clone()

@@ -1,9 +1,9 @@
 //! Facts about a machine judged: what is well, what disturbs, and the remedy. Pure.
 
 use serde::Serialize;
+use unladen_judge::units::Scale;
 
 use super::facts::Facts;
-use crate::judge::units::Scale;
 
 /// One line of the doctor's answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -2,14 +2,14 @@
 //! with plotly.js.
 
 use serde::{Serialize, Serializer};
-
-use super::super::{plot, view};
-use crate::judge::curves::pace::PaceRound;
-use crate::judge::curves::{ArmName, Band, Course, Curves, Latency};
-use crate::judge::findings::{
+use unladen_judge::curves::pace::PaceRound;
+use unladen_judge::curves::{ArmName, Band, Course, Curves, Latency};
+use unladen_judge::findings::{
     DoseFindings, Finding, Findings, LadderFindings, OperationFindings, Range, StepFindings, VariantFindings,
 };
-use crate::judge::units::Scale;
+use unladen_judge::units::Scale;
+
+use super::super::{plot, view};
 
 /// A number with as many digits as a chart can show.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -285,7 +285,7 @@ fn latency(latency: &Latency) -> LatencyChart<'_> {
         low: numbers(&band.low, scale),
         high: numbers(&band.high, scale),
     };
-    let percent = crate::judge::units::percent(1.0, None);
+    let percent = unladen_judge::units::percent(1.0, None);
     LatencyChart {
         unit: scale.unit(),
         quantiles: latency.quantiles.iter().map(|it| (it * 1e8).round() / 1e8).collect(),
@@ -318,7 +318,7 @@ fn course(course: &Course) -> CourseChart<'_> {
 fn pace(rounds: &[PaceRound]) -> Pace<'_> {
     let all = rounds.iter().flat_map(|round| &round.arms).flat_map(|arm| arm.cpu_us.iter().flatten());
     let scale = Scale::of("us", all.copied().fold(0.0, f64::max), None);
-    let percent = crate::judge::units::percent(1.0, None);
+    let percent = unladen_judge::units::percent(1.0, None);
     let mut chart = Pace { unit: scale.unit(), rounds: Vec::new() };
     for round in rounds {
         let arms = round.arms.iter().map(|arm| {
@@ -331,7 +331,7 @@ fn pace(rounds: &[PaceRound]) -> Pace<'_> {
     chart
 }
 
-fn run(line: &crate::judge::findings::RunLine) -> RunPoint<'_> {
+fn run(line: &unladen_judge::findings::RunLine) -> RunPoint<'_> {
     RunPoint {
         run: line.run,
         round: line.round,
@@ -357,7 +357,7 @@ fn rounds(findings: &Findings) -> Vec<Rounds<'_>> {
         let values = || all().filter(same).flat_map(|(_, it)| it.rounds.iter().flat_map(|it| [it.baseline, it.value]));
         let scale = Scale::of(&first.unit, values().map(f64::abs).fold(0.0, f64::max), None);
         let numbers = |finding: &Finding| {
-            let point = |it: &crate::judge::findings::RoundValue| {
+            let point = |it: &unladen_judge::findings::RoundValue| {
                 (it.round, Number(scale.scaled(it.baseline)), Number(scale.scaled(it.value)))
             };
             finding.rounds.iter().map(point).collect()

@@ -7,12 +7,12 @@ use std::sync::LazyLock;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
-
-use super::{answers, doses, names, rounds, said, sampled, template, view};
-use crate::judge::curves::Curves;
-use crate::judge::findings::{
+use unladen_judge::curves::Curves;
+use unladen_judge::findings::{
     BudgetLine, CommandLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, RunLine, VariantFindings,
 };
+
+use super::{answers, doses, names, rounds, said, sampled, template, view};
 use charts::{Charts, Has};
 
 mod charts;

@@ -20,7 +20,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// For numbers in `unit` (a [`crate::judge::findings::Finding::unit`]) that are about as large as `magnitude`.
+    /// For numbers in `unit` (a [`crate::findings::Finding::unit`]) that are about as large as `magnitude`.
     /// `resolution` is the smallest step that means something, half the width of an interval, say: it gets two digits. Without it
     /// the magnitude gets three.
     #[must_use]
