@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use unladen_journal::units::Time;
 use unladen_study::compare::NamedCommand;
 
-use crate::report::Format;
+use unladen_report::Format;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

@@ -9,5 +9,4 @@ pub mod demo;
 pub mod live;
 pub mod progress;
 pub mod push;
-pub mod report;
 pub mod serve;

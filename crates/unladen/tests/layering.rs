@@ -74,20 +74,6 @@ fn judge_starts_no_process_and_reads_no_clock() {
 }
 
 #[test]
-fn report_formats_and_computes_nothing() {
-    forbid(
-        "src/report",
-        &[
-            "unladen_stats",
-            "unladen_measure",
-            "unladen_processes::subject",
-            "unladen_processes::probe",
-            "unladen_journal::record",
-        ],
-    );
-}
-
-#[test]
 fn serve_reads_and_computes_nothing() {
     forbid(
         "src/serve",

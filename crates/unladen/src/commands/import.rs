@@ -13,7 +13,6 @@ use unladen_study::write::resolved_yaml;
 
 use super::budgets;
 use crate::cli::Import;
-use crate::report;
 
 /// `unladen import`
 ///
@@ -42,8 +41,8 @@ pub fn import(options: &Import) -> anyhow::Result<ExitCode> {
     // The study last: a folder with a study.yaml is whole.
     folder.write(STUDY_FILE, &resolved_yaml(&foreign.study))?;
     let findings = unladen_judge::judge(folder.path())?;
-    report::write_all(folder.path(), &findings)?;
-    report::print(&findings, report::Format::Text)?;
+    unladen_report::write_all(folder.path(), &findings)?;
+    unladen_report::print(&findings, unladen_report::Format::Text)?;
     writeln!(anstream::stdout(), "\nReport: {}", folder.path().join("report.html").display())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -9,7 +9,6 @@ use unladen_judge::findings::Findings;
 use super::{COULD_NOT_RUN, budgets};
 use crate::cli::{Gate, Report};
 use crate::push;
-use crate::report;
 
 /// Over budget.
 const FAILED: u8 = 1;
@@ -22,8 +21,8 @@ const UNDECIDED: u8 = 3;
 /// When the folder holds no journal that can be read.
 pub fn report(options: &Report) -> anyhow::Result<ExitCode> {
     let findings = unladen_judge::judge(&options.dir)?;
-    report::write_all(&options.dir, &findings)?;
-    report::print(&findings, options.format)?;
+    unladen_report::write_all(&options.dir, &findings)?;
+    unladen_report::print(&findings, options.format)?;
     if let Some(url) = &options.push {
         let sent = push::push(&findings, url, started_ns(&findings))?;
         eprintln!("sent {sent} numbers to {url}");
@@ -45,10 +44,10 @@ fn started_ns(findings: &Findings) -> u64 {
 pub fn gate(options: &Gate) -> anyhow::Result<ExitCode> {
     let findings = unladen_judge::judge_with_budgets(&options.dir, &budgets(&options.budgets)?)?;
     if let Some(file) = &options.junit {
-        std::fs::write(file, report::junit::render(&findings)?)
+        std::fs::write(file, unladen_report::junit::render(&findings)?)
             .with_context(|| format!("cannot write the JUnit file {}", file.display()))?;
     }
-    report::print(&findings, options.format)?;
+    unladen_report::print(&findings, options.format)?;
     Ok(match unladen_judge::outcome(&findings) {
         GateOutcome::Pass => ExitCode::SUCCESS,
         GateOutcome::Fail => ExitCode::from(FAILED),

@@ -31,7 +31,6 @@ use crate::live::Display;
 use crate::live::file::Written;
 use crate::live::metrics::Endpoint;
 use crate::progress::{self, Show};
-use crate::report;
 
 /// `unladen demo`
 ///
@@ -218,8 +217,8 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
         profile(plan, folder, seed, options, &interrupted)?;
     }
     let findings = unladen_judge::judge(folder.path())?;
-    report::write_all(folder.path(), &findings)?;
-    report::print(&findings, report::Format::Text)?;
+    unladen_report::write_all(folder.path(), &findings)?;
+    unladen_report::print(&findings, unladen_report::Format::Text)?;
     writeln!(anstream::stdout(), "\nReport: {}", folder.path().join("report.html").display())?;
     Ok(if findings.void.is_some() { ExitCode::from(super::COULD_NOT_RUN) } else { ExitCode::SUCCESS })
 }
@@ -300,7 +299,7 @@ fn head(plan: &Plan, folder: &RunFolder) -> String {
 fn stopped(error: RunError, folder: &RunFolder) -> anyhow::Error {
     if let Ok(findings) = unladen_judge::judge(folder.path()) {
         // The error below matters more than one about the report.
-        let _ = report::write_all(folder.path(), &findings);
+        let _ = unladen_report::write_all(folder.path(), &findings);
     }
     if matches!(error, RunError::Interrupted) {
         eprintln!("The runs so far are kept. Go on with: unladen run --resume {}", folder.path().display());

@@ -12,7 +12,6 @@ use unladen_measure::watch::Watcher;
 use unladen_study::plan::Plan;
 
 use super::print;
-use crate::report;
 
 /// What the pilot says, in its run folder, for other programs.
 const PLAN_FILE: &str = "plan.json";
@@ -52,8 +51,8 @@ impl Pilot<'_> {
         let planned = Planned { study: &self.plan.study, arms: self.plan.arms.len() };
         let found = pilot(&unladen_study::measured::read(folder.path())?, planned)?;
         folder.write(PLAN_FILE, &serde_json::to_string_pretty(&found)?)?;
-        report::write_all(folder.path(), &unladen_judge::judge(folder.path())?)?;
-        print(&report::pilot::text(&found))
+        unladen_report::write_all(folder.path(), &unladen_judge::judge(folder.path())?)?;
+        print(&unladen_report::pilot::text(&found))
     }
 }
 

@@ -95,7 +95,7 @@ fn router(root: PathBuf) -> Router {
         .route("/api/resources", get(resources))
         .route(
             "/assets/serve.css",
-            get(async || typed("text/css; charset=utf-8", format!("{}{STYLE}", crate::report::STYLE))),
+            get(async || typed("text/css; charset=utf-8", format!("{}{STYLE}", unladen_report::STYLE))),
         )
         .route("/assets/serve.js", get(async || typed("text/javascript; charset=utf-8", SCRIPT)))
         .route("/assets/plotly.js", get(library))
@@ -212,7 +212,7 @@ async fn resources(State(folders): Shared, Query(Chosen { id }): Query<Chosen>) 
 
 /// The chart library; hardly any client takes it otherwise than compressed.
 async fn library(asked: HeaderMap) -> Response {
-    let compressed = crate::report::CHART_LIBRARY;
+    let compressed = unladen_report::CHART_LIBRARY;
     let takes = |value: &HeaderValue| value.to_str().is_ok_and(|it| it.contains("gzip"));
     let lasting = (header::CACHE_CONTROL, "max-age=86400");
     if asked.get_all(header::ACCEPT_ENCODING).iter().any(takes) {

@@ -8,9 +8,9 @@ use serde::Serialize;
 use unladen_judge::findings::{Finding, Findings, VariantFindings};
 use unladen_judge::history::{self, Change, Pair, Trend};
 use unladen_judge::units::{self, Scale};
+use unladen_report::template_environment;
 
 use super::folders::{Folder, Line};
-use crate::report::template_environment;
 
 const TEMPLATES: [(&str, &str); 6] = [
     ("layout", include_str!("layout.html.j2")),

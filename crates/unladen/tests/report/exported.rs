@@ -12,8 +12,8 @@ use opentelemetry_proto::tonic::collector::metrics::v1::{ExportMetricsPartialSuc
 use opentelemetry_proto::tonic::metrics::v1::{Metric, metric, number_data_point};
 use prost::Message;
 use unladen::push::{PushError, push};
-use unladen::report::{Format, bytes};
 use unladen_judge::findings::Findings;
+use unladen_report::{Format, bytes};
 
 use crate::sketch::{findings, ladder};
 

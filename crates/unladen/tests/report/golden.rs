@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use unladen::report::{Format, render};
 use unladen_journal::notices::Notice;
 use unladen_journal::record::ArmKind;
 use unladen_journal::record::RunRecord;
 use unladen_judge::findings::{Finding, Findings, RoundValue};
 use unladen_judge::judge;
 use unladen_load::outcome::{Iterations, Kind, Named, Quantiles};
+use unladen_report::{Format, render};
 
 use crate::alternating::alternate;
 use crate::files;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use serde_json::json;
-use unladen::report::{Format, render, write_all};
 use unladen_journal::record::ArmKind;
 use unladen_journal::record::RunRecord;
 use unladen_judge::judge;
+use unladen_report::{Format, render, write_all};
 
 use crate::alternating::alternate;
 use crate::chromium::Page;

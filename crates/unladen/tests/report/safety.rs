@@ -1,9 +1,9 @@
 //! Names and labels come from the study, bodies of notices from logs: none of it may act on whoever reads a report.
 
-use unladen::report::{Format, render, write_all};
 use unladen_journal::notices::Notice;
 use unladen_journal::record::ArmKind;
 use unladen_judge::findings::Findings;
+use unladen_report::{Format, render, write_all};
 
 use crate::sketch::{Arm, Sketch, arm, findings, ladder};
 

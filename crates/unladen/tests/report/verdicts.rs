@@ -576,11 +576,11 @@ fn a_service_has_a_budget_of_its_own() {
 fn budgets_as_test_results() {
     let budgets = vec![("cpu_per_request", "10%"), ("rss", "50MiB"), ("heap", "1MiB")];
     let sketch = Sketch { budgets, ..ladder() };
-    let xml = unladen::report::junit::render(&findings(&sketch)).expect("XML");
+    let xml = unladen_report::junit::render(&findings(&sketch)).expect("XML");
     insta::assert_snapshot!(xml);
 
     let mut broken = sketch;
     broken.arms[1].cpu = 1.06;
-    let xml = unladen::report::junit::render(&findings(&broken)).expect("XML");
+    let xml = unladen_report::junit::render(&findings(&broken)).expect("XML");
     assert!(xml.contains("errors=\"1\"") && xml.contains("the baseline"), "{xml}");
 }

@@ -5,9 +5,9 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-pub(crate) use template::environment as template_environment;
+pub use template::environment as template_environment;
 use unladen_judge::findings::Findings;
-pub(crate) use view::lines;
+pub use view::lines;
 
 mod answers;
 mod csv;
@@ -30,9 +30,9 @@ mod text;
 mod view;
 
 /// plotly.js, compressed by gzip: what draws the charts of `report.html`.
-pub(crate) static CHART_LIBRARY: &[u8] = page::COMPRESSED_LIBRARY;
+pub static CHART_LIBRARY: &[u8] = page::COMPRESSED_LIBRARY;
 /// The style of `report.html`.
-pub(crate) const STYLE: &str = page::STYLE;
+pub const STYLE: &str = page::STYLE;
 
 /// How to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]

@@ -467,7 +467,8 @@ pub(super) fn glued(text: &str) -> String {
 }
 
 /// Lines of at most `width` characters, broken at spaces (not at [`NO_BREAK`]); a longer word has one to itself.
-pub(crate) fn lines(text: &str, width: usize) -> Vec<String> {
+#[must_use]
+pub fn lines(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         match lines.last_mut() {

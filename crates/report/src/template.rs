@@ -9,7 +9,7 @@ use serde::Serialize;
 ///
 /// # Errors
 /// None that is known: the dialect is fixed.
-pub(crate) fn environment() -> Result<Environment<'static>, Error> {
+pub fn environment() -> Result<Environment<'static>, Error> {
     let mut environment = Environment::new();
     environment.set_auto_escape_callback(|_| AutoEscape::Html);
     environment.set_syntax(SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build()?);
