@@ -6,7 +6,9 @@
 pub mod cli;
 pub mod commands;
 pub mod demo;
+pub mod guard;
 pub mod live;
 pub mod progress;
 pub mod push;
 pub mod serve;
+pub mod under_way;

@@ -9,7 +9,8 @@ use unladen_judge::units::{self, Scale};
 use unladen_measure::watch::{Phase, Step};
 use unladen_sink::{Recovered, SinkError};
 
-use crate::live::{Display, Live, Told, Variant};
+use crate::live::{Display, Told};
+use crate::under_way::{Live, Variant};
 use indexmap::IndexMap;
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -345,7 +346,7 @@ mod tests {
     use unladen_journal::notices::{Look, Precision};
 
     use super::*;
-    use crate::live::Second;
+    use crate::under_way::Second;
 
     fn live() -> Live {
         let labels = [("baseline", "baseline"), ("otel", "OpenTelemetry")].map(|(a, b)| (a.to_owned(), b.to_owned()));

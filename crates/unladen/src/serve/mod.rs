@@ -6,7 +6,6 @@
 
 pub mod files;
 pub mod folders;
-pub mod guard;
 
 mod events;
 mod pages;
@@ -24,8 +23,8 @@ use axum::routing::get;
 use axum::{Json, Router};
 use serde::Deserialize;
 
+use crate::guard::{self, Names};
 use folders::{Folder, Folders};
-use guard::Names;
 use unladen_judge::curves;
 
 /// What a page may do: run the server's own scripts, and ask the server. The chart library writes styles.

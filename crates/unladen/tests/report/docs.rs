@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use unladen::live::file::Under;
-use unladen::live::{Live, Second, Service, Variant};
+use unladen::under_way::Under;
+use unladen::under_way::{Live, Second, Service, Variant};
 use unladen_judge::metrics::METRICS;
 
 use crate::sketch::ladder;

@@ -8,8 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use unladen::live::Display;
 use unladen::live::metrics::Endpoint;
-use unladen::live::{Display, Live, Second, Service, Variant};
+use unladen::under_way::{Live, Second, Service, Variant};
 use unladen_measure::watch::{Phase, Step};
 use unladen_processes::scrape::Query;
 

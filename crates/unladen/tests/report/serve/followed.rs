@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use serde_json::Value;
-use unladen::live::file::{FILE, Under};
-use unladen::live::{Live, Second, Service};
+use unladen::under_way::{FILE, Under};
+use unladen::under_way::{Live, Second, Service};
 use unladen_processes::linux::process::Identity;
 
 use super::Server;
