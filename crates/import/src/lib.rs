@@ -18,9 +18,7 @@ use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use unladen_journal::notices::Notice;
-use unladen_journal::record::ArmKind;
-use unladen_journal::record::{Imported, RunRecord, SCHEMA};
-
+use unladen_journal::record::{ArmKind, Imported, RunRecord, SCHEMA};
 use unladen_study::spec::{Command, Load, Service, Study, Variant};
 use unladen_study::{BASELINE, PLACEBO};
 

@@ -10,8 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
 use unladen_journal::notices::{Notice, RoundsNotice};
-use unladen_journal::record::ArmKind;
-use unladen_journal::record::{Design, RunRecord};
+use unladen_journal::record::{ArmKind, Design, RunRecord};
 use unladen_study::matrix::{Cell, cells, labelled, variant_of};
 use unladen_study::measured::Measured;
 

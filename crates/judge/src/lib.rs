@@ -6,9 +6,7 @@
 use std::path::Path;
 
 use unladen_journal::read::ReadError;
-
-use unladen_study::measured::Measured;
-use unladen_study::measured::read;
+use unladen_study::measured::{Measured, read};
 
 pub mod budget;
 pub mod curves;

@@ -8,9 +8,7 @@ use std::collections::BTreeMap;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-
-use unladen_journal::record::ArmKind;
-use unladen_journal::record::RunRecord;
+use unladen_journal::record::{ArmKind, RunRecord};
 use unladen_stats::verdict::Verdict;
 use unladen_study::measured::Measured;
 

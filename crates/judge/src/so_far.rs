@@ -1,8 +1,7 @@
 //! What is known while a study still runs, for whoever watches: medians, and intervals once there are rounds enough. No verdicts:
 //! whoever stops when an interval pleases has been looking until it did.
 
-use unladen_journal::record::ArmKind;
-use unladen_journal::record::{Design, RunRecord};
+use unladen_journal::record::{ArmKind, Design, RunRecord};
 use unladen_stats::estimate::{Level, hodges_lehmann, median};
 use unladen_stats::pair;
 

@@ -147,8 +147,7 @@ impl<'a> Goal<'a> {
 #[cfg(test)]
 mod tests {
     use unladen_journal::notices::Notice;
-    use unladen_journal::record::ArmKind;
-    use unladen_journal::record::ProcessRecord;
+    use unladen_journal::record::{ArmKind, ProcessRecord};
     use unladen_journal::role::Role;
     use unladen_load::outcome::Outcome;
     use unladen_study::spec::Load;

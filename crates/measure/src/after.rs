@@ -12,7 +12,6 @@ use unladen_load::outcome::Outcome;
 use unladen_load::pace::Stage;
 use unladen_load::plan::{Pacing, Plan, Protocol};
 use unladen_load::threshold::{NoThreshold, Threshold};
-
 use unladen_study::spec;
 
 /// Connections of a trial, unless the study says otherwise: at least so many.

@@ -6,7 +6,6 @@ use unladen_journal::role::Role;
 use unladen_load::outcome::Outcome;
 use unladen_sink::ledger::{self, Ledger, LedgerError, Load, Sampling, SecondOfRequests};
 use unladen_sink::summary::{Summary, Told};
-
 use unladen_study::plan::Arm;
 
 /// Stage of spans that a collector had and that never arrived behind it.

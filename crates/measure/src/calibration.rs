@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use unladen_journal::notices::{DeclaredWrong, Notice};
-use unladen_journal::record::ArmKind;
-use unladen_journal::record::{Calibration, Counted};
+use unladen_journal::record::{ArmKind, Calibration, Counted};
 use unladen_journal::role::Role;
 use unladen_load::plan::{Pacing, Plan as LoadPlan};
 use unladen_sink::ledger;

@@ -7,9 +7,8 @@ use unladen_journal::record::{HostWindow, ProcessRecord, RunRecord};
 use unladen_journal::units::Ratio;
 use unladen_load::doubt::Doubt;
 use unladen_load::outcome::{Little, Outcome};
-use unladen_study::spec::{Load, Repeat, Study};
-
 use unladen_processes::probe::scrape::Scraped;
+use unladen_study::spec::{Load, Repeat, Study};
 
 /// Share of the wanted rate that must be answered.
 const RATE_LIMIT: f64 = 0.98;

@@ -1,13 +1,11 @@
 //! How the variants of a round share the time: alternating where that is sound, else one after the other, and why. Pure.
 
 use unladen_journal::notices::Notice;
-use unladen_journal::record::ArmKind;
-use unladen_journal::record::{Design, RunRecord};
+use unladen_journal::record::{ArmKind, Design, RunRecord};
 use unladen_journal::role::Role;
+use unladen_processes::subject::SubjectError;
 use unladen_study::plan::{Plan, Process};
 use unladen_study::spec::Study;
-
-use unladen_processes::subject::SubjectError;
 
 /// Most variants that are alive at the same time.
 const MAX_ALIVE: usize = 8;

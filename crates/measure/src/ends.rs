@@ -4,8 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use unladen_journal::notices::FEWEST_ROUNDS;
-use unladen_journal::notices::{Look, Stopped, StoppedBy};
+use unladen_journal::notices::{FEWEST_ROUNDS, Look, Stopped, StoppedBy};
 use unladen_journal::record::RunRecord;
 use unladen_study::plan::Plan;
 

@@ -6,7 +6,6 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde::{Deserialize, Serialize};
-
 use unladen_study::mask::mask_arguments;
 
 /// The machine and the versions that a study ran on.

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use unladen_journal::units::Time;
 use unladen_load::pace::{Arrivals, Stage as Line};
 use unladen_load::plan::{self, Pacing, Plan, Protocol};
-
 use unladen_study::spec::script::{self, Script};
 use unladen_study::spec::{Arrival, Check, Load, Stage, TraceHeader};
 

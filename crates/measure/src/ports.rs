@@ -11,7 +11,6 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use regex::Regex;
 use unladen_load::target::Target;
-
 use unladen_processes::linux::Netns;
 use unladen_processes::linux::netns::within;
 

@@ -6,8 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use unladen_journal::notices::FEWEST_ROUNDS;
-use unladen_journal::notices::Notice;
+use unladen_journal::notices::{FEWEST_ROUNDS, Notice};
 use unladen_journal::record::{Design, RunRecord};
 use unladen_study::spec::Study;
 

@@ -4,7 +4,6 @@ use std::collections::{HashMap, HashSet};
 
 use unladen_journal::record::RunRecord;
 use unladen_stats::order;
-
 use unladen_study::plan::Plan;
 
 /// One run to do.

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use inferno::differential;
 use inferno::flamegraph;
-
 use unladen_judge::findings::ProfileFindings;
 
 /// Draws one from the folded stacks in the run folder at `dir`.

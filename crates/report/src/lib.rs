@@ -5,8 +5,9 @@ use std::fs;
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-pub use template::environment as template_environment;
 use unladen_judge::findings::Findings;
+
+pub use template::environment as template_environment;
 pub use view::lines;
 
 mod answers;

@@ -21,7 +21,6 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-
 use unladen_judge::findings::{Finding, Findings, LedgerFindings, RoundValue, VariantFindings};
 
 const TEXTS: [&str; 12] = [

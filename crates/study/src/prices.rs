@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
 use unladen_journal::units::{Bytes, Ratio};
 
 /// Traffic and prices of the service in production. What is measured here is carried to them as it is: the same cost per

@@ -3,7 +3,6 @@
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
 use unladen_journal::units::Time;
 
 /// A Prometheus text endpoint of a service, asked during the window.

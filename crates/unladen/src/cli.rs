@@ -9,9 +9,8 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
 use unladen_journal::units::Time;
-use unladen_study::compare::NamedCommand;
-
 use unladen_report::Format;
+use unladen_study::compare::NamedCommand;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

@@ -3,6 +3,9 @@
 use std::io::IsTerminal;
 use std::time::Duration;
 
+use indexmap::IndexMap;
+use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use unladen_journal::record::{Calibration, Ledger, RunRecord};
 use unladen_judge::findings::Range;
 use unladen_judge::units::{self, Scale};
@@ -11,9 +14,6 @@ use unladen_sink::{Recovered, SinkError};
 
 use crate::live::{Display, Told};
 use crate::under_way::{Live, Variant};
-use indexmap::IndexMap;
-use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 /// How to show progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

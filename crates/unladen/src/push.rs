@@ -20,7 +20,6 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message as _;
-
 use unladen_judge::findings::{Finding, Findings, VariantFindings};
 
 /// How long the receiver may take.

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use unladen_journal::record::{Design, RunRecord};
 use unladen_stats::estimate::median;
-
 use unladen_study::spec::Study;
 
 /// Longest stretch alone that a study has without asking for it, seconds.

@@ -31,7 +31,6 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-
 use unladen_journal::role::Role;
 
 /// Columns of the file, in the language of Parquet.

@@ -3,7 +3,6 @@
 use std::net::IpAddr;
 
 use http::{HeaderName, HeaderValue, Method, Uri};
-
 use unladen_journal::role::Role;
 use unladen_load::target::Target;
 

@@ -12,11 +12,8 @@ mod spans;
 mod variants;
 
 use indexmap::IndexMap;
-use unladen_stats::plan::TwoLooks;
-
-pub(super) use load::url_problem;
 use unladen_journal::units::Time;
-pub use variants::{BASELINE, PLACEBO};
+use unladen_stats::plan::TwoLooks;
 
 use super::guess::{Guess, guess};
 use super::key::KeyPath;
@@ -28,6 +25,8 @@ use super::schema;
 use super::spec::script::Script;
 use super::spec::{Load, OnUndecided, Study, TraceHeader};
 use super::variables::{is_name, is_variable};
+pub(super) use load::url_problem;
+pub use variants::{BASELINE, PLACEBO};
 
 /// Everything that is wrong with a study; empty if nothing is.
 pub(super) fn check(study: &Study) -> Vec<Problem> {

@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
 use unladen_journal::units::{Ratio, Time};
 
 /// When heating up ends.

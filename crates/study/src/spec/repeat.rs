@@ -2,7 +2,6 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-
 use unladen_journal::units::Ratio;
 
 /// A round is done again, whole, if something else took too much of the machine in the window of one of its runs. The first

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
 use unladen_journal::units::{Ratio, Time};
 
 /// The span sink of the study.

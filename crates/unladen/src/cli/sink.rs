@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use unladen_journal::units::{Ratio, Time};
-
 use unladen_study::spec::{Delay, Faults, Flapping, Refuse};
 
 /// `unladen sink`

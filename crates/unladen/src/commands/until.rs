@@ -2,7 +2,6 @@
 
 use unladen_journal::notices::FEWEST_ROUNDS;
 use unladen_journal::notices::stopped::in_words;
-
 use unladen_study::spec::Study;
 
 /// `12 rounds`; `rounds until cpu_per_request is known to ±1%, at most 200,`.

@@ -11,15 +11,15 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
+use axum::response::Sse;
+use axum::response::sse::{Event, KeepAlive};
+use futures_util::stream::Stream;
+use serde::Serialize;
 use unladen_journal::read::lines;
 use unladen_journal::record::{Ledger, RunRecord};
 use unladen_journal::write::FILE;
 
 use crate::under_way::{self, Live};
-use axum::response::Sse;
-use axum::response::sse::{Event, KeepAlive};
-use futures_util::stream::Stream;
-use serde::Serialize;
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(500);

@@ -22,10 +22,10 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde::Deserialize;
+use unladen_judge::curves;
 
 use crate::guard::{self, Names};
 use folders::{Folder, Folders};
-use unladen_judge::curves;
 
 /// What a page may do: run the server's own scripts, and ask the server. The chart library writes styles.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \

@@ -7,8 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 
 use unladen_journal::record::RunRecord;
-use unladen_study::measured::Measured;
-use unladen_study::measured::read;
+use unladen_study::measured::{Measured, read};
 
 use crate::harness::{Said, Scratch, counting, demo_study};
 

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use unladen_journal::notices::Notice;
-use unladen_journal::record::ArmKind;
-use unladen_journal::record::RunRecord;
+use unladen_journal::record::{ArmKind, RunRecord};
 use unladen_judge::findings::{Finding, Findings, RoundValue};
 use unladen_judge::judge;
 use unladen_load::outcome::{Iterations, Kind, Named, Quantiles};

@@ -2,8 +2,7 @@
 //! stage and operation, and said of a backend that was at fault on purpose.
 
 use unladen_journal::notices::Notice;
-use unladen_journal::record::ArmKind;
-use unladen_journal::record::{Calibration, CalibrationRecord, RunRecord, SCHEMA};
+use unladen_journal::record::{ArmKind, Calibration, CalibrationRecord, RunRecord, SCHEMA};
 use unladen_judge::findings::Findings;
 use unladen_judge::{Budgets, GateOutcome, judge, judge_with_budgets, outcome};
 use unladen_report::{Format, render};

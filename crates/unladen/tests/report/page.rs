@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use serde_json::json;
-use unladen_journal::record::ArmKind;
-use unladen_journal::record::RunRecord;
+use unladen_journal::record::{ArmKind, RunRecord};
 use unladen_judge::judge;
 use unladen_report::{Format, render, write_all};
 

@@ -2,8 +2,7 @@
 
 use unladen_judge::relabel::{Draw, RELABELLED, false_alarms, studies};
 use unladen_judge::{Budgets, GateOutcome, JudgeError, judge_folder, outcome};
-use unladen_study::measured::Measured;
-use unladen_study::measured::read;
+use unladen_study::measured::{Measured, read};
 
 use crate::sketch::{Sketch, write};
 

@@ -1,8 +1,7 @@
 //! What the judge concludes: known effects come back, unequal work and a broken harness take the verdict away, budgets
 //! come out as they must.
 
-use unladen_journal::record::ArmKind;
-use unladen_journal::record::RunRecord;
+use unladen_journal::record::{ArmKind, RunRecord};
 use unladen_journal::role::Role;
 use unladen_judge::findings::{Finding, Findings, RoundValue, VariantFindings};
 use unladen_judge::{Budgets, GateOutcome, JudgeError, judge, judge_with_budgets, more_rounds_may_decide, outcome};

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use unladen_journal::record::HostWindow;
-
 use unladen_processes::linux::process::{self, Stat};
 use unladen_processes::linux::{CpuSet, clock};
 use unladen_processes::probe::host::{HostReader, parse_pressure};
