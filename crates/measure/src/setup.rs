@@ -26,7 +26,7 @@ use super::instrument::RelayPart;
 use super::one::Up;
 use super::{RunError, load_plan, ports};
 
-/// Ids of one run's traces: see `unladen_load::trace`.
+/// Ids of one run's traces: see `unladen_trace`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TraceIds {
     pub(super) tag: u64,
