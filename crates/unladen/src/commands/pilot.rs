@@ -9,6 +9,7 @@ use crate::judge::pilot::{Planned, pilot};
 use crate::notices::Look;
 use crate::report;
 use crate::run::folder::RunFolder;
+use crate::run::groups::{MAX_ALIVE, groups};
 use crate::run::watch::Watcher;
 use crate::run::{self};
 use crate::study::plan::Plan;
@@ -49,7 +50,9 @@ impl Pilot<'_> {
         }
         // A pilot has its number of pairs, and nothing else ends it.
         run::study(&alone, &folder, self.seed, interrupted, &mut |_| Look::default(), watcher)?;
-        let planned = Planned { study: &self.plan.study, arms: self.plan.arms.len() };
+        let arms = &self.plan.arms;
+        let sizes = |fit: usize| groups(arms, fit.min(MAX_ALIVE)).iter().map(Vec::len).collect();
+        let planned = Planned { study: &self.plan.study, arms: arms.len(), groups: &sizes };
         let found = pilot(&crate::journal::read::read(folder.path())?, planned)?;
         folder.write(PLAN_FILE, &serde_json::to_string_pretty(&found)?)?;
         report::write_all(folder.path(), &crate::judge::judge(folder.path())?)?;

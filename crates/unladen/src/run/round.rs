@@ -11,6 +11,7 @@ use unladen_load::alternate::{self, Alternation, Lengths};
 use super::RunError;
 use super::blocks::{Lives, Turns, rates, smaller};
 use super::checks;
+use super::groups;
 use super::instrument::{Part, Silence};
 use super::one::{Ends, Run, Scene, Up, Watched, died, instrument, stop_all, target};
 use super::schedule::Slot;
@@ -19,7 +20,7 @@ use super::turns::{Config, Event, Measured};
 use super::watch::{Phase, Step, Watcher};
 use super::window::Seen;
 use crate::journal::record::{Design, RunRecord};
-use crate::linux::monotonic_ns;
+use crate::linux::{available_memory, monotonic_ns};
 use crate::notices::Notice;
 use crate::probe::edges::{Edge, Edges, Source, Sources};
 use crate::probe::{Observation, Sampler, Schedule, Target};
@@ -91,12 +92,17 @@ impl Round<'_, '_> {
     }
 
     fn measure<'w>(&mut self, scenes: &mut Vec<Scene<'w>>, watched: &'w Watched<'w>) -> Result<Vec<Seen>, RunError> {
+        let available = available_memory();
         for at in 0..self.slots.len() {
             scenes.push(self.run(at).open(watched)?);
             let scene = &mut scenes[at];
             self.run(at).start(scene)?;
             if scene.record.void.is_some() {
                 return Ok(Vec::new());
+            }
+            let now = available.zip(available_memory());
+            if let Some(fit) = now.and_then(|(before, now)| groups::fit(before, now, at + 1, self.slots.len())) {
+                return Err(RunError::Memory { variants: self.slots.len(), fit });
             }
         }
         self.together(watched);

@@ -15,7 +15,7 @@ use super::instrument::RelayPart;
 use super::one::Up;
 use super::{RunError, load_plan, ports};
 use crate::journal::record::Calibration;
-use crate::linux::{CpuSet, Netns};
+use crate::linux::{CpuSet, Netns, userns};
 use crate::notices::Notice;
 use crate::relay;
 use crate::study::plan::{Arm, Plan, Process};
@@ -125,7 +125,7 @@ impl<'a> Setup<'a> {
             let where_ = if fixed.is_empty() { "the machine's network".to_owned() } else { fixed.join(", ") };
             format!("several variants at once cannot share {where_}, and no network of their own can be made: {why}")
         };
-        if let Err(why) = Netns::is_possible() {
+        if let Err(why) = userns::become_able() {
             return Some(refused(why));
         }
         for site in &mut self.addresses {

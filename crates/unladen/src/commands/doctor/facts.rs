@@ -9,7 +9,7 @@ use anyhow::Context;
 
 use crate::journal::record::HostWindow;
 use crate::linux::process::{self, Stat};
-use crate::linux::{CpuSet, clock};
+use crate::linux::{CpuSet, Netns, clock};
 use crate::probe::host::{HostReader, parse_pressure};
 use crate::subject::cgroups::Mounts;
 use crate::subject::{Launcher, LauncherOptions, Partition, Topology, partition};
@@ -36,6 +36,8 @@ pub(super) struct Facts {
     pub(super) cgroups: Result<String, String>,
     /// Why services cannot be limited; `None`: they can.
     pub(super) no_limits: Option<String>,
+    /// Whether network namespaces can be made; why not, and what to do.
+    pub(super) networks: Result<(), String>,
     /// The smallest CPU quota around unladen, in cores.
     pub(super) quota_cores: Option<f64>,
     /// The smallest memory limit around unladen, bytes.
@@ -92,6 +94,7 @@ impl Facts {
             partition,
             cgroups,
             no_limits,
+            networks: Netns::is_possible(),
             quota_cores: around().filter_map(quota).reduce(f64::min),
             memory_limit: around().filter_map(memory_limit).min(),
             window: watched.window,
