@@ -112,14 +112,17 @@ class Folder:
         return found
 
     def alone(self):
-        """By round: CPU per request of the baseline in the stretch alone over that in its blocks, both as the kernel counts it."""
+        """By round: CPU per request of the baseline in the stretch alone, and in the last blocks before it with as many requests, µs."""
         found = {}
         for run in self.journal():
             blocks = run.get("blocks") or {}
-            alone, cpu_ns = blocks.get("alone"), sum(point["cpu_ns"] for point in blocks.get("points", []))
-            if run.get("void") is None and run["kind"] == "baseline" and alone and alone["completed"] and cpu_ns:
-                requests = sum(point["completed"] for point in blocks["points"])
-                found[run["round"]] = alone["cpu_ns"] / alone["completed"], cpu_ns / requests
+            alone, requests, cpu_ns = blocks.get("alone"), 0, 0
+            if run.get("void") is None and run["kind"] == "baseline" and alone and alone["completed"]:
+                for point in reversed(blocks["points"]):
+                    if requests < alone["completed"]:
+                        requests, cpu_ns = requests + point["completed"], cpu_ns + point["cpu_ns"]
+                if requests:
+                    found[run["round"]] = alone["cpu_ns"] / 1e3 / alone["completed"], cpu_ns / 1e3 / requests
         return found
 
     def days(self):
@@ -231,8 +234,8 @@ def text():
     lengths = [row for subject in SUBJECTS for row in length_rows(subject)]
     if lengths:
         lines += [
-            "", "By the length of a block: CPU per request of the bare service in its blocks and alone, µs, the median of their "
-            "ratios in a round, and the standard deviation of a round's difference (placebo and `more`):", "",
+            "", "By the length of a block: CPU per request of the bare service in its last blocks and alone, µs, the median of "
+            "their ratios in a round, and the standard deviation of a round's difference (placebo and `more`):", "",
             "| subject | block | in blocks | alone | ratio | sd | rounds |", "|---|--:|--:|--:|--:|--:|--:|", *lengths,
         ]
     return "\n".join(lines)

@@ -2,10 +2,10 @@
 //! why. Pure.
 
 use super::groups::{MAX_ALIVE, groups, smallest};
-use crate::journal::record::{Design, RunRecord};
+use crate::journal::record::{Blocks, Design, RunRecord};
 use crate::notices::Notice;
 use crate::study::plan::{ArmKind, Plan, Process};
-use crate::study::spec::{Role, Study};
+use crate::study::spec::Study;
 use crate::subject::SubjectError;
 
 /// By how much CPU per request of the bare service may differ between its blocks and the stretch alone in one round, until blocks are given
@@ -101,7 +101,12 @@ impl Choice {
         let of_blocks = done.iter().filter(|run| run.design == Design::Alternating && run.kind == ArmKind::Baseline);
         let mut valid = of_blocks.filter(|run| run.void.is_none());
         let (Some(first), None) = (valid.next(), valid.next()) else { return false };
-        let Some(ratio) = blocks_to_alone(first).filter(|ratio| ratio.ln().abs() > (1.0 + UNLIKE).ln()) else {
+        let Some(ratio) = first
+            .blocks
+            .as_ref()
+            .and_then(Blocks::against_alone)
+            .filter(|ratio| ratio.ln().abs() > (1.0 + UNLIKE).ln())
+        else {
             return false;
         };
         if study.design.is_some() {
@@ -150,21 +155,10 @@ impl Choice {
     }
 }
 
-/// CPU per request of the subject in the run's own blocks over that of its stretch alone. What it does in the blocks of others is in neither.
-fn blocks_to_alone(run: &RunRecord) -> Option<f64> {
-    let blocks = run.blocks.as_ref()?;
-    let alone = blocks.alone.as_ref()?;
-    let subjects = run.processes.iter().filter(|process| process.role == Some(Role::Subject));
-    let used_ns: u64 = subjects.map(|process| process.cpu_ns).sum::<Option<u64>>()?;
-    let in_blocks = used_ns as f64 / blocks.completed as f64;
-    let ratio = in_blocks / (alone.cpu_ns as f64 / alone.completed as f64);
-    (ratio.is_finite() && ratio > 0.0).then_some(ratio)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::journal::record::{Alone, Blocks, ProcessRecord};
+    use crate::journal::record::{Alone, BlockPoint};
     use crate::study::plan::Arm;
     use crate::study::spec::Load;
     use crate::subject::Ended;
@@ -183,12 +177,11 @@ mod tests {
     /// A run of 1,000 requests in blocks and 1,000 alone, with so many µs of CPU each.
     fn run(blocks_us: u64, alone_us: u64) -> RunRecord {
         let alone = Alone { completed: 1_000, cpu_ns: alone_us * 1_000_000, ..Alone::default() };
-        let cpu_ns = Some(blocks_us * 1_000_000);
+        let points = vec![BlockPoint { t_s: 0.0, completed: 1_000, cpu_ns: blocks_us * 1_000_000 }];
         RunRecord {
             kind: ArmKind::Baseline,
             design: Design::Alternating,
-            blocks: Some(Blocks { completed: 1_000, alone: Some(alone), ..Blocks::default() }),
-            processes: vec![ProcessRecord { role: Some(Role::Subject), cpu_ns, ..ProcessRecord::default() }],
+            blocks: Some(Blocks { points, alone: Some(alone), ..Blocks::default() }),
             ..RunRecord::empty()
         }
     }
