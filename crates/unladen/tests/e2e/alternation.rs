@@ -176,7 +176,7 @@ fn assert_is_idle(runs: &[RunRecord]) {
 
 /// A variant that stands still for 200 ms in every 700. What is reported of the others is theirs: without a stall they answer within
 /// some ms even on a busy machine, and a request that waited for the stall of another would be tens of ms late. Of the variant itself
-/// 2/7 of the requests wait for up to 200 ms, evenly: p95 is 165 ms and p99 is 193 ms, or they are not told.
+/// 2/7 of the requests wait for up to 200 ms, evenly: p90 is 130 ms, p95 165 ms and p99 193 ms, or they are not told.
 #[test]
 fn a_stall_slows_nobody_else() {
     let _turn = measuring();
@@ -204,7 +204,7 @@ fn a_stall_slows_nobody_else() {
             assert!(baseline < most_ms * 1e3 && same < most_ms * 1e3, "{metric}: {baseline} and {same} µs");
         }
     }
-    for (metric, ms) in [("latency_p95", 165.0), ("latency_p99", 193.0)] {
+    for (metric, ms) in [("latency_p90", 130.0), ("latency_p95", 165.0), ("latency_p99", 193.0)] {
         if let Some((_, stalling)) = told("stalling", metric) {
             assert!((ms - 40.0..ms + 30.0).contains(&(stalling / 1e3)), "{metric}: {stalling} µs, not {ms} ms");
         }
