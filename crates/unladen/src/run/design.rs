@@ -257,7 +257,7 @@ load: {url: 'http://127.0.0.1:1/', rate: 10}
     fn a_study_goes_on_as_it_was_begun() {
         let notices = vec![Notice::SeparateDesign { reason: "found out".to_owned() }];
         let separate = RunRecord { notices, ..RunRecord::empty() };
-        let plan = |design| plan(design, TEXT);
+        let plan = |design| plan(design, &TEXT.replace("LIFETIME", "run"));
         let goes_on = turns().after(&plan(None), std::slice::from_ref(&separate));
         assert_eq!((goes_on.design, goes_on.reason()), (Design::Separate, "found out"));
         assert_eq!(turns().after(&plan(Some(Design::Alternating)), &[separate]), turns());
