@@ -176,15 +176,16 @@ fn assert_is_idle(runs: &[RunRecord]) {
 
 /// A variant that stands still for 200 ms in every 700. What is reported of the others is theirs: without a stall they answer within
 /// some ms even on a busy machine, and a request that waited for the stall of another would be tens of ms late. Of the variant itself
-/// 2/7 of the requests wait for up to 200 ms, evenly: p90 is 130 ms, p95 165 ms and p99 193 ms, or they are not told.
+/// 2/7 of the requests wait for up to 200 ms, evenly: p90 is 130 ms, p95 165 ms and p99 193 ms, or they are not told. The rate is low, so that what has
+/// waited is soon caught up with.
 #[test]
 fn a_stall_slows_nobody_else() {
     let _turn = measuring();
     let stalling =
         "  stalling:\n    services: {consumer: {args: [--stall-ms, '200', --stall-every-s, '0.7']}}\n  same: {}\n";
     let study = demo_study("stalling", stalling)
-        .replace("rate: 300", "rate: 1000")
-        .replace("connections: 8", "connections: 300");
+        .replace("rate: 300", "rate: 200")
+        .replace("connections: 8", "connections: 100");
     // The stretch alone is three stalls long, wherever in a stall it begins.
     let time = ["--rounds", "5", "--warmup", "300ms", "--window", "1400ms", "--set", "alone=2100ms"];
     let scratch = measured("alternating", &study, &time);
@@ -206,7 +207,7 @@ fn a_stall_slows_nobody_else() {
     }
     for (metric, ms) in [("latency_p90", 130.0), ("latency_p95", 165.0), ("latency_p99", 193.0)] {
         if let Some((_, stalling)) = told("stalling", metric) {
-            assert!((ms - 40.0..ms + 30.0).contains(&(stalling / 1e3)), "{metric}: {stalling} µs, not {ms} ms");
+            assert!((ms - 40.0..ms + 40.0).contains(&(stalling / 1e3)), "{metric}: {stalling} µs, not {ms} ms");
         }
     }
     // What a median says does not depend on what is refused.
