@@ -176,8 +176,8 @@ fn assert_is_idle(runs: &[RunRecord]) {
 
 /// A variant that stands still for 200 ms in every 700. What is reported of the others is theirs: without a stall they answer within
 /// some ms even on a busy machine, and a request that waited for the stall of another would be tens of ms late. Of the variant itself
-/// 2/7 of the requests wait for up to 200 ms, evenly: p90 is 130 ms, p95 165 ms and p99 193 ms, or they are not told. The rate is low, so that what has
-/// waited is soon caught up with.
+/// 2/7 of the requests wait for up to 200 ms, evenly: p90 is 130 ms, p95 165 ms and p99 193 ms, or they are not told. The rate is low, so
+/// that what has waited is soon caught up with.
 #[test]
 fn a_stall_slows_nobody_else() {
     let _turn = measuring();
