@@ -7,8 +7,9 @@ blocks, for services in several languages. Writes the table between the marks in
 
 Each folder beside this file is a subject: a study and, mostly, a small server. The designs have their rounds by turns, so that
 both see the same machine. Run folders are kept in target/bench-precision/SUBJECT-DESIGN, and a further call goes on with them:
-`--seconds` begins no round after so long, `--fresh` begins anew, `--table` only writes the table. What follows `--` is handed to
-`unladen run` when a study begins.
+`--seconds` begins no round after so long, `--fresh` begins anew, `--table` only writes the table. A design `alternating@20ms` has
+blocks of that length; its rounds go into the table of block lengths. What follows `--` is handed to `unladen run` when a study
+begins.
 """
 
 import argparse
@@ -35,6 +36,7 @@ DESIGNS = ["separate", "alternating"]
 SUBJECTS = ["demo", "c", "go", "node", "python", "jvm", "shop"]
 # Best first: a compiler at work is no cost of a request, and not the same in two starts.
 METRICS = ["cpu_without_jit", "cpu_per_request"]
+QUANTILES = ["p50", "p75", "p90", "p95", "p99"]
 
 
 def rounds_of_study(subject):
@@ -64,7 +66,9 @@ class Folder:
         if rounds == "1":
             # What a run that was broken off has left.
             shutil.rmtree(self.path, ignore_errors=True)
-            command += [HERE / self.subject, "--design", self.design, "--out", self.path, *more]
+            design, _, block = self.design.partition("@")
+            length = ["--block", block] if block else []
+            command += [HERE / self.subject, "--design", design, *length, "--out", self.path, *more]
         else:
             command += ["--resume", self.path]
         begun = time.monotonic()
@@ -96,6 +100,30 @@ class Folder:
     def baselines(self):
         """By round: CPU per request of the baseline, µs."""
         return {number: pair[0] for rounds in self.pairs().values() for number, pair in rounds.items()}
+
+    def latencies(self, part):
+        """By variant and round: quantiles of the latency in a part of the runs that count, µs."""
+        found = {}
+        for run in self.journal():
+            if run.get("void") is None and run.get("load"):
+                of = (run.get("blocks") or {}).get("alone") if part == "alone" else run["load"]
+                if of and of["latency_us"]["count"]:
+                    found.setdefault(run["variant"], {})[run["round"]] = of["latency_us"]
+        return found
+
+    def alone(self):
+        """By round: CPU per request of the baseline in the stretch alone, and in the last blocks before it with as many requests, µs."""
+        found = {}
+        for run in self.journal():
+            blocks = run.get("blocks") or {}
+            alone, requests, cpu_ns = blocks.get("alone"), 0, 0
+            if run.get("void") is None and run["kind"] == "baseline" and alone and alone["completed"]:
+                for point in reversed(blocks["points"]):
+                    if requests < alone["completed"]:
+                        requests, cpu_ns = requests + point["completed"], cpu_ns + point["cpu_ns"]
+                if requests:
+                    found[run["round"]] = alone["cpu_ns"] / 1e3 / alone["completed"], cpu_ns / 1e3 / requests
+        return found
 
     def days(self):
         return {run["started"][:10] for run in self.journal()}
@@ -144,6 +172,39 @@ def absolute_row(subject, separate, alternating):
     return f"| {subject} | {cells[0]} | {cells[1]} | {ratio} | {seconds[0]} | {seconds[1]} |"
 
 
+def spread(groups, digits=1):
+    """The common standard deviation of several groups about their own means."""
+    groups = [group for group in groups if len(group) > 2]
+    squares = sum((one - statistics.mean(group)) ** 2 for group in groups for one in group)
+    return percent(math.sqrt(squares / sum(len(group) - 1 for group in groups)), digits) if groups else "–"
+
+
+def latency_rows(subject, separate, alternating):
+    """Median over the rounds of the bare service's latency by quantile, and how far apart a round's difference comes out."""
+    parts = [separate.latencies("window"), alternating.latencies("alone"), alternating.latencies("blocks")]
+    for quantile in QUANTILES:
+        middles, spreads = [], []
+        for part in parts:
+            bare = {number: it[quantile] for number, it in part.get("baseline", {}).items()}
+            middles.append(f"{statistics.median(bare.values()):.0f}" if bare else "–")
+            spreads.append(spread([math.log(it[quantile] / bare[number]) for number, it in part.get(variant, {}).items()
+                                   if bare.get(number) and it[quantile]] for variant in ("placebo", "more")))
+        yield f"| {subject} | {quantile} | {' | '.join(middles)} | {' | '.join(spreads)} |"
+
+
+def length_rows(subject):
+    """Blocks of several lengths: what a request costs in them and alone, and how far apart a round's difference comes out."""
+    found = sorted(RUNS.glob(f"{subject}-alternating@*ms"), key=lambda path: float(path.name.split("@")[1][:-2]))
+    for folder in [Folder(subject, path.name.removeprefix(f"{subject}-")) for path in found]:
+        pairs = folder.alone()
+        if len(pairs) < 3:
+            continue
+        alone, blocks = (statistics.median(it) for it in zip(*pairs.values()))
+        ratio = statistics.median(blocks / alone for alone, blocks in pairs.values())
+        yield (f"| {subject} | {folder.design.split('@')[1].replace('ms', ' ms')} | {blocks:.1f} | {alone:.1f} | {ratio:.3f} | "
+               f"{spread((logs(folder, variant) for variant in ('placebo', 'more')), 2)} | {len(pairs)} |")
+
+
 def machine():
     model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     return f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}"
@@ -163,8 +224,20 @@ def text():
         "of rounds that were measured one after the other (least to largest):", "",
         "| subject | separate, µs | alternating, µs | ratio | s per round: separate | alternating |",
         "|---|--:|--:|--:|--:|--:|",
-        *(absolute_row(subject, *pair) for subject, pair in folders.items()),
+        *(absolute_row(subject, *pair) for subject, pair in folders.items()), "",
+        "Latency of the bare service, µs, median over the rounds, by where it comes from (separate runs; the stretch alone and the "
+        "blocks of alternating rounds), and the standard deviation of a round's log(variant / baseline) of placebo and `more`:", "",
+        "| subject | quantile | separate | alone | blocks | sd: separate | alone | blocks |",
+        "|---|---|--:|--:|--:|--:|--:|--:|",
+        *(row for subject, pair in folders.items() for row in latency_rows(subject, *pair)),
     ]
+    lengths = [row for subject in SUBJECTS for row in length_rows(subject)]
+    if lengths:
+        lines += [
+            "", "By the length of a block: CPU per request of the bare service in its last blocks and alone, µs, the median of "
+            "their ratios in a round, and the standard deviation of a round's difference (placebo and `more`):", "",
+            "| subject | block | in blocks | alone | ratio | sd | rounds |", "|---|--:|--:|--:|--:|--:|--:|", *lengths,
+        ]
     return "\n".join(lines)
 
 

@@ -58,6 +58,22 @@ pub struct Blocks {
 impl Blocks {
     /// Most points that are kept of one run.
     pub const MAX_POINTS: usize = 120;
+
+    /// CPU per request in the run's own blocks over that of the stretch alone. Of the blocks the last ones, with about as many requests as the
+    /// stretch has: a process that is still warming up takes less and less, and the stretch follows. `None` where one of the two is not known.
+    #[must_use]
+    pub fn against_alone(&self) -> Option<f64> {
+        let alone = self.alone.as_ref()?;
+        let (mut requests, mut cpu_ns) = (0, 0);
+        for point in self.points.iter().rev() {
+            (requests, cpu_ns) = (requests + point.completed, cpu_ns + point.cpu_ns);
+            if requests >= alone.completed {
+                break;
+            }
+        }
+        let ratio = (cpu_ns as f64 / requests as f64) / (alone.cpu_ns as f64 / alone.completed as f64);
+        (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+    }
 }
 
 /// A stretch of successive super-blocks.
@@ -82,4 +98,22 @@ pub struct Alone {
     pub cpu_ns: u64,
     /// Latency of the well answered requests from the due instant, µs.
     pub latency_us: Quantiles,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_the_blocks_is_held_against_the_last_of_them() {
+        let point = |cpu_us: u64| BlockPoint { t_s: 0.0, completed: 10, cpu_ns: 10 * cpu_us * 1_000 };
+        let alone = |completed| Some(Alone { completed, cpu_ns: completed * 200_000, ..Alone::default() });
+        let blocks = Blocks { points: [500, 400, 240, 200].map(point).into(), ..Blocks::default() };
+        assert_eq!(blocks.against_alone(), None);
+        let ratio = |completed| Blocks { alone: alone(completed), ..blocks.clone() }.against_alone();
+        let near = |ratio: Option<f64>, wanted: f64| ratio.is_some_and(|it| (it - wanted).abs() < 1e-9);
+        assert!(near(ratio(20), 1.1) && near(ratio(15), 1.1) && near(ratio(10), 1.0), "{:?}", ratio(15));
+        assert!(near(ratio(1_000), 335.0 / 200.0), "there are no more");
+        assert_eq!(ratio(0), None);
+    }
 }

@@ -107,6 +107,10 @@ pub struct RunRecord {
     /// How the round shared its time between the variants.
     #[serde(default, skip_serializing_if = "Design::is_separate")]
     pub design: Design,
+    /// In how many groups the variants had rounds of their own: so many rounds of the journal are one of the study. 0 and 1: all had them
+    /// together.
+    #[serde(default, skip_serializing_if = "is_one_group")]
+    pub groups: u32,
     /// Of an alternating round: the blocks of this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<Blocks>,
@@ -160,9 +164,14 @@ impl RunRecord {
             host: HostWindow::default(),
             imported: None,
             design: Design::Separate,
+            groups: 0,
             blocks: None,
         }
     }
+}
+
+fn is_one_group(groups: &u32) -> bool {
+    *groups <= 1
 }
 
 /// The attempt of a run of which nothing else is said.

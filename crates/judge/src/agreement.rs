@@ -2,8 +2,9 @@
 //! itself, on the same processes.
 //!
 //! A block is short. If caches, branch predictors or a heap are cold at its start, every request in it is dearer, on both sides of a
-//! comparison: differences may still agree, but the absolute numbers are those of another service. What a JIT compiler takes is in both parts and
-//! is known for them together only, so it is not taken out; as it falls with time, it makes blocks look dearer, which come first.
+//! comparison: differences may still agree, but the absolute numbers are those of another service. Asked are the last blocks, because a process
+//! that is still warming up takes less with every second. What a JIT compiler takes is in both parts and is known for them together only, so
+//! it is not taken out.
 
 use unladen_journal::notices::{Notice, RoundsNotice};
 use unladen_journal::record::RunRecord;
@@ -11,12 +12,12 @@ use unladen_stats::estimate::{Level, hodges_lehmann};
 
 use super::evidence::{Arm, Evidence};
 use super::findings::Range;
-use super::{so_far, units, values};
+use super::{units, values};
 
 /// By how much the two may differ.
 const TOLERANCE: f64 = 0.03;
 
-/// CPU per request in blocks over that alone, less 1, with its 95 % interval over the rounds; `None` with too few of them.
+/// CPU per request in the last blocks over that alone, less 1, with its 95 % interval over the rounds; `None` with too few of them.
 pub(super) fn of(arm: &Arm<'_>) -> Option<Range> {
     let ratios: Vec<f64> = arm.valid.values().filter_map(|run| log_ratio(run)).collect();
     let estimate = hodges_lehmann(&ratios, Level::P95).ok()?.relative();
@@ -24,10 +25,7 @@ pub(super) fn of(arm: &Arm<'_>) -> Option<Range> {
 }
 
 fn log_ratio(run: &RunRecord) -> Option<f64> {
-    let alone = run.blocks.as_ref()?.alone.as_ref()?;
-    let alone_us = alone.cpu_ns as f64 / 1e3 / alone.completed as f64;
-    let ratio = so_far::cpu_us_per_request(run)? / alone_us;
-    (ratio > 0.0 && ratio.is_finite()).then(|| ratio.ln())
+    Some(run.blocks.as_ref()?.against_alone()?.ln())
 }
 
 /// A warning for every arm of which the two surely differ.

@@ -37,6 +37,7 @@ pub(super) fn findings(evidence: &Evidence<'_>) -> Option<DesignFindings> {
         alternating_rounds: alternating,
         separate_rounds: separate,
         variants: typical(|it| f64::from(it.variants)).map(|it| it as u32),
+        groups: Some(evidence.groups()).filter(|groups| *groups > 1),
         block_s: typical(|it| it.length_s),
         super_blocks: typical(|it| f64::from(it.kept + it.late + it.disturbed)).map(|it| it as u32),
         late: thrown.late,
@@ -62,9 +63,16 @@ fn sentence(found: &DesignFindings) -> String {
             share => format!("{} thrown away", units::share(share)),
         };
         let alone = found.alone_s.map(|it| format!(", then each had it alone for {}", time(it))).unwrap_or_default();
+        let live = match (found.variants.unwrap_or(0), found.groups) {
+            (variants, None) => format!("{variants} live variants"),
+            (variants, Some(groups)) => {
+                format!(
+                    "the live variants of each of {groups} groups ({variants} at once, with the bare service in each)"
+                )
+            }
+        };
         format!(
-            "the load turned between {} live variants in blocks of {} ({} super-blocks a round, {thrown}){alone}",
-            found.variants.unwrap_or(0),
+            "the load turned between {live} in blocks of {} ({} super-blocks a round, {thrown}){alone}",
             time(found.block_s.unwrap_or(0.0)),
             found.super_blocks.unwrap_or(0),
         )

@@ -108,16 +108,26 @@ impl<'a> Evidence<'a> {
         self.arms().flat_map(|arm| arm.valid.values().copied())
     }
 
+    /// In how many groups the variants had rounds of their own: so many rounds of the journal are one of the study.
+    pub(super) fn groups(&self) -> u32 {
+        self.folder.runs.iter().map(|run| run.groups).max().unwrap_or(1).max(1)
+    }
+
     /// Rounds in which every arm has a run that counts.
     pub(super) fn complete_rounds(&self) -> u32 {
-        let rounds = self.baseline.valid.keys().filter(|round| self.arms().all(|arm| arm.valid.contains_key(round)));
-        u32::try_from(rounds.count()).unwrap_or(u32::MAX)
+        let groups = self.groups();
+        // Which arms a group has is known from the runs themselves: those that had any run in a round of its number.
+        let has_a_run =
+            |arm: &Arm<'_>, round: u32| groups == 1 || arm.all.iter().any(|run| run.round % groups == round % groups);
+        let is_complete =
+            |round: &&u32| self.arms().all(|arm| arm.valid.contains_key(round) || !has_a_run(arm, **round));
+        number(self.baseline.valid.keys().filter(is_complete).count()) / groups
     }
 
     /// Rounds that were begun.
     pub(super) fn rounds_begun(&self) -> u32 {
         let rounds: BTreeSet<u32> = self.folder.runs.iter().map(|run| run.round).collect();
-        number(rounds.len())
+        number(rounds.len()).div_ceil(self.groups())
     }
 
     /// Rounds that were done again because something else disturbed the machine.

@@ -4,8 +4,11 @@
 //! variant twice: in its *blocks*, while the processes of the others are alive, and in a stretch *alone*. What the others do in the background
 //! (collections, exports) reaches into a variant's blocks and slows its slowest requests, so its tail is not told from there. Which number is
 //! sound in the blocks is a matter of measurement; [`NUMBERS`] is the only place that says it.
+//!
+//! Nor is what lasts about as long as a block told from there: of a stall that begins in a block the first part alone meets requests, those that
+//! wait the longest, as the block ends with its last answer.
 
-use unladen_journal::record::RunRecord;
+use unladen_journal::record::{Blocks, RunRecord};
 use unladen_load::outcome::Quantiles;
 
 use super::metrics::Metric;
@@ -66,6 +69,18 @@ pub(super) fn is_sound_in_blocks(quantile: f64) -> bool {
     sound.fold(0.0, f64::max) >= quantile - 1e-9
 }
 
+/// How long a latency may be, as a share of a block, to be told from blocks.
+const SHORT: f64 = 0.1;
+
+/// Where a number is taken from in this run.
+fn from(number: &Number, run: &RunRecord) -> From {
+    let is_long = |blocks: &Blocks| {
+        let in_blocks_s = run.load.as_ref().map_or(0.0, |load| (number.of)(&load.latency_us) / 1e6);
+        blocks.length_s > 0.0 && in_blocks_s > SHORT * blocks.length_s
+    };
+    if run.blocks.as_ref().is_some_and(is_long) { From::Alone } else { number.from }
+}
+
 /// What a run has of a part. Of a run that had the machine for itself either part is its window.
 fn part(run: &RunRecord, from: From) -> Option<&Quantiles> {
     let latency = match (&run.blocks, from) {
@@ -83,20 +98,20 @@ pub(super) fn latency(metric: &Metric, run: &RunRecord, _: Option<&str>) -> Opti
 /// The same by the metric's name.
 pub(super) fn value(metric: &str, run: &RunRecord) -> Option<f64> {
     let number = find(metric)?;
-    part(run, number.from).map(number.of)
+    part(run, from(number, run)).map(number.of)
 }
 
 /// Requests behind a quantile of one run: good answers in the part that it comes from, or what another tool says.
 pub(super) fn requests(metric: &str, run: &RunRecord) -> Option<u64> {
     match &run.imported {
         Some(imported) => imported.requests,
-        None => part(run, source(metric)?).map(|latency| latency.count),
+        None => part(run, from(find(metric)?, run)).map(|latency| latency.count),
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use unladen_journal::record::{Alone, Blocks};
+    use unladen_journal::record::Alone;
     use unladen_load::outcome::Outcome;
 
     use super::*;
@@ -122,6 +137,14 @@ mod tests {
             assert_eq!((value("latency_p99", &run), requests("latency_p99", &run)), (p99, requests_behind));
             assert_eq!((value("latency_p50", &run), requests("latency_p50", &run)), (Some(100.0), Some(5_000)));
         }
+        // As long as a tenth of a block.
+        let alone = Some(Alone {
+            latency_us: Quantiles { count: 1_000, p50: 80.0, ..Quantiles::default() },
+            ..Alone::default()
+        });
+        let of =
+            |length_s| value("latency_p50", &run(Some(Blocks { length_s, alone: alone.clone(), ..Blocks::default() })));
+        assert_eq!([0.0011, 0.0009].map(of), [Some(100.0), Some(80.0)]);
         assert!(is_sound_in_blocks(0.9) && !is_sound_in_blocks(0.95));
     }
 

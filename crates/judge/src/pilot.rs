@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unladen_journal::notices::Notice;
-use unladen_journal::record::Design;
+use unladen_journal::record::{Design, RunRecord};
 use unladen_stats::estimate::{Level, median};
 use unladen_stats::noise::{Spread, spread};
 use unladen_stats::plan;
@@ -28,12 +28,13 @@ const ROUNDS: [u32; 3] = [6, 12, 24];
 const FEWEST: u32 = 2;
 
 /// The study that a pilot is for.
-#[derive(Debug, Clone, Copy)]
 pub struct Planned<'a> {
     /// It.
     pub study: &'a Study,
     /// Runs in each of its rounds.
     pub arms: usize,
+    /// Sizes of the groups in which they take turns, by how many the memory suffices for at the same time.
+    pub groups: &'a dyn Fn(usize) -> Vec<usize>,
 }
 
 /// What a pilot says.
@@ -57,6 +58,9 @@ pub struct Pilot {
     /// The window that makes the most of the time, by that noise, seconds (Kalibera & Jones 2013).
     #[serde(default)]
     pub best_window_s: Option<f64>,
+    /// What variants need to be alive at the same time.
+    #[serde(default)]
+    pub memory: Memory,
     /// Runs in a round of the study.
     pub arms: u32,
     /// Rounds of the study.
@@ -65,6 +69,17 @@ pub struct Pilot {
     pub metrics: Vec<MetricNoise>,
     /// What disturbed the pilot.
     pub notices: Vec<NoticeLine>,
+}
+
+/// What variants need to be alive at the same time.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct Memory {
+    /// Bytes that all processes of a run of the baseline have (RSS).
+    pub each: u64,
+    /// Bytes that can be had.
+    pub available: u64,
+    /// How many variants take turns at the same time: sizes of the groups of a round.
+    pub groups: Vec<u32>,
 }
 
 /// Seconds that a round takes.
@@ -142,7 +157,12 @@ pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeErro
     let known = study::metrics(&evidence, &mut told);
     let comparisons = study::comparisons(&evidence, &known, &evidence.baseline, placebo);
     let times = Times::of(&folder.runs, planned.study).ok_or_else(no_runs)?;
-    let round_s = times.round(times.design, planned.arms);
+    let memory = memory(&evidence, planned.groups);
+    let round_seconds = RoundSeconds {
+        alternating: memory.groups.iter().map(|arms| times.round(Design::Alternating, *arms as usize)).sum(),
+        separate: times.round(Design::Separate, planned.arms),
+    };
+    let round_s = if times.design == Design::Separate { round_seconds.separate } else { round_seconds.alternating };
     let seconds_per_run = round_s / planned.arms.max(1) as f64;
     let variance = levels::of(&evidence.baseline, placebo);
     let has_budget = |name: &str| planned.study.budgets.contains_key(name);
@@ -157,10 +177,8 @@ pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeErro
         pairs,
         seconds_per_run,
         design: times.design,
-        round_seconds: RoundSeconds {
-            alternating: times.round(Design::Alternating, planned.arms),
-            separate: times.round(Design::Separate, planned.arms),
-        },
+        round_seconds,
+        memory,
         best_window_s: variance.as_ref().and_then(|it| best_window(it, times.window, seconds_per_run)),
         variance,
         arms: super::evidence::number(planned.arms),
@@ -168,6 +186,16 @@ pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeErro
         metrics,
         notices: notices::lines(&evidence, &told),
     })
+}
+
+/// What the runs of the pilot had, and how many of them there is room for. Services are given half as much again: an agent takes memory, too.
+fn memory(evidence: &Evidence<'_>, groups: &dyn Fn(usize) -> Vec<usize>) -> Memory {
+    const MORE: f64 = 1.5;
+    let of_run = |run: &RunRecord| run.processes.iter().filter_map(|process| process.rss).sum::<u64>();
+    let each = evidence.valid().map(of_run).max().unwrap_or(0);
+    let available = evidence.valid().map(|run| run.host.memory_available + of_run(run)).max().unwrap_or(0);
+    let fit = if each == 0 { usize::MAX } else { (available as f64 / (each as f64 * MORE)) as usize };
+    Memory { each, available, groups: groups(fit).into_iter().map(super::evidence::number).collect() }
 }
 
 /// The window that gives the narrowest interval for a given time. What varies within a start is known of a window of `window_s`.

@@ -1,14 +1,15 @@
-//! How the variants of a round share the time: alternating where that is sound, else one after the other, and why. Pure.
+//! How the variants of a round share the time: alternating where that is sound, all at once or in groups, else one after the other, and
+//! why. Pure.
 
 use unladen_journal::notices::Notice;
-use unladen_journal::record::{ArmKind, Design, RunRecord};
-use unladen_journal::role::Role;
+use unladen_journal::record::ArmKind;
+use unladen_journal::record::{Blocks, Design, RunRecord};
 use unladen_processes::subject::SubjectError;
 use unladen_study::plan::{Plan, Process};
 use unladen_study::spec::Study;
 
-/// Most variants that are alive at the same time.
-const MAX_ALIVE: usize = 8;
+use super::groups::{MAX_ALIVE, groups, smallest};
+
 /// By how much CPU per request of the bare service may differ between its blocks and the stretch alone in one round, until blocks are given
 /// up. One round cannot tell a few percent; those are told over all rounds.
 const UNLIKE: f64 = 0.25;
@@ -19,13 +20,17 @@ pub(super) struct Choice {
     pub(super) design: Design,
     /// Why it is separate although the study did not ask for it.
     reason: Option<String>,
+    /// Which variants have a round together: all of them, or several groups. Indices of the arms.
+    pub(super) groups: Vec<Vec<usize>>,
 }
 
 /// What the study says.
 pub(super) fn choose(plan: &Plan) -> Choice {
     let reason = (plan.study.design != Some(Design::Separate)).then(|| why_separate(plan)).flatten();
     let alternates = plan.study.design != Some(Design::Separate) && reason.is_none();
-    Choice { design: if alternates { Design::Alternating } else { Design::Separate }, reason }
+    let most = if alternates { MAX_ALIVE } else { usize::MAX };
+    let design = if alternates { Design::Alternating } else { Design::Separate };
+    Choice { design, reason, groups: groups(&plan.arms, most) }
 }
 
 fn why_separate(plan: &Plan) -> Option<String> {
@@ -34,32 +39,62 @@ fn why_separate(plan: &Plan) -> Option<String> {
     let sender = shared.iter().find(|process| Process::knows_the_sink(process)).map(|process| {
         format!("{} lives through the study and sends spans, which would all go to one variant's sink", process.service)
     });
-    let many = (plan.arms.len() > MAX_ALIVE)
-        .then(|| format!("{} variants are more than the {MAX_ALIVE} that are kept alive at once", plan.arms.len()));
-    of_study.or(sender).or(many)
+    of_study.or(sender)
 }
 
 impl Choice {
     /// The same, unless there is a reason to run one after the other.
     pub(super) fn unless(self, reason: Option<String>) -> Self {
         match reason {
-            Some(reason) => Self { design: Design::Separate, reason: Some(reason) },
+            Some(reason) => self.separate(reason),
             None => self,
         }
     }
 
-    /// Goes on as a study was begun, unless it says how: what was found out about blocks once need not be found out again.
-    pub(super) fn after(self, study: &Study, done: &[RunRecord]) -> Self {
-        match done.last() {
-            Some(last) if study.design.is_none() && last.design == Design::Separate => {
-                let reason = last.notices.iter().find_map(|notice| match notice {
-                    Notice::SeparateDesign { reason } => Some(reason.clone()),
-                    _ => None,
-                });
-                Self { design: Design::Separate, reason }
-            }
-            _ => self,
+    /// One after the other, in the rounds that there are: those of groups go on as they were begun.
+    fn separate(self, reason: String) -> Self {
+        Self { design: Design::Separate, reason: Some(reason), ..self }
+    }
+
+    /// How many variants are alive at the same time.
+    pub(super) fn alive(&self) -> usize {
+        match self.design {
+            Design::Separate => 1,
+            Design::Alternating => self.groups.iter().map(Vec::len).max().unwrap_or(1),
         }
+    }
+
+    /// In the first round the memory turns out to suffice for so many variants at the same time: smaller groups, or one after the other.
+    /// `false`: neither may be, as rounds have been numbered by the groups that there are, or the study asks for what does not fit.
+    pub(super) fn for_memory(&mut self, plan: &Plan, done: &[RunRecord], fit: usize) -> bool {
+        let least = smallest(&plan.arms);
+        if !done.is_empty() || (fit < least && plan.study.design.is_some()) {
+            return false;
+        }
+        if fit >= least {
+            self.groups = groups(&plan.arms, fit);
+            return true;
+        }
+        let reason = format!("the memory suffices for {fit} at once, and {least} have to be there to be compared");
+        *self = Self { design: Design::Separate, reason: Some(reason), groups: groups(&plan.arms, usize::MAX) };
+        true
+    }
+
+    /// Goes on as a study was begun, unless it says how: what was found out about blocks once need not be found out again.
+    pub(super) fn after(mut self, plan: &Plan, done: &[RunRecord]) -> Self {
+        let Some(last) = done.last() else { return self };
+        // Rounds are numbered by groups, so these stay whatever the study says now.
+        let number = last.groups.max(1) as usize;
+        let sizes = (1..=plan.arms.len()).rev().map(|most| groups(&plan.arms, most));
+        self.groups = sizes.into_iter().find(|groups| groups.len() == number).unwrap_or(self.groups);
+        if plan.study.design.is_none() && last.design == Design::Separate {
+            (self.design, self.reason) = (Design::Separate, None);
+            self.reason = last.notices.iter().find_map(|notice| match notice {
+                Notice::SeparateDesign { reason } => Some(reason.clone()),
+                _ => None,
+            });
+        }
+        self
     }
 
     /// Whether the first alternating round of the study, which has just been done, shows that blocks are not what the service is alone.
@@ -68,7 +103,12 @@ impl Choice {
         let of_blocks = done.iter().filter(|run| run.design == Design::Alternating && run.kind == ArmKind::Baseline);
         let mut valid = of_blocks.filter(|run| run.void.is_none());
         let (Some(first), None) = (valid.next(), valid.next()) else { return false };
-        let Some(ratio) = blocks_to_alone(first).filter(|ratio| ratio.ln().abs() > (1.0 + UNLIKE).ln()) else {
+        let Some(ratio) = first
+            .blocks
+            .as_ref()
+            .and_then(Blocks::against_alone)
+            .filter(|ratio| ratio.ln().abs() > (1.0 + UNLIKE).ln())
+        else {
             return false;
         };
         if study.design.is_some() {
@@ -79,7 +119,7 @@ impl Choice {
             "in the first round the bare service took {:.0} % {more} CPU per request in blocks than alone, so blocks do not show what it costs",
             percent * 100.0
         );
-        *self = Self { design: Design::Separate, reason: Some(reason) };
+        (self.design, self.reason) = (Design::Separate, Some(reason));
         true
     }
 
@@ -102,7 +142,7 @@ impl Choice {
         let said = error.to_string();
         let first_line = said.lines().next().unwrap_or_default();
         let reason = format!("a service did not start beside the other variants: {first_line}");
-        *self = Self { design: Design::Separate, reason: Some(reason) };
+        (self.design, self.reason) = (Design::Separate, Some(reason));
         Ok(true)
     }
 
@@ -117,21 +157,11 @@ impl Choice {
     }
 }
 
-/// CPU per request of the subject in the run's own blocks over that of its stretch alone. What it does in the blocks of others is in neither.
-fn blocks_to_alone(run: &RunRecord) -> Option<f64> {
-    let blocks = run.blocks.as_ref()?;
-    let alone = blocks.alone.as_ref()?;
-    let subjects = run.processes.iter().filter(|process| process.role == Some(Role::Subject));
-    let used_ns: u64 = subjects.map(|process| process.cpu_ns).sum::<Option<u64>>()?;
-    let in_blocks = used_ns as f64 / blocks.completed as f64;
-    let ratio = in_blocks / (alone.cpu_ns as f64 / alone.completed as f64);
-    (ratio.is_finite() && ratio > 0.0).then_some(ratio)
-}
-
 #[cfg(test)]
 mod tests {
-    use unladen_journal::record::{Alone, Blocks, ProcessRecord};
+    use unladen_journal::record::{Alone, BlockPoint};
     use unladen_processes::subject::Ended;
+    use unladen_study::plan::Arm;
     use unladen_study::spec::Load;
 
     use super::*;
@@ -150,14 +180,17 @@ mod tests {
     /// A run of 1,000 requests in blocks and 1,000 alone, with so many µs of CPU each.
     fn run(blocks_us: u64, alone_us: u64) -> RunRecord {
         let alone = Alone { completed: 1_000, cpu_ns: alone_us * 1_000_000, ..Alone::default() };
-        let cpu_ns = Some(blocks_us * 1_000_000);
+        let points = vec![BlockPoint { t_s: 0.0, completed: 1_000, cpu_ns: blocks_us * 1_000_000 }];
         RunRecord {
             kind: ArmKind::Baseline,
             design: Design::Alternating,
-            blocks: Some(Blocks { completed: 1_000, alone: Some(alone), ..Blocks::default() }),
-            processes: vec![ProcessRecord { role: Some(Role::Subject), cpu_ns, ..ProcessRecord::default() }],
+            blocks: Some(Blocks { points, alone: Some(alone), ..Blocks::default() }),
             ..RunRecord::empty()
         }
+    }
+
+    fn turns() -> Choice {
+        Choice { design: Design::Alternating, reason: None, groups: vec![vec![0, 1, 2]] }
     }
 
     const TEXT: &str = "
@@ -172,20 +205,28 @@ load: {url: 'http://127.0.0.1:1/', rate: 10}
     #[test]
     fn variants_take_turns_unless_something_speaks_against_it() {
         let fresh = TEXT.replace("LIFETIME", "run");
-        assert_eq!(choose(&plan(None, &fresh)), Choice { design: Design::Alternating, reason: None });
-        assert_eq!(choose(&plan(Some(Design::Separate), &fresh)), Choice { design: Design::Separate, reason: None });
+        assert_eq!(choose(&plan(None, &fresh)), turns());
+        assert_eq!(choose(&plan(Some(Design::Separate), &fresh)), Choice { design: Design::Separate, ..turns() });
         let shared = choose(&plan(None, &TEXT.replace("LIFETIME", "study")));
         assert_eq!(shared.design, Design::Separate);
         assert!(shared.reason().starts_with("collector lives through the study and sends spans"), "{shared:?}");
         let mut many = plan(None, &fresh);
         let arm = many.arms[0].clone();
-        many.arms.resize(MAX_ALIVE + 1, arm);
-        assert!(choose(&many).reason().starts_with("9 variants are more than the 8"));
+        many.arms.resize(MAX_ALIVE + 1, Arm { kind: ArmKind::Variant, ..arm });
+        let mut in_groups = choose(&many);
+        assert_eq!((in_groups.groups.len(), in_groups.alive()), (2, 6));
+        assert!(in_groups.for_memory(&many, &[], 4));
+        assert_eq!((in_groups.groups.len(), in_groups.alive()), (4, 4));
+        let begun = RunRecord { groups: 4, ..run(1, 1) };
+        assert_eq!(choose(&many).after(&many, &[begun]), in_groups, "as it was begun");
+        assert!(!in_groups.for_memory(&many, &[run(1, 1)], 2), "rounds are numbered by groups");
+        assert!(in_groups.for_memory(&many, &[], 2));
+        assert_eq!((in_groups.groups.len(), in_groups.alive()), (1, 1));
+        assert!(in_groups.reason().starts_with("the memory suffices for 2 at once, and 3"), "{in_groups:?}");
     }
 
     #[test]
     fn blocks_that_are_unlike_alone_are_given_up_after_the_first_round() {
-        let turns = || Choice { design: Design::Alternating, reason: None };
         for (blocks_us, given_up) in [(100, false), (124, false), (126, true), (79, true), (81, false)] {
             let mut choice = turns();
             assert_eq!(choice.give_up_turns(&study(None), &[run(blocks_us, 100)]), given_up, "{blocks_us}");
@@ -207,8 +248,7 @@ load: {url: 'http://127.0.0.1:1/', rate: 10}
             log_tail: "app.pid is there already".to_owned(),
         };
         let other = || SubjectError::EmptyCommand { service: "app".to_owned() };
-        assert!(Choice { design: Design::Alternating, reason: None }.collided(&study(None), &[], other()).is_err());
-        let turns = || Choice { design: Design::Alternating, reason: None };
+        assert!(turns().collided(&study(None), &[], other()).is_err());
         let mut choice = turns();
         assert!(choice.collided(&study(None), &[], error()).expect("an explanation"));
         assert!(choice.design == Design::Separate && choice.reason().starts_with("a service did not start beside"));
@@ -220,11 +260,11 @@ load: {url: 'http://127.0.0.1:1/', rate: 10}
     fn a_study_goes_on_as_it_was_begun() {
         let notices = vec![Notice::SeparateDesign { reason: "found out".to_owned() }];
         let separate = RunRecord { notices, ..RunRecord::empty() };
-        let turns = || Choice { design: Design::Alternating, reason: None };
-        let goes_on = turns().after(&study(None), std::slice::from_ref(&separate));
+        let plan = |design| plan(design, &TEXT.replace("LIFETIME", "run"));
+        let goes_on = turns().after(&plan(None), std::slice::from_ref(&separate));
         assert_eq!((goes_on.design, goes_on.reason()), (Design::Separate, "found out"));
-        assert_eq!(turns().after(&study(Some(Design::Alternating)), &[separate]), turns());
-        assert_eq!(turns().after(&study(None), &[]), turns());
-        assert_eq!(turns().after(&study(None), &[run(1, 1)]), turns());
+        assert_eq!(turns().after(&plan(Some(Design::Alternating)), &[separate]), turns());
+        assert_eq!(turns().after(&plan(None), &[]), turns());
+        assert_eq!(turns().after(&plan(None), &[run(1, 1)]), turns());
     }
 }

@@ -24,11 +24,13 @@ pub(super) struct Ends<'a> {
     judge: &'a mut Judge<'a>,
     /// How long the last attempts at a round took in this session, the last one last.
     took: Vec<Duration>,
+    /// So many rounds of the journal are one of the study: see `groups`.
+    pub(super) parts: u32,
 }
 
 impl<'a> Ends<'a> {
     pub(super) fn new(plan: &'a Plan, began: Instant, judge: &'a mut Judge<'a>) -> Self {
-        Self { plan, began, judge, took: Vec::new() }
+        Self { plan, began, judge, took: Vec::new(), parts: 1 }
     }
 
     /// An attempt at a round took so long.
@@ -50,7 +52,7 @@ impl<'a> Ends<'a> {
 
     /// Whether there is time to do a round again, which must not cost the rounds without which there is no interval.
     pub(super) fn has_time_again(&self, round: u32) -> bool {
-        self.has_time_for(1 + FEWEST_ROUNDS.saturating_sub(round))
+        self.has_time_for(1 + (FEWEST_ROUNDS * self.parts).saturating_sub(round))
     }
 
     fn has_time_for(&self, attempts: u32) -> bool {
@@ -60,6 +62,11 @@ impl<'a> Ends<'a> {
 
     fn seconds_left(&self) -> Option<f64> {
         Some(self.plan.study.at_most?.as_seconds() - self.began.elapsed().as_secs_f64())
+    }
+
+    /// Whether a round of the journal is the last one of a round of the study.
+    pub(super) fn is_whole(&self, round: u32) -> bool {
+        round.is_multiple_of(self.parts)
     }
 
     /// Why no round is to follow these runs; `None`: go on. `is_last`: the study may have no more.
@@ -93,7 +100,8 @@ impl<'a> Ends<'a> {
         let study = &self.plan.study;
         let arms = self.plan.arms.len();
         let round_s = self.attempt_s().unwrap_or_else(|| study.seconds_of(arms));
-        rounds_left(look, study.rounds, !study.until.is_empty(), self.seconds_left().map(|left| left / round_s)) * arms
+        let in_time = self.seconds_left().map(|left| left / round_s / f64::from(self.parts));
+        rounds_left(look, study.rounds, !study.until.is_empty(), in_time) * arms
     }
 }
 

@@ -12,6 +12,7 @@ mod design;
 pub mod ends;
 mod expected;
 pub mod folder;
+pub mod groups;
 mod heat;
 pub mod host;
 mod instrument;
@@ -154,6 +155,16 @@ pub enum RunError {
     /// The probe could not be started.
     #[error("cannot start the probe: {0}")]
     Probe(std::io::Error),
+    /// The services of a round do not fit into the memory together.
+    #[error(
+        "the memory suffices for {fit} variants at the same time, and {variants} are to take turns: leave some out (`--only`), limit the memory of the services, or run them one after the other (`design: separate`)"
+    )]
+    Memory {
+        /// How many are to take turns.
+        variants: usize,
+        /// For how many it suffices.
+        fit: usize,
+    },
     /// Something could not be removed at the end.
     #[error("something of the study is left over: {0}")]
     LeftOver(std::io::Error),
@@ -202,16 +213,15 @@ fn runs(
     // Before the setup, which comes to refer to it.
     let calibrated = OnceCell::new();
     let choice = design::choose(plan);
-    let sites = if choice.design == Design::Alternating { plan.arms.len() } else { 1 };
+    let sites = choice.alive();
     let mut setup = Setup::new(plan, folder, seed, sites)?;
     let Lines { runs: mut done, calibrations, .. } = open(plan, folder, seed, &setup)?;
-    let mut choice = choice.after(&plan.study, &done);
+    let mut choice = choice.after(plan, &done);
     if choice.design == Design::Alternating {
         choice = choice.unless(setup.keep_apart());
     }
     let mut journal = Journal::open(folder.path())?;
     recovery::finish_torn(folder.path(), &journaled(&done), watcher);
-    let rounds = schedule::rounds(plan, seed, &done);
     build(&setup, interrupted, watcher)?;
 
     let number = recovery::highest(folder.path()).max(done.iter().map(|run| run.run).max().unwrap_or(0));
@@ -225,7 +235,7 @@ fn runs(
         (setup.plan, setup.calibrations) = (calibrated.get_or_init(|| learned), known);
         let (setup, shared, journal) = (&setup, &mut shared[..], &mut journal);
         Session { setup, choice, shared, journal, interrupted, number, done: &mut done }
-            .rounds(rounds, &mut ends, watcher)
+            .rounds(seed, &mut ends, watcher)
     });
     let stopped = stop_all(&mut shared);
     drop(shared);

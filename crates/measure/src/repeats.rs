@@ -21,6 +21,8 @@ const ATTEMPTS: u32 = 3;
 pub(super) struct Repeats<'a> {
     study: &'a Study,
     used: u32,
+    /// So many rounds of the journal are one of the study: see `groups`.
+    pub(super) parts: u32,
 }
 
 impl<'a> Repeats<'a> {
@@ -28,13 +30,14 @@ impl<'a> Repeats<'a> {
     pub(super) fn new(study: &'a Study, done: &[RunRecord]) -> Self {
         let used: BTreeSet<(u32, u32)> =
             done.iter().filter(|run| run.attempt > 1).map(|run| (run.round, run.attempt)).collect();
-        Self { study, used: u32::try_from(used.len()).unwrap_or(u32::MAX) }
+        Self { study, used: u32::try_from(used.len()).unwrap_or(u32::MAX), parts: 1 }
     }
 
     /// How often rounds may be done again, as seen from one of them: where nobody knows how many there will be, of those so far.
     fn allowed(&self, round: &Round) -> u32 {
         let open = self.study.is_open_ended();
-        let rounds = if open { round.number.max(FEWEST_ROUNDS).min(self.study.rounds) } else { self.study.rounds };
+        let all = self.study.rounds * self.parts;
+        let rounds = if open { round.number.max(FEWEST_ROUNDS).min(all) } else { all };
         self.study.repeat.allowance(rounds)
     }
 

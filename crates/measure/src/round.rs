@@ -10,7 +10,7 @@ use unladen_journal::notices::Notice;
 use unladen_journal::record::{Design, RunRecord};
 use unladen_journal::role::Role;
 use unladen_load::alternate::{self, Alternation, Lengths};
-use unladen_processes::linux::monotonic_ns;
+use unladen_processes::linux::{available_memory, monotonic_ns};
 use unladen_processes::probe::edges::{Edge, Edges, Source, Sources};
 use unladen_processes::probe::{Observation, Sampler, Schedule, Target};
 use unladen_study::plan::Process;
@@ -19,6 +19,7 @@ use unladen_study::spec::Study;
 use super::RunError;
 use super::blocks::{Lives, Turns, rates, smaller};
 use super::checks;
+use super::groups;
 use super::instrument::{Part, Silence};
 use super::one::{Ends, Run, Scene, Up, Watched, died, instrument, stop_all, target};
 use super::schedule::Slot;
@@ -92,12 +93,17 @@ impl Round<'_, '_> {
     }
 
     fn measure<'w>(&mut self, scenes: &mut Vec<Scene<'w>>, watched: &'w Watched<'w>) -> Result<Vec<Seen>, RunError> {
+        let available = available_memory();
         for at in 0..self.slots.len() {
             scenes.push(self.run(at).open(watched)?);
             let scene = &mut scenes[at];
             self.run(at).start(scene)?;
             if scene.record.void.is_some() {
                 return Ok(Vec::new());
+            }
+            let now = available.zip(available_memory());
+            if let Some(fit) = now.and_then(|(before, now)| groups::fit(before, now, at + 1, self.slots.len())) {
+                return Err(RunError::Memory { variants: self.slots.len(), fit });
             }
         }
         self.together(watched);

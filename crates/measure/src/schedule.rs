@@ -26,7 +26,7 @@ pub struct Round {
     pub number: u32,
     /// The attempt under way, from 1.
     pub attempt: u32,
-    /// All arms (indices into [`Plan::arms`]) in their order.
+    /// All of its arms (indices into [`Plan::arms`]) in their order.
     pub order: Vec<usize>,
     /// What is still to do of this attempt.
     pub missing: Vec<Slot>,
@@ -61,12 +61,12 @@ fn slots(round: u32, attempt: u32, order: &[usize]) -> impl Iterator<Item = Slot
 }
 
 /// The rounds of a study of which something is missing, in order, less the runs that the journal already holds as valid; of a study
-/// that something else than a number of rounds ends, all that it may have.
+/// that something else than a number of rounds ends, all that it may have. Where arms are in `groups`, these have their rounds by turns.
 ///
 /// The order of a round depends on the seed, the number of arms and `rounds` alone, and not even on `rounds` where something else ends
 /// the study, so a resumed study goes on as it would have.
 #[must_use]
-pub fn rounds(plan: &Plan, seed: u64, done: &[RunRecord]) -> Vec<Round> {
+pub fn rounds(plan: &Plan, groups: &[Vec<usize>], seed: u64, done: &[RunRecord]) -> Vec<Round> {
     let mut attempts: HashMap<u32, u32> = HashMap::new();
     for run in done {
         let attempt = attempts.entry(run.round).or_insert(run.attempt);
@@ -74,7 +74,7 @@ pub fn rounds(plan: &Plan, seed: u64, done: &[RunRecord]) -> Vec<Round> {
     }
     let valid = done.iter().filter(|run| run.void.is_none());
     let done: HashSet<(u32, u32, &str)> = valid.map(|run| (run.round, run.attempt, run.variant.as_str())).collect();
-    orders(plan, seed)
+    orders(plan, groups, seed)
         .into_iter()
         .zip(1..)
         .map(|(order, number)| {
@@ -90,28 +90,56 @@ pub fn rounds(plan: &Plan, seed: u64, done: &[RunRecord]) -> Vec<Round> {
 const STRETCH: usize = 12;
 
 /// The order of the arms in every round.
-fn orders(plan: &Plan, seed: u64) -> Vec<Vec<usize>> {
-    let (arms, rounds) = (plan.arms.len(), plan.study.rounds as usize);
-    if !plan.study.is_open_ended() {
-        return order::balanced(arms, rounds, seed);
-    }
-    let stretches = (0..).flat_map(|part| order::balanced_part(arms, STRETCH, seed, part));
-    stretches.take(rounds).collect()
+fn orders(plan: &Plan, groups: &[Vec<usize>], seed: u64) -> Vec<Vec<usize>> {
+    let rounds = plan.study.rounds as usize;
+    let of_group = |(group, number): (&Vec<usize>, u64)| {
+        // Drawn for each group by itself.
+        let (arms, seed) = (group.len(), seed.wrapping_add(number));
+        let orders = if plan.study.is_open_ended() {
+            (0..).flat_map(|part| order::balanced_part(arms, STRETCH, seed, part)).take(rounds).collect()
+        } else {
+            order::balanced(arms, rounds, seed)
+        };
+        orders.into_iter().map(|order| order.into_iter().map(|at| group[at]).collect()).collect::<Vec<Vec<usize>>>()
+    };
+    let of_groups: Vec<Vec<Vec<usize>>> = groups.iter().zip(0..).map(of_group).collect();
+    (0..rounds).flat_map(|round| of_groups.iter().map(move |orders| orders[round].clone())).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use unladen_journal::notices::Notice;
+    use unladen_journal::record::ArmKind;
     use unladen_journal::units::Time;
     use unladen_study::plan::Arm;
     use unladen_study::spec::{Load, Study};
 
     use super::*;
+    use crate::groups::groups;
 
     fn plan(rounds: u32) -> Plan {
         let study = Study { rounds, ..Study::new("x", Load::new("http://localhost/")) };
         let arms = ["baseline", "placebo", "otel"].map(Arm::empty).into();
         Plan { study, dir: std::path::PathBuf::new(), arms }
+    }
+
+    /// All arms in one group.
+    fn rounds(plan: &Plan, seed: u64, done: &[RunRecord]) -> Vec<Round> {
+        super::rounds(plan, &groups(&plan.arms, plan.arms.len()), seed, done)
+    }
+
+    #[test]
+    fn groups_have_their_rounds_by_turns() {
+        let mut plan = plan(3);
+        plan.arms.push(Arm::empty("other"));
+        (plan.arms[0].kind, plan.arms[1].kind) = (ArmKind::Baseline, ArmKind::Placebo);
+        let all = super::rounds(&plan, &groups(&plan.arms, 3), 7, &[]);
+        assert_eq!(all.iter().map(|round| round.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
+        for (round, last) in all.iter().zip([2, 3, 2, 3, 2, 3]) {
+            let mut order = round.order.clone();
+            order.sort_unstable();
+            assert_eq!(order, [0, 1, last], "round {}", round.number);
+        }
     }
 
     fn run(round: u32, attempt: u32, variant: &str) -> RunRecord {

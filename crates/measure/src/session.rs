@@ -3,6 +3,7 @@
 //! A run whose generator was late is done again by itself: it does not count, so nothing is picked. A round in which something
 //! else took too much of the machine is done again whole (see `repeats`).
 
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -17,7 +18,7 @@ use super::folder::RunFolder;
 use super::one::{Run, Up};
 use super::repeats::Repeats;
 use super::round as alternating;
-use super::schedule::{Round, Slot};
+use super::schedule::{self, Round, Slot};
 use super::setup::Setup;
 use super::watch::{Step, Watcher};
 
@@ -39,22 +40,22 @@ pub(super) struct Session<'s, 'p> {
 
 impl Session<'_, '_> {
     /// Does what is missing of the rounds, until one of the ends is reached.
-    pub(super) fn rounds(
-        &mut self,
-        rounds: Vec<Round>,
-        ends: &mut Ends<'_>,
-        watcher: &mut dyn Watcher,
-    ) -> Result<(), RunError> {
+    pub(super) fn rounds(&mut self, seed: u64, ends: &mut Ends<'_>, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         let plan = self.setup.plan;
+        let mut rounds = VecDeque::from(schedule::rounds(plan, &self.choice.groups, seed, self.done));
         let missing: usize = rounds.iter().map(|round| round.missing.len()).sum();
-        let done = plan.arms.len() * plan.study.rounds as usize - missing;
+        let of_round: usize = self.choice.groups.iter().map(Vec::len).sum();
+        let done = of_round * plan.study.rounds as usize - missing;
         let is_open_ended = plan.study.is_open_ended();
+        ends.parts = self.groups();
         let runs = if is_open_ended { ends.runs_left_after(done) } else { missing };
         watcher.see(Step::Begin { runs, of: done + runs, load_s: plan.study.run_seconds(), is_open_ended });
         let mut repeats = Repeats::new(&plan.study, self.done);
-        for mut round in rounds {
+        'rounds: while let Some(mut round) = rounds.pop_front() {
+            (ends.parts, repeats.parts) = (self.groups(), self.groups());
             // Of a round that was interrupted the rest comes first: looked at are whole rounds.
-            if !round.is_under_way(self.done)
+            if ends.is_whole(round.number - 1)
+                && !round.is_under_way(self.done)
                 && let Some(stopped) = ends.reached(self.done, false, watcher)
             {
                 return Ok(self.journal.append_notice(&Notice::Stopped(stopped))?);
@@ -69,6 +70,12 @@ impl Session<'_, '_> {
                             round = round.again();
                         }
                         let collided = match self.together(&round, watcher) {
+                            Err(RunError::Memory { fit, .. }) if self.choice.for_memory(plan, self.done, fit) => {
+                                rounds = schedule::rounds(plan, &self.choice.groups, seed, self.done).into();
+                                let runs = rounds.iter().map(|round| round.missing.len()).sum();
+                                watcher.see(Step::LessAtOnce { fit, groups: self.choice.groups.len(), runs });
+                                continue 'rounds;
+                            }
                             Err(RunError::Subject(error)) => self.choice.collided(&plan.study, self.done, error)?,
                             other => other.map(|()| false)?,
                         };
@@ -102,8 +109,9 @@ impl Session<'_, '_> {
         let (setup, interrupted, number) = (self.setup, self.interrupted, self.number + 1);
         let slots = &round.missing;
         self.number += u32::try_from(slots.len()).unwrap_or(u32::MAX);
-        let records =
+        let mut records =
             alternating::Round { setup, shared: &mut *self.shared, slots, number, interrupted }.perform(watcher)?;
+        records.iter_mut().for_each(|record| record.groups = self.groups());
         self.journal.append_round(&records)?;
         for record in records {
             watcher.see(Step::Done { record: &record, again: false });
@@ -112,6 +120,10 @@ impl Session<'_, '_> {
             stop?;
         }
         Ok(())
+    }
+
+    fn groups(&self) -> u32 {
+        u32::try_from(self.choice.groups.len()).unwrap_or(u32::MAX)
     }
 
     /// One run, until it counts or has been tried often enough.
@@ -126,6 +138,7 @@ impl Session<'_, '_> {
                 Run { setup: setup.site(0), shared: &mut *self.shared, slot, number, interrupted, profiler: None };
             let mut record = run.perform(watcher)?;
             record.notices.extend(self.choice.notice());
+            record.groups = self.groups();
             self.journal.append(&record)?;
             let again = late(&record) && attempt < ATTEMPTS;
             watcher.see(Step::Done { record: &record, again });

@@ -11,7 +11,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use unladen_journal::notices::Notice;
 use unladen_journal::record::Calibration;
-use unladen_processes::linux::{CpuSet, Netns};
+use unladen_processes::linux::{CpuSet, Netns, userns};
 use unladen_processes::relay;
 use unladen_processes::subject::launch::LONGEST_PAD;
 use unladen_processes::subject::{
@@ -125,7 +125,7 @@ impl<'a> Setup<'a> {
             let where_ = if fixed.is_empty() { "the machine's network".to_owned() } else { fixed.join(", ") };
             format!("several variants at once cannot share {where_}, and no network of their own can be made: {why}")
         };
-        if let Err(why) = Netns::is_possible() {
+        if let Err(why) = userns::become_able() {
             return Some(refused(why));
         }
         for site in &mut self.addresses {

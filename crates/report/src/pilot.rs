@@ -29,6 +29,7 @@ pub fn text(pilot: &Pilot) -> String {
         "\nA run takes {:.1} s, a round of {} runs {of_pilot};\nwhere spans are awaited it may take longer.\n",
         pilot.seconds_per_run, pilot.arms,
     );
+    out += &memory(pilot);
     if let Some(variance) = &pilot.variance {
         let window = pilot.best_window_s.map(|it| format!(": windows of about {} make the most of the time", time(it)));
         let _ = writeln!(out, "{}{}.", variance.words, window.unwrap_or_default());
@@ -43,6 +44,25 @@ pub fn text(pilot: &Pilot) -> String {
         let _ = writeln!(out, "{:<9}{}", notice.severity, view::clean(&notice.text));
     }
     out
+}
+
+/// `5 variants need about 320 MiB at the same time, and 18.5 GiB are there.`
+fn memory(pilot: &Pilot) -> String {
+    let memory = &pilot.memory;
+    let bytes = |bytes: u64| Scale::of("B", bytes as f64, None).with_unit(bytes as f64);
+    let most = memory.groups.iter().copied().max().unwrap_or(0);
+    if memory.each == 0 || most == 0 {
+        return String::new();
+    }
+    let need = bytes(memory.each * u64::from(most));
+    let has = bytes(memory.available);
+    match &memory.groups[..] {
+        [_] => format!("Alternating, {most} variants need about {need} at the same time; {has} are available.\n"),
+        groups => format!(
+            "Alternating, they take turns in {} groups of up to {most}, each with the bare service: about {need} at the same time;\n{has} are available.\n",
+            groups.len()
+        ),
+    }
 }
 
 fn table(pilot: &Pilot) -> String {

@@ -96,6 +96,12 @@ fn lasting(step: Step<'_>, live: &Live) -> Option<String> {
         Step::Again { round, reason, .. } => Some(format!("round {round} is done again: {reason}")),
         Step::Stopped(stopped) => Some(stopped.to_string()),
         Step::TurnsGivenUp { reason, .. } => Some(format!("from here on one variant after the other: {reason}")),
+        Step::LessAtOnce { fit, groups, .. } if groups > 1 => Some(format!(
+            "the memory suffices for {fit} variants at once: they take turns in {groups} groups, each with the bare service"
+        )),
+        Step::LessAtOnce { fit, .. } => {
+            Some(format!("the memory suffices for {fit} variants at once: from here on one after the other"))
+        }
         Step::Done { record, .. } => {
             let reason = record.void.as_ref()?;
             Some(format!("round {} of {} does not count: {reason}", record.round, live.label(&record.variant)))

@@ -175,6 +175,10 @@ impl Live {
                 self.runs_of += runs;
                 self.is_done = false;
             }
+            Step::LessAtOnce { runs, .. } => {
+                self.runs_of = self.runs_done + runs;
+                self.is_done = false;
+            }
             Step::Done { record, again } => {
                 self.runs_done += usize::from(!again);
                 self.ended += 1;

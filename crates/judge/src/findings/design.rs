@@ -19,6 +19,9 @@ pub struct DesignFindings {
     pub separate_rounds: u32,
     /// Variants that took turns, baseline and placebo included.
     pub variants: Option<u32>,
+    /// In how many groups, if not all at once: each has the baseline and the placebo, and rounds of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub groups: Option<u32>,
     /// Length of a block, seconds.
     pub block_s: Option<f64>,
     /// Super-blocks of a round, also those that were thrown away.

@@ -7,6 +7,7 @@
 //! side of the truth in 2 · 2⁻⁷ or 2 · 2⁻⁵ of the studies. The bounds are several times the distance that rounds had from the truth when
 //! they were chosen.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use unladen_journal::record::{Design, RunRecord};
@@ -175,16 +176,19 @@ fn assert_is_idle(runs: &[RunRecord]) {
 
 /// A variant that stands still for 200 ms in every 700. What is reported of the others is theirs: without a stall they answer within
 /// some ms even on a busy machine, and a request that waited for the stall of another would be tens of ms late. Of the variant itself
-/// 2/7 of the requests wait for up to 200 ms, evenly: p95 is 165 ms and p99 is 193 ms, or they are not told.
+/// 2/7 of the requests wait for up to 200 ms, evenly: p90 is 130 ms, p95 165 ms and p99 193 ms, or they are not told. The rate is low, so
+/// that what has waited is soon caught up with.
 #[test]
 fn a_stall_slows_nobody_else() {
     let _turn = measuring();
     let stalling =
         "  stalling:\n    services: {consumer: {args: [--stall-ms, '200', --stall-every-s, '0.7']}}\n  same: {}\n";
     let study = demo_study("stalling", stalling)
-        .replace("rate: 300", "rate: 1000")
-        .replace("connections: 8", "connections: 300");
-    let scratch = measured("alternating", &study, &["--rounds", "5", "--warmup", "300ms", "--window", "2100ms"]);
+        .replace("rate: 300", "rate: 200")
+        .replace("connections: 8", "connections: 100");
+    // The stretch alone is three stalls long, wherever in a stall it begins.
+    let time = ["--rounds", "5", "--warmup", "300ms", "--window", "1400ms", "--set", "alone=2100ms"];
+    let scratch = measured("alternating", &study, &time);
     let findings = scratch.findings();
     let told = |variant: &str, metric: &str| {
         let variant = findings.variants.iter().find(|it| it.name == variant).expect("a variant");
@@ -201,9 +205,9 @@ fn a_stall_slows_nobody_else() {
             assert!(baseline < most_ms * 1e3 && same < most_ms * 1e3, "{metric}: {baseline} and {same} µs");
         }
     }
-    for (metric, ms) in [("latency_p95", 165.0), ("latency_p99", 193.0)] {
+    for (metric, ms) in [("latency_p90", 130.0), ("latency_p95", 165.0), ("latency_p99", 193.0)] {
         if let Some((_, stalling)) = told("stalling", metric) {
-            assert!((ms - 40.0..ms + 30.0).contains(&(stalling / 1e3)), "{metric}: {stalling} µs, not {ms} ms");
+            assert!((ms - 40.0..ms + 40.0).contains(&(stalling / 1e3)), "{metric}: {stalling} µs, not {ms} ms");
         }
     }
     // What a median says does not depend on what is refused.
@@ -267,4 +271,27 @@ fn every_span_is_in_the_books_of_its_variant() {
     for run in runs.iter().filter(|run| run.variant == "baseline") {
         assert_eq!(run.sink.as_ref().map_or(0, |sink| sink.saved), 0, "the bare service has sent nothing");
     }
+}
+
+/// Nine variants are more than are kept alive at once: two groups, each with the bare service and the placebo, and each difference is that
+/// of two runs that were alive together.
+#[test]
+fn more_variants_than_can_be_alive_take_turns_in_groups() {
+    let _turn = counting();
+    let names = ["a", "b", "c", "d", "e", "f", "g"];
+    let variants: String = names.iter().map(|name| format!("  {name}: {{}}\n")).collect();
+    let scratch = Scratch::with(&demo_study("groups", &variants));
+    let short = ["--rounds", "1", "--warmup", "100ms", "--window", "400ms", "--set", "alone=100ms"];
+    scratch.run(&[&["--design", "alternating"][..], &short].concat());
+    let runs = runs(&scratch);
+    assert!(runs.iter().all(|run| (run.design, run.groups) == (Design::Alternating, 2)), "two groups");
+    let of =
+        |variant: &str| runs.iter().filter(|run| run.variant == variant).map(|run| run.round).collect::<BTreeSet<_>>();
+    let both = BTreeSet::from([1, 2]);
+    assert_eq!((of("baseline"), of("placebo")), (both.clone(), both));
+    let (first, second): (Vec<&str>, Vec<&str>) = names.iter().partition(|name| of(name) == BTreeSet::from([1]));
+    assert_eq!((first.len(), second.len()), (4, 3), "{first:?} {second:?}");
+    let findings = scratch.findings();
+    assert_eq!(findings.rounds_begun, 1, "two rounds of the journal are one of the study");
+    assert!(findings.design.expect("a design").words.contains("2 groups"));
 }

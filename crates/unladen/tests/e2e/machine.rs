@@ -14,6 +14,7 @@ fn the_doctor_looks_at_everything_and_has_remedies() {
         "frequency",
         "cgroups",
         "limits",
+        "networks",
         "other load",
         "steal",
         "pressure",

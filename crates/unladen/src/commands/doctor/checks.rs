@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use unladen_judge::units::Scale;
+use unladen_measure::groups::{self, MAX_ALIVE};
 
 use super::facts::Facts;
 
@@ -33,7 +34,7 @@ const FAST_CLOCKS: [&str; 4] = ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_
 
 /// Every check, in the order in which they are told.
 pub(super) fn checks(facts: &Facts) -> Vec<Check> {
-    let mut all = vec![cores(facts), smt(facts), frequency(facts), cgroups(facts), limits(facts)];
+    let mut all = vec![cores(facts), smt(facts), frequency(facts), cgroups(facts), limits(facts), networks(facts)];
     all.extend([other_load(facts), steal(facts), pressure(facts), memory(facts), clock(facts), timer(facts)]);
     all.extend([files(facts), io_uring(facts), randomisation(facts)]);
     all
@@ -113,6 +114,16 @@ fn limits(facts: &Facts) -> Check {
     check("limits", found, !binding, remedy)
 }
 
+fn networks(facts: &Facts) -> Check {
+    match &facts.networks {
+        Ok(()) => check("networks", "each variant can have its own: fixed ports do not collide", true, ""),
+        Err(why) => {
+            let found = "a variant cannot have its own, so services with a fixed port run one after the other";
+            check("networks", found, false, why)
+        }
+    }
+}
+
 fn other_load(facts: &Facts) -> Check {
     let share = share(facts, facts.window.busy_s);
     let names: Vec<String> = facts
@@ -153,7 +164,10 @@ fn pressure(facts: &Facts) -> Check {
 
 fn memory(facts: &Facts) -> Check {
     let available = facts.memory_limit.unwrap_or(u64::MAX).min(facts.window.memory_available);
-    let found = format!("{} available", Scale::of("B", available as f64, None).with_unit(available as f64));
+    let bytes = |bytes: f64| Scale::of("B", bytes, None).with_unit(bytes);
+    let each = groups::room(available, MAX_ALIVE);
+    let found =
+        format!("{} available: {} for each of {MAX_ALIVE} variants at once", bytes(available as f64), bytes(each));
     match facts.swapped {
         Some(pages) if pages > 0 => {
             let remedy = "Swapping makes latencies those of the disk, and resident memory too small. Stop what holds memory, or `swapoff -a`.";
@@ -233,6 +247,7 @@ mod tests {
             turbo: Some(false),
             cgroups: Ok("cgroup v2".to_owned()),
             no_limits: None,
+            networks: Ok(()),
             quota_cores: None,
             memory_limit: None,
             window: HostWindow {
@@ -282,6 +297,7 @@ mod tests {
             ("frequency", Facts { turbo: Some(true), ..quiet() }),
             ("cgroups", Facts { cgroups: Err("no write access".to_owned()), ..quiet() }),
             ("cgroups", Facts { no_limits: Some("no controller".to_owned()), ..quiet() }),
+            ("networks", Facts { networks: Err("Run as root".to_owned()), ..quiet() }),
             ("limits", Facts { quota_cores: Some(1.5), ..quiet() }),
             ("other load", Facts { window: window(|it| it.busy_s = 0.5), ..quiet() }),
             ("steal", Facts { window: window(|it| it.steal_s = 0.1), ..quiet() }),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use unladen_journal::record::HostWindow;
 use unladen_processes::linux::process::{self, Stat};
-use unladen_processes::linux::{CpuSet, clock};
+use unladen_processes::linux::{CpuSet, Netns, clock};
 use unladen_processes::probe::host::{HostReader, parse_pressure};
 use unladen_processes::subject::cgroups::Mounts;
 use unladen_processes::subject::{Launcher, LauncherOptions, Partition, Topology, partition};
@@ -35,6 +35,8 @@ pub(super) struct Facts {
     pub(super) cgroups: Result<String, String>,
     /// Why services cannot be limited; `None`: they can.
     pub(super) no_limits: Option<String>,
+    /// Whether network namespaces can be made; why not, and what to do.
+    pub(super) networks: Result<(), String>,
     /// The smallest CPU quota around unladen, in cores.
     pub(super) quota_cores: Option<f64>,
     /// The smallest memory limit around unladen, bytes.
@@ -91,6 +93,7 @@ impl Facts {
             partition,
             cgroups,
             no_limits,
+            networks: Netns::is_possible(),
             quota_cores: around().filter_map(quota).reduce(f64::min),
             memory_limit: around().filter_map(memory_limit).min(),
             window: watched.window,
