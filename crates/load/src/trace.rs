@@ -1,41 +1,20 @@
-//! Trace ids that say which request they belong to.
+//! The headers that carry a request's trace id, made as [`unladen_trace`] says.
 //!
-//! The high 64 bits of a trace id are the run's tag; the low 64 bits are the request's index, scrambled by an invertible
-//! function so that ids look random to samplers and sharded stores, and so that the sink can recover the index. This module
-//! does no I/O; writing the header into a request is a fixed-position overwrite.
+//! This module does no I/O; writing the header into a request is a fixed-position overwrite.
+
+use unladen_trace::{mix, trace_low};
 
 use crate::plan::{Trace, TraceHeader};
 
 /// Weyl constant of splitmix64 (2^64 divided by the golden ratio); keeps the sampling decision apart from the id.
 const SAMPLING_SALT: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The finalizer of splitmix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014,
-/// with Stafford's variant 13 constants): a bijection on 64-bit numbers.
-#[must_use]
-pub fn mix(mut z: u64) -> u64 {
-    z ^= z >> 30;
-    z = z.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z ^= z >> 27;
-    z = z.wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// The inverse of [`mix`].
-#[must_use]
-pub fn unmix(mut z: u64) -> u64 {
-    z ^= (z >> 31) ^ (z >> 62);
-    z = z.wrapping_mul(0x3196_42b2_d24d_8ec3);
-    z ^= (z >> 27) ^ (z >> 54);
-    z = z.wrapping_mul(0x96de_1b17_3f11_9089);
-    z ^ (z >> 30) ^ (z >> 60)
-}
-
 /// The ids of one request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ids {
     /// High 64 bits of the trace id: the run's tag.
     pub trace_high: u64,
-    /// Low 64 bits of the trace id: [`index_of`] recovers the request's index from them.
+    /// Low 64 bits of the trace id: [`unladen_trace::index_of`] recovers the request's index from them.
     pub trace_low: u64,
     /// Span id of the (never reported) parent: the load generator. Never 0, which W3C forbids.
     pub parent: u64,
@@ -51,7 +30,7 @@ impl Trace {
             0 => 1,
             id => id,
         };
-        Ids { trace_high: self.tag, trace_low: mix(index ^ self.key), parent, sampled: self.is_sampled(index) }
+        Ids { trace_high: self.tag, trace_low: trace_low(index, self.key), parent, sampled: self.is_sampled(index) }
     }
 
     /// Whether the request with this index carries the sampled flag: a fixed function of index, key and share.
@@ -60,12 +39,6 @@ impl Trace {
         self.sampled >= 1.0
             || (mix(index ^ self.key ^ SAMPLING_SALT) >> 11) as f64 * (1.0 / (1u64 << 53) as f64) < self.sampled
     }
-}
-
-/// The index of the request whose trace id ends in `trace_low`, for the key of the run.
-#[must_use]
-pub fn index_of(trace_low: u64, key: u64) -> u64 {
-    unmix(trace_low) ^ key
 }
 
 /// `sample-trace id-parent segment id-parent span id-parent service-parent instance-parent endpoint-address`, all but the
@@ -145,7 +118,7 @@ impl TraceHeader {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
+    use unladen_trace::index_of;
 
     use super::*;
 
@@ -226,13 +199,5 @@ mod tests {
         trace.key = !5;
         assert_eq!(mix(5 ^ !trace.key), 0, "the case that W3C forbids");
         assert_eq!(trace.ids(5).parent, 1);
-    }
-
-    proptest! {
-        #[test]
-        fn every_index_comes_back(index: u64, key: u64) {
-            prop_assert_eq!(index_of(mix(index ^ key), key), index);
-            prop_assert_eq!(mix(unmix(index)), index);
-        }
     }
 }

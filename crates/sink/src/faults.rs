@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::requests::mix;
+use unladen_trace::mix;
 
 /// What goes wrong. Several may be wanted at once: a request is delayed first; then the first of reset, black hole
 /// and refusal that applies happens to it; what is left may be dropped.

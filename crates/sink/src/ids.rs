@@ -1,6 +1,6 @@
 //! Ids that do not come as the 16 and 8 bytes of the store: hexadecimal text of any length, and names that are hashed.
 
-use crate::requests::mix;
+use unladen_trace::mix;
 
 /// 2⁶⁴ divided by the golden ratio: an odd number whose bits look like chance.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

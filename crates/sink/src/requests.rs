@@ -1,39 +1,10 @@
 //! From trace ids to requests: which request of the load a span belongs to, and how many spans each request has.
 //!
-//! The load generator writes its run's tag into the high 64 bits of a trace id, and `mix(index ^ key)` into the low
-//! ones, so that ids look random to samplers and hash tables, yet the request's index can be had back without a table.
-//! `mix` is the finalizer of splitmix64 (Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators, 2014),
-//! a bijection; [`unmix`] is its inverse.
+//! The load generator makes its trace ids as [`unladen_trace`] says, so that the index can be had back without a table.
+
+use unladen_trace::{MAX_INDEX, index_of, trace_low};
 
 use crate::config::Requests;
-
-/// Largest index taken for real. A low half that was not made by the load generator unmixes to an arbitrary number, which
-/// is below this bound once in 4 billion times.
-pub const MAX_INDEX: u64 = u32::MAX as u64;
-
-/// Inverse of `0xbf58476d1ce4e5b9` modulo 2⁶⁴.
-const INVERSE_1: u64 = 0x96de_1b17_3f11_9089;
-/// Inverse of `0x94d049bb133111eb` modulo 2⁶⁴.
-const INVERSE_2: u64 = 0x3196_42b2_d24d_8ec3;
-
-/// The splitmix64 finalizer.
-pub const fn mix(mut z: u64) -> u64 {
-    z ^= z >> 30;
-    z = z.wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z ^= z >> 27;
-    z = z.wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// The inverse of [`mix`].
-pub const fn unmix(mut z: u64) -> u64 {
-    // `y = z ^ z >> s` is undone by xoring further shifts of y until they run off the end.
-    z ^= z >> 31 ^ z >> 62;
-    z = z.wrapping_mul(INVERSE_2);
-    z ^= z >> 27 ^ z >> 54;
-    z = z.wrapping_mul(INVERSE_1);
-    z ^ (z >> 30 ^ z >> 60)
-}
 
 impl Requests {
     /// Index of the request that started this trace; `None` if the load generator did not make the id. Senders that know
@@ -44,13 +15,13 @@ impl Requests {
         if high != self.tag && high != 0 {
             return None;
         }
-        let index = unmix(id as u64) ^ self.key;
+        let index = index_of(id as u64, self.key);
         (index <= MAX_INDEX).then_some(index)
     }
 
     /// The trace id of a request.
     pub fn trace_id(&self, index: u64) -> [u8; 16] {
-        (u128::from(self.tag) << 64 | u128::from(mix(index ^ self.key))).to_be_bytes()
+        (u128::from(self.tag) << 64 | u128::from(trace_low(index, self.key))).to_be_bytes()
     }
 }
 
@@ -78,20 +49,7 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn mix_is_splitmix64() {
-        // First outputs of the reference implementation for the seed 1234567 (state += golden gamma before each).
-        let gamma = 0x9e37_79b9_7f4a_7c15_u64;
-        let outputs: Vec<u64> = (1..=3).map(|n| mix(1_234_567_u64.wrapping_add(gamma.wrapping_mul(n)))).collect();
-        assert_eq!(outputs, [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]);
-    }
-
     proptest! {
-        #[test]
-        fn unmix_undoes_mix(number: u64) {
-            prop_assert_eq!(unmix(mix(number)), number);
-        }
-
         #[test]
         fn index_comes_back(tag: u64, key: u64, index in 0..=MAX_INDEX) {
             let requests = Requests { tag, key };

@@ -8,10 +8,9 @@ use std::path::PathBuf;
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
-
-use crate::report::Format;
-use crate::study::compare::NamedCommand;
-use crate::study::units::Time;
+use unladen_journal::units::Time;
+use unladen_report::Format;
+use unladen_study::compare::NamedCommand;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())

@@ -1,25 +1,15 @@
 //! unladen: what does instrumentation cost a service, and do its spans arrive?
 //!
-//! One direction, no back and forth: `study` → `run` → `journal` → `judge` → `report`. `run` drives `subject` and
-//! `probe` and, as processes of their own, the load generator and the sink. See `ARCHITECTURE.md`.
+//! The executable: what was typed, and what is shown of a study under way and of those that were judged. The work is done by the
+//! crates beside it, in one direction, no back and forth: `study` → `measure` → `journal` → `judge` → `report`. See
+//! `ARCHITECTURE.md`.
 
 pub mod cli;
 pub mod commands;
 pub mod demo;
-pub mod import;
-pub mod journal;
-pub mod judge;
-pub mod linux;
+pub mod guard;
 pub mod live;
-pub mod notices;
-pub mod probe;
-pub mod profile;
 pub mod progress;
 pub mod push;
-pub mod relay;
-pub mod report;
-pub mod run;
-pub mod scrape;
 pub mod serve;
-pub mod study;
-pub mod subject;
+pub mod under_way;

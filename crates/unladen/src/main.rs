@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use unladen::cli::{Cli, Command};
-use unladen::{commands, demo, relay, run, subject};
+use unladen::{commands, demo};
+use unladen_processes::{relay, subject};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
@@ -18,11 +19,11 @@ fn main() -> ExitCode {
         Command::Load(options) => commands::load::load(&options),
         Command::Sink(options) => commands::sink::sink(&options),
         Command::Doctor { json } => commands::doctor::doctor(json),
-        Command::Schema => commands::print(&unladen::study::schema::schema_text()),
+        Command::Schema => commands::print(&unladen_study::schema::schema_text()),
         Command::Completions { shell } => commands::completions(shell),
         Command::DemoSubject(options) => demo::main(options).map(|()| ExitCode::SUCCESS),
         Command::LoadProcess => return unladen_load::child::main(std::io::stdin(), std::io::stdout()),
-        Command::TurnsProcess => return run::turns::main(std::io::stdin(), std::io::stdout()),
+        Command::TurnsProcess => return unladen_measure::turns::main(std::io::stdin(), std::io::stdout()),
         Command::SinkProcess => {
             return unladen_sink::child::main(std::io::stdin(), std::io::stdout(), std::io::stderr());
         }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use indexmap::IndexMap;
 use indicatif::{HumanDuration, MultiProgress, ProgressBar, ProgressStyle};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unladen_journal::record::{Calibration, Ledger, RunRecord};
+use unladen_judge::findings::Range;
+use unladen_judge::units::{self, Scale};
+use unladen_measure::watch::{Phase, Step};
 use unladen_sink::{Recovered, SinkError};
 
-use crate::journal::record::{Calibration, Ledger, RunRecord};
-use crate::judge;
-use crate::judge::findings::Range;
-use crate::judge::units::{self, Scale};
-use crate::live::{Display, Live, Told, Variant};
-use crate::run::watch::{Phase, Step};
+use crate::live::{Display, Told};
+use crate::under_way::{Live, Variant};
 
 /// How to show progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,10 +50,10 @@ fn summary(record: &RunRecord, live: &Live) -> String {
     }
     let widest = live.variants.values().map(|it| it.label.width()).fold(label.width(), usize::max);
     let mut line = fitted(label, widest);
-    if let Some(cpu) = judge::cpu_us_per_request(record) {
+    if let Some(cpu) = unladen_judge::cpu_us_per_request(record) {
         line += &format!(" {cpu:>8.1} µs CPU/request");
     }
-    if let Some(p99) = judge::latency_p99_us(record) {
+    if let Some(p99) = unladen_judge::latency_p99_us(record) {
         line += &format!("  p99 {:>7.2} ms", p99 / 1e3);
     }
     if let Some(ledger) = record.ledger.as_ref().filter(|ledger| ledger.expected > 0) {
@@ -349,9 +349,10 @@ fn fitted(name: &str, width: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::notices::{Look, Precision};
+
     use super::*;
-    use crate::live::Second;
-    use crate::notices::{Look, Precision};
+    use crate::under_way::Second;
 
     fn live() -> Live {
         let labels = [("baseline", "baseline"), ("otel", "OpenTelemetry")].map(|(a, b)| (a.to_owned(), b.to_owned()));

@@ -20,8 +20,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message as _;
-
-use crate::judge::findings::{Finding, Findings, VariantFindings};
+use unladen_judge::findings::{Finding, Findings, VariantFindings};
 
 /// How long the receiver may take.
 const TIMEOUT: Duration = Duration::from_secs(10);

@@ -1,7 +1,8 @@
 //! Who has the load when. Pure: the order comes from the seed.
 
+use unladen_trace::mix;
+
 use super::{Part, Turn};
-use crate::trace::mix;
 
 /// How long the parts of an alternation are, for each target, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]

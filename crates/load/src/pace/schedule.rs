@@ -5,9 +5,10 @@
 //! whether they come evenly or at random. A random (Poisson) arrival is an even one on a stretched axis: the sums of unit
 //! exponentials take the place of 0, 1, 2 … (Çinlar, "Introduction to Stochastic Processes", 1975, 4.7).
 
+use unladen_trace::mix;
+
 use super::SECOND;
 use super::profile::Profile;
-use crate::trace::mix;
 
 /// How requests follow one another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]

@@ -10,11 +10,12 @@ mod values;
 
 use std::collections::HashMap;
 
+use unladen_trace::mix;
+
 use crate::error::LoadError;
 use crate::http1::request::{Template, is_token};
 use crate::plan::{Check, NamedTest, Order, Plan, Request, Trace};
 use crate::target::Target;
-use crate::trace::mix;
 pub(crate) use answer::{MOST_BODY, Whole};
 use answer::{Taker, Tester};
 use redirect::Origin;

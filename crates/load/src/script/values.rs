@@ -3,9 +3,10 @@
 
 use std::path::Path;
 
+use unladen_trace::mix;
+
 use crate::error::LoadError;
 use crate::plan::Value;
-use crate::trace::mix;
 
 /// A value, ready to be made.
 #[derive(Debug, Clone)]

@@ -11,7 +11,7 @@ use crate::server::{Behaviour, GOOD, Server};
 use unladen_load::LoadError;
 use unladen_load::outcome::{Event, Outcome};
 use unladen_load::plan::{Check, Order, Pacing, Plan, Trace, TraceHeader};
-use unladen_load::trace::index_of;
+use unladen_trace::index_of;
 
 /// A short plan at a constant rate: no warm-up, a window of half a second.
 pub(crate) fn open(server: &Server, rate: f64, connections: u32) -> Plan {

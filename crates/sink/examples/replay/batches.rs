@@ -5,7 +5,7 @@ use std::cell::{Cell, RefCell};
 
 use bytes::Bytes;
 use unladen_sink::config::Requests;
-use unladen_sink::requests::mix;
+use unladen_trace::mix;
 
 use crate::formats::{Format, template};
 

@@ -9,7 +9,9 @@
 
 use std::collections::HashMap;
 
-use crate::requests::{mix, run_lengths};
+use unladen_trace::mix;
+
+use crate::requests::run_lengths;
 
 /// Requests whose counts lie side by side: 2 to the power of this.
 const PAGE_BITS: u32 = 10;
@@ -277,9 +279,9 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use proptest::prelude::*;
+    use unladen_trace::MAX_INDEX;
 
     use super::*;
-    use crate::requests::MAX_INDEX;
 
     fn of_request(seen: &mut Seen, index: u64, span_id: [u8; 8]) -> bool {
         seen.of_request(index, Seen::marks(TraceMarks::of(Some(index), &[0; 16]), span_id)[0])

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use unladen_sink::requests::mix;
 use unladen_sink::summary::Event;
 use unladen_sink::{Recovered, recover};
+use unladen_trace::mix;
 
 use crate::child::Process;
 use crate::senders::{Answer, Client, START, Way};

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use unladen_journal::units::{Ratio, Time};
 use unladen_load::plan::Shard;
 use unladen_load::threshold::Threshold;
-
-use crate::study::units::{Ratio, Time};
 
 /// `unladen load`
 #[derive(Debug, Args)]

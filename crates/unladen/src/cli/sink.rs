@@ -4,9 +4,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-
-use crate::study::spec::{Delay, Faults, Flapping, Refuse};
-use crate::study::units::{Ratio, Time};
+use unladen_journal::units::{Ratio, Time};
+use unladen_study::spec::{Delay, Faults, Flapping, Refuse};
 
 /// `unladen sink`
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
+use unladen_journal::units::Time;
 use unladen_load::alternate::{self, Alternation, Lengths, NoMeter, Outcomes};
 use unladen_load::outcome::{Outcome, Quantiles};
 use unladen_load::plan::Plan;
@@ -12,7 +13,6 @@ use unladen_load::summary;
 
 use super::COULD_NOT_RUN;
 use super::load::{json_of, write_json};
-use crate::study::units::Time;
 
 /// Sends the same load to two addresses in turns, and prints both and the difference.
 pub(super) fn against(

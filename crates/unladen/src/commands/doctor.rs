@@ -8,10 +8,11 @@ mod facts;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
+use unladen_report::lines;
+
 use self::checks::{Check, checks};
 use self::facts::Facts;
 use super::print;
-use crate::report::lines;
 
 /// Width to which a finding is wrapped: what is left of 100 columns beside the mark and the name.
 const WIDTH: usize = 80;

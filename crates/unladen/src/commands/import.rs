@@ -5,15 +5,14 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
+use unladen_import::{Side, Source};
+use unladen_journal::write::Journal;
+use unladen_measure::folder::RunFolder;
+use unladen_measure::{HOST_FILE, STUDY_FILE};
+use unladen_study::write::resolved_yaml;
 
 use super::budgets;
 use crate::cli::Import;
-use crate::import::{self, Side, Source};
-use crate::journal::write::Journal;
-use crate::run::folder::RunFolder;
-use crate::run::{HOST_FILE, STUDY_FILE};
-use crate::study::write::resolved_yaml;
-use crate::{judge, report};
 
 /// `unladen import`
 ///
@@ -32,7 +31,7 @@ pub fn import(options: &Import) -> anyhow::Result<ExitCode> {
             None => variants.push(Side { name: name.to_owned(), sources: files }),
         }
     }
-    let mut foreign = import::read(&options.name, &baseline, &variants)?;
+    let mut foreign = unladen_import::read(&options.name, &baseline, &variants)?;
     foreign.study.budgets = budgets(&options.budgets)?;
     let folder = RunFolder::create(&options.out)?;
     let host = serde_json::json!({"imported": true, "unladen": env!("CARGO_PKG_VERSION")});
@@ -41,9 +40,9 @@ pub fn import(options: &Import) -> anyhow::Result<ExitCode> {
     foreign.runs.iter().try_for_each(|run| journal.append(run))?;
     // The study last: a folder with a study.yaml is whole.
     folder.write(STUDY_FILE, &resolved_yaml(&foreign.study))?;
-    let findings = judge::judge(folder.path())?;
-    report::write_all(folder.path(), &findings)?;
-    report::print(&findings, report::Format::Text)?;
+    let findings = unladen_judge::judge(folder.path())?;
+    unladen_report::write_all(folder.path(), &findings)?;
+    unladen_report::print(&findings, unladen_report::Format::Text)?;
     writeln!(anstream::stdout(), "\nReport: {}", folder.path().join("report.html").display())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -3,13 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
+use unladen_judge::GateOutcome;
+use unladen_judge::findings::Findings;
 
 use super::{COULD_NOT_RUN, budgets};
 use crate::cli::{Gate, Report};
-use crate::judge::findings::Findings;
-use crate::judge::{self, GateOutcome};
 use crate::push;
-use crate::report;
 
 /// Over budget.
 const FAILED: u8 = 1;
@@ -21,9 +20,9 @@ const UNDECIDED: u8 = 3;
 /// # Errors
 /// When the folder holds no journal that can be read.
 pub fn report(options: &Report) -> anyhow::Result<ExitCode> {
-    let findings = judge::judge(&options.dir)?;
-    report::write_all(&options.dir, &findings)?;
-    report::print(&findings, options.format)?;
+    let findings = unladen_judge::judge(&options.dir)?;
+    unladen_report::write_all(&options.dir, &findings)?;
+    unladen_report::print(&findings, options.format)?;
     if let Some(url) = &options.push {
         let sent = push::push(&findings, url, started_ns(&findings))?;
         eprintln!("sent {sent} numbers to {url}");
@@ -43,13 +42,13 @@ fn started_ns(findings: &Findings) -> u64 {
 /// # Errors
 /// When the folder holds no journal that can be read, a budget cannot be read, or the JUnit file not written.
 pub fn gate(options: &Gate) -> anyhow::Result<ExitCode> {
-    let findings = judge::judge_with_budgets(&options.dir, &budgets(&options.budgets)?)?;
+    let findings = unladen_judge::judge_with_budgets(&options.dir, &budgets(&options.budgets)?)?;
     if let Some(file) = &options.junit {
-        std::fs::write(file, report::junit::render(&findings)?)
+        std::fs::write(file, unladen_report::junit::render(&findings)?)
             .with_context(|| format!("cannot write the JUnit file {}", file.display()))?;
     }
-    report::print(&findings, options.format)?;
-    Ok(match judge::outcome(&findings) {
+    unladen_report::print(&findings, options.format)?;
+    Ok(match unladen_judge::outcome(&findings) {
         GateOutcome::Pass => ExitCode::SUCCESS,
         GateOutcome::Fail => ExitCode::from(FAILED),
         GateOutcome::Undecided => ExitCode::from(UNDECIDED),

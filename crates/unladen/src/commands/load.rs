@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
+use unladen_journal::units::Time;
 use unladen_load::capacity::{self, Capacity, Search};
 use unladen_load::outcome::{Event, Outcome, Quantiles};
 use unladen_load::pace::{Arrivals, Stage};
 use unladen_load::plan::{Check, Grpc, Pacing, Plan, Protocol, Tls, Trace, TraceHeader};
 use unladen_load::threshold::Threshold;
 use unladen_load::{merge, shard, summary, targets};
+use unladen_measure::load_plan;
+use unladen_study::spec::script::Script;
 
 use super::{COULD_NOT_RUN, interrupt_flag};
 use crate::cli::load::{self as cli, Load, Merge, Request};
-use crate::run::load_plan;
-use crate::study::spec::script::Script;
-use crate::study::units::Time;
 
 /// First rate of `--capacity` without a `--rate`, requests per second.
 const FIRST_RATE: f64 = 100.0;

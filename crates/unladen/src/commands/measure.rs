@@ -9,29 +9,28 @@ use std::time::Duration;
 
 use anyhow::Context;
 use indexmap::IndexMap;
+use unladen_journal::record::RunRecord;
+use unladen_journal::units::Time;
+use unladen_judge::Budgets;
+use unladen_measure::RunError;
+use unladen_measure::folder::RunFolder;
+use unladen_measure::host::Host;
+use unladen_measure::watch::Nobody;
 use unladen_stats::plan::{Step, TwoLooks};
+use unladen_study::compare::Comparison;
+use unladen_study::plan::Plan;
+use unladen_study::read::parse;
+use unladen_study::set::Set;
+use unladen_study::spec::{MOST_ROUNDS, OnUndecided, Study};
+use unladen_study::write::{concise_yaml, resolved_yaml};
 
 use super::pilot::Pilot;
 use super::{budgets, interrupt_flag, print, until};
 use crate::cli::{Compare, Demo, Measure, Run};
-use crate::journal::record::RunRecord;
-use crate::judge::Budgets;
 use crate::live::Display;
 use crate::live::file::Written;
 use crate::live::metrics::Endpoint;
 use crate::progress::{self, Show};
-use crate::run::folder::RunFolder;
-use crate::run::host::Host;
-use crate::run::watch::Nobody;
-use crate::run::{self, RunError};
-use crate::study::compare::Comparison;
-use crate::study::plan::Plan;
-use crate::study::read::parse;
-use crate::study::set::Set;
-use crate::study::spec::{MOST_ROUNDS, OnUndecided, Study};
-use crate::study::units::Time;
-use crate::study::write::{concise_yaml, resolved_yaml};
-use crate::{judge, report};
 
 /// `unladen demo`
 ///
@@ -74,12 +73,12 @@ pub fn run(options: &Run) -> anyhow::Result<ExitCode> {
     };
     anyhow::ensure!(options.measure.plan.is_none(), "a study that has begun is not planned any more: leave out --plan");
     let folder = RunFolder::open(resume)?;
-    let host: Host = serde_json::from_str(&std::fs::read_to_string(folder.path().join(run::HOST_FILE))?)
-        .with_context(|| format!("{} cannot be read", folder.path().join(run::HOST_FILE).display()))?;
+    let host: Host = serde_json::from_str(&std::fs::read_to_string(folder.path().join(unladen_measure::HOST_FILE))?)
+        .with_context(|| format!("{} cannot be read", folder.path().join(unladen_measure::HOST_FILE).display()))?;
     let plan = match &options.study {
         Some(path) => read(path)?,
         None => {
-            let mut plan = read(&folder.path().join(run::STUDY_FILE))?;
+            let mut plan = read(&folder.path().join(unladen_measure::STUDY_FILE))?;
             // Relative paths start where the study was, not where its copy is.
             plan = Plan::from_study(plan.study, Path::new(&host.study_dir))?;
             plan
@@ -200,8 +199,8 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
         let mut displays: Vec<Box<dyn Display>> = vec![Box::new(Written::new(folder.path()))];
         displays.extend(endpoint.iter().map(|endpoint| Box::new(endpoint.clone()) as Box<dyn Display>));
         let mut watcher = progress::watcher(show, &plan.study.study, &labels, displays);
-        let mut judge = |runs: &[RunRecord]| judge::until::look(&plan.study, runs);
-        let result = run::study(plan, folder, seed, &interrupted, &mut judge, &mut watcher);
+        let mut judge = |runs: &[RunRecord]| unladen_judge::until::look(&plan.study, runs);
+        let result = unladen_measure::study(plan, folder, seed, &interrupted, &mut judge, &mut watcher);
         result.map_err(|error| stopped(error, folder))
     };
     measured(plan)?;
@@ -217,9 +216,9 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
     if options.profile {
         profile(plan, folder, seed, options, &interrupted)?;
     }
-    let findings = judge::judge(folder.path())?;
-    report::write_all(folder.path(), &findings)?;
-    report::print(&findings, report::Format::Text)?;
+    let findings = unladen_judge::judge(folder.path())?;
+    unladen_report::write_all(folder.path(), &findings)?;
+    unladen_report::print(&findings, unladen_report::Format::Text)?;
     writeln!(anstream::stdout(), "\nReport: {}", folder.path().join("report.html").display())?;
     Ok(if findings.void.is_some() { ExitCode::from(super::COULD_NOT_RUN) } else { ExitCode::SUCCESS })
 }
@@ -247,7 +246,7 @@ fn profile(
         eprintln!("sampling every variant once, for the flame graphs");
     }
     let library = options.async_profiler.clone();
-    let profiles = run::profile::profiles(plan, folder, seed, library, interrupted, &mut Nobody);
+    let profiles = unladen_measure::profile::profiles(plan, folder, seed, library, interrupted, &mut Nobody);
     for failure in profiles?.iter().flat_map(|profiles| &profiles.failures) {
         eprintln!("no profile: {failure}");
     }
@@ -261,10 +260,10 @@ fn second_look(plan: &Plan, folder: &RunFolder) -> anyhow::Result<Option<Plan>> 
         return Ok(None);
     }
     // The verdicts alone: spans and curves are read once, for the report.
-    let findings = judge::judge_with_budgets(folder.path(), &Budgets::new())?;
+    let findings = unladen_judge::judge_with_budgets(folder.path(), &Budgets::new())?;
     let Ok(looks) = TwoLooks::new(plan.study.rounds as usize) else { return Ok(None) };
     let done = findings.rounds_begun.max(plan.study.rounds) as usize;
-    Ok(match looks.next(done, judge::more_rounds_may_decide(&findings)) {
+    Ok(match looks.next(done, unladen_judge::more_rounds_may_decide(&findings)) {
         Step::Stop => None,
         Step::Measure(_) => u32::try_from(looks.second()).ok().map(|rounds| {
             let mut longer = plan.clone();
@@ -298,9 +297,9 @@ fn head(plan: &Plan, folder: &RunFolder) -> String {
 
 /// A study that stopped early: judge what there is, so that the folder is whole, and say how to go on.
 fn stopped(error: RunError, folder: &RunFolder) -> anyhow::Error {
-    if let Ok(findings) = judge::judge(folder.path()) {
+    if let Ok(findings) = unladen_judge::judge(folder.path()) {
         // The error below matters more than one about the report.
-        let _ = report::write_all(folder.path(), &findings);
+        let _ = unladen_report::write_all(folder.path(), &findings);
     }
     if matches!(error, RunError::Interrupted) {
         eprintln!("The runs so far are kept. Go on with: unladen run --resume {}", folder.path().display());

@@ -19,9 +19,8 @@ use std::sync::atomic::AtomicBool;
 
 use anstyle::{AnsiColor, Style};
 use clap::CommandFactory;
-
-use crate::judge::Budgets;
-use crate::run::RunError;
+use unladen_judge::Budgets;
+use unladen_measure::RunError;
 
 /// Style of the word "error".
 pub const RED: Style = AnsiColor::Red.on_default().bold();

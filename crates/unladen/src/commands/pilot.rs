@@ -4,16 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 
+use unladen_journal::notices::Look;
+use unladen_journal::units::Ratio;
+use unladen_judge::pilot::{Planned, pilot};
+use unladen_measure::folder::RunFolder;
+use unladen_measure::groups::{MAX_ALIVE, groups};
+use unladen_measure::watch::Watcher;
+use unladen_study::plan::Plan;
+
 use super::print;
-use crate::judge::pilot::{Planned, pilot};
-use crate::notices::Look;
-use crate::report;
-use crate::run::folder::RunFolder;
-use crate::run::groups::{MAX_ALIVE, groups};
-use crate::run::watch::Watcher;
-use crate::run::{self};
-use crate::study::plan::Plan;
-use crate::study::units::Ratio;
 
 /// What the pilot says, in its run folder, for other programs.
 const PLAN_FILE: &str = "plan.json";
@@ -49,14 +48,14 @@ impl Pilot<'_> {
             );
         }
         // A pilot has its number of pairs, and nothing else ends it.
-        run::study(&alone, &folder, self.seed, interrupted, &mut |_| Look::default(), watcher)?;
+        unladen_measure::study(&alone, &folder, self.seed, interrupted, &mut |_| Look::default(), watcher)?;
         let arms = &self.plan.arms;
         let sizes = |fit: usize| groups(arms, fit.min(MAX_ALIVE)).iter().map(Vec::len).collect();
         let planned = Planned { study: &self.plan.study, arms: arms.len(), groups: &sizes };
-        let found = pilot(&crate::journal::read::read(folder.path())?, planned)?;
+        let found = pilot(&unladen_study::measured::read(folder.path())?, planned)?;
         folder.write(PLAN_FILE, &serde_json::to_string_pretty(&found)?)?;
-        report::write_all(folder.path(), &crate::judge::judge(folder.path())?)?;
-        print(&report::pilot::text(&found))
+        unladen_report::write_all(folder.path(), &unladen_judge::judge(folder.path())?)?;
+        print(&unladen_report::pilot::text(&found))
     }
 }
 

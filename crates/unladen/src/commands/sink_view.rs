@@ -7,9 +7,8 @@ use std::time::Instant;
 
 use indicatif::HumanBytes;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unladen_judge::units::count;
 use unladen_sink::summary::Summary;
-
-use crate::judge::units::count;
 
 /// Services in the live table; the others are summed up.
 const SERVICES: usize = 15;

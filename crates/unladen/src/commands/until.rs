@@ -1,7 +1,8 @@
 //! What a study is going to do that goes on until something else than a number of rounds ends it, in words.
 
-use crate::notices::stopped::in_words;
-use crate::study::spec::{FEWEST_ROUNDS, Study};
+use unladen_journal::notices::FEWEST_ROUNDS;
+use unladen_journal::notices::stopped::in_words;
+use unladen_study::spec::Study;
 
 /// `12 rounds`; `rounds until cpu_per_request is known to ±1%, at most 200,`.
 pub(super) fn rounds(study: &Study) -> String {
@@ -30,9 +31,10 @@ pub(super) fn fits(at_most_s: f64, round_s: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::units::Time;
+    use unladen_study::spec::Load;
+
     use super::*;
-    use crate::study::spec::Load;
-    use crate::study::units::Time;
 
     #[test]
     fn what_is_about_to_happen() {

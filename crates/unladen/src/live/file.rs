@@ -5,35 +5,14 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use serde::{Deserialize, Serialize};
+use unladen_measure::watch::Step;
+use unladen_processes::linux::process::Identity;
 
-use super::{Display, Live};
-use crate::linux::process::Identity;
-use crate::run::watch::Step;
+use super::Display;
+use crate::under_way::{FILE, Live, Under};
 
-/// Its name.
-pub const FILE: &str = "live.json";
 /// Under this name it is written before it takes its place.
 const PART: &str = ".live.json.part";
-
-/// The content of the file: `L` is [`Live`], or a reference to it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Under<L> {
-    /// The process that runs the study.
-    pub pid: u32,
-    /// When that started, in ticks since boot: with the pid it names a process for good.
-    pub start_ticks: u64,
-    /// What is known.
-    #[serde(flatten)]
-    pub live: L,
-}
-
-/// Reads the file of a run folder; `None` without one, and when its process has gone.
-#[must_use]
-pub fn read(folder: &Path) -> Option<Live> {
-    let under: Under<Live> = serde_json::from_slice(&fs::read(folder.join(FILE)).ok()?).ok()?;
-    Identity { pid: under.pid, start_ticks: under.start_ticks }.is_alive().then_some(under.live)
-}
 
 /// Writes the file with every step. It stays until [`Written::remover`] goes: a study that has been run is then judged.
 #[derive(Debug)]
@@ -87,15 +66,18 @@ impl Drop for Remover {
 
 #[cfg(test)]
 mod tests {
+    use indexmap::IndexMap;
+    use unladen_measure::watch::Phase;
+
     use super::*;
-    use crate::run::watch::Phase;
+    use crate::under_way::read;
 
     #[test]
     fn the_file_is_there_as_long_as_somebody_writes_it() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut written = Written::new(folder.path());
         let remover = written.remover();
-        let mut live = Live { study: "shop".into(), ..Live::default() };
+        let mut live = Live::new("shop", &IndexMap::new());
         live.see(Step::Phase(Phase::Window), 0.0);
         written.show(Step::Phase(Phase::Window), &live);
         assert_eq!(read(folder.path()), Some(live));

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use axum::Router;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::get;
+use unladen_measure::watch::{Phase, Step};
 
-use super::{Display, Live, Service, Variant};
-use crate::run::watch::{Phase, Step};
-use crate::serve::guard::{self, Names};
+use super::Display;
+use crate::guard::{self, Names};
+use crate::under_way::{Live, Service, Variant};
 
 /// How the format calls itself (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
 const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -1,7 +1,7 @@
 //! A study under way as server-sent events: what `live.json` says, and every line that the journal gets.
 //!
 //! The files are looked at twice a second; a study ends at most as often as it has runs, so that nothing is gained by more. Events:
-//! `live` (see [`live::Live`]), `run` (one per run that has ended, also those of before), `judged` (there are findings) and `end`
+//! `live` (see [`Live`]), `run` (one per run that has ended, also those of before), `judged` (there are findings) and `end`
 //! (nobody runs the study any more).
 
 use std::collections::VecDeque;
@@ -15,11 +15,11 @@ use axum::response::Sse;
 use axum::response::sse::{Event, KeepAlive};
 use futures_util::stream::Stream;
 use serde::Serialize;
+use unladen_journal::read::lines;
+use unladen_journal::record::{Ledger, RunRecord};
+use unladen_journal::write::FILE;
 
-use crate::journal::read::lines;
-use crate::journal::record::{Ledger, RunRecord};
-use crate::journal::write::FILE;
-use crate::{judge, live};
+use crate::under_way::{self, Live};
 
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -47,8 +47,8 @@ impl Run {
             variant: record.variant.clone(),
             started: record.started.clone(),
             void: record.void.as_ref().map(ToString::to_string),
-            cpu_us_per_request: judge::cpu_us_per_request(record),
-            p99_us: judge::latency_p99_us(record),
+            cpu_us_per_request: unladen_judge::cpu_us_per_request(record),
+            p99_us: unladen_judge::latency_p99_us(record),
             wanted: ledger.map(Ledger::wanted),
             saved: ledger.map(|it| it.saved),
         }
@@ -79,7 +79,7 @@ struct Follower {
     folder: PathBuf,
     /// Bytes of the journal that were read.
     read: u64,
-    live: Option<live::Live>,
+    live: Option<Live>,
     judged: Option<SystemTime>,
     queue: VecDeque<Event>,
     ended: bool,
@@ -88,7 +88,7 @@ struct Follower {
 impl Follower {
     fn look(&mut self) {
         // Asked first: what is written before the process ends is then seen before the end is told.
-        let live = live::file::read(&self.folder);
+        let live = under_way::read(&self.folder);
         for record in self.new_runs().unwrap_or_default() {
             self.tell("run", &Run::of(&record));
         }

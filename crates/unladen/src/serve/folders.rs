@@ -8,12 +8,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
+use unladen_judge::findings::Findings;
+use unladen_judge::{GateOutcome, outcome};
 
 use super::files;
-use crate::journal;
-use crate::judge::findings::Findings;
-use crate::judge::{GateOutcome, outcome};
-use crate::live;
+use crate::under_way::{self, Live};
 
 /// How deep run folders may lie.
 const DEPTH: usize = 6;
@@ -30,7 +29,7 @@ pub struct Folder {
     /// What was found, if it was judged.
     pub findings: Option<Arc<Findings>>,
     /// What is known, if its study is under way.
-    pub live: Option<live::Live>,
+    pub live: Option<Live>,
     /// Why what was found cannot be read.
     pub trouble: Option<String>,
     /// What it says of itself, if it was not judged.
@@ -179,7 +178,7 @@ impl Folders {
     /// Looks for run folders; links are not followed, so that there is neither a way out nor a circle.
     fn search(&self, folder: &Path, id: String, depth: usize, found: &mut Vec<(String, PathBuf)>) {
         let is_file = |name: &str| folder.join(name).is_file();
-        if [journal::write::FILE, FINDINGS, live::file::FILE].into_iter().any(is_file) {
+        if [unladen_journal::write::FILE, FINDINGS, under_way::FILE].into_iter().any(is_file) {
             found.push((if id.is_empty() { name_of(folder) } else { id }, folder.to_owned()));
             return;
         }
@@ -194,7 +193,7 @@ impl Folders {
     }
 
     fn read(&self, id: String, path: PathBuf) -> Folder {
-        let live = live::file::read(&path);
+        let live = under_way::read(&path);
         let (findings, trouble) = match self.findings(&path) {
             None => (None, None),
             Some(Ok(findings)) => (Some(findings), None),

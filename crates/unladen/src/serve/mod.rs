@@ -6,7 +6,6 @@
 
 pub mod files;
 pub mod folders;
-pub mod guard;
 
 mod events;
 mod pages;
@@ -23,10 +22,10 @@ use axum::response::{Html, IntoResponse, Redirect, Response};
 use axum::routing::get;
 use axum::{Json, Router};
 use serde::Deserialize;
+use unladen_judge::curves;
 
-use crate::judge::curves;
+use crate::guard::{self, Names};
 use folders::{Folder, Folders};
-use guard::Names;
 
 /// What a page may do: run the server's own scripts, and ask the server. The chart library writes styles.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; \
@@ -95,7 +94,7 @@ fn router(root: PathBuf) -> Router {
         .route("/api/resources", get(resources))
         .route(
             "/assets/serve.css",
-            get(async || typed("text/css; charset=utf-8", format!("{}{STYLE}", crate::report::STYLE))),
+            get(async || typed("text/css; charset=utf-8", format!("{}{STYLE}", unladen_report::STYLE))),
         )
         .route("/assets/serve.js", get(async || typed("text/javascript; charset=utf-8", SCRIPT)))
         .route("/assets/plotly.js", get(library))
@@ -212,7 +211,7 @@ async fn resources(State(folders): Shared, Query(Chosen { id }): Query<Chosen>) 
 
 /// The chart library; hardly any client takes it otherwise than compressed.
 async fn library(asked: HeaderMap) -> Response {
-    let compressed = crate::report::CHART_LIBRARY;
+    let compressed = unladen_report::CHART_LIBRARY;
     let takes = |value: &HeaderValue| value.to_str().is_ok_and(|it| it.contains("gzip"));
     let lasting = (header::CACHE_CONTROL, "max-age=86400");
     if asked.get_all(header::ACCEPT_ENCODING).iter().any(takes) {

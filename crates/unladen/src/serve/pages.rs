@@ -5,12 +5,12 @@ use std::path::Path;
 use minijinja::Error;
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
+use unladen_judge::findings::{Finding, Findings, VariantFindings};
+use unladen_judge::history::{self, Change, Pair, Trend};
+use unladen_judge::units::{self, Scale};
+use unladen_report::template_environment;
 
 use super::folders::{Folder, Line};
-use crate::judge::findings::{Finding, Findings, VariantFindings};
-use crate::judge::history::{self, Change, Pair, Trend};
-use crate::judge::units::{self, Scale};
-use crate::report::template_environment;
 
 const TEMPLATES: [(&str, &str); 6] = [
     ("layout", include_str!("layout.html.j2")),
@@ -237,7 +237,7 @@ fn setting(before: &Findings, after: &Findings) -> Vec<[String; 3]> {
     rows.push(["load".to_owned(), load(before), load(after)]);
     rows.push(["rounds".to_owned(), before.rounds.to_string(), after.rounds.to_string()]);
     let commands = |it: &Findings| {
-        let line = |it: &crate::judge::findings::CommandLine| match &it.variant {
+        let line = |it: &unladen_judge::findings::CommandLine| match &it.variant {
             Some(variant) => format!("{} ({variant}): {}", it.service, it.command),
             None => format!("{}: {}", it.service, it.command),
         };

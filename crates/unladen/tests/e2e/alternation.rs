@@ -10,9 +10,9 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use unladen::journal::read::read;
-use unladen::journal::record::{Design, RunRecord};
-use unladen::judge::findings::{Finding, Findings, RoundValue};
+use unladen_journal::record::{Design, RunRecord};
+use unladen_judge::findings::{Finding, Findings, RoundValue};
+use unladen_study::measured::read;
 
 use crate::harness::{Said, Scratch, counting, demo_study, finding, measuring};
 use crate::truth::range;

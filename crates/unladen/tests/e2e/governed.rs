@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use unladen::journal::read::read;
-use unladen::journal::record::RunRecord;
-use unladen::study::set::Set;
-use unladen::study::spec::{Role, Study};
+use unladen_journal::record::RunRecord;
+use unladen_journal::role::Role;
+use unladen_study::measured::read;
+use unladen_study::set::Set;
+use unladen_study::spec::Study;
 
 use crate::harness::{Scratch, build, starting, study};
 

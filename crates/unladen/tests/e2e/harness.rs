@@ -7,7 +7,7 @@ use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use unladen::judge::findings::{Finding, Findings};
+use unladen_judge::findings::{Finding, Findings};
 
 /// Tells whatever a test starts, down to the last child, from what other tests start: it has the test's folder in its environment.
 const MARK: &str = "UNLADEN_TEST_FOLDER";

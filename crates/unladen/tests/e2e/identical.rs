@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use unladen::journal::read::read;
-use unladen::judge::relabel::{Draw, false_alarms};
+use unladen_judge::relabel::{Draw, false_alarms};
+use unladen_study::measured::read;
 
 use crate::harness::{Scratch, demo_study, measuring};
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use unladen::journal::read::read;
+use unladen_study::measured::read;
 
 use crate::harness::{Said, Scratch, assert_nothing_left, demo_study, measuring, processes_with};
 

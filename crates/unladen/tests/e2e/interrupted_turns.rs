@@ -5,7 +5,7 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use unladen::journal::read::read;
+use unladen_study::measured::read;
 
 use crate::harness::{Said, Scratch, demo_study, measuring};
 

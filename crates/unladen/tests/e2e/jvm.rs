@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use unladen::journal::read::read;
+use unladen_study::measured::read;
 
 use crate::harness::{Scratch, finding, measuring};
 

@@ -2,11 +2,11 @@
 
 use std::fs;
 
-use unladen::journal::read::read;
-use unladen::journal::record::RunRecord;
-use unladen::judge::findings::AnswerNumbers;
-use unladen::linux::CpuSet;
-use unladen::notices::Notice;
+use unladen_journal::notices::Notice;
+use unladen_journal::record::RunRecord;
+use unladen_judge::findings::AnswerNumbers;
+use unladen_processes::linux::CpuSet;
+use unladen_study::measured::read;
 
 use crate::harness::{Scratch, assert_nothing_left, counting, demo_study, finding, measuring};
 

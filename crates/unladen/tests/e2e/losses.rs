@@ -6,8 +6,8 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 
-use unladen::journal::read::{Measured, read};
-use unladen::journal::record::RunRecord;
+use unladen_journal::record::RunRecord;
+use unladen_study::measured::{Measured, read};
 
 use crate::harness::{Said, Scratch, counting, demo_study};
 

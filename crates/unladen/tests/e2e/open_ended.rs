@@ -1,7 +1,7 @@
 //! Studies that something else than a number of rounds ends: the width of an interval, the time, the most rounds.
 
-use unladen::journal::read::{Measured, read};
-use unladen::notices::{Notice, Stopped, StoppedBy};
+use unladen_journal::notices::{Notice, Stopped, StoppedBy};
+use unladen_study::measured::{Measured, read};
 
 use crate::harness::{Scratch, counting, demo_study};
 

@@ -6,7 +6,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use unladen::judge::findings::Finding;
+use unladen_judge::findings::Finding;
 
 use crate::harness::{Scratch, UNLADEN, demo_study, finding, measuring};
 

@@ -1,6 +1,6 @@
 //! Profiles: the frame that burns CPU in a variant is named, by perf in the embedded service and by async-profiler in a JVM.
 
-use unladen::judge::findings::ProfileFindings;
+use unladen_judge::findings::ProfileFindings;
 
 use crate::harness::{Scratch, demo_study, measuring};
 use crate::jvm;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use unladen::journal::read::read;
+use unladen_study::measured::read;
 
 use crate::harness::{Scratch, assert_nothing_left, finding, measuring};
 

@@ -7,10 +7,10 @@
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use unladen::journal::read::read;
-use unladen::journal::record::RunRecord;
-use unladen::judge::findings::{Findings, VariantFindings};
-use unladen::notices::Notice;
+use unladen_journal::notices::Notice;
+use unladen_journal::record::RunRecord;
+use unladen_judge::findings::{Findings, VariantFindings};
+use unladen_study::measured::read;
 
 use crate::harness::{Scratch, demo_study, finding, measuring};
 

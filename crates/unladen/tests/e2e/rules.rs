@@ -1,9 +1,9 @@
 //! What a study may ask of every run: lines that services must say, programs that set it up and that check it, the same work.
 
-use unladen::journal::read::read;
-use unladen::journal::record::RunRecord;
-use unladen::judge::findings::{Findings, VariantFindings};
-use unladen::notices::Notice;
+use unladen_journal::notices::Notice;
+use unladen_journal::record::RunRecord;
+use unladen_judge::findings::{Findings, VariantFindings};
+use unladen_study::measured::read;
 
 use crate::harness::{Said, Scratch, assert_nothing_left, counting, demo_study, measuring};
 

@@ -1,7 +1,7 @@
 //! The study `easeagent` in miniature: the shop's gateway and vets start, and an agent makes the spans that are declared.
 
-use unladen::journal::read::read;
-use unladen::study::spec::Study;
+use unladen_study::measured::read;
+use unladen_study::spec::Study;
 
 use crate::harness::{Scratch, build, measuring, study};
 

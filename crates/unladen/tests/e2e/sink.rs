@@ -7,8 +7,8 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use unladen::journal::read::read;
-use unladen::scrape::prometheus::{samples, sum};
+use unladen_prometheus::{samples, sum};
+use unladen_study::measured::read;
 
 use crate::harness::{Said, Scratch, counting, demo_study};
 

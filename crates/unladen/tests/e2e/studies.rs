@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use unladen::journal::read::read;
-use unladen::journal::record::RunRecord;
+use unladen_journal::record::RunRecord;
+use unladen_study::measured::read;
 
 use crate::harness::{Said, Scratch, measuring, study};
 

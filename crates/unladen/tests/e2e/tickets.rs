@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use unladen::journal::read::read;
-use unladen::journal::record::RunRecord;
+use unladen_journal::record::RunRecord;
+use unladen_study::measured::read;
 
 use crate::harness::{Said, Scratch, build, starting, study};
 

@@ -9,9 +9,9 @@
 
 use std::sync::LazyLock;
 
-use unladen::journal::read::read;
-use unladen::journal::record::Ledger;
-use unladen::judge::findings::{Finding, Findings};
+use unladen_journal::record::Ledger;
+use unladen_judge::findings::{Finding, Findings};
+use unladen_study::measured::read;
 
 use crate::harness::{Scratch, counting, demo_study, finding, measuring};
 

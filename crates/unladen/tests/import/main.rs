@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
-use unladen::journal::read::read;
-use unladen::journal::record::Imported;
-use unladen::judge::findings::Findings;
+use unladen_journal::record::Imported;
+use unladen_judge::findings::Findings;
+use unladen_study::measured::read;
 
 /// Numbers by metric.
 type Numbers = [(&'static str, f64)];

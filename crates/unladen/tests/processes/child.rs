@@ -34,7 +34,7 @@ fn child() {
     let number = |index: usize| arguments[index].parse::<u64>().expect("a number");
     match role {
         "guard" => {
-            let code = unladen::subject::guard::main();
+            let code = unladen_processes::subject::guard::main();
             std::process::exit(i32::from(code != std::process::ExitCode::SUCCESS));
         }
         "burn" => burn(Duration::from_millis(number(0))),
@@ -217,8 +217,8 @@ fn talk_and_close(bytes: u64, connections: u64) {
 
 /// Starts and stops a service without the right to make control groups.
 fn nobody(folder: &str) {
-    use unladen::subject::cgroups::Mounts;
-    use unladen::subject::{Launch, Launcher, LauncherOptions, Limits};
+    use unladen_processes::subject::cgroups::Mounts;
+    use unladen_processes::subject::{Launch, Launcher, LauncherOptions, Limits};
     let options = LauncherOptions {
         random: crate::scratch::random(),
         limits: true,
@@ -244,8 +244,8 @@ fn nobody(folder: &str) {
 
 /// A stand-in for unladen that starts services of every kind and then waits to be killed.
 fn launcher(folder: &str, groups: bool) {
-    use unladen::subject::cgroups::Mounts;
-    use unladen::subject::{Launch, Launcher, LauncherOptions};
+    use unladen_processes::subject::cgroups::Mounts;
+    use unladen_processes::subject::{Launch, Launcher, LauncherOptions};
     let options = LauncherOptions {
         random: crate::scratch::random(),
         limits: false,

@@ -7,15 +7,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use unladen::linux::netns::add_address;
-use unladen::linux::{Netns, userns};
-use unladen::probe::network::Network;
-use unladen::relay::{self, Event};
-use unladen::run::ports;
-use unladen::scrape::Query;
-use unladen::subject::{Launch, Piped, Readiness, Running};
 use unladen_load::outcome;
 use unladen_load::plan::{Pacing, Plan};
+use unladen_measure::ports;
+use unladen_processes::linux::netns::add_address;
+use unladen_processes::linux::{Netns, userns};
+use unladen_processes::probe::network::Network;
+use unladen_processes::relay::{self, Event};
+use unladen_processes::scrape::Query;
+use unladen_processes::subject::{Launch, Piped, Readiness, Running};
 use unladen_sink::config::Config as SinkConfig;
 use unladen_sink::summary::Event as SinkEvent;
 

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use unladen::journal::record::{CpuSource, ProcessRecord};
-use unladen::linux::monotonic_ns;
-use unladen::probe::cpu::CpuReader;
-use unladen::probe::tree::Tree;
-use unladen::probe::{Observation, Sampler, Schedule, Target};
-use unladen::study::spec::Role;
-use unladen::subject::cgroups::Mounts;
-use unladen::subject::{Launch, Running};
+use unladen_journal::record::{CpuSource, ProcessRecord};
+use unladen_journal::role::Role;
+use unladen_processes::linux::monotonic_ns;
+use unladen_processes::probe::cpu::CpuReader;
+use unladen_processes::probe::tree::Tree;
+use unladen_processes::probe::{Observation, Sampler, Schedule, Target};
+use unladen_processes::subject::cgroups::Mounts;
+use unladen_processes::subject::{Launch, Running};
 
 use crate::scratch::{Groups, Scratch, eventually, number_in_log, skipped, wait_for_log};
 
@@ -170,7 +170,7 @@ fn a_target_that_goes_is_noticed_and_keeps_what_it_used() {
 #[test]
 fn throttling_is_seen() {
     let scratch = Scratch::on(Some(Mounts::of_this_process()), true);
-    let limits = unladen::subject::Limits { cpus: Some(0.05), ..Default::default() };
+    let limits = unladen_processes::subject::Limits { cpus: Some(0.05), ..Default::default() };
     let launch = Launch { limits, ..scratch.child("slow", "burn", &["10000"]) };
     let mut running = match scratch.launcher.launch(&launch) {
         Ok(running) => running,

@@ -5,9 +5,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use unladen::linux::process::Identity;
-use unladen::subject::cgroups::Mounts;
-use unladen::subject::{Launch, Launcher, LauncherOptions, Readiness, Running};
+use unladen_processes::linux::process::Identity;
+use unladen_processes::subject::cgroups::Mounts;
+use unladen_processes::subject::{Launch, Launcher, LauncherOptions, Readiness, Running};
 
 use crate::child;
 

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use unladen::linux::CpuSet;
-use unladen::linux::process::Stat;
-use unladen::subject::{Ended, Launch, Limits, Readiness, SubjectError};
+use unladen_processes::linux::CpuSet;
+use unladen_processes::linux::process::Stat;
+use unladen_processes::subject::{Ended, Launch, Limits, Readiness, SubjectError};
 
 use crate::scratch::{Groups, Scratch, eventually, number_in_log, wait_for_log};
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use unladen::subject::{Ended, Launch, Limits};
+use unladen_processes::subject::{Ended, Launch, Limits};
 
 use crate::scratch::{Groups, Scratch, eventually, is_gone, number_in_log, skipped, wait_for_log};
 
@@ -121,7 +121,7 @@ fn limits_hold_and_are_refused_where_they_cannot() {
         assert!(error.to_string().contains("Run as root") && error.to_string().contains("app"), "{error}");
     }
 
-    let scratch = Scratch::on(Some(unladen::subject::cgroups::Mounts::of_this_process()), true);
+    let scratch = Scratch::on(Some(unladen_processes::subject::cgroups::Mounts::of_this_process()), true);
     if scratch.launcher.cgroup_version().is_none() {
         skipped(&format!("no control groups: {}", scratch.launcher.no_cgroups().unwrap_or_default()));
         return;

@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-use unladen::journal::record::{Alone, BlockPoint, Blocks, Design, RunRecord};
+use unladen_journal::record::{Alone, BlockPoint, Blocks, Design, RunRecord};
 use unladen_load::outcome::Quantiles;
 
 /// Super-blocks of a round: one for each tenth of a second of the window of 5 s.
@@ -46,7 +46,7 @@ pub(crate) fn alternate_like(run: &mut RunRecord, like: Like) {
     for process in &mut run.processes {
         process.cpu_ns = process.cpu_ns.map(|ns| (ns as f64 * share) as u64);
         process.cpu_foreign_ns = Some(0);
-        process.idle_cpu = Some(if run.kind == unladen::study::plan::ArmKind::Variant { 0.0062 } else { 0.0021 });
+        process.idle_cpu = Some(if run.kind == unladen_journal::record::ArmKind::Variant { 0.0062 } else { 0.0021 });
     }
     let in_alone = per_block * 20;
     let alone = Alone {

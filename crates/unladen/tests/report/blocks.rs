@@ -1,13 +1,11 @@
 //! What is made of alternating rounds: which requests costs are spread over, where latencies come from, whether blocks are to be believed.
-
-use unladen::journal::read::read;
-use unladen::journal::record::{Design, RunRecord};
-use unladen::judge::findings::{Findings, Range};
-use unladen::judge::pilot::{Planned, pilot};
-use unladen::judge::{judge, latency_p99_us};
-use unladen::report;
-use unladen::report::{Format, render};
+use unladen_journal::record::{Design, RunRecord};
+use unladen_judge::findings::{Findings, Range};
+use unladen_judge::pilot::{Planned, pilot};
+use unladen_judge::{judge, latency_p99_us};
 use unladen_load::outcome::{Named, Quantiles};
+use unladen_report::{Format, render};
+use unladen_study::measured::read;
 
 use crate::alternating::{Like, SOUND, alternate, alternate_like};
 use crate::files;
@@ -314,7 +312,7 @@ fn a_pilot_says_what_to_buy_and_what_a_round_takes() {
     assert!((found.seconds_per_run * 5.0 - found.round_seconds.alternating).abs() < 1e-9);
     let variance = found.variance.as_ref().expect("twelve rounds");
     assert!(variance.rounds_help && found.best_window_s.is_some_and(|it| it < 5.0), "{found:?}");
-    let text = report::pilot::text(&found);
+    let text = unladen_report::pilot::text(&found);
     assert!(text.contains("a round of 5 runs 46 s alternating, as here (38 s one after the other)"), "{text}");
     assert!(text.contains("more rounds help: windows of about "), "{text}");
 }

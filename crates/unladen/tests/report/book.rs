@@ -162,7 +162,7 @@ fn studies_in_the_how_to_pages_are_studies() {
     for page in pages().into_iter().filter(|it| it.starts_with("how-to/")) {
         for block in text(&page).split("```yaml\n").skip(1) {
             let yaml = block.split("```").next().unwrap_or_default();
-            let read = unladen::study::read::parse(yaml, &page, &[]);
+            let read = unladen_study::read::parse(yaml, &page, &[]);
             assert!(read.is_ok(), "{page}: {}", read.expect_err("not taken"));
             seen += 1;
         }

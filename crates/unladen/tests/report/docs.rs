@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use unladen::judge::metrics::METRICS;
-use unladen::live::file::Under;
-use unladen::live::{Live, Second, Service, Variant};
+use unladen::under_way::Under;
+use unladen::under_way::{Live, Second, Service, Variant};
+use unladen_judge::metrics::METRICS;
 
 use crate::sketch::ladder;
 

@@ -11,9 +11,9 @@ use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequ
 use opentelemetry_proto::tonic::collector::metrics::v1::{ExportMetricsPartialSuccess, ExportMetricsServiceResponse};
 use opentelemetry_proto::tonic::metrics::v1::{Metric, metric, number_data_point};
 use prost::Message;
-use unladen::judge::findings::Findings;
 use unladen::push::{PushError, push};
-use unladen::report::{Format, bytes};
+use unladen_judge::findings::Findings;
+use unladen_report::{Format, bytes};
 
 use crate::sketch::{findings, ladder};
 

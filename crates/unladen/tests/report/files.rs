@@ -11,8 +11,8 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use unladen::journal::record::{ProcessRecord, RunRecord};
-use unladen::probe::timeline::{self, Row};
+use unladen_journal::record::{ProcessRecord, RunRecord};
+use unladen_processes::probe::timeline::{self, Row};
 
 /// Writes what each of these runs would have left.
 pub(crate) fn write(dir: &Path, runs: &[RunRecord]) {

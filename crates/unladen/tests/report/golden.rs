@@ -3,13 +3,12 @@
 use std::fs;
 use std::path::Path;
 
-use unladen::journal::record::RunRecord;
-use unladen::judge::findings::{Finding, Findings, RoundValue};
-use unladen::judge::judge;
-use unladen::notices::Notice;
-use unladen::report::{Format, render};
-use unladen::study::plan::ArmKind;
+use unladen_journal::notices::Notice;
+use unladen_journal::record::{ArmKind, RunRecord};
+use unladen_judge::findings::{Finding, Findings, RoundValue};
+use unladen_judge::judge;
 use unladen_load::outcome::{Iterations, Kind, Named, Quantiles};
+use unladen_report::{Format, render};
 
 use crate::alternating::alternate;
 use crate::files;
@@ -171,7 +170,7 @@ fn money_and_a_leak() {
     let more = "prices: {requests_per_second: 5000, instances: 20, core_hour: 0.04, gib_hour: 0.005, \
                 instance: {cores: 4, memory: 16GiB, utilisation: 60%}}\n";
     let leaking = Arm { name: "leaking", label: "OpenTelemetry, leaking", ..costly() };
-    let mishap = |run: &mut unladen::journal::record::RunRecord| {
+    let mishap = |run: &mut unladen_journal::record::RunRecord| {
         // 1 MiB a minute, under the teeth of a collector; everybody else stays level.
         let per_minute = if run.variant == "leaking" { 1_048_576 } else { 0 };
         let sample = |second: u32| {
@@ -192,7 +191,7 @@ fn money_and_a_leak() {
 /// A JVM keeps its memory, whatever it does with it, and takes more of it for minutes: then what collections leave tells.
 #[test]
 fn a_leak_that_only_the_heap_shows() {
-    let mishap = |run: &mut unladen::journal::record::RunRecord| {
+    let mishap = |run: &mut unladen_journal::record::RunRecord| {
         let if_it_is = |name: &str| if run.variant == name { 1_048_576 } else { 0 };
         let sample = |second: u32, per_minute: u32| {
             let bytes =

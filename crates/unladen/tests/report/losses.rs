@@ -1,12 +1,11 @@
 //! Lost spans in the reports: marked wherever something looks cheaper because of them, held against a budget to the span, told by
 //! stage and operation, and said of a backend that was at fault on purpose.
 
-use unladen::journal::record::{Calibration, CalibrationRecord, RunRecord, SCHEMA};
-use unladen::judge::findings::Findings;
-use unladen::judge::{Budgets, GateOutcome, judge, judge_with_budgets, outcome};
-use unladen::notices::Notice;
-use unladen::report::{Format, render};
-use unladen::study::plan::ArmKind;
+use unladen_journal::notices::Notice;
+use unladen_journal::record::{ArmKind, Calibration, CalibrationRecord, RunRecord, SCHEMA};
+use unladen_judge::findings::Findings;
+use unladen_judge::{Budgets, GateOutcome, judge, judge_with_budgets, outcome};
+use unladen_report::{Format, render};
 use unladen_sink::faults::Faults;
 use unladen_sink::ledger::Shortfall;
 

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use serde_json::json;
-use unladen::journal::record::RunRecord;
-use unladen::judge::judge;
-use unladen::report::{Format, render, write_all};
-use unladen::study::plan::ArmKind;
+use unladen_journal::record::{ArmKind, RunRecord};
+use unladen_judge::judge;
+use unladen_report::{Format, render, write_all};
 
 use crate::alternating::alternate;
 use crate::chromium::Page;
@@ -34,11 +33,11 @@ fn rich() -> Sketch {
             late(run);
         }
         if run.run % 13 == 5 {
-            run.notices.push(unladen::notices::Notice::OthersBusy { percent: 31.0 });
+            run.notices.push(unladen_journal::notices::Notice::OthersBusy { percent: 31.0 });
         }
         let mut collector = run.processes[0].clone();
         collector.service = "collector".to_owned();
-        collector.role = Some(unladen::study::spec::Role::Collector);
+        collector.role = Some(unladen_journal::role::Role::Collector);
         collector.cpu_ns = collector.cpu_ns.map(|cpu| if run.variant == "baseline" { 0 } else { cpu / 5 });
         run.processes.push(collector);
         for process in &mut run.processes {

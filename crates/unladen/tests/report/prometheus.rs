@@ -8,10 +8,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use unladen::live::Display;
 use unladen::live::metrics::Endpoint;
-use unladen::live::{Display, Live, Second, Service, Variant};
-use unladen::run::watch::{Phase, Step};
-use unladen::scrape::Query;
+use unladen::under_way::{Live, Second, Service, Variant};
+use unladen_measure::watch::{Phase, Step};
+use unladen_processes::scrape::Query;
 
 fn dashboard() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/grafana/unladen.json");

@@ -1,9 +1,9 @@
 //! Names and labels come from the study, bodies of notices from logs: none of it may act on whoever reads a report.
 
-use unladen::judge::findings::Findings;
-use unladen::notices::Notice;
-use unladen::report::{Format, render, write_all};
-use unladen::study::plan::ArmKind;
+use unladen_journal::notices::Notice;
+use unladen_journal::record::ArmKind;
+use unladen_judge::findings::Findings;
+use unladen_report::{Format, render, write_all};
 
 use crate::sketch::{Arm, Sketch, arm, findings, ladder};
 
@@ -122,7 +122,7 @@ fn passwords_in_urls_stay_at_home() {
     let sketch = Sketch::new("secret", "").with(arm("otel", "", ArmKind::Variant));
     let study = sketch.study().replace("http://127.0.0.1", "http://admin:hunter2@127.0.0.1");
     crate::sketch::write(dir.path(), &study, &sketch.runs());
-    let findings = unladen::judge::judge(dir.path()).expect("a whole run folder");
+    let findings = unladen_judge::judge(dir.path()).expect("a whole run folder");
     assert_eq!(findings.load.url, "http://***@127.0.0.1:${port.app}/work");
     write_all(dir.path(), &findings).expect("a writable folder");
     for file in ["findings.json", "report.md", "report.html"] {

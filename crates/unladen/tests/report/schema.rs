@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use unladen::judge::findings::Findings;
-use unladen::report::{Format, render};
+use unladen_judge::findings::Findings;
+use unladen_report::{Format, render};
 
 use crate::alternating::alternate;
 use crate::sketch::{Sketch, findings, ladder, late};

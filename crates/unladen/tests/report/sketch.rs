@@ -6,12 +6,11 @@ use std::path::Path;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use unladen::journal::record::{CpuSource, HostWindow, Ledger, Phases, ProcessRecord, RunRecord, SCHEMA};
-use unladen::judge::findings::Findings;
-use unladen::judge::judge;
-use unladen::notices::Notice;
-use unladen::study::plan::ArmKind;
-use unladen::study::spec::Role;
+use unladen_journal::notices::Notice;
+use unladen_journal::record::{ArmKind, CpuSource, HostWindow, Ledger, Phases, ProcessRecord, RunRecord, SCHEMA};
+use unladen_journal::role::Role;
+use unladen_judge::findings::Findings;
+use unladen_judge::judge;
 use unladen_load::outcome::{BodyClass, Outcome, Quantiles, Second};
 use unladen_sink::summary::Summary;
 

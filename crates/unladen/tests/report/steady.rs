@@ -1,7 +1,7 @@
 //! Windows in which something still moves: what is told, and what has no verdict.
 
-use unladen::journal::record::RunRecord;
-use unladen::judge::findings::Findings;
+use unladen_journal::record::RunRecord;
+use unladen_judge::findings::Findings;
 
 use crate::sketch::{Sketch, findings, ladder};
 use crate::verdicts::{changed, codes, finding, variant};

@@ -1,14 +1,13 @@
 //! What the judge concludes: known effects come back, unequal work and a broken harness take the verdict away, budgets
 //! come out as they must.
 
-use unladen::journal::read::read;
-use unladen::journal::record::RunRecord;
-use unladen::judge::findings::{Finding, Findings, RoundValue, VariantFindings};
-use unladen::judge::{Budgets, GateOutcome, JudgeError, judge, judge_with_budgets, more_rounds_may_decide, outcome};
-use unladen::study::plan::ArmKind;
-use unladen::study::spec::Role;
-use unladen::study::write::resolved_yaml;
+use unladen_journal::record::{ArmKind, RunRecord};
+use unladen_journal::role::Role;
+use unladen_judge::findings::{Finding, Findings, RoundValue, VariantFindings};
+use unladen_judge::{Budgets, GateOutcome, JudgeError, judge, judge_with_budgets, more_rounds_may_decide, outcome};
 use unladen_load::outcome::BodyClass;
+use unladen_study::measured::read;
+use unladen_study::write::resolved_yaml;
 
 use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};
 
@@ -561,7 +560,7 @@ fn a_service_has_a_budget_of_its_own() {
     write(dir.path(), &study, &runs);
     let findings = judge(dir.path()).expect("a whole run folder");
     let line = |service: &str| {
-        let mine = |line: &&unladen::judge::findings::BudgetLine| {
+        let mine = |line: &&unladen_judge::findings::BudgetLine| {
             line.variant == "otel" && line.service.as_deref() == Some(service)
         };
         findings.budgets.iter().find(mine).expect("a budget").clone()
@@ -576,11 +575,11 @@ fn a_service_has_a_budget_of_its_own() {
 fn budgets_as_test_results() {
     let budgets = vec![("cpu_per_request", "10%"), ("rss", "50MiB"), ("heap", "1MiB")];
     let sketch = Sketch { budgets, ..ladder() };
-    let xml = unladen::report::junit::render(&findings(&sketch)).expect("XML");
+    let xml = unladen_report::junit::render(&findings(&sketch)).expect("XML");
     insta::assert_snapshot!(xml);
 
     let mut broken = sketch;
     broken.arms[1].cpu = 1.06;
-    let xml = unladen::report::junit::render(&findings(&broken)).expect("XML");
+    let xml = unladen_report::junit::render(&findings(&broken)).expect("XML");
     assert!(xml.contains("errors=\"1\"") && xml.contains("the baseline"), "{xml}");
 }

@@ -1,10 +1,10 @@
 //! Facts about a machine judged: what is well, what disturbs, and the remedy. Pure.
 
 use serde::Serialize;
+use unladen_judge::units::Scale;
+use unladen_measure::groups::{self, MAX_ALIVE};
 
 use super::facts::Facts;
-use crate::judge::units::Scale;
-use crate::run::groups::{self, MAX_ALIVE};
 
 /// One line of the doctor's answer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -228,10 +228,11 @@ fn randomisation(facts: &Facts) -> Check {
 
 #[cfg(test)]
 mod tests {
+    use unladen_journal::record::HostWindow;
+    use unladen_processes::linux::CpuSet;
+    use unladen_processes::subject::Partition;
+
     use super::*;
-    use crate::journal::record::HostWindow;
-    use crate::linux::CpuSet;
-    use crate::subject::Partition;
 
     fn cpus(list: &str) -> CpuSet {
         list.parse().expect("a list of CPUs")

@@ -6,13 +6,12 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-
-use crate::journal::record::HostWindow;
-use crate::linux::process::{self, Stat};
-use crate::linux::{CpuSet, Netns, clock};
-use crate::probe::host::{HostReader, parse_pressure};
-use crate::subject::cgroups::Mounts;
-use crate::subject::{Launcher, LauncherOptions, Partition, Topology, partition};
+use unladen_journal::record::HostWindow;
+use unladen_processes::linux::process::{self, Stat};
+use unladen_processes::linux::{CpuSet, Netns, clock};
+use unladen_processes::probe::host::{HostReader, parse_pressure};
+use unladen_processes::subject::cgroups::Mounts;
+use unladen_processes::subject::{Launcher, LauncherOptions, Partition, Topology, partition};
 
 /// How long the machine is watched.
 const WATCH: Duration = Duration::from_secs(2);

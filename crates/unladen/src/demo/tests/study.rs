@@ -1,10 +1,11 @@
 //! The embedded study: it is read as any study is, and what it starts is what the demo understands.
 
 use clap::Parser as _;
+use unladen_journal::role::Role;
+use unladen_journal::units::Ratio;
+use unladen_study::spec::{Command, Study};
 
 use super::super::options::{ConsumerOptions, Knobs, Options, ProviderOptions, Trace};
-use crate::study::spec::{Command, Role, Study};
-use crate::study::units::Ratio;
 
 #[derive(clap::Parser)]
 struct CommandLine {

@@ -4,8 +4,8 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use serde_json::Value;
-use unladen::journal::record::ProcessRecord;
-use unladen::study::spec::Role;
+use unladen_journal::record::ProcessRecord;
+use unladen_journal::role::Role;
 
 use super::{Server, history, study};
 use crate::files;

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use serde_json::Value;
-use unladen::linux::process::Identity;
-use unladen::live::file::{FILE, Under};
-use unladen::live::{Live, Second, Service};
+use unladen::under_way::{FILE, Under};
+use unladen::under_way::{Live, Second, Service};
+use unladen_processes::linux::process::Identity;
 
 use super::Server;
 use crate::sketch::{self, ladder};

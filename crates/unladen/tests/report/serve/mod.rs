@@ -10,9 +10,9 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use unladen::judge::judge;
-use unladen::report::write_all;
-use unladen::study::plan::ArmKind;
+use unladen_journal::record::ArmKind;
+use unladen_judge::judge;
+use unladen_report::write_all;
 
 use crate::sketch::{self, Arm, Sketch, arm};
 

@@ -1,0 +1,12 @@
+//! The journal: the append-only record of the runs. Measuring ends here, judging begins here.
+
+pub mod blocks;
+pub mod notices;
+pub mod profile;
+pub mod read;
+pub mod record;
+pub mod role;
+pub mod spans;
+pub mod timeline;
+pub mod units;
+pub mod write;

@@ -1,0 +1,600 @@
+//! Every notice that unladen can give about a run or a study: one enum, one wording each.
+//!
+//! A notice is data: the journal stores it, the judge adds its own, the reports print its text. A *refusal* takes the
+//! run or the study out of the verdict; a *warning* asks for care; a *note* informs.
+
+use serde::{Deserialize, Serialize};
+
+mod declared;
+mod rounds;
+mod severity;
+pub mod stopped;
+mod who;
+
+pub use declared::DeclaredWrong;
+pub use rounds::RoundsNotice;
+pub use severity::Severity;
+pub use stopped::{FEWEST_ROUNDS, Look, Precision, Stopped, StoppedBy};
+
+/// Everything worth telling.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
+#[serde(tag = "code", rename_all = "snake_case")]
+pub enum Notice {
+    // Refusals of a run.
+    /// A service ended while it was needed.
+    #[error("{service} ended during the run ({how}); the end of its log: {log_tail}")]
+    ServiceDied {
+        /// Service.
+        service: String,
+        /// Exit code or signal.
+        how: String,
+        /// Last lines of its output.
+        log_tail: String,
+    },
+    /// The generator could not keep its schedule.
+    #[error(
+        "the load generator was late: 99 % of the requests were sent within {lag_p99_us:.0} µs of being due, the limit is {limit_us:.0} µs. Lower the rate or give it a core of its own"
+    )]
+    GeneratorLate {
+        /// 99th percentile of the send lag, µs.
+        lag_p99_us: f64,
+        /// Limit, µs.
+        limit_us: f64,
+    },
+    /// The wanted rate was not reached.
+    #[error(
+        "only {achieved:.1} of {wanted:.1} requests per second were answered: the service or the generator is saturated. Lower the rate"
+    )]
+    RateMissed {
+        /// Wanted, per second.
+        wanted: f64,
+        /// Achieved, per second.
+        achieved: f64,
+    },
+    /// Too many requests failed.
+    #[error("{errors} of {requests} requests failed ({classes}). Look at the logs in the run's folder")]
+    Errors {
+        /// Failed requests in the window.
+        errors: u64,
+        /// All requests in the window.
+        requests: u64,
+        /// Classes with counts.
+        classes: String,
+    },
+    /// The generator process failed.
+    #[error("the load generator failed: {message}")]
+    LoadFailed {
+        /// What it said.
+        message: String,
+    },
+    /// The driver of the load failed.
+    #[error("{service}, which drives the load, did not do its work ({how}); the end of its log: {log_tail}")]
+    DriverFailed {
+        /// Service.
+        service: String,
+        /// Exit code or signal.
+        how: String,
+        /// Last lines of its output.
+        log_tail: String,
+    },
+    /// A service did not say what it must.
+    #[error(
+        "{} did not say `{pattern}` ({log}). The agent is probably not there, so the run would be that of the bare service. Look there, or correct `expect_log`",
+        who::who(service, *replica)
+    )]
+    NotSaid {
+        /// Service.
+        service: String,
+        /// 0, 1, … within the service.
+        replica: u32,
+        /// Regular expression.
+        pattern: String,
+        /// Its log, from the run folder on.
+        log: String,
+    },
+    /// What creates things for the load failed.
+    #[error("{service} did not set the run up ({how}); the end of its log: {log_tail}")]
+    SetupFailed {
+        /// Service.
+        service: String,
+        /// Exit code or signal.
+        how: String,
+        /// Last lines of its output.
+        log_tail: String,
+    },
+    /// A check of the study's own says that the run is not what it should be.
+    #[error("{service}, which checks every run, did not find it well ({how}); its last words: {log_tail}")]
+    CheckFailed {
+        /// Service.
+        service: String,
+        /// Exit code or signal.
+        how: String,
+        /// Last lines of its output.
+        log_tail: String,
+    },
+    /// Fixed work took too long.
+    #[error("the work of the load was not done within {limit_s:.0} s. Raise `load.at_most`, or give it less to do")]
+    WorkUnfinished {
+        /// Limit, seconds.
+        limit_s: f64,
+    },
+    /// All connections were busy when requests were due.
+    #[error(
+        "{percent:.1} % of the requests found all {connections} connections busy: the number of connections set the pace, not the rate. Raise `load.connections` or lower the rate"
+    )]
+    OutOfConnections {
+        /// Share of the requests of the window, percent.
+        percent: f64,
+        /// Connections.
+        connections: u32,
+    },
+    /// Too few blocks of an alternating round count.
+    #[error(
+        "only {kept} of {of} super-blocks count: the load generator was late in {late}, something else took the machine in {disturbed}. Stop what runs beside, or give the generator a core of its own"
+    )]
+    BlocksLost {
+        /// Super-blocks that count.
+        kept: u32,
+        /// Super-blocks.
+        of: u32,
+        /// Thrown away because the generator was late.
+        late: u32,
+        /// Thrown away because the machine was disturbed.
+        disturbed: u32,
+    },
+    /// The generator was the limit of a closed loop.
+    #[error(
+        "the load generator was busy {percent:.0} % of the time in a closed loop: it, not the service, set the pace. Use fewer connections, or a rate"
+    )]
+    GeneratorSaturated {
+        /// CPU time of its busiest thread, percent of the window.
+        percent: f64,
+    },
+    /// What the generator counted on its way does not fit what it measured.
+    #[error(
+        "the load generator's books do not agree: it saw {seen:.1} requests under way, but by Little's law rate and service time make {expected:.1}. It was kept from its work; give it a core of its own"
+    )]
+    LittleLawOff {
+        /// Requests under way, the mean of samples.
+        seen: f64,
+        /// Rate times mean service time.
+        expected: f64,
+    },
+    /// The sink process failed.
+    #[error("the span sink failed: {message}")]
+    SinkFailed {
+        /// What it said.
+        message: String,
+    },
+    /// An imported run breaks Little's law.
+    #[error(
+        "its rate and its mean latency would need {under_way:.1} requests under way, but there were at most {most:.0}: one of the numbers is not what it is called"
+    )]
+    ImportedImpossible {
+        /// Requests under way on average, by Little's law.
+        under_way: f64,
+        /// Most that could be.
+        most: f64,
+    },
+    // Warnings of a run.
+    /// Some requests waited for a connection.
+    #[error(
+        "{percent:.1} % of the requests waited for one of {connections} connections; that wait is in the latency. Raise `load.connections`"
+    )]
+    ConnectionsShort {
+        /// Share of the requests of the window, percent.
+        percent: f64,
+        /// Connections.
+        connections: u32,
+    },
+    /// The generator may have been the limit, not the service.
+    #[error(
+        "the load generator used {percent:.0} % of its core where the service is said to have reached its limit ({what}): the limit may be the generator's"
+    )]
+    GeneratorAtLimit {
+        /// Share of a core, percent.
+        percent: f64,
+        /// `capacity` or `saturation`.
+        what: String,
+    },
+    /// The search of the capacity found no rate that fails.
+    #[error("even {rate:.0} requests per second held: the capacity is more. Raise `capacity.most`")]
+    CapacityBeyond {
+        /// Highest rate tried.
+        rate: f64,
+    },
+    /// The search of the capacity found no rate that holds.
+    #[error("not even {rate:.3} requests per second held. Raise `capacity.limit`, or look at the service")]
+    NoCapacity {
+        /// Lowest rate tried.
+        rate: f64,
+    },
+    /// The search of the capacity had no time left.
+    #[error(
+        "the search of the capacity was ended by its time while it stood between {holds:.0} and {fails:.0} requests per second. Raise `capacity.time`"
+    )]
+    CapacityCutShort {
+        /// Highest rate that held.
+        holds: f64,
+        /// Lowest rate that failed.
+        fails: f64,
+    },
+    /// Spans were counted, not tied to requests.
+    #[error(
+        "requests carried no trace header, so the ledger is kept by counts: how many spans are missing is known, not of which requests"
+    )]
+    LedgerByCounts,
+    /// The cgroup's quota held a process back.
+    #[error(
+        "{service} was throttled by its CPU limit for {percent:.1} % of the window: the difference between variants is distorted. Raise `limits.cpus` or lower the rate"
+    )]
+    Throttled {
+        /// Service.
+        service: String,
+        /// Share of the window, percent.
+        percent: f64,
+    },
+    /// The hypervisor took time.
+    #[error("the hypervisor took {percent:.1} % of the machine's time in the window (steal)")]
+    Steal {
+        /// Share, percent.
+        percent: f64,
+    },
+    /// Other processes used the machine.
+    #[error("other processes used {percent:.1} % of the machine in the window. Stop them, or expect wide intervals")]
+    OthersBusy {
+        /// Share, percent.
+        percent: f64,
+    },
+    /// CPU came from the process tree.
+    #[error(
+        "CPU time was read from the process tree, not from a cgroup ({reason}): children that end within the window are missed. Run as root or in a delegated cgroup"
+    )]
+    NoCgroup {
+        /// Why.
+        reason: String,
+    },
+    /// The variants ran one after the other because they could not take turns.
+    #[error("variants ran one after the other, not alternating: {reason}")]
+    SeparateDesign {
+        /// Why.
+        reason: String,
+    },
+    /// Spans were still arriving at the limit of the drain.
+    #[error("spans were still arriving when the drain reached its limit of {limit_s:.0} s. Raise `drain.limit`")]
+    DrainLimit {
+        /// Limit, seconds.
+        limit_s: f64,
+    },
+    /// A file of the run could not be written.
+    #[error("{file} of the run could not be written: {error}")]
+    Unwritten {
+        /// File.
+        file: String,
+        /// Why.
+        error: String,
+    },
+    /// A process had to be killed.
+    #[error(
+        "{service} did not end within {grace_s:.0} s of SIGTERM and was killed: spans that it still held are lost. Raise `stop.grace`"
+    )]
+    Killed {
+        /// Service.
+        service: String,
+        /// Grace, seconds.
+        grace_s: f64,
+    },
+    /// A metrics endpoint did not answer.
+    #[error(
+        "{failed} of {asked} questions to the metrics endpoint of {service} had no answer ({error}): its numbers are missing or rest on fewer samples. Look at `scrape.url`"
+    )]
+    ScrapeFailed {
+        /// Service.
+        service: String,
+        /// Questions without an answer.
+        failed: u32,
+        /// Questions.
+        asked: u32,
+        /// Why the last of them had none.
+        error: String,
+    },
+    /// A metrics endpoint lacks what is to be kept.
+    #[error("the metrics endpoint of {service} has no {names}. Look at what `scrape.url` answers, and at `keep`")]
+    ScrapeMissing {
+        /// Service.
+        service: String,
+        /// What it does not know.
+        names: String,
+    },
+    /// A log or a pattern did not deliver what an agent lost.
+    #[error("the losses of {service} at `{stage}` cannot be read from its log: {error}")]
+    LossUnread {
+        /// Service.
+        service: String,
+        /// Stage.
+        stage: String,
+        /// Why.
+        error: String,
+    },
+    /// The last line of a program looks like numbers of its work and is none.
+    #[error(
+        "the last line of {service} is no JSON object of numbers alone, so it is not held to the baseline's: {line}. Write it as `{{\"stored\": 1000}}`"
+    )]
+    SaidUnread {
+        /// Service.
+        service: String,
+        /// The beginning of the line.
+        line: String,
+    },
+    /// A number that the study asks for could not be had.
+    #[error("the number of `{what}` cannot be had: {error}. What it would say is missing in the ledger")]
+    Unasked {
+        /// Service that is counted, or stage of the loss.
+        what: String,
+        /// Why.
+        error: String,
+    },
+    /// A backend's number did not come to rest.
+    #[error("{service} was still counting spans after {limit_s:.0} s, so some may be missing. Raise `drain.limit`")]
+    StillCounting {
+        /// Service.
+        service: String,
+        /// Limit, seconds.
+        limit_s: f64,
+    },
+    // Of a calibration.
+    /// The study declares another number of spans than there are.
+    #[error("{0}")]
+    SpansDeclaredWrong(DeclaredWrong),
+    /// No span arrived in the calibration.
+    #[error(
+        "no span of {variant} arrived in the calibration ({requests} slow requests), so it is not known how many a request makes. Look at where its spans go, and at its log in `runs/calibration-{variant}`"
+    )]
+    NothingCalibrated {
+        /// Variant.
+        variant: String,
+        /// Requests of the calibration.
+        requests: u64,
+    },
+    /// The study stopped by something else than its number of rounds.
+    #[error("{0}")]
+    Stopped(Stopped),
+    // The judge's: about the journal.
+    /// The last line was being written when unladen ended.
+    #[error(
+        "line {line} of the journal was cut short: the run under way when unladen ended is lost. `unladen run --resume` repeats it"
+    )]
+    JournalTorn {
+        /// Line, from 1.
+        line: usize,
+    },
+    /// A line within the journal is not a run.
+    #[error("line {line} of the journal cannot be read ({message}): the run is left out")]
+    JournalUnreadable {
+        /// Line, from 1.
+        line: usize,
+        /// Why.
+        message: String,
+    },
+    /// `host.json` is missing or broken.
+    #[error("host.json cannot be read ({message}): the report does not say which machine this was")]
+    HostUnknown {
+        /// Why.
+        message: String,
+    },
+    /// Two lines claim the same run.
+    #[error(
+        "run {run} stands more than once in the journal. Of a round, the first run of a variant that counts is used"
+    )]
+    RunNumberTwice {
+        /// Number of the run.
+        run: u32,
+    },
+    /// A variant of the study has not been run.
+    #[error("there are no runs of {variant}")]
+    NoRuns {
+        /// Variant.
+        variant: String,
+    },
+    /// Runs that do not count.
+    #[error("{variant}: {void} of {runs} runs do not count. The first, run {first}: {reason}")]
+    RunsVoid {
+        /// Variant.
+        variant: String,
+        /// How many do not count.
+        void: u32,
+        /// How many there are.
+        runs: u32,
+        /// Number of the first of them.
+        first: u32,
+        /// Why the first does not.
+        reason: String,
+    },
+    /// Void runs that were repeated with success.
+    #[error("{runs} runs that did not count were repeated in their rounds, and the repetition is used")]
+    RunsRepeated {
+        /// How many.
+        runs: u32,
+    },
+    /// Valid runs beyond the first of a round.
+    #[error("{runs} valid runs of {variant} are left out: their rounds already had one")]
+    RunsSurplus {
+        /// Variant.
+        variant: String,
+        /// How many.
+        runs: u32,
+    },
+    // The judge's: about the study.
+    /// Too few rounds for any interval.
+    #[error(
+        "{variants}: {rounds} rounds with both sides are too few for an interval, {needed} are needed. `unladen run --resume` with more rounds adds them"
+    )]
+    TooFewRounds {
+        /// Variants that it concerns.
+        variants: String,
+        /// Rounds in which they and the baseline have a run that counts.
+        rounds: u32,
+        /// Rounds needed.
+        needed: u32,
+    },
+    /// The placebo differs from the baseline in a metric that decides.
+    #[error(
+        "the baseline differs from itself in {metric} ({words}, sure at 99 %): the harness prefers one of them, so no other difference can be believed"
+    )]
+    PlaceboDiffers {
+        /// Title of the metric.
+        metric: String,
+        /// By how much.
+        words: String,
+    },
+    /// The placebo differs from the baseline in another metric, or by less than what matters.
+    #[error("the baseline differs from itself in {metric} ({words}, sure at 99 %): read its differences with care")]
+    PlaceboUneven {
+        /// Title of the metric.
+        metric: String,
+        /// By how much.
+        words: String,
+    },
+    /// There is no placebo.
+    #[error("without a placebo the noise floor is unknown. Set `placebo: true`")]
+    NoPlacebo,
+    /// There is no baseline run that counts.
+    #[error("no run of the baseline counts: there is nothing to compare with")]
+    NoBaseline,
+    /// A variant has no run that counts.
+    #[error("no run of {variant} counts: nothing can be said about it")]
+    NothingCounts {
+        /// Variant.
+        variant: String,
+    },
+    /// A variant does other work than the baseline.
+    #[error("{variant} does not do the same work as the baseline, so its cost cannot be told: {what}")]
+    WorkDiffers {
+        /// Variant.
+        variant: String,
+        /// What differs.
+        what: String,
+    },
+    /// The closed loop was not closed, by far.
+    #[error(
+        "{under_way:.1} requests were under way on average where {connections:.0} connections should each have had one: the load generator set the pace, not the service"
+    )]
+    LittleLawBroken {
+        /// Requests that should have been under way.
+        connections: f64,
+        /// Requests that were, by Little's law.
+        under_way: f64,
+    },
+    /// The closed loop was not closed, a little.
+    #[error(
+        "in {runs} runs the connections were not always busy (at worst {under_way:.1} requests under way over {connections:.0} connections): the load generator took part of the time"
+    )]
+    LittleLawStrained {
+        /// How many runs.
+        runs: u32,
+        /// Requests that should have been under way.
+        connections: f64,
+        /// Requests that were, by Little's law.
+        under_way: f64,
+    },
+    /// The baseline sends spans.
+    #[error("the baseline sent {spans} spans: it is not bare, so what it costs to make them is on both sides")]
+    BaselineNotBare {
+        /// How many.
+        spans: String,
+    },
+    /// Latency moved within the windows.
+    #[error(
+        "in {variant} the median latency changed by {change} from the first to the second half of the window: it was not warmed up. Raise `warmup`"
+    )]
+    NotSteady {
+        /// Variant.
+        variant: String,
+        /// Estimated change.
+        change: String,
+    },
+    /// Latency, or CPU per request, moved so much within the windows that no number stands for them.
+    #[error(
+        "{what} of {variant} changed by {change} from the first to the second half of the window: whatever it costs depends on when one looks. Raise `warmup`, heat up at full speed before it (`preheat`), or look for what changes with time"
+    )]
+    Unsteady {
+        /// Variant that drifts.
+        variant: String,
+        /// What of it.
+        what: String,
+        /// Estimated change.
+        change: String,
+    },
+    /// The machine had no idle moment.
+    #[error(
+        "the machine was {percent:.0} % busy in a typical run: latencies from p90 on are those of a queue for it, not the service's. Lower the rate, stop what runs beside, or ask for `capacity`"
+    )]
+    HostSaturated {
+        /// Busy share of the machine, percent.
+        percent: f64,
+    },
+    /// Too few requests for quantiles.
+    #[error(
+        "{metrics} not shown: {needed} requests over all rounds are needed, and a tenth of them in each run; there are about {requests}, {per_run} in each. Raise `{raise}`, `rounds` or the rate"
+    )]
+    TooFewRequests {
+        /// Titles of the metrics.
+        metrics: String,
+        /// Requests needed for the least demanding of them.
+        needed: String,
+        /// Requests of a variant in all its runs.
+        requests: String,
+        /// Requests per run.
+        per_run: String,
+        /// Key of the study that gives a run more of them: `window` or `alone`.
+        raise: String,
+    },
+    /// The two methods come to different verdicts.
+    #[error("the cross-check disagrees: Hodges-Lehmann says {rank}, paired t says {t}. Look at the rounds one by one")]
+    MethodsDisagree {
+        /// Verdict by signed ranks.
+        rank: String,
+        /// Verdict by the t interval.
+        t: String,
+    },
+    /// Spans were lost, so the cost is that of less work.
+    #[error(
+        "{variant} lost {share} of its spans: what it cost is the cost of what it delivered, bought with lost spans"
+    )]
+    BoughtWithLoss {
+        /// Variant.
+        variant: String,
+        /// Share of the spans that never arrived.
+        share: String,
+    },
+    /// The ledger does not balance.
+    #[error(
+        "the books of {variant} do not balance: {unexplained} spans are unexplained. Declare `spans_per_request`, or look for requests that make another number of spans"
+    )]
+    LedgerUnbalanced {
+        /// Variant.
+        variant: String,
+        /// Unexplained spans, signed.
+        unexplained: String,
+    },
+    /// The numbers are another tool's.
+    #[error("the numbers were imported. They do not say {missing}")]
+    Imported {
+        /// What nobody knows.
+        missing: String,
+    },
+    /// The number of spans per request was learned from what arrived.
+    #[error(
+        "{variant}: {spans} spans per request were learned from the traces that arrived under load. Spans lost from every request would go unseen: declare `spans_per_request`, or let `calibration` learn it"
+    )]
+    SpansLearned {
+        /// Variant.
+        variant: String,
+        /// Spans per sampled request.
+        spans: f64,
+    },
+    /// Rounds, and how they shared their time.
+    #[error(transparent)]
+    #[serde(untagged)]
+    Rounds(#[from] RoundsNotice),
+}

@@ -1,0 +1,56 @@
+//! Whether a block shows what users see: CPU per request in the blocks of a run over that of the stretch in which its variant had the load for
+//! itself, on the same processes.
+//!
+//! A block is short. If caches, branch predictors or a heap are cold at its start, every request in it is dearer, on both sides of a
+//! comparison: differences may still agree, but the absolute numbers are those of another service. Asked are the last blocks, because a process
+//! that is still warming up takes less with every second. What a JIT compiler takes is in both parts and is known for them together only, so
+//! it is not taken out.
+
+use unladen_journal::notices::{Notice, RoundsNotice};
+use unladen_journal::record::RunRecord;
+use unladen_stats::estimate::{Level, hodges_lehmann};
+
+use super::evidence::{Arm, Evidence};
+use super::findings::Range;
+use super::{units, values};
+
+/// By how much the two may differ.
+const TOLERANCE: f64 = 0.03;
+
+/// CPU per request in the last blocks over that alone, less 1, with its 95 % interval over the rounds; `None` with too few of them.
+pub(super) fn of(arm: &Arm<'_>) -> Option<Range> {
+    let ratios: Vec<f64> = arm.valid.values().filter_map(|run| log_ratio(run)).collect();
+    let estimate = hodges_lehmann(&ratios, Level::P95).ok()?.relative();
+    estimate.interval.map(|it| Range { value: estimate.value, low: it.low, high: it.high })
+}
+
+fn log_ratio(run: &RunRecord) -> Option<f64> {
+    Some(run.blocks.as_ref()?.against_alone()?.ln())
+}
+
+/// A warning for every arm of which the two surely differ.
+pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
+    let notice = |arm: &Arm<'_>| {
+        let ratio = of(arm).filter(|it| it.low > TOLERANCE || it.high < -TOLERANCE)?;
+        let compiles = arm.valid.values().any(|run| values::compiling_ns(run, None).is_some_and(|ns| ns > 0.0));
+        Some(RoundsNotice::BlocksUnlikeAlone {
+            variant: arm.name.clone(),
+            share: share(ratio),
+            compiling: compiling(compiles),
+        })
+    };
+    evidence.arms().filter_map(notice).map(Notice::from).collect()
+}
+
+/// `12.0 % [9.1, 15.2] higher`.
+fn share(ratio: Range) -> String {
+    let (more, [low, high]) =
+        if ratio.low > 0.0 { ("higher", [ratio.low, ratio.high]) } else { ("lower", [-ratio.high, -ratio.low]) };
+    let scale = units::percent(ratio.magnitude(), ratio.half_width());
+    format!("{} [{}, {}] {more}", scale.with_unit(ratio.value.abs()), scale.number(low), scale.number(high))
+}
+
+fn compiling(compiles: bool) -> String {
+    if compiles { ". A JIT compiler was at work in both, and its share is not told apart here: heat up for longer first (`preheat`)" } else { "" }
+        .to_owned()
+}

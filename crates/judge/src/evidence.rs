@@ -1,0 +1,295 @@
+//! Which runs count, by arm and round: the only way from the journal into a comparison.
+//!
+//! A run counts if nothing voids it, neither the journal nor [`checks`]. Of several runs of one arm in one round the
+//! *first* that counts is taken: a void run may be repeated under a new number, a valid one cannot be repeated until it
+//! pleases. Within a round only runs of one attempt and of one design meet: side by side the absolute numbers may be others than one after
+//! the other. Everything left out is told in a notice.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+
+use indexmap::IndexMap;
+use unladen_journal::notices::{Notice, RoundsNotice};
+use unladen_journal::record::{ArmKind, Design, RunRecord};
+use unladen_study::matrix::{Cell, cells, labelled, variant_of};
+use unladen_study::measured::Measured;
+
+use super::checks;
+
+/// All runs of a study, sorted.
+#[derive(Debug)]
+pub(super) struct Evidence<'a> {
+    pub(super) folder: &'a Measured,
+    pub(super) baseline: Arm<'a>,
+    /// Of a matrix that touches the baseline: its other versions.
+    pub(super) other_baselines: Vec<Arm<'a>>,
+    pub(super) placebo: Option<Arm<'a>>,
+    /// In the order of the study.
+    pub(super) variants: Vec<Arm<'a>>,
+}
+
+/// The runs of one arm.
+#[derive(Debug, Default)]
+pub(super) struct Arm<'a> {
+    pub(super) name: String,
+    pub(super) label: String,
+    /// Of a matrix: the values that it was run with.
+    pub(super) cell: IndexMap<String, String>,
+    /// Name of the arm that it is held against.
+    against: String,
+    /// All runs, in the order of the journal.
+    pub(super) all: Vec<&'a RunRecord>,
+    /// The run that counts, by round.
+    pub(super) valid: BTreeMap<u32, &'a RunRecord>,
+    /// Why the others do not, in the order of the journal.
+    pub(super) void: Vec<(&'a RunRecord, Notice)>,
+    /// Valid runs of a round that already had one.
+    pub(super) surplus: u32,
+    /// Runs of attempts at a round that was done again, or of its other design.
+    pub(super) set_aside: u32,
+}
+
+impl<'a> Evidence<'a> {
+    pub(super) fn of(folder: &'a Measured) -> Self {
+        let mut arms: Vec<(ArmKind, Arm<'a>)> = Vec::new();
+        let sittings = sittings(&folder.runs);
+        for run in &folder.runs {
+            let index = arms.iter().position(|(_, arm)| arm.name == run.variant).unwrap_or_else(|| {
+                let label = label(folder, run);
+                let (cell, against) = (run.cell.clone(), run.against.clone());
+                arms.push((run.kind, Arm { name: run.variant.clone(), label, cell, against, ..Arm::default() }));
+                arms.len() - 1
+            });
+            if let Some((_, arm)) = arms.get_mut(index) {
+                let counts = sittings.get(&run.round).is_none_or(|sitting| *sitting == Sitting::of(run));
+                arm.add(folder, run, counts);
+            }
+        }
+        // The journal has them in the random order of the first round; the study has the order that people know.
+        let values = cells(&folder.study.matrix);
+        arms.sort_by_key(|(_, arm)| {
+            let fits = |cell: &Cell| arm.cell.iter().all(|(key, value)| cell.get(key) == Some(value));
+            let variant = folder.study.variants.get_index_of(variant_of(&arm.name)).unwrap_or(usize::MAX);
+            (variant, values.iter().position(fits))
+        });
+        let mut evidence =
+            Self { folder, baseline: Arm::default(), other_baselines: Vec::new(), placebo: None, variants: Vec::new() };
+        for (kind, arm) in arms {
+            match kind {
+                ArmKind::Baseline if evidence.baseline.all.is_empty() => evidence.baseline = arm,
+                ArmKind::Baseline => evidence.other_baselines.push(arm),
+                ArmKind::Placebo => evidence.placebo = Some(arm),
+                ArmKind::Variant => evidence.variants.push(arm),
+            }
+        }
+        evidence
+    }
+
+    /// The baseline that an arm is held against.
+    pub(super) fn baseline_of(&self, arm: &Arm<'_>) -> &Arm<'a> {
+        self.other_baselines.iter().find(|it| it.name == arm.against).unwrap_or(&self.baseline)
+    }
+
+    /// The arms that stand for the bare service as an arm is held against it.
+    pub(super) fn bare(&self, arm: &Arm<'_>) -> Vec<&Arm<'a>> {
+        let baseline = self.baseline_of(arm);
+        // The placebo is the first baseline once more.
+        let placebo = self.placebo.iter().filter(|_| baseline.name == self.baseline.name);
+        std::iter::once(baseline).chain(placebo).collect()
+    }
+
+    /// All arms: baseline, placebo, variants.
+    pub(super) fn arms(&self) -> impl Iterator<Item = &Arm<'a>> {
+        std::iter::once(&self.baseline).chain(&self.other_baselines).chain(&self.placebo).chain(&self.variants)
+    }
+
+    /// All runs that count.
+    pub(super) fn valid(&self) -> impl Iterator<Item = &'a RunRecord> {
+        self.arms().flat_map(|arm| arm.valid.values().copied())
+    }
+
+    /// In how many groups the variants had rounds of their own: so many rounds of the journal are one of the study.
+    pub(super) fn groups(&self) -> u32 {
+        self.folder.runs.iter().map(|run| run.groups).max().unwrap_or(1).max(1)
+    }
+
+    /// Rounds in which every arm has a run that counts.
+    pub(super) fn complete_rounds(&self) -> u32 {
+        let groups = self.groups();
+        // Which arms a group has is known from the runs themselves: those that had any run in a round of its number.
+        let has_a_run =
+            |arm: &Arm<'_>, round: u32| groups == 1 || arm.all.iter().any(|run| run.round % groups == round % groups);
+        let is_complete =
+            |round: &&u32| self.arms().all(|arm| arm.valid.contains_key(round) || !has_a_run(arm, **round));
+        number(self.baseline.valid.keys().filter(is_complete).count()) / groups
+    }
+
+    /// Rounds that were begun.
+    pub(super) fn rounds_begun(&self) -> u32 {
+        let rounds: BTreeSet<u32> = self.folder.runs.iter().map(|run| run.round).collect();
+        number(rounds.len()).div_ceil(self.groups())
+    }
+
+    /// Rounds that were done again because something else disturbed the machine.
+    pub(super) fn repeated_rounds(&self) -> u32 {
+        let again = self.folder.runs.iter().filter(|run| run.attempt > 1).map(|run| run.round);
+        number(again.collect::<BTreeSet<u32>>().len())
+    }
+
+    fn rounds_repeated(&self) -> Option<Notice> {
+        let share =
+            |run: &RunRecord| run.host.share(run.host.others_s + run.host.steal_s, run.phases.window_s).unwrap_or(0.0);
+        let sittings = sittings(&self.folder.runs);
+        let is_other = |run: &&RunRecord| sittings.get(&run.round).is_some_and(|it| it.attempt != run.attempt);
+        let set_aside = self.folder.runs.iter().filter(is_other);
+        let percent = set_aside.clone().map(share).reduce(f64::max)? * 100.0;
+        let runs = number(set_aside.count());
+        Some(RoundsNotice::RoundsRepeated { rounds: self.repeated_rounds(), runs, percent }.into())
+    }
+
+    /// Runs that met others of another design in their round.
+    fn designs_mixed(&self) -> Option<Notice> {
+        let sittings = sittings(&self.folder.runs);
+        let is_other = |run: &&RunRecord| {
+            sittings.get(&run.round).is_some_and(|it| it.attempt == run.attempt && *it != Sitting::of(run))
+        };
+        let set_aside: Vec<u32> = self.folder.runs.iter().filter(is_other).map(|run| run.round).collect();
+        let rounds = number(set_aside.iter().collect::<BTreeSet<_>>().len());
+        (rounds > 0).then(|| RoundsNotice::DesignsMixed { rounds, runs: number(set_aside.len()) }.into())
+    }
+
+    /// Rounds in which both an arm and the bare service have a run that counts.
+    pub(super) fn paired_rounds(&self, arm: &Arm<'_>) -> u32 {
+        let bare = &self.baseline_of(arm).valid;
+        number(arm.valid.keys().filter(|round| bare.contains_key(round)).count())
+    }
+
+    /// Names of the subject's services, if there are several; a metric is then also kept for each.
+    pub(super) fn subjects(&self) -> Vec<String> {
+        let processes = self.valid().flat_map(|run| &run.processes);
+        let names: BTreeSet<&str> = processes
+            .filter(|process| process.role == Some(unladen_journal::role::Role::Subject))
+            .map(|process| process.service.as_str())
+            .collect();
+        if names.len() < 2 {
+            return Vec::new();
+        }
+        // In the order of the study, as far as it names them.
+        let mut names: Vec<String> = names.into_iter().map(str::to_owned).collect();
+        names.sort_by_key(|name| self.folder.study.services.get_index_of(name).unwrap_or(usize::MAX));
+        names
+    }
+
+    /// What a reader has to know about the runs as such.
+    pub(super) fn notices(&self) -> Vec<Notice> {
+        let mut notices = self.folder.notices.clone();
+        notices.extend(self.folder.calibrations.iter().filter_map(|calibration| calibration.notice.clone()));
+        let mut numbers = BTreeSet::new();
+        let twice = self.folder.runs.iter().filter(|run| !numbers.insert(run.run));
+        notices.extend(twice.map(|run| Notice::RunNumberTwice { run: run.run }));
+        for arm in self.arms() {
+            if let Some((first, reason)) = arm.void.first() {
+                notices.push(Notice::RunsVoid {
+                    variant: arm.name.clone(),
+                    void: number(arm.void.len()),
+                    runs: number(arm.all.len()),
+                    first: first.run,
+                    reason: reason.to_string(),
+                });
+            }
+            if arm.surplus > 0 {
+                notices.push(Notice::RunsSurplus { variant: arm.name.clone(), runs: arm.surplus });
+            }
+        }
+        notices.extend(self.rounds_repeated());
+        notices.extend(self.designs_mixed());
+        let again: u32 = self.arms().map(Arm::repeated).sum();
+        if again > 0 {
+            notices.push(Notice::RunsRepeated { runs: again });
+        }
+        for name in
+            self.folder.study.variants.keys().filter(|name| self.arms().all(|arm| variant_of(&arm.name) != **name))
+        {
+            notices.push(Notice::NoRuns { variant: name.clone() });
+        }
+        notices
+    }
+}
+
+impl<'a> Arm<'a> {
+    fn add(&mut self, folder: &Measured, run: &'a RunRecord, counts: bool) {
+        self.all.push(run);
+        if !counts {
+            self.set_aside += 1;
+        } else if let Some(reason) = run.void.clone().or_else(|| checks::refusal(&folder.study, run)) {
+            self.void.push((run, reason));
+        } else {
+            match self.valid.entry(run.round) {
+                Entry::Vacant(place) => drop(place.insert(run)),
+                Entry::Occupied(_) => self.surplus += 1,
+            }
+        }
+    }
+
+    /// Void runs that were repeated with success.
+    fn repeated(&self) -> u32 {
+        number(self.void.iter().filter(|(run, _)| self.valid.contains_key(&run.round)).count())
+    }
+
+    /// Key of its variant: `full` of `full@spans=5`.
+    pub(super) fn key(&self) -> &str {
+        variant_of(&self.name)
+    }
+
+    /// Name of the arm that it is held against; empty: the baseline.
+    pub(super) fn against(&self) -> &str {
+        &self.against
+    }
+
+    /// Number of valid runs.
+    pub(super) fn valid_runs(&self) -> u32 {
+        number(self.valid.len())
+    }
+}
+
+/// Runs of one round that may meet: of one attempt, and measured in the same way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Sitting {
+    attempt: u32,
+    alternating: bool,
+}
+
+impl Sitting {
+    fn of(run: &RunRecord) -> Self {
+        Self { attempt: run.attempt, alternating: run.design == Design::Alternating }
+    }
+}
+
+/// The sitting that counts, by round: that with the most variants (of an interrupted study the last attempt may not be whole), of several the
+/// last attempt, and then the alternating one. What the runs found is not looked at.
+fn sittings(runs: &[RunRecord]) -> BTreeMap<u32, Sitting> {
+    let mut variants: BTreeMap<(u32, Sitting), BTreeSet<&str>> = BTreeMap::new();
+    for run in runs {
+        variants.entry((run.round, Sitting::of(run))).or_default().insert(&run.variant);
+    }
+    let mut best: BTreeMap<u32, (usize, Sitting)> = BTreeMap::new();
+    for ((round, sitting), variants) in variants {
+        let now = (variants.len(), sitting);
+        best.entry(round).and_modify(|it| *it = now.max(*it)).or_insert(now);
+    }
+    best.into_iter().map(|(round, (_, sitting))| (round, sitting)).collect()
+}
+
+fn label(folder: &Measured, run: &RunRecord) -> String {
+    let declared = folder.study.variants.get(variant_of(&run.variant)).and_then(|variant| variant.label.clone());
+    match (declared, run.kind) {
+        (Some(label), _) => labelled(&label, &run.cell),
+        (None, ArmKind::Placebo) => "placebo (the baseline once more)".to_owned(),
+        (None, _) => labelled(variant_of(&run.variant), &run.cell),
+    }
+}
+
+/// A count that is printed; no study comes near the limit.
+pub(super) fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}

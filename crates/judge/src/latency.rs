@@ -1,0 +1,158 @@
+//! Where the numbers of the latency come from.
+//!
+//! In a round whose variants run one after the other all of them come from the window. In an alternating round the load has been to every
+//! variant twice: in its *blocks*, while the processes of the others are alive, and in a stretch *alone*. What the others do in the background
+//! (collections, exports) reaches into a variant's blocks and slows its slowest requests, so its tail is not told from there. Which number is
+//! sound in the blocks is a matter of measurement; [`NUMBERS`] is the only place that says it.
+//!
+//! Nor is what lasts about as long as a block told from there: of a stall that begins in a block the first part alone meets requests, those that
+//! wait the longest, as the block ends with its last answer.
+
+use unladen_journal::record::{Blocks, RunRecord};
+use unladen_load::outcome::Quantiles;
+
+use super::metrics::Metric;
+
+/// A part of an alternating round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum From {
+    /// The variant's blocks: many requests, spread over the whole round.
+    Blocks,
+    /// The stretch in which it has the load for itself.
+    Alone,
+}
+
+/// A number of the latency.
+struct Number {
+    metric: &'static str,
+    /// Which quantile it is, if it is one.
+    quantile: Option<f64>,
+    /// Where it is taken from in an alternating round.
+    from: From,
+    of: fn(&Quantiles) -> f64,
+}
+
+const NUMBERS: [Number; 8] = [
+    number("latency_p50", Some(0.5), From::Blocks, |it| it.p50),
+    number("latency_p75", Some(0.75), From::Blocks, |it| it.p75),
+    number("latency_p90", Some(0.9), From::Blocks, |it| it.p90),
+    number("latency_p95", Some(0.95), From::Alone, |it| it.p95),
+    number("latency_p99", Some(0.99), From::Alone, |it| it.p99),
+    number("latency_p999", Some(0.999), From::Alone, |it| it.p999),
+    // Largely made by the tail.
+    number("latency_mean", None, From::Alone, |it| it.mean),
+    number("latency_max", None, From::Alone, |it| it.max),
+];
+
+const fn number(metric: &'static str, quantile: Option<f64>, from: From, of: fn(&Quantiles) -> f64) -> Number {
+    Number { metric, quantile, from, of }
+}
+
+fn find(metric: &str) -> Option<&'static Number> {
+    NUMBERS.iter().find(|number| number.metric == metric)
+}
+
+/// Which quantile of the requests a metric is, if it is one.
+pub(super) fn quantile_of(metric: &str) -> Option<f64> {
+    find(metric)?.quantile
+}
+
+/// Where a metric of the latency is taken from in an alternating round; `None`: it is none.
+pub(super) fn source(metric: &str) -> Option<From> {
+    find(metric).map(|number| number.from)
+}
+
+/// Whether a quantile of the blocks is that of the variant and not of its neighbours. For numbers that exist of the blocks only: those by request,
+/// by operation and by second.
+pub(super) fn is_sound_in_blocks(quantile: f64) -> bool {
+    let sound = NUMBERS.iter().filter(|number| number.from == From::Blocks).filter_map(|number| number.quantile);
+    sound.fold(0.0, f64::max) >= quantile - 1e-9
+}
+
+/// How long a latency may be, as a share of a block, to be told from blocks.
+const SHORT: f64 = 0.1;
+
+/// Where a number is taken from in this run.
+fn from(number: &Number, run: &RunRecord) -> From {
+    let is_long = |blocks: &Blocks| {
+        let in_blocks_s = run.load.as_ref().map_or(0.0, |load| (number.of)(&load.latency_us) / 1e6);
+        blocks.length_s > 0.0 && in_blocks_s > SHORT * blocks.length_s
+    };
+    if run.blocks.as_ref().is_some_and(is_long) { From::Alone } else { number.from }
+}
+
+/// What a run has of a part. Of a run that had the machine for itself either part is its window.
+fn part(run: &RunRecord, from: From) -> Option<&Quantiles> {
+    let latency = match (&run.blocks, from) {
+        (Some(blocks), From::Alone) => &blocks.alone.as_ref()?.latency_us,
+        _ => &run.load.as_ref()?.latency_us,
+    };
+    (latency.count > 0).then_some(latency)
+}
+
+/// A number of the latency in one run, µs; `None` where it cannot be told soundly.
+pub(super) fn latency(metric: &Metric, run: &RunRecord, _: Option<&str>) -> Option<f64> {
+    value(&metric.name, run)
+}
+
+/// The same by the metric's name.
+pub(super) fn value(metric: &str, run: &RunRecord) -> Option<f64> {
+    let number = find(metric)?;
+    part(run, from(number, run)).map(number.of)
+}
+
+/// Requests behind a quantile of one run: good answers in the part that it comes from, or what another tool says.
+pub(super) fn requests(metric: &str, run: &RunRecord) -> Option<u64> {
+    match &run.imported {
+        Some(imported) => imported.requests,
+        None => part(run, from(find(metric)?, run)).map(|latency| latency.count),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use unladen_journal::record::Alone;
+    use unladen_load::outcome::Outcome;
+
+    use super::*;
+
+    fn run(blocks: Option<Blocks>) -> RunRecord {
+        let latency_us = Quantiles { count: 5_000, p50: 100.0, p99: 900.0, ..Quantiles::default() };
+        let load = Outcome { requests: 5_000, latency_us, ..Outcome::default() };
+        RunRecord { load: Some(load), blocks, ..RunRecord::empty() }
+    }
+
+    #[test]
+    fn the_tail_comes_from_the_stretch_alone_or_not_at_all() {
+        let alone = Alone {
+            latency_us: Quantiles { count: 1_000, p50: 80.0, p99: 400.0, ..Quantiles::default() },
+            ..Alone::default()
+        };
+        for (run, p99, requests_behind) in [
+            (run(None), Some(900.0), Some(5_000)),
+            (run(Some(Blocks::default())), None, None),
+            (run(Some(Blocks { alone: Some(alone), ..Blocks::default() })), Some(400.0), Some(1_000)),
+            (run(Some(Blocks { alone: Some(Alone::default()), ..Blocks::default() })), None, None),
+        ] {
+            assert_eq!((value("latency_p99", &run), requests("latency_p99", &run)), (p99, requests_behind));
+            assert_eq!((value("latency_p50", &run), requests("latency_p50", &run)), (Some(100.0), Some(5_000)));
+        }
+        // As long as a tenth of a block.
+        let alone = Some(Alone {
+            latency_us: Quantiles { count: 1_000, p50: 80.0, ..Quantiles::default() },
+            ..Alone::default()
+        });
+        let of =
+            |length_s| value("latency_p50", &run(Some(Blocks { length_s, alone: alone.clone(), ..Blocks::default() })));
+        assert_eq!([0.0011, 0.0009].map(of), [Some(100.0), Some(80.0)]);
+        assert!(is_sound_in_blocks(0.9) && !is_sound_in_blocks(0.95));
+    }
+
+    #[test]
+    fn every_latency_metric_has_a_source() {
+        let metrics = super::super::metrics::METRICS.iter().filter(|it| it.name.starts_with("latency_"));
+        for metric in metrics {
+            assert!(source(&metric.name).is_some(), "{}", metric.name);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Journal in, findings out. Starts no process, reads no clock, prints nothing.
+//!
+//! `evidence` says which runs count, [`metrics`] and `values` which number a run has, `compare` what the rounds say about
+//! it; `placebo` and `work` say whether to believe it, [`budget`] and `ledger` what follows, `words` how to say it.
+
+use std::path::Path;
+
+use unladen_journal::read::ReadError;
+use unladen_study::measured::{Measured, read};
+
+pub mod budget;
+pub mod curves;
+pub mod findings;
+pub mod history;
+pub mod metrics;
+pub mod pilot;
+pub mod relabel;
+pub mod so_far;
+pub mod units;
+pub mod until;
+
+mod agreement;
+mod answers;
+mod apart;
+mod checks;
+mod compare;
+mod design;
+mod distortion;
+mod dose;
+mod evidence;
+mod groups;
+mod ladder;
+mod latency;
+mod ledger;
+mod levels;
+mod lookup;
+mod money;
+mod notices;
+mod operations;
+mod pacing;
+mod placebo;
+mod profile;
+mod runs;
+mod said;
+mod sampled;
+mod steady;
+mod study;
+mod values;
+mod words;
+mod work;
+
+pub use budget::{BudgetError, Budgets};
+use findings::{Finding, Findings};
+pub use so_far::{cpu_us_per_request, latency_p99_us, so_far};
+
+/// A study that cannot be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum JudgeError {
+    /// The run folder cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A budget cannot be read.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
+    /// There are no identical runs to re-label.
+    #[error("no round has valid runs of at least two of the variants {variants}: nothing can be re-labelled")]
+    NothingToRelabel {
+        /// Variants asked for.
+        variants: String,
+    },
+    /// A pilot of which hardly anything counts.
+    #[error("{pairs} pairs of runs count, too few to tell the noise of this machine. {reason}")]
+    PilotVoid {
+        /// Pairs of runs that count.
+        pairs: u32,
+        /// Why others do not.
+        reason: String,
+    },
+    /// There is nothing to judge.
+    #[error("the journal in {folder} has no runs. `unladen run --resume {folder}` goes on with the study")]
+    NoRuns {
+        /// The run folder.
+        folder: String,
+    },
+}
+
+/// How a study came out for a gate, worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GateOutcome {
+    /// The study as a whole says nothing.
+    Void,
+    /// At least one budget is surely exceeded.
+    Fail,
+    /// At least one budget could not be decided.
+    Undecided,
+    /// All budgets are surely kept, or there are none.
+    Pass,
+}
+
+/// Judges the run folder `dir` with the budgets of its study.
+///
+/// # Errors
+/// When the folder cannot be read, has no runs, or the study has a budget that is no limit.
+pub fn judge(dir: &Path) -> Result<Findings, JudgeError> {
+    let folder = read(dir)?;
+    let mut findings = judge_folder(&folder, &folder.study.budgets)?;
+    findings.profiles = profile::compare(&folder);
+    findings.operations = operations::read(&folder);
+    findings.sampled = sampled::read(&folder);
+    findings.curves = Some(curves::read(&folder));
+    Ok(findings)
+}
+
+/// Judges the run folder `dir` with these budgets on top of those of its study (the same metric is replaced).
+///
+/// # Errors
+/// As [`judge`].
+pub fn judge_with_budgets(dir: &Path, budgets: &Budgets) -> Result<Findings, JudgeError> {
+    let folder = read(dir)?;
+    let mut all = folder.study.budgets.clone();
+    all.extend(budgets.iter().map(|(metric, limit)| (metric.clone(), limit.clone())));
+    judge_folder(&folder, &all)
+}
+
+/// Judges what was read from a run folder, with exactly these budgets.
+///
+/// # Errors
+/// When there are no runs, or a budget is no limit.
+pub fn judge_folder(folder: &Measured, budgets: &Budgets) -> Result<Findings, JudgeError> {
+    if folder.runs.is_empty() {
+        return Err(JudgeError::NoRuns { folder: folder.dir.display().to_string() });
+    }
+    Ok(study::judge(folder, budgets)?)
+}
+
+/// Whether a budget is undecided that more rounds may decide: one whose metric was measured and has an interval.
+#[must_use]
+pub fn more_rounds_may_decide(findings: &Findings) -> bool {
+    let undecided = |finding: &Finding| {
+        finding.difference.is_some() && finding.budget.as_ref().is_some_and(|budget| budget.outcome == "undecided")
+    };
+    findings.void.is_none() && findings.variants.iter().flat_map(|variant| &variant.metrics).any(undecided)
+}
+
+/// How the study came out for a gate.
+#[must_use]
+pub fn outcome(findings: &Findings) -> GateOutcome {
+    if findings.void.is_some() {
+        return GateOutcome::Void;
+    }
+    let outcomes = findings.budgets.iter().map(|line| match line.outcome.as_str() {
+        "pass" => GateOutcome::Pass,
+        "fail" => GateOutcome::Fail,
+        _ => GateOutcome::Undecided,
+    });
+    outcomes.min().unwrap_or(GateOutcome::Pass)
+}

@@ -1,0 +1,106 @@
+//! Whether the windows were steady: did latency or CPU per request still move from their first to their second half, in run after
+//! run?
+//!
+//! Judged over the runs of a variant, not within one: a single run of five seconds cannot tell warming up from noise,
+//! twelve that all move the same way can. A burst is no window: who comes last waits longest, and it ends with its work, all of which is
+//! weighed.
+
+use unladen_journal::notices::Notice;
+use unladen_journal::record::RunRecord;
+use unladen_journal::role::Role;
+use unladen_load::outcome::Second;
+use unladen_stats::estimate::{Level, halves, hodges_lehmann};
+use unladen_stats::pair::log_ratios;
+
+use super::evidence::{Arm, Evidence};
+use super::units;
+use super::values::pace;
+
+/// A change that matters less than this is let pass.
+const TOLERANCE: f64 = 0.02;
+/// A change beyond which nothing is said: a quarter, up or down.
+const DRIFT: f64 = 0.25;
+/// Whole seconds that each half of a window must have.
+const SECONDS: usize = 2;
+/// Stretches of blocks that each half must have.
+const POINTS: usize = 4;
+
+/// A notice for every arm whose latency surely moved, unless it moved so much that nothing is said of it at all.
+pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
+    let told = |arm: &Arm<'_>| {
+        let change = beyond(evidence, arm, latency, Level::P99, TOLERANCE);
+        let change = change.filter(|_| drift(evidence, arm, latency).is_none())?;
+        Some(Notice::NotSteady { variant: arm.name.clone(), change })
+    };
+    evidence.arms().filter_map(told).collect()
+}
+
+/// Why the verdicts on a variant are refused, if its latency or its baseline's drifts away within the windows: then every number
+/// depends on when it was taken.
+pub(super) fn refusal(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Option<Notice> {
+    drifts(evidence, variant, "the median latency", latency)
+}
+
+/// Why the verdict on the CPU per request of a variant is refused: its own drifts away, or its baseline's. The work of a JIT compiler is
+/// done once, whenever it comes: whoever starts later, or more slowly, has more of it in the window.
+pub(super) fn cpu(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Option<Notice> {
+    drifts(evidence, variant, "CPU per request", cpu_per_request)
+}
+
+/// A notice of the variant, or else of its baseline, if it drifts.
+fn drifts(evidence: &Evidence<'_>, variant: &Arm<'_>, what: &str, halves: Halves) -> Option<Notice> {
+    [variant, evidence.baseline_of(variant)].into_iter().find_map(|arm| {
+        let change = drift(evidence, arm, halves)?;
+        Some(Notice::Unsteady { variant: arm.name.clone(), what: what.to_owned(), change })
+    })
+}
+
+/// What is looked at: a number of the first and of the second half of a run's window.
+type Halves = fn(&RunRecord) -> Option<[f64; 2]>;
+
+/// By how much it moved, if so much that nothing is said.
+fn drift(evidence: &Evidence<'_>, arm: &Arm<'_>, halves: Halves) -> Option<String> {
+    beyond(evidence, arm, halves, Level::P95, DRIFT)
+}
+
+/// By how much it moved, if surely by more than `tolerance`. Nothing of a burst, which is not meant to be steady.
+fn beyond(evidence: &Evidence<'_>, arm: &Arm<'_>, halves: Halves, level: Level, tolerance: f64) -> Option<String> {
+    if evidence.folder.study.load.burst.is_some() {
+        return None;
+    }
+    let halves: Vec<(f64, f64)> = arm.valid.values().filter_map(|run| halves(run).map(<(f64, f64)>::from)).collect();
+    let change = hodges_lehmann(&log_ratios(&halves).ok()?, level).ok()?.relative();
+    let interval = change.interval?;
+    (interval.low > tolerance || interval.high < -tolerance)
+        .then(|| units::percent(change.value, Some(interval.half_width())).signed_with_unit(change.value))
+}
+
+/// Median over the seconds of the median latency, of the first and the second half of the window.
+fn latency(run: &RunRecord) -> Option<[f64; 2]> {
+    seconds(run, |second| second.p50_us)
+}
+
+/// Cores of the services that are weighed over the answers of a typical second, of the first and the second half of the window. Of an
+/// alternating run that of its blocks: a second of the clock has several variants in it.
+fn cpu_per_request(run: &RunRecord) -> Option<[f64; 2]> {
+    if let Some(blocks) = &run.blocks {
+        return halves(&blocks.points.iter().filter_map(pace).collect::<Vec<_>>(), POINTS);
+    }
+    let subjects = run.processes.iter().filter(|process| process.role == Some(Role::Subject));
+    let cores: Option<Vec<[f64; 2]>> = subjects.map(|process| process.cpu_halves).collect();
+    let cores = cores?.iter().fold([0.0; 2], |sum, halves| [sum[0] + halves[0], sum[1] + halves[1]]);
+    let answered = seconds(run, |second| second.answered as f64)?;
+    let per_request = [cores[0] / answered[0], cores[1] / answered[1]];
+    per_request.iter().all(|half| *half > 0.0).then_some(per_request)
+}
+
+/// Median over the seconds of a number of theirs, of the first and the second half of the window; seconds without an answer, in which it
+/// is 0, are left out.
+fn seconds(run: &RunRecord, number: fn(&Second) -> f64) -> Option<[f64; 2]> {
+    let start = run.phases.warmup_s;
+    let inside = |second: f64| second >= start && second + 1.0 <= start + run.phases.window_s;
+    let seconds = &run.load.as_ref()?.seconds;
+    let seconds = seconds.iter().filter(|second| inside(f64::from(second.second))).map(number);
+    let numbers: Vec<f64> = seconds.filter(|number| *number > 0.0).collect();
+    halves(&numbers, SECONDS)
+}

@@ -1,0 +1,214 @@
+//! What the turns of an alternating round cost each of its runs. Pure.
+//!
+//! A variant is charged for all that its processes do in the super-blocks that count, in its own blocks and in those of the others
+//! (garbage is collected and spans are sent later), but not for what they would do if nothing were asked of anybody: an idle
+//! process would be charged as often as there are variants. So
+//!
+//! ```text
+//! CPU = own + max(0, foreign − idle rate × time of the others' blocks)
+//! ```
+//!
+//! What lives through the study is charged to the variant whose block it is.
+
+use std::ops::Range;
+
+use unladen_journal::record::{Alone, BlockPoint, Blocks, ProcessRecord};
+use unladen_load::alternate::{Fate, Part, Taken};
+
+use super::turns::Measured;
+
+/// The turns of a round with the edges that frame them.
+pub(super) struct Turns<'m> {
+    measured: &'m Measured,
+    /// The first measured turn's start, ns.
+    start_ns: u64,
+}
+
+/// CPU of one target, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Charge {
+    own: u64,
+    foreign: u64,
+}
+
+/// How a target's CPU is charged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Lives {
+    /// With the variant: fresh in every run. CPU time per second when nothing is asked of anybody, in cores.
+    WithTheRun { idle: Option<f64> },
+    /// Through the study.
+    ThroughTheStudy,
+}
+
+impl<'m> Turns<'m> {
+    pub(super) fn of(measured: &'m Measured) -> Self {
+        Self { measured, start_ns: measured.edges.first().map_or(0, |edge| edge.at_ns) }
+    }
+
+    /// Every measured turn with its number.
+    fn all(&self) -> impl Iterator<Item = (usize, &'m Taken)> + use<'m> {
+        // Without the edge behind it nothing is known of a turn.
+        self.measured.outcomes.turns.iter().enumerate().take(self.measured.edges.len().saturating_sub(1))
+    }
+
+    /// Blocks that count.
+    fn counting(&self) -> impl Iterator<Item = (usize, &'m Taken)> + use<'m> {
+        self.all().filter(|(_, taken)| taken.turn.part == Part::Block && taken.fate == Fate::Counts)
+    }
+
+    /// Nanoseconds from a turn's first edge to its second.
+    fn time_ns(&self, turn: usize) -> u64 {
+        let edges = &self.measured.edges;
+        edges[turn + 1].at_ns.saturating_sub(edges[turn].at_ns)
+    }
+
+    /// CPU of a target in a turn, ns. `None`: it cannot be had.
+    fn cpu_ns(&self, turn: usize, target: usize) -> Option<u64> {
+        let at = |edge: usize| self.measured.edges[edge].cpu_ns.get(target).copied().flatten();
+        Some(at(turn + 1)?.saturating_sub(at(turn)?))
+    }
+
+    /// CPU of several targets in a turn, ns.
+    fn cpu_of(&self, turn: usize, targets: &[usize]) -> u64 {
+        targets.iter().filter_map(|target| self.cpu_ns(turn, *target)).sum()
+    }
+
+    /// Seconds of the blocks that count: of this run, of the others.
+    fn seconds(&self, run: usize) -> (f64, f64) {
+        let sum = |own: bool| -> u64 {
+            self.counting().filter(|(_, taken)| (taken.turn.target == run) == own).map(|(at, _)| self.time_ns(at)).sum()
+        };
+        (sum(true) as f64 / 1e9, sum(false) as f64 / 1e9)
+    }
+
+    /// CPU of a target in the blocks that count. `None` where it cannot be had for all of them.
+    fn charge(&self, run: usize, target: usize) -> Option<Charge> {
+        self.counting().try_fold(Charge::default(), |sum, (at, taken)| {
+            let used = self.cpu_ns(at, target)?;
+            Some(match taken.turn.target == run {
+                true => Charge { own: sum.own + used, ..sum },
+                false => Charge { foreign: sum.foreign + used, ..sum },
+            })
+        })
+    }
+
+    /// Puts into the record of a process what it is charged in this run.
+    pub(super) fn charge_process(&self, process: &mut ProcessRecord, run: usize, target: usize, lives: Lives) {
+        let charge = self.charge(run, target);
+        let (_, foreign_s) = self.seconds(run);
+        let total_ns = charge.map(|charge| match lives {
+            Lives::ThroughTheStudy => charge.own,
+            Lives::WithTheRun { idle } => {
+                let idle_ns = idle.unwrap_or(0.0) * foreign_s * 1e9;
+                charge.own + (charge.foreign as f64 - idle_ns).max(0.0).round() as u64
+            }
+        });
+        // User and system mode are known over the whole time: their proportion holds.
+        let split = process.cpu_user_ns.zip(process.cpu_system_ns).zip(total_ns).and_then(|((user, system), total)| {
+            let user_ns = (u128::from(total) * u128::from(user)).checked_div(u128::from(user + system))? as u64;
+            Some((user_ns, total - user_ns))
+        });
+        (process.cpu_user_ns, process.cpu_system_ns) = (split.map(|it| it.0), split.map(|it| it.1));
+        process.cpu_ns = total_ns;
+        process.cpu_halves = self.halves(run, target);
+        if let Lives::WithTheRun { idle } = lives {
+            (process.idle_cpu, process.cpu_foreign_ns) = (idle, charge.map(|charge| charge.foreign));
+        }
+    }
+
+    /// Cores that a target used in the run's own blocks, in the first and in the second half of those that count.
+    fn halves(&self, run: usize, target: usize) -> Option<[f64; 2]> {
+        let own: Vec<usize> = self.counting().filter(|(_, taken)| taken.turn.target == run).map(|(at, _)| at).collect();
+        let (first, second) = own.split_at(own.len() / 2);
+        let cores = |turns: &[usize]| -> Option<f64> {
+            let used: u64 = turns.iter().map(|at| self.cpu_ns(*at, target)).sum::<Option<u64>>()?;
+            let time: u64 = turns.iter().map(|at| self.time_ns(*at)).sum();
+            (time > 0).then(|| used as f64 / time as f64)
+        };
+        Some([cores(first)?, cores(second)?])
+    }
+
+    /// The blocks of a run; `subjects` are the targets that are the variant's subject.
+    pub(super) fn blocks(&self, run: usize, runs: usize, subjects: &[usize]) -> Blocks {
+        let own = || {
+            let blocks = self.all().map(|(_, taken)| taken).filter(|taken| taken.turn.part == Part::Block);
+            blocks.filter(|taken| taken.turn.target == run)
+        };
+        let groups = |fate: Fate| u32::try_from(own().filter(|taken| taken.fate == fate).count()).unwrap_or(u32::MAX);
+        let (own_s, foreign_s) = self.seconds(run);
+        let length_s = own().next().map_or(0.0, |taken| taken.turn.length_s);
+        Blocks {
+            length_s,
+            variants: u32::try_from(runs).unwrap_or(u32::MAX),
+            kept: groups(Fate::Counts),
+            late: groups(Fate::Late),
+            disturbed: groups(Fate::Disturbed),
+            own_s,
+            foreign_s,
+            completed: own().filter(|taken| taken.fate == Fate::Counts).map(|taken| taken.requests).sum(),
+            answered: own().map(|taken| taken.requests).sum(),
+            points: self.points(run, subjects),
+            alone: self.alone(run, subjects),
+        }
+    }
+
+    /// The run over time.
+    fn points(&self, run: usize, subjects: &[usize]) -> Vec<BlockPoint> {
+        let counting: Vec<(usize, &Taken)> = self.counting().collect();
+        let groups: Vec<&[(usize, &Taken)]> =
+            counting.chunk_by(|one, next| one.1.turn.group == next.1.turn.group).collect();
+        let per_point = groups.len().div_ceil(Blocks::MAX_POINTS).max(1);
+        let seconds = |ns: u64| ns.saturating_sub(self.start_ns) as f64 / 1e9;
+        let point = |groups: &[&[(usize, &Taken)]]| {
+            let (first, last) = (groups.first()?.first()?.1, groups.last()?.last()?.1);
+            let own = || groups.iter().flat_map(|group| group.iter()).filter(|(_, taken)| taken.turn.target == run);
+            Some(BlockPoint {
+                t_s: f64::midpoint(seconds(first.start_ns), seconds(last.end_ns)),
+                completed: own().map(|(_, taken)| taken.requests).sum(),
+                cpu_ns: own().map(|(at, _)| self.cpu_of(*at, subjects)).sum(),
+            })
+        };
+        groups.chunks(per_point).filter_map(point).collect()
+    }
+
+    /// The stretch in which the run had the load for itself.
+    fn alone(&self, run: usize, subjects: &[usize]) -> Option<Alone> {
+        let own = || self.all().filter(|(_, taken)| taken.turn.part == Part::Alone && taken.turn.target == run);
+        own().next()?;
+        Some(Alone {
+            seconds: own().map(|(at, _)| self.time_ns(at)).sum::<u64>() as f64 / 1e9,
+            completed: own().map(|(_, taken)| taken.requests).sum(),
+            cpu_ns: own().map(|(at, _)| self.cpu_of(at, subjects)).sum(),
+            latency_us: self.measured.outcomes.alone_us.get(run).copied().unwrap_or_default(),
+        })
+    }
+
+    /// Wall time from the first block to the end of the last, seconds.
+    pub(super) fn wall_s(&self) -> f64 {
+        let last = self.all().filter(|(_, taken)| taken.turn.part == Part::Block).map(|(_, taken)| taken.end_ns).last();
+        last.map_or(0.0, |end| end.saturating_sub(self.start_ns) as f64 / 1e9)
+    }
+}
+
+/// CPU per second of every target between two readings, in cores.
+pub(super) fn rates(
+    before: &unladen_processes::probe::edges::Edge,
+    after: &unladen_processes::probe::edges::Edge,
+) -> Vec<Option<f64>> {
+    let elapsed = after.at_ns.saturating_sub(before.at_ns) as f64;
+    let rate = |(now, before): (&Option<u64>, &Option<u64>)| Some((*now)?.saturating_sub((*before)?) as f64 / elapsed);
+    after.cpu_ns.iter().zip(&before.cpu_ns).map(rate).map(|rate| rate.filter(|it| it.is_finite())).collect()
+}
+
+/// The smaller of two rates: what was not idle about one stretch is not in the other.
+pub(super) fn smaller(one: &[Option<f64>], other: &[Option<f64>], targets: Range<usize>) -> Vec<Option<f64>> {
+    targets
+        .map(|at| {
+            let of = |rates: &[Option<f64>]| rates.get(at).copied().flatten();
+            of(one).into_iter().chain(of(other)).reduce(f64::min)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;

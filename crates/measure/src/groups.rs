@@ -1,0 +1,110 @@
+//! Which variants are alive at the same time: all of them, or groups that have rounds of their own. Pure.
+//!
+//! A difference is that of two runs of one round, so every group has what its variants are held against: the bare service, the placebo, and
+//! of a matrix the other baselines. Where there are several groups, a round of the study is as many rounds of the journal, one for each group.
+
+use unladen_journal::record::ArmKind;
+use unladen_study::plan::Arm;
+
+/// Most variants that are alive at the same time, whatever the memory.
+pub const MAX_ALIVE: usize = 8;
+
+/// Indices of the arms of every group, in the order of the study: as few groups as can be, of at most `most` arms, about equal in size. Where
+/// `most` is too small for a variant with what it is held against, a group is larger.
+#[must_use]
+pub fn groups(arms: &[Arm], most: usize) -> Vec<Vec<usize>> {
+    if arms.len() <= most {
+        return vec![(0..arms.len()).collect()];
+    }
+    let of = |at: &usize, kind: ArmKind| arms[*at].kind == kind;
+    let variants: Vec<usize> = (0..arms.len()).filter(|at| of(at, ArmKind::Variant)).collect();
+    let with = |variants: &[usize]| -> Vec<usize> {
+        let is_needed = |at: &usize| match arms[*at].kind {
+            ArmKind::Variant => variants.contains(at),
+            ArmKind::Placebo => true,
+            // The first is the one of the placebo.
+            ArmKind::Baseline => {
+                *at == first_baseline(arms) || variants.iter().any(|it| arms[*it].against == arms[*at].name)
+            }
+        };
+        (0..arms.len()).filter(is_needed).collect()
+    };
+    let fits = |size: usize| variants.chunks(size).all(|variants| with(variants).len() <= most);
+    let largest = (1..=variants.len()).rev().find(|size| fits(*size)).unwrap_or(1);
+    // As equal as can be: 7 variants in groups of at most 6 are 4 and 3.
+    let size = variants.len().div_ceil(variants.len().div_ceil(largest));
+    variants.chunks(size).map(with).collect()
+}
+
+/// How many are alive at least: a variant, the bare service and the placebo.
+pub(super) fn smallest(arms: &[Arm]) -> usize {
+    groups(arms, 0).iter().map(Vec::len).max().unwrap_or(0)
+}
+
+/// By how much services grow under load beyond what they take at their start: heaps fill.
+const GROWTH: f64 = 1.5;
+
+/// How many variants the memory suffices for, if it is not enough for all that are wanted: going by `started` of them, which took the
+/// available bytes down from `before` to `now`.
+pub(super) fn fit(before: u64, now: u64, started: usize, wanted: usize) -> Option<usize> {
+    let each = before.saturating_sub(now) as f64 / started as f64 * GROWTH;
+    (each * wanted as f64 > before as f64).then(|| (before as f64 / each) as usize)
+}
+
+/// Bytes that the services of each of so many variants may take at their start.
+#[must_use]
+pub fn room(available: u64, variants: usize) -> f64 {
+    available as f64 / variants as f64 / GROWTH
+}
+
+fn first_baseline(arms: &[Arm]) -> usize {
+    arms.iter().position(|arm| arm.kind == ArmKind::Baseline).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arms(names: &[&str]) -> Vec<Arm> {
+        let arm = |name: &&str| {
+            let (name, against) = name.split_once('/').unwrap_or((name, ""));
+            let mut arm = Arm::empty(name);
+            arm.kind = match name.split('@').next() {
+                Some("baseline") => ArmKind::Baseline,
+                Some("placebo") => ArmKind::Placebo,
+                _ => ArmKind::Variant,
+            };
+            against.clone_into(&mut arm.against);
+            arm
+        };
+        names.iter().map(arm).collect()
+    }
+
+    #[test]
+    fn every_group_has_the_bare_service_and_the_placebo() {
+        let arms = arms(&["baseline", "placebo", "a", "b", "c", "d", "e", "f", "g"]);
+        assert_eq!(groups(&arms, 9), [(0..9).collect::<Vec<_>>()]);
+        assert_eq!(groups(&arms, 8), [vec![0, 1, 2, 3, 4, 5], vec![0, 1, 6, 7, 8]]);
+        assert_eq!(groups(&arms, 4), [vec![0, 1, 2, 3], vec![0, 1, 4, 5], vec![0, 1, 6, 7], vec![0, 1, 8]]);
+        assert_eq!(groups(&arms, 0).len(), 7, "one each is the least");
+        assert_eq!(smallest(&arms), 3);
+    }
+
+    #[test]
+    fn memory_that_does_not_suffice_for_all_suffices_for_fewer() {
+        let gib = |gib: u64| gib << 30;
+        assert_eq!(fit(gib(20), gib(18), 1, 6), None, "3 GiB each of 20");
+        assert_eq!(fit(gib(20), gib(18), 1, 7), Some(6));
+        assert_eq!(fit(gib(20), gib(14), 3, 7), Some(6), "the same by three of them");
+        assert_eq!(fit(gib(20), gib(21), 1, 8), None, "somebody else has given some back");
+        assert_eq!(fit(gib(20), 0, 1, 3), Some(0));
+    }
+
+    #[test]
+    fn of_a_matrix_a_variant_goes_with_its_own_baseline() {
+        let arms = arms(&["baseline@1", "placebo", "a@1/baseline@1", "baseline@2", "a@2/baseline@2", "b@2/baseline@2"]);
+        assert_eq!(groups(&arms, 4), [vec![0, 1, 2], vec![0, 1, 3, 4], vec![0, 1, 3, 5]]);
+        assert_eq!(groups(&arms, 5), [vec![0, 1, 2, 3, 4], vec![0, 1, 3, 5]]);
+        assert_eq!(smallest(&arms), 4);
+    }
+}

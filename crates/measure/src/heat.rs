@@ -1,0 +1,149 @@
+//! Heating up an alternating round: all its variants side by side, so that the round pays for it once, for so long or until their JIT
+//! compilers rest.
+
+use std::time::{Duration, Instant};
+
+use unladen_journal::notices::Notice;
+use unladen_load::outcome::{Event, Outcome};
+use unladen_load::plan::Pacing;
+use unladen_processes::linux::process::Identity;
+use unladen_processes::probe::jvm::JitClock;
+use unladen_study::spec::PreheatUntil;
+
+use super::RunError;
+use super::instrument::{Part, Silence};
+use super::one::Scene;
+use super::preheat::elsewhere;
+use super::round::Round;
+use super::watch::{Phase, Step};
+
+/// How often the compilers are looked at.
+const LOOK: Duration = Duration::from_millis(500);
+/// Looks over which a compiler must have rested.
+const LOOKS: usize = 8;
+/// Share of a core below which a compiler rests.
+const REST: f64 = 0.03;
+
+/// Compilers of a round, looked at again and again. Pure but for the clock that it is handed.
+#[derive(Debug, Default)]
+struct Compilers {
+    /// By look: seconds, and CPU time of each variant's compilers, ns.
+    looks: Vec<(f64, Vec<u64>)>,
+}
+
+impl Compilers {
+    fn add(&mut self, at_s: f64, used_ns: Vec<u64>) {
+        self.looks.push((at_s, used_ns));
+    }
+
+    /// Whether no variant's compilers have used more than a little over the last looks.
+    fn rest(&self) -> bool {
+        let Some((at_s, now)) = self.looks.last() else { return false };
+        let Some((before_s, before)) = self.looks.len().checked_sub(LOOKS + 1).and_then(|at| self.looks.get(at)) else {
+            return false;
+        };
+        let cores = |(now, before): (&u64, &u64)| now.saturating_sub(*before) as f64 / 1e9 / (at_s - before_s);
+        now.iter().zip(before).map(cores).all(|cores| cores <= REST)
+    }
+}
+
+impl Round<'_, '_> {
+    /// Heats all variants up side by side. `false`: something ended, and a record says what.
+    pub(super) fn preheat(&mut self, scenes: &mut [Scene<'_>]) -> Result<bool, RunError> {
+        if self.setup.plan.study.preheat.0.is_zero() {
+            return Ok(true);
+        }
+        let elsewhere = elsewhere(self.setup);
+        if let Some((own, all)) = &elsewhere {
+            for (at, scene) in scenes.iter().enumerate() {
+                self.run(at).move_services(scene, own, all)?;
+            }
+        }
+        let started = Instant::now();
+        let heated = self.heat(scenes);
+        for (at, scene) in scenes.iter_mut().enumerate() {
+            if let Some((own, all)) = &elsewhere {
+                self.run(at).move_services(scene, all, own)?;
+            }
+            scene.record.phases.preheat_s = started.elapsed().as_secs_f64();
+        }
+        heated
+    }
+
+    fn heat(&mut self, scenes: &mut [Scene<'_>]) -> Result<bool, RunError> {
+        let time = self.setup.plan.study.preheat;
+        scenes.iter().take(1).for_each(|scene| scene.see(Step::Phase(Phase::WarmUp)));
+        let mut parts: Vec<Part<Event>> = Vec::with_capacity(scenes.len());
+        for (at, scene) in scenes.iter().enumerate() {
+            let run = self.run(at);
+            parts.push(run.generator(scene, &run.unmeasured_plan(scene, time, Some(Pacing::Closed))?)?);
+        }
+        let result = self.await_heat(scenes, &mut parts);
+        parts.into_iter().for_each(|part| part.stop(Duration::from_secs(2)));
+        result
+    }
+
+    /// Waits for the generators, or ends them when the compilers rest.
+    fn await_heat(&mut self, scenes: &mut [Scene<'_>], parts: &mut [Part<Event>]) -> Result<bool, RunError> {
+        let until = self.setup.plan.study.preheat_until;
+        let (mut outcomes, mut clocks): (Vec<Option<Outcome>>, Vec<JitClock>) =
+            scenes.iter().map(|_| (None, JitClock::default())).unzip();
+        let (started, mut compilers, mut looked) = (Instant::now(), Compilers::default(), Instant::now());
+        while outcomes.iter().any(Option::is_none) {
+            self.check_interrupted()?;
+            for (at, part) in parts.iter().enumerate().filter(|(at, _)| outcomes[*at].is_none()).collect::<Vec<_>>() {
+                match part.next(Duration::from_millis(5)) {
+                    Ok(Event::Done(outcome)) => outcomes[at] = Some(*outcome),
+                    Ok(Event::Ready | Event::Second(_)) | Err(Silence::Timeout) => {}
+                    Err(Silence::Ended) => {
+                        scenes[at].record.void = Some(Notice::LoadFailed { message: part.failure().to_string() });
+                        return Ok(false);
+                    }
+                }
+            }
+            if let Some((at, notice)) = self.missing(scenes) {
+                scenes[at].record.void = Some(notice);
+                return Ok(false);
+            }
+            if until == PreheatUntil::Steady && looked.elapsed() >= LOOK {
+                looked = Instant::now();
+                let used = scenes.iter().zip(&mut clocks).map(|(scene, clock)| clock.read(&processes(scene))).collect();
+                compilers.add(started.elapsed().as_secs_f64(), used);
+                if compilers.rest() {
+                    parts.iter_mut().for_each(Part::end);
+                }
+            }
+            scenes.iter_mut().try_for_each(|scene| scene.sink.look(Duration::ZERO))?;
+        }
+        for (scene, outcome) in scenes.iter_mut().zip(outcomes) {
+            scene.others += outcome.map_or(0, |outcome| outcome.sent_total);
+        }
+        Ok(true)
+    }
+}
+
+/// All processes of a run's services.
+fn processes(scene: &Scene<'_>) -> Vec<Identity> {
+    scene.ups.iter().flat_map(|up| up.running.members()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn compilers_rest_when_none_of_them_has_worked_for_four_seconds() {
+        let mut compilers = Compilers::default();
+        assert!(!compilers.rest());
+        let mut look = |number: u32, first_ms: u64, second_ms: u64| {
+            compilers.add(f64::from(number) * 0.5, vec![first_ms * 1_000_000, second_ms * 1_000_000]);
+            compilers.rest()
+        };
+        // The first compiles for 3 s, the second, more slowly, for 6 s.
+        let rested: Vec<u32> = (0..30)
+            .filter(|number| look(*number, u64::from((*number).min(6)) * 400, u64::from((*number).min(12)) * 100))
+            .collect();
+        // The last 100 ms are compiled until 6 s; spread over the 4 s up to 9.5 s they are 2.5 % of a core, which counts as rest.
+        assert_eq!(rested, (19..30).collect::<Vec<u32>>());
+    }
+}

@@ -1,0 +1,308 @@
+//! Measuring: drives services, load generator, sink and probe through every run of a study and writes the journal.
+//!
+//! Clock and randomness enter here only. No statistic is computed here.
+
+mod after;
+mod blocks;
+pub mod books;
+mod builds;
+mod calibration;
+pub mod checks;
+mod design;
+pub mod ends;
+mod expected;
+pub mod folder;
+pub mod groups;
+mod heat;
+pub mod host;
+mod instrument;
+pub mod load_plan;
+mod one;
+pub mod ports;
+mod preheat;
+pub mod profile;
+mod programs;
+mod queries;
+mod recovery;
+mod repeats;
+mod round;
+mod said;
+pub mod schedule;
+mod session;
+mod setup;
+mod told;
+pub mod turns;
+pub mod watch;
+mod window;
+
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use unladen_journal::notices::Notice;
+use unladen_journal::read::{Lines, ReadError};
+use unladen_journal::record::{Design, RunRecord};
+use unladen_journal::write::{Journal, WriteError};
+use unladen_processes::linux::CpuSet;
+use unladen_processes::subject::SubjectError;
+use unladen_study::mask::masked;
+use unladen_study::measured::{self, Measured};
+use unladen_study::plan::Plan;
+use unladen_study::resolve::ResolveError;
+use unladen_study::spec::Study;
+use unladen_study::write::resolved_yaml;
+
+use self::ends::{Ends, Judge};
+use self::folder::{FolderError, RunFolder};
+use self::host::{Host, Setting};
+use self::one::{Up, stop_all};
+use self::session::Session;
+use self::setup::Setup;
+use self::watch::Watcher;
+
+/// The resolved study in a run folder.
+pub const STUDY_FILE: &str = "study.yaml";
+/// The machine in a run folder.
+pub const HOST_FILE: &str = "host.json";
+
+/// Why a study could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The user interrupted it.
+    #[error("interrupted")]
+    Interrupted,
+    /// The run folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The journal could not be written.
+    #[error(transparent)]
+    Journal(#[from] WriteError),
+    /// The journal could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A build step failed.
+    #[error(transparent)]
+    Build(#[from] builds::BuildError),
+    /// A variable of the study has no value.
+    #[error(transparent)]
+    Variable(#[from] ResolveError),
+    /// No port is free.
+    #[error(transparent)]
+    Port(#[from] ports::NoPort),
+    /// Something else listens where a service is to.
+    #[error(
+        "{address} is already in use, so {service} cannot listen there and unladen would measure a stranger. Stop what listens there (`ss -ltnp` shows it), or use ${{port.NAME}} for a free port"
+    )]
+    PortTaken {
+        /// Service.
+        service: String,
+        /// Address.
+        address: String,
+    },
+    /// A process could not be started.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    /// A service could not be moved to other cores.
+    #[error(
+        "cannot move {service} to the cores {cpus}, where it is to be heated up or measured: {source}. Leave out `preheat_cpuset`"
+    )]
+    Cores {
+        /// Service.
+        service: String,
+        /// Cores.
+        cpus: CpuSet,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A part of the instrument failed.
+    #[error(transparent)]
+    Instrument(#[from] instrument::InstrumentError),
+    /// A load could not be sent.
+    #[error(transparent)]
+    Load(#[from] unladen_load::LoadError),
+    /// The study declares another number of spans than there are.
+    #[error("{notice}\nThe calibration is in the journal. Correct the study and start it anew, or go on with `unladen run --resume {}` and `--set`", folder.display())]
+    Declared {
+        /// What was found.
+        notice: Notice,
+        /// Run folder.
+        folder: PathBuf,
+    },
+    /// What sets runs up failed in a calibration.
+    #[error("{notice}\nNothing of the variant was measured yet. Mend it and go on with `unladen run --resume {}`", folder.display())]
+    NotSetUp {
+        /// Which program, how and its last words.
+        notice: Notice,
+        /// Run folder.
+        folder: PathBuf,
+    },
+    /// A file of the load cannot be used.
+    #[error(transparent)]
+    LoadFile(#[from] load_plan::LoadFileError),
+    /// Saturation or the search of the capacity failed.
+    #[error(transparent)]
+    After(#[from] after::AfterError),
+    /// The disk is full.
+    #[error("no space is left for the run folder {}: {source}\nFree some space and go on with `unladen run --resume {}`; the runs so far are kept", folder.display(), folder.display())]
+    Full {
+        /// Run folder.
+        folder: PathBuf,
+        /// What failed because of it.
+        source: Box<RunError>,
+    },
+    /// The probe could not be started.
+    #[error("cannot start the probe: {0}")]
+    Probe(std::io::Error),
+    /// The services of a round do not fit into the memory together.
+    #[error(
+        "the memory suffices for {fit} variants at the same time, and {variants} are to take turns: leave some out (`--only`), limit the memory of the services, or run them one after the other (`design: separate`)"
+    )]
+    Memory {
+        /// How many are to take turns.
+        variants: usize,
+        /// For how many it suffices.
+        fit: usize,
+    },
+    /// Something could not be removed at the end.
+    #[error("something of the study is left over: {0}")]
+    LeftOver(std::io::Error),
+    /// The machine's CPUs cannot be read.
+    #[error("cannot tell which CPUs may be used: {0}")]
+    Cpus(std::io::Error),
+    /// A service ended while it was needed.
+    #[error("{notice}\nThe run is in the journal as void. Mend the service and go on with `unladen run --resume {}`", folder.display())]
+    Died {
+        /// Which, how and its last words.
+        notice: Notice,
+        /// Run folder.
+        folder: PathBuf,
+    },
+}
+
+/// Runs what the journal in `folder` does not hold yet. The folder holds a valid study at every moment. `judge` is asked between rounds
+/// how far the study has come, if something else than a number of rounds ends it.
+///
+/// # Errors
+/// When the study cannot go on. What was measured until then is in the journal.
+pub fn study(
+    plan: &Plan,
+    folder: &RunFolder,
+    seed: u64,
+    interrupted: &AtomicBool,
+    judge: &mut Judge<'_>,
+    watcher: &mut dyn Watcher,
+) -> Result<(), RunError> {
+    runs(plan, folder, seed, interrupted, judge, watcher).map_err(|error| match error {
+        RunError::Interrupted => error,
+        error if folder.is_full() => RunError::Full { folder: folder.path().to_owned(), source: Box::new(error) },
+        error => error,
+    })
+}
+
+fn runs(
+    plan: &Plan,
+    folder: &RunFolder,
+    seed: u64,
+    interrupted: &AtomicBool,
+    judge: &mut Judge<'_>,
+    watcher: &mut dyn Watcher,
+) -> Result<(), RunError> {
+    let mut ends = Ends::new(plan, Instant::now(), judge);
+    // Before the setup, which comes to refer to it.
+    let calibrated = OnceCell::new();
+    let choice = design::choose(plan);
+    let sites = choice.alive();
+    let mut setup = Setup::new(plan, folder, seed, sites)?;
+    let Lines { runs: mut done, calibrations, .. } = open(plan, folder, seed, &setup)?;
+    let mut choice = choice.after(plan, &done);
+    if choice.design == Design::Alternating {
+        choice = choice.unless(setup.keep_apart());
+    }
+    let mut journal = Journal::open(folder.path())?;
+    recovery::finish_torn(folder.path(), &journaled(&done), watcher);
+    build(&setup, interrupted, watcher)?;
+
+    let number = recovery::highest(folder.path()).max(done.iter().map(|run| run.run).max().unwrap_or(0));
+    let mut shared = start_shared(&setup, interrupted)?;
+    let mut known = calibrations.clone();
+    let learned = calibration::calibrate(&setup, calibrations, interrupted, watcher, |calibration| {
+        known.push(calibration.clone());
+        Ok(journal.append_calibration(calibration)?)
+    });
+    let result = learned.and_then(|learned| {
+        (setup.plan, setup.calibrations) = (calibrated.get_or_init(|| learned), known);
+        let (setup, shared, journal) = (&setup, &mut shared[..], &mut journal);
+        Session { setup, choice, shared, journal, interrupted, number, done: &mut done }
+            .rounds(seed, &mut ends, watcher)
+    });
+    let stopped = stop_all(&mut shared);
+    drop(shared);
+    let closed = setup.launcher.close().map_err(RunError::LeftOver);
+    if result.is_err() {
+        recovery::finish_torn(folder.path(), &journaled(&done), watcher);
+    }
+    // The first error is the one to tell.
+    result.and(stopped.map(drop).map_err(RunError::from)).and(closed)
+}
+
+/// Writes `study.yaml` and `host.json` of a new study, or reads the journal of one that goes on, perhaps until something else ends it.
+fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result<Lines, RunError> {
+    if folder.path().join(STUDY_FILE).exists() {
+        let Measured { mut study, runs, calibrations, notices, .. } = measured::read(folder.path())?;
+        let ends = |study: &Study| (study.until.clone(), study.at_most);
+        if ends(&study) != ends(&plan.study) {
+            // The judge goes by what stands in the folder.
+            (study.until, study.at_most) = ends(&plan.study);
+            study.rounds = plan.study.rounds;
+            folder.write(STUDY_FILE, &resolved_yaml(&study))?;
+        }
+        return Ok(Lines { runs, calibrations, notices });
+    }
+    let host = Host::describe(Setting {
+        seed,
+        study_dir: plan.dir.display().to_string(),
+        started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
+        cores: (setup.partition.subject.to_string(), setup.partition.instrument.to_string(), setup.partition.apart),
+        ports: setup.ports(),
+        cgroup: setup.cgroups(),
+    });
+    // The study last: a folder with a study.yaml is a folder that can be gone on with.
+    folder.write(HOST_FILE, &serde_json::to_string_pretty(&host).unwrap_or_default())?;
+    folder.write(STUDY_FILE, &resolved_yaml(&masked(&plan.study)))?;
+    Ok(Lines::default())
+}
+
+/// Builds what the arms need.
+fn build(setup: &Setup<'_>, interrupted: &AtomicBool, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+    let mut processes = Vec::new();
+    for process in setup.plan.arms.iter().flat_map(|arm| &arm.processes) {
+        if process.build.is_some() {
+            // A build belongs to no run. A service that is told the folder of its run is built all the same.
+            processes.push(setup.site(0).resolve(process, setup.folder.path())?);
+        }
+    }
+    Ok(builds::run(&processes, setup.folder.path(), interrupted, watcher)?)
+}
+
+/// Starts the services that live through the study.
+fn start_shared(setup: &Setup<'_>, interrupted: &AtomicBool) -> Result<Vec<Up>, RunError> {
+    let shared = setup.folder.run("shared")?;
+    let mut ups = Vec::new();
+    for process in setup.plan.shared() {
+        match setup.site(0).start(process, &shared, 0, interrupted) {
+            Ok(up) => ups.push(up),
+            Err(error) => {
+                let _ = stop_all(&mut ups);
+                return Err(error);
+            }
+        }
+    }
+    Ok(ups)
+}
+
+/// Folders of the runs that are in the journal.
+fn journaled(runs: &[RunRecord]) -> BTreeSet<String> {
+    runs.iter().map(|run| run.dir.clone()).collect()
+}

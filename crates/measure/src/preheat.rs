@@ -1,0 +1,43 @@
+//! Heating up: full speed before the warm-up, not measured.
+
+use unladen_load::plan::Pacing;
+use unladen_processes::linux::CpuSet;
+use unladen_study::spec::PreheatCpuset;
+
+use super::RunError;
+use super::one::{Run, Scene};
+use super::setup::Setup;
+
+/// The cores of the services and those to which they are moved to be heated up; `None`: they stay where they are.
+pub(super) fn elsewhere(setup: &Setup<'_>) -> Option<(CpuSet, CpuSet)> {
+    let own = setup.partition.subject.clone();
+    let all = own.union(&setup.partition.instrument);
+    (setup.plan.study.preheat_cpuset == PreheatCpuset::All && all != own).then_some((own, all))
+}
+
+impl Run<'_> {
+    /// Heats the services up for as long as the study says. Returns how many seconds it took; `None`: something ended, and the record
+    /// says what.
+    pub(super) fn preheat(&mut self, scene: &mut Scene<'_>) -> Result<Option<f64>, RunError> {
+        let elsewhere = elsewhere(&self.setup);
+        if let Some((own, all)) = &elsewhere {
+            self.move_services(scene, own, all)?;
+        }
+        let took_s = self.unmeasured(scene, self.setup.plan().study.preheat, Some(Pacing::Closed));
+        // Services that live as long as the study are needed again, whatever has become of this run.
+        if let Some((own, all)) = &elsewhere {
+            self.move_services(scene, all, own)?;
+        }
+        took_s
+    }
+
+    /// Moves what the study starts from these cores to those, but for services with cores of their own (`limits.cpuset`).
+    pub(super) fn move_services(&self, scene: &Scene<'_>, from: &CpuSet, to: &CpuSet) -> Result<(), RunError> {
+        let ups = self.shared.iter().chain(&scene.ups).filter(|up| up.process.limits.cpuset.is_none());
+        for up in ups {
+            let failed = |source| RunError::Cores { service: up.process.service.clone(), cpus: to.clone(), source };
+            up.running.move_threads(from, to).map_err(failed)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,419 @@
+//! What stays the same over all runs of a study: cores, ports, addresses, cgroups; and how a process is made from it.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::Deref;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use rand::{Rng, RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use unladen_journal::notices::Notice;
+use unladen_journal::record::Calibration;
+use unladen_processes::linux::{CpuSet, Netns, userns};
+use unladen_processes::relay;
+use unladen_processes::subject::launch::LONGEST_PAD;
+use unladen_processes::subject::{
+    Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, Running, SubjectError, Topology, partition,
+};
+use unladen_study::plan::{Arm, Plan, Process};
+use unladen_study::spec::{Attributes, Faults, Lifetime, Network, Sync};
+use unladen_study::variables::{PortName, SINKS, Variables};
+
+use super::folder::RunFolder;
+use super::instrument::RelayPart;
+use super::one::Up;
+use super::{RunError, load_plan, ports};
+
+/// Ids of one run's traces: see `unladen_trace`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct TraceIds {
+    pub(super) tag: u64,
+    pub(super) key: u64,
+}
+
+impl TraceIds {
+    /// Ids of the same run for requests that are no part of its ledger: those before and after the window's.
+    pub(super) fn other(self) -> Self {
+        Self { tag: self.tag ^ 2, ..self }
+    }
+}
+
+/// Everything that the runs of a study share.
+pub(super) struct Setup<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) folder: &'a RunFolder,
+    pub(super) launcher: Launcher,
+    pub(super) partition: Partition,
+    /// What is known of the variants' spans; empty until they are calibrated.
+    pub(super) calibrations: Vec<Calibration>,
+    seed: u64,
+    variables: Variables,
+    /// One for each run that is alive at the same time.
+    addresses: Vec<Addresses>,
+}
+
+/// Where the processes of a run listen.
+#[derive(Debug)]
+struct Addresses {
+    sinks: BTreeMap<&'static str, SocketAddr>,
+    ports: BTreeMap<PortName, u16>,
+    /// A network of the run's own, in which its fixed addresses are its alone.
+    network: Option<Arc<Netns>>,
+}
+
+/// The setup as one of several runs that are alive at the same time sees it: with addresses of its own.
+#[derive(Clone, Copy)]
+pub(super) struct Site<'a> {
+    setup: &'a Setup<'a>,
+    number: usize,
+}
+
+impl<'a> Deref for Site<'a> {
+    type Target = Setup<'a>;
+
+    fn deref(&self) -> &Self::Target {
+        self.setup
+    }
+}
+
+impl<'a> Setup<'a> {
+    /// With sites for so many runs at the same time.
+    pub(super) fn new(plan: &'a Plan, folder: &'a RunFolder, seed: u64, sites: usize) -> Result<Self, RunError> {
+        let addresses = sites_of(plan, seed, sites.max(1))?;
+        let variables = Variables {
+            unladen: std::env::current_exe().unwrap_or_default(),
+            environment: std::env::vars().collect(),
+            ..plan.variables()
+        };
+        let limits = plan.arms.iter().flat_map(|arm| &arm.processes).any(|process| process.limits.are_any());
+        let available = CpuSet::allowed().map_err(RunError::Cpus)?;
+        let topology = Topology::read(Path::new("/sys"), &available);
+        Ok(Self {
+            plan,
+            folder,
+            launcher: Launcher::new(&LauncherOptions::new(seed, limits))?,
+            partition: partition(&available, &topology, 1),
+            calibrations: Vec::new(),
+            seed,
+            variables,
+            addresses,
+        })
+    }
+
+    /// Sees to it that runs which are alive at the same time do not collide at fixed addresses: each gets a network of its own. Returns why
+    /// that cannot be; then they must run one after the other.
+    pub(super) fn keep_apart(&mut self) -> Option<String> {
+        let fixed = match self.fixed() {
+            Ok(fixed) => fixed,
+            // What cannot be resolved is told when it is started.
+            Err(_) => return None,
+        };
+        let wanted = self.plan.study.network;
+        match (wanted, fixed.is_empty()) {
+            (Some(Network::Host), false) => {
+                return Some(format!(
+                    "several variants at once cannot listen at {} (`network: host`)",
+                    fixed.join(", ")
+                ));
+            }
+            (Some(Network::Host), true) | (None, true) => return None,
+            (Some(Network::Own), _) | (None, false) => {}
+        }
+        let refused = |why: String| {
+            let where_ = if fixed.is_empty() { "the machine's network".to_owned() } else { fixed.join(", ") };
+            format!("several variants at once cannot share {where_}, and no network of their own can be made: {why}")
+        };
+        if let Err(why) = userns::become_able() {
+            return Some(refused(why));
+        }
+        for site in &mut self.addresses {
+            match Netns::new() {
+                Ok(network) => site.network = Some(Arc::new(network)),
+                Err(error) => return Some(refused(error.to_string())),
+            }
+        }
+        None
+    }
+
+    /// Addresses of the fresh services, and of the load, that are the same in all sites.
+    fn fixed(&self) -> Result<Vec<String>, RunError> {
+        let of = |site: Site<'_>| -> Result<Vec<String>, RunError> {
+            let mut all = Vec::new();
+            for arm in &self.plan.arms {
+                for process in arm.fresh() {
+                    all.extend(addresses(&site.resolve(process, self.folder.path())?));
+                }
+            }
+            all.sort_unstable();
+            all.dedup();
+            Ok(all)
+        };
+        if self.addresses.len() < 2 {
+            return Ok(Vec::new());
+        }
+        Ok(ports::fixed(&of(self.site(0))?, &of(self.site(1))?))
+    }
+
+    /// Notices that every run carries.
+    pub(super) fn notices(&self) -> Vec<Notice> {
+        let no_cgroup = self.launcher.no_cgroups().map(|reason| Notice::NoCgroup { reason: reason.to_owned() });
+        no_cgroup.into_iter().collect()
+    }
+
+    /// Where CPU time is read from, in words.
+    pub(super) fn cgroups(&self) -> String {
+        match (self.launcher.cgroup_version(), self.launcher.no_cgroups()) {
+            (Some(version), _) => version.to_string(),
+            (None, reason) => format!("process tree: {}", reason.unwrap_or("no cgroups")),
+        }
+    }
+
+    /// The ports of the study by their names.
+    pub(super) fn ports(&self) -> BTreeMap<String, u16> {
+        let named = self.addresses.iter().take(1).flat_map(|site| &site.ports).map(|(name, port)| match name.replica {
+            0 => (name.name.clone(), *port),
+            _ => (name.to_string(), *port),
+        });
+        named.collect()
+    }
+
+    /// Ids of the run's traces, from the seed and the run's number.
+    pub(super) fn trace_ids(&self, run: u32) -> TraceIds {
+        let mut random = self.random(run, 0);
+        // A tag of 0 would make the first trace id of key 0 all zeros, which W3C Trace Context forbids.
+        TraceIds { tag: random.next_u64() | 1, key: random.next_u64() }
+    }
+
+    fn random(&self, run: u32, stream: u64) -> ChaCha8Rng {
+        let mut random = ChaCha8Rng::seed_from_u64(self.seed);
+        random.set_stream((u64::from(run) << 8) | stream);
+        random
+    }
+
+    /// Seed of everything that is drawn.
+    pub(super) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// As this one of the runs that are alive at the same time sees it.
+    pub(super) fn site(&'a self, number: usize) -> Site<'a> {
+        Site { setup: self, number }
+    }
+}
+
+impl<'a> Site<'a> {
+    pub(super) fn plan(self) -> &'a Plan {
+        self.setup.plan
+    }
+
+    fn addresses(&self) -> &'a Addresses {
+        &self.setup.addresses[self.number]
+    }
+
+    /// The network of the run's own, if it has one.
+    pub(super) fn network(&self) -> Option<&'a Arc<Netns>> {
+        self.addresses().network.as_ref()
+    }
+
+    /// The network that a process is in: what lives through the study is outside.
+    fn network_of(&self, process: &Process) -> Option<Arc<Netns>> {
+        self.network().filter(|_| process.lifetime == Lifetime::Run).cloned()
+    }
+
+    /// Lets the run's services reach, from a network of their own, what is outside: what lives through the study, what the study names, and what
+    /// listens on this machine at addresses that they are told.
+    pub(super) fn relay(&self, arm: &Arm, folder: &Path, logs: &Path) -> Result<Option<RelayPart>, RunError> {
+        let Some(network) = self.network() else { return Ok(None) };
+        let (mut own, mut outside, mut texts) = (Vec::new(), Vec::new(), Vec::new());
+        for process in &arm.processes {
+            let process = self.resolve(process, folder)?;
+            match process.lifetime {
+                Lifetime::Run => own.extend(addresses(&process)),
+                Lifetime::Study => outside.extend(addresses(&process)),
+            }
+            texts.extend(process.command.iter().chain(process.env.values()).cloned());
+        }
+        own.extend(self.addresses().sinks.values().map(ToString::to_string));
+        outside.extend(self.plan().study.reach.iter().cloned());
+        outside.extend(ports::reached_outside(texts.iter().map(String::as_str), &own, &ports::listeners()));
+        outside.sort_unstable();
+        outside.dedup();
+        if outside.is_empty() {
+            return Ok(None);
+        }
+        let config = relay::Config { network: network.path(), addresses: outside };
+        Ok(Some(RelayPart::start(&self.launcher, &config, &self.partition.instrument, logs)?))
+    }
+
+    pub(super) fn variables(&self, run_dir: Option<&Path>) -> Variables {
+        let Addresses { sinks, ports, .. } = self.addresses();
+        Variables {
+            run_dir: run_dir.map(Path::to_owned),
+            ports: ports.clone(),
+            sinks: sinks.iter().map(|(name, address)| ((*name).to_owned(), address.to_string())).collect(),
+            ..self.setup.variables.clone()
+        }
+    }
+
+    /// A process with its run-time variables filled in.
+    pub(super) fn resolve(&self, process: &Process, run_dir: &Path) -> Result<Process, RunError> {
+        Ok(process.resolve(&self.variables(Some(run_dir)))?)
+    }
+
+    /// Starts a process and waits until it is ready. `folder` is that of the run, with `logs/` in it.
+    pub(super) fn start(
+        &self,
+        process: &Process,
+        folder: &Path,
+        run: u32,
+        interrupted: &AtomicBool,
+    ) -> Result<Up, RunError> {
+        let process = self.resolve(process, folder)?;
+        let readiness = Readiness {
+            http: process.ready.http.clone(),
+            tcp: process.ready.tcp.clone(),
+            log: process.ready.log.clone(),
+            timeout: process.ready.timeout.0,
+            network: self.network_of(&process),
+        };
+        let network = readiness.network.clone();
+        if let Some(address) = addresses(&process).into_iter().find(|address| ports::taken(address, network.as_deref()))
+        {
+            return Err(RunError::PortTaken { service: process.service, address });
+        }
+        let mut running = self.launch(&process, folder, run, &self.partition.subject)?;
+        match running.wait_ready(&readiness, interrupted) {
+            Ok(start_up) => {
+                // Who says of nothing that it is ready has been watched for a moment only.
+                let start_up_s = readiness.is_told().then_some(start_up.as_secs_f64());
+                Ok(Up { process, running, start_up_s, network })
+            }
+            Err(error) => {
+                let _ = running.stop(process.grace.0);
+                match error {
+                    SubjectError::Interrupted { .. } => Err(RunError::Interrupted),
+                    error => Err(error.into()),
+                }
+            }
+        }
+    }
+
+    /// Starts a program that runs to its end, on the instrument's cores: it is the load, or is there for it.
+    pub(super) fn launch_program(
+        &self,
+        process: &Process,
+        folder: &Path,
+        run: u32,
+    ) -> Result<(Process, Running), RunError> {
+        let process = self.resolve(process, folder)?;
+        let running = self.launch(&process, folder, run, &self.partition.instrument)?;
+        Ok((process, running))
+    }
+
+    /// Starts a process whose variables are filled in.
+    fn launch(&self, process: &Process, folder: &Path, run: u32, cpus: &CpuSet) -> Result<Running, RunError> {
+        let log = folder.join("logs").join(match process.replica {
+            0 => format!("{}.log", process.service),
+            replica => format!("{}-{replica}.log", process.service),
+        });
+        let everywhere = process.limits.on_all_cores();
+        let cpuset = process.limits.cpuset.as_deref().filter(|_| !everywhere).map(str::parse).transpose();
+        let all = || self.partition.subject.union(&self.partition.instrument);
+        let launch = Launch {
+            service: process.service.clone(),
+            replica: process.replica,
+            command: process.command.clone(),
+            env: process.env.clone(),
+            cwd: process.cwd.clone(),
+            log,
+            cpus: Some(if everywhere { all() } else { cpus.clone() }),
+            limits: Limits {
+                cpus: process.limits.cpus,
+                memory: process.limits.memory.map(|bytes| bytes.0),
+                // The study's check has refused what is no list of CPUs.
+                cpuset: cpuset.unwrap_or_default(),
+            },
+            network: self.network_of(process),
+            pad: self.random(run, 1).random_range(0..=LONGEST_PAD),
+        };
+        Ok(self.launcher.launch(&launch)?)
+    }
+
+    /// What the sink of a run is told.
+    pub(super) fn sink_config(&self, arm: &Arm, folder: &Path, ids: TraceIds) -> unladen_sink::config::Config {
+        use unladen_sink::config::{Attributes as Stored, Config, Requests, Sync as Durable};
+        let sinks = &self.addresses().sinks;
+        Config {
+            otlp_grpc: sinks.get("otlp_grpc").copied(),
+            otlp_http: sinks.get("otlp_http").copied(),
+            zipkin: sinks.get("zipkin").copied(),
+            skywalking: sinks.get("skywalking").copied(),
+            elastic: sinks.get("elastic").copied(),
+            jaeger: sinks.get("jaeger").copied(),
+            out: folder.to_owned(),
+            requests: arm.is_traced().then_some(Requests { tag: ids.tag, key: ids.key }),
+            attributes: match self.plan.study.sink.attributes {
+                Attributes::None => Stored::None,
+                Attributes::Few => Stored::Few,
+                Attributes::All => Stored::All,
+            },
+            sync: match self.plan.study.sink.sync {
+                Sync::Always => Durable::Always,
+                Sync::Interval => Durable::Interval,
+                Sync::End => Durable::End,
+            },
+            faults: arm.faults.as_ref().map(Faults::of_sink),
+            ..Config::default()
+        }
+    }
+
+    /// What the load generator of a run is told, without start and lengths.
+    pub(super) fn load_plan(
+        &self,
+        arm: &Arm,
+        folder: &Path,
+        ids: TraceIds,
+    ) -> Result<unladen_load::plan::Plan, RunError> {
+        use unladen_load::plan::{Plan, Trace};
+        let load = arm.load.resolve(&self.variables(Some(folder)))?;
+        let trace = load_plan::header(load.trace);
+        Ok(Plan {
+            trace: trace.map(|header| Trace { header, tag: ids.tag, key: ids.key, sampled: arm.sampled.0 }),
+            out: Some(folder.to_owned()),
+            cores: self.partition.instrument.iter().take(1).map(|core| core as u32).collect(),
+            network: self.network().map(|network| network.path()),
+            ..load_plan::plan(&load, self.seed, &self.plan.dir)?
+        })
+    }
+}
+
+/// Free ports for so many sites. What lives through the study listens at the same port for all of them.
+fn sites_of(plan: &Plan, seed: u64, sites: usize) -> Result<Vec<Addresses>, RunError> {
+    let names = plan.ports();
+    let shared = plan.ports_of_shared();
+    let mut free = ports::allocate((names.len() + SINKS.len()) * sites, seed)?.into_iter();
+    let mut all: Vec<Addresses> = Vec::with_capacity(sites);
+    for _ in 0..sites {
+        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let sinks = SINKS.into_iter().zip(free.by_ref().map(local)).collect();
+        let mut ports: BTreeMap<PortName, u16> = names.iter().cloned().zip(free.by_ref()).collect();
+        if let Some(first) = all.first() {
+            ports.extend(
+                first.ports.iter().filter(|(name, _)| shared.contains(name)).map(|(name, port)| (name.clone(), *port)),
+            );
+        }
+        all.push(Addresses { sinks, ports, network: None });
+    }
+    Ok(all)
+}
+
+/// Where the process is to listen, as far as its readiness tells.
+fn addresses(process: &Process) -> Vec<String> {
+    let of_url = |url: &String| {
+        let url: http::Uri = url.parse().ok()?;
+        Some(format!("{}:{}", url.host()?, url.port_u16().unwrap_or(80)))
+    };
+    process.ready.tcp.iter().cloned().chain(process.ready.http.as_ref().and_then(of_url)).collect()
+}

@@ -1,0 +1,171 @@
+//! One line per finding, with plain numbers in the unit that the line names (RFC 4180).
+//!
+//! Text from the study (names, labels) may begin with a character that spreadsheets take for a formula; such cells get a leading
+//! apostrophe.
+
+use std::fmt::Write;
+
+use unladen_judge::findings::{
+    AnswerFindings, AnswerNumbers, Finding, Findings, LedgerFindings, Range, SaidFindings, SampledFindings,
+    VariantFindings,
+};
+
+const HEAD: &str = "study,variant,label,kind,valid_runs,metric,service,operation,unit,baseline,value,difference,\
+difference_low,difference_high,ratio,ratio_low,ratio_high,mean_ratio,level,detectable,verdict,words,budget,budget_outcome\n";
+
+pub(super) fn render(findings: &Findings) -> String {
+    let mut csv = HEAD.to_owned();
+    for variant in &findings.variants {
+        for finding in &variant.metrics {
+            row(&mut csv, findings, variant, &of_finding(finding));
+        }
+        for line in variant.ledger.iter().flat_map(of_ledger).chain(variant.said.iter().map(of_said)) {
+            row(&mut csv, findings, variant, &line);
+        }
+        let of_spans = findings.sampled.iter().filter(|it| it.variant == variant.name).flat_map(of_sampled);
+        for line in variant.answers.iter().flat_map(of_answers).chain(of_spans) {
+            row(&mut csv, findings, variant, &line);
+        }
+    }
+    csv
+}
+
+/// The columns from `metric` on.
+type Cells = [String; 19];
+
+fn row(csv: &mut String, findings: &Findings, variant: &VariantFindings, cells: &Cells) {
+    let head = [
+        text(&findings.study),
+        text(&variant.name),
+        text(&variant.label),
+        text(&variant.kind),
+        variant.valid_runs.to_string(),
+    ];
+    for (index, cell) in head.iter().chain(cells).enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        // Writing into a string cannot fail.
+        let _ = write!(csv, "{comma}{cell}");
+    }
+    csv.push('\n');
+}
+
+fn of_finding(finding: &Finding) -> Cells {
+    let budget = finding.budget.as_ref();
+    [
+        text(&finding.metric),
+        text(finding.service.as_deref().unwrap_or_default()),
+        text(finding.operation.as_deref().unwrap_or_default()),
+        text(&finding.unit),
+        finding.baseline.to_string(),
+        finding.value.to_string(),
+        number(finding.difference),
+        number(finding.difference_low),
+        number(finding.difference_high),
+        number(finding.ratio),
+        number(finding.ratio_low),
+        number(finding.ratio_high),
+        number(finding.mean_ratio),
+        number(finding.level),
+        number(finding.detectable),
+        text(&finding.verdict),
+        text(&finding.words),
+        budget.map_or_else(String::new, |budget| text(&budget.limit)),
+        budget.map_or_else(String::new, |budget| text(&budget.outcome)),
+    ]
+}
+
+/// The ledger has totals, no comparison.
+fn of_ledger(ledger: &LedgerFindings) -> Vec<Cells> {
+    let line = |metric: &str, unit: &str, value: String| {
+        let mut cells = Cells::default();
+        cells[0] = metric.to_owned();
+        cells[3] = unit.to_owned();
+        cells[5] = value;
+        cells
+    };
+    let mut lines = vec![
+        line("spans_wanted", "count", ledger.wanted.to_string()),
+        line("spans_saved", "count", ledger.saved.to_string()),
+        line("spans_lost", "count", ledger.lost.to_string()),
+        line("spans_duplicates", "count", ledger.duplicates.to_string()),
+        line("spans_unexplained", "count", ledger.unexplained.to_string()),
+        line("spans_loss_ratio", "share", ledger.loss_ratio.to_string()),
+    ];
+    if let Some(cost) = ledger.cpu_us_per_delivered_span {
+        lines.push(line("cpu_per_delivered_span", "us", cost.to_string()));
+    }
+    lines
+}
+
+/// Medians without an interval.
+fn of_said(said: &SaidFindings) -> Cells {
+    let mut cells = Cells::default();
+    cells[0] = text(&format!("said.{}", said.name));
+    cells[1] = text(&said.service);
+    cells[4] = number(said.baseline);
+    cells[5] = number(said.value);
+    cells
+}
+
+/// Medians without an interval: times of answers, or of iterations.
+fn of_answers(answers: &AnswerFindings) -> Vec<Cells> {
+    type Of = fn(&AnswerNumbers) -> Option<Range>;
+    let columns: [(&str, &str, Of); 7] = [
+        ("count", "count", |it| Some(it.answers)),
+        ("failed", "count", |it| it.failed),
+        ("unfinished", "count", |it| it.unfinished),
+        ("p50", "us", |it| it.p50_us),
+        ("p90", "us", |it| it.p90_us),
+        ("p95", "us", |it| it.p95_us),
+        ("p99", "us", |it| it.p99_us),
+    ];
+    let what = if answers.from == "iteration" { "iterations" } else { "answers" };
+    let line = |(name, unit, of): (&str, &str, Of)| {
+        let median = |numbers: &Option<AnswerNumbers>| numbers.as_ref().and_then(of).map(|range| range.value);
+        let (baseline, value) = (median(&answers.baseline), median(&answers.value));
+        let mut cells = Cells::default();
+        cells[0] = format!("{what}.{name}");
+        cells[2] = answers.request.as_ref().map_or_else(String::new, |_| text(&answers.name()));
+        cells[3] = unit.to_owned();
+        cells[4] = number(baseline);
+        cells[5] = number(value);
+        (baseline.is_some() || value.is_some()).then_some(cells)
+    };
+    columns.into_iter().filter_map(line).collect()
+}
+
+/// How far quantiles of spans are off, as shares of those that clients saw; medians over the rounds.
+fn of_sampled(sampled: &SampledFindings) -> Vec<Cells> {
+    let off = [
+        ("error_p50", sampled.error_p50),
+        ("error_p90", sampled.error_p90),
+        ("error_p95", sampled.error_p95),
+        ("error_p99", sampled.error_p99),
+        ("sampling_p50", sampled.sampling_p50),
+        ("sampling_p90", sampled.sampling_p90),
+        ("sampling_p95", sampled.sampling_p95),
+        ("sampling_p99", sampled.sampling_p99),
+    ];
+    let line = |(name, range): (&str, Option<Range>)| {
+        let mut cells = Cells::default();
+        cells[0] = format!("sampled.{name}");
+        cells[2] = text(&sampled.request);
+        cells[3] = "share".to_owned();
+        cells[5] = number(Some(range?.value));
+        Some(cells)
+    };
+    off.into_iter().filter_map(line).collect()
+}
+
+fn number(number: Option<f64>) -> String {
+    number.map_or_else(String::new, |number| number.to_string())
+}
+
+fn text(text: &str) -> String {
+    // Line breaks inside of cells are legal CSV, and still break every tool that counts lines.
+    let mut safe: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if safe.starts_with(['=', '+', '-', '@', '\t', '\r']) {
+        safe.insert(0, '\'');
+    }
+    if safe.contains([',', '"', '\n']) { format!("\"{}\"", safe.replace('"', "\"\"")) } else { safe }
+}

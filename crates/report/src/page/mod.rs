@@ -1,0 +1,234 @@
+//! One page that needs nothing else: no network, no other file. The template is `page.html.j2`; everything that it prints is
+//! escaped by minijinja. The charts are drawn in the browser by plotly.js, which build.rs has compressed; the page holds
+//! it and unpacks it. What is drawn stands in the page as JSON, and what is important also as text.
+
+use std::sync::LazyLock;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Serialize;
+use unladen_judge::curves::Curves;
+use unladen_judge::findings::{
+    BudgetLine, CommandLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, RunLine, VariantFindings,
+};
+
+use super::{answers, doses, names, rounds, said, sampled, template, view};
+use charts::{Charts, Has};
+
+mod charts;
+
+const TEMPLATE: &str = include_str!("page.html.j2");
+pub(super) const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = concat!(include_str!("charts.js"), include_str!("page.js"));
+/// plotly.js, compressed by gzip.
+pub(super) const COMPRESSED_LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/plotly.min.js.gz"));
+/// The same in base64.
+static LIBRARY: LazyLock<String> = LazyLock::new(|| STANDARD.encode(COMPRESSED_LIBRARY));
+
+/// What the template prints.
+#[derive(Serialize)]
+struct Page<'a> {
+    study: &'a str,
+    question: &'a str,
+    void: Option<&'a str>,
+    /// Variant, or nothing, and the sentence.
+    answers: Vec<(&'a str, String)>,
+    /// The sentence on the noise floor.
+    floor: Vec<String>,
+    setting: String,
+    style: &'static str,
+    script: &'static str,
+    library: &'static str,
+    /// What the charts show, as JSON that cannot end the element around it.
+    data: String,
+    arms: Vec<Arm<'a>>,
+    forests: Vec<(&'a str, &'a str, usize)>,
+    has: Has,
+    doubts: usize,
+    variants: Vec<Variant<'a>>,
+    profiles: Vec<Profile<'a>>,
+    ladders: Vec<view::LadderTable>,
+    doses: Vec<view::LadderTable>,
+    names: Vec<view::LadderTable>,
+    said: Option<view::LadderTable>,
+    kinds: Vec<view::LadderTable>,
+    sampled: Vec<view::LadderTable>,
+    by_round: Vec<view::LadderTable>,
+    budgets: &'a [BudgetLine],
+    notices: Vec<&'a NoticeLine>,
+    reading: Vec<String>,
+    instrument: Option<String>,
+    commands: &'a [CommandLine],
+    facts: Vec<(&'static str, String)>,
+    aside: Vec<&'a RunLine>,
+    operations: Vec<[String; 6]>,
+    unread: u32,
+    host: String,
+    version: &'a str,
+}
+
+#[derive(Serialize)]
+struct Arm<'a> {
+    name: &'a str,
+    label: String,
+    kind: &'a str,
+}
+
+#[derive(Serialize)]
+struct Profile<'a> {
+    heading: String,
+    rows: Vec<[String; 4]>,
+    flame_graph: &'a str,
+}
+
+#[derive(Serialize)]
+struct Variant<'a> {
+    heading: String,
+    /// Head of the column with its values.
+    value: &'a str,
+    rows: Vec<Row<'a>>,
+    more: Vec<Row<'a>>,
+    faults: Option<String>,
+    ledger: Option<String>,
+    money: Option<String>,
+    valid_runs: u32,
+    runs: u32,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    cells: view::Row,
+    class: String,
+    words: &'a str,
+    notices: Vec<&'a str>,
+}
+
+pub(super) fn render(findings: &Findings) -> String {
+    // The template is part of the program and its context is made here: a failure is a bug, and is shown as one.
+    page(findings).unwrap_or_else(|error| {
+        let text = format!("{error:#}").replace('&', "&amp;").replace('<', "&lt;");
+        format!("<!doctype html><title>unladen</title><pre>{text}</pre>")
+    })
+}
+
+fn page(findings: &Findings) -> Result<String, minijinja::Error> {
+    let (answers, floor) = view::answers(findings);
+    let none = Curves::default();
+    let charts = Charts::of(findings, findings.curves.as_ref().unwrap_or(&none));
+    let notices: Vec<_> = findings.notices.iter().filter(|it| findings.void.as_ref() != Some(&it.text)).collect();
+    let page = Page {
+        study: &findings.study,
+        question: &findings.question,
+        void: findings.void.as_deref(),
+        answers: answers
+            .iter()
+            .map(|it| (it.variant.as_str(), view::glued(&it.words)))
+            .chain(view::ladder_words(findings).into_iter().map(|words| ("", words)))
+            .collect(),
+        floor: words(&floor),
+        setting: view::setting_and_design(findings),
+        style: STYLE,
+        script: SCRIPT,
+        library: &LIBRARY,
+        data: in_element(&serde_json::to_string(&charts).unwrap_or_default()),
+        arms: charts.arms().map(|arm| Arm { name: &arm.name, label: arm.label.clone(), kind: arm.kind }).collect(),
+        forests: charts.forests().collect(),
+        has: charts.has(),
+        doubts: notices.iter().filter(|it| it.severity != "note").count(),
+        variants: findings.variants.iter().map(variant).collect(),
+        profiles: findings.profiles.iter().map(profile).collect(),
+        ladders: findings.ladders.iter().map(view::ladder).collect(),
+        doses: doses::tables(findings),
+        names: names::tables(findings),
+        said: said::table(findings),
+        kinds: answers::tables(findings),
+        sampled: sampled::tables(findings),
+        by_round: rounds::tables(findings),
+        budgets: &findings.budgets,
+        notices,
+        reading: view::reading(findings),
+        instrument: view::instrument(findings),
+        commands: &findings.commands,
+        facts: facts(&findings.host),
+        aside: findings.runs.iter().filter(|it| !it.counts || !it.disturbances.is_empty()).collect(),
+        operations: view::operations(findings),
+        unread: findings.curves.as_ref().map_or(0, |curves| curves.unread),
+        host: serde_json::to_string_pretty(&findings.host).unwrap_or_default(),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    template::render(TEMPLATE, page)
+}
+
+/// Within an element of a script nothing is escaped; only the beginning of a tag could end it.
+fn in_element(json: &str) -> String {
+    json.replace('<', "\\u003c")
+}
+
+/// What a reader looks for first in the environment.
+fn facts(host: &serde_json::Value) -> Vec<(&'static str, String)> {
+    const KEYS: [(&str, &str); 12] = [
+        ("command", "command"),
+        ("started", "started"),
+        ("seed", "seed"),
+        ("unladen", "unladen"),
+        ("commit", "commit"),
+        ("cpu", "CPU"),
+        ("cores", "cores"),
+        ("subject_cores", "cores of the subject"),
+        ("instrument_cores", "cores of the instrument"),
+        ("kernel", "kernel"),
+        ("distribution", "distribution"),
+        ("virtualisation", "virtualisation"),
+    ];
+    let written = |value: &serde_json::Value| match value {
+        serde_json::Value::Null => None,
+        serde_json::Value::String(text) => Some(text.clone()),
+        serde_json::Value::Array(words) => Some(
+            words
+                .iter()
+                .map(|it| it.as_str().map_or_else(|| it.to_string(), str::to_owned))
+                .collect::<Vec<_>>()
+                .join(" "),
+        ),
+        other => Some(other.to_string()),
+    };
+    let mut facts: Vec<_> = KEYS.iter().filter_map(|(key, name)| Some((*name, written(host.get(key)?)?))).collect();
+    let tools = host.get("toolchains").and_then(serde_json::Value::as_object);
+    let tools: Vec<String> = tools.into_iter().flat_map(serde_json::Map::values).filter_map(written).collect();
+    facts.extend((!tools.is_empty()).then(|| ("toolchains", tools.join("; "))));
+    facts
+}
+
+fn words(conclusions: &[&Conclusion]) -> Vec<String> {
+    conclusions.iter().map(|conclusion| view::glued(&conclusion.words)).collect()
+}
+
+fn profile(profile: &ProfileFindings) -> Profile<'_> {
+    Profile { heading: view::profile_heading(profile), rows: view::frames(profile), flame_graph: &profile.flame_graph }
+}
+
+fn variant(variant: &VariantFindings) -> Variant<'_> {
+    let prominent = view::prominent(variant);
+    let detail = variant.metrics.iter().filter(|it| !prominent.contains(it));
+    Variant {
+        heading: view::heading(variant),
+        value: if variant.kind == "placebo" { "placebo" } else { "variant" },
+        rows: prominent.iter().map(|it| row(variant, it)).collect(),
+        more: detail.map(|it| row(variant, it)).collect(),
+        faults: view::faults(variant),
+        ledger: variant.ledger.as_ref().map(|ledger| view::ledger(ledger).join(", ")),
+        money: variant.money.as_ref().map(view::money),
+        valid_runs: variant.valid_runs,
+        runs: variant.runs,
+    }
+}
+
+fn row<'a>(variant: &VariantFindings, finding: &'a Finding) -> Row<'a> {
+    let cells = view::row(variant, finding);
+    Row {
+        class: cells.verdict.replace(' ', "-"),
+        cells,
+        words: &finding.words,
+        notices: finding.notices.iter().map(|it| it.text.as_str()).collect(),
+    }
+}

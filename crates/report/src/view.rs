@@ -1,0 +1,509 @@
+//! Findings as cells and lines of text, shared by the reports for people.
+
+use unladen_judge::findings::{
+    Conclusion, Finding, Findings, FrameFindings, LadderFindings, LedgerFindings, MoneyFindings, OperationFindings,
+    ProfileFindings, Range, StepFindings, VariantFindings,
+};
+use unladen_judge::units::{self, Scale};
+
+use super::{doses, names, said};
+
+/// One line of a table.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub(super) struct Row {
+    /// `CPU per request, µs`, with the service if it is one service's.
+    pub(super) name: String,
+    /// The name where the row of the whole subject stands above: `· vets, µs`.
+    pub(super) short: String,
+    pub(super) baseline: String,
+    pub(super) value: String,
+    /// `+62.2 [57.1, 67.3]`.
+    pub(super) difference: String,
+    /// `+18.4 % [16.9, 19.8]`.
+    pub(super) ratio: String,
+    /// `costs`, `saves`, `no difference`, `cannot tell`, `too few rounds`, `no verdict`.
+    pub(super) verdict: &'static str,
+}
+
+/// What an unknown number looks like.
+pub(super) const NONE: &str = "–";
+
+pub(super) fn row(variant: &VariantFindings, finding: &Finding) -> Row {
+    let scale = Scale::of_values(finding);
+    let of = |what: &Option<String>| what.as_ref().map_or_else(String::new, |name| format!(" · {}", clean(name)));
+    let unit_of_ratio = " %";
+    let unit = if scale.unit().is_empty() { String::new() } else { format!(", {}", scale.unit()) };
+    let mut difference = interval(scale, finding.difference, finding.difference_low, finding.difference_high, "");
+    let mut ratio =
+        interval(Scale::of_ratio(finding), finding.ratio, finding.ratio_low, finding.ratio_high, unit_of_ratio);
+    if finding.difference.is_none() {
+        // Too few for an interval: then every round speaks for itself.
+        let written = |numbers: Vec<f64>, scale: Scale| {
+            numbers.into_iter().map(|number| scale.signed(number)).collect::<Vec<_>>().join(" ")
+        };
+        let ratios: Option<Vec<f64>> = finding.rounds.iter().map(|round| round.ratio).collect();
+        match ratios {
+            Some(ratios) if finding.relative => {
+                ratio = format!("{} %", written(ratios, units::percent(0.1, Some(0.01))))
+            }
+            _ => difference = written(finding.rounds.iter().map(|round| round.difference).collect(), scale),
+        }
+    }
+    Row {
+        name: format!("{}{unit}", whose(finding)),
+        short: match &finding.service {
+            Some(service) => format!("  · {}{}{unit}", clean(service), of(&finding.operation)),
+            None => format!("{}{unit}", finding.title),
+        },
+        baseline: scale.number(finding.baseline),
+        value: scale.number(finding.value),
+        difference,
+        ratio,
+        verdict: verdict(variant, finding),
+    }
+}
+
+fn interval(scale: Scale, value: Option<f64>, low: Option<f64>, high: Option<f64>, unit: &str) -> String {
+    match (value, low, high) {
+        (Some(value), Some(low), Some(high)) => {
+            format!("{}{unit} [{}, {}]", scale.signed(value), scale.number(low), scale.number(high))
+        }
+        _ => NONE.to_owned(),
+    }
+}
+
+pub(super) fn verdict(variant: &VariantFindings, finding: &Finding) -> &'static str {
+    if variant.refused.is_some() || finding.refused.is_some() {
+        return "no verdict";
+    }
+    if finding.difference.is_none() {
+        return "too few rounds";
+    }
+    match finding.verdict.as_str() {
+        "costs" => "costs",
+        "saves" => "saves",
+        "no_difference" => "no difference",
+        _ => "cannot tell",
+    }
+}
+
+/// The findings for a short table: the prominent ones and whatever has a budget.
+pub(super) fn prominent(variant: &VariantFindings) -> Vec<&Finding> {
+    variant.metrics.iter().filter(|finding| finding.place != "detail" || finding.budget.is_some()).collect()
+}
+
+/// `OpenTelemetry (otel)`.
+pub(super) fn heading(variant: &VariantFindings) -> String {
+    let bought = variant.ledger.as_ref().is_some_and(|ledger| ledger.bought_with_loss);
+    let mark = if bought { ", bought with lost spans" } else { "" };
+    if variant.label == variant.name || variant.kind == "placebo" {
+        format!("{}{mark}", clean(&variant.label))
+    } else {
+        format!("{} ({}){mark}", clean(&variant.label), clean(&variant.name))
+    }
+}
+
+/// What the sink did wrong on purpose.
+pub(super) fn faults(variant: &VariantFindings) -> Option<String> {
+    let faults = variant.faults.as_deref()?;
+    let struck = |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", units::count(count)));
+    let counts = variant
+        .ledger
+        .iter()
+        .flat_map(|ledger| [struck(ledger.struck, "requests not served"), struck(ledger.dropped, "spans thrown away")]);
+    let counts: Vec<String> = counts.flatten().collect();
+    let counts = if counts.is_empty() { String::new() } else { format!(" ({} in all runs)", counts.join(", ")) };
+    Some(format!("the sink {}{counts}", clean(faults)))
+}
+
+/// The sentences in the order in which they are read: the variants', then the noise floor, which says how much of the rest to
+/// believe. A void study has only the latter.
+pub(super) fn answers(findings: &Findings) -> (Vec<&Conclusion>, Vec<&Conclusion>) {
+    let placebo = findings.placebo().map(|it| it.name.as_str());
+    let (floor, answers): (Vec<_>, Vec<_>) =
+        findings.conclusions.iter().partition(|it| Some(it.variant.as_str()) == placebo);
+    if findings.void.is_some() { (Vec::new(), floor) } else { (answers, floor) }
+}
+
+/// A ladder as a table: one line per step, one column per metric that is told for it.
+#[derive(Debug, Clone, PartialEq, serde::Serialize)]
+pub(super) struct LadderTable {
+    /// What the ladder is called.
+    pub(super) title: String,
+    /// `CPU per request, µs`: first what the service spends, then what its users feel.
+    pub(super) columns: Vec<String>,
+    /// Foot, steps, whole: a name and one cell per column.
+    pub(super) lines: Vec<(String, Vec<String>)>,
+}
+
+/// The metrics of a ladder's table: out of band (the machine's), then in band (the user's).
+const LADDER_METRICS: [&str; 6] =
+    ["cpu_per_request", "rss", "latency_p50", "latency_p99", "throughput", "completion_time"];
+
+/// What follows the tables of verdicts as text: values side by side, each ladder, each dose, and whether all did the same work.
+pub(super) fn after_verdicts(findings: &Findings) -> impl Iterator<Item = LadderTable> {
+    let parts = findings.ladders.iter().map(ladder).chain(doses::tables(findings));
+    names::tables(findings).into_iter().chain(parts).chain(said::table(findings))
+}
+
+pub(super) fn ladder(ladder: &LadderFindings) -> LadderTable {
+    // One scale per column, that of the whole, so that steps can be compared at a glance.
+    let columns: Vec<(&Finding, Scale)> = LADDER_METRICS
+        .iter()
+        .filter_map(|metric| ladder.whole.finding(metric))
+        .map(|finding| (finding, finest(ladder, finding)))
+        .collect();
+    let cell = |step: &StepFindings, metric: &str, scale: Scale| match step.finding(metric) {
+        Some(finding) if step.refused.is_none() && finding.difference.is_some() => {
+            interval(scale, finding.difference, finding.difference_low, finding.difference_high, "")
+        }
+        Some(finding) if step.refused.is_none() => scale.signed(finding.value - finding.baseline),
+        _ => NONE.to_owned(),
+    };
+    let line = |name: String, step: &StepFindings| {
+        (name, columns.iter().map(|(whole, scale)| cell(step, &whole.metric, *scale)).collect())
+    };
+    let mut lines =
+        vec![(clean(&ladder.foot_label), columns.iter().map(|(whole, scale)| scale.number(whole.baseline)).collect())];
+    lines.extend(ladder.steps.iter().map(|step| line(format!("+ {}", clean(&step.label)), step)));
+    // Of a single step it would be the same once more.
+    if ladder.steps.len() > 1 {
+        lines.push(line("= all steps together".to_owned(), &ladder.whole));
+    }
+    let unit = |scale: &Scale| if scale.unit().is_empty() { String::new() } else { format!(", {}", scale.unit()) };
+    LadderTable {
+        title: match ladder.name.as_str() {
+            "" => "Where the cost comes from".to_owned(),
+            name => format!("Where the cost of {} comes from", clean(name)),
+        },
+        columns: columns.iter().map(|(whole, scale)| format!("{}{}", whole.title, unit(scale))).collect(),
+        lines,
+    }
+}
+
+/// The sentences of the ladders and doses; a void study has none.
+pub(super) fn ladder_words(findings: &Findings) -> Vec<String> {
+    let ladders = findings.ladders.iter().map(|ladder| &ladder.words);
+    let told = ladders.chain(findings.doses.iter().map(|dose| &dose.words));
+    told.filter(|_| findings.void.is_none()).cloned().collect()
+}
+
+/// The scale of a column: the unit of the whole, and the digits that its narrowest interval bears.
+fn finest(ladder: &LadderFindings, whole: &Finding) -> Scale {
+    let of = |step: &StepFindings| step.finding(&whole.metric)?.range(false)?.half_width();
+    let widths = ladder.steps.iter().chain([&ladder.whole]).filter_map(of);
+    Scale::of(&whole.unit, whole.baseline.abs().max(whole.value.abs()), widths.reduce(f64::min))
+}
+
+/// What was measured, and how, in sentences.
+pub(super) fn setting_and_design(findings: &Findings) -> String {
+    let setting = format!("{}.", setting(findings));
+    match &findings.design {
+        Some(design) => format!("{setting} {}", design.words),
+        None => setting,
+    }
+}
+
+/// What was measured, in one line.
+pub(super) fn setting(findings: &Findings) -> String {
+    let load = &findings.load;
+    let rounds = match findings.rounds_begun {
+        1 => "1 round".to_owned(),
+        begun if begun == findings.rounds => format!("{begun} rounds"),
+        begun => format!("{begun} rounds ({} of them with a run of every variant that counts)", findings.rounds),
+    };
+    if let Some(tools) = &load.imported {
+        return format!("{rounds}, imported from {}", clean(tools));
+    }
+    let windows = if load.fixed_work { "windows that end with the work, about" } else { "windows of" };
+    let (to, requests) = if load.url.is_empty() {
+        (String::new(), String::new())
+    } else {
+        let counts = (units::count(load.requests), units::count(load.errors));
+        (format!(" to {}", clean(&load.url)), format!("; {} requests answered, {} failed", counts.0, counts.1))
+    };
+    format!("{rounds}, {windows} {} s, {}{to}{requests}", plain(load.window_s), clean(&load.pacing))
+}
+
+/// What stands above the frames of a profile.
+pub(super) fn profile_heading(profile: &ProfileFindings) -> String {
+    format!(
+        "where the CPU of {} goes under {}: µs per request in each frame itself, by the difference ({} of the baseline and {} samples by {})",
+        clean(&profile.service),
+        clean(&profile.variant),
+        units::count(profile.baseline_samples),
+        units::count(profile.samples),
+        profile.profiler
+    )
+}
+
+/// The frames of a profile: name, baseline, variant, difference.
+pub(super) fn frames(profile: &ProfileFindings) -> Vec<[String; 4]> {
+    let largest = profile.frames.iter().map(|frame| frame.difference.abs()).fold(0.0, f64::max);
+    let scale = Scale::of("us", largest.min(999.0), None);
+    let row = |frame: &FrameFindings| {
+        let (baseline, value) = (scale.number(frame.baseline), scale.number(frame.value));
+        [clean(&frame.frame), baseline, value, scale.signed(frame.difference)]
+    };
+    profile.frames.iter().map(row).collect()
+}
+
+/// The account of the spans, in parts.
+pub(super) fn ledger(ledger: &LedgerFindings) -> Vec<String> {
+    let mut parts = vec![
+        format!("{} wanted", units::count(ledger.wanted)),
+        format!("{} {}", units::count(ledger.saved), where_to(ledger)),
+    ];
+    parts.push(match ledger.lost {
+        0 => "none lost".to_owned(),
+        lost => {
+            let stages: Vec<String> = ledger
+                .by_stage
+                .iter()
+                .map(|(stage, spans)| format!("{} {}", clean(stage), units::count(*spans)))
+                .collect();
+            let stages = if stages.is_empty() { String::new() } else { format!("; {}", stages.join(", ")) };
+            let (share, worst) = (units::share(ledger.loss_ratio), units::share(ledger.worst_loss_ratio));
+            format!("{} lost ({share}, worst run {worst}{stages})", units::count(lost))
+        }
+    });
+    for (count, name) in [(ledger.duplicates, "twice"), (ledger.foreign, "of other traffic")] {
+        if count > 0 {
+            parts.push(format!("{} {name}", units::count(count)));
+        }
+    }
+    if ledger.sampled_out > 0 {
+        parts.push(format!("{} sampled out", units::count(ledger.sampled_out)));
+    }
+    if ledger.unexplained != 0 {
+        parts.push(format!("{} unexplained", units::signed_count(ledger.unexplained)));
+    }
+    let how = match (ledger.declared, ledger.calibrated) {
+        (true, _) => "declared",
+        (_, true) => "by calibration",
+        _ => "learned",
+    };
+    parts.push(format!("{} per request ({how})", plain(ledger.spans_per_request)));
+    if ledger.lost > 0 && !ledger.by_operation.is_empty() {
+        let worst = ledger.by_operation.iter().take(3).map(|it| {
+            format!("{} `{}` lacks {}", clean(&it.service), clean(&it.operation), units::share(it.loss_ratio))
+        });
+        parts.push(worst.collect::<Vec<_>>().join(", "));
+    }
+    if ledger.by_count {
+        parts.push("by count alone: not tied to requests".to_owned());
+    }
+    if let Some(cost) = delivered(ledger) {
+        parts.push(cost);
+    }
+    parts
+}
+
+fn where_to(ledger: &LedgerFindings) -> String {
+    match &ledger.counted_by {
+        Some(service) => format!("counted by {}", clean(service)),
+        None => "arrived".to_owned(),
+    }
+}
+
+/// `15.5 µs [14.3, 16.8] of CPU per span that arrived`, or `… of CPU without JIT …`.
+pub(super) fn delivered(ledger: &LedgerFindings) -> Option<String> {
+    let (value, low, high) = (
+        ledger.cpu_us_per_delivered_span?,
+        ledger.cpu_us_per_delivered_span_low?,
+        ledger.cpu_us_per_delivered_span_high?,
+    );
+    // A quarter of the width stands in for a resolution: only the number of digits depends on it.
+    let scale = Scale::of("us", high, Some((high - low) / 2.0));
+    let range = format!("[{}, {}]", scale.number(low), scale.number(high));
+    let cpu = if ledger.cpu_without_jit { "CPU without JIT" } else { "CPU" };
+    Some(format!("{} {range} of {cpu} per span that arrived", scale.with_unit(value)))
+}
+
+/// At the user's traffic and prices, in one line: `+0.4 cores [0.3, 0.5], +1,000 MiB [990, 1,010], …`.
+pub(super) fn money(money: &MoneyFindings) -> String {
+    let told = |range: Range, unit: &str| {
+        let scale = Scale::of_range(unit, range);
+        let ends = format!("[{}, {}]", scale.number(range.low), scale.number(range.high));
+        match scale.unit() {
+            "" => format!("{} {ends}", scale.signed(range.value)),
+            unit => format!("{} {unit} {ends}", scale.signed(range.value)),
+        }
+    };
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(money.cores.map(|it| format!("{} cores", told(it, ""))));
+    parts.extend(money.memory_bytes.map(|it| format!("{} of memory", told(it, "B"))));
+    parts.extend(money.machines.map(|it| format!("{} machines", told(it, ""))));
+    parts.extend(money.per_year.map(|it| format!("{} {} a year", told(it, ""), clean(&money.currency))));
+    let instances =
+        if money.instances == 1 { "1 instance".to_owned() } else { format!("{} instances", money.instances) };
+    format!("At {} requests/s on {instances}: {}.", plain(money.requests_per_second), parts.join(", "))
+}
+
+/// Operations as rows of a table: variant, operation, spans, p50, p90 and p99 with the lowest and highest run.
+pub(super) fn operations(findings: &Findings) -> Vec<[String; 6]> {
+    let label = |name: &str| {
+        let variant = findings.variants.iter().find(|it| it.name == name);
+        variant.map_or_else(|| clean(name), |it| clean(&it.label))
+    };
+    let told = |range: Range| {
+        let scale = Scale::of("us", range.value, None);
+        format!("{} [{}, {}]", scale.with_unit(range.value), scale.number(range.low), scale.number(range.high))
+    };
+    let row = |it: &OperationFindings| {
+        let name = format!("{} · {}", clean(&it.service), clean(&it.operation));
+        [
+            label(&it.variant),
+            name,
+            units::count(it.spans),
+            told(it.p50_us),
+            told(it.p90_us),
+            it.p99_us.map_or_else(|| NONE.to_owned(), told),
+        ]
+    };
+    findings.operations.iter().map(row).collect()
+}
+
+/// What the instrument took, in one line.
+pub(super) fn instrument(findings: &Findings) -> Option<String> {
+    let instrument = &findings.instrument;
+    let cost = |before: &str, value: Option<f64>, after: &str| {
+        value.map(|it| format!("{before}{}{after}", Scale::of("us", it, Some(it / 10.0)).with_unit(it)))
+    };
+    let mut parts: Vec<String> = [
+        cost("load generator ", instrument.load_cpu_us_per_request, " of CPU per request"),
+        cost("sink ", instrument.sink_cpu_us_per_span, " per span"),
+        cost("requests sent ", instrument.send_lag_p99_us, " late at p99 in the worst run"),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if parts.is_empty() {
+        return None;
+    }
+    if let Some(apart) = instrument.cores_apart {
+        parts.push(if apart { "on cores of its own" } else { "on the same cores as the subject" }.to_owned());
+    }
+    Some(format!("The instrument: {}.", parts.join(", ")))
+}
+
+/// How to read the tables.
+pub(super) fn reading(findings: &Findings) -> Vec<String> {
+    let mut lines = Vec::new();
+    let levels = || findings.variants.iter().flat_map(|variant| &variant.metrics).filter_map(|finding| finding.level);
+    if let Some(level) = levels().reduce(f64::min) {
+        lines.push(format!(
+            "Baseline and variant are medians over the rounds; differences are Hodges-Lehmann estimates from the \
+             differences within each round, with their exact signed-rank interval ({}).",
+            Scale::of("share", level, Some(0.01)).with_unit(level)
+        ));
+    }
+    lines.extend(agreement(findings));
+    lines.extend(noise_by_level(findings));
+    if findings.comparisons.made > 0 {
+        let chance = findings.comparisons.expected_by_chance;
+        lines.push(format!(
+            "Of {} comparisons about {} would look real by chance; what has no budget is exploratory.",
+            findings.comparisons.made,
+            if chance < 1.0 { format!("{chance:.1}") } else { format!("{chance:.0}") }
+        ));
+    }
+    lines
+}
+
+/// A variant in a list of all of them.
+fn short_label(variant: &VariantFindings) -> String {
+    if variant.kind == "placebo" { variant.kind.clone() } else { clean(&variant.label) }
+}
+
+/// Whether blocks show what users see.
+fn agreement(findings: &Findings) -> Option<String> {
+    let baseline = findings.design.as_ref().and_then(|design| design.baseline_against_alone);
+    let variants = findings.variants.iter().filter_map(|it| Some((short_label(it), it.blocks_against_alone?)));
+    let all = baseline.map(|ratio| ("baseline".to_owned(), ratio)).into_iter().chain(variants);
+    let told = all.map(|(label, ratio)| {
+        let scale = units::percent(ratio.magnitude(), ratio.half_width());
+        format!("{label} {}", scale.signed_range(ratio))
+    });
+    let told: Vec<String> = told.collect();
+    (!told.is_empty()).then(|| format!("CPU per request in blocks against alone: {}.", told.join(", ")))
+}
+
+/// Where the noise of CPU per request comes from.
+fn noise_by_level(findings: &Findings) -> Option<String> {
+    let told = findings.variants.iter().filter_map(|it| Some((short_label(it), it.variance.as_ref()?)));
+    let told = told.map(|(label, it)| {
+        let percent = |sd: f64| units::percent(sd, None).with_unit(sd);
+        let helps = if it.rounds_help { "more rounds help" } else { "a longer window helps" };
+        format!("{label} {} and {} ({helps})", percent(it.between), percent(it.within))
+    });
+    let told: Vec<String> = told.collect();
+    let what = "Noise of a round's CPU per request over the baseline's, from start to start and within one";
+    (!told.is_empty()).then(|| format!("{what}: {}.", told.join(", ")))
+}
+
+/// A number as it was given.
+fn plain(number: f64) -> String {
+    units::chosen("", number)
+}
+
+/// A space at which no line ends.
+pub(super) const NO_BREAK: &str = "\u{a0}";
+
+/// With units held to their numbers, and single spaces.
+pub(super) fn glued(text: &str) -> String {
+    const UNITS: [&str; 10] = ["%", "µs", "ms", "ms/s", "s", "B", "KiB", "MiB", "GiB", "requests/s"];
+    let mut glued = String::with_capacity(text.len());
+    for word in text.split_whitespace() {
+        let unit = UNITS.contains(&word.trim_end_matches([',', '.', ';', ':', ')']));
+        if unit && glued.ends_with(|c: char| c.is_ascii_digit()) {
+            glued.push_str(NO_BREAK);
+        } else if !glued.is_empty() {
+            glued.push(' ');
+        }
+        glued.push_str(word);
+    }
+    glued
+}
+
+/// Lines of at most `width` characters, broken at spaces (not at [`NO_BREAK`]); a longer word has one to itself.
+#[must_use]
+pub fn lines(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ').filter(|word| !word.is_empty()) {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+/// Without control characters: a label must not move the cursor or end the line.
+pub(super) fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+/// A metric, and whose it is: `heap growth · vets`.
+pub(super) fn whose(finding: &Finding) -> String {
+    let of = [&finding.service, &finding.operation].into_iter().flatten().map(|name| format!(" · {}", clean(name)));
+    std::iter::once(finding.title.clone()).chain(of).collect()
+}
+
+/// What people call a variant.
+pub(super) fn label(findings: &Findings, variant: &str) -> String {
+    let found = findings.variants.iter().find(|it| it.name == variant);
+    clean(found.map_or(variant, |it| it.label.as_str()))
+}
+
+/// At most `width` characters, the end cut off.
+pub(super) fn shortened(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    let start: String = text.chars().take(width - 1).collect();
+    format!("{}…", start.trim_end())
+}

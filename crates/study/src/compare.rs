@@ -1,0 +1,231 @@
+//! A study from the options of `unladen compare`: two or more commands and a URL, no YAML.
+//!
+//! The study that comes out is an ordinary one. It is printed ([`super::write::concise_yaml`]), so that it can be saved,
+//! edited and run with `unladen run`.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use indexmap::IndexMap;
+use unladen_journal::units::Time;
+
+use super::check::{BASELINE, PLACEBO, url_problem};
+use super::spec::{Command, Load, Override, Ready, Service, Study, Variant};
+use super::variables::{Reference, expand, is_name};
+use super::words::{self, WordsError};
+
+/// How long a service may take to answer at its URL: a JVM with an agent on a busy machine takes a while.
+const READY_TIMEOUT_S: f64 = 60.0;
+
+/// What `unladen compare` is told of the sides and the load; how to measure is set as in any study.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Where requests go; the service answers there.
+    pub url: String,
+    /// Requests per second; `None`: closed loop over `connections`.
+    pub rate: Option<f64>,
+    /// Connections; `None`: the default of a study.
+    pub connections: Option<u32>,
+    /// Command line of the bare service. `NAME=value` words in front go to its environment.
+    pub baseline: String,
+    /// The others, in order. At least one.
+    pub variants: Vec<NamedCommand>,
+    /// What the service may reach outside a network of its own: `host:port`.
+    pub reach: Vec<String>,
+    /// Folder in which the commands start, absolute, so that the study can be run from anywhere.
+    pub cwd: PathBuf,
+}
+
+/// A variant: `otel=java -javaagent:otel.jar -jar app.jar`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedCommand {
+    /// Name of the variant.
+    pub name: String,
+    /// Command line.
+    pub command: String,
+}
+
+/// Options from which no study can be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum CompareError {
+    /// Not `NAME=COMMAND`.
+    #[error(
+        "`{text}` has no name; write `--variant 'NAME=COMMAND'`, such as `--variant 'otel=java -javaagent:otel.jar -jar app.jar'`"
+    )]
+    NoName {
+        /// As given.
+        text: String,
+    },
+    /// The name before the `=` is none.
+    #[error("`{name}` is no name for a variant; use letters, digits, `-` and `_`, as in `--variant 'otel=COMMAND'`")]
+    BadName {
+        /// As given.
+        name: String,
+    },
+    /// A name that unladen uses itself.
+    #[error(
+        "`{name}` is taken: the bare command is `--baseline`, and `placebo` is the same once more; choose another name"
+    )]
+    Reserved {
+        /// As given.
+        name: String,
+    },
+    /// A name that stands twice.
+    #[error("two variants are named `{name}`; give each a name of its own")]
+    Twice {
+        /// As given.
+        name: String,
+    },
+    /// Nothing to compare with.
+    #[error("there is nothing to compare the baseline with; add `--variant 'NAME=COMMAND'`")]
+    NoVariant,
+    /// A command line that cannot be split.
+    #[error("{option}: {source}")]
+    Command {
+        /// Option that it was given with.
+        option: String,
+        /// What is wrong with it.
+        source: WordsError,
+    },
+    /// No URL, or one that leaves this machine.
+    #[error("--url: {message}")]
+    Url {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// No rate.
+    #[error("--rate: a rate is more than 0 requests per second, not {rate}")]
+    Rate {
+        /// As given.
+        rate: String,
+    },
+}
+
+impl FromStr for NamedCommand {
+    type Err = CompareError;
+
+    fn from_str(text: &str) -> Result<Self, CompareError> {
+        let Some((name, command)) = text.split_once('=') else {
+            return Err(CompareError::NoName { text: text.to_owned() });
+        };
+        let name = name.trim();
+        if !is_name(name) {
+            return Err(CompareError::BadName { name: name.to_owned() });
+        }
+        if name == BASELINE || name == PLACEBO {
+            return Err(CompareError::Reserved { name: name.to_owned() });
+        }
+        Ok(Self { name: name.to_owned(), command: command.trim().to_owned() })
+    }
+}
+
+impl Comparison {
+    /// The study that answers the comparison.
+    ///
+    /// # Errors
+    /// When a command line, a name, the URL or the rate is none.
+    pub fn study(&self) -> Result<Study, CompareError> {
+        self.check_url()?;
+        if let Some(rate) = self.rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
+            return Err(CompareError::Rate { rate: rate.to_string() });
+        }
+        if self.variants.is_empty() {
+            return Err(CompareError::NoVariant);
+        }
+        let baseline = Parsed::new("--baseline", &self.baseline)?;
+        let service = baseline.service_name();
+        let mut variants = IndexMap::new();
+        // What the baseline alone sets must not reach the others, so it is not the service's own environment.
+        variants.insert(BASELINE.to_owned(), variant(&service, None, baseline.env));
+        for NamedCommand { name, command } in &self.variants {
+            let parsed = Parsed::new(&format!("--variant {name}"), command)?;
+            let replaced = variants.insert(name.clone(), variant(&service, Some(parsed.command), parsed.env));
+            if replaced.is_some() {
+                return Err(CompareError::Twice { name: name.clone() });
+            }
+        }
+        let names: Vec<&str> = self.variants.iter().map(|variant| variant.name.as_str()).collect();
+        let mut load = Load::new(&self.url);
+        load.rate = self.rate;
+        load.connections = self.connections.unwrap_or(load.connections);
+        let mut study = Study::new(format!("compare-{service}"), load);
+        study.question = format!("What does {} cost {service}?", names.join(" or "));
+        study.reach.clone_from(&self.reach);
+        study.services.insert(service, self.service(baseline.command));
+        study.variants = variants;
+        Ok(study)
+    }
+
+    /// The bare service: there when its port takes connections and its URL answers.
+    fn service(&self, command: Command) -> Service {
+        let mut service = Service::new(command);
+        service.cwd = Some(self.cwd.display().to_string().replace('$', "$$"));
+        service.ready = Ready {
+            http: Some(self.url.clone()),
+            tcp: Some(address(&self.url)),
+            log: None,
+            timeout: Time::seconds(READY_TIMEOUT_S),
+        };
+        service
+    }
+
+    /// Whether the URL is one, with a number in place of a port that unladen is to pick.
+    fn check_url(&self) -> Result<(), CompareError> {
+        let refused = |message| CompareError::Url { message };
+        let sample = expand(&self.url, &IndexMap::new(), |reference| match reference {
+            Reference::Port { .. } => Some("1".to_owned()),
+            _ => None,
+        });
+        let sample = sample.map_err(|error| refused(error.to_string()))?;
+        // What comes from the environment is checked when it is known.
+        let problem = (!sample.contains("${")).then(|| url_problem(&sample, false)).flatten();
+        problem.map_or(Ok(()), |problem| Err(refused(problem.to_string())))
+    }
+}
+
+/// `host:port` of a URL, as written.
+fn address(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    let authority = rest[..end].rsplit('@').next().unwrap_or_default();
+    // `[::1]` has colons of its own.
+    let has_port = authority.rsplit(']').next().is_some_and(|after| after.contains(':'));
+    match (has_port, scheme) {
+        (true, _) => authority.to_owned(),
+        (false, "https") => format!("{authority}:443"),
+        (false, _) => format!("{authority}:80"),
+    }
+}
+
+/// What differs from the bare service.
+fn variant(service: &str, command: Option<Command>, env: IndexMap<String, String>) -> Variant {
+    let change = Override { command, env, ..Override::default() };
+    let services =
+        if change == Override::default() { IndexMap::new() } else { IndexMap::from([(service.to_owned(), change)]) };
+    Variant { services, ..Variant::default() }
+}
+
+/// A command line, its environment apart.
+struct Parsed {
+    command: Command,
+    program: String,
+    env: IndexMap<String, String>,
+}
+
+impl Parsed {
+    fn new(option: &str, line: &str) -> Result<Self, CompareError> {
+        let parts = words::parse(line).map_err(|source| CompareError::Command { option: option.to_owned(), source })?;
+        // As typed where that is possible: it is to be recognised in the printed study.
+        let text = if parts.assignments.is_empty() { line.trim().to_owned() } else { words::join(&parts.words) };
+        let program = parts.words.first().cloned().unwrap_or_default();
+        Ok(Self { command: Command::Line(text), program, env: parts.assignments.into_iter().collect() })
+    }
+
+    /// A name for the service: its program without folder and odd characters.
+    fn service_name(&self) -> String {
+        let file = self.program.rsplit('/').next().unwrap_or_default();
+        let name: String = file.chars().map(|c| if is_name(c.encode_utf8(&mut [0; 4])) { c } else { '-' }).collect();
+        let name: String = name.trim_matches('-').chars().take(40).collect();
+        if name.is_empty() { "service".to_owned() } else { name }
+    }
+}

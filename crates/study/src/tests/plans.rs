@@ -1,0 +1,171 @@
+//! What a study means: arms, merged processes, their order, replicas.
+
+use std::path::Path;
+
+use unladen_journal::record::ArmKind;
+
+use super::super::plan::Plan;
+use super::super::spec::{Lifetime, TraceHeader};
+use super::super::variables::PortName;
+use super::{SHOP, study};
+
+fn plan(text: &str, sets: &[&str]) -> Plan {
+    Plan::from_study(study(text, sets), Path::new("/studies/shop")).expect("a plan")
+}
+
+const LADDER: &str = "
+study: ladder
+services:
+  app:
+    command: ./app --port ${port.app} --peers ${port.app.0},${port.app.1} --db ${port.db} --admin ${port.admin}
+    args: [--name, 'app ${replica}']
+    env: {A: base, B: base, PORT: '${port.app}'}
+    needs: [proxy, db]
+    replicas: 2
+    build: make app
+    ready: {tcp: '127.0.0.1:${port.app}'}
+  proxy: {role: dependency, command: proxy, needs: [db]}
+  otelcol: {role: collector, command: 'otelcol ${sink.otlp_grpc}', only: [otel]}
+  db: {role: dependency, command: 'db ${port.db}', lifetime: study}
+variants:
+  otel:
+    label: OpenTelemetry
+    services:
+      app:
+        args: [--traced]
+        env: {B: otel, C: otel}
+        cwd: elsewhere
+    spans_per_request: 3
+    sampled: 10%
+  baseline:
+    label: Bare
+  other:
+    trace: sw8
+    services:
+      app: {command: [./other, 'a b'], build: make other, ready: {log: up}}
+load: {url: 'http://127.0.0.1:${port.app}/'}
+";
+
+#[test]
+fn arms_are_baseline_placebo_and_variants_in_order() {
+    let plan = plan(LADDER, &[]);
+    let arms: Vec<_> = plan.arms.iter().map(|arm| (arm.name.as_str(), arm.label.as_str(), arm.kind)).collect();
+    assert_eq!(
+        arms,
+        [
+            ("baseline", "Bare", ArmKind::Baseline),
+            ("placebo", "placebo", ArmKind::Placebo),
+            ("otel", "OpenTelemetry", ArmKind::Variant),
+            ("other", "other", ArmKind::Variant),
+        ]
+    );
+    let spans: Vec<_> = plan.arms.iter().map(|arm| (arm.spans_per_request, arm.sampled.0)).collect();
+    assert_eq!(spans, [(Some(0.0), 1.0), (Some(0.0), 1.0), (Some(3.0), 0.1), (None, 1.0)]);
+    let headers: Vec<_> = plan.arms.iter().map(|arm| arm.load.trace).collect();
+    assert_eq!(headers, [TraceHeader::W3c, TraceHeader::W3c, TraceHeader::W3c, TraceHeader::Sw8]);
+    assert_eq!(plan.arms[0].processes, plan.arms[1].processes, "the placebo is the baseline");
+    let without = super::study(LADDER, &["placebo=false"]);
+    let without = Plan::from_study(without, Path::new("/x")).expect("a plan");
+    assert!(without.arms.iter().all(|arm| arm.kind != ArmKind::Placebo));
+}
+
+#[test]
+fn processes_start_after_what_they_need() {
+    let plan = plan(LADDER, &[]);
+    let order = |arm: usize| -> Vec<String> {
+        plan.arms[arm].processes.iter().map(|process| format!("{}.{}", process.service, process.replica)).collect()
+    };
+    assert_eq!(order(0), ["db.0", "proxy.0", "app.0", "app.1"]);
+    assert_eq!(order(2), ["otelcol.0", "db.0", "proxy.0", "app.0", "app.1"]);
+    assert_eq!(plan.shared().iter().map(|process| process.service.as_str()).collect::<Vec<_>>(), ["db"]);
+    assert!(plan.arms[0].fresh().all(|process| process.lifetime == Lifetime::Run));
+}
+
+#[test]
+fn a_variant_is_merged_over_the_service() {
+    let plan = plan(LADDER, &[]);
+    let app = |arm: usize| plan.arms[arm].processes.iter().find(|process| process.service == "app").expect("app");
+    let env = |arm: usize| app(arm).env.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+    assert_eq!(env(0), ["A=base", "B=base", "PORT=${port.app.0}"]);
+    assert_eq!(env(2), ["A=base", "B=otel", "PORT=${port.app.0}", "C=otel"]);
+    assert_eq!(app(2).command.last().map(String::as_str), Some("--traced"));
+    assert_eq!(app(3).command, ["./other", "a b", "--name", "app 0"]);
+    assert_eq!(app(0).build.as_deref(), Some(&["make".to_owned(), "app".to_owned()][..]));
+    assert_eq!(app(3).build.as_deref(), Some(&["make".to_owned(), "other".to_owned()][..]));
+    assert_eq!(app(0).ready.tcp.as_deref(), Some("127.0.0.1:${port.app.0}"));
+    assert_eq!((app(3).ready.tcp.as_deref(), app(3).ready.log.as_deref()), (None, Some("up")));
+    assert_eq!(app(2).cwd, Path::new("elsewhere"));
+}
+
+#[test]
+fn replicas_have_ports_of_their_own() {
+    let plan = plan(LADDER, &[]);
+    let second = plan.arms[0].processes.iter().find(|process| process.replica == 1).expect("a second replica");
+    assert_eq!(
+        second.command,
+        [
+            "./app",
+            "--port",
+            "${port.app.1}",
+            "--peers",
+            "${port.app.0},${port.app.1}",
+            "--db",
+            // That of the service `db`, which has one.
+            "${port.db}",
+            "--admin",
+            "${port.admin.1}",
+            "--name",
+            "app 1"
+        ]
+    );
+    let ports: Vec<String> = plan.ports().iter().map(PortName::to_string).collect();
+    assert_eq!(ports, ["admin.0", "admin.1", "app.0", "app.1", "db.0"]);
+    assert_eq!(plan.sinks(), ["otlp_grpc"]);
+}
+
+#[test]
+fn variables_are_filled_in_without_splitting_words() {
+    let plan = plan(SHOP, &["heap=1g -Xss1m"]);
+    let app = plan.arms[0].processes.last().expect("app");
+    assert_eq!(app.command, ["java", "-Xmx1g -Xss1m", "-jar", "app.jar"]);
+}
+
+#[test]
+fn only_some_variants() {
+    let narrowed = plan(LADDER, &[]).only(&["other"]).expect("a plan");
+    let arms: Vec<_> = narrowed.arms.iter().map(|arm| arm.name.as_str()).collect();
+    assert_eq!(arms, ["baseline", "placebo", "other"]);
+    assert!(!narrowed.study.services.contains_key("otelcol"), "what only `otel` needs is gone with it");
+    assert!(narrowed.study.variants.keys().eq(["baseline", "other"]));
+
+    let all = plan(LADDER, &[]).only(&["otel", "other", "placebo", "baseline"]).expect("a plan");
+    assert_eq!(all.arms.len(), 4);
+
+    let error = plan(LADDER, &[]).only(&["otl"]).expect_err("no such variant");
+    assert_eq!(error.to_string(), "--only: variants: there is no variant `otl`, did you mean `otel`?");
+}
+
+#[test]
+fn a_variant_takes_part_when_it_is_told_to() {
+    let text = LADDER.replace("    trace: sw8", "    trace: sw8\n    when: ${var.agent.jar}")
+        + "variables: {agent.jar: '', proxied: ''}\nladder: [baseline, other]\n";
+    let text =
+        text.replace("role: dependency, command: proxy", "when: '${var.proxied}', role: dependency, command: proxy");
+    for (set, takes_part) in [("agent.jar=", false), ("agent.jar=no", false), ("agent.jar=a.jar", true)] {
+        let (plan, out) = plan(&text, &[set]).of_those_that_take_part().expect("a plan");
+        assert_eq!(plan.arms.iter().any(|arm| arm.name == "other"), takes_part, "{set}");
+        assert_eq!(out, if takes_part { vec![] } else { vec!["other"] });
+        assert_eq!(plan.study.ladder.each().count(), usize::from(takes_part));
+        assert!(!plan.study.services.contains_key("proxy") && plan.study.services.contains_key("db"));
+        assert!(plan.arms.iter().any(|arm| arm.name == "otel"), "a variant without `when` always does");
+    }
+}
+
+#[test]
+fn a_narrowed_study_reads_back() {
+    let text = LADDER.to_owned() + "profiles: {p: {variants.otel.label: x, services.otelcol.env.A: x, window: 1s}}\n";
+    let narrowed = plan(&text, &[]).only(&["other"]).expect("a plan");
+    let written = super::super::write::resolved_yaml(&narrowed.study);
+    assert_eq!(study(&written, &[]), narrowed.study);
+    assert!(narrowed.study.profiles["p"].keys().eq(["window"]));
+}
