@@ -1,9 +1,10 @@
-//! Heating up an alternating round: all its variants side by side, so that the round pays for it once, for so long or until their JIT
-//! compilers rest.
+//! Heating up an alternating round: all its variants side by side, for as long as they would take one after the other, or until the JIT
+//! compilers of all of them rest.
 
 use std::time::{Duration, Instant};
 
 use unladen_journal::notices::Notice;
+use unladen_journal::units::Time;
 use unladen_load::outcome::{Event, Outcome};
 use unladen_load::plan::Pacing;
 use unladen_processes::linux::process::Identity;
@@ -65,13 +66,15 @@ impl Round<'_, '_> {
             if let Some((own, all)) = &elsewhere {
                 self.run(at).move_services(scene, all, own)?;
             }
-            scene.record.phases.preheat_s = started.elapsed().as_secs_f64();
+            // Its share: the variants had the cores together.
+            scene.record.phases.preheat_s = started.elapsed().as_secs_f64() / self.slots.len() as f64;
         }
         heated
     }
 
     fn heat(&mut self, scenes: &mut [Scene<'_>]) -> Result<bool, RunError> {
-        let time = self.setup.plan.study.preheat;
+        // Side by side the variants share the cores: together they have as long as one after the other.
+        let time = Time(self.setup.plan.study.preheat.0 * u32::try_from(scenes.len()).unwrap_or(u32::MAX));
         scenes.iter().take(1).for_each(|scene| scene.see(Step::Phase(Phase::WarmUp)));
         let mut parts: Vec<Part<Event>> = Vec::with_capacity(scenes.len());
         for (at, scene) in scenes.iter().enumerate() {

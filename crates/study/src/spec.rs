@@ -65,8 +65,9 @@ pub struct Study {
     /// Load before the window, per run; not measured. `0s` is for fixed work that can be done only once.
     #[serde(default = "defaults::warmup")]
     pub warmup: Time,
-    /// Full speed before the warm-up, per run; not measured: a closed loop over all connections of the load. A JIT compiler wants to
-    /// see a method thousands of times, which at the rate of the load may take minutes.
+    /// Full speed before the warm-up, per run; not measured: a closed loop over all connections of the load. The variants of
+    /// an alternating round are heated up side by side, for as long together as one after the other. A JIT compiler wants to see a method
+    /// thousands of times, which at the rate of the load may take minutes.
     #[serde(default = "defaults::none")]
     pub preheat: Time,
     /// Where services run while they are heated up: on the cores that they are measured on (`own`), or on `all`, those of the instrument
