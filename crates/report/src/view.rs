@@ -466,7 +466,7 @@ pub(super) fn glued(text: &str) -> String {
     glued
 }
 
-/// Lines of at most `width` characters, broken at spaces (not at [`NO_BREAK`]); a longer word has one to itself.
+/// Lines of at most `width` characters, broken at spaces (not at `NO_BREAK`); a longer word has one to itself.
 #[must_use]
 pub fn lines(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
