@@ -48,11 +48,13 @@ pub(crate) fn alternate_like(run: &mut RunRecord, like: Like) {
         process.cpu_foreign_ns = Some(0);
         process.idle_cpu = Some(if run.kind == unladen_journal::record::ArmKind::Variant { 0.0062 } else { 0.0021 });
     }
-    let in_alone = per_block * 20;
+    // The machine has the pace that it had at the end of the blocks.
+    let last = &points[points.len() - 20..];
+    let (in_alone, last_ns) = (per_block * 20, last.iter().map(|it| it.cpu_ns).sum::<u64>() as f64);
     let alone = Alone {
         seconds: 2.0,
         completed: in_alone,
-        cpu_ns: (own_ns / completed as f64 / like.colder * in_alone as f64 * (1.0 + 0.01 * noise(run.run, 99))) as u64,
+        cpu_ns: (last_ns / like.colder * (1.0 + 0.01 * noise(run.run, 99))) as u64,
         latency_us: Quantiles { count: in_alone, ..load.latency_us },
     };
     // What the others do in the background.
