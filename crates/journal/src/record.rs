@@ -17,10 +17,10 @@ use crate::role::Role;
 /// Version of the line format.
 pub const SCHEMA: u32 = 1;
 
-/// What an arm is for.
+/// What a variant is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ArmKind {
+pub enum VariantKind {
     /// The bare service.
     Baseline,
     /// The bare service once more.
@@ -46,7 +46,7 @@ pub struct RunRecord {
     /// Name of the variant.
     pub variant: String,
     /// What the variant is for.
-    pub kind: ArmKind,
+    pub kind: VariantKind,
     /// Of a matrix: the values that this run was made with, by key.
     #[serde(default)]
     pub cell: IndexMap<String, String>,
@@ -140,7 +140,7 @@ impl RunRecord {
             slot: 0,
             attempt: first(),
             variant: String::new(),
-            kind: ArmKind::Variant,
+            kind: VariantKind::Variant,
             cell: IndexMap::new(),
             against: String::new(),
             dir: String::new(),

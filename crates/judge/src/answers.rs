@@ -6,7 +6,7 @@
 
 use unladen_load::outcome::{Outcome, Quantiles};
 
-use super::evidence::{Arm, Evidence};
+use super::evidence::{Evidence, VariantRuns};
 use super::findings::{AnswerFindings, AnswerNumbers, Range};
 use super::latency;
 
@@ -31,8 +31,8 @@ struct Seen {
 }
 
 /// All sorts of a variant and its baseline, in the order of the script.
-pub(super) fn of(evidence: &Evidence<'_>, arm: &Arm<'_>) -> Vec<AnswerFindings> {
-    let (bare, here) = (loads(evidence.baseline_of(arm)), loads(arm));
+pub(super) fn of(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Vec<AnswerFindings> {
+    let (bare, here) = (loads(evidence.baseline_of(variant)), loads(variant));
     let mut found: Vec<Sort> = Vec::new();
     for load in bare.iter().chain(&here) {
         // Usually every run has the same.
@@ -42,7 +42,8 @@ pub(super) fn of(evidence: &Evidence<'_>, arm: &Arm<'_>) -> Vec<AnswerFindings> 
             }
         }
     }
-    let in_blocks = arm.valid.values().chain(evidence.baseline_of(arm).valid.values()).any(|run| run.blocks.is_some());
+    let in_blocks =
+        variant.valid.values().chain(evidence.baseline_of(variant).valid.values()).any(|run| run.blocks.is_some());
     let told = |quantile: f64| !in_blocks || latency::is_sound_in_blocks(quantile);
     let finding = |sort: Sort| {
         let (baseline, value) = (numbers(&bare, &sort, told), numbers(&here, &sort, told));
@@ -56,8 +57,8 @@ pub(super) fn of(evidence: &Evidence<'_>, arm: &Arm<'_>) -> Vec<AnswerFindings> 
     found.into_iter().map(finding).filter(some).collect()
 }
 
-fn loads<'e>(arm: &'e Arm<'_>) -> Vec<&'e Outcome> {
-    arm.valid.values().filter_map(|run| run.load.as_ref()).collect()
+fn loads<'e>(variant: &'e VariantRuns<'_>) -> Vec<&'e Outcome> {
+    variant.valid.values().filter_map(|run| run.load.as_ref()).collect()
 }
 
 /// What a load can tell of: each request with its kinds below it, then iterations. A single request without kinds is the load itself.

@@ -10,7 +10,7 @@ use unladen_stats::{pair, plan, rank};
 use unladen_study::metrics::{Compared, Worse};
 use unladen_study::spec::{OnUndecided, Study};
 
-use super::evidence::{Arm, number};
+use super::evidence::{VariantRuns, number};
 use super::findings::{Finding, NoticeLine, RoundValue};
 use super::metrics::{Margin, Metric, Place};
 use super::words;
@@ -47,8 +47,8 @@ pub(super) fn compare(
     study: &Study,
     metric: &Metric,
     service: Option<&str>,
-    baseline: &Arm<'_>,
-    variant: &Arm<'_>,
+    baseline: &VariantRuns<'_>,
+    variant: &VariantRuns<'_>,
 ) -> Option<Comparison> {
     let mut rounds = Vec::new();
     for (round, run) in &variant.valid {

@@ -11,7 +11,7 @@ use unladen_journal::record::RunRecord;
 use unladen_journal::spans;
 use unladen_study::measured::Measured;
 
-use super::evidence::{Arm, Evidence};
+use super::evidence::{Evidence, VariantRuns};
 use super::findings::{OperationFindings, Range};
 use super::latency;
 
@@ -31,15 +31,15 @@ pub(super) fn read(folder: &Measured) -> Vec<OperationFindings> {
     let with_spans = |run: &&RunRecord| run.sink.as_ref().is_some_and(|sink| sink.saved > 0);
     let runs = evidence.valid().filter(|run| with_spans(run)).count() as u64;
     let limit = SPANS / runs.max(1);
-    let of_arm = |arm: &Arm<'_>| {
+    let of_variant = |variant: &VariantRuns<'_>| {
         let of_run = |run: &&RunRecord| durations(folder, run, limit);
         told(
-            &arm.name,
-            arm.valid.values().any(|run| run.blocks.is_some()),
-            &arm.valid.values().copied().filter(with_spans).filter_map(|run| of_run(&run)).collect::<Vec<_>>(),
+            &variant.name,
+            variant.valid.values().any(|run| run.blocks.is_some()),
+            &variant.valid.values().copied().filter(with_spans).filter_map(|run| of_run(&run)).collect::<Vec<_>>(),
         )
     };
-    evidence.arms().flat_map(of_arm).collect()
+    evidence.all_variants().flat_map(of_variant).collect()
 }
 
 /// Number of the first request of the window.

@@ -32,7 +32,7 @@ pub struct Planned<'a> {
     /// It.
     pub study: &'a Study,
     /// Runs in each of its rounds.
-    pub arms: usize,
+    pub variants: usize,
     /// Sizes of the groups in which they take turns, by how many the memory suffices for at the same time.
     pub groups: &'a dyn Fn(usize) -> Vec<usize>,
 }
@@ -62,7 +62,8 @@ pub struct Pilot {
     #[serde(default)]
     pub memory: Memory,
     /// Runs in a round of the study.
-    pub arms: u32,
+    #[serde(rename = "arms")]
+    pub variants: u32,
     /// Rounds of the study.
     pub rounds: u32,
     /// The noise of every metric that stands in the short tables or has a budget.
@@ -159,11 +160,11 @@ pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeErro
     let times = Times::of(&folder.runs, planned.study).ok_or_else(no_runs)?;
     let memory = memory(&evidence, planned.groups);
     let round_seconds = RoundSeconds {
-        alternating: memory.groups.iter().map(|arms| times.round(Design::Alternating, *arms as usize)).sum(),
-        separate: times.round(Design::Separate, planned.arms),
+        alternating: memory.groups.iter().map(|variants| times.round(Design::Alternating, *variants as usize)).sum(),
+        separate: times.round(Design::Separate, planned.variants),
     };
     let round_s = if times.design == Design::Separate { round_seconds.separate } else { round_seconds.alternating };
-    let seconds_per_run = round_s / planned.arms.max(1) as f64;
+    let seconds_per_run = round_s / planned.variants.max(1) as f64;
     let variance = levels::of(&evidence.baseline, placebo);
     let has_budget = |name: &str| planned.study.budgets.contains_key(name);
     let metrics: Vec<MetricNoise> = comparisons
@@ -181,7 +182,7 @@ pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeErro
         memory,
         best_window_s: variance.as_ref().and_then(|it| best_window(it, times.window, seconds_per_run)),
         variance,
-        arms: super::evidence::number(planned.arms),
+        variants: super::evidence::number(planned.variants),
         rounds: planned.study.rounds,
         metrics,
         notices: notices::lines(&evidence, &told),

@@ -9,15 +9,16 @@ use std::collections::BTreeSet;
 use unladen_journal::record::RunRecord;
 use unladen_stats::estimate::median;
 
-use super::evidence::{Arm, Evidence};
+use super::evidence::{Evidence, VariantRuns};
 use super::findings::SaidFindings;
 use super::units;
 use super::work::{SCATTER, TOLERANCE};
 
 /// All numbers of a variant and its baseline, by service and name.
-pub(super) fn of(evidence: &Evidence<'_>, arm: &Arm<'_>) -> Vec<SaidFindings> {
-    let bare: Vec<&RunRecord> = evidence.bare(arm).into_iter().flat_map(|arm| arm.valid.values().copied()).collect();
-    let runs: Vec<&RunRecord> = arm.valid.values().copied().collect();
+pub(super) fn of(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Vec<SaidFindings> {
+    let bare: Vec<&RunRecord> =
+        evidence.bare(variant).into_iter().flat_map(|variant| variant.valid.values().copied()).collect();
+    let runs: Vec<&RunRecord> = variant.valid.values().copied().collect();
     let all = bare.iter().chain(&runs).flat_map(|run| &run.said);
     let names: BTreeSet<(&str, &str)> =
         all.flat_map(|(service, said)| said.keys().map(|name| (service.as_str(), name.as_str()))).collect();
@@ -27,7 +28,7 @@ pub(super) fn of(evidence: &Evidence<'_>, arm: &Arm<'_>) -> Vec<SaidFindings> {
         };
         let (theirs, ours) = (said(&bare), said(&runs));
         // A check may be there for some variants only.
-        let runs_here = evidence.folder.study.services.get(service).is_none_or(|it| it.runs_in(arm.key()));
+        let runs_here = evidence.folder.study.services.get(service).is_none_or(|it| it.runs_in(variant.key()));
         let differs = !runs.is_empty() && runs_here && are_apart(&theirs, &ours);
         let (service, name) = (service.to_owned(), name.to_owned());
         SaidFindings { service, name, baseline: median(&theirs), value: median(&ours), differs }
@@ -45,7 +46,7 @@ fn are_apart(theirs: &[f64], ours: &[f64]) -> bool {
 }
 
 /// What differs, in words.
-pub(super) fn differs(evidence: &Evidence<'_>, arm: &Arm<'_>) -> Option<String> {
+pub(super) fn differs(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Option<String> {
     let words = |it: &SaidFindings| {
         let number = |number: f64| units::chosen("", number);
         let bare = it.baseline.map_or_else(String::new, number);
@@ -56,7 +57,7 @@ pub(super) fn differs(evidence: &Evidence<'_>, arm: &Arm<'_>) -> Option<String> 
             None => format!("{} says nothing of `{}` where the baseline's says {bare}", it.service, it.name),
         }
     };
-    let all: Vec<String> = of(evidence, arm).iter().filter(|it| it.differs).map(words).collect();
+    let all: Vec<String> = of(evidence, variant).iter().filter(|it| it.differs).map(words).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
 

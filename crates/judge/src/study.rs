@@ -13,7 +13,7 @@ use unladen_study::variables::{PortName, Variables, resolve};
 
 use super::budget::{self, BudgetError, Budgets, Judged};
 use super::compare::{Comparison, compare, level};
-use super::evidence::{Arm, Evidence, number};
+use super::evidence::{Evidence, VariantRuns, number};
 use super::findings::{
     Comparisons, Conclusion, Findings, InstrumentFindings, LadderFindings, LoadFindings, NoticeLine, SCHEMA,
     VariantFindings,
@@ -26,7 +26,7 @@ use super::{
 
 /// A variant on its way into the findings.
 struct Draft<'e, 'a> {
-    arm: &'e Arm<'a>,
+    variant: &'e VariantRuns<'a>,
     comparisons: Vec<Comparison>,
     refused: Option<String>,
 }
@@ -37,33 +37,33 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
     let metrics = metrics(&evidence, &mut told);
     let mut void = evidence.baseline.valid.is_empty().then_some(Notice::NoBaseline);
 
-    let against_itself = evidence.placebo.as_ref().map(|arm| {
-        let comparisons = said(comparisons(&evidence, &metrics, &evidence.baseline, arm));
+    let against_itself = evidence.placebo.as_ref().map(|variant| {
+        let comparisons = said(comparisons(&evidence, &metrics, &evidence.baseline, variant));
         let (broken, warnings) = placebo::judge(&folder.study, &comparisons);
         void = void.take().or(broken);
         told.extend(warnings);
-        Draft { arm, comparisons, refused: None }
+        Draft { variant, comparisons, refused: None }
     });
     if evidence.placebo.is_none() {
         told.push(Notice::NoPlacebo);
     }
     let mut drafts: Vec<Draft<'_, '_>> =
-        evidence.variants.iter().map(|arm| draft(&evidence, &metrics, arm, void.as_ref(), &mut told)).collect();
+        evidence.variants.iter().map(|variant| draft(&evidence, &metrics, variant, void.as_ref(), &mut told)).collect();
 
     let mut judged: Vec<Judged<'_>> = drafts
         .iter_mut()
         .map(|draft| Judged {
-            variant: &draft.arm.name,
+            variant: &draft.variant.name,
             comparisons: &mut draft.comparisons,
             refused: draft.refused.clone(),
-            spans: ledger::sum_up(draft.arm, &[]).map(|ledger| (ledger.lost, ledger.wanted)),
+            spans: ledger::sum_up(draft.variant, &[]).map(|ledger| (ledger.lost, ledger.wanted)),
         })
         .collect();
     let budgets = budget::hold(limits, level(&folder.study), &mut judged)?;
     drop(judged);
 
     let reasons: BTreeMap<String, String> =
-        drafts.iter().filter_map(|draft| Some((draft.arm.name.clone(), draft.refused.clone()?))).collect();
+        drafts.iter().filter_map(|draft| Some((draft.variant.name.clone(), draft.refused.clone()?))).collect();
     let ladders = ladder::ladders(&evidence, &metrics, |name| {
         void.as_ref().map(|_| "the study is void".to_owned()).or_else(|| reasons.get(name).cloned())
     });
@@ -124,7 +124,7 @@ const PER_RUN: f64 = 0.1;
 pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Cow<'static, Metric>> {
     // Where another tool did not say how many requests it made, its quantiles are shown and a notice doubts them.
     let unknown = loads(evidence).next().is_none() && evidence.valid().any(|run| run.imported.is_some());
-    let runs: Vec<f64> = evidence.arms().map(|arm| arm.valid.len() as f64).collect();
+    let runs: Vec<f64> = evidence.all_variants().map(|variant| variant.valid.len() as f64).collect();
     let runs = median(&runs).unwrap_or(0.0);
     let enough = |metric: &Cow<'static, Metric>| {
         let Some(needed) = metric.requests_needed().filter(|_| !unknown) else { return true };
@@ -183,21 +183,21 @@ fn too_few_requests(evidence: &Evidence<'_>, hidden: &[Cow<'static, Metric>], ru
     by_requests.into_iter().filter(|(typical, _)| *typical > 0).filter_map(notice).collect()
 }
 
-/// Every metric of one arm: as a whole and, where there are several subject services, for each of them.
+/// Every metric of one variant: as a whole and, where there are several subject services, for each of them.
 pub(super) fn comparisons(
     evidence: &Evidence<'_>,
     metrics: &[Cow<'static, Metric>],
-    baseline: &Arm<'_>,
-    arm: &Arm<'_>,
+    baseline: &VariantRuns<'_>,
+    variant: &VariantRuns<'_>,
 ) -> Vec<Comparison> {
     let subjects = evidence.subjects();
     let study = &evidence.folder.study;
     let mut all = Vec::new();
     for metric in metrics {
         let spoken_of = |it: &Comparison| !(metric.absent_when_zero && it.is_zero());
-        all.extend(compare(study, metric, None, baseline, arm).filter(spoken_of));
+        all.extend(compare(study, metric, None, baseline, variant).filter(spoken_of));
         if metric.of == Of::Subject {
-            let each = subjects.iter().filter_map(|service| compare(study, metric, Some(service), baseline, arm));
+            let each = subjects.iter().filter_map(|service| compare(study, metric, Some(service), baseline, variant));
             all.extend(each.filter(spoken_of));
         }
     }
@@ -212,12 +212,12 @@ fn said(mut comparisons: Vec<Comparison>) -> Vec<Comparison> {
 fn draft<'e, 'a>(
     evidence: &Evidence<'a>,
     metrics: &[Cow<'static, Metric>],
-    arm: &'e Arm<'a>,
+    variant: &'e VariantRuns<'a>,
     void: Option<&Notice>,
     told: &mut Vec<Notice>,
 ) -> Draft<'e, 'a> {
-    let mut comparisons = said(comparisons(evidence, metrics, evidence.baseline_of(arm), arm));
-    for distortion in distortion::distortions(evidence, arm) {
+    let mut comparisons = said(comparisons(evidence, metrics, evidence.baseline_of(variant), variant));
+    for distortion in distortion::distortions(evidence, variant) {
         distortion.apply(&mut comparisons);
         let is_told = match distortion.notice {
             // The runs have told of it themselves.
@@ -229,14 +229,14 @@ fn draft<'e, 'a>(
             told.push(distortion.notice);
         }
     }
-    let reason = if arm.valid.is_empty() {
-        Some(Notice::NothingCounts { variant: arm.name.clone() })
+    let reason = if variant.valid.is_empty() {
+        Some(Notice::NothingCounts { variant: variant.name.clone() })
     } else {
-        work::differs(evidence, arm).or_else(|| steady::refusal(evidence, arm))
+        work::differs(evidence, variant).or_else(|| steady::refusal(evidence, variant))
     };
     told.extend(reason.clone());
     let refused = void.map(|_| "the study is void".to_owned()).or_else(|| reason.map(|it| reason_alone(&it)));
-    Draft { arm, comparisons, refused }
+    Draft { variant, comparisons, refused }
 }
 
 /// The reason without the name of the variant, which stands before it.
@@ -250,45 +250,45 @@ fn reason_alone(notice: &Notice) -> String {
 
 fn finish(kind: &str, draft: Draft<'_, '_>, evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> VariantFindings {
     let prices = evidence.folder.study.prices.as_ref();
-    let Draft { arm, comparisons, refused } = draft;
+    let Draft { variant, comparisons, refused } = draft;
     let mut metrics: Vec<_> = comparisons.into_iter().map(|comparison| comparison.finding).collect();
     if let Some(reason) = &refused {
         metrics.iter_mut().for_each(|finding| finding.take_verdict(reason));
     }
-    let ledger = ledger::sum_up(arm, &metrics);
-    let of_ledger: Vec<Notice> = ledger.iter().flat_map(|ledger| ledger::notices(&arm.name, ledger)).collect();
+    let ledger = ledger::sum_up(variant, &metrics);
+    let of_ledger: Vec<Notice> = ledger.iter().flat_map(|ledger| ledger::notices(&variant.name, ledger)).collect();
     if let Some(bought) = of_ledger.iter().find(|it| matches!(it, Notice::BoughtWithLoss { .. })) {
         let gains = metrics.iter_mut().filter(|finding| finding.verdict == "saves");
         gains.for_each(|finding| finding.notices.push(NoticeLine::from(bought)));
     }
     told.extend(of_ledger);
     VariantFindings {
-        name: arm.name.clone(),
-        label: arm.label.clone(),
-        cell: arm.cell.clone(),
+        name: variant.name.clone(),
+        label: variant.label.clone(),
+        cell: variant.cell.clone(),
         kind: kind.to_owned(),
-        valid_runs: arm.valid_runs(),
-        runs: number(arm.all.len()),
-        faults: arm.all.iter().find_map(|run| run.faults.as_ref()).map(ToString::to_string),
+        valid_runs: variant.valid_runs(),
+        runs: number(variant.all.len()),
+        faults: variant.all.iter().find_map(|run| run.faults.as_ref()).map(ToString::to_string),
         money: prices.filter(|_| kind == "variant" && refused.is_none()).and_then(|it| money::of(it, &metrics)),
-        said: said::of(evidence, arm),
-        answers: answers::of(evidence, arm),
-        blocks_against_alone: agreement::of(arm),
-        variance: levels::of(evidence.baseline_of(arm), arm),
+        said: said::of(evidence, variant),
+        answers: answers::of(evidence, variant),
+        blocks_against_alone: agreement::of(variant),
+        variance: levels::of(evidence.baseline_of(variant), variant),
         refused,
         metrics,
         ledger,
     }
 }
 
-/// One notice for all arms that lack the same number of rounds; those without any run have a notice of their own.
+/// One notice for all variants that lack the same number of rounds; those without any run have a notice of their own.
 fn too_few_rounds(evidence: &Evidence<'_>) -> Vec<Notice> {
     let needed = number(rank::fewest(level(&evidence.folder.study)));
     let mut short: BTreeMap<u32, Vec<String>> = BTreeMap::new();
-    for arm in evidence.placebo.iter().chain(&evidence.variants).filter(|arm| !arm.valid.is_empty()) {
-        let rounds = evidence.paired_rounds(arm);
+    for variant in evidence.placebo.iter().chain(&evidence.variants).filter(|variant| !variant.valid.is_empty()) {
+        let rounds = evidence.paired_rounds(variant);
         if rounds < needed {
-            short.entry(rounds).or_default().push(arm.name.clone());
+            short.entry(rounds).or_default().push(variant.name.clone());
         }
     }
     let notice = |(rounds, names): (u32, Vec<String>)| Notice::TooFewRounds {

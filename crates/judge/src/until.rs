@@ -15,7 +15,7 @@ use unladen_study::metrics::{self, Limit};
 use unladen_study::spec::Study;
 
 use super::compare::{compare, level};
-use super::evidence::{Arm, Evidence, number};
+use super::evidence::{Evidence, VariantRuns, number};
 use super::findings::Finding;
 use super::metrics::{METRICS, Metric};
 use super::units::{self, Scale};
@@ -68,9 +68,14 @@ impl<'a> Goal<'a> {
     fn reached(&self, evidence: &Evidence<'_>) -> Reached {
         let study = &evidence.folder.study;
         let level = level(study);
-        let compared = |arm: &Arm<'_>| compare(study, self.metric, self.service, evidence.baseline_of(arm), arm);
-        let mut findings: Vec<(&str, Option<Finding>)> =
-            evidence.variants.iter().map(|arm| (arm.name.as_str(), compared(arm).map(|it| it.finding))).collect();
+        let compared = |variant: &VariantRuns<'_>| {
+            compare(study, self.metric, self.service, evidence.baseline_of(variant), variant)
+        };
+        let mut findings: Vec<(&str, Option<Finding>)> = evidence
+            .variants
+            .iter()
+            .map(|variant| (variant.name.as_str(), compared(variant).map(|it| it.finding)))
+            .collect();
         // Of a variant that has nothing to compare after so many rounds nothing will come: it is not waited for.
         let is_late = evidence.rounds_begun() >= number(rank::fewest(level));
         findings.retain(|(_, finding)| finding.is_some() || !is_late);
@@ -147,7 +152,7 @@ impl<'a> Goal<'a> {
 #[cfg(test)]
 mod tests {
     use unladen_journal::notices::Notice;
-    use unladen_journal::record::{ArmKind, ProcessRecord};
+    use unladen_journal::record::{ProcessRecord, VariantKind};
     use unladen_journal::role::Role;
     use unladen_load::outcome::Outcome;
     use unladen_study::spec::Load;
@@ -163,9 +168,9 @@ mod tests {
 
     fn run(round: u32, variant: &str, cpu_ns: f64) -> RunRecord {
         let kind = match variant {
-            "baseline" => ArmKind::Baseline,
-            "placebo" => ArmKind::Placebo,
-            _ => ArmKind::Variant,
+            "baseline" => VariantKind::Baseline,
+            "placebo" => VariantKind::Placebo,
+            _ => VariantKind::Variant,
         };
         let process = ProcessRecord {
             role: Some(Role::Subject),

@@ -15,7 +15,7 @@ use unladen_journal::record::RunRecord;
 use unladen_load::outcome::Outcome;
 use unladen_stats::estimate::median;
 
-use super::evidence::{Arm, Evidence};
+use super::evidence::{Evidence, VariantRuns};
 use super::said;
 use super::units;
 
@@ -31,9 +31,9 @@ const SIZE_TOLERANCE: f64 = 0.20;
 const SIZE_FLOOR: f64 = 256.0;
 
 /// Why the verdicts on a variant are refused, if its work is not the baseline's.
-pub(super) fn differs(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Option<Notice> {
+pub(super) fn differs(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Option<Notice> {
     let bare: Vec<&RunRecord> =
-        evidence.bare(variant).into_iter().flat_map(|arm| arm.valid.values().copied()).collect();
+        evidence.bare(variant).into_iter().flat_map(|bare| bare.valid.values().copied()).collect();
     let runs: Vec<&RunRecord> = variant.valid.values().copied().collect();
     if bare.is_empty() || runs.is_empty() {
         return None;

@@ -91,17 +91,17 @@ impl<'a> Ends<'a> {
 
     /// About how many runs are to come after so many, before the judge has been asked.
     pub(super) fn runs_left_after(&self, runs: usize) -> usize {
-        let rounds = runs.checked_div(self.plan.arms.len()).and_then(|rounds| u32::try_from(rounds).ok());
+        let rounds = runs.checked_div(self.plan.variants.len()).and_then(|rounds| u32::try_from(rounds).ok());
         self.runs_left(&Look { rounds: rounds.unwrap_or(0), ..Look::default() })
     }
 
     /// About how many runs are still to come.
     fn runs_left(&self, look: &Look) -> usize {
         let study = &self.plan.study;
-        let arms = self.plan.arms.len();
-        let round_s = self.attempt_s().unwrap_or_else(|| study.seconds_of(arms));
+        let variants = self.plan.variants.len();
+        let round_s = self.attempt_s().unwrap_or_else(|| study.seconds_of(variants));
         let in_time = self.seconds_left().map(|left| left / round_s / f64::from(self.parts));
-        rounds_left(look, study.rounds, !study.until.is_empty(), in_time) * arms
+        rounds_left(look, study.rounds, !study.until.is_empty(), in_time) * variants
     }
 }
 
@@ -121,7 +121,7 @@ fn rounds_left(look: &Look, most: u32, is_until: bool, in_time: Option<f64>) -> 
 mod tests {
     use unladen_journal::notices::Precision;
     use unladen_journal::units::Time;
-    use unladen_study::plan::Arm;
+    use unladen_study::plan::PlannedVariant;
     use unladen_study::spec::{Load, Study};
 
     use super::*;
@@ -134,7 +134,11 @@ mod tests {
         if until {
             study.until.insert("cpu_per_request".into(), "1%".into());
         }
-        Plan { study, dir: std::path::PathBuf::new(), arms: ["baseline", "placebo", "otel"].map(Arm::empty).into() }
+        Plan {
+            study,
+            dir: std::path::PathBuf::new(),
+            variants: ["baseline", "placebo", "otel"].map(PlannedVariant::empty).into(),
+        }
     }
 
     fn look(rounds: u32, is_enough: bool) -> Look {

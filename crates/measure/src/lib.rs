@@ -274,10 +274,10 @@ fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result
     Ok(Lines::default())
 }
 
-/// Builds what the arms need.
+/// Builds what the variants need.
 fn build(setup: &Setup<'_>, interrupted: &AtomicBool, watcher: &mut dyn Watcher) -> Result<(), RunError> {
     let mut processes = Vec::new();
-    for process in setup.plan.arms.iter().flat_map(|arm| &arm.processes) {
+    for process in setup.plan.variants.iter().flat_map(|variant| &variant.processes) {
         if process.build.is_some() {
             // A build belongs to no run. A service that is told the folder of its run is built all the same.
             processes.push(setup.site(0).resolve(process, setup.folder.path())?);

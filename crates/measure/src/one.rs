@@ -15,7 +15,7 @@ use unladen_processes::probe::{Target, timeline};
 use unladen_processes::subject::{Ended, Running, SubjectError};
 use unladen_sink::ledger::{Learned, Shortfall};
 use unladen_sink::summary::Summary;
-use unladen_study::plan::{Arm, Process};
+use unladen_study::plan::{PlannedVariant, Process};
 use unladen_study::spec::{Drain, Faults, Keep, Scrape, ScrapeKind};
 
 use super::RunError;
@@ -101,8 +101,8 @@ impl Scene<'_> {
 pub(super) type Ends = Vec<(String, u32, Ended)>;
 
 impl<'a> Run<'a> {
-    pub(super) fn arm(&self) -> &'a Arm {
-        &self.setup.plan().arms[self.slot.arm]
+    pub(super) fn variant(&self) -> &'a PlannedVariant {
+        &self.setup.plan().variants[self.slot.variant]
     }
 
     /// Does the run. The record is complete even when the run is void; an error means that the study cannot go on.
@@ -128,11 +128,11 @@ impl<'a> Run<'a> {
 
     /// The folder of the run and its sink; nothing else has been started.
     pub(super) fn open<'w>(&self, watcher: &'w Watched<'w>) -> Result<Scene<'w>, RunError> {
-        let arm = self.arm();
-        watcher.borrow_mut().see(Step::Run { slot: self.slot, arm });
+        let variant = self.variant();
+        watcher.borrow_mut().see(Step::Run { slot: self.slot, variant });
         let dir = match self.profiler {
-            Some(_) => format!("runs/profile-{}", arm.name),
-            None => format!("runs/{:02}-{}", self.number, arm.name),
+            Some(_) => format!("runs/profile-{}", variant.name),
+            None => format!("runs/{:02}-{}", self.number, variant.name),
         };
         let folder = self.setup.folder.run(&dir)?;
         let logs = folder.join("logs");
@@ -141,14 +141,14 @@ impl<'a> Run<'a> {
             round: self.slot.round,
             slot: self.slot.slot,
             attempt: self.slot.attempt,
-            variant: arm.name.clone(),
-            kind: arm.kind,
-            cell: arm.cell.clone(),
-            against: arm.against.clone(),
+            variant: variant.name.clone(),
+            kind: variant.kind,
+            cell: variant.cell.clone(),
+            against: variant.against.clone(),
             dir,
             started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             notices: self.setup.notices(),
-            faults: arm.faults.as_ref().map(Faults::of_sink),
+            faults: variant.faults.as_ref().map(Faults::of_sink),
             ..RunRecord::empty()
         };
 
@@ -156,36 +156,36 @@ impl<'a> Run<'a> {
         let ids = self.setup.trace_ids(self.number);
         let sink = SinkPart::start(
             &self.setup.launcher,
-            &self.setup.sink_config(arm, &folder, ids),
+            &self.setup.sink_config(variant, &folder, ids),
             &self.setup.partition.instrument,
             &logs,
             self.setup.network(),
         )?;
-        let relay = self.setup.relay(arm, &folder, &logs)?;
+        let relay = self.setup.relay(variant, &folder, &logs)?;
         let (ups, expected, asked) = (Vec::new(), Expected::default(), Numbers::default());
         Ok(Scene { folder, logs, ids, sink, relay, ups, record, expected, asked, others: 0, watcher })
     }
 
     /// Starts the services and waits until they are ready and set up. If something is wrong with the set-up, the record is void.
     pub(super) fn start(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
-        let (arm, started) = (self.arm(), Instant::now());
-        self.start_services(arm, scene)?;
+        let (variant, started) = (self.variant(), Instant::now());
+        self.start_services(variant, scene)?;
         scene.record.phases.start_s = started.elapsed().as_secs_f64();
         self.set_up(scene)?;
         if scene.record.void.is_none() {
-            scene.asked = Numbers::before(self.setup, arm)?;
+            scene.asked = Numbers::before(self.setup, variant)?;
         }
         Ok(())
     }
 
     /// Stops the services; what they flush as they end still arrives.
     pub(super) fn stop(&self, scene: &mut Scene<'_>, seen: &Seen) -> Result<Ends, RunError> {
-        let arm = self.arm();
+        let variant = self.variant();
         scene.see(Step::Phase(Phase::Stop));
         let stopping = Instant::now();
-        let wanted = books::wanted(arm, seen.outcome.as_ref(), scene.others);
+        let wanted = books::wanted(variant, seen.outcome.as_ref(), scene.others);
         let Scene { ups, asked, record, .. } = scene;
-        let (ends, counted) = stop_in_two_steps(&self.setup, arm, ups, || {
+        let (ends, counted) = stop_in_two_steps(&self.setup, variant, ups, || {
             let interrupted = || self.interrupted.load(Ordering::Relaxed);
             let limit = &self.setup.plan.study.drain;
             queries::settle(&mut asked.backends, limit, wanted, interrupted, &mut record.notices)
@@ -218,9 +218,9 @@ impl<'a> Run<'a> {
 
     /// What the study's own programs create before the load.
     fn set_up(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
-        let arm = self.arm();
+        let variant = self.variant();
         scene.expected = Expected::of(self.shared.iter().chain(&scene.ups), self.setup.folder.path());
-        if arm.programs(Role::Setup).next().is_some() {
+        if variant.programs(Role::Setup).next().is_some() {
             scene.see(Step::Phase(Phase::Setup));
             let started = Instant::now();
             self.programs(scene, Role::Setup)?;
@@ -233,7 +233,7 @@ impl<'a> Run<'a> {
     pub(super) fn look_back(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
         let void = scene.record.void.take();
         scene.record.void = void.or_else(|| scene.expected.missing());
-        if scene.record.void.is_none() && self.arm().programs(Role::Check).next().is_some() {
+        if scene.record.void.is_none() && self.variant().programs(Role::Check).next().is_some() {
             scene.see(Step::Phase(Phase::Check));
             let started = Instant::now();
             self.programs(scene, Role::Check)?;
@@ -248,7 +248,7 @@ impl<'a> Run<'a> {
         if study.saturation.is_none() && study.capacity.is_none() {
             return Ok(());
         }
-        let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
+        let plan = self.setup.load_plan(self.variant(), &scene.folder, scene.ids.other())?;
         if let Some(wanted) = &study.saturation {
             scene.see(Step::Phase(Phase::Saturation));
             let (found, sent) = after::saturate(&plan, wanted, self.interrupted)?;
@@ -274,8 +274,8 @@ impl<'a> Run<'a> {
     }
 
     /// Starts the services of the run in order and waits until each is ready.
-    fn start_services(&self, arm: &Arm, scene: &mut Scene<'_>) -> Result<(), RunError> {
-        for process in arm.fresh() {
+    fn start_services(&self, variant: &PlannedVariant, scene: &mut Scene<'_>) -> Result<(), RunError> {
+        for process in variant.fresh() {
             let up = self.setup.start(process, &scene.folder, self.number, self.interrupted)?;
             scene.ups.push(up);
         }
@@ -286,7 +286,7 @@ impl<'a> Run<'a> {
     pub(super) fn drain(&self, scene: &mut Scene<'_>, seen: &Seen) -> Result<(), RunError> {
         scene.see(Step::Phase(Phase::Drain));
         let draining = Instant::now();
-        let wanted = books::wanted(self.arm(), seen.outcome.as_ref(), scene.others);
+        let wanted = books::wanted(self.variant(), seen.outcome.as_ref(), scene.others);
         let result = self.await_spans(scene, wanted);
         scene.record.phases.drain_s = draining.elapsed().as_secs_f64();
         result
@@ -311,7 +311,7 @@ impl<'a> Run<'a> {
     pub(super) fn conclude(&self, scene: Scene<'_>, seen: Seen, ends: &Ends) -> Result<RunRecord, RunError> {
         let Scene { folder, sink, ups, mut record, asked, others, .. } = scene;
         let summary = sink.finish()?;
-        record.told = told::losses(self.arm(), &ups, &asked.losses, &mut record.notices);
+        record.told = told::losses(self.variant(), &ups, &asked.losses, &mut record.notices);
         if let Some(observation) = seen.observation {
             if let Err(error) = timeline::write(&folder.join("timeline.parquet"), &observation.timeline) {
                 record
@@ -343,8 +343,8 @@ impl<'a> Run<'a> {
     /// The ledger. Without one the report has no account of spans; why is plain from the study (nothing declared, nothing
     /// calibrated) or from the summary (no spans).
     fn close_books(&self, record: &mut RunRecord, summary: &Summary, others: u64) {
-        let is_traced = self.arm().is_traced();
-        record.ledger = books::account(self.arm(), is_traced, record, summary, others);
+        let is_traced = self.variant().is_traced();
+        record.ledger = books::account(self.variant(), is_traced, record, summary, others);
         let is_known = record.ledger.as_ref().is_some_and(|ledger| ledger.expected > 0);
         if is_known && !is_traced {
             record.notices.push(Notice::LedgerByCounts);
@@ -354,7 +354,7 @@ impl<'a> Run<'a> {
 
     /// Operations that lack spans, by what the calibration says.
     fn shortfalls(&self, ledger: Option<&Ledger>, summary: &Summary) -> Vec<Shortfall> {
-        let learned = self.setup.calibrations.iter().find(|it| it.variant == self.arm().name);
+        let learned = self.setup.calibrations.iter().find(|it| it.variant == self.variant().name);
         match (ledger, learned) {
             (Some(ledger), Some(learned)) if ledger.lost > 0 && !ledger.by_count => {
                 Learned { operations: learned.operations.clone(), ..Learned::default() }.shortfalls(ledger, summary)
@@ -372,8 +372,8 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
-    fn before(setup: Site<'_>, arm: &Arm) -> Result<Self, RunError> {
-        Ok(Self { backends: queries::backends(setup, arm)?, losses: queries::losses(setup, arm)? })
+    fn before(setup: Site<'_>, variant: &PlannedVariant) -> Result<Self, RunError> {
+        Ok(Self { backends: queries::backends(setup, variant)?, losses: queries::losses(setup, variant)? })
     }
 }
 
@@ -402,11 +402,11 @@ pub(super) fn drain(
 /// (and what these need) still run, does `between`. Without such backends `between` comes last.
 pub(super) fn stop_in_two_steps<T>(
     setup: &Setup<'_>,
-    arm: &Arm,
+    variant: &PlannedVariant,
     ups: &mut Vec<Up>,
     between: impl FnOnce() -> T,
 ) -> (Result<Ends, SubjectError>, T) {
-    let kept = queries::counted_services(&setup.plan.study, arm);
+    let kept = queries::counted_services(&setup.plan.study, variant);
     let (mut backends, mut senders): (Vec<Up>, Vec<Up>) =
         ups.drain(..).partition(|up| kept.contains(&up.process.service));
     let first = stop_all(&mut senders);

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use unladen_journal::profile::{self, Profiles, ServiceProfile};
-use unladen_journal::record::ArmKind;
+use unladen_journal::record::VariantKind;
 use unladen_journal::role::Role;
 use unladen_processes::profile::{ProfileError, Sampling, Stacks, Subject};
 use unladen_study::plan::Plan;
@@ -39,18 +39,26 @@ pub fn profiles(
     let setup = Setup::new(plan, folder, seed, 1)?;
     let mut shared = start_shared(&setup, interrupted)?;
     let mut all = Vec::new();
-    let result = (0..).zip(&plan.arms).filter(|(_, arm)| arm.kind != ArmKind::Placebo).try_for_each(|(number, arm)| {
-        let mut profiler = Profiler { async_profiler: async_profiler.clone(), ..Profiler::default() };
-        let slot = Slot { round: 0, slot: 0, attempt: 1, arm: number as usize };
-        let number = NUMBERS_FROM + number;
-        let record =
-            Run { setup: setup.site(0), shared: &mut shared, slot, number, interrupted, profiler: Some(&mut profiler) }
-                .perform(watcher)?;
-        let requests = record.load.map_or(0, |load| load.completed_in_window);
-        let profiles = profiler.finish(&arm.name, requests, folder.path())?;
-        all.push(profiles);
-        Ok(())
-    });
+    let result = (0..).zip(&plan.variants).filter(|(_, variant)| variant.kind != VariantKind::Placebo).try_for_each(
+        |(number, variant)| {
+            let mut profiler = Profiler { async_profiler: async_profiler.clone(), ..Profiler::default() };
+            let slot = Slot { round: 0, slot: 0, attempt: 1, variant: number as usize };
+            let number = NUMBERS_FROM + number;
+            let record = Run {
+                setup: setup.site(0),
+                shared: &mut shared,
+                slot,
+                number,
+                interrupted,
+                profiler: Some(&mut profiler),
+            }
+            .perform(watcher)?;
+            let requests = record.load.map_or(0, |load| load.completed_in_window);
+            let profiles = profiler.finish(&variant.name, requests, folder.path())?;
+            all.push(profiles);
+            Ok(())
+        },
+    );
     let stopped = stop_all(&mut shared);
     drop(shared);
     let closed = setup.launcher.close().map_err(RunError::LeftOver);

@@ -171,7 +171,7 @@ impl Run<'_> {
 
     /// Runs the programs of a role, one after the other, until one fails; the record then says which.
     pub(super) fn programs(&mut self, scene: &mut Scene<'_>, role: Role) -> Result<(), RunError> {
-        for program in self.arm().programs(role) {
+        for program in self.variant().programs(role) {
             let at_most = program.at_most.0;
             let ran = self.program(scene, program, at_most)?;
             if !ran.is_well() {

@@ -11,7 +11,7 @@ use unladen_journal::record::Counted;
 use unladen_journal::role::Role;
 use unladen_processes::linux::Netns;
 use unladen_processes::scrape::{Query, ScrapeError};
-use unladen_study::plan::Arm;
+use unladen_study::plan::PlannedVariant;
 use unladen_study::resolve::ResolveError;
 use unladen_study::spec::{Drain, Study};
 use unladen_study::variables::resolve;
@@ -77,9 +77,9 @@ impl Asked {
     }
 }
 
-/// Services of an arm that are counted, and all that these need: they must live until they have been asked.
-pub(super) fn counted_services(study: &Study, arm: &Arm) -> BTreeSet<String> {
-    let is_counted = |name: &&String| study.services[*name].count.is_some() && arm.runs(name);
+/// Services of a variant that are counted, and all that these need: they must live until they have been asked.
+pub(super) fn counted_services(study: &Study, variant: &PlannedVariant) -> BTreeSet<String> {
+    let is_counted = |name: &&String| study.services[*name].count.is_some() && variant.runs(name);
     let mut kept: BTreeSet<String> = BTreeSet::new();
     let mut open: Vec<&String> = study.services.keys().filter(is_counted).collect();
     while let Some(name) = open.pop() {
@@ -90,11 +90,11 @@ pub(super) fn counted_services(study: &Study, arm: &Arm) -> BTreeSet<String> {
     kept
 }
 
-/// Asks for the numbers of the backends that run in an arm, before the load.
-pub(super) fn backends(setup: Site<'_>, arm: &Arm) -> Result<Vec<Asked>, RunError> {
+/// Asks for the numbers of the backends that run in a variant, before the load.
+pub(super) fn backends(setup: Site<'_>, variant: &PlannedVariant) -> Result<Vec<Asked>, RunError> {
     let mut asked = Vec::new();
     for (name, service) in &setup.plan().study.services {
-        let Some(count) = service.count.as_ref().filter(|_| arm.runs(name)) else { continue };
+        let Some(count) = service.count.as_ref().filter(|_| variant.runs(name)) else { continue };
         let path = format!("services.{name}.count");
         let query = query(
             setup,
@@ -108,10 +108,10 @@ pub(super) fn backends(setup: Site<'_>, arm: &Arm) -> Result<Vec<Asked>, RunErro
     Ok(asked)
 }
 
-/// The same for the counters of an arm's agent.
-pub(super) fn losses(setup: Site<'_>, arm: &Arm) -> Result<Vec<Asked>, RunError> {
+/// The same for the counters of a variant's agent.
+pub(super) fn losses(setup: Site<'_>, variant: &PlannedVariant) -> Result<Vec<Asked>, RunError> {
     let mut asked = Vec::new();
-    for (stage, loss) in &arm.losses {
+    for (stage, loss) in &variant.losses {
         let path = format!("losses.{stage}");
         let prometheus = (loss.prometheus.as_deref(), loss.metric.as_deref());
         let query = query(setup, &path, None, (None, None), prometheus)?;

@@ -196,7 +196,7 @@ impl Round<'_, '_> {
         let mut targets = Vec::with_capacity(scenes.len());
         for (at, scene) in scenes.iter().enumerate() {
             let run = self.run(at);
-            targets.push(run.setup.load_plan(run.arm(), &scene.folder, scene.ids)?);
+            targets.push(run.setup.load_plan(run.variant(), &scene.folder, scene.ids)?);
         }
         let core = self.setup.partition.instrument.iter().next().map(|core| core as u32);
         Ok(Alternation { targets, turns, start_at_ns: None, pause_s: HEAD_START.as_secs_f64(), core })
@@ -303,7 +303,7 @@ impl Round<'_, '_> {
         let outcomes = measured.outcomes.targets.iter().cloned();
         let mut seen = Vec::with_capacity(scenes.len());
         for ((at, scene), (outcome, observation)) in scenes.iter_mut().enumerate().zip(outcomes.zip(observations)) {
-            let load = &self.run(at).arm().load;
+            let load = &self.run(at).variant().load;
             let record = &mut scene.record;
             (record.design, record.phases.warmup_s) = (Design::Alternating, study.warmup.as_seconds());
             record.phases.window_s = turns.wall_s();

@@ -9,7 +9,7 @@ use regex::Regex;
 use unladen_journal::notices::Notice;
 use unladen_journal::role::Role;
 use unladen_sink::summary::Told;
-use unladen_study::plan::Arm;
+use unladen_study::plan::PlannedVariant;
 use unladen_study::spec::{Loss, Numbers};
 
 use super::one::Up;
@@ -19,9 +19,9 @@ use super::queries::Asked;
 const LONGEST_LINE: u64 = 64 << 10;
 
 /// Losses by service and stage, of everything that the variant names; what could not be read is told.
-pub(super) fn losses(arm: &Arm, ups: &[Up], asked: &[Asked], notices: &mut Vec<Notice>) -> Vec<Told> {
+pub(super) fn losses(variant: &PlannedVariant, ups: &[Up], asked: &[Asked], notices: &mut Vec<Notice>) -> Vec<Told> {
     let mut told = Vec::new();
-    for (stage, loss) in &arm.losses {
+    for (stage, loss) in &variant.losses {
         let mut book = |service: &str, number: u64| {
             let spans = (number as f64 * loss.each).round() as u64;
             told.push(Told { service: service.to_owned(), stage: stage.clone(), spans });

@@ -39,8 +39,8 @@ pub(super) struct Seen {
 impl Run<'_> {
     /// Warm-up and window.
     pub(super) fn window(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
-        let load = &self.arm().load;
-        if let Some(driver) = self.arm().driver() {
+        let load = &self.variant().load;
+        if let Some(driver) = self.variant().driver() {
             self.driven(scene, driver)
         } else if load.is_fixed_work() {
             self.counted(scene)
@@ -63,7 +63,7 @@ impl Run<'_> {
             start_at_ns: Some(start_ns),
             warmup_s: study.warmup.as_seconds(),
             window_s: study.window.as_seconds(),
-            ..self.setup.load_plan(self.arm(), &scene.folder, scene.ids)?
+            ..self.setup.load_plan(self.variant(), &scene.folder, scene.ids)?
         };
         let part = self.generator(scene, &plan)?;
         let sampler = self.sampler(scene, Some(&part), (window_start_ns, window_end_ns))?;
@@ -73,15 +73,15 @@ impl Run<'_> {
         };
         scene.record.phases.warmup_s = study.warmup.as_seconds();
         scene.record.phases.window_s = study.window.as_seconds();
-        scene.record.void = checks::load(&outcome, &self.arm().load);
-        scene.record.notices.extend(checks::remarks(&outcome, &self.arm().load));
+        scene.record.void = checks::load(&outcome, &self.variant().load);
+        scene.record.notices.extend(checks::remarks(&outcome, &self.variant().load));
         Ok(Seen { outcome: Some(outcome), observation: sampler.finish() })
     }
 
     /// A fixed number of requests. The warm-up is a load of its own, so that the number is exact; its spans are no part of
     /// the ledger.
     fn counted(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
-        let load = &self.arm().load;
+        let load = &self.variant().load;
         // What can be done only once is not done beforehand: then there is no warm-up.
         let time = self.setup.plan.study.warmup;
         if !time.0.is_zero() {
@@ -97,7 +97,7 @@ impl Run<'_> {
             warmup_s: 0.0,
             window_s: load.at_most.as_seconds(),
             limit: load.requests,
-            ..self.setup.load_plan(self.arm(), &scene.folder, scene.ids)?
+            ..self.setup.load_plan(self.variant(), &scene.folder, scene.ids)?
         };
         let part = self.generator(scene, &plan)?;
         let sampler = self.sampler(scene, Some(&part), (start_ns, end_ns))?;
@@ -136,14 +136,14 @@ impl Run<'_> {
         time: Time,
         pacing: Option<Pacing>,
     ) -> Result<Plan, RunError> {
-        let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
+        let plan = self.setup.load_plan(self.variant(), &scene.folder, scene.ids.other())?;
         let pacing = pacing.unwrap_or_else(|| plan.pacing.clone());
         Ok(Plan { pacing, warmup_s: 0.0, window_s: time.as_seconds(), out: None, ..plan })
     }
 
     /// Work that a program of the study's own does.
     fn driven(&mut self, scene: &mut Scene<'_>, driver: &Process) -> Result<Seen, RunError> {
-        let load = &self.arm().load;
+        let load = &self.variant().load;
         scene.see(Step::Phase(Phase::WarmUp));
         let rehearsing = Instant::now();
         for _ in 0..load.rehearsals {
@@ -174,7 +174,7 @@ impl Run<'_> {
 
     /// Runs the driver once, to its end. `None`: it failed, or something else ended; the record says what.
     fn drive(&mut self, scene: &mut Scene<'_>, driver: &Process) -> Result<Option<Ran>, RunError> {
-        let ran = self.program(scene, driver, self.arm().load.at_most.0)?;
+        let ran = self.program(scene, driver, self.variant().load.at_most.0)?;
         if ran.is_well() {
             return Ok(Some(ran));
         }
@@ -189,7 +189,7 @@ impl Run<'_> {
     }
 
     fn unfinished(&self) -> Notice {
-        Notice::WorkUnfinished { limit_s: self.arm().load.at_most.as_seconds() }
+        Notice::WorkUnfinished { limit_s: self.variant().load.at_most.as_seconds() }
     }
 
     /// Starts the load generator.

@@ -80,7 +80,8 @@ pub(super) struct Forest {
 
 #[derive(Debug, Serialize)]
 pub(super) struct ForestRow {
-    arm: String,
+    #[serde(rename = "arm")]
+    variant: String,
     interval: Option<[f64; 3]>,
     /// Round and number.
     dots: Vec<(u32, f64)>,
@@ -104,7 +105,7 @@ fn forest(findings: &Findings, metric: &str) -> Option<Forest> {
     let row = |(variant, finding): &(&VariantFindings, &Finding)| {
         let row = view::row(variant, finding);
         ForestRow {
-            arm: variant.name.clone(),
+            variant: variant.name.clone(),
             interval: shown.interval(finding).map(|it| it.map(short)),
             dots: finding.rounds.iter().filter_map(|it| Some((it.round, short(shown.dot(it)?)))).collect(),
             budget: shown.limit(finding).map(short),

@@ -1,6 +1,6 @@
-//! Rounds that are unlike all others of their arm: so far away that no noise of theirs explains it.
+//! Rounds that are unlike all others of their variant: so far away that no noise of theirs explains it.
 //!
-//! Nothing is left out for it. Ranks keep such rounds from bending an estimate; but whoever reads it must know that the arm
+//! Nothing is left out for it. Ranks keep such rounds from bending an estimate; but whoever reads it must know that the variant
 //! has two ways of behaving, because a median describes one of them only.
 
 use crate::estimate::median;

@@ -1,6 +1,6 @@
-//! Starts that differ in kind: the rounds of an arm fall into two groups with nothing in between.
+//! Starts that differ in kind: the rounds of a variant fall into two groups with nothing in between.
 //!
-//! A compiler that takes one of two plans, a hash seed that is good or bad: then the arm has two costs, the interval over its rounds is
+//! A compiler that takes one of two plans, a hash seed that is good or bad: then the variant has two costs, the interval over its rounds is
 //! wide for a reason that longer windows do not mend, and the middle of it describes no start at all. [`apart`](mod@crate::apart) finds a few
 //! rounds that are far away from all others; here both groups are large, and may be near each other.
 

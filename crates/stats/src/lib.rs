@@ -4,14 +4,14 @@
 //! Pure functions only: no clock, no files, no units, no randomness but the recorded seed. Lengths of time, bytes and
 //! names belong to the caller. The way through it, from top to bottom:
 //!
-//! 1. [`order`] decides which arm runs when.
+//! 1. [`order`] decides which variant runs when.
 //! 2. [`pair`] turns the runs of each round into one log-ratio or difference.
 //! 3. [`estimate`] turns those into an estimate with an exact interval (on the distribution in [`rank`]).
 //! 4. [`verdict`] puts the interval into words and holds it against budgets; [`noise`] says whether to believe it at all.
 //! 5. [`plan`] says beforehand how many rounds a wanted effect needs.
 //!
 //! [`steady`], [`slope`] and [`quantile`] look inside a single run: has it warmed up, does it leak, did it have enough
-//! requests for a quantile. [`apart`](mod@apart) finds the rounds in which an arm did something else altogether, [`groups`](mod@groups) the arms whose
+//! requests for a quantile. [`apart`](mod@apart) finds the rounds in which a variant did something else altogether, [`groups`](mod@groups) the variants whose
 //! starts are of two kinds, and [`levels`](mod@levels) says whether more rounds or longer windows are the better buy.
 //!
 //! ```

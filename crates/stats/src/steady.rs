@@ -1,6 +1,6 @@
 //! Inside a run: has it warmed up, and does it drift within its window?
 //!
-//! For the pilot that fixes the warm-up of a study, and for a flag on runs that had not settled. All arms get the warm-up
+//! For the pilot that fixes the warm-up of a study, and for a flag on runs that had not settled. All variants get the warm-up
 //! of the slowest, and a flagged run stays in: leaving out runs for what they measured would bend the result.
 
 use crate::{

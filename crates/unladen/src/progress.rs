@@ -92,7 +92,7 @@ fn recovered(dir: &str, outcome: &Result<Recovered, SinkError>) -> String {
 fn lasting(step: Step<'_>, live: &Live) -> Option<String> {
     match step {
         Step::Recovered { dir, outcome } => Some(recovered(dir, outcome)),
-        Step::Calibrated { arm, calibration } => Some(calibrated(&arm.label, calibration)),
+        Step::Calibrated { variant, calibration } => Some(calibrated(&variant.label, calibration)),
         Step::Again { round, reason, .. } => Some(format!("round {round} is done again: {reason}")),
         Step::Stopped(stopped) => Some(stopped.to_string()),
         Step::TurnsGivenUp { reason, .. } => Some(format!("from here on one variant after the other: {reason}")),

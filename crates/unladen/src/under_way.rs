@@ -137,7 +137,7 @@ impl Live {
     pub fn see(&mut self, step: Step<'_>, now_s: f64) {
         match step {
             Step::Building { service, command } => self.preparing = Some(format!("building {service}: {command}")),
-            Step::Calibrating { arm } => self.preparing = Some(format!("calibrating {}", arm.label)),
+            Step::Calibrating { variant } => self.preparing = Some(format!("calibrating {}", variant.label)),
             Step::Calibrated { .. } | Step::Recovered { .. } => {}
             Step::Begin { runs, of, load_s, is_open_ended } => {
                 (self.runs_of, self.runs_before, self.runs_done) = (of, of - runs, of - runs);
@@ -154,8 +154,8 @@ impl Live {
                 self.look = Some(stopped.look.clone());
                 (self.runs_of, self.left_s, self.is_done) = (self.runs_done, Some(0.0), true);
             }
-            Step::Run { slot, arm } => {
-                (self.round, self.variant, self.second) = (slot.round, arm.name.clone(), None);
+            Step::Run { slot, variant } => {
+                (self.round, self.variant, self.second) = (slot.round, variant.name.clone(), None);
                 self.services.clear();
             }
             Step::Together { round, runs } => {

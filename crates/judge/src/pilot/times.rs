@@ -45,17 +45,17 @@ impl Times {
             alone: alone.unwrap_or(planned),
             window: typical(&|run| run.phases.window_s)?,
         };
-        let (took, arms) = took(runs, design)?;
-        times.each += (took - times.round(design, arms)).max(0.0) / arms as f64;
+        let (took, variants) = took(runs, design)?;
+        times.each += (took - times.round(design, variants)).max(0.0) / variants as f64;
         Some(times)
     }
 
     /// Seconds of a round of so many runs.
-    pub(super) fn round(&self, design: Design, arms: usize) -> f64 {
-        let arms = arms as f64;
+    pub(super) fn round(&self, design: Design, variants: usize) -> f64 {
+        let variants = variants as f64;
         match design {
-            Design::Separate => arms * (self.each + self.shared + self.after),
-            Design::Alternating => arms * (self.each + self.alone) + self.shared,
+            Design::Separate => variants * (self.each + self.shared + self.after),
+            Design::Alternating => variants * (self.each + self.alone) + self.shared,
         }
     }
 }
@@ -72,9 +72,9 @@ fn took(runs: &[RunRecord], design: Design) -> Option<(f64, usize)> {
     }
     let starts = || sittings.values().map(|(start, _)| *start);
     let (first, last) = (starts().min()?, starts().max()?);
-    let arms = sittings.values().map(|(_, runs)| *runs).max()?;
+    let variants = sittings.values().map(|(_, runs)| *runs).max()?;
     // Starts are known to the second.
-    Some(((last - first) as f64 / (sittings.len() - 1).max(1) as f64, arms))
+    Some(((last - first) as f64 / (sittings.len() - 1).max(1) as f64, variants))
 }
 
 #[cfg(test)]

@@ -41,7 +41,8 @@ struct Page<'a> {
     library: &'static str,
     /// What the charts show, as JSON that cannot end the element around it.
     data: String,
-    arms: Vec<Arm<'a>>,
+    #[serde(rename = "arms")]
+    legend: Vec<LegendEntry<'a>>,
     forests: Vec<(&'a str, &'a str, usize)>,
     has: Has,
     doubts: usize,
@@ -68,7 +69,7 @@ struct Page<'a> {
 }
 
 #[derive(Serialize)]
-struct Arm<'a> {
+struct LegendEntry<'a> {
     name: &'a str,
     label: String,
     kind: &'a str,
@@ -131,7 +132,10 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
         script: SCRIPT,
         library: &LIBRARY,
         data: in_element(&serde_json::to_string(&charts).unwrap_or_default()),
-        arms: charts.arms().map(|arm| Arm { name: &arm.name, label: arm.label.clone(), kind: arm.kind }).collect(),
+        legend: charts
+            .variants()
+            .map(|it| LegendEntry { name: &it.name, label: it.label.clone(), kind: it.kind })
+            .collect(),
         forests: charts.forests().collect(),
         has: charts.has(),
         doubts: notices.iter().filter(|it| it.severity != "note").count(),

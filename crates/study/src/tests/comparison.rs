@@ -69,11 +69,11 @@ load:
     assert_eq!(study(&text, &[]), made, "saved, it is the same study");
     let plan = Plan::from_study(made, Path::new("/anywhere")).expect("a plan");
     assert_eq!(
-        plan.arms.iter().map(|arm| arm.name.as_str()).collect::<Vec<_>>(),
+        plan.variants.iter().map(|variant| variant.name.as_str()).collect::<Vec<_>>(),
         ["baseline", "placebo", "otel", "slow"]
     );
-    assert_eq!(plan.arms[3].processes[0].command[1], "-Dname=a b");
-    assert!(plan.arms[3].processes[0].env.is_empty(), "what the baseline alone sets doesn't reach the others");
+    assert_eq!(plan.variants[3].processes[0].command[1], "-Dname=a b");
+    assert!(plan.variants[3].processes[0].env.is_empty(), "what the baseline alone sets doesn't reach the others");
     assert_eq!(plan.sinks(), ["otlp_grpc"]);
 }
 

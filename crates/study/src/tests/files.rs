@@ -19,7 +19,7 @@ fn a_file_or_its_folder_is_read() {
     fs::write(dir.path().join("other.yaml"), "\u{feff}".to_owned() + SHOP).expect("a file");
     for path in [dir.path().to_owned(), dir.path().join("study.yaml"), dir.path().join("other.yaml")] {
         let plan = Study::read(&path, &changes(&["rounds=7"])).expect("a study");
-        assert_eq!((plan.study.rounds, plan.arms.len()), (7, 3));
+        assert_eq!((plan.study.rounds, plan.variants.len()), (7, 3));
         assert_eq!(plan.dir, dir.path());
     }
 }

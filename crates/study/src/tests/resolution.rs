@@ -81,9 +81,9 @@ load:
   body: ${study.dir}
 ";
 
-fn process(arm: usize) -> Process {
+fn process(variant: usize) -> Process {
     let plan = Plan::from_study(study(STUDY, &[]), Path::new("/studies/shop")).expect("a plan");
-    plan.arms[arm].processes[0].clone()
+    plan.variants[variant].processes[0].clone()
 }
 
 #[test]

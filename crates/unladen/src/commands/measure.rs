@@ -175,7 +175,7 @@ fn show(options: &Measure) -> Show {
 
 /// The variants' names for people.
 fn labels(plan: &Plan) -> IndexMap<String, String> {
-    plan.arms.iter().map(|arm| (arm.name.clone(), arm.label.clone())).collect()
+    plan.variants.iter().map(|variant| (variant.name.clone(), variant.label.clone())).collect()
 }
 
 /// A seed from the operating system's randomness, by way of the one that the standard library takes its hash keys from.
@@ -276,8 +276,8 @@ fn second_look(plan: &Plan, folder: &RunFolder) -> anyhow::Result<Option<Plan>> 
 /// One line on what is about to happen.
 fn head(plan: &Plan, folder: &RunFolder) -> String {
     let study = &plan.study;
-    let names: Vec<&str> = plan.arms.iter().map(|arm| arm.name.as_str()).collect();
-    let round_s = study.seconds_of(plan.arms.len());
+    let names: Vec<&str> = plan.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let round_s = study.seconds_of(plan.variants.len());
     let people = |seconds: f64| indicatif::HumanDuration(Duration::from_secs_f64(seconds));
     let how_long = match study.at_most {
         Some(time) => until::fits(time.as_seconds(), round_s),
@@ -289,7 +289,7 @@ fn head(plan: &Plan, folder: &RunFolder) -> String {
         "{}: {} of {} variants ({}); {how_long}\nrun folder: {}",
         study.study,
         until::rounds(study),
-        plan.arms.len(),
+        plan.variants.len(),
         names.join(", "),
         folder.path().display()
     )

@@ -8,7 +8,7 @@ use unladen_study::measured::read;
 
 use crate::harness::{Said, Scratch, assert_nothing_left, demo_study, measuring, processes_with};
 
-/// Three arms, a second each: long enough to be met at work.
+/// Three variants, a second each: long enough to be met at work.
 fn short(mark: &str) -> String {
     demo_study(mark, "  same: {}\n").replace("window: 2s", "window: 1s")
 }
@@ -84,7 +84,7 @@ fn ctrl_c_keeps_what_was_measured_and_resume_goes_on() {
     assert!(before >= 1);
     scratch.unladen(&["report", "out"]).ends_with(0);
 
-    // Two rounds of three arms; the run that was interrupted is done again, as are void ones, and the finished ones are not.
+    // Two rounds of three variants; the run that was interrupted is done again, as are void ones, and the finished ones are not.
     let finished =
         read(&scratch.path("out")).expect("a run folder").runs.iter().filter(|run| run.void.is_none()).count();
     let said = scratch.unladen(&["run", "--resume", "out", "--plain", "--rounds", "2"]);

@@ -300,11 +300,11 @@ fn starts_of_two_kinds_are_told() {
 #[test]
 fn a_pilot_says_what_to_buy_and_what_a_round_takes() {
     let mut sketch = alternating();
-    sketch.arms.truncate(2);
+    sketch.variants.truncate(2);
     let dir = tempfile::tempdir().expect("a temporary folder");
     write(dir.path(), &sketch.study(), &sketch.runs());
     let folder = read(dir.path()).expect("a run folder");
-    let found = pilot(&folder, Planned { study: &folder.study, arms: 5, groups: &|fit| vec![5.min(fit)] })
+    let found = pilot(&folder, Planned { study: &folder.study, variants: 5, groups: &|fit| vec![5.min(fit)] })
         .expect("twelve pairs");
     // 0.12 + 2 + 5 + 0.05 s and 2 s alone for each of five, and 0.5 s once.
     assert!((found.round_seconds.alternating - (5.0 * 9.17 + 0.5)).abs() < 1e-9, "{:?}", found.round_seconds);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use unladen_journal::notices::Notice;
-use unladen_journal::record::{ArmKind, RunRecord};
+use unladen_journal::record::{RunRecord, VariantKind};
 use unladen_judge::findings::{Finding, Findings, RoundValue};
 use unladen_judge::judge;
 use unladen_load::outcome::{Iterations, Kind, Named, Quantiles};
@@ -12,7 +12,7 @@ use unladen_report::{Format, render};
 
 use crate::alternating::alternate;
 use crate::files;
-use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};
+use crate::sketch::{Sketch, SketchedVariant, findings, ladder, late, sketched, write};
 
 /// Compares with the expected files, or writes them.
 fn check(name: &str, findings: &Findings, formats: &[Format]) {
@@ -57,13 +57,13 @@ fn without_elements(mut page: String) -> String {
     page
 }
 
-fn otel() -> Arm {
-    arm("otel", "OpenTelemetry", ArmKind::Variant)
+fn otel() -> SketchedVariant {
+    sketched("otel", "OpenTelemetry", VariantKind::Variant)
 }
 
 /// What OpenTelemetry costs when every span is kept.
-fn costly() -> Arm {
-    Arm { cpu: 1.18, memory: 9.0, latency: 1.12, spans: 4.0, ..otel() }
+fn costly() -> SketchedVariant {
+    SketchedVariant { cpu: 1.18, memory: 9.0, latency: 1.12, spans: 4.0, ..otel() }
 }
 
 #[test]
@@ -83,12 +83,21 @@ fn an_effect_in_alternating_rounds() {
 /// From the bare service to the full agent, step by step.
 #[test]
 fn a_ladder() {
-    let step = |name, label, cpu, memory, latency, spans| Arm { name, label, cpu, memory, latency, spans, ..otel() };
+    let step = |name, label, cpu, memory, latency, spans| SketchedVariant {
+        name,
+        label,
+        cpu,
+        memory,
+        latency,
+        spans,
+        ..otel()
+    };
     let sketch = Sketch { more: "ladder: [baseline, attached, unsampled, full]\n", ..ladder() };
-    let sketch = Sketch { arms: Sketch::new("", "").arms, question: "Where does the cost come from?", ..sketch }
-        .with(step("attached", "agent attached", 1.03, 6.0, 1.0, 0.0))
-        .with(step("unsampled", "context", 1.07, 6.5, 1.03, 0.0))
-        .with(step("full", "spans and export", 1.18, 9.0, 1.12, 4.0));
+    let sketch =
+        Sketch { variants: Sketch::new("", "").variants, question: "Where does the cost come from?", ..sketch }
+            .with(step("attached", "agent attached", 1.03, 6.0, 1.0, 0.0))
+            .with(step("unsampled", "context", 1.07, 6.5, 1.03, 0.0))
+            .with(step("full", "spans and export", 1.18, 9.0, 1.12, 4.0));
     let findings = findings(&sketch);
     let steps: Vec<(&str, &str)> =
         findings.ladders[0].steps.iter().map(|step| (step.from.as_str(), step.to.as_str())).collect();
@@ -100,7 +109,7 @@ fn a_ladder() {
 #[test]
 fn a_dose() {
     let more = "matrix: {spans: ['1', '2', '5', '10']}\nvariables: {spans: '1'}\n";
-    let of = |name, value: &'static str, spans: f64| Arm {
+    let of = |name, value: &'static str, spans: f64| SketchedVariant {
         name,
         label: "full",
         cpu: 1.03 + 0.02 * spans,
@@ -110,7 +119,7 @@ fn a_dose() {
     };
     let sketch = Sketch { more, question: "How does the cost grow with the spans?", ..Sketch::new("dose", "") };
     let sketch = sketch
-        .with(Arm { name: "full", label: "", spans: 1.0, ..otel() })
+        .with(SketchedVariant { name: "full", label: "", spans: 1.0, ..otel() })
         .with(of("full@spans=1", "1", 1.0))
         .with(of("full@spans=2", "2", 2.0))
         .with(of("full@spans=5", "5", 5.0))
@@ -134,10 +143,15 @@ fn a_dose() {
 #[test]
 fn names_side_by_side() {
     let more = "matrix: {client: [http, grpc]}\nvariables: {client: http}\n";
-    let of =
-        |name, value: &'static str, cpu: f64| Arm { name, label: "full", cpu, cell: vec![("client", value)], ..otel() };
+    let of = |name, value: &'static str, cpu: f64| SketchedVariant {
+        name,
+        label: "full",
+        cpu,
+        cell: vec![("client", value)],
+        ..otel()
+    };
     let sketch = Sketch { more, question: "Which client costs more?", ..Sketch::new("names", "") };
-    let sketch = sketch.with(Arm { name: "full", label: "", ..otel() });
+    let sketch = sketch.with(SketchedVariant { name: "full", label: "", ..otel() });
     let mut findings =
         findings(&sketch.with(of("full@client=http", "http", 1.03)).with(of("full@client=grpc", "grpc", 1.2)));
     let text = render(&findings, Format::Text);
@@ -169,7 +183,7 @@ fn names_side_by_side() {
 fn money_and_a_leak() {
     let more = "prices: {requests_per_second: 5000, instances: 20, core_hour: 0.04, gib_hour: 0.005, \
                 instance: {cores: 4, memory: 16GiB, utilisation: 60%}}\n";
-    let leaking = Arm { name: "leaking", label: "OpenTelemetry, leaking", ..costly() };
+    let leaking = SketchedVariant { name: "leaking", label: "OpenTelemetry, leaking", ..costly() };
     let mishap = |run: &mut unladen_journal::record::RunRecord| {
         // 1 MiB a minute, under the teeth of a collector; everybody else stays level.
         let per_minute = if run.variant == "leaking" { 1_048_576 } else { 0 };
@@ -201,8 +215,8 @@ fn a_leak_that_only_the_heap_shows() {
         run.processes[0].rss_floor = (0..=60).map(|second| sample(second, if_it_is("taking"))).collect();
         run.processes[0].heap_floor = (0..=60).map(|second| sample(second, if_it_is("leaking"))).collect();
     };
-    let leaking = Arm { name: "leaking", label: "OpenTelemetry, leaking", ..costly() };
-    let taking = Arm { name: "taking", label: "OpenTelemetry, taking memory", ..costly() };
+    let leaking = SketchedVariant { name: "leaking", label: "OpenTelemetry, leaking", ..costly() };
+    let taking = SketchedVariant { name: "taking", label: "OpenTelemetry, taking memory", ..costly() };
     let sketch = Sketch { mishap, question: "Does it leak?", ..Sketch::new("heap", "") };
     let findings = findings(&sketch.with(costly()).with(leaking).with(taking));
     let told = |variant: &str| &findings.conclusions.iter().find(|it| it.variant == variant).expect("told").words;
@@ -222,7 +236,7 @@ fn no_effect() {
 
 #[test]
 fn spans_are_lost() {
-    let lossy = Arm { lost: 0.31, name: "lossy", label: "OpenTelemetry, small queue", ..costly() };
+    let lossy = SketchedVariant { lost: 0.31, name: "lossy", label: "OpenTelemetry, small queue", ..costly() };
     let sketch = Sketch::new("loss", "What does it cost to lose a third of the spans?").with(lossy);
     check("loss", &findings(&sketch), &[Format::Text, Format::Markdown]);
 }
@@ -246,7 +260,7 @@ fn runs_are_void() {
 #[test]
 fn the_harness_is_broken() {
     let mut sketch = ladder();
-    sketch.arms[1].cpu = 1.06;
+    sketch.variants[1].cpu = 1.06;
     check("broken-harness", &findings(&sketch), &[Format::Text, Format::Markdown, Format::Html]);
 }
 
@@ -483,7 +497,7 @@ fn a_study_that_was_killed() {
 fn a_noisy_host() {
     let label = "java -javaagent:opentelemetry-javaagent.jar -Dotel.traces.exporter=otlp -jar petclinic.jar";
     let mut sketch = Sketch { noise: 0.12, rounds: 8, rate: Some(400.0), ..Sketch::new("compare", "") };
-    sketch.arms.pop();
-    let sketch = sketch.with(Arm { name: "with", label, ..costly() });
+    sketch.variants.pop();
+    let sketch = sketch.with(SketchedVariant { name: "with", label, ..costly() });
     check("noisy", &findings(&sketch), &[Format::Text, Format::Html]);
 }

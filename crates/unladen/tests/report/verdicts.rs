@@ -1,7 +1,7 @@
 //! What the judge concludes: known effects come back, unequal work and a broken harness take the verdict away, budgets
 //! come out as they must.
 
-use unladen_journal::record::{ArmKind, RunRecord};
+use unladen_journal::record::{RunRecord, VariantKind};
 use unladen_journal::role::Role;
 use unladen_judge::findings::{Finding, Findings, RoundValue, VariantFindings};
 use unladen_judge::{Budgets, GateOutcome, JudgeError, judge, judge_with_budgets, more_rounds_may_decide, outcome};
@@ -9,7 +9,7 @@ use unladen_load::outcome::BodyClass;
 use unladen_study::measured::read;
 use unladen_study::write::resolved_yaml;
 
-use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};
+use crate::sketch::{Sketch, SketchedVariant, findings, ladder, late, sketched, write};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -88,7 +88,7 @@ fn the_rounds_hold_the_evidence() {
 #[test]
 fn a_placebo_that_differs_voids_the_study() {
     let mut sketch = Sketch { budgets: vec![("cpu_per_request", "50%")], ..ladder() };
-    sketch.arms[1].cpu = 1.06;
+    sketch.variants[1].cpu = 1.06;
     let broken = findings(&sketch);
     assert!(broken.void.as_deref().is_some_and(|reason| reason.contains("CPU per request")), "{:?}", broken.void);
     assert_eq!(outcome(&broken), GateOutcome::Void);
@@ -100,7 +100,7 @@ fn a_placebo_that_differs_voids_the_study() {
 
     // In another metric it is a warning, and the others can be believed.
     let mut sketch = ladder();
-    sketch.arms[1].memory = 5.0;
+    sketch.variants[1].memory = 5.0;
     let uneven = findings(&sketch);
     assert_eq!(uneven.void, None);
     assert!(codes(&uneven).contains(&"placebo_uneven"), "{:?}", codes(&uneven));
@@ -111,7 +111,7 @@ fn a_placebo_that_differs_voids_the_study() {
 #[test]
 fn a_placebo_that_hardly_differs_is_only_a_warning() {
     let mut sketch = Sketch { noise: 0.0005, ..ladder() };
-    sketch.arms[1].cpu = 1.003;
+    sketch.variants[1].cpu = 1.003;
     let findings = findings(&sketch);
     assert_eq!(findings.void, None);
     assert!(codes(&findings).contains(&"placebo_uneven"));
@@ -272,8 +272,8 @@ fn budgets_pass_fail_or_stay_undecided() {
 /// Throughput is better the more there is: a budget limits what may be lost.
 #[test]
 fn a_budget_on_throughput_limits_the_loss() {
-    let slow = arm("slow", "", ArmKind::Variant);
-    let sketch = Sketch { rate: None, ..Sketch::new("closed", "").with(Arm { latency: 1.2, ..slow }) };
+    let slow = sketched("slow", "", VariantKind::Variant);
+    let sketch = Sketch { rate: None, ..Sketch::new("closed", "").with(SketchedVariant { latency: 1.2, ..slow }) };
     let of = |limit| outcome(&findings(&Sketch { budgets: vec![("throughput", limit)], ..sketch.clone() }));
     assert_eq!(of("25%"), GateOutcome::Pass);
     assert_eq!(of("10%"), GateOutcome::Fail, "1/1.2 is 17 % less");
@@ -433,8 +433,8 @@ fn a_baseline_with_spans_is_not_bare() {
 /// The ledger is a census: sums over the valid runs, the worst run apart, the cost shared among the spans that arrived.
 #[test]
 fn the_ledger_adds_up() {
-    let lossy = arm("lossy", "", ArmKind::Variant);
-    let sketch = Sketch::new("loss", "").with(Arm { cpu: 1.2, spans: 3.0, lost: 0.25, ..lossy });
+    let lossy = sketched("lossy", "", VariantKind::Variant);
+    let sketch = Sketch::new("loss", "").with(SketchedVariant { cpu: 1.2, spans: 3.0, lost: 0.25, ..lossy });
     let findings = changed(&sketch, "lossy", |run| {
         if run.round == 12 {
             late(run);
@@ -579,7 +579,7 @@ fn budgets_as_test_results() {
     insta::assert_snapshot!(xml);
 
     let mut broken = sketch;
-    broken.arms[1].cpu = 1.06;
+    broken.variants[1].cpu = 1.06;
     let xml = unladen_report::junit::render(&findings(&broken)).expect("XML");
     assert!(xml.contains("errors=\"1\"") && xml.contains("the baseline"), "{xml}");
 }
