@@ -14,7 +14,7 @@ mod who;
 pub use declared::DeclaredWrong;
 pub use rounds::RoundsNotice;
 pub use severity::Severity;
-pub use stopped::{FEWEST_ROUNDS, Look, Precision, Stopped, StoppedBy};
+pub use stopped::{Look, MIN_ROUNDS, Precision, Stopped, StoppedBy};
 
 /// Everything worth telling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]

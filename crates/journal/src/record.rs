@@ -8,7 +8,7 @@ use unladen_load::outcome::Outcome;
 use unladen_sink::faults::Faults;
 pub use unladen_sink::ledger::Ledger;
 use unladen_sink::ledger::{LearnedOperation, Shortfall};
-use unladen_sink::summary::{Summary, Told};
+use unladen_sink::summary::{ReportedLoss, Summary};
 
 pub use super::blocks::{Alone, BlockPoint, Blocks, Design};
 use crate::notices::Notice;
@@ -69,8 +69,9 @@ pub struct RunRecord {
     #[serde(default)]
     pub work: Option<Work>,
     /// What the study's own programs (driver, setups, checks) said of their work: numbers by name, by service.
+    #[serde(rename = "said")]
     #[serde(default)]
-    pub said: BTreeMap<String, BTreeMap<String, f64>>,
+    pub reported_numbers: BTreeMap<String, BTreeMap<String, f64>>,
     /// What a closed loop got through after the window.
     #[serde(default)]
     pub saturation: Option<Saturation>,
@@ -84,8 +85,9 @@ pub struct RunRecord {
     pub sink: Option<Summary>,
     /// Losses that agents told of themselves in logs and Prometheus metrics, by service and stage; those that they sent over
     /// OTLP are in `sink`.
+    #[serde(rename = "told")]
     #[serde(default)]
-    pub told: Vec<Told>,
+    pub reported_losses: Vec<ReportedLoss>,
     /// What backends have counted.
     #[serde(default)]
     pub counted: Vec<Counted>,
@@ -150,12 +152,12 @@ impl RunRecord {
             phases: Phases::default(),
             load: None,
             work: None,
-            said: BTreeMap::new(),
+            reported_numbers: BTreeMap::new(),
             saturation: None,
             capacity: None,
             faults: None,
             sink: None,
-            told: Vec::new(),
+            reported_losses: Vec::new(),
             counted: Vec::new(),
             shortfalls: Vec::new(),
             ledger: None,

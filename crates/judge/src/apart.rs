@@ -19,7 +19,7 @@ pub(super) fn notices<M: AsRef<Metric>>(evidence: &Evidence<'_>, metrics: &[M]) 
     let services = evidence.subjects();
     let places: Vec<Option<&str>> = services.iter().map(|it| Some(it.as_str())).chain([None]).collect();
     let headline = |metric: &&Metric| metric.of == Of::Subject && metric.place == Place::Sentence;
-    let mut told = Vec::new();
+    let mut notices = Vec::new();
     for variant in evidence.all_variants() {
         let mut seen = BTreeSet::new();
         for metric in metrics.iter().map(AsRef::as_ref).filter(headline) {
@@ -27,12 +27,12 @@ pub(super) fn notices<M: AsRef<Metric>>(evidence: &Evidence<'_>, metrics: &[M]) 
                 if let Some((rounds, notice)) = of_variant(variant, metric, *service)
                     && seen.insert(rounds)
                 {
-                    told.push(notice);
+                    notices.push(notice);
                 }
             }
         }
     }
-    told
+    notices
 }
 
 /// The rounds of a variant that are unlike its others in one metric, and what to say of them.

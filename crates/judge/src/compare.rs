@@ -167,7 +167,7 @@ impl Comparison {
         let margin = self.finding.margin;
         let Some(estimate) = self.estimate(hodges_lehmann) else { return };
         let Some(interval) = estimate.interval else {
-            self.finding.words = words::too_few(self.finding.rounds.len(), rank::fewest(self.level));
+            self.finding.words = words::too_few(self.finding.rounds.len(), rank::min_rounds(self.level));
             return;
         };
         let verdict = self.verdict();

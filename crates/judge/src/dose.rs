@@ -17,9 +17,9 @@ use super::metrics::METRICS;
 use super::units::{self, Scale};
 
 /// Metrics of which a dose is told, and how the amount per unit of dose is said.
-const TOLD: [&str; 2] = ["cpu_per_request", "rss"];
+const SHOWN_METRICS: [&str; 2] = ["cpu_per_request", "rss"];
 /// Fewest doses that make a line worth drawing: two always fit.
-const FEWEST: usize = 3;
+const MIN_POINTS: usize = 3;
 /// A point that is off the line by less than this share of what the line rises is let pass.
 const BEND: f64 = 0.05;
 
@@ -41,7 +41,9 @@ pub(super) fn doses(evidence: &Evidence<'_>, refused: impl Fn(&str) -> bool) -> 
         for ((key, others), variants) in groups {
             let declared = study.variants.get(&key).and_then(|it| it.label.clone());
             let label = labelled(&declared.unwrap_or_else(|| key.clone()), &others.into_iter().collect::<Cell>());
-            found.extend(TOLD.iter().filter_map(|metric| dose(evidence, axis, &key, &label, metric, &variants)));
+            found.extend(
+                SHOWN_METRICS.iter().filter_map(|metric| dose(evidence, axis, &key, &label, metric, &variants)),
+            );
         }
     }
     found
@@ -63,7 +65,7 @@ fn dose(
             Some((*dose, compare(study, metric, None, evidence.baseline_of(runs), runs)?.finding))
         })
         .collect();
-    if compared.len() < FEWEST {
+    if compared.len() < MIN_POINTS {
         return None;
     }
     compared.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -117,7 +119,7 @@ fn words(found: &DoseFindings) -> String {
     let (Some(fixed), Some(per_unit)) = (found.fixed, found.per_unit) else {
         return format!("{}, {} over {}: too few rounds for a line.", found.label, found.title, found.axis);
     };
-    let told = |range: Range| Scale::of_range(&found.unit, range).signed_range(range);
+    let text = |range: Range| Scale::of_range(&found.unit, range).signed_range(range);
     let bent = match &found.off_the_line[..] {
         [] => String::new(),
         doses => {
@@ -129,8 +131,8 @@ fn words(found: &DoseFindings) -> String {
         "{}, {}: {} fixed, and {} per unit of {}{bent}.",
         found.label,
         found.title,
-        told(fixed),
-        told(per_unit),
+        text(fixed),
+        text(per_unit),
         found.axis
     )
 }

@@ -30,7 +30,7 @@ pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
     let variants = evidence.placebo.iter().chain(&evidence.variants);
     let parted: Vec<Parted<'_, '_>> =
         variants.filter_map(|variant| parted(evidence.baseline_of(variant), variant)).collect();
-    let mut told: Vec<Notice> = Vec::new();
+    let mut notices: Vec<Notice> = Vec::new();
     for it in &parted {
         let alike = |other: &&Parted<'_, '_>| {
             let reversed = [&other.groups[1], &other.groups[0]] == it.groups.each_ref();
@@ -43,9 +43,9 @@ pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
         } else {
             notice(it.variant, Some(evidence.baseline_of(it.variant)), it.groups.each_ref())
         };
-        told.extend(notice.filter(|notice| !told.contains(notice)));
+        notices.extend(notice.filter(|notice| !notices.contains(notice)));
     }
-    told
+    notices
 }
 
 /// The rounds of a variant in two groups, if they are.

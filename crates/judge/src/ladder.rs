@@ -70,8 +70,8 @@ fn step(
 /// [73.1, 79.5].`
 fn sentence(name: &str, steps: &[StepFindings], whole: &StepFindings) -> String {
     let head = if name.is_empty() { String::new() } else { format!("{name}: ") };
-    let told: Vec<String> = steps.iter().map(|step| format!("{} {}", step.label, added(step))).collect();
-    format!("{head}CPU per request by step: {}; together {}.", words::list(told.into_iter()), added(whole))
+    let parts: Vec<String> = steps.iter().map(|step| format!("{} {}", step.label, added(step))).collect();
+    format!("{head}CPU per request by step: {}; together {}.", words::list(parts.into_iter()), added(whole))
 }
 
 /// `+9.1 µs [8.0, 10.2]`.

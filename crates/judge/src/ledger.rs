@@ -78,7 +78,7 @@ pub(super) fn sum_up(variant: &VariantRuns<'_>, findings: &[Finding]) -> Option<
         counted_by: ledgers().find_map(|ledger| ledger.counted_by.clone()),
         bought_with_loss: ratio(lost, wanted) > NOTEWORTHY,
         dropped: sinks(variant, |sink| sink.dropped),
-        struck: sinks(variant, |sink| sink.struck),
+        faulted: sinks(variant, |sink| sink.faulted),
         by_operation: by_operation(variant),
         cpu_without_jit: cpu.is_some_and(|cpu| cpu.metric == CHARGED[0]),
         cpu_us_per_delivered_span: cpu.and_then(|cpu| per_span(cpu.difference)),

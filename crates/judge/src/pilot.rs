@@ -25,7 +25,7 @@ mod times;
 /// Numbers of rounds for which is told what they show, beside that of the study.
 const ROUNDS: [u32; 3] = [6, 12, 24];
 /// Pairs that a scatter can be told from at all.
-const FEWEST: u32 = 2;
+const MIN_PAIRS: u32 = 2;
 
 /// The study that a pilot is for.
 pub struct Planned<'a> {
@@ -149,13 +149,13 @@ pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeErro
     let no_runs = || JudgeError::NoRuns { folder: folder.dir.display().to_string() };
     let evidence = Evidence::of(folder);
     let placebo = evidence.placebo.as_ref().ok_or_else(no_runs)?;
-    let mut told = evidence.notices();
+    let mut notices = evidence.notices();
     let pairs = evidence.paired_rounds(placebo);
-    if pairs < FEWEST {
-        let reason = told.iter().find(|it| matches!(it, Notice::RunsVoid { .. })).map(ToString::to_string);
+    if pairs < MIN_PAIRS {
+        let reason = notices.iter().find(|it| matches!(it, Notice::RunsVoid { .. })).map(ToString::to_string);
         return Err(JudgeError::PilotVoid { pairs, reason: reason.unwrap_or_default() });
     }
-    let known = study::metrics(&evidence, &mut told);
+    let known = study::metrics(&evidence, &mut notices);
     let comparisons = study::comparisons(&evidence, &known, &evidence.baseline, placebo);
     let times = Times::of(&folder.runs, planned.study).ok_or_else(no_runs)?;
     let memory = memory(&evidence, planned.groups);
@@ -185,7 +185,7 @@ pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeErro
         variants: super::evidence::number(planned.variants),
         rounds: planned.study.rounds,
         metrics,
-        notices: notices::lines(&evidence, &told),
+        notices: notices::lines(&evidence, &notices),
     })
 }
 

@@ -27,12 +27,12 @@ const POINTS: usize = 4;
 
 /// A notice for every variant whose latency surely moved, unless it moved so much that nothing is said of it at all.
 pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
-    let told = |variant: &VariantRuns<'_>| {
+    let notice = |variant: &VariantRuns<'_>| {
         let change = beyond(evidence, variant, latency, Level::P99, TOLERANCE);
         let change = change.filter(|_| drift(evidence, variant, latency).is_none())?;
         Some(Notice::NotSteady { variant: variant.name.clone(), change })
     };
-    evidence.all_variants().filter_map(told).collect()
+    evidence.all_variants().filter_map(notice).collect()
 }
 
 /// Why the verdicts on a variant are refused, if its latency or its baseline's drifts away within the windows: then every number

@@ -77,7 +77,7 @@ impl<'a> Goal<'a> {
             .map(|variant| (variant.name.as_str(), compared(variant).map(|it| it.finding)))
             .collect();
         // Of a variant that has nothing to compare after so many rounds nothing will come: it is not waited for.
-        let is_late = evidence.rounds_begun() >= number(rank::fewest(level));
+        let is_late = evidence.rounds_begun() >= number(rank::min_rounds(level));
         findings.retain(|(_, finding)| finding.is_some() || !is_late);
         let mut widths = Vec::new();
         for (variant, finding) in &findings {
@@ -230,8 +230,8 @@ mod tests {
     #[test]
     fn all_metrics_must_be_narrow_and_the_worst_is_told_first() {
         let found = look(&study(&[("rss", "100KiB"), ("cpu_per_request", "1%")]), &rounds(6, 3.0));
-        let told: Vec<_> = found.precisions.iter().map(|it| (it.metric.as_str(), it.is_enough)).collect();
-        assert_eq!(told, [("CPU per request", false), ("memory (RSS)", true)]);
+        let rows: Vec<_> = found.precisions.iter().map(|it| (it.metric.as_str(), it.is_enough)).collect();
+        assert_eq!(rows, [("CPU per request", false), ("memory (RSS)", true)]);
         assert_eq!(found.precisions[1].asked, "100 KiB");
         assert!(!found.is_enough());
     }

@@ -6,7 +6,7 @@
 //! 1 %, or three times what the baseline's runs typically (median) differ by from all of them, whichever is more. Bodies are compared by length and hash
 //! as long as the baseline agrees with itself about them; if not (timestamps, random content), by length; if it does not agree
 //! about lengths either, by the mean size of an answer, loosely. What the study's own programs say of their work is compared
-//! beside it (`said`).
+//! beside it (`reported_numbers`).
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use unladen_load::outcome::Outcome;
 use unladen_stats::estimate::median;
 
 use super::evidence::{Evidence, VariantRuns};
-use super::said;
+use super::reported_numbers;
 use super::units;
 
 /// Share of answers that may differ in any case.
@@ -38,7 +38,7 @@ pub(super) fn differs(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Opt
     if bare.is_empty() || runs.is_empty() {
         return None;
     }
-    let what = said::differs(evidence, variant)
+    let what = reported_numbers::differs(evidence, variant)
         .or_else(|| errors_differ(&bare, &runs))
         .or_else(|| compare(&bare, &runs, statuses, "status codes"))
         .or_else(|| bodies_differ(&bare, &runs))?;

@@ -10,7 +10,6 @@ pub mod bodies;
 pub mod capacity;
 mod check;
 pub mod child;
-pub mod doubt;
 mod engine;
 pub mod error;
 #[doc(hidden)]
@@ -38,6 +37,8 @@ pub mod targets;
 pub mod threshold;
 mod tls;
 pub mod trace;
+pub mod trust;
+pub mod warning;
 
 pub use error::LoadError;
 pub use run::run;

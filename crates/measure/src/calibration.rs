@@ -15,7 +15,7 @@ use unladen_study::plan::{Plan, PlannedVariant, Process};
 
 use super::RunError;
 use super::instrument::SinkPart;
-use super::one::{LAST_QUIET, Up, stop_in_two_steps};
+use super::one::{LAST_QUIET, RunningService, stop_in_two_steps};
 use super::programs;
 use super::queries;
 use super::setup::Setup;
@@ -105,10 +105,10 @@ fn one(
     let logs = folder.join("logs");
     let mut sink = SinkPart::start(&setup.launcher, &config, &setup.partition.instrument, &logs, site.network())?;
     let _relay = site.relay(variant, &folder, &logs)?;
-    let mut ups: Vec<Up> = Vec::new();
+    let mut services: Vec<RunningService> = Vec::new();
     let mut load = || -> Result<_, RunError> {
         for process in variant.fresh() {
-            ups.push(site.start(process, &folder, number, interrupted)?);
+            services.push(site.start(process, &folder, number, interrupted)?);
         }
         programs::set_up(site, variant.programs(Role::Setup), (folder.as_path(), number), || {
             if interrupted.load(Ordering::Relaxed) { Err(RunError::Interrupted) } else { Ok(()) }
@@ -137,12 +137,13 @@ fn one(
         Ok((outcome.answered_total, backends))
     };
     let loaded = load();
-    let (ends, counted) = stop_in_two_steps(setup, variant, &mut ups, || -> Result<(u64, Vec<Counted>), RunError> {
-        let (requests, mut backends) = loaded?;
-        // What cannot be asked is told in every run.
-        let counted = queries::settle(&mut backends, &setup.plan.study.drain, None, || false, &mut Vec::new());
-        Ok((requests, counted))
-    });
+    let (ends, counted) =
+        stop_in_two_steps(setup, variant, &mut services, || -> Result<(u64, Vec<Counted>), RunError> {
+            let (requests, mut backends) = loaded?;
+            // What cannot be asked is told in every run.
+            let counted = queries::settle(&mut backends, &setup.plan.study.drain, None, || false, &mut Vec::new());
+            Ok((requests, counted))
+        });
     let (requests, counted) = counted?;
     ends?;
     let stopping = Instant::now();

@@ -140,8 +140,8 @@ impl Choice {
         if study.design.is_some() || !died || done.iter().any(|run| run.design == Design::Alternating) {
             return Err(error);
         }
-        let said = error.to_string();
-        let first_line = said.lines().next().unwrap_or_default();
+        let text = error.to_string();
+        let first_line = text.lines().next().unwrap_or_default();
         let reason = format!("a service did not start beside the other variants: {first_line}");
         (self.design, self.reason) = (Design::Separate, Some(reason));
         Ok(true)

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use unladen_journal::notices::{FEWEST_ROUNDS, Look, Stopped, StoppedBy};
+use unladen_journal::notices::{Look, MIN_ROUNDS, Stopped, StoppedBy};
 use unladen_journal::record::RunRecord;
 use unladen_study::plan::Plan;
 
@@ -52,7 +52,7 @@ impl<'a> Ends<'a> {
 
     /// Whether there is time to do a round again, which must not cost the rounds without which there is no interval.
     pub(super) fn has_time_again(&self, round: u32) -> bool {
-        self.has_time_for(1 + (FEWEST_ROUNDS * self.parts).saturating_sub(round))
+        self.has_time_for(1 + (MIN_ROUNDS * self.parts).saturating_sub(round))
     }
 
     fn has_time_for(&self, attempts: u32) -> bool {
@@ -109,7 +109,7 @@ impl<'a> Ends<'a> {
 fn rounds_left(look: &Look, most: u32, is_until: bool, in_time: Option<f64>) -> usize {
     let total = match look.rounds_needed {
         Some(needed) => needed.min(most),
-        None if is_until && look.rounds < FEWEST_ROUNDS => FEWEST_ROUNDS.min(most),
+        None if is_until && look.rounds < MIN_ROUNDS => MIN_ROUNDS.min(most),
         None => most,
     };
     let left = total.saturating_sub(look.rounds);

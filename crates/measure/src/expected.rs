@@ -8,7 +8,7 @@ use regex::bytes::Regex;
 use unladen_journal::notices::Notice;
 use unladen_processes::subject::{Listener, Wanted};
 
-use super::one::Up;
+use super::one::RunningService;
 
 /// Time after readiness that a service has in any case, however short the warm-up.
 const GRACE: Duration = Duration::from_secs(5);
@@ -36,19 +36,19 @@ impl Default for Expected {
 
 impl Expected {
     /// What these processes, which have just become ready, are to say. Logs are named from the run folder on.
-    pub(super) fn of<'u>(ups: impl Iterator<Item = &'u Up>, folder: &Path) -> Self {
-        let lines = ups.flat_map(|up| {
+    pub(super) fn of<'u>(services: impl Iterator<Item = &'u RunningService>, folder: &Path) -> Self {
+        let lines = services.flat_map(|service| {
             // The study's check has refused what is no pattern.
-            let patterns = up.process.expect_log.iter().filter_map(|text| Some((text, Regex::new(text).ok()?)));
+            let patterns = service.process.expect_log.iter().filter_map(|text| Some((text, Regex::new(text).ok()?)));
             patterns.map(move |(text, pattern)| {
-                let log = up.running.log();
+                let log = service.running.log();
                 let notice = Notice::NotSaid {
-                    service: up.process.service.clone(),
-                    replica: up.process.replica,
+                    service: service.process.service.clone(),
+                    replica: service.process.replica,
                     pattern: text.clone(),
                     log: log.strip_prefix(folder).unwrap_or(log).display().to_string(),
                 };
-                Line { notice, listener: up.running.listen_for(Wanted::Pattern(pattern)) }
+                Line { notice, listener: service.running.listen_for(Wanted::Pattern(pattern)) }
             })
         });
         Self { lines: lines.collect(), ..Self::default() }
@@ -66,7 +66,7 @@ impl Expected {
 
     /// What has not been said by now.
     pub(super) fn missing(&mut self) -> Option<Notice> {
-        self.lines.retain_mut(|line| !line.listener.hears());
+        self.lines.retain_mut(|line| !line.listener.has_matched());
         self.lines.first().map(|line| line.notice.clone())
     }
 }

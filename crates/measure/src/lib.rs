@@ -4,7 +4,6 @@
 
 mod after;
 mod blocks;
-pub mod books;
 mod builds;
 mod calibration;
 pub mod checks;
@@ -16,6 +15,7 @@ pub mod groups;
 mod heat;
 pub mod host;
 mod instrument;
+pub mod ledger;
 pub mod load_plan;
 mod one;
 pub mod ports;
@@ -25,12 +25,12 @@ mod programs;
 mod queries;
 mod recovery;
 mod repeats;
+mod reported_losses;
+mod reported_numbers;
 mod round;
-mod said;
 pub mod schedule;
 mod session;
 mod setup;
-mod told;
 pub mod turns;
 pub mod watch;
 mod window;
@@ -57,7 +57,7 @@ use unladen_study::write::resolved_yaml;
 use self::ends::{Ends, Judge};
 use self::folder::{FolderError, RunFolder};
 use self::host::{Host, Setting};
-use self::one::{Up, stop_all};
+use self::one::{RunningService, stop_all};
 use self::session::Session;
 use self::setup::Setup;
 use self::watch::Watcher;
@@ -287,19 +287,19 @@ fn build(setup: &Setup<'_>, interrupted: &AtomicBool, watcher: &mut dyn Watcher)
 }
 
 /// Starts the services that live through the study.
-fn start_shared(setup: &Setup<'_>, interrupted: &AtomicBool) -> Result<Vec<Up>, RunError> {
+fn start_shared(setup: &Setup<'_>, interrupted: &AtomicBool) -> Result<Vec<RunningService>, RunError> {
     let shared = setup.folder.run("shared")?;
-    let mut ups = Vec::new();
+    let mut services = Vec::new();
     for process in setup.plan.shared() {
         match setup.site(0).start(process, &shared, 0, interrupted) {
-            Ok(up) => ups.push(up),
+            Ok(service) => services.push(service),
             Err(error) => {
-                let _ = stop_all(&mut ups);
+                let _ = stop_all(&mut services);
                 return Err(error);
             }
         }
     }
-    Ok(ups)
+    Ok(services)
 }
 
 /// Folders of the runs that are in the journal.

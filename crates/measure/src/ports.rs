@@ -175,14 +175,14 @@ mod tests {
             ["127.0.0.1:5432", "0.0.0.0:6379", "[::]:9092", "127.0.0.1:8080", "[::1]:7000"]
                 .map(|address| address.parse().expect("an address"))
                 .to_vec();
-        let said = [
+        let commands = [
             "java -Ddb=jdbc:postgresql://localhost:5432/x -Dserver.port=8080",
             "127.0.0.1:6379",
             "127.0.0.1:9092 localhost:5432",
             "http://localhost:8080 http://localhost:4318 127.0.0.1:7000",
         ];
         let own = texts(&["127.0.0.1:8080"]);
-        let found = reached_outside(said, &own, &listening);
+        let found = reached_outside(commands, &own, &listening);
         assert_eq!(found, ["localhost:5432", "127.0.0.1:6379", "127.0.0.1:9092"]);
     }
 

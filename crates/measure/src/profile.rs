@@ -14,7 +14,7 @@ use unladen_processes::profile::{ProfileError, Sampling, Stacks, Subject};
 use unladen_study::plan::Plan;
 
 use super::folder::RunFolder;
-use super::one::{Run, Up, stop_all};
+use super::one::{Run, RunningService, stop_all};
 use super::schedule::Slot;
 use super::setup::Setup;
 use super::watch::Watcher;
@@ -76,18 +76,18 @@ pub(super) struct Profiler {
 
 impl Profiler {
     /// Starts, at the beginning of the window.
-    pub(super) fn begin(&mut self, ups: &[Up], window: Duration, folder: &Path) {
-        for up in ups.iter().filter(|up| up.process.role == Role::Subject) {
-            let service = up.process.service.clone();
-            let pids = up.running.family().members().iter().map(|stat| stat.pid).collect();
+    pub(super) fn begin(&mut self, services: &[RunningService], window: Duration, folder: &Path) {
+        for service in services.iter().filter(|service| service.process.role == Role::Subject) {
+            let name = service.process.service.clone();
+            let pids = service.running.family().members().iter().map(|stat| stat.pid).collect();
             let subject = Subject {
-                service: service.clone(),
+                service: name.clone(),
                 pids,
-                pprof: up.process.pprof.clone(),
-                network: up.network.clone(),
+                pprof: service.process.pprof.clone(),
+                network: service.network.clone(),
             };
             match Sampling::begin(&subject, self.async_profiler.as_deref(), window, folder) {
-                Ok(sampling) => self.under_way.push((service, sampling)),
+                Ok(sampling) => self.under_way.push((name, sampling)),
                 Err(error) => self.failed(&error),
             }
         }

@@ -23,7 +23,7 @@ use unladen_study::variables::{PortName, SINKS, Variables};
 
 use super::folder::RunFolder;
 use super::instrument::RelayPart;
-use super::one::Up;
+use super::one::RunningService;
 use super::{RunError, load_plan, ports};
 
 /// Ids of one run's traces: see `unladen_trace`.
@@ -275,7 +275,7 @@ impl<'a> Site<'a> {
         folder: &Path,
         run: u32,
         interrupted: &AtomicBool,
-    ) -> Result<Up, RunError> {
+    ) -> Result<RunningService, RunError> {
         let process = self.resolve(process, folder)?;
         let readiness = Readiness {
             http: process.ready.http.clone(),
@@ -293,8 +293,8 @@ impl<'a> Site<'a> {
         match running.wait_ready(&readiness, interrupted) {
             Ok(start_up) => {
                 // Who says of nothing that it is ready has been watched for a moment only.
-                let start_up_s = readiness.is_told().then_some(start_up.as_secs_f64());
-                Ok(Up { process, running, start_up_s, network })
+                let start_up_s = readiness.is_declared().then_some(start_up.as_secs_f64());
+                Ok(RunningService { process, running, start_up_s, network })
             }
             Err(error) => {
                 let _ = running.stop(process.grace.0);

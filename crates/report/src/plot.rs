@@ -93,7 +93,7 @@ pub(super) struct ForestRow {
 
 /// The forest plots of a study, one per prominent metric.
 pub(super) fn forests(findings: &Findings) -> Vec<Forest> {
-    told(findings).into_iter().filter_map(|metric| forest(findings, metric)).collect()
+    shown_metrics(findings).into_iter().filter_map(|metric| forest(findings, metric)).collect()
 }
 
 fn forest(findings: &Findings, metric: &str) -> Option<Forest> {
@@ -130,11 +130,11 @@ fn forest(findings: &Findings, metric: &str) -> Option<Forest> {
 
 /// The panels of a study: the prominent metrics of the whole subject that differ at all.
 pub(super) fn panels(findings: &Findings) -> Vec<Panel> {
-    told(findings).into_iter().filter_map(|metric| panel(findings, metric)).collect()
+    shown_metrics(findings).into_iter().filter_map(|metric| panel(findings, metric)).collect()
 }
 
 /// The metrics that are drawn.
-fn told(findings: &Findings) -> Vec<&str> {
+fn shown_metrics(findings: &Findings) -> Vec<&str> {
     let mut metrics: Vec<&str> = Vec::new();
     for finding in findings.variants.iter().flat_map(view::prominent) {
         if finding.is_of_whole() && !metrics.contains(&finding.metric.as_str()) {

@@ -17,7 +17,7 @@ pub const STRETCHES: usize = 3;
 pub const TOLERANCE: f64 = 0.02;
 
 /// Fewest samples per stretch whose median is worth comparing.
-pub const FEWEST_PER_STRETCH: usize = 3;
+pub const MIN_PER_STRETCH: usize = 3;
 
 /// How far the largest and the smallest median of stretches of `per_stretch` samples are apart, relative to the median of
 /// the medians. `None` unless there are at least two full stretches of numbers with a positive middle; a remainder at the end is
@@ -50,11 +50,11 @@ pub fn warmed_up(samples: &[f64], per_stretch: usize, tolerance: f64) -> Option<
 }
 
 /// Whether the window of a run was steady: the medians of its thirds agree to within `tolerance`. `None` when the thirds
-/// have fewer than [`FEWEST_PER_STRETCH`] samples, or no positive middle.
+/// have fewer than [`MIN_PER_STRETCH`] samples, or no positive middle.
 #[must_use]
 pub fn steady(samples: &[f64], tolerance: f64) -> Option<bool> {
     let per_stretch = samples.len() / STRETCHES;
-    if per_stretch < FEWEST_PER_STRETCH {
+    if per_stretch < MIN_PER_STRETCH {
         return None;
     }
     spread(&samples[..per_stretch * STRETCHES], per_stretch).map(|spread| spread <= tolerance)

@@ -5,7 +5,7 @@ use unladen_stats::{
     estimate::{Estimate, Interval, Level, hodges_lehmann, paired_t},
     order::{balanced, balanced_part},
     pair::{differences, log_ratios},
-    rank::{EXACT_UP_TO, SignedRank, Tail, critical_rank, fewest, p_value},
+    rank::{EXACT_UP_TO, SignedRank, Tail, critical_rank, min_rounds, p_value},
     slope::theil_sen,
     verdict::{Budgeted, Outcome, Verdict, budget, budgets, holm, holm_adjusted, less_than_margin, verdict},
 };
@@ -71,7 +71,7 @@ proptest! {
     #[test]
     fn the_interval_holds_the_estimate_and_lies_within_the_values(values in rounds(), level in level()) {
         let estimate = hodges_lehmann(&values, level).expect("finite values");
-        prop_assert_eq!(estimate.interval.is_some(), values.len() >= fewest(level));
+        prop_assert_eq!(estimate.interval.is_some(), values.len() >= min_rounds(level));
         if let Some(interval) = estimate.interval {
             prop_assert!(interval.contains(estimate.value));
             prop_assert!(interval.achieved >= level.get());

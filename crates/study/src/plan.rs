@@ -168,8 +168,8 @@ impl Plan {
         let takes_part = |when: &Option<String>| {
             let Some(when) = when else { return true };
             // What cannot be expanded has been refused before.
-            let said = expand(when, &variables, |_| None).unwrap_or_default();
-            !matches!(said.trim(), "" | "no" | "false")
+            let text = expand(when, &variables, |_| None).unwrap_or_default();
+            !matches!(text.trim(), "" | "no" | "false")
         };
         self.study.services.retain(|_, service| takes_part(&service.when));
         let services: Vec<String> = self.study.services.keys().cloned().collect();

@@ -12,7 +12,7 @@ use unladen_judge::units::{self, Scale};
 use unladen_measure::watch::{Phase, Step};
 use unladen_sink::{Recovered, SinkError};
 
-use crate::live::{Display, Told};
+use crate::live::{Display, LiveWatcher};
 use crate::under_way::{Live, Variant};
 
 /// How to show progress.
@@ -33,13 +33,13 @@ pub fn watcher(
     study: &str,
     labels: &IndexMap<String, String>,
     mut displays: Vec<Box<dyn Display>>,
-) -> Told {
+) -> LiveWatcher {
     match show {
         Show::Quiet => {}
         Show::Auto if std::io::stderr().is_terminal() => displays.push(Box::new(Picture::new())),
         Show::Auto | Show::Plain => displays.push(Box::new(Lines)),
     }
-    Told::new(Live::new(study, labels), displays)
+    LiveWatcher::new(Live::new(study, labels), displays)
 }
 
 /// One line of a finished run, its name as wide as the widest: `OpenTelemetry  212.4 µs CPU/request  p99 1.20 ms  8000 of 8000 spans`.

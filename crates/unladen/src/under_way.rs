@@ -220,12 +220,12 @@ impl Live {
                 variant.lost += ledger.lost;
             }
         }
-        let mut kept = record.clone();
-        if let Some(load) = &mut kept.load {
+        let mut trimmed = record.clone();
+        if let Some(load) = &mut trimmed.load {
             // The largest part of a record, and nobody asks for it here.
             load.seconds = Vec::new();
         }
-        self.records.push(kept);
+        self.records.push(trimmed);
         for estimate in unladen_judge::so_far(&self.records) {
             if let Some(variant) = self.variants.get_mut(&estimate.variant) {
                 variant.cpu_us_per_request = Some(estimate.cpu_us_per_request);
@@ -349,10 +349,10 @@ mod tests {
         };
         let mut live = Live::new("shop", &IndexMap::new());
         live.see(Step::Sample(&sample), 0.0);
-        let told: Vec<_> =
+        let rows: Vec<_> =
             live.services.iter().map(|it| (it.service.as_str(), it.role.as_str(), it.cpu_cores, it.rss)).collect();
         assert_eq!(
-            told,
+            rows,
             [
                 ("shop", "subject", Some(0.75), Some(120)),
                 ("elastic", "storage", None, Some(7)),

@@ -247,7 +247,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Gives what is due to a connection that has become free, if it stands.
+    /// Gives what is due to a connection that has become free, if it is open.
     #[inline]
     pub(super) fn take_over(&mut self, at: usize, free_since: u64, now: u64) {
         if !self.connections[at].has_room() {

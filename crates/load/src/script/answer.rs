@@ -9,9 +9,9 @@ use crate::error::LoadError;
 use crate::plan::{Source, Test};
 
 /// Longest body that is looked at, bytes, after decompression.
-pub(crate) const MOST_BODY: usize = 1 << 20;
+pub(crate) const MAX_BODY: usize = 1 << 20;
 /// Longest value that is taken from an answer, bytes.
-const MOST_CAPTURE: usize = 64 << 10;
+const MAX_CAPTURE: usize = 64 << 10;
 
 /// A whole answer.
 pub(crate) struct Whole<'a> {
@@ -36,8 +36,8 @@ fn header<'a>(head: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
 impl<'a> Whole<'a> {
     /// An answer of which the head and (the beginning of) the body are known.
     pub(crate) fn new(status: u16, head: &'a [u8], body: &'a [u8]) -> Self {
-        let body = &body[..body.len().min(MOST_BODY)];
-        let limit = MOST_BODY as u64;
+        let body = &body[..body.len().min(MAX_BODY)];
+        let limit = MAX_BODY as u64;
         let mut plain = Vec::new();
         // What is not what it says it is, or is cut off, is looked at as far as it goes.
         let body = match header(head, "content-encoding") {
@@ -159,7 +159,7 @@ impl Taker {
                 found.get(1).or_else(|| found.get(0))?.as_bytes().to_vec()
             }
         };
-        (taken.len() <= MOST_CAPTURE).then_some(taken)
+        (taken.len() <= MAX_CAPTURE).then_some(taken)
     }
 }
 
@@ -243,8 +243,8 @@ mod tests {
         assert!(Tester::Contains(b"done".to_vec()).holds(&Whole::new(200, head, &body)));
         assert!(!Tester::Contains(b"done".to_vec()).holds(&Whole::new(200, head, &body[..15])));
         assert!(!Tester::Contains(b"done".to_vec()).holds(&Whole::new(200, head, b"no gzip at all")));
-        let bomb = packed(&vec![0; 16 * MOST_BODY]);
-        assert_eq!(Whole::new(200, head, &bomb).body.len(), MOST_BODY);
+        let bomb = packed(&vec![0; 16 * MAX_BODY]);
+        assert_eq!(Whole::new(200, head, &bomb).body.len(), MAX_BODY);
         let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
         zlib.write_all(BODY).expect("memory");
         let body = zlib.finish().expect("memory");

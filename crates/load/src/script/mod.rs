@@ -16,7 +16,7 @@ use crate::error::LoadError;
 use crate::http1::request::{Template, is_token};
 use crate::plan::{Check, NamedTest, Order, Plan, Request, Trace};
 use crate::target::Target;
-pub(crate) use answer::{MOST_BODY, Whole};
+pub(crate) use answer::{MAX_BODY, Whole};
 use answer::{Taker, Tester};
 use redirect::Origin;
 use text::{Escape, Text};
@@ -147,7 +147,7 @@ pub(crate) struct Script {
     kinds: Vec<(String, String)>,
     trace: Option<Trace>,
     /// Redirects that are followed at most.
-    most_redirects: u32,
+    max_redirects: u32,
     origin: Origin,
     /// Path and query of the plan's URL.
     own_path: String,
@@ -185,7 +185,7 @@ impl Script {
             tests: Vec::new(),
             kinds: Vec::new(),
             trace: plan.trace.clone(),
-            most_redirects: plan.redirects,
+            max_redirects: plan.redirects,
             origin: Origin::new(plan, target),
             own_path: target.path.clone(),
             bytes: Vec::new(),
@@ -258,7 +258,7 @@ impl Script {
 
     /// Whether an iteration may have several requests.
     pub(crate) fn is_sequence(&self) -> bool {
-        self.order == Order::Sequence || self.most_redirects > 0
+        self.order == Order::Sequence || self.max_redirects > 0
     }
 
     /// Begins an iteration.
@@ -389,7 +389,7 @@ impl Script {
     /// Looks at a redirect.
     fn follow(&self, step: &Step, progress: &mut Progress, answer: &Whole<'_>) -> Verdict {
         let before = progress.redirected.take();
-        if progress.hops >= self.most_redirects {
+        if progress.hops >= self.max_redirects {
             return Verdict::CannotFollow;
         }
         let current = before.as_ref().map_or_else(|| self.path_of(step, progress), |before| before.path.clone());

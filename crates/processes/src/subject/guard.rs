@@ -73,27 +73,27 @@ impl Guard {
 
     /// Names a control group of the study.
     pub fn cgroup(&self, directory: &Path) {
-        self.tell(&Line::Cgroup(directory.to_path_buf()));
+        self.send(&Line::Cgroup(directory.to_path_buf()));
     }
 
     /// Names what the marks of all processes of the study start with.
     pub fn mark(&self, prefix: &str) {
-        self.tell(&Line::Mark(prefix.to_owned()));
+        self.send(&Line::Mark(prefix.to_owned()));
     }
 
     /// Names a process that has been started.
     pub fn process(&self, family: &Family) {
-        self.tell(&Line::Process(family.clone()));
+        self.send(&Line::Process(family.clone()));
     }
 
     /// Takes a process back that has been stopped.
     pub fn forget(&self, pid: u32) {
-        self.tell(&Line::Forget(pid));
+        self.send(&Line::Forget(pid));
     }
 
     /// Lets the guard go: there is nothing left to clean. Waits until it has gone.
     pub fn goodbye(&self) {
-        self.tell(&Line::Goodbye);
+        self.send(&Line::Goodbye);
         lock(&self.pipe).take();
         let mut child = lock(&self.child);
         let _ = child.wait();
@@ -101,7 +101,7 @@ impl Guard {
     }
 
     /// A guard that has died is not worth failing a run for: unladen itself still cleans up.
-    fn tell(&self, line: &Line) {
+    fn send(&self, line: &Line) {
         if let Some(pipe) = lock(&self.pipe).as_mut() {
             let _ = writeln!(pipe, "{line}").and_then(|()| pipe.flush());
         }

@@ -12,7 +12,7 @@ use unladen_judge::findings::{
     BudgetLine, CommandLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, RunLine, VariantFindings,
 };
 
-use super::{answers, doses, names, rounds, said, sampled, template, view};
+use super::{answers, doses, names, reported_numbers, rounds, sampled, template, view};
 use charts::{Charts, Has};
 
 mod charts;
@@ -41,17 +41,16 @@ struct Page<'a> {
     library: &'static str,
     /// What the charts show, as JSON that cannot end the element around it.
     data: String,
-    #[serde(rename = "arms")]
     legend: Vec<LegendEntry<'a>>,
     forests: Vec<(&'a str, &'a str, usize)>,
     has: Has,
-    doubts: usize,
+    warnings: usize,
     variants: Vec<Variant<'a>>,
     profiles: Vec<Profile<'a>>,
     ladders: Vec<view::LadderTable>,
     doses: Vec<view::LadderTable>,
     names: Vec<view::LadderTable>,
-    said: Option<view::LadderTable>,
+    reported_numbers: Option<view::LadderTable>,
     kinds: Vec<view::LadderTable>,
     sampled: Vec<view::LadderTable>,
     by_round: Vec<view::LadderTable>,
@@ -138,13 +137,13 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
             .collect(),
         forests: charts.forests().collect(),
         has: charts.has(),
-        doubts: notices.iter().filter(|it| it.severity != "note").count(),
+        warnings: notices.iter().filter(|it| it.severity != "note").count(),
         variants: findings.variants.iter().map(variant).collect(),
         profiles: findings.profiles.iter().map(profile).collect(),
         ladders: findings.ladders.iter().map(view::ladder).collect(),
         doses: doses::tables(findings),
         names: names::tables(findings),
-        said: said::table(findings),
+        reported_numbers: reported_numbers::table(findings),
         kinds: answers::tables(findings),
         sampled: sampled::tables(findings),
         by_round: rounds::tables(findings),

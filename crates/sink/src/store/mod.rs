@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use crate::account::Booked;
+use crate::account::CountedAs;
 use crate::config::{Attributes, Config, Sync};
 use crate::error::SinkError;
 use crate::span::{Batch, Protocol};
@@ -52,7 +52,7 @@ const GROUP_AGE: Duration = Duration::from_secs(2);
 /// The same where rows are in memory only until then.
 const UNSAFE_GROUP_AGE: Duration = Duration::from_millis(500);
 /// Bytes that a buffer keeps for the next row group.
-const KEPT: usize = 1 << 20;
+const MAX_RETAINED: usize = 1 << 20;
 /// How long a sender waits for room before it is told to come again.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -139,12 +139,12 @@ impl Store {
     }
 
     /// Takes those spans of a batch that are new.
-    pub(crate) fn take(&mut self, batch: &Batch<'_>, booked: &[Booked], protocol: Protocol, arrival_ns: i64) {
+    pub(crate) fn take(&mut self, batch: &Batch<'_>, counted: &[CountedAs], protocol: Protocol, arrival_ns: i64) {
         let is_logged = self.sync == Sync::Always && !self.uncommitted.is_fast;
         let before = self.group.len();
         let mut last = None;
-        for (span, booked) in batch.spans.iter().zip(booked) {
-            let Booked::New { request } = *booked else { continue };
+        for (span, counted) in batch.spans.iter().zip(counted) {
+            let CountedAs::New { request } = *counted else { continue };
             let source = &batch.sources[span.source as usize];
             let origin = match last {
                 Some((number, origin)) if number == span.source => origin,
@@ -296,7 +296,7 @@ impl Handle {
 
 /// Empties a buffer that will be used again; gives its memory back if something unusually large was in it.
 fn empty<T>(buffer: &mut Vec<T>) {
-    if buffer.capacity() * size_of::<T>() > KEPT {
+    if buffer.capacity() * size_of::<T>() > MAX_RETAINED {
         *buffer = Vec::new();
     } else {
         buffer.clear();

@@ -4,7 +4,7 @@ use unladen_stats::{
     estimate::{Interval, Level, paired_t},
     order,
     plan::{self, TwoLooks},
-    rank::{Tail, fewest, p_value},
+    rank::{Tail, min_rounds, p_value},
     slope::{Slope, minima, theil_sen},
     verdict::{Budgeted, Outcome, budget, budgets, holm},
 };
@@ -59,11 +59,11 @@ pub(crate) fn stopping(sheet: &mut Sheet, random: &mut Random, runs: usize) {
 }
 
 /// The most rounds of a simulated study that goes on until it is narrow.
-const MOST: usize = 60;
+const MAX_ROUNDS: usize = 60;
 
 /// The rounds of a study that goes on until its intervals are narrow, in unladen's order: stretches of 12 that are each balanced.
 fn open_ended(variants: usize, model: Model, random: &mut Random) -> Vec<Vec<f64>> {
-    let (slots, seed) = (model.slots(variants * MOST, random), random.seed());
+    let (slots, seed) = (model.slots(variants * MAX_ROUNDS, random), random.seed());
     let orders = (0..).flat_map(|part| order::balanced_part(variants, 12, seed, part));
     let in_order = |(order, slots): (Vec<usize>, &[f64])| {
         let mut values = vec![0.0; variants];
@@ -80,8 +80,8 @@ fn when_narrow(rounds: &[Vec<f64>], level: Level, narrow: impl Fn(&Interval) -> 
         let of = |variant: usize| rounds[..n].iter().map(|round| round[variant] - round[0]).collect::<Vec<f64>>();
         variants.clone().map(|variant| ranks(&of(variant), level)).collect()
     };
-    let found = (fewest(level)..MOST).map(look).find(|intervals| intervals.iter().all(&narrow));
-    found.unwrap_or_else(|| look(MOST))
+    let found = (min_rounds(level)..MAX_ROUNDS).map(look).find(|intervals| intervals.iter().all(&narrow));
+    found.unwrap_or_else(|| look(MAX_ROUNDS))
 }
 
 /// Looking at the width after every round from the sixth on. `sd` is what pairs scatter by: about so many rounds are needed.

@@ -21,7 +21,7 @@ use unladen_study::compare::Comparison;
 use unladen_study::plan::Plan;
 use unladen_study::read::parse;
 use unladen_study::set::Set;
-use unladen_study::spec::{MOST_ROUNDS, OnUndecided, Study};
+use unladen_study::spec::{MAX_ROUNDS, OnUndecided, Study};
 use unladen_study::write::{concise_yaml, resolved_yaml};
 
 use super::pilot::Pilot;
@@ -58,8 +58,8 @@ pub fn run(options: &Run) -> anyhow::Result<ExitCode> {
         let plan = Study::read(path, &sets)?;
         let plan = if options.only.is_empty() { plan } else { plan.only(&options.only)? };
         let (plan, out) = plan.of_those_that_take_part()?;
-        let asked = out.iter().find(|name| options.only.contains(name));
-        if let Some(name) = asked {
+        let left_out = out.iter().find(|name| options.only.contains(name));
+        if let Some(name) = left_out {
             anyhow::bail!("{name} cannot take part: its `when` in {} is empty or says no", path.display());
         }
         if !out.is_empty() {
@@ -131,7 +131,7 @@ fn sets(options: &Measure) -> anyhow::Result<Vec<Set>> {
     }
     // How many rounds the study has of its own is not what was asked for.
     let is_open_ended = !options.until.is_empty() || options.at_most.is_some();
-    let rounds = options.rounds.or(is_open_ended.then_some(MOST_ROUNDS));
+    let rounds = options.rounds.or(is_open_ended.then_some(MAX_ROUNDS));
     let others = [
         set("rounds", rounds.map(|rounds| rounds.to_string())),
         time("at_most", options.at_most),

@@ -27,8 +27,8 @@ fn identical_variants_cost_nothing_by_turns() {
 fn identical_variants_cost_nothing(design: &str) {
     let _turn = measuring();
     let scratch = Scratch::with(&demo_study("identical", "  a: {}\n  b: {}\n  c: {}\n"));
-    let said = scratch.run(&["--rounds", "24", "--window", "1s", "--warmup", "300ms", "--design", design]);
-    println!("{}", said.out);
+    let output = scratch.run(&["--rounds", "24", "--window", "1s", "--warmup", "300ms", "--design", design]);
+    println!("{}", output.out);
     let folder = read(&scratch.path("out")).expect("a run folder");
     let variants = ["baseline", "placebo", "a", "b", "c"];
     let alarms =

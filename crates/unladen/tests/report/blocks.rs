@@ -97,11 +97,13 @@ fn no_tail_of_blocks_is_told() {
 
     let without = Sketch { mishap: |run| alternate_like(run, Like { alone: false, ..SOUND }), ..ladder() };
     let found = findings(&without);
-    let told = variant(&found, "otel").metrics.iter().filter(|it| tail.contains(&it.metric.as_str())).count();
-    assert_eq!(told, 0);
+    let texts = variant(&found, "otel").metrics.iter().filter(|it| tail.contains(&it.metric.as_str())).count();
+    assert_eq!(texts, 0);
     assert!(variant(&found, "otel").finding("latency_p90").is_some());
-    let said = of_code(&found, "not_in_blocks");
-    assert!(said[0].starts_with("latency p95, latency p99, latency p99.9, mean latency and largest latency not shown"));
+    let notices = of_code(&found, "not_in_blocks");
+    assert!(
+        notices[0].starts_with("latency p95, latency p99, latency p99.9, mean latency and largest latency not shown")
+    );
     assert_eq!(latency_p99_us(&without.runs()[0]), None, "whoever watches sees none either");
     assert!(latency_p99_us(&alternating().runs()[0]).is_some());
 }
@@ -125,8 +127,8 @@ fn nor_by_kind_operation_quantile_or_second() {
     files::write(dir.path(), &runs);
     let found = judge(dir.path()).expect("a whole run folder");
     let answers = variant(&found, "otel").answers.iter().filter_map(|it| it.value);
-    let told: Vec<_> = answers.map(|it| (it.p90_us.is_some(), it.p95_us, it.p99_us)).collect();
-    assert_eq!(told, [(true, None, None); 2]);
+    let texts: Vec<_> = answers.map(|it| (it.p90_us.is_some(), it.p95_us, it.p99_us)).collect();
+    assert_eq!(texts, [(true, None, None); 2]);
     assert!(!found.operations.is_empty() && found.operations.iter().all(|it| it.p99_us.is_none()));
     let curves = found.curves.as_ref().expect("read");
     let quantiles = &curves.latency.as_ref().expect("histograms").quantiles;
@@ -165,14 +167,14 @@ fn blocks_are_held_to_what_users_see() {
     let cold = findings(&Sketch { mishap: |run| alternate_like(run, Like { colder: 1.12, ..SOUND }), ..ladder() });
     let Range { value, low, high } = ratio(&cold).expect("twelve rounds");
     assert!((value - 0.12).abs() < 0.01 && low <= value && value <= high, "{low} {value} {high}");
-    let told = of_code(&cold, "blocks_unlike_alone");
-    assert_eq!(told.len(), 4, "baseline, placebo and two variants: {told:?}");
+    let texts = of_code(&cold, "blocks_unlike_alone");
+    assert_eq!(texts.len(), 4, "baseline, placebo and two variants: {texts:?}");
     assert!(
-        told[0].starts_with("CPU per request of baseline is 12.")
-            || told[0].starts_with("CPU per request of baseline is 11."),
-        "{told:?}"
+        texts[0].starts_with("CPU per request of baseline is 12.")
+            || texts[0].starts_with("CPU per request of baseline is 11."),
+        "{texts:?}"
     );
-    assert!(told[0].contains("higher in blocks than alone") && told[0].contains("`design: separate`"), "{told:?}");
+    assert!(texts[0].contains("higher in blocks than alone") && texts[0].contains("`design: separate`"), "{texts:?}");
     assert!(render(&cold, Format::Text).contains("CPU per request in blocks against alone: baseline +1"));
     // Within 3 % nobody is warned, nor where the interval reaches into it.
     let little = findings(&Sketch { mishap: |run| alternate_like(run, Like { colder: 1.02, ..SOUND }), ..ladder() });
@@ -188,10 +190,10 @@ fn what_is_thrown_away_is_told_with_its_reasons() {
         let blocks = run.blocks.as_mut().expect("blocks");
         (blocks.kept, blocks.late, blocks.disturbed) = (40, 4, 6);
     });
-    let told = of_code(&found, "blocks_thrown_away");
-    assert!(told[0].starts_with("20 % of the super-blocks were thrown away"), "{told:?}");
-    assert!(told[0].contains("48 because the load generator was late"), "a round counts once: {told:?}");
-    assert!(told[0].contains(" and 72 because the hypervisor or other processes"), "{told:?}");
+    let texts = of_code(&found, "blocks_thrown_away");
+    assert!(texts[0].starts_with("20 % of the super-blocks were thrown away"), "{texts:?}");
+    assert!(texts[0].contains("48 because the load generator was late"), "a round counts once: {texts:?}");
+    assert!(texts[0].contains(" and 72 because the hypervisor or other processes"), "{texts:?}");
     let design = found.design.expect("measured");
     assert_eq!((design.late, design.disturbed, design.thrown_away), (48, 72, Some(0.2)));
 }
@@ -238,8 +240,8 @@ fn designs_do_not_meet_within_a_round() {
     assert!(design.words.starts_with("Measured by two designs, which meet in no round."), "{}", design.words);
     let rounds = |name: &str| finding(&mixed, name, "cpu_per_request").rounds.len();
     assert_eq!((rounds("otel"), rounds("otel-10pct")), (11, 12), "the one run that is of the other design is left out");
-    let told = of_code(&mixed, "designs_mixed");
-    assert!(told[0].contains("one after the other: 1. ") && told[0].contains("left out there: 1 of"), "{told:?}");
+    let texts = of_code(&mixed, "designs_mixed");
+    assert!(texts[0].contains("one after the other: 1. ") && texts[0].contains("left out there: 1 of"), "{texts:?}");
     assert!(of_code(&mixed, "rounds_repeated").is_empty(), "nothing was done again");
 
     // The same round, finished by the new design beside the run that was there.

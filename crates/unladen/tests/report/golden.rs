@@ -196,9 +196,9 @@ fn money_and_a_leak() {
     };
     let sketch = Sketch { more, mishap, question: "What does it cost a year?", ..Sketch::new("shop", "") };
     let findings = findings(&sketch.with(costly()).with(leaking));
-    let told = |variant: &str| &findings.conclusions.iter().find(|it| it.variant == variant).expect("told").words;
-    assert!(told("leaking").contains("may leak: its memory grows 1."), "{}", told("leaking"));
-    assert!(!told("otel").contains("leak"), "{}", told("otel"));
+    let words_of = |variant: &str| &findings.conclusions.iter().find(|it| it.variant == variant).expect("told").words;
+    assert!(words_of("leaking").contains("may leak: its memory grows 1."), "{}", words_of("leaking"));
+    assert!(!words_of("otel").contains("leak"), "{}", words_of("otel"));
     check("money", &findings, &[Format::Text, Format::Markdown]);
 }
 
@@ -219,10 +219,10 @@ fn a_leak_that_only_the_heap_shows() {
     let taking = SketchedVariant { name: "taking", label: "OpenTelemetry, taking memory", ..costly() };
     let sketch = Sketch { mishap, question: "Does it leak?", ..Sketch::new("heap", "") };
     let findings = findings(&sketch.with(costly()).with(leaking).with(taking));
-    let told = |variant: &str| &findings.conclusions.iter().find(|it| it.variant == variant).expect("told").words;
-    assert!(told("leaking").contains("may leak: its heap grows 1."), "{}", told("leaking"));
-    assert!(!told("otel").contains("leak"), "{}", told("otel"));
-    let taking = told("taking");
+    let words_of = |variant: &str| &findings.conclusions.iter().find(|it| it.variant == variant).expect("told").words;
+    assert!(words_of("leaking").contains("may leak: its heap grows 1."), "{}", words_of("leaking"));
+    assert!(!words_of("otel").contains("leak"), "{}", words_of("otel"));
+    let taking = words_of("taking");
     assert!(taking.contains("its memory grows 1.") && taking.contains("its heap does not"), "{taking}");
     assert!(!taking.contains("leak"), "{taking}");
 }
@@ -286,8 +286,8 @@ fn a_variant_stores_nothing() {
     let sketch = Sketch {
         mishap: |run| {
             let stored = if run.variant == "otel" { 0.0 } else { 12_000.0 };
-            let said = [("sent".to_owned(), 12_000.0), ("stored".to_owned(), stored)];
-            run.said = [("writer".to_owned(), said.into())].into();
+            let numbers = [("sent".to_owned(), 12_000.0), ("stored".to_owned(), stored)];
+            run.reported_numbers = [("writer".to_owned(), numbers.into())].into();
         },
         ..ladder()
     };

@@ -79,7 +79,7 @@ fn a_bad_day_is_said_with_what_it_did() {
     let findings = changed(0.1, |run| {
         run.faults = Some(Faults { drop_share: 0.1, ..Faults::default() });
         if let Some(sink) = &mut run.sink {
-            (sink.dropped, sink.struck) = (100, 2);
+            (sink.dropped, sink.faulted) = (100, 2);
         }
     });
     let words = "the sink throws away 10 % of the batches and says that all is well (24 requests not served, 1,200 spans thrown \

@@ -103,8 +103,8 @@ fn every_chart_is_drawn_and_switches() {
 
     // Hover tells values.
     let hover = "Plotly.Fx.hover(document.querySelector('[data-chart=quantiles].chart'), [{curveNumber: 1, pointNumber: 9}]); document.querySelector('[data-chart=quantiles] .hoverlayer').textContent";
-    let told = page.ask(hover);
-    assert!(told.as_str().is_some_and(|it| it.contains("p45: ") && it.contains("of the rounds: ")), "{told}");
+    let text = page.ask(hover);
+    assert!(text.as_str().is_some_and(|it| it.contains("p45: ") && it.contains("of the rounds: ")), "{text}");
 
     // A variant can be switched off, by mouse and by keyboard, in every chart that shows it.
     let of_full = "[...document.querySelectorAll('.chart')].map(it => it.data.filter(trace => JSON.stringify(trace).includes('spans=5')).length)";
@@ -198,8 +198,8 @@ fn the_pace_of_the_machine_is_drawn() {
     let (wide, narrow) = (page.ask(&spread("pace", 2)), page.ask(&spread("pace_ratio", 1)));
     // µs of about 400, and per cent.
     assert!(wide.as_f64() > Some(60.0) && narrow.as_f64() < Some(8.0), "{wide} µs, {narrow} %");
-    let told = page.ask("Plotly.Fx.hover(document.querySelector('[data-chart=pace].chart'), [{curveNumber: 2, pointNumber: 9}]); document.querySelector('[data-chart=pace] .hoverlayer').textContent");
-    assert!(told.as_str().is_some_and(|it| it.contains("OpenTelemetry, round 7")), "{told}");
+    let text = page.ask("Plotly.Fx.hover(document.querySelector('[data-chart=pace].chart'), [{curveNumber: 2, pointNumber: 9}]); document.querySelector('[data-chart=pace] .hoverlayer').textContent");
+    assert!(text.as_str().is_some_and(|it| it.contains("OpenTelemetry, round 7")), "{text}");
     page.ask("document.querySelectorAll('details.numbers').forEach(it => it.open = true)");
     page.wait("[...document.querySelectorAll('details.numbers')].every(it => it.querySelectorAll('tr').length > 1)");
     assert!(page.complaints().is_empty(), "{:#?}", page.complaints());
@@ -214,9 +214,9 @@ fn losses_without_a_second_are_not_denied() {
         findings.variants.iter_mut().flat_map(|it| &mut it.ledger).for_each(|it| it.lost_by_second.clear());
         render(&findings, Format::Html)
     };
-    let (denied, told) = ("No span was lost in any run", "in which second is not known");
-    assert!(text(0.1).contains(told) && !text(0.1).contains(denied));
-    assert!(text(0.0).contains(denied) && !text(0.0).contains(told));
+    let (denied, undated) = ("No span was lost in any run", "in which second is not known");
+    assert!(text(0.1).contains(undated) && !text(0.1).contains(denied));
+    assert!(text(0.0).contains(denied) && !text(0.0).contains(undated));
 }
 
 /// Studies without much in them leave sections out, not holes.

@@ -123,26 +123,31 @@ fn other_work_takes_the_verdict_away() {
     let sketch = Sketch {
         mishap: |run| {
             let stored = 1_000.0 + f64::from(run.run % 3);
-            run.said = [("db".to_owned(), [("stored".to_owned(), stored)].into())].into();
+            run.reported_numbers = [("db".to_owned(), [("stored".to_owned(), stored)].into())].into();
         },
         ..ladder()
     };
     let refused = |findings: Findings| variant(&findings, "otel").refused.clone();
     assert_eq!(refused(findings(&sketch)), None, "the same, but for what the baseline scatters itself");
     let less = refused(changed(&sketch, "otel", |run| {
-        run.said = [("db".to_owned(), [("stored".to_owned(), 970.0)].into())].into()
+        run.reported_numbers = [("db".to_owned(), [("stored".to_owned(), 970.0)].into())].into()
     }));
     assert!(
         less.as_deref().is_some_and(|it| it.contains("db says `stored` 970 where the baseline's says 1,000.5")),
         "{less:?}"
     );
-    let silent = refused(changed(&sketch, "otel", |run| run.said.clear()));
+    let silent = refused(changed(&sketch, "otel", |run| run.reported_numbers.clear()));
     assert!(silent.as_deref().is_some_and(|it| it.contains("db says nothing of `stored`")), "{silent:?}");
-    let more =
-        changed(&sketch, "otel", |run| drop(run.said.insert("own".to_owned(), [("rows".to_owned(), 5.0)].into())));
-    let said = &variant(&more, "otel").said;
-    assert_eq!(said.len(), 2);
-    assert_eq!((said[1].baseline, said[1].value, said[1].differs), (None, Some(5.0), false), "nothing to hold it to");
+    let more = changed(&sketch, "otel", |run| {
+        drop(run.reported_numbers.insert("own".to_owned(), [("rows".to_owned(), 5.0)].into()))
+    });
+    let numbers = &variant(&more, "otel").reported_numbers;
+    assert_eq!(numbers.len(), 2);
+    assert_eq!(
+        (numbers[1].baseline, numbers[1].value, numbers[1].differs),
+        (None, Some(5.0), false),
+        "nothing to hold it to"
+    );
     assert_eq!(variant(&more, "otel").refused, None);
 }
 
@@ -356,9 +361,9 @@ fn repeated_rounds() {
     let findings = of_runs(&sketch, &runs);
     assert_eq!((findings.rounds, findings.rounds_repeated), (12, 1));
     assert_eq!((variant(&findings, "otel").valid_runs, variant(&findings, "otel").runs), (12, 13));
-    let told = findings.notices.iter().find(|it| it.code == "rounds_repeated").expect("it is told");
-    assert!(told.text.starts_with("rounds done again, whole: 1.") && told.text.contains("25 %"), "{}", told.text);
-    assert!(told.text.contains("(4, of all variants)"), "{}", told.text);
+    let notice = findings.notices.iter().find(|it| it.code == "rounds_repeated").expect("it is told");
+    assert!(notice.text.starts_with("rounds done again, whole: 1.") && notice.text.contains("25 %"), "{}", notice.text);
+    assert!(notice.text.contains("(4, of all variants)"), "{}", notice.text);
     assert!(!codes(&findings).contains(&"runs_void") && !codes(&findings).contains(&"runs_surplus"));
 }
 
@@ -397,9 +402,9 @@ fn quantiles_need_requests() {
         .collect();
     // 12 rounds of 500.
     assert_eq!(shown, ["latency_p50", "latency_p75", "latency_p90", "latency_p95"]);
-    let told = few.notices.iter().find(|it| it.code == "too_few_requests").expect("told");
+    let notice = few.notices.iter().find(|it| it.code == "too_few_requests").expect("told");
     for part in ["latency p99 and latency p99.9", "10,000 requests over all rounds", "about 6,000, 500 in each"] {
-        assert!(told.text.contains(part), "{}", told.text);
+        assert!(notice.text.contains(part), "{}", notice.text);
     }
     // 12 of 900 are enough together, but not each.
     let thin = findings(&Sketch { rate: Some(180.0), ..ladder() });

@@ -1,8 +1,8 @@
 //! `unladen serve` as browsers and others see it: pages, files, who may ask, trends, comparisons, a run under way.
 
-mod asked;
 mod browser;
 mod followed;
+mod requests;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};

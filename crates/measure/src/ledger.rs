@@ -1,11 +1,11 @@
-//! Closing the books of a run: the load generator's account of the requests beside the sink's account of the spans, or a
+//! Closing the ledger of a run: the load generator's account of the requests beside the sink's account of the spans, or a
 //! backend's.
 
 use unladen_journal::record::RunRecord;
 use unladen_journal::role::Role;
 use unladen_load::outcome::Outcome;
 use unladen_sink::ledger::{self, Ledger, LedgerError, Load, Sampling, SecondOfRequests};
-use unladen_sink::summary::{Summary, Told};
+use unladen_sink::summary::{ReportedLoss, Summary};
 use unladen_study::plan::PlannedVariant;
 
 /// Stage of spans that a collector had and that never arrived behind it.
@@ -22,16 +22,16 @@ pub fn account(
     summary: &Summary,
     others: u64,
 ) -> Option<Ledger> {
-    let RunRecord { told, counted, .. } = record;
+    let RunRecord { reported_losses, counted, .. } = record;
     let storage = counted.iter().find(|it| it.role == Role::Storage);
     let saved = storage.map_or(summary.saved - summary.foreign.min(summary.saved), |storage| storage.spans);
-    let behind = counted.iter().filter(|it| it.role == Role::Collector).map(|collector| Told {
+    let behind = counted.iter().filter(|it| it.role == Role::Collector).map(|collector| ReportedLoss {
         service: collector.service.clone(),
         stage: COLLECTOR.to_owned(),
         spans: collector.spans.saturating_sub(saved),
     });
     let mut summary = summary.clone();
-    told.iter().cloned().chain(behind).for_each(|told| hear(&mut summary.told, told));
+    reported_losses.iter().cloned().chain(behind).for_each(|loss| add_loss(&mut summary.reported_losses, loss));
     let ledger = match storage {
         Some(storage) => {
             let ledger = by_counts(variant, requests(variant, is_traced, record, others)?, storage.spans, &summary)?;
@@ -44,11 +44,11 @@ pub fn account(
     Some(Ledger { declared: ledger.declared && !variant.calibrated, calibrated: variant.calibrated, ..ledger })
 }
 
-/// Adds a loss to what is told already. An agent that tells the same loss in two ways is heard once.
-fn hear(all: &mut Vec<Told>, told: Told) {
-    match all.iter_mut().find(|known| known.service == told.service && known.stage == told.stage) {
-        Some(known) => known.spans = known.spans.max(told.spans),
-        None => all.push(told),
+/// Adds a loss to those that are known. A loss that an agent reports in two ways counts once.
+fn add_loss(all: &mut Vec<ReportedLoss>, loss: ReportedLoss) {
+    match all.iter_mut().find(|known| known.service == loss.service && known.stage == loss.stage) {
+        Some(known) => known.spans = known.spans.max(loss.spans),
+        None => all.push(loss),
     }
 }
 
@@ -153,20 +153,20 @@ mod tests {
     }
 
     /// 100 answered requests, so many of them sampled; what else was said and counted.
-    fn record(sampled: u64, told: &[Told], counted: &[Counted]) -> RunRecord {
+    fn record(sampled: u64, reported_losses: &[ReportedLoss], counted: &[Counted]) -> RunRecord {
         let outcome = Outcome { answered_total: 100, sent_total: 100, sampled_total: sampled, ..Outcome::default() };
         let json = serde_json::json!({
             "schema": 1, "run": 1, "round": 1, "slot": 1, "variant": "otel", "kind": "variant", "dir": "", "started": "",
             "void": null, "notices": [], "load": outcome, "sink": null, "ledger": null, "processes": [], "instrument": [],
-            "told": told, "counted": counted,
+            "told": reported_losses, "counted": counted,
             "phases": {"start_s": 0.0, "warmup_s": 0.0, "window_s": 0.0, "drain_s": 0.0, "stop_s": 0.0},
             "host": {"cores": 2, "busy_s": 0.0, "others_s": 0.0, "steal_s": 0.0, "cpu_pressure": null, "memory_available": 1},
         });
         serde_json::from_value(json).expect("a record")
     }
 
-    fn told(service: &str, stage: &str, spans: u64) -> Told {
-        Told { service: service.into(), stage: stage.into(), spans }
+    fn loss(service: &str, stage: &str, spans: u64) -> ReportedLoss {
+        ReportedLoss { service: service.into(), stage: stage.into(), spans }
     }
 
     fn counted(service: &str, role: Role, spans: u64) -> Counted {
@@ -197,8 +197,9 @@ mod tests {
     fn a_storage_says_what_arrived_and_a_collector_where_it_was_last_seen() {
         let all = [counted("collector", Role::Collector, 390), counted("jaeger", Role::Storage, 300)];
         let summary = Summary { saved: 7, foreign: 7, ..Summary::default() };
-        let said = [told("shop", "queue", 10)];
-        let ledger = balanced(account(&variant(1.0), true, &record(100, &said, &all), &summary, 0).expect("declared"));
+        let losses = [loss("shop", "queue", 10)];
+        let ledger =
+            balanced(account(&variant(1.0), true, &record(100, &losses, &all), &summary, 0).expect("declared"));
         assert_eq!((ledger.saved, ledger.lost, ledger.counted_by.as_deref()), (300, 100, Some("jaeger")));
         let stages = BTreeMap::from([("queue".to_owned(), 10), ("collector".to_owned(), 90)]);
         assert_eq!(ledger.by_stage, stages);
@@ -218,11 +219,11 @@ mod tests {
         let summary = Summary {
             saved: 300,
             spans_by_request: vec![(4, 75)],
-            told: vec![told("shop", "queue", 30)],
+            reported_losses: vec![loss("shop", "queue", 30)],
             ..Summary::default()
         };
-        let said = [told("shop", "queue", 20), told("shop", "export", 5), told("till", "queue", 1)];
-        let ledger = account(&variant(1.0), true, &record(100, &said, &[]), &summary, 0).expect("declared");
+        let losses = [loss("shop", "queue", 20), loss("shop", "export", 5), loss("till", "queue", 1)];
+        let ledger = account(&variant(1.0), true, &record(100, &losses, &[]), &summary, 0).expect("declared");
         assert_eq!(ledger.by_stage, BTreeMap::from([("queue".to_owned(), 31), ("export".to_owned(), 5)]));
     }
 
