@@ -51,7 +51,7 @@ pub(super) fn finding(finding: &Finding, verdict: Verdict, estimate: &Estimate, 
                 _ if finding.margin == 0.0 => format!("cannot tell: {between}"),
                 Some(rounds) => format!("cannot tell: {between}; about {rounds} rounds would settle ±{margin}"),
                 None => format!(
-                    "cannot tell: {between}; more than {MOST_ROUNDS} rounds would be needed to settle ±{margin}"
+                    "cannot tell: {between}; more than {MAX_ROUNDS} rounds would be needed to settle ±{margin}"
                 ),
             }
         }
@@ -191,7 +191,7 @@ fn cannot_tell(unclear: &[&Finding]) -> String {
     let rounds = unclear.iter().map(|finding| finding.rounds_needed).reduce(|a, b| Some(a?.max(b?))).flatten();
     let rounds = match rounds {
         Some(rounds) => format!("about {rounds} rounds"),
-        None => format!("more than {MOST_ROUNDS} rounds"),
+        None => format!("more than {MAX_ROUNDS} rounds"),
     };
     format!("cannot tell for {}: that would take {rounds}", list(ranges))
 }

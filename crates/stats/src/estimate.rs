@@ -99,7 +99,7 @@ pub enum EstimateError {
     },
     /// More values than can be worked on.
     #[error(
-        "{n} values are more than the {MOST_VALUES} that an estimate takes: estimate from rounds, not from requests"
+        "{n} values are more than the {MAX_VALUES} that an estimate takes: estimate from rounds, not from requests"
     )]
     TooMany {
         /// Number of values.

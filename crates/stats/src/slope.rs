@@ -32,7 +32,7 @@ pub struct Slope {
 pub enum SlopeError {
     /// Fewer than two points, or more than can be worked on.
     #[error(
-        "a slope needs 2 to {MOST_VALUES} points, there are {n}: measure for longer, or take minima of longer stretches"
+        "a slope needs 2 to {MAX_VALUES} points, there are {n}: measure for longer, or take minima of longer stretches"
     )]
     Points {
         /// Number of points.

@@ -115,7 +115,7 @@ impl fmt::Display for Stopped {
                 StoppedBy::Time => "Raise `at_most`, or shorten `window` and `warmup`",
                 _ => "Raise `rounds`",
             };
-            return write!(f, ": {FEWEST_ROUNDS} are the least that gives an interval. {remedy}");
+            return write!(f, ": {MIN_ROUNDS} are the least that gives an interval. {remedy}");
         }
         let clauses: Vec<String> = self.look.precisions.iter().map(Precision::in_words).collect();
         if !clauses.is_empty() {

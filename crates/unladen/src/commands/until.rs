@@ -25,7 +25,7 @@ pub(super) fn fits(at_most_s: f64, round_s: f64) -> String {
         return limit;
     }
     format!(
-        "{limit}.\nAbout {fit} rounds fit into that, and {FEWEST_ROUNDS} are the least that gives an interval: raise --at-most, or shorten --window and --warmup"
+        "{limit}.\nAbout {fit} rounds fit into that, and {MIN_ROUNDS} are the least that gives an interval: raise --at-most, or shorten --window and --warmup"
     )
 }
 
