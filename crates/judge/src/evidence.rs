@@ -52,7 +52,7 @@ pub(super) struct VariantRuns<'a> {
 impl<'a> Evidence<'a> {
     pub(super) fn of(folder: &'a Measured) -> Self {
         let mut variants: Vec<(VariantKind, VariantRuns<'a>)> = Vec::new();
-        let sittings = sittings(&folder.runs);
+        let attempts = attempts(&folder.runs);
         for run in &folder.runs {
             let index = variants.iter().position(|(_, variant)| variant.name == run.variant).unwrap_or_else(|| {
                 let label = label(folder, run);
@@ -64,7 +64,7 @@ impl<'a> Evidence<'a> {
                 variants.len() - 1
             });
             if let Some((_, variant)) = variants.get_mut(index) {
-                let counts = sittings.get(&run.round).is_none_or(|sitting| *sitting == Sitting::of(run));
+                let counts = attempts.get(&run.round).is_none_or(|attempt| *attempt == RoundAttempt::of(run));
                 variant.add(folder, run, counts);
             }
         }
@@ -149,8 +149,8 @@ impl<'a> Evidence<'a> {
     fn rounds_repeated(&self) -> Option<Notice> {
         let share =
             |run: &RunRecord| run.host.share(run.host.others_s + run.host.steal_s, run.phases.window_s).unwrap_or(0.0);
-        let sittings = sittings(&self.folder.runs);
-        let is_other = |run: &&RunRecord| sittings.get(&run.round).is_some_and(|it| it.attempt != run.attempt);
+        let attempts = attempts(&self.folder.runs);
+        let is_other = |run: &&RunRecord| attempts.get(&run.round).is_some_and(|it| it.attempt != run.attempt);
         let set_aside = self.folder.runs.iter().filter(is_other);
         let percent = set_aside.clone().map(share).reduce(f64::max)? * 100.0;
         let runs = number(set_aside.count());
@@ -159,9 +159,9 @@ impl<'a> Evidence<'a> {
 
     /// Runs that met others of another design in their round.
     fn designs_mixed(&self) -> Option<Notice> {
-        let sittings = sittings(&self.folder.runs);
+        let attempts = attempts(&self.folder.runs);
         let is_other = |run: &&RunRecord| {
-            sittings.get(&run.round).is_some_and(|it| it.attempt == run.attempt && *it != Sitting::of(run))
+            attempts.get(&run.round).is_some_and(|it| it.attempt == run.attempt && *it != RoundAttempt::of(run))
         };
         let set_aside: Vec<u32> = self.folder.runs.iter().filter(is_other).map(|run| run.round).collect();
         let rounds = number(set_aside.iter().collect::<BTreeSet<_>>().len());
@@ -268,30 +268,30 @@ impl<'a> VariantRuns<'a> {
 
 /// Runs of one round that may meet: of one attempt, and measured in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Sitting {
+struct RoundAttempt {
     attempt: u32,
     alternating: bool,
 }
 
-impl Sitting {
+impl RoundAttempt {
     fn of(run: &RunRecord) -> Self {
         Self { attempt: run.attempt, alternating: run.design == Design::Alternating }
     }
 }
 
-/// The sitting that counts, by round: that with the most variants (of an interrupted study the last attempt may not be whole), of several the
+/// The attempt that counts, by round: that with the most variants (of an interrupted study the last attempt may not be whole), of several the
 /// last attempt, and then the alternating one. What the runs found is not looked at.
-fn sittings(runs: &[RunRecord]) -> BTreeMap<u32, Sitting> {
-    let mut variants: BTreeMap<(u32, Sitting), BTreeSet<&str>> = BTreeMap::new();
+fn attempts(runs: &[RunRecord]) -> BTreeMap<u32, RoundAttempt> {
+    let mut variants: BTreeMap<(u32, RoundAttempt), BTreeSet<&str>> = BTreeMap::new();
     for run in runs {
-        variants.entry((run.round, Sitting::of(run))).or_default().insert(&run.variant);
+        variants.entry((run.round, RoundAttempt::of(run))).or_default().insert(&run.variant);
     }
-    let mut best: BTreeMap<u32, (usize, Sitting)> = BTreeMap::new();
-    for ((round, sitting), variants) in variants {
-        let now = (variants.len(), sitting);
+    let mut best: BTreeMap<u32, (usize, RoundAttempt)> = BTreeMap::new();
+    for ((round, attempt), variants) in variants {
+        let now = (variants.len(), attempt);
         best.entry(round).and_modify(|it| *it = now.max(*it)).or_insert(now);
     }
-    best.into_iter().map(|(round, (_, sitting))| (round, sitting)).collect()
+    best.into_iter().map(|(round, (_, attempt))| (round, attempt)).collect()
 }
 
 fn label(folder: &Measured, run: &RunRecord) -> String {

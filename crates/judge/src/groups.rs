@@ -19,7 +19,7 @@ use super::{so_far, words};
 const MATTERS: f64 = 0.03;
 
 /// A variant in two groups of rounds.
-struct Parted<'e, 'a> {
+struct SplitRounds<'e, 'a> {
     variant: &'e VariantRuns<'a>,
     /// Cheaper rounds, dearer rounds.
     groups: [BTreeSet<u32>; 2],
@@ -28,15 +28,15 @@ struct Parted<'e, 'a> {
 /// A notice for every variant whose starts fall into two groups.
 pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
     let variants = evidence.placebo.iter().chain(&evidence.variants);
-    let parted: Vec<Parted<'_, '_>> =
-        variants.filter_map(|variant| parted(evidence.baseline_of(variant), variant)).collect();
+    let split: Vec<SplitRounds<'_, '_>> =
+        variants.filter_map(|variant| split(evidence.baseline_of(variant), variant)).collect();
     let mut notices: Vec<Notice> = Vec::new();
-    for it in &parted {
-        let alike = |other: &&Parted<'_, '_>| {
+    for it in &split {
+        let alike = |other: &&SplitRounds<'_, '_>| {
             let reversed = [&other.groups[1], &other.groups[0]] == it.groups.each_ref();
             other.variant.against() == it.variant.against() && (other.groups == it.groups || reversed)
         };
-        let notice = if parted.iter().filter(alike).count() > 1 {
+        let notice = if split.iter().filter(alike).count() > 1 {
             // What the others cost more the baseline costs less.
             let [cheap, dear] = it.groups.each_ref();
             notice(evidence.baseline_of(it.variant), None, [dear, cheap])
@@ -49,7 +49,7 @@ pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
 }
 
 /// The rounds of a variant in two groups, if they are.
-fn parted<'e, 'a>(baseline: &VariantRuns<'a>, variant: &'e VariantRuns<'a>) -> Option<Parted<'e, 'a>> {
+fn split<'e, 'a>(baseline: &VariantRuns<'a>, variant: &'e VariantRuns<'a>) -> Option<SplitRounds<'e, 'a>> {
     let pairs: Vec<(u32, &RunRecord, f64)> = variant
         .valid
         .iter()
@@ -67,7 +67,7 @@ fn parted<'e, 'a>(baseline: &VariantRuns<'a>, variant: &'e VariantRuns<'a>) -> O
     }
     let found = groups(&ratios.iter().map(|ratio| ratio.ln()).collect::<Vec<_>>(), MATTERS)?;
     let set = |places: &[usize]| places.iter().map(|&at| rounds[at]).collect();
-    Some(Parted { variant, groups: [set(&found.lower), set(&found.upper)] })
+    Some(SplitRounds { variant, groups: [set(&found.lower), set(&found.upper)] })
 }
 
 fn ratio(bare: &RunRecord, here: &RunRecord) -> Option<f64> {

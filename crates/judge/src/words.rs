@@ -50,9 +50,9 @@ pub(super) fn finding(finding: &Finding, verdict: Verdict, estimate: &Estimate, 
             match finding.rounds_needed {
                 _ if finding.margin == 0.0 => format!("cannot tell: {between}"),
                 Some(rounds) => format!("cannot tell: {between}; about {rounds} rounds would settle ±{margin}"),
-                None => format!(
-                    "cannot tell: {between}; more than {MAX_ROUNDS} rounds would be needed to settle ±{margin}"
-                ),
+                None => {
+                    format!("cannot tell: {between}; more than {MAX_ROUNDS} rounds would be needed to settle ±{margin}")
+                }
             }
         }
     }

@@ -116,18 +116,18 @@ fn stable(bare: &[&RunRecord], count: fn(&RunRecord) -> Counts) -> bool {
 }
 
 /// Runs that are farther from the baseline than the baseline's own.
-struct Beyond {
+struct OutlyingRuns {
     runs: usize,
     /// Distance of the farthest.
     worst: f64,
 }
 
-fn beyond(bare: &[&RunRecord], runs: &[&RunRecord], count: fn(&RunRecord) -> Counts) -> Option<Beyond> {
+fn beyond(bare: &[&RunRecord], runs: &[&RunRecord], count: fn(&RunRecord) -> Counts) -> Option<OutlyingRuns> {
     let pooled = shares(&pool(bare, count));
     let limit = f64::max(TOLERANCE, SCATTER * scatter(bare, &pooled, count));
     let distances = runs.iter().map(|run| distance(&pooled, &shares(&count(run))));
     let beyond: Vec<f64> = distances.filter(|distance| *distance > limit).collect();
-    Some(Beyond { runs: beyond.len(), worst: beyond.into_iter().reduce(f64::max)? })
+    Some(OutlyingRuns { runs: beyond.len(), worst: beyond.into_iter().reduce(f64::max)? })
 }
 
 fn compare(bare: &[&RunRecord], runs: &[&RunRecord], count: fn(&RunRecord) -> Counts, what: &str) -> Option<String> {

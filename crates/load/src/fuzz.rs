@@ -6,7 +6,7 @@ use crate::h2::session::{Captured, Event, Session, Wants};
 use crate::http1::head::HeadReader;
 use crate::http1::response::{Body, ResponseReader};
 use crate::record::Request;
-use crate::script::{MAX_BODY, Whole};
+use crate::script::{MAX_BODY, WholeAnswer};
 
 /// What came of reading: status, length and hash of the body, and what was kept of it. `Err`: it is malformed.
 type Parsed = Result<Option<(u16, u64, u64)>, ()>;
@@ -23,7 +23,7 @@ fn read(method: &str, input: &[u8], piece: usize, ends: bool) -> Parsed {
         if let Some(response) = reader.push(&mut heads, bytes).map_err(|_| ())? {
             let hash = match &response.body {
                 Body::Whole(body) => {
-                    let _ = Whole::new(response.status, response.head, body);
+                    let _ = WholeAnswer::new(response.status, response.head, body);
                     let mut hash = crate::bodies::BodyHash::default();
                     hash.update(body);
                     hash
@@ -41,7 +41,7 @@ fn read(method: &str, input: &[u8], piece: usize, ends: bool) -> Parsed {
         Some((response.status, hash.length(), hash.finish()))
     });
     let (head, body) = reader.captured();
-    let _ = Whole::new(found.map_or(0, |found| found.0), head, body);
+    let _ = WholeAnswer::new(found.map_or(0, |found| found.0), head, body);
     Ok(found)
 }
 
@@ -76,7 +76,7 @@ fn check_captured(request: &Request, status: u16, body: &Body<'_>, captured: &Ca
         }
         Body::Whole(_) | Body::Pieces(_) => assert!(captured.body().is_empty(), "nothing is kept in vain"),
     }
-    let _ = Whole::new(status, captured.head(), captured.body());
+    let _ = WholeAnswer::new(status, captured.head(), captured.body());
 }
 
 /// What a session of HTTP/2 says of a server's bytes, cut up in pieces of `piece` bytes. Requests are sent after every

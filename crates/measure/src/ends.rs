@@ -125,7 +125,7 @@ mod tests {
     use unladen_study::spec::{Load, Study};
 
     use super::*;
-    use crate::watch::Nobody;
+    use crate::watch::NoWatcher;
 
     fn plan(until: bool, at_most: Option<f64>) -> Plan {
         let mut study = Study::new("x", Load::new("http://localhost/"));
@@ -154,7 +154,7 @@ mod tests {
             let mut judge = |_: &[RunRecord]| look(7, is_enough);
             let mut ends = Ends::new(&open, long_ago(seconds), &mut judge);
             [30, 8, 10, 8].into_iter().for_each(|seconds| ends.took(Duration::from_secs(seconds)));
-            ends.reached(&[], is_last, &mut Nobody).map(|it| it.by)
+            ends.reached(&[], is_last, &mut NoWatcher).map(|it| it.by)
         };
         assert_eq!(ended(45, false, false), None);
         assert_eq!(ended(51, false, false), Some(StoppedBy::Time), "the longest of the last rounds does not fit");
@@ -184,7 +184,7 @@ mod tests {
         assert!(!ends.has_time());
         let fixed = plan(false, None);
         let mut judge = |_: &[RunRecord]| unreachable!("nobody asked for it");
-        assert_eq!(Ends::new(&fixed, Instant::now(), &mut judge).reached(&[], true, &mut Nobody), None);
+        assert_eq!(Ends::new(&fixed, Instant::now(), &mut judge).reached(&[], true, &mut NoWatcher), None);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(super) enum End {
 
 /// A program that has run.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub(super) struct FinishedProgram {
     /// Name of its service.
     service: String,
     pub(super) end: End,
@@ -46,7 +46,7 @@ pub(super) struct Ran {
     reported: ReportedNumbers,
 }
 
-impl Ran {
+impl FinishedProgram {
     /// Whether it says by its exit code that all is well.
     pub(super) fn is_well(&self) -> bool {
         matches!(self.end, End::Itself(Ended::Exit(0)))
@@ -100,7 +100,7 @@ pub(super) fn to_its_end(
     (folder, run): (&Path, u32),
     at_most: Duration,
     mut meanwhile: impl FnMut() -> Result<Option<Notice>, RunError>,
-) -> Result<Ran, RunError> {
+) -> Result<FinishedProgram, RunError> {
     let (process, mut running) = setup.launch_program(program, folder, run)?;
     let deadline = Instant::now() + at_most;
     let mut wait = || -> Result<End, RunError> {
@@ -128,7 +128,7 @@ pub(super) fn to_its_end(
     let end = end?;
     stopped?;
     let reported = reported_numbers::read(&running.log_tail(TAIL));
-    Ok(Ran { service: process.service, end, took, last_words: running.log_tail(LAST_WORDS), reported })
+    Ok(FinishedProgram { service: process.service, end, took, last_words: running.log_tail(LAST_WORDS), reported })
 }
 
 /// Runs what sets a run up where there is no run yet, as in a calibration: what is created must be there, what it says is not kept.
@@ -159,7 +159,7 @@ impl Run<'_> {
         context: &mut RunContext<'_>,
         program: &Process,
         at_most: Duration,
-    ) -> Result<Ran, RunError> {
+    ) -> Result<FinishedProgram, RunError> {
         let folder = context.folder.clone();
         let place = (folder.as_path(), self.number);
         to_its_end(self.setup, program, place, at_most, || {

@@ -17,7 +17,7 @@ use unladen_study::plan::Process;
 use unladen_study::spec::Study;
 
 use super::RunError;
-use super::blocks::{Lives, Turns, rates, smaller};
+use super::blocks::{Lifespan, Turns, rates, smaller};
 use super::checks;
 use super::groups;
 use super::instrument::{Part, Silence};
@@ -56,7 +56,7 @@ struct Places {
 }
 
 /// What was seen of a round.
-struct Witness {
+struct RoundMeasurement {
     measured: Measured,
     /// By run.
     observations: Vec<Option<Observation>>,
@@ -116,13 +116,13 @@ impl Round<'_, '_> {
         if !self.preheat(contexts)? {
             return Ok(Vec::new());
         }
-        let Some(witness) = self.load(contexts)? else { return Ok(Vec::new()) };
-        let mut results = self.split(contexts, witness.observations, &witness.measured);
+        let Some(measurement) = self.load(contexts)? else { return Ok(Vec::new()) };
+        let mut results = self.split(contexts, measurement.observations, &measurement.measured);
         for (at, context) in contexts.iter_mut().enumerate() {
             self.run(at).drain(context, &results[at])?;
         }
         let after = self.idle(contexts)?;
-        self.charge(contexts, &mut results, &witness.measured, &places, (&before, &after));
+        self.charge(contexts, &mut results, &measurement.measured, &places, (&before, &after));
         for (at, context) in contexts.iter_mut().enumerate() {
             self.run(at).look_back(context)?;
             context.ask_again();
@@ -214,7 +214,7 @@ impl Round<'_, '_> {
     }
 
     /// Warm-up, blocks, and the stretches alone. `None`: something ended, and a record says what.
-    fn load(&mut self, contexts: &mut [RunContext<'_>]) -> Result<Option<Witness>, RunError> {
+    fn load(&mut self, contexts: &mut [RunContext<'_>]) -> Result<Option<RoundMeasurement>, RunError> {
         let config = Config { alternation: self.alternation(contexts)?, sources: self.sources(contexts) };
         let patience = patience(&config.alternation);
         let Some(first) = contexts.first() else { return Ok(None) };
@@ -255,7 +255,7 @@ impl Round<'_, '_> {
         };
         part.stop(Duration::from_secs(2));
         match outcome {
-            Ok(measured) => Ok(Some(Witness { measured, observations })),
+            Ok(measured) => Ok(Some(RoundMeasurement { measured, observations })),
             Err((at, notice)) => {
                 contexts[at].record.void = Some(notice);
                 Ok(None)
@@ -352,16 +352,16 @@ impl Round<'_, '_> {
             let Some(observation) = &mut result.observation else { continue };
             // As the probe was given them: what lives through the study, the run's own, the load, the sink.
             let idle = smaller(before, after, own.clone());
-            let shared = places.shared.clone().map(|place| (place, Lives::ThroughTheStudy));
-            let services = own.zip(idle).map(|(place, idle)| (place, Lives::WithTheRun { idle }));
+            let shared = places.shared.clone().map(|place| (place, Lifespan::ThroughTheStudy));
+            let services = own.zip(idle).map(|(place, idle)| (place, Lifespan::WithTheRun { idle }));
             let (processes, parts) = observation.processes.split_at_mut(shared.len() + services.len());
-            for (process, (place, lives)) in processes.iter_mut().zip(shared.chain(services)) {
-                turns.charge_process(process, at, place, lives);
+            for (process, (place, lifespan)) in processes.iter_mut().zip(shared.chain(services)) {
+                turns.charge_process(process, at, place, lifespan);
             }
             let sink = places.sinks + at;
             let idle = smaller(before, after, sink..sink + 1).first().copied().flatten();
             for part in parts.iter_mut().filter(|part| part.service == "sink") {
-                turns.charge_process(part, at, sink, Lives::WithTheRun { idle });
+                turns.charge_process(part, at, sink, Lifespan::WithTheRun { idle });
             }
         }
     }

@@ -166,8 +166,8 @@ pub trait Watcher {
 
 /// Nobody.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nobody;
+pub struct NoWatcher;
 
-impl Watcher for Nobody {
+impl Watcher for NoWatcher {
     fn see(&mut self, _: Step<'_>) {}
 }

@@ -16,7 +16,7 @@ use super::RunError;
 use super::checks;
 use super::instrument::{Part, Silence};
 use super::one::{Run, RunContext, RunningService, died, instrument, target};
-use super::programs::{End, Ran};
+use super::programs::{End, FinishedProgram};
 use super::watch::{Phase, Step};
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
@@ -173,7 +173,7 @@ impl Run<'_> {
     }
 
     /// Runs the driver once, to its end. `None`: it failed, or something else ended; the record says what.
-    fn drive(&mut self, context: &mut RunContext<'_>, driver: &Process) -> Result<Option<Ran>, RunError> {
+    fn drive(&mut self, context: &mut RunContext<'_>, driver: &Process) -> Result<Option<FinishedProgram>, RunError> {
         let ran = self.program(context, driver, self.variant().load.at_most.0)?;
         if ran.is_well() {
             return Ok(Some(ran));

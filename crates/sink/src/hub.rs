@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::faults::Faults;
 use crate::otlp;
 use crate::span::{Decode, Protocol, Source};
-use crate::store::{Handle, Store, Unstored};
+use crate::store::{Handle, Store, StoreRefusal};
 use crate::summary::Summary;
 
 /// Bytes of the bodies of all connections at once; a few of the largest messages fit in any case.
@@ -50,7 +50,7 @@ pub(crate) struct Hub {
 }
 
 /// Somebody who waits until so many rows are durable.
-type Waiting = (u64, oneshot::Sender<Result<(), Unstored>>);
+type Waiting = (u64, oneshot::Sender<Result<(), StoreRefusal>>);
 
 /// A request that was taken, perhaps not whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,11 +72,11 @@ pub(crate) enum Refused {
     Closed,
 }
 
-impl From<Unstored> for Refused {
-    fn from(unstored: Unstored) -> Self {
+impl From<StoreRefusal> for Refused {
+    fn from(unstored: StoreRefusal) -> Self {
         match unstored {
-            Unstored::Busy => Self::Busy,
-            Unstored::Gone => Self::Closed,
+            StoreRefusal::Busy => Self::Busy,
+            StoreRefusal::Gone => Self::Closed,
         }
     }
 }
@@ -152,8 +152,8 @@ impl Hub {
     }
 
     /// Takes back that the last message was counted as broken: its parts will be looked at one by one.
-    pub(crate) fn look_again(&self) {
-        self.accounts.borrow_mut().look_again();
+    pub(crate) fn undo_undecodable(&self) {
+        self.accounts.borrow_mut().undo_undecodable();
     }
 
     /// Decodes a message, counts its spans and hands them to the store: all of it or, if it is broken, nothing. Waits while
@@ -299,8 +299,8 @@ impl Hub {
         {
             let outcome = match (wanted <= rows, is_alive) {
                 (true, _) => Ok(()),
-                (false, true) => Err(Unstored::Busy),
-                (false, false) => Err(Unstored::Gone),
+                (false, true) => Err(StoreRefusal::Busy),
+                (false, false) => Err(StoreRefusal::Gone),
             };
             // A sender that has gone away need not be told.
             let _ = done.send(outcome);

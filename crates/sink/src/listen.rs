@@ -93,7 +93,7 @@ impl Connections {
             let _ = stream.set_zero_linger();
         }
         let mut stop = self.stop.clone();
-        let cut = Cut::default();
+        let cut = CloseSignals::default();
         let stop = async {
             tokio::select! {
                 _ = stop.changed() => {}
@@ -180,7 +180,7 @@ async fn answer(hub: &Hub, protocol: Protocol, request: Request) -> Answer {
 
 /// How faults end a connection.
 #[derive(Debug, Default)]
-struct Cut {
+struct CloseSignals {
     requests: Cell<u64>,
     /// At once.
     reset: Notify,
@@ -189,7 +189,12 @@ struct Cut {
 }
 
 /// Does to a request what the faults want; an answer if that is all it gets.
-async fn inject_fault(hub: &Hub, requests: &Cell<u64>, cut: &Cut, request: &Request) -> Option<Response<Reply>> {
+async fn inject_fault(
+    hub: &Hub,
+    requests: &Cell<u64>,
+    cut: &CloseSignals,
+    request: &Request,
+) -> Option<Response<Reply>> {
     let (faults, age) = hub.faults()?;
     let number = requests.get();
     requests.set(number + 1);

@@ -253,7 +253,7 @@ fn services(sample: &probe::Live) -> Vec<Service> {
 
 /// The content of the file: `L` is [`Live`], or a reference to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Under<L> {
+pub struct LiveFile<L> {
     /// The process that runs the study.
     pub pid: u32,
     /// When that started, in ticks since boot: with the pid it names a process for good.
@@ -266,8 +266,8 @@ pub struct Under<L> {
 /// Reads the file of a run folder; `None` without one, and when its process has gone.
 #[must_use]
 pub fn read(folder: &Path) -> Option<Live> {
-    let under: Under<Live> = serde_json::from_slice(&fs::read(folder.join(FILE)).ok()?).ok()?;
-    Identity { pid: under.pid, start_ticks: under.start_ticks }.is_alive().then_some(under.live)
+    let file: LiveFile<Live> = serde_json::from_slice(&fs::read(folder.join(FILE)).ok()?).ok()?;
+    Identity { pid: file.pid, start_ticks: file.start_ticks }.is_alive().then_some(file.live)
 }
 
 #[cfg(test)]

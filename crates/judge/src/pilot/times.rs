@@ -63,18 +63,18 @@ impl Times {
 /// From the start of the first to that of the last, by run or by round: everything is in it. With how many runs that is of.
 fn took(runs: &[RunRecord], design: Design) -> Option<(f64, usize)> {
     // The runs of an alternating round start together.
-    let mut sittings: BTreeMap<(u32, u32, u32), (i64, usize)> = BTreeMap::new();
+    let mut sessions: BTreeMap<(u32, u32, u32), (i64, usize)> = BTreeMap::new();
     for run in runs {
         let slot = if design == Design::Alternating { 0 } else { run.slot };
         let start = run.started.parse::<jiff::Timestamp>().ok()?.as_second();
-        let sitting = sittings.entry((run.round, run.attempt, slot)).or_insert((start, 0));
-        *sitting = (sitting.0.min(start), sitting.1 + 1);
+        let session = sessions.entry((run.round, run.attempt, slot)).or_insert((start, 0));
+        *session = (session.0.min(start), session.1 + 1);
     }
-    let starts = || sittings.values().map(|(start, _)| *start);
+    let starts = || sessions.values().map(|(start, _)| *start);
     let (first, last) = (starts().min()?, starts().max()?);
-    let variants = sittings.values().map(|(_, runs)| *runs).max()?;
+    let variants = sessions.values().map(|(_, runs)| *runs).max()?;
     // Starts are known to the second.
-    Some(((last - first) as f64 / (sittings.len() - 1).max(1) as f64, variants))
+    Some(((last - first) as f64 / (sessions.len() - 1).max(1) as f64, variants))
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// A pilot of two rounds of two runs that starts a sitting every so many seconds.
+    /// A pilot of two rounds of two runs that starts a session every so many seconds.
     fn pilot(design: Design, every_s: i64) -> Vec<RunRecord> {
         let phases =
             Phases { start_s: 1.0, preheat_s: 3.0, warmup_s: 1.0, window_s: 4.0, drain_s: 2.0, ..Phases::default() };

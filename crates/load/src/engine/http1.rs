@@ -6,7 +6,7 @@ use super::exchange::judge;
 use crate::http1::response::{Body, Response, ResponseReader};
 use crate::plan::Check;
 use crate::record::{Answer, Failure, Recorder, Request};
-use crate::script::{Progress, Script, Verdict, Whole};
+use crate::script::{Progress, Script, Verdict, WholeAnswer};
 
 /// What an HTTP/1.1 connection remembers.
 #[derive(Debug)]
@@ -169,8 +169,8 @@ pub(super) fn look(
         return answer;
     }
     let whole = match &response.body {
-        Body::Whole(body) => Whole::new(response.status, response.head, body),
-        Body::Pieces(_) => Whole::new(response.status, captured.0, captured.1),
+        Body::Whole(body) => WholeAnswer::new(response.status, response.head, body),
+        Body::Pieces(_) => WholeAnswer::new(response.status, captured.0, captured.1),
     };
     let verdict = script.look(progress, &whole, &mut recorder.tests);
     let failure = match verdict {

@@ -206,7 +206,7 @@ impl Engine<'_> {
                     freed = now;
                 }
                 Ok(Some(Event::Returned { request, tries })) => {
-                    self.leave_home(request.lane);
+                    self.leave_connection(request.lane);
                     self.returned.push_back((request, tries));
                     self.active -= 1;
                 }

@@ -3,7 +3,7 @@
 mod profile;
 mod schedule;
 
-pub use profile::{NoStages, Profile, Stage};
+pub use profile::{Profile, Stage, StagesError};
 pub use schedule::{Arrivals, Cursor, Schedule};
 
 use crate::plan::{Pacing, Plan};

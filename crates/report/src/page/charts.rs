@@ -212,8 +212,8 @@ impl<'a> Charts<'a> {
     }
 
     /// Which of the optional sections there is anything for.
-    pub(super) fn has(&self) -> Has {
-        Has {
+    pub(super) fn has(&self) -> AvailableCharts {
+        AvailableCharts {
             ledger: self.ledger.iter().any(|it| it.wanted > 0 || !it.parts.is_empty()),
             lost: self.ledger.iter().any(|it| !it.lost_by_second.is_empty()),
             lost_somewhen: self.ledger.iter().flat_map(|it| &it.parts).any(|(_, kind, _)| *kind == "lost"),
@@ -232,7 +232,7 @@ impl<'a> Charts<'a> {
 
 /// What there is to draw, for the template.
 #[derive(Debug, Serialize)]
-pub(super) struct Has {
+pub(super) struct AvailableCharts {
     ledger: bool,
     /// By second.
     lost: bool,

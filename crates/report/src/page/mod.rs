@@ -13,7 +13,7 @@ use unladen_judge::findings::{
 };
 
 use super::{answers, doses, names, reported_numbers, rounds, sampled, template, view};
-use charts::{Charts, Has};
+use charts::{AvailableCharts, Charts};
 
 mod charts;
 
@@ -43,7 +43,7 @@ struct Page<'a> {
     data: String,
     legend: Vec<LegendEntry<'a>>,
     forests: Vec<(&'a str, &'a str, usize)>,
-    has: Has,
+    has: AvailableCharts,
     warnings: usize,
     variants: Vec<Variant<'a>>,
     profiles: Vec<Profile<'a>>,

@@ -18,7 +18,7 @@ const PAGE_BITS: u32 = 10;
 /// Pages that may still be incomplete when the next one begins, and one that is not.
 const NEIGHBOURS: usize = 16;
 /// Spans of a page that are foreseen: one crowded request must not make all that follow it large.
-const MAX_FORESEEN: usize = 16 << PAGE_BITS;
+const MAX_RESERVED: usize = 16 << PAGE_BITS;
 /// Parts of the table that grow on their own, so that growing never takes much memory at once.
 const SHARD_BITS: u32 = 8;
 /// Buckets that are allocated together. All pieces are of one size, so that what one part gives back when it grows is
@@ -86,7 +86,7 @@ impl DistinctSpans {
             self.last_page = *self.places.entry(number).or_insert_with(|| {
                 // Most likely as many spans as its neighbours have, so it need not grow step by step.
                 let used = self.pages.iter().rev().take(NEIGHBOURS).map(|page| page.marks.used).max();
-                let marks = Shard::with_room_for(used.unwrap_or(0).min(MAX_FORESEEN));
+                let marks = Shard::with_room_for(used.unwrap_or(0).min(MAX_RESERVED));
                 self.pages.push(Page { number, counts: Box::new([0; 1 << PAGE_BITS]), marks });
                 self.pages.len() - 1
             });

@@ -88,7 +88,7 @@ pub(crate) struct Accounts {
     delays: Delays,
     counted: Vec<CountedAs>,
     /// Requests and marks of the spans at hand.
-    foreseen: Vec<(Option<u64>, [u64; 2])>,
+    prefetched: Vec<(Option<u64>, [u64; 2])>,
 }
 
 impl Accounts {
@@ -111,7 +111,7 @@ impl Accounts {
             losses: Losses::default(),
             delays: Delays::default(),
             counted: Vec::new(),
-            foreseen: Vec::new(),
+            prefetched: Vec::new(),
         }
     }
 
@@ -146,7 +146,7 @@ impl Accounts {
     }
 
     /// Takes the last of these back.
-    pub(crate) fn look_again(&mut self) {
+    pub(crate) fn undo_undecodable(&mut self) {
         self.undecodable -= 1;
     }
 
@@ -158,14 +158,14 @@ impl Accounts {
         self.counted.clear();
         // Some at a time: what is fetched must still be near when it is needed.
         for spans in batch.spans.chunks(AHEAD) {
-            self.foresee(spans, &batch.sources);
+            self.prefetch(spans, &batch.sources);
             self.spans(spans, &batch.sources, arrival_ns);
         }
     }
 
     /// Finds out which requests spans belong to, and fetches what is known of those of none.
-    fn foresee(&mut self, spans: &[Span<'_>], sources: &[Source<'_>]) {
-        self.foreseen.clear();
+    fn prefetch(&mut self, spans: &[Span<'_>], sources: &[Source<'_>]) {
+        self.prefetched.clear();
         let mut last: Option<(&[u8; 16], Option<u64>, TraceMarks)> = None;
         for span in spans {
             // Spans of a trace often follow each other.
@@ -177,16 +177,16 @@ impl Accounts {
                 }
             };
             let service = sources[span.source as usize].service;
-            self.foreseen.push((request, DistinctSpans::marks(trace, span.identity(service))));
+            self.prefetched.push((request, DistinctSpans::marks(trace, span.identity(service))));
         }
         // What is known of requests is at hand.
-        let others = self.foreseen.iter().filter(|(request, _)| request.is_none());
+        let others = self.prefetched.iter().filter(|(request, _)| request.is_none());
         self.distinct.fetch(others.flat_map(|(_, marks)| *marks));
     }
 
     fn spans(&mut self, spans: &[Span<'_>], sources: &[Source<'_>], arrival_ns: i64) {
         let mut last = None;
-        for (span, (request, marks)) in spans.iter().zip(&self.foreseen) {
+        for (span, (request, marks)) in spans.iter().zip(&self.prefetched) {
             let is_new = match request {
                 Some(index) => self.distinct.of_request(*index, marks[0]),
                 None => self.distinct.of_trace(*marks),

@@ -287,9 +287,9 @@ impl Group {
     fn operation(&mut self, name: &[u8]) -> u32 {
         // What follows what is mostly the same.
         let mut guess = self.following.get(self.last_operation).copied().unwrap_or_default();
-        let foreseen = guess.code();
+        let prefetched = guess.code();
         let operation = self.operation.dictionary.text(name, &mut guess);
-        if operation != foreseen && self.last_operation < MAX_FOLLOWING {
+        if operation != prefetched && self.last_operation < MAX_FOLLOWING {
             if self.following.len() <= self.last_operation {
                 self.following.resize_with(self.last_operation + 1, Guess::default);
             }

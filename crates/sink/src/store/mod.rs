@@ -90,7 +90,7 @@ pub(crate) type Room = mpsc::OwnedPermit<Job>;
 
 /// Why spans are not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unstored {
+pub(crate) enum StoreRefusal {
     /// The store is behind or cannot write: it may pass later.
     Busy,
     /// The store is gone: its thread has failed, which ends the sink.
@@ -277,9 +277,9 @@ pub(crate) struct Handle {
 
 impl Handle {
     /// Waits until the writer has room.
-    pub(crate) async fn room(&self) -> Result<Room, Unstored> {
+    pub(crate) async fn room(&self) -> Result<Room, StoreRefusal> {
         let room = timeout(PATIENCE, self.queue.clone().reserve_owned()).await;
-        room.map_err(|_| Unstored::Busy)?.map_err(|_| Unstored::Gone)
+        room.map_err(|_| StoreRefusal::Busy)?.map_err(|_| StoreRefusal::Gone)
     }
 
     /// Waits until the writer has done something; false if it never will.

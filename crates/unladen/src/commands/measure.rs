@@ -15,7 +15,7 @@ use unladen_judge::Budgets;
 use unladen_measure::RunError;
 use unladen_measure::folder::RunFolder;
 use unladen_measure::host::Host;
-use unladen_measure::watch::Nobody;
+use unladen_measure::watch::NoWatcher;
 use unladen_stats::plan::{Step, TwoLooks};
 use unladen_study::compare::Comparison;
 use unladen_study::plan::Plan;
@@ -246,7 +246,7 @@ fn profile(
         eprintln!("sampling every variant once, for the flame graphs");
     }
     let library = options.async_profiler.clone();
-    let profiles = unladen_measure::profile::profiles(plan, folder, seed, library, interrupted, &mut Nobody);
+    let profiles = unladen_measure::profile::profiles(plan, folder, seed, library, interrupted, &mut NoWatcher);
     for failure in profiles?.iter().flat_map(|profiles| &profiles.failures) {
         eprintln!("no profile: {failure}");
     }

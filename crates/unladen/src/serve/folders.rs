@@ -33,17 +33,17 @@ pub struct Folder {
     /// Why what was found cannot be read.
     pub trouble: Option<String>,
     /// What it says of itself, if it was not judged.
-    begun: Begun,
+    begun: StudyStart,
 }
 
 /// What stands in a run folder from its first second on.
 #[derive(Debug, Clone, Default)]
-struct Begun {
+struct StudyStart {
     study: Option<String>,
     started: Option<String>,
 }
 
-impl Begun {
+impl StudyStart {
     fn of(folder: &Path) -> Self {
         #[derive(Deserialize)]
         struct Study {
@@ -199,7 +199,7 @@ impl Folders {
             Some(Ok(findings)) => (Some(findings), None),
             Some(Err(trouble)) => (None, Some(trouble)),
         };
-        let begun = if findings.is_some() { Begun::default() } else { Begun::of(&path) };
+        let begun = if findings.is_some() { StudyStart::default() } else { StudyStart::of(&path) };
         Folder { id, path, findings, live, trouble, begun }
     }
 

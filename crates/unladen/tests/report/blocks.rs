@@ -17,7 +17,7 @@ fn of_code<'a>(findings: &'a Findings, code: &str) -> Vec<&'a str> {
 }
 
 fn alternating() -> Sketch {
-    Sketch { mishap: alternate, ..ladder() }
+    Sketch { change_run: alternate, ..ladder() }
 }
 
 /// The findings of a sketch whose runs are changed.
@@ -65,7 +65,7 @@ fn the_compilers_part_is_taken_out_by_request() {
 
 #[test]
 fn idle_cpu_is_compared_by_service() {
-    let found = changed(&Sketch { mishap: |_| {}, ..ladder() }, |run| {
+    let found = changed(&Sketch { change_run: |_| {}, ..ladder() }, |run| {
         let mut gateway = run.processes[0].clone();
         gateway.service = "gateway".to_owned();
         run.processes.push(gateway);
@@ -95,7 +95,7 @@ fn no_tail_of_blocks_is_told() {
     assert!(few[0].starts_with("latency p99.9 not shown") && few[0].contains("Raise `alone`"), "{few:?}");
     assert!(of_code(&alone, "not_in_blocks").is_empty());
 
-    let without = Sketch { mishap: |run| alternate_like(run, Like { alone: false, ..SOUND }), ..ladder() };
+    let without = Sketch { change_run: |run| alternate_like(run, Like { alone: false, ..SOUND }), ..ladder() };
     let found = findings(&without);
     let texts = variant(&found, "otel").metrics.iter().filter(|it| tail.contains(&it.metric.as_str())).count();
     assert_eq!(texts, 0);
@@ -111,7 +111,7 @@ fn no_tail_of_blocks_is_told() {
 /// What exists of the blocks only: answers by kind, operations, curves, seconds.
 #[test]
 fn nor_by_kind_operation_quantile_or_second() {
-    let mishap = |run: &mut RunRecord| {
+    let change_run = |run: &mut RunRecord| {
         let load = run.load.as_mut().expect("a load");
         let times = Quantiles { count: 5_000, p50: 900.0, p90: 1_000.0, p95: 1_100.0, p99: 1_200.0, ..load.latency_us };
         let named =
@@ -120,7 +120,7 @@ fn nor_by_kind_operation_quantile_or_second() {
         load.seconds.iter_mut().for_each(|second| second.p99_us = 5_000.0);
         alternate(run);
     };
-    let sketch = Sketch { mishap, ..ladder() };
+    let sketch = Sketch { change_run, ..ladder() };
     let dir = tempfile::tempdir().expect("a temporary folder");
     let runs = sketch.runs();
     write(dir.path(), &sketch.study(), &runs);
@@ -164,7 +164,7 @@ fn blocks_are_held_to_what_users_see() {
     assert!(variant(&sound, "otel").blocks_against_alone.expect("twelve rounds").magnitude() < 0.02);
     assert!(of_code(&sound, "blocks_unlike_alone").is_empty());
 
-    let cold = findings(&Sketch { mishap: |run| alternate_like(run, Like { colder: 1.12, ..SOUND }), ..ladder() });
+    let cold = findings(&Sketch { change_run: |run| alternate_like(run, Like { colder: 1.12, ..SOUND }), ..ladder() });
     let Range { value, low, high } = ratio(&cold).expect("twelve rounds");
     assert!((value - 0.12).abs() < 0.01 && low <= value && value <= high, "{low} {value} {high}");
     let texts = of_code(&cold, "blocks_unlike_alone");
@@ -177,9 +177,10 @@ fn blocks_are_held_to_what_users_see() {
     assert!(texts[0].contains("higher in blocks than alone") && texts[0].contains("`design: separate`"), "{texts:?}");
     assert!(render(&cold, Format::Text).contains("CPU per request in blocks against alone: baseline +1"));
     // Within 3 % nobody is warned, nor where the interval reaches into it.
-    let little = findings(&Sketch { mishap: |run| alternate_like(run, Like { colder: 1.02, ..SOUND }), ..ladder() });
+    let little =
+        findings(&Sketch { change_run: |run| alternate_like(run, Like { colder: 1.02, ..SOUND }), ..ladder() });
     assert!(of_code(&little, "blocks_unlike_alone").is_empty());
-    let five = Sketch { rounds: 5, mishap: |run| alternate_like(run, Like { colder: 1.12, ..SOUND }), ..ladder() };
+    let five = Sketch { rounds: 5, change_run: |run| alternate_like(run, Like { colder: 1.12, ..SOUND }), ..ladder() };
     assert_eq!(ratio(&findings(&five)), None, "too few rounds");
 }
 
@@ -224,7 +225,7 @@ fn how_it_was_measured_is_said_in_a_sentence() {
 /// A study that was continued with another design: each round is of the design that more of its variants have.
 #[test]
 fn designs_do_not_meet_within_a_round() {
-    let sketch = Sketch { mishap: |_| {}, ..ladder() };
+    let sketch = Sketch { change_run: |_| {}, ..ladder() };
     let mixed = changed(&sketch, |run| {
         let torn = run.round == 7 && run.variant != "otel";
         if run.round > 7 || torn {
@@ -266,7 +267,7 @@ fn what_varies_is_told() {
     assert!(start.rounds_help && start.between > 5.0 * start.within, "{start:?}");
     assert!(start.words.starts_with("What varies is the start (") && start.words.ends_with("more rounds help"));
     let noisy = |run: &mut RunRecord| alternate_like(run, Like { within: 0.2, ..SOUND });
-    let within = of(&Sketch { noise: 0.0005, mishap: noisy, ..ladder() });
+    let within = of(&Sketch { noise: 0.0005, change_run: noisy, ..ladder() });
     // 20 % in each of 49 blocks, on both sides.
     assert!((within.within - 0.2 * 2.0_f64.sqrt() / 7.0).abs() < 0.01, "{within:?}");
     assert!(!within.rounds_help && within.words.ends_with("a longer window helps"), "{within:?}");

@@ -76,7 +76,7 @@ fn an_effect() {
 /// The same effect, found side by side.
 #[test]
 fn an_effect_in_alternating_rounds() {
-    let sketch = Sketch { mishap: alternate, ..ladder() };
+    let sketch = Sketch { change_run: alternate, ..ladder() };
     check("alternating", &findings(&sketch), &[Format::Text, Format::Markdown, Format::Html]);
 }
 
@@ -184,7 +184,7 @@ fn money_and_a_leak() {
     let more = "prices: {requests_per_second: 5000, instances: 20, core_hour: 0.04, gib_hour: 0.005, \
                 instance: {cores: 4, memory: 16GiB, utilisation: 60%}}\n";
     let leaking = SketchedVariant { name: "leaking", label: "OpenTelemetry, leaking", ..costly() };
-    let mishap = |run: &mut unladen_journal::record::RunRecord| {
+    let change_run = |run: &mut unladen_journal::record::RunRecord| {
         // 1 MiB a minute, under the teeth of a collector; everybody else stays level.
         let per_minute = if run.variant == "leaking" { 1_048_576 } else { 0 };
         let sample = |second: u32| {
@@ -194,7 +194,7 @@ fn money_and_a_leak() {
         };
         run.processes[0].rss_floor = (0..=60).map(sample).collect();
     };
-    let sketch = Sketch { more, mishap, question: "What does it cost a year?", ..Sketch::new("shop", "") };
+    let sketch = Sketch { more, change_run, question: "What does it cost a year?", ..Sketch::new("shop", "") };
     let findings = findings(&sketch.with(costly()).with(leaking));
     let words_of = |variant: &str| &findings.conclusions.iter().find(|it| it.variant == variant).expect("told").words;
     assert!(words_of("leaking").contains("may leak: its memory grows 1."), "{}", words_of("leaking"));
@@ -205,7 +205,7 @@ fn money_and_a_leak() {
 /// A JVM keeps its memory, whatever it does with it, and takes more of it for minutes: then what collections leave tells.
 #[test]
 fn a_leak_that_only_the_heap_shows() {
-    let mishap = |run: &mut unladen_journal::record::RunRecord| {
+    let change_run = |run: &mut unladen_journal::record::RunRecord| {
         let if_it_is = |name: &str| if run.variant == name { 1_048_576 } else { 0 };
         let sample = |second: u32, per_minute: u32| {
             let bytes =
@@ -217,7 +217,7 @@ fn a_leak_that_only_the_heap_shows() {
     };
     let leaking = SketchedVariant { name: "leaking", label: "OpenTelemetry, leaking", ..costly() };
     let taking = SketchedVariant { name: "taking", label: "OpenTelemetry, taking memory", ..costly() };
-    let sketch = Sketch { mishap, question: "Does it leak?", ..Sketch::new("heap", "") };
+    let sketch = Sketch { change_run, question: "Does it leak?", ..Sketch::new("heap", "") };
     let findings = findings(&sketch.with(costly()).with(leaking).with(taking));
     let words_of = |variant: &str| &findings.conclusions.iter().find(|it| it.variant == variant).expect("told").words;
     assert!(words_of("leaking").contains("may leak: its heap grows 1."), "{}", words_of("leaking"));
@@ -244,7 +244,7 @@ fn spans_are_lost() {
 #[test]
 fn runs_are_void() {
     let sketch = Sketch {
-        mishap: |run| {
+        change_run: |run| {
             if run.run % 7 == 0 {
                 late(run);
             }
@@ -267,7 +267,7 @@ fn the_harness_is_broken() {
 #[test]
 fn a_variant_answers_with_errors() {
     let sketch = Sketch {
-        mishap: |run| {
+        change_run: |run| {
             if let (true, Some(load)) = (run.variant == "otel", &mut run.load) {
                 load.errors = load.requests / 25;
                 load.requests -= load.errors;
@@ -284,7 +284,7 @@ fn a_variant_answers_with_errors() {
 #[test]
 fn a_variant_stores_nothing() {
     let sketch = Sketch {
-        mishap: |run| {
+        change_run: |run| {
             let stored = if run.variant == "otel" { 0.0 } else { 12_000.0 };
             let numbers = [("sent".to_owned(), 12_000.0), ("stored".to_owned(), stored)];
             run.reported_numbers = [("writer".to_owned(), numbers.into())].into();
@@ -335,7 +335,7 @@ fn reserving(run: &mut RunRecord) {
 
 #[test]
 fn answers_are_of_several_kinds() {
-    let sketch = Sketch { mishap: reserving, ..ladder() };
+    let sketch = Sketch { change_run: reserving, ..ladder() };
     let findings = findings(&sketch);
     check("kinds", &findings, &[Format::Text, Format::Markdown, Format::Csv]);
     let otel = findings.variants.iter().find(|variant| variant.name == "otel").expect("it is there");
@@ -367,7 +367,7 @@ fn sampled_spans_are_held_to_what_clients_saw() {
         }
         load.named = vec![named];
     };
-    let sketch = Sketch { mishap: with_truth, ..ladder() };
+    let sketch = Sketch { change_run: with_truth, ..ladder() };
     let dir = tempfile::tempdir().expect("a temporary folder");
     let script = "  script: {requests: [{name: work, span: GET /work}, {name: other}]}\n";
     let study = sketch.study().replace("  connections: 16\n", &format!("  connections: 16\n{script}"));
@@ -416,7 +416,7 @@ fn every_round_stands_in_markdown_with_its_mean() {
             late(run);
         }
     };
-    let findings = findings(&Sketch { mishap: lose_one, ..ladder() });
+    let findings = findings(&Sketch { change_run: lose_one, ..ladder() });
     let otel = findings.variants.iter().find(|it| it.name == "otel").expect("it is there");
     let cpu = otel.finding("cpu_per_request").expect("a finding");
     let mean = |of: fn(&RoundValue) -> f64| cpu.rounds.iter().map(of).sum::<f64>() / 11.0;
@@ -439,7 +439,7 @@ fn every_round_stands_in_markdown_with_its_mean() {
 #[test]
 fn none_of_a_variants_runs_counts() {
     let sketch = Sketch {
-        mishap: |run| {
+        change_run: |run| {
             if run.variant == "otel" {
                 run.void = Some(Notice::ServiceDied {
                     service: "app".to_owned(),
@@ -466,7 +466,7 @@ fn a_closed_loop() {
 #[test]
 fn several_services() {
     let sketch = Sketch {
-        mishap: |run| {
+        change_run: |run| {
             let mut gateway = run.processes[0].clone();
             gateway.service = "api-gateway".to_owned();
             gateway.cpu_ns = gateway.cpu_ns.map(|cpu| cpu / 3);

@@ -28,7 +28,7 @@ fn rich() -> Sketch {
         cell: vec![("spans", value)],
         ..sketched(name, "", VariantKind::Variant)
     };
-    let mishap = |run: &mut RunRecord| {
+    let change_run = |run: &mut RunRecord| {
         if run.run % 11 == 3 {
             late(run);
         }
@@ -48,7 +48,7 @@ fn rich() -> Sketch {
     };
     let budgets = vec![("cpu_per_request", "10%"), ("rss", "8MiB")];
     let question = "What does a rather long question about the cost of instrumentation look like on a narrow screen?";
-    Sketch { more, mishap, budgets, ..Sketch::new("rich", question) }
+    Sketch { more, change_run, budgets, ..Sketch::new("rich", question) }
         .with(SketchedVariant {
             cpu: 1.03,
             memory: 5.0,
@@ -176,7 +176,7 @@ fn it_fits_screens_paper_and_the_dark() {
 /// Alternating rounds show the machine's pace: under all variants at once, one round or all of them side by side.
 #[test]
 fn the_pace_of_the_machine_is_drawn() {
-    let (_dir, file) = report(&Sketch { mishap: alternate, ..ladder() });
+    let (_dir, file) = report(&Sketch { change_run: alternate, ..ladder() });
     let mut page = opened(&file, 1400);
     assert_eq!(page.ask(UNDRAWN), json!(0));
     let lines = |kind: &str| {

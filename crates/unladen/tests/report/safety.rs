@@ -12,7 +12,7 @@ const SCRIPT: &str = "<script>alert('x')</script>";
 /// A study in which everything that a user or a log can fill is hostile.
 fn hostile() -> Findings {
     let sketch = Sketch {
-        mishap: |run| {
+        change_run: |run| {
             if run.run == 5 {
                 let log_tail = format!("{SCRIPT}\n\u{1b}[31m| a | b |\u{7}");
                 run.void = Some(Notice::ServiceDied { service: "app".to_owned(), how: "exit 1".to_owned(), log_tail });

@@ -31,7 +31,7 @@ pub(crate) struct Sketch {
     pub(crate) noise: f64,
     pub(crate) seed: u64,
     /// Changes runs after they are made.
-    pub(crate) mishap: fn(&mut RunRecord),
+    pub(crate) change_run: fn(&mut RunRecord),
 }
 
 /// A variant to be: what it adds to the bare service.
@@ -88,7 +88,7 @@ impl Sketch {
             more: "",
             noise: 0.01,
             seed: 1,
-            mishap: |_| {},
+            change_run: |_| {},
         }
     }
 
@@ -113,7 +113,7 @@ impl Sketch {
                 run.round = round;
                 run.slot = u32::try_from(slot).expect("few arms") + 1;
                 run.dir = format!("runs/{:02}-{}", run.run, run.variant);
-                (self.mishap)(&mut run);
+                (self.change_run)(&mut run);
                 runs.push(run);
             }
         }

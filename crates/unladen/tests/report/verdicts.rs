@@ -121,7 +121,7 @@ fn a_placebo_that_hardly_differs_is_only_a_warning() {
 #[test]
 fn other_work_takes_the_verdict_away() {
     let sketch = Sketch {
-        mishap: |run| {
+        change_run: |run| {
             let stored = 1_000.0 + f64::from(run.run % 3);
             run.reported_numbers = [("db".to_owned(), [("stored".to_owned(), stored)].into())].into();
         },
