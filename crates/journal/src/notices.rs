@@ -78,11 +78,12 @@ pub enum Notice {
         log_tail: String,
     },
     /// A service did not say what it must.
+    #[serde(rename = "not_said")]
     #[error(
         "{} did not say `{pattern}` ({log}). The agent is probably not there, so the run would be that of the bare service. Look there, or correct `expect_log`",
         who::who(service, *replica)
     )]
-    NotSaid {
+    ExpectedLogMissing {
         /// Service.
         service: String,
         /// 0, 1, … within the service.
@@ -317,18 +318,20 @@ pub enum Notice {
         error: String,
     },
     /// The last line of a program looks like numbers of its work and is none.
+    #[serde(rename = "said_unread")]
     #[error(
         "the last line of {service} is no JSON object of numbers alone, so it is not held to the baseline's: {line}. Write it as `{{\"stored\": 1000}}`"
     )]
-    SaidUnread {
+    NumbersUnreadable {
         /// Service.
         service: String,
         /// The beginning of the line.
         line: String,
     },
     /// A number that the study asks for could not be had.
+    #[serde(rename = "unasked")]
     #[error("the number of `{what}` cannot be had: {error}. What it would say is missing in the ledger")]
-    Unasked {
+    QueryFailed {
         /// Service that is counted, or stage of the loss.
         what: String,
         /// Why.

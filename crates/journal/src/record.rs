@@ -69,8 +69,7 @@ pub struct RunRecord {
     #[serde(default)]
     pub work: Option<Work>,
     /// What the study's own programs (driver, setups, checks) said of their work: numbers by name, by service.
-    #[serde(rename = "said")]
-    #[serde(default)]
+    #[serde(rename = "said", default)]
     pub reported_numbers: BTreeMap<String, BTreeMap<String, f64>>,
     /// What a closed loop got through after the window.
     #[serde(default)]
@@ -85,8 +84,7 @@ pub struct RunRecord {
     pub sink: Option<Summary>,
     /// Losses that agents told of themselves in logs and Prometheus metrics, by service and stage; those that they sent over
     /// OTLP are in `sink`.
-    #[serde(rename = "told")]
-    #[serde(default)]
+    #[serde(rename = "told", default)]
     pub reported_losses: Vec<ReportedLoss>,
     /// What backends have counted.
     #[serde(default)]

@@ -260,8 +260,7 @@ pub struct VariantFindings {
     #[serde(default)]
     pub money: Option<MoneyFindings>,
     /// What the study's own programs said of their work, held to the baseline's; empty if they say nothing.
-    #[serde(rename = "said")]
-    #[serde(default)]
+    #[serde(rename = "said", default)]
     pub reported_numbers: Vec<ReportedNumberFindings>,
     /// How long answers took by request and kind, and whole iterations; empty unless the load has several requests or kinds.
     #[serde(default)]
@@ -468,8 +467,7 @@ pub struct LedgerFindings {
     #[serde(default)]
     pub dropped: u64,
     /// Requests that the sink refused, reset or never answered on purpose.
-    #[serde(rename = "struck")]
-    #[serde(default)]
+    #[serde(rename = "struck", default)]
     pub faulted: u64,
     /// Operations that lack spans, the largest lack first, as far as the calibration knows what is due.
     #[serde(default)]

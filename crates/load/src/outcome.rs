@@ -126,8 +126,7 @@ pub struct Outcome {
     #[serde(default)]
     pub shard: Option<Shard>,
     /// Reasons not to believe the load; empty if there are none.
-    #[serde(rename = "doubts")]
-    #[serde(default)]
+    #[serde(rename = "doubts", default)]
     pub warnings: Vec<LoadWarning>,
 }
 

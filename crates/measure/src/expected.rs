@@ -42,7 +42,7 @@ impl Expected {
             let patterns = service.process.expect_log.iter().filter_map(|text| Some((text, Regex::new(text).ok()?)));
             patterns.map(move |(text, pattern)| {
                 let log = service.running.log();
-                let notice = Notice::NotSaid {
+                let notice = Notice::ExpectedLogMissing {
                     service: service.process.service.clone(),
                     replica: service.process.replica,
                     pattern: text.clone(),
@@ -77,7 +77,7 @@ mod tests {
 
     fn expected(log: &Path, patterns: &[&str]) -> Expected {
         let line = |text: &&str| Line {
-            notice: Notice::NotSaid {
+            notice: Notice::ExpectedLogMissing {
                 service: "consumer".to_owned(),
                 replica: 0,
                 pattern: (*text).to_owned(),
@@ -94,7 +94,7 @@ mod tests {
         let log = folder.path().join("app.log");
         std::fs::write(&log, "agent loaded\n").expect("a log");
         let mut expected = expected(&log, &["^agent loaded$", "rules: \\d+"]);
-        let Some(Notice::NotSaid { pattern, .. }) = expected.missing() else { panic!("nothing is missing") };
+        let Some(Notice::ExpectedLogMissing { pattern, .. }) = expected.missing() else { panic!("nothing is missing") };
         assert_eq!((pattern.as_str(), expected.lines.len()), ("rules: \\d+", 1));
         expected.ready = Instant::now().checked_sub(2 * GRACE).expect("a machine that is up for a while");
         assert_eq!(expected.overdue(), None, "still warming up");

@@ -65,7 +65,7 @@ impl FinishedProgram {
     pub(super) fn report(self, record: &mut RunRecord) {
         let ReportedNumbers { numbers, unread } = self.reported;
         if let Some(line) = unread {
-            record.notices.push(Notice::SaidUnread { service: self.service.clone(), line: shortened(&line) });
+            record.notices.push(Notice::NumbersUnreadable { service: self.service.clone(), line: shortened(&line) });
         }
         if !numbers.is_empty() {
             record.reported_numbers.insert(self.service, numbers);

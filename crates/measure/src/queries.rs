@@ -56,7 +56,7 @@ impl NumberQuery {
         match (&self.before, &self.after) {
             (Ok(before), Some(Ok(after))) => Some((after - before).max(0.0).round() as u64),
             (Err(error), _) | (_, Some(Err(error))) => {
-                notices.push(Notice::Unasked { what: self.name.clone(), error: error.to_string() });
+                notices.push(Notice::QueryFailed { what: self.name.clone(), error: error.to_string() });
                 None
             }
             (Ok(_), None) => None,
@@ -286,6 +286,6 @@ mod tests {
         let mut backends = [NumberQuery::new("jaeger", Some(Role::Storage), query, 1.0, None)];
         let drain = Drain { quiet: Time::seconds(0.0), limit: Time::seconds(0.0) };
         assert_eq!(settle(&mut backends, &drain, None, || false, &mut notices), []);
-        assert!(matches!(&notices[..], [Notice::Unasked { what, .. }] if what == "jaeger"), "{notices:?}");
+        assert!(matches!(&notices[..], [Notice::QueryFailed { what, .. }] if what == "jaeger"), "{notices:?}");
     }
 }

@@ -44,8 +44,7 @@ pub struct Summary {
     #[serde(default)]
     pub dropped: u64,
     /// Requests refused, reset or never answered on purpose.
-    #[serde(rename = "struck")]
-    #[serde(default)]
+    #[serde(rename = "struck", default)]
     pub faulted: u64,
     /// Requests that could not be decoded.
     pub undecodable: u64,
@@ -66,8 +65,7 @@ pub struct Summary {
     #[serde(default)]
     pub delay_ms: Delay,
     /// Losses that agents told of themselves, by service and stage.
-    #[serde(rename = "told")]
-    #[serde(default)]
+    #[serde(rename = "told", default)]
     pub reported_losses: Vec<ReportedLoss>,
     /// How the spans of the load hang together, read back from the store; `None` if they were not stored.
     #[serde(default)]

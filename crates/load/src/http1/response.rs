@@ -172,7 +172,7 @@ impl ResponseReader {
         };
         match (done, used == input.len()) {
             (true, true) => Ok(self.take()),
-            (true, false) => Err(Malformed::Unasked),
+            (true, false) => Err(Malformed::Unsolicited),
             (false, _) => Ok(None),
         }
     }
@@ -269,7 +269,7 @@ mod tests {
         let mut found = None;
         for piece in input.chunks(piece.max(1)) {
             if found.is_some() {
-                return Err(Malformed::Unasked);
+                return Err(Malformed::Unsolicited);
             }
             found = reader.push(&mut heads, piece)?.map(|response| parsed(&response));
         }
@@ -328,7 +328,7 @@ mod tests {
             "HTTP/1.1 204 No Content\r\n\r\nbody",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n",
         ] {
-            assert_eq!(read(text.as_bytes(), text.len(), false), Err(Malformed::Unasked), "{text:?}");
+            assert_eq!(read(text.as_bytes(), text.len(), false), Err(Malformed::Unsolicited), "{text:?}");
         }
         assert_eq!(read(b"HTTP/1.1 101 Switching\r\n\r\n", 100, false), Err(Malformed::Interim));
         let interim = "HTTP/1.1 102 Processing\r\n\r\n".repeat(200);

@@ -73,7 +73,7 @@ fn a_long_window_ends_when_the_line_is_overdue() {
     output.ends_with(2);
     let all = [runs(&scratch, "baseline"), runs(&scratch, "same")].concat();
     assert_eq!(all.len(), 2);
-    assert!(all.iter().all(|run| matches!(run.void, Some(Notice::NotSaid { .. }))), "{all:?}");
+    assert!(all.iter().all(|run| matches!(run.void, Some(Notice::ExpectedLogMissing { .. }))), "{all:?}");
     scratch.assert_nothing_left();
 }
 
