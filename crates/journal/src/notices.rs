@@ -1,7 +1,6 @@
-//! Every notice that unladen can give about a run or a study: one enum, one wording each.
-//!
-//! A notice is data: the journal stores it, the judge adds its own, the reports print its text. A *refusal* takes the
-//! run or the study out of the verdict; a *warning* asks for care; a *note* informs.
+//! Every notice that unladen can give about a run or a study: one enum, one wording each. A notice is data: the journal stores it,
+//! the judge adds its own, the reports print its text. A *refusal* takes the run or the study out of the verdict; a *warning* asks
+//! for care; a *note* informs.
 
 use serde::{Deserialize, Serialize};
 
@@ -345,7 +344,6 @@ pub enum Notice {
         /// Limit, seconds.
         limit_s: f64,
     },
-    // Of a calibration.
     /// The study declares another number of spans than there are.
     #[error("{0}")]
     SpansDeclaredWrong(DeclaredWrong),
@@ -362,7 +360,7 @@ pub enum Notice {
     /// The study stopped by something else than its number of rounds.
     #[error("{0}")]
     Stopped(Stopped),
-    // The judge's: about the journal.
+    // The judge's.
     /// The last line was being written when unladen ended.
     #[error(
         "line {line} of the journal was cut short: the run under way when unladen ended is lost. `unladen run --resume` repeats it"
@@ -427,7 +425,6 @@ pub enum Notice {
         /// How many.
         runs: u32,
     },
-    // The judge's: about the study.
     /// Too few rounds for any interval.
     #[error(
         "{variants}: {rounds} rounds with both sides are too few for an interval, {needed} are needed. `unladen run --resume` with more rounds adds them"
