@@ -33,8 +33,8 @@ pub struct Planned<'a> {
     pub study: &'a Study,
     /// Runs in each of its rounds.
     pub variants: usize,
-    /// Sizes of the groups in which they take turns, by how many the memory suffices for at the same time.
-    pub groups: &'a dyn Fn(usize) -> Vec<usize>,
+    /// Sizes of the groups in which they take turns, by the bytes that are available and those that each takes.
+    pub groups: &'a dyn Fn(u64, u64) -> Vec<usize>,
 }
 
 /// What a pilot says.
@@ -189,14 +189,12 @@ pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeErro
     })
 }
 
-/// What the runs of the pilot had, and how many of them there is room for. Services are given half as much again: an agent takes memory, too.
-fn memory(evidence: &Evidence<'_>, groups: &dyn Fn(usize) -> Vec<usize>) -> Memory {
-    const MORE: f64 = 1.5;
+/// What the runs of the pilot had, and in what groups there is room for them.
+fn memory(evidence: &Evidence<'_>, groups: &dyn Fn(u64, u64) -> Vec<usize>) -> Memory {
     let of_run = |run: &RunRecord| run.processes.iter().filter_map(|process| process.rss).sum::<u64>();
     let each = evidence.valid().map(of_run).max().unwrap_or(0);
     let available = evidence.valid().map(|run| run.host.memory_available + of_run(run)).max().unwrap_or(0);
-    let fit = if each == 0 { usize::MAX } else { (available as f64 / (each as f64 * MORE)) as usize };
-    Memory { each, available, groups: groups(fit).into_iter().map(super::evidence::number).collect() }
+    Memory { each, available, groups: groups(available, each).into_iter().map(super::evidence::number).collect() }
 }
 
 /// The window that gives the narrowest interval for a given time. What varies within a start is known of a window of `window_s`.

@@ -158,9 +158,7 @@ fn typical_requests(evidence: &Evidence<'_>, metric: &Metric) -> f64 {
 /// Numbers that alternating rounds lack, because no variant had the load for itself.
 fn not_in_blocks(evidence: &Evidence<'_>) -> Option<Notice> {
     let alternating = evidence.valid().any(|run| run.blocks.is_some());
-    let lacks = |metric: &&Metric| {
-        latency::source(&metric.name) == Some(latency::From::Alone) && typical_requests(evidence, metric) == 0.0
-    };
+    let lacks = |metric: &&Metric| latency::source(&metric.name).is_some() && typical_requests(evidence, metric) == 0.0;
     let lacking: Vec<&Metric> = METRICS.iter().filter(|metric| alternating && lacks(metric)).collect();
     let metrics = words::list(lacking.iter().map(|metric| metric.title.to_string()));
     (!lacking.is_empty()).then_some(RoundsNotice::NotInBlocks { metrics }.into())

@@ -172,7 +172,7 @@ const SLOPE_POINTS: usize = 12;
 const SLOPE_STRETCH_S: f64 = 15.0;
 
 /// Bytes per minute by which the floor of the resident memory rises, summed over the processes. `None` where the window holds
-/// fewer than twelve samples.
+/// fewer than twelve samples, or less than twelve seconds of load: in an alternating round a service has its own only, and grows with it.
 pub(super) fn memory_slope(_: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
     growth(run, service, |process| &process.rss_floor)
 }
@@ -184,6 +184,9 @@ pub(super) fn heap_slope(_: &Metric, run: &RunRecord, service: Option<&str>) -> 
 
 /// The slopes of all processes together.
 fn growth(run: &RunRecord, service: Option<&str>, floor: fn(&ProcessRecord) -> &[(f64, u64)]) -> Option<f64> {
+    if run.blocks.as_ref().is_some_and(|blocks| blocks.own_s < SLOPE_POINTS as f64) {
+        return None;
+    }
     let slopes = of_role(run, Role::Subject, service).map(|process| floor_slope(floor(process)));
     let mut slopes = slopes.peekable();
     slopes.peek()?;

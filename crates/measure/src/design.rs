@@ -85,10 +85,10 @@ impl Choice {
         let Some(last) = done.last() else { return self };
         // Rounds are numbered by groups, so these stay whatever the study says now.
         let number = last.groups.max(1) as usize;
-        let sizes = (1..=plan.variants.len()).rev().map(|most| groups(&plan.variants, most));
-        self.groups = sizes.into_iter().find(|groups| groups.len() == number).unwrap_or(self.groups);
+        let mut sizes = (1..=plan.variants.len()).rev().map(|most| groups(&plan.variants, most));
+        self.groups = sizes.find(|groups| groups.len() == number).unwrap_or(self.groups);
         if plan.study.design.is_none() && last.design == Design::Separate {
-            (self.design, self.reason) = (Design::Separate, None);
+            self.design = Design::Separate;
             self.reason = last.notices.iter().find_map(|notice| match notice {
                 Notice::SeparateDesign { reason } => Some(reason.clone()),
                 _ => None,

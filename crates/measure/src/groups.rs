@@ -47,8 +47,14 @@ const GROWTH: f64 = 1.5;
 /// How many variants the memory suffices for, if it is not enough for all that are wanted: going by `started` of them, which took the
 /// available bytes down from `before` to `now`.
 pub(super) fn fit(before: u64, now: u64, started: usize, wanted: usize) -> Option<usize> {
-    let each = before.saturating_sub(now) as f64 / started as f64 * GROWTH;
-    (each * wanted as f64 > before as f64).then(|| (before as f64 / each) as usize)
+    let fit = fitting(before, before.saturating_sub(now) as f64 / started as f64);
+    (fit < wanted).then_some(fit)
+}
+
+/// How many variants fit into the available bytes if each takes so many at its start.
+#[must_use]
+pub fn fitting(available: u64, each: f64) -> usize {
+    if each > 0.0 { (available as f64 / (each * GROWTH)) as usize } else { usize::MAX }
 }
 
 /// Bytes that the services of each of so many variants may take at their start.

@@ -212,11 +212,14 @@ fn runs(
     let mut ends = Ends::new(plan, Instant::now(), judge);
     // Before the setup, which comes to refer to it.
     let calibrated = OnceCell::new();
-    let choice = design::choose(plan);
-    let sites = choice.alive();
-    let mut setup = Setup::new(plan, folder, seed, sites)?;
-    let Lines { runs: mut done, calibrations, .. } = open(plan, folder, seed, &setup)?;
-    let mut choice = choice.after(plan, &done);
+    let before = reopen(plan, folder)?;
+    let is_new = before.is_none();
+    let Lines { runs: mut done, calibrations, .. } = before.unwrap_or_default();
+    let mut choice = design::choose(plan).after(plan, &done);
+    let mut setup = Setup::new(plan, folder, seed, choice.alive())?;
+    if is_new {
+        describe(plan, folder, seed, &setup)?;
+    }
     if choice.design == Design::Alternating {
         choice = choice.unless(setup.keep_apart());
     }
@@ -247,19 +250,24 @@ fn runs(
     result.and(stopped.map(drop).map_err(RunError::from)).and(closed)
 }
 
-/// Writes `study.yaml` and `host.json` of a new study, or reads the journal of one that goes on, perhaps until something else ends it.
-fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result<Lines, RunError> {
-    if folder.path().join(STUDY_FILE).exists() {
-        let Measured { mut study, runs, calibrations, notices, .. } = measured::read(folder.path())?;
-        let ends = |study: &Study| (study.until.clone(), study.at_most);
-        if ends(&study) != ends(&plan.study) {
-            // The judge goes by what stands in the folder.
-            (study.until, study.at_most) = ends(&plan.study);
-            study.rounds = plan.study.rounds;
-            folder.write(STUDY_FILE, &resolved_yaml(&study))?;
-        }
-        return Ok(Lines { runs, calibrations, notices });
+/// Reads the journal of a study that goes on, perhaps until something else ends it; `None`: it is new.
+fn reopen(plan: &Plan, folder: &RunFolder) -> Result<Option<Lines>, RunError> {
+    if !folder.path().join(STUDY_FILE).exists() {
+        return Ok(None);
     }
+    let Measured { mut study, runs, calibrations, notices, .. } = measured::read(folder.path())?;
+    let ends = |study: &Study| (study.until.clone(), study.at_most);
+    if ends(&study) != ends(&plan.study) {
+        // The judge goes by what stands in the folder.
+        (study.until, study.at_most) = ends(&plan.study);
+        study.rounds = plan.study.rounds;
+        folder.write(STUDY_FILE, &resolved_yaml(&study))?;
+    }
+    Ok(Some(Lines { runs, calibrations, notices }))
+}
+
+/// Writes `study.yaml` and `host.json` of a new study.
+fn describe(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result<(), RunError> {
     let host = Host::describe(Setting {
         seed,
         study_dir: plan.dir.display().to_string(),
@@ -270,8 +278,7 @@ fn open(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Result
     });
     // The study last: a folder with a study.yaml is a folder that can be gone on with.
     folder.write(HOST_FILE, &serde_json::to_string_pretty(&host).unwrap_or_default())?;
-    folder.write(STUDY_FILE, &resolved_yaml(&masked(&plan.study)))?;
-    Ok(Lines::default())
+    Ok(folder.write(STUDY_FILE, &resolved_yaml(&masked(&plan.study)))?)
 }
 
 /// Builds what the variants need.

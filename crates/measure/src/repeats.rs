@@ -22,15 +22,15 @@ pub(super) struct Repeats<'a> {
     study: &'a Study,
     used: u32,
     /// So many rounds of the journal are one of the study: see `groups`.
-    pub(super) parts: u32,
+    parts: u32,
 }
 
 impl<'a> Repeats<'a> {
-    /// Of a study of which so much has been done.
-    pub(super) fn new(study: &'a Study, done: &[RunRecord]) -> Self {
+    /// Of a study of which so much has been done; so many rounds of the journal are one of its.
+    pub(super) fn new(study: &'a Study, parts: u32, done: &[RunRecord]) -> Self {
         let used: BTreeSet<(u32, u32)> =
             done.iter().filter(|run| run.attempt > 1).map(|run| (run.round, run.attempt)).collect();
-        Self { study, used: u32::try_from(used.len()).unwrap_or(u32::MAX), parts: 1 }
+        Self { study, used: u32::try_from(used.len()).unwrap_or(u32::MAX), parts }
     }
 
     /// How often rounds may be done again, as seen from one of them: where nobody knows how many there will be, of those so far.
@@ -90,7 +90,7 @@ mod tests {
         let study = Study { rounds: 6, ..Study::new("x", Load::new("http://localhost/")) };
         let quiet = [run(1, 1, 0.39, 0.07), run(1, 1, 0.0, 0.0)];
         let others = [run(1, 1, 0.0, 0.0), run(1, 1, 0.41, 0.0), run(2, 1, 0.0, 0.0)];
-        let mut repeats = Repeats::new(&study, &[]);
+        let mut repeats = Repeats::new(&study, 1, &[]);
         assert_eq!(repeats.grant(&round(1, 1), &quiet), None);
         assert!(matches!(repeats.grant(&round(1, 1), &others), Some(Notice::OthersBusy { percent }) if percent > 10.0));
         assert_eq!(repeats.grant(&round(2, 1), &others), None, "another round's run");
@@ -103,7 +103,7 @@ mod tests {
     fn what_was_repeated_before_counts_and_no_round_is_attempted_for_ever() {
         let study = Study { rounds: 12, ..Study::new("x", Load::new("http://localhost/")) };
         let done = [run(1, 1, 1.0, 0.0), run(1, 2, 1.0, 0.0), run(1, 2, 1.0, 0.0), run(1, 3, 1.0, 0.0)];
-        let mut repeats = Repeats::new(&study, &done);
+        let mut repeats = Repeats::new(&study, 1, &done);
         assert_eq!(repeats.used, 2);
         assert_eq!(repeats.grant(&round(1, 3), &done), None, "three attempts are enough");
         assert_eq!(repeats.used, 2);
@@ -113,7 +113,7 @@ mod tests {
     fn where_nobody_knows_how_many_rounds_there_will_be_the_allowance_grows_with_them() {
         let at_most = Some(unladen_journal::units::Time::seconds(600.0));
         let study = Study { rounds: 200, at_most, ..Study::new("x", Load::new("http://localhost/")) };
-        let mut repeats = Repeats::new(&study, &[]);
+        let mut repeats = Repeats::new(&study, 1, &[]);
         let mut granted = |number| repeats.grant(&round(number, 1), &[run(number, 1, 1.0, 0.0)]).is_some();
         assert_eq!([1, 2, 3, 8, 9, 10].map(&mut granted), [true, true, false, false, true, false]);
     }

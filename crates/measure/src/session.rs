@@ -3,7 +3,6 @@
 //! A run whose generator was late is done again by itself: it does not count, so nothing is picked. A round in which something
 //! else took too much of the machine is done again whole (see `repeats`).
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -42,7 +41,7 @@ impl Session<'_, '_> {
     /// Does what is missing of the rounds, until one of the ends is reached.
     pub(super) fn rounds(&mut self, seed: u64, ends: &mut Ends<'_>, watcher: &mut dyn Watcher) -> Result<(), RunError> {
         let plan = self.setup.plan;
-        let mut rounds = VecDeque::from(schedule::rounds(plan, &self.choice.groups, seed, self.done));
+        let rounds = schedule::rounds(plan, &self.choice.groups, seed, self.done);
         let missing: usize = rounds.iter().map(|round| round.missing.len()).sum();
         let of_round: usize = self.choice.groups.iter().map(Vec::len).sum();
         let done = of_round * plan.study.rounds as usize - missing;
@@ -50,9 +49,8 @@ impl Session<'_, '_> {
         ends.parts = self.groups();
         let runs = if is_open_ended { ends.runs_left_after(done) } else { missing };
         watcher.see(Step::Begin { runs, of: done + runs, load_s: plan.study.run_seconds(), is_open_ended });
-        let mut repeats = Repeats::new(&plan.study, self.done);
-        'rounds: while let Some(mut round) = rounds.pop_front() {
-            (ends.parts, repeats.parts) = (self.groups(), self.groups());
+        let mut repeats = Repeats::new(&plan.study, ends.parts, self.done);
+        for mut round in rounds {
             // Of a round that was interrupted the rest comes first: looked at are whole rounds.
             if ends.is_whole(round.number - 1)
                 && !round.is_under_way(self.done)
@@ -71,10 +69,9 @@ impl Session<'_, '_> {
                         }
                         let collided = match self.together(&round, watcher) {
                             Err(RunError::Memory { fit, .. }) if self.choice.for_memory(plan, self.done, fit) => {
-                                rounds = schedule::rounds(plan, &self.choice.groups, seed, self.done).into();
-                                let runs = rounds.iter().map(|round| round.missing.len()).sum();
-                                watcher.see(Step::LessAtOnce { fit, groups: self.choice.groups.len(), runs });
-                                continue 'rounds;
+                                watcher.see(Step::LessAtOnce { fit, groups: self.choice.groups.len() });
+                                // Nothing has been done yet: anew, with other groups.
+                                return self.rounds(seed, ends, watcher);
                             }
                             Err(RunError::Subject(error)) => self.choice.collided(&plan.study, self.done, error)?,
                             other => other.map(|()| false)?,

@@ -95,14 +95,12 @@ pub enum Step<'a> {
         /// Runs to do again.
         runs: usize,
     },
-    /// The memory does not suffice for all variants at the same time: from now on they take turns in groups, or not at all.
+    /// The memory does not suffice for all variants at the same time: the study begins anew, in groups or one after the other.
     LessAtOnce {
         /// For how many it suffices.
         fit: usize,
         /// Groups from now on, each with rounds of its own.
         groups: usize,
-        /// Runs to do.
-        runs: usize,
     },
     /// A run is in the journal.
     Done {

@@ -138,7 +138,7 @@ impl Live {
         match step {
             Step::Building { service, command } => self.preparing = Some(format!("building {service}: {command}")),
             Step::Calibrating { variant } => self.preparing = Some(format!("calibrating {}", variant.label)),
-            Step::Calibrated { .. } | Step::Recovered { .. } => {}
+            Step::Calibrated { .. } | Step::Recovered { .. } | Step::LessAtOnce { .. } => {}
             Step::Begin { runs, of, load_s, is_open_ended } => {
                 (self.runs_of, self.runs_before, self.runs_done) = (of, of - runs, of - runs);
                 (self.load_s, self.began_s, self.ended, self.preparing) = (load_s, now_s, 0, None);
@@ -173,10 +173,6 @@ impl Live {
             Step::Sample(sample) => self.services = services(sample),
             Step::Again { runs, .. } | Step::TurnsGivenUp { runs, .. } => {
                 self.runs_of += runs;
-                self.is_done = false;
-            }
-            Step::LessAtOnce { runs, .. } => {
-                self.runs_of = self.runs_done + runs;
                 self.is_done = false;
             }
             Step::Done { record, again } => {

@@ -15,10 +15,3 @@ pub use cgroup::{Cgroup, Version};
 pub use clock::monotonic_ns;
 pub use cpu_set::CpuSet;
 pub use netns::Netns;
-
-/// Memory that can be had without swapping, bytes; `None`: the kernel does not say.
-#[must_use]
-pub fn available_memory() -> Option<u64> {
-    use procfs::Current;
-    procfs::Meminfo::current().ok()?.mem_available
-}

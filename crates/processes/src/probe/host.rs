@@ -105,6 +105,12 @@ pub fn parse_pressure(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("some ")?.rsplit_once("total=")?.1.trim().parse().ok())
 }
 
+/// Memory that can be had without swapping, bytes; `None`: the kernel does not say.
+#[must_use]
+pub fn available_memory() -> Option<u64> {
+    parse_available(&std::fs::read_to_string("/proc/meminfo").ok()?)
+}
+
 fn parse_available(text: &str) -> Option<u64> {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().trim_end_matches(" kB").parse::<u64>().ok()?.checked_mul(1024)

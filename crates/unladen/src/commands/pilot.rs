@@ -8,7 +8,7 @@ use unladen_journal::notices::Look;
 use unladen_journal::units::Ratio;
 use unladen_judge::pilot::{Planned, pilot};
 use unladen_measure::folder::RunFolder;
-use unladen_measure::groups::{MAX_ALIVE, groups};
+use unladen_measure::groups::{MAX_ALIVE, fitting, groups};
 use unladen_measure::watch::Watcher;
 use unladen_study::plan::Plan;
 
@@ -50,7 +50,10 @@ impl Pilot<'_> {
         // A pilot has its number of pairs, and nothing else ends it.
         unladen_measure::study(&alone, &folder, self.seed, interrupted, &mut |_| Look::default(), watcher)?;
         let variants = &self.plan.variants;
-        let sizes = |fit: usize| groups(variants, fit.min(MAX_ALIVE)).iter().map(Vec::len).collect();
+        let sizes = |available: u64, each: u64| {
+            let fit = fitting(available, each as f64).min(MAX_ALIVE);
+            groups(variants, fit).iter().map(Vec::len).collect()
+        };
         let planned = Planned { study: &self.plan.study, variants: variants.len(), groups: &sizes };
         let found = pilot(&unladen_study::measured::read(folder.path())?, planned)?;
         folder.write(PLAN_FILE, &serde_json::to_string_pretty(&found)?)?;

@@ -95,7 +95,8 @@ impl Page {
     pub(crate) fn wait(&mut self, expression: &str) -> Value {
         let until = Instant::now() + PATIENCE;
         loop {
-            let value = self.ask(expression);
+            // A page that is about to give way to another one answers nothing.
+            let value = self.evaluate(expression).unwrap_or(Value::Null);
             if !matches!(value, Value::Null | Value::Bool(false)) {
                 return value;
             }
@@ -107,10 +108,16 @@ impl Page {
     /// The value of an expression, or of what it promises.
     #[track_caller]
     pub(crate) fn ask(&mut self, expression: &str) -> Value {
+        self.evaluate(expression).unwrap_or_else(|error| panic!("{expression}: {error}"))
+    }
+
+    /// The same, or why the browser could not evaluate it.
+    #[track_caller]
+    fn evaluate(&mut self, expression: &str) -> Result<Value, Value> {
         let evaluate = json!({"expression": expression, "awaitPromise": true, "returnByValue": true});
-        let answer = self.call("Runtime.evaluate", &evaluate);
+        let answer = self.try_call("Runtime.evaluate", &evaluate)?;
         assert!(answer.get("exceptionDetails").is_none(), "{expression}: {answer}");
-        answer["result"].get("value").cloned().unwrap_or(Value::Null)
+        Ok(answer["result"].get("value").cloned().unwrap_or(Value::Null))
     }
 
     /// Seconds of CPU time that the browser has used so far, all its processes together.
@@ -172,6 +179,11 @@ impl Page {
 
     #[track_caller]
     fn call(&mut self, method: &str, params: &Value) -> Value {
+        self.try_call(method, params).unwrap_or_else(|error| panic!("{method}: {error}"))
+    }
+
+    #[track_caller]
+    fn try_call(&mut self, method: &str, params: &Value) -> Result<Value, Value> {
         self.number += 1;
         let mut message = json!({"id": self.number, "method": method, "params": params});
         if let Some(session) = &self.session {
@@ -184,8 +196,10 @@ impl Page {
         loop {
             let answer = self.received.recv_timeout(PATIENCE).expect(hint);
             if answer["id"] == json!(self.number) {
-                assert!(answer.get("error").is_none(), "{method}: {answer}");
-                return answer["result"].clone();
+                return match answer.get("error") {
+                    Some(error) => Err(error.clone()),
+                    None => Ok(answer["result"].clone()),
+                };
             }
             self.events.push(answer);
         }
