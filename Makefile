@@ -46,12 +46,9 @@ loss:            ## Send the span sink five million spans by each protocol, with
 
 FUZZ_SECONDS ?= 600
 fuzz:            ## Fuzz what the span sink and the load generator read, FUZZ_SECONDS each; needs cargo-fuzz from crates.io.
-	cd crates/sink && export RUSTC_BOOTSTRAP=1 && for target in $$(ls fuzz/seeds); do mkdir -p fuzz/corpus/$$target && \
-	  $(CARGO) fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
-	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 || exit 1; done
-	cd crates/load && export RUSTC_BOOTSTRAP=1 && for target in response http2; do mkdir -p fuzz/artifacts/found-$$target && \
-	  $(CARGO) fuzz run -s none $$target fuzz/artifacts/found-$$target fuzz/corpus/$$target -- \
-	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 || exit 1; done
+	for seeds in crates/*/fuzz/seeds/*; do (target=$${seeds##*/}; cd $${seeds%/fuzz/*} && mkdir -p fuzz/corpus/$$target && \
+	  RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20) || exit 1; done
 
 # `--missing --seconds 200` goes on with what is not there yet, and begins nothing after so long.
 BENCH_SINK ?=
