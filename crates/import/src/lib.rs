@@ -1,8 +1,8 @@
-//! Foreign results: what other tools printed, made into a run folder that the judge reads as its own.
+#![doc = include_str!("../README.md")]
+//! ## Runs and rounds
 //!
 //! One file (or one row of a table) is one run; the first run of the baseline is paired with the first of every variant,
-//! and so on. Nothing is invented: a number that a file does not hold is not there, and the report says what these
-//! numbers cannot support.
+//! and so on.
 
 mod hyperfoil;
 mod jmeter;

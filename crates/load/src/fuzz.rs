@@ -1,4 +1,4 @@
-//! Entry points for fuzzing: hidden, and no part of what the crate promises. The same code replays the corpus in a test.
+//! Entry points for fuzzing: hidden, and no part of what the crate promises. The same code replays the seeds in a test.
 
 use crate::h2::frame;
 use crate::h2::request::{Encoded, Fields};
@@ -149,11 +149,11 @@ pub fn http2(input: &[u8]) {
 mod tests {
     use std::path::Path;
 
-    /// Replays a folder of the corpus, cut up in several ways.
+    /// Replays the seeds of a target, cut up in several ways.
     fn replay(folder: &str, target: fn(&[u8])) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(folder);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(folder);
         let mut count = 0;
-        for file in std::fs::read_dir(folder).expect("the corpus is in the repository") {
+        for file in std::fs::read_dir(folder).expect("the seeds are in the repository") {
             let bytes = std::fs::read(file.expect("listed").path()).expect("readable");
             target(&bytes);
             for cut in [1, 2, 3, 7, 255] {

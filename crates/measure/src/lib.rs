@@ -1,6 +1,4 @@
-//! Measuring: drives services, load generator, sink and probe through every run of a study and writes the journal.
-//!
-//! Clock and randomness enter here only. No statistic is computed here.
+#![doc = include_str!("../README.md")]
 
 mod after;
 mod blocks;
