@@ -4,7 +4,8 @@
 CARGO ?= cargo
 UNLADEN := target/release/unladen
 
-.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink bench-precision power crash loss fuzz deps debian clean decisions docs
+.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink bench-precision power crash loss fuzz deps debian clean decisions docs \
+  studies-deps studies mongodb go-subjects shop governed tickets tickets-crash
 
 help:            ## List the targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -45,12 +46,9 @@ loss:            ## Send the span sink five million spans by each protocol, with
 
 FUZZ_SECONDS ?= 600
 fuzz:            ## Fuzz what the span sink and the load generator read, FUZZ_SECONDS each; needs cargo-fuzz from crates.io.
-	cd crates/sink && export RUSTC_BOOTSTRAP=1 && for target in $$(ls fuzz/seeds); do mkdir -p fuzz/corpus/$$target && \
-	  $(CARGO) fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
-	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 || exit 1; done
-	cd crates/load && export RUSTC_BOOTSTRAP=1 && for target in response http2; do mkdir -p fuzz/artifacts/found-$$target && \
-	  $(CARGO) fuzz run -s none $$target fuzz/artifacts/found-$$target fuzz/corpus/$$target -- \
-	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20 || exit 1; done
+	for seeds in crates/*/fuzz/seeds/*; do (target=$${seeds##*/}; cd $${seeds%/fuzz/*} && mkdir -p fuzz/corpus/$$target && \
+	  RUSTC_BOOTSTRAP=1 $(CARGO) fuzz run -s none $$target fuzz/corpus/$$target fuzz/seeds/$$target -- \
+	  -max_total_time=$(FUZZ_SECONDS) -max_len=8192 -timeout=20) || exit 1; done
 
 # `--missing --seconds 200` goes on with what is not there yet, and begins nothing after so long.
 BENCH_SINK ?=
@@ -108,7 +106,12 @@ SENDERS := target/senders
 # Grafana's own types, from npm: a test holds the dashboard against them.
 GRAFANA := target/grafana
 
-include studies.mk
+# What the studies need: backends, and services under test.
+STUDIES := target/studies
+SUBJECTS := target/subjects
+SHOP := target/shop
+GOVERNED := target/governed
+TICKETS := target/tickets
 
 deps: $(SENDERS)/go/.ready $(SENDERS)/java/.ready $(SENDERS)/python/.ready $(SENDERS)/js/.ready $(GRAFANA)/.ready $(SUBJECTS)/.ready $(SHOP)/.made $(GOVERNED)/.made $(TICKETS)/.made | debian
 	@test -e target/python/.duckdb-$(DUCKDB) || { echo "installing: duckdb $(DUCKDB) for Python in target/python"; \
@@ -146,6 +149,55 @@ $(GRAFANA)/.ready: $(wildcard crates/unladen/tests/grafana/*) | debian
 	@echo "installing: Grafana's types"; mkdir -p $(@D) && cp $^ $(@D)
 	@cd $(@D) && npm ci --silent --no-fund --no-audit --ignore-scripts
 	@touch $@
+
+studies-deps: deps  ## Get the real backends of the studies, pinned, into target/studies: about 10 minutes, 500 MB; goes on where it was interrupted.
+	studies/parts/fetch.sh $(STUDIES)
+
+studies: build studies-deps shop governed tickets ## Run the studies in their default profiles: most of a day (estimated) of a machine that does nothing else.
+	$(UNLADEN) run studies/skywalking-go
+	$(UNLADEN) run studies/tracing-benchmark
+	$(UNLADEN) run studies/easeagent
+	for study in router removal tag-transmission tag-queues consume-prohibition write-prohibition; do $(UNLADEN) run studies/sermant-$$study || exit 1; done
+	$(UNLADEN) run studies/ticket-master
+
+mongodb: | debian ## Build FerretDB, which speaks MongoDB's protocol, for studies/sermant-write-prohibition: 3 minutes once.
+	studies/parts/fetch.sh $(STUDIES) ferretdb
+
+go-subjects: $(SUBJECTS)/.ready ## Test and build the services under test that are written in Go; SkyWalking's agent is woven in, which takes some minutes once.
+
+# The agent's weaver sees every package that is compiled, so the first build compiles all of them anew; it keeps them.
+$(SUBJECTS)/.ready: $(shell find subjects/go subjects/skywalking-go -type f) | debian
+	@command -v go >/dev/null || { echo "go is missing: install Go 1.21 or newer, which fetches the version that it needs"; exit 1; }
+	@echo "testing and building: subjects in Go"
+	@cd subjects/go && go vet ./... && go test ./...
+	@cd subjects/go && go build -trimpath -buildvcs=false -o $(CURDIR)/$(SUBJECTS)/ ./cmd/...
+	@echo "building: subjects with SkyWalking's agent woven in"
+	@subjects/skywalking-go/build.sh subjects/go $(SUBJECTS) ./cmd/ping ./cmd/consumer
+	@touch $@
+
+shop: $(SHOP)/.made ## Test and build the Spring shop and get the agents of the JVM from Maven Central: a minute or two.
+
+$(SHOP)/.made: $(shell find subjects/shop -type f) | debian
+	@echo "testing and building: the shop"
+	@subjects/shop/build.sh verify
+	@touch $@
+
+governed: $(GOVERNED)/.made ## Test and build the governed applications and their governor, from Maven Central: two minutes.
+
+$(GOVERNED)/.made: $(shell find subjects/governed subjects/governor -type f) | debian
+	@echo "testing and building: the governed applications"
+	@subjects/governed/build.sh verify
+	@touch $@
+
+tickets: $(TICKETS)/.made ## Test and build the ticket shop, its Kafka broker and its agent, from Maven Central: a minute or two.
+
+$(TICKETS)/.made: $(shell find subjects/tickets -type f) | debian
+	@echo "testing and building: the ticket shop"
+	@subjects/tickets/build.sh verify
+	@touch $@
+
+tickets-crash: $(TICKETS)/.made ## Kill the ticket shop's broker ten times in the midst of a burst, and check its books: some minutes.
+	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture broker_is_killed
 
 docs:            ## Build the documentation as a book into target/book (cargo installs mdBook in target/tools once).
 	@test -x target/tools/bin/mdbook || $(CARGO) install mdbook --locked --no-default-features --features search --root target/tools

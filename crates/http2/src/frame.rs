@@ -3,7 +3,7 @@
 /// Bytes before a frame's payload.
 pub const HEAD: usize = 9;
 /// Largest payload that either side sends unless the other allows more; we never do.
-pub const MOST_PAYLOAD: usize = 16_384;
+pub const MAX_PAYLOAD: usize = 16_384;
 /// What a client sends first.
 pub const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 

@@ -12,7 +12,7 @@ use crate::huffman;
 /// Size of the dynamic table that the server may use, bytes by RFC 7541, 4.1: the default, which we do not change.
 pub const TABLE_SIZE: usize = 4096;
 /// Most bytes, counted as in the table, that one block may unfold to: a reference of one byte may stand for 4 KiB.
-pub const MOST_UNFOLDED: usize = 256 << 10;
+pub const MAX_DECODED: usize = 256 << 10;
 /// What an entry costs besides its name and value.
 const OVERHEAD: usize = 32;
 
@@ -34,7 +34,7 @@ pub enum BlockError {
     /// The table's size is changed in the wrong place or beyond its limit.
     #[error("a header block sets a wrong table size")]
     TableSize,
-    /// It unfolds to more than [`MOST_UNFOLDED`].
+    /// It unfolds to more than [`MAX_DECODED`].
     #[error("a header block unfolds to more than 256 KiB")]
     TooLarge,
 }
@@ -147,7 +147,7 @@ impl Decoder {
         let (mut input, mut unfolded, mut fields) = (block, 0usize, 0usize);
         let mut count = |name: usize, value: usize| {
             unfolded += name + value + OVERHEAD;
-            if unfolded > MOST_UNFOLDED { Err(BlockError::TooLarge) } else { Ok(()) }
+            if unfolded > MAX_DECODED { Err(BlockError::TooLarge) } else { Ok(()) }
         };
         while let Some(&first) = input.first() {
             if first & 0x80 != 0 {
@@ -480,7 +480,7 @@ mod tests {
         let mut seen = 0;
         let result = Decoder::new().decode(&block, |_, value| seen += value.len());
         assert_eq!(result, Err(BlockError::TooLarge));
-        assert!(seen <= MOST_UNFOLDED);
+        assert!(seen <= MAX_DECODED);
     }
 
     #[test]

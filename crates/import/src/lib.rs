@@ -1,8 +1,8 @@
-//! Foreign results: what other tools printed, made into a run folder that the judge reads as its own.
+#![doc = include_str!("../README.md")]
+//! ## Runs and rounds
 //!
 //! One file (or one row of a table) is one run; the first run of the baseline is paired with the first of every variant,
-//! and so on. Nothing is invented: a number that a file does not hold is not there, and the report says what these
-//! numbers cannot support.
+//! and so on.
 
 mod hyperfoil;
 mod jmeter;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use unladen_journal::notices::Notice;
-use unladen_journal::record::{ArmKind, Imported, RunRecord, SCHEMA};
+use unladen_journal::record::{Imported, RunRecord, SCHEMA, VariantKind};
 use unladen_study::spec::{Command, Load, Service, Study, Variant};
 use unladen_study::{BASELINE, PLACEBO};
 
@@ -207,14 +207,14 @@ pub fn read(study_name: &str, baseline: &[Source], variants: &[Side]) -> Result<
     study.services.insert("imported".to_owned(), Service::new(Command::Words(vec!["imported".to_owned()])));
     study.variants.insert(BASELINE.to_owned(), Variant::default());
     let mut runs = Vec::new();
-    read_side(&mut runs, BASELINE, ArmKind::Baseline, baseline)?;
+    read_side(&mut runs, BASELINE, VariantKind::Baseline, baseline)?;
     for side in variants {
         let fits = unladen_study::variables::is_name(&side.name) && ![BASELINE, PLACEBO].contains(&side.name.as_str());
         if !fits || study.variants.contains_key(&side.name) {
             return Err(ImportError::BadName { name: side.name.clone() });
         }
         study.variants.insert(side.name.clone(), Variant::default());
-        read_side(&mut runs, &side.name, ArmKind::Variant, &side.sources)?;
+        read_side(&mut runs, &side.name, VariantKind::Variant, &side.sources)?;
     }
     study.rounds = runs.iter().map(|run| run.round).max().unwrap_or(1);
     for (run, number) in runs.iter_mut().zip(1..) {
@@ -223,7 +223,7 @@ pub fn read(study_name: &str, baseline: &[Source], variants: &[Side]) -> Result<
     Ok(ForeignStudy { study, runs })
 }
 
-fn read_side(runs: &mut Vec<RunRecord>, name: &str, kind: ArmKind, sources: &[Source]) -> Result<(), ImportError> {
+fn read_side(runs: &mut Vec<RunRecord>, name: &str, kind: VariantKind, sources: &[Source]) -> Result<(), ImportError> {
     let mut round = 0;
     for source in sources {
         let (tool, parsed) = source.read()?;
@@ -236,7 +236,7 @@ fn read_side(runs: &mut Vec<RunRecord>, name: &str, kind: ArmKind, sources: &[So
     if round == 0 { Err(ImportError::Nothing { side: name.to_owned(), path }) } else { Ok(()) }
 }
 
-fn record(name: &str, kind: ArmKind, round: u32, tool: &str, source: &Source, run: ForeignRun) -> RunRecord {
+fn record(name: &str, kind: VariantKind, round: u32, tool: &str, source: &Source, run: ForeignRun) -> RunRecord {
     let under_way = run.numbers.get("throughput").zip(run.numbers.get("latency_mean")).map(|(x, r)| x * r / 1e6);
     // Little's law: more requests under way than could be is arithmetic that does not hold (a mean of something else).
     let impossible = run.concurrency.zip(under_way).filter(|(most, under_way)| *under_way > 1.05 * most);

@@ -1,4 +1,4 @@
-//! The journal: the append-only record of the runs. Measuring ends here, judging begins here.
+#![doc = include_str!("../README.md")]
 
 pub mod blocks;
 pub mod notices;

@@ -1,7 +1,6 @@
-//! Every notice that unladen can give about a run or a study: one enum, one wording each.
-//!
-//! A notice is data: the journal stores it, the judge adds its own, the reports print its text. A *refusal* takes the
-//! run or the study out of the verdict; a *warning* asks for care; a *note* informs.
+//! Every notice that unladen can give about a run or a study: one enum, one wording each. A notice is data: the journal stores it,
+//! the judge adds its own, the reports print its text. A *refusal* takes the run or the study out of the verdict; a *warning* asks
+//! for care; a *note* informs.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +13,7 @@ mod who;
 pub use declared::DeclaredWrong;
 pub use rounds::RoundsNotice;
 pub use severity::Severity;
-pub use stopped::{FEWEST_ROUNDS, Look, Precision, Stopped, StoppedBy};
+pub use stopped::{Look, MIN_ROUNDS, Precision, Stopped, StoppedBy};
 
 /// Everything worth telling.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
@@ -78,11 +77,12 @@ pub enum Notice {
         log_tail: String,
     },
     /// A service did not say what it must.
+    #[serde(rename = "not_said")]
     #[error(
         "{} did not say `{pattern}` ({log}). The agent is probably not there, so the run would be that of the bare service. Look there, or correct `expect_log`",
         who::who(service, *replica)
     )]
-    NotSaid {
+    ExpectedLogMissing {
         /// Service.
         service: String,
         /// 0, 1, … within the service.
@@ -317,18 +317,20 @@ pub enum Notice {
         error: String,
     },
     /// The last line of a program looks like numbers of its work and is none.
+    #[serde(rename = "said_unread")]
     #[error(
         "the last line of {service} is no JSON object of numbers alone, so it is not held to the baseline's: {line}. Write it as `{{\"stored\": 1000}}`"
     )]
-    SaidUnread {
+    NumbersUnreadable {
         /// Service.
         service: String,
         /// The beginning of the line.
         line: String,
     },
     /// A number that the study asks for could not be had.
+    #[serde(rename = "unasked")]
     #[error("the number of `{what}` cannot be had: {error}. What it would say is missing in the ledger")]
-    Unasked {
+    QueryFailed {
         /// Service that is counted, or stage of the loss.
         what: String,
         /// Why.
@@ -342,7 +344,6 @@ pub enum Notice {
         /// Limit, seconds.
         limit_s: f64,
     },
-    // Of a calibration.
     /// The study declares another number of spans than there are.
     #[error("{0}")]
     SpansDeclaredWrong(DeclaredWrong),
@@ -359,7 +360,7 @@ pub enum Notice {
     /// The study stopped by something else than its number of rounds.
     #[error("{0}")]
     Stopped(Stopped),
-    // The judge's: about the journal.
+    // The judge's.
     /// The last line was being written when unladen ended.
     #[error(
         "line {line} of the journal was cut short: the run under way when unladen ended is lost. `unladen run --resume` repeats it"
@@ -424,7 +425,6 @@ pub enum Notice {
         /// How many.
         runs: u32,
     },
-    // The judge's: about the study.
     /// Too few rounds for any interval.
     #[error(
         "{variants}: {rounds} rounds with both sides are too few for an interval, {needed} are needed. `unladen run --resume` with more rounds adds them"

@@ -8,7 +8,7 @@ use unladen_load::outcome::Outcome;
 use unladen_sink::faults::Faults;
 pub use unladen_sink::ledger::Ledger;
 use unladen_sink::ledger::{LearnedOperation, Shortfall};
-use unladen_sink::summary::{Summary, Told};
+use unladen_sink::summary::{ReportedLoss, Summary};
 
 pub use super::blocks::{Alone, BlockPoint, Blocks, Design};
 use crate::notices::Notice;
@@ -17,10 +17,10 @@ use crate::role::Role;
 /// Version of the line format.
 pub const SCHEMA: u32 = 1;
 
-/// What an arm is for.
+/// What a variant is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum ArmKind {
+pub enum VariantKind {
     /// The bare service.
     Baseline,
     /// The bare service once more.
@@ -46,7 +46,7 @@ pub struct RunRecord {
     /// Name of the variant.
     pub variant: String,
     /// What the variant is for.
-    pub kind: ArmKind,
+    pub kind: VariantKind,
     /// Of a matrix: the values that this run was made with, by key.
     #[serde(default)]
     pub cell: IndexMap<String, String>,
@@ -69,8 +69,8 @@ pub struct RunRecord {
     #[serde(default)]
     pub work: Option<Work>,
     /// What the study's own programs (driver, setups, checks) said of their work: numbers by name, by service.
-    #[serde(default)]
-    pub said: BTreeMap<String, BTreeMap<String, f64>>,
+    #[serde(rename = "said", default)]
+    pub reported_numbers: BTreeMap<String, BTreeMap<String, f64>>,
     /// What a closed loop got through after the window.
     #[serde(default)]
     pub saturation: Option<Saturation>,
@@ -84,8 +84,8 @@ pub struct RunRecord {
     pub sink: Option<Summary>,
     /// Losses that agents told of themselves in logs and Prometheus metrics, by service and stage; those that they sent over
     /// OTLP are in `sink`.
-    #[serde(default)]
-    pub told: Vec<Told>,
+    #[serde(rename = "told", default)]
+    pub reported_losses: Vec<ReportedLoss>,
     /// What backends have counted.
     #[serde(default)]
     pub counted: Vec<Counted>,
@@ -140,7 +140,7 @@ impl RunRecord {
             slot: 0,
             attempt: first(),
             variant: String::new(),
-            kind: ArmKind::Variant,
+            kind: VariantKind::Variant,
             cell: IndexMap::new(),
             against: String::new(),
             dir: String::new(),
@@ -150,12 +150,12 @@ impl RunRecord {
             phases: Phases::default(),
             load: None,
             work: None,
-            said: BTreeMap::new(),
+            reported_numbers: BTreeMap::new(),
             saturation: None,
             capacity: None,
             faults: None,
             sink: None,
-            told: Vec::new(),
+            reported_losses: Vec::new(),
             counted: Vec::new(),
             shortfalls: Vec::new(),
             ledger: None,

@@ -10,7 +10,7 @@ use unladen_journal::notices::{Notice, RoundsNotice};
 use unladen_journal::record::RunRecord;
 use unladen_stats::estimate::{Level, hodges_lehmann};
 
-use super::evidence::{Arm, Evidence};
+use super::evidence::{Evidence, VariantRuns};
 use super::findings::Range;
 use super::{units, values};
 
@@ -18,8 +18,8 @@ use super::{units, values};
 const TOLERANCE: f64 = 0.03;
 
 /// CPU per request in the last blocks over that alone, less 1, with its 95 % interval over the rounds; `None` with too few of them.
-pub(super) fn of(arm: &Arm<'_>) -> Option<Range> {
-    let ratios: Vec<f64> = arm.valid.values().filter_map(|run| log_ratio(run)).collect();
+pub(super) fn of(variant: &VariantRuns<'_>) -> Option<Range> {
+    let ratios: Vec<f64> = variant.valid.values().filter_map(|run| log_ratio(run)).collect();
     let estimate = hodges_lehmann(&ratios, Level::P95).ok()?.relative();
     estimate.interval.map(|it| Range { value: estimate.value, low: it.low, high: it.high })
 }
@@ -28,18 +28,18 @@ fn log_ratio(run: &RunRecord) -> Option<f64> {
     Some(run.blocks.as_ref()?.against_alone()?.ln())
 }
 
-/// A warning for every arm of which the two surely differ.
+/// A warning for every variant of which the two surely differ.
 pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
-    let notice = |arm: &Arm<'_>| {
-        let ratio = of(arm).filter(|it| it.low > TOLERANCE || it.high < -TOLERANCE)?;
-        let compiles = arm.valid.values().any(|run| values::compiling_ns(run, None).is_some_and(|ns| ns > 0.0));
+    let notice = |variant: &VariantRuns<'_>| {
+        let ratio = of(variant).filter(|it| it.low > TOLERANCE || it.high < -TOLERANCE)?;
+        let compiles = variant.valid.values().any(|run| values::compiling_ns(run, None).is_some_and(|ns| ns > 0.0));
         Some(RoundsNotice::BlocksUnlikeAlone {
-            variant: arm.name.clone(),
+            variant: variant.name.clone(),
             share: share(ratio),
             compiling: compiling(compiles),
         })
     };
-    evidence.arms().filter_map(notice).map(Notice::from).collect()
+    evidence.all_variants().filter_map(notice).map(Notice::from).collect()
 }
 
 /// `12.0 % [9.1, 15.2] higher`.

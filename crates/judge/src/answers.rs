@@ -6,7 +6,7 @@
 
 use unladen_load::outcome::{Outcome, Quantiles};
 
-use super::evidence::{Arm, Evidence};
+use super::evidence::{Evidence, VariantRuns};
 use super::findings::{AnswerFindings, AnswerNumbers, Range};
 use super::latency;
 
@@ -23,7 +23,7 @@ struct Sort {
 
 /// Answers of one sort in one run.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct AnswerSample {
     answers: u64,
     failed: Option<u64>,
     unfinished: Option<u64>,
@@ -31,8 +31,8 @@ struct Seen {
 }
 
 /// All sorts of a variant and its baseline, in the order of the script.
-pub(super) fn of(evidence: &Evidence<'_>, arm: &Arm<'_>) -> Vec<AnswerFindings> {
-    let (bare, here) = (loads(evidence.baseline_of(arm)), loads(arm));
+pub(super) fn of(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Vec<AnswerFindings> {
+    let (bare, here) = (loads(evidence.baseline_of(variant)), loads(variant));
     let mut found: Vec<Sort> = Vec::new();
     for load in bare.iter().chain(&here) {
         // Usually every run has the same.
@@ -42,10 +42,11 @@ pub(super) fn of(evidence: &Evidence<'_>, arm: &Arm<'_>) -> Vec<AnswerFindings> 
             }
         }
     }
-    let in_blocks = arm.valid.values().chain(evidence.baseline_of(arm).valid.values()).any(|run| run.blocks.is_some());
-    let told = |quantile: f64| !in_blocks || latency::is_sound_in_blocks(quantile);
+    let in_blocks =
+        variant.valid.values().chain(evidence.baseline_of(variant).valid.values()).any(|run| run.blocks.is_some());
+    let is_shown = |quantile: f64| !in_blocks || latency::is_sound_in_blocks(quantile);
     let finding = |sort: Sort| {
-        let (baseline, value) = (numbers(&bare, &sort, told), numbers(&here, &sort, told));
+        let (baseline, value) = (numbers(&bare, &sort, is_shown), numbers(&here, &sort, is_shown));
         let from = if sort.from_iteration { "iteration" } else { "request" }.to_owned();
         AnswerFindings { request: sort.request, kind: sort.kind, from, baseline, value }
     };
@@ -56,8 +57,8 @@ pub(super) fn of(evidence: &Evidence<'_>, arm: &Arm<'_>) -> Vec<AnswerFindings> 
     found.into_iter().map(finding).filter(some).collect()
 }
 
-fn loads<'e>(arm: &'e Arm<'_>) -> Vec<&'e Outcome> {
-    arm.valid.values().filter_map(|run| run.load.as_ref()).collect()
+fn loads<'e>(variant: &'e VariantRuns<'_>) -> Vec<&'e Outcome> {
+    variant.valid.values().filter_map(|run| run.load.as_ref()).collect()
 }
 
 /// What a load can tell of: each request with its kinds below it, then iterations. A single request without kinds is the load itself.
@@ -84,31 +85,36 @@ fn sorts(load: &Outcome) -> Vec<Sort> {
 }
 
 /// Answers of a sort in one run; `None`: the run does not tell them apart.
-fn seen(load: &Outcome, sort: &Sort) -> Option<Seen> {
+fn sample(load: &Outcome, sort: &Sort) -> Option<AnswerSample> {
     let Some(request) = &sort.request else {
         let it = load.iterations?;
         let (failed, unfinished) = (Some(it.failed), Some(it.unfinished));
-        return Some(Seen { answers: it.completed, failed, unfinished, times: it.latency_us });
+        return Some(AnswerSample { answers: it.completed, failed, unfinished, times: it.latency_us });
     };
     if let Some(name) = &sort.kind {
         let kind = load.kinds.iter().find(|kind| kind.request == *request && kind.name == *name)?;
         let times = if sort.from_iteration { kind.iteration_us } else { kind.latency_us };
-        return Some(Seen { answers: times.count, failed: None, unfinished: None, times });
+        return Some(AnswerSample { answers: times.count, failed: None, unfinished: None, times });
     }
     let named = load.named.iter().find(|named| named.name == *request)?;
-    Some(Seen { answers: named.requests, failed: Some(named.errors), unfinished: None, times: named.latency_us })
+    Some(AnswerSample {
+        answers: named.requests,
+        failed: Some(named.errors),
+        unfinished: None,
+        times: named.latency_us,
+    })
 }
 
-/// What the runs of one variant say of a sort; `told` says of which quantiles.
-fn numbers(loads: &[&Outcome], sort: &Sort, told: impl Fn(f64) -> bool) -> Option<AnswerNumbers> {
-    let runs: Vec<Seen> = loads.iter().filter_map(|load| seen(load, sort)).collect();
-    let count = |of: fn(&Seen) -> Option<u64>| {
+/// What the runs of one variant say of a sort; `is_shown` says of which quantiles.
+fn numbers(loads: &[&Outcome], sort: &Sort, is_shown: impl Fn(f64) -> bool) -> Option<AnswerNumbers> {
+    let runs: Vec<AnswerSample> = loads.iter().filter_map(|load| sample(load, sort)).collect();
+    let count = |of: fn(&AnswerSample) -> Option<u64>| {
         let counts: Vec<f64> = runs.iter().filter_map(|run| Some(of(run)? as f64)).collect();
         Range::over(&counts)
     };
     let answers = count(|run| Some(run.answers))?;
     let at = |quantile: f64, of: fn(&Quantiles) -> f64| {
-        let enough = told(quantile) && answers.value * (1.0 - quantile) >= BEYOND - 1e-9;
+        let enough = is_shown(quantile) && answers.value * (1.0 - quantile) >= BEYOND - 1e-9;
         // A run without a single answer of the sort has no time of theirs.
         let times: Vec<f64> = runs.iter().filter(|run| run.answers > 0).map(|run| of(&run.times)).collect();
         Range::over(&times).filter(|_| enough)

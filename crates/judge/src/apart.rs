@@ -1,4 +1,4 @@
-//! Rounds in which an arm behaved unlike in all its others: told, never left out.
+//! Rounds in which a variant behaved unlike in all its others: told, never left out.
 //!
 //! An agent that spins in one start of four has two costs, and the interval over its rounds is wide for a reason that more rounds
 //! do not mend.
@@ -9,35 +9,35 @@ use unladen_journal::notices::{Notice, RoundsNotice};
 use unladen_stats::apart::apart;
 use unladen_stats::estimate::median;
 
-use super::evidence::{Arm, Evidence};
+use super::evidence::{Evidence, VariantRuns};
 use super::metrics::{Metric, Of, Place};
 use super::units::Scale;
 use super::words;
 
-/// A notice for every arm and set of rounds; of services and the whole, and of several metrics, the first that shows it.
+/// A notice for every variant and set of rounds; of services and the whole, and of several metrics, the first that shows it.
 pub(super) fn notices<M: AsRef<Metric>>(evidence: &Evidence<'_>, metrics: &[M]) -> Vec<Notice> {
     let services = evidence.subjects();
     let places: Vec<Option<&str>> = services.iter().map(|it| Some(it.as_str())).chain([None]).collect();
     let headline = |metric: &&Metric| metric.of == Of::Subject && metric.place == Place::Sentence;
-    let mut told = Vec::new();
-    for arm in evidence.arms() {
+    let mut notices = Vec::new();
+    for variant in evidence.all_variants() {
         let mut seen = BTreeSet::new();
         for metric in metrics.iter().map(AsRef::as_ref).filter(headline) {
             for service in &places {
-                if let Some((rounds, notice)) = of_arm(arm, metric, *service)
+                if let Some((rounds, notice)) = of_variant(variant, metric, *service)
                     && seen.insert(rounds)
                 {
-                    told.push(notice);
+                    notices.push(notice);
                 }
             }
         }
     }
-    told
+    notices
 }
 
-/// The rounds of an arm that are unlike its others in one metric, and what to say of them.
-fn of_arm(arm: &Arm<'_>, metric: &Metric, service: Option<&str>) -> Option<(Vec<u32>, Notice)> {
-    let runs = arm.valid.iter().filter_map(|(round, run)| Some((*round, run.run, metric.value(run, service)?)));
+/// The rounds of a variant that are unlike its others in one metric, and what to say of them.
+fn of_variant(variant: &VariantRuns<'_>, metric: &Metric, service: Option<&str>) -> Option<(Vec<u32>, Notice)> {
+    let runs = variant.valid.iter().filter_map(|(round, run)| Some((*round, run.run, metric.value(run, service)?)));
     let runs: Vec<(u32, u32, f64)> = runs.collect();
     let values: Vec<f64> = runs.iter().map(|(_, _, value)| *value).collect();
     let unlike: BTreeSet<usize> = apart(&values).into_iter().collect();
@@ -55,7 +55,7 @@ fn of_arm(arm: &Arm<'_>, metric: &Metric, service: Option<&str>) -> Option<(Vec<
         rounds: format!("{} ({})", numbered("round", &rounds), numbered("run", &numbers)),
         took: format!(
             "{} took {} {}{place}, and {} in the others",
-            arm.name,
+            variant.name,
             printed(there),
             metric.phrase,
             printed(elsewhere)

@@ -10,7 +10,7 @@ use unladen_stats::{pair, plan, rank};
 use unladen_study::metrics::{Compared, Worse};
 use unladen_study::spec::{OnUndecided, Study};
 
-use super::evidence::{Arm, number};
+use super::evidence::{VariantRuns, number};
 use super::findings::{Finding, NoticeLine, RoundValue};
 use super::metrics::{Margin, Metric, Place};
 use super::words;
@@ -47,8 +47,8 @@ pub(super) fn compare(
     study: &Study,
     metric: &Metric,
     service: Option<&str>,
-    baseline: &Arm<'_>,
-    variant: &Arm<'_>,
+    baseline: &VariantRuns<'_>,
+    variant: &VariantRuns<'_>,
 ) -> Option<Comparison> {
     let mut rounds = Vec::new();
     for (round, run) in &variant.valid {
@@ -167,7 +167,7 @@ impl Comparison {
         let margin = self.finding.margin;
         let Some(estimate) = self.estimate(hodges_lehmann) else { return };
         let Some(interval) = estimate.interval else {
-            self.finding.words = words::too_few(self.finding.rounds.len(), rank::fewest(self.level));
+            self.finding.words = words::too_few(self.finding.rounds.len(), rank::min_rounds(self.level));
             return;
         };
         let verdict = self.verdict();

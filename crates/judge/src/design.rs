@@ -25,7 +25,7 @@ pub(super) fn findings(evidence: &Evidence<'_>) -> Option<DesignFindings> {
     let alternating = number(rounds.values().filter(|run| run.design == Design::Alternating).count());
     let separate = number(rounds.len()) - alternating;
     let typical = |of: fn(&Blocks) -> f64| median(&blocks.iter().map(|it| of(it)).collect::<Vec<_>>());
-    let thrown = Thrown::of(&blocks);
+    let discarded = DiscardedBlocks::of(&blocks);
     let mut found = DesignFindings {
         design: match (alternating, separate) {
             (_, 0) => "alternating",
@@ -40,9 +40,9 @@ pub(super) fn findings(evidence: &Evidence<'_>) -> Option<DesignFindings> {
         groups: Some(evidence.groups()).filter(|groups| *groups > 1),
         block_s: typical(|it| it.length_s),
         super_blocks: typical(|it| f64::from(it.kept + it.late + it.disturbed)).map(|it| it as u32),
-        late: thrown.late,
-        disturbed: thrown.disturbed,
-        thrown_away: (thrown.of > 0).then(|| thrown.share()),
+        late: discarded.late,
+        disturbed: discarded.disturbed,
+        thrown_away: (discarded.of > 0).then(|| discarded.share()),
         alone_s: typical(|it| it.alone.as_ref().map_or(0.0, |it| it.seconds)).filter(|it| *it > 0.0),
         baseline_against_alone: agreement::of(&evidence.baseline),
     };
@@ -58,7 +58,7 @@ fn rounds<'a>(evidence: &Evidence<'a>) -> BTreeMap<u32, &'a RunRecord> {
 fn sentence(found: &DesignFindings) -> String {
     let separate = "each variant had the machine for itself";
     let alternating = || {
-        let thrown = match found.thrown_away.unwrap_or(0.0) {
+        let discarded = match found.thrown_away.unwrap_or(0.0) {
             0.0 => "none thrown away".to_owned(),
             share => format!("{} thrown away", units::share(share)),
         };
@@ -72,7 +72,7 @@ fn sentence(found: &DesignFindings) -> String {
             }
         };
         format!(
-            "the load turned between {live} in blocks of {} ({} super-blocks a round, {thrown}){alone}",
+            "the load turned between {live} in blocks of {} ({} super-blocks a round, {discarded}){alone}",
             time(found.block_s.unwrap_or(0.0)),
             found.super_blocks.unwrap_or(0),
         )
@@ -97,13 +97,13 @@ fn time(seconds: f64) -> String {
 }
 
 /// Super-blocks that do not count.
-struct Thrown {
+struct DiscardedBlocks {
     late: u32,
     disturbed: u32,
     of: u32,
 }
 
-impl Thrown {
+impl DiscardedBlocks {
     fn of(rounds: &[&Blocks]) -> Self {
         let sum = |of: fn(&Blocks) -> u32| rounds.iter().map(|it| of(it)).sum::<u32>();
         let (late, disturbed) = (sum(|it| it.late), sum(|it| it.disturbed));
@@ -118,17 +118,17 @@ impl Thrown {
 /// Whether much was thrown away, and why.
 pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
     let rounds = rounds(evidence);
-    let thrown = Thrown::of(&rounds.values().filter_map(|run| run.blocks.as_ref()).collect::<Vec<_>>());
-    if thrown.share() <= NOTEWORTHY {
+    let discarded = DiscardedBlocks::of(&rounds.values().filter_map(|run| run.blocks.as_ref()).collect::<Vec<_>>());
+    if discarded.share() <= NOTEWORTHY {
         return Vec::new();
     }
     let reasons = [
-        (thrown.late, "because the load generator was late (lower the rate, or give it a core of its own)"),
-        (thrown.disturbed, "because the hypervisor or other processes took the machine (stop them, or wait)"),
+        (discarded.late, "because the load generator was late (lower the rate, or give it a core of its own)"),
+        (discarded.disturbed, "because the hypervisor or other processes took the machine (stop them, or wait)"),
     ];
     let reasons = reasons.into_iter().filter(|(count, _)| *count > 0);
     let why = words::list(reasons.map(|(count, why)| format!("{} {why}", units::count(count.into()))));
-    vec![RoundsNotice::BlocksThrownAway { percent: thrown.share() * 100.0, why }.into()]
+    vec![RoundsNotice::BlocksThrownAway { percent: discarded.share() * 100.0, why }.into()]
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use unladen_journal::record::RunRecord;
 use unladen_stats::estimate::median;
 
 use super::compare::Comparison;
-use super::evidence::{Arm, Evidence};
+use super::evidence::{Evidence, VariantRuns};
 use super::steady;
 
 /// Share of the window for which a quota may hold a service back in a typical run.
@@ -28,16 +28,16 @@ pub(super) struct Distortion {
 }
 
 /// What distorts the comparison of a variant with its baseline, judged by either side.
-pub(super) fn distortions(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Vec<Distortion> {
+pub(super) fn distortions(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Vec<Distortion> {
     let sides = [evidence.baseline_of(variant), variant];
-    let throttled = sides.iter().filter_map(|arm| throttled(arm)).max_by(|a, b| a.1.total_cmp(&b.1));
+    let throttled = sides.iter().filter_map(|side| throttled(side)).max_by(|a, b| a.1.total_cmp(&b.1));
     let throttled = throttled.filter(|(_, share)| *share > THROTTLED).map(|(service, share)| Distortion {
         notice: Notice::Throttled { service, percent: share * 100.0 },
         of: |metric| metric.starts_with("latency_"),
     });
     // In a closed loop being busy is what is wanted.
     let is_open = evidence.folder.study.load.is_open();
-    let busiest = sides.iter().filter_map(|arm| typical(arm, busy)).reduce(f64::max);
+    let busiest = sides.iter().filter_map(|side| typical(side, busy)).reduce(f64::max);
     let saturated = busiest.filter(|share| is_open && *share > SATURATED).map(|share| Distortion {
         notice: Notice::HostSaturated { percent: share * 100.0 },
         of: |metric| matches!(metric, "latency_p90" | "latency_p95" | "latency_p99" | "latency_p999" | "latency_max"),
@@ -60,15 +60,15 @@ impl Distortion {
 }
 
 /// The service that is held back most in a typical run, and for what share of the window.
-fn throttled(arm: &Arm<'_>) -> Option<(String, f64)> {
-    let run = arm.valid.values().next()?;
+fn throttled(variant: &VariantRuns<'_>) -> Option<(String, f64)> {
+    let run = variant.valid.values().next()?;
     let shares = run.processes.iter().filter_map(|process| {
         let of = |run: &RunRecord| {
             let it =
                 run.processes.iter().find(|it| (&it.service, it.replica) == (&process.service, process.replica))?;
             Some(it.throttled_ns? as f64 / 1e9 / run.phases.window_s)
         };
-        Some((process.service.clone(), typical(arm, of)?))
+        Some((process.service.clone(), typical(variant, of)?))
     });
     shares.max_by(|a, b| a.1.total_cmp(&b.1))
 }
@@ -79,6 +79,6 @@ fn busy(run: &RunRecord) -> Option<f64> {
 }
 
 /// The median over the runs that count: one wild run distorts no study.
-fn typical(arm: &Arm<'_>, of: impl Fn(&RunRecord) -> Option<f64>) -> Option<f64> {
-    median(&arm.valid.values().filter_map(|run| of(run)).collect::<Vec<_>>())
+fn typical(variant: &VariantRuns<'_>, of: impl Fn(&RunRecord) -> Option<f64>) -> Option<f64> {
+    median(&variant.valid.values().filter_map(|run| of(run)).collect::<Vec<_>>())
 }

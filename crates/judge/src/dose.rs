@@ -11,19 +11,19 @@ use unladen_stats::estimate::{Level, hodges_lehmann};
 use unladen_study::matrix::{Cell, labelled};
 
 use super::compare::{compare, level};
-use super::evidence::{Arm, Evidence};
+use super::evidence::{Evidence, VariantRuns};
 use super::findings::{DoseFindings, DosePoint, Range};
 use super::metrics::METRICS;
 use super::units::{self, Scale};
 
 /// Metrics of which a dose is told, and how the amount per unit of dose is said.
-const TOLD: [&str; 2] = ["cpu_per_request", "rss"];
+const SHOWN_METRICS: [&str; 2] = ["cpu_per_request", "rss"];
 /// Fewest doses that make a line worth drawing: two always fit.
-const FEWEST: usize = 3;
+const MIN_POINTS: usize = 3;
 /// A point that is off the line by less than this share of what the line rises is let pass.
 const BEND: f64 = 0.05;
 
-/// Arms on one line: their variant, and the values of the other keys.
+/// What the variants on one line have in common: their key, and the values of the other keys of the matrix.
 type Group = (String, Vec<(String, String)>);
 
 /// Every line that the matrix allows: per variant and numeric key, at each combination of the other keys.
@@ -31,16 +31,19 @@ pub(super) fn doses(evidence: &Evidence<'_>, refused: impl Fn(&str) -> bool) -> 
     let study = &evidence.folder.study;
     let mut found = Vec::new();
     for axis in study.matrix.keys() {
-        let mut groups: IndexMap<Group, Vec<(f64, &Arm<'_>)>> = IndexMap::new();
-        for arm in evidence.variants.iter().filter(|arm| !refused(&arm.name)) {
-            let Some(dose) = arm.cell.get(axis).and_then(|value| number(value)) else { continue };
-            let others = arm.cell.iter().filter(|(key, _)| *key != axis).map(|(k, v)| (k.clone(), v.clone())).collect();
-            groups.entry((arm.key().to_owned(), others)).or_default().push((dose, arm));
+        let mut groups: IndexMap<Group, Vec<(f64, &VariantRuns<'_>)>> = IndexMap::new();
+        for variant in evidence.variants.iter().filter(|variant| !refused(&variant.name)) {
+            let Some(dose) = variant.cell.get(axis).and_then(|value| number(value)) else { continue };
+            let others =
+                variant.cell.iter().filter(|(key, _)| *key != axis).map(|(k, v)| (k.clone(), v.clone())).collect();
+            groups.entry((variant.key().to_owned(), others)).or_default().push((dose, variant));
         }
-        for ((variant, others), arms) in groups {
-            let declared = study.variants.get(&variant).and_then(|it| it.label.clone());
-            let label = labelled(&declared.unwrap_or_else(|| variant.clone()), &others.into_iter().collect::<Cell>());
-            found.extend(TOLD.iter().filter_map(|metric| dose(evidence, axis, &variant, &label, metric, &arms)));
+        for ((key, others), variants) in groups {
+            let declared = study.variants.get(&key).and_then(|it| it.label.clone());
+            let label = labelled(&declared.unwrap_or_else(|| key.clone()), &others.into_iter().collect::<Cell>());
+            found.extend(
+                SHOWN_METRICS.iter().filter_map(|metric| dose(evidence, axis, &key, &label, metric, &variants)),
+            );
         }
     }
     found
@@ -52,15 +55,17 @@ fn dose(
     variant: &str,
     label: &str,
     metric: &str,
-    arms: &[(f64, &Arm<'_>)],
+    variants: &[(f64, &VariantRuns<'_>)],
 ) -> Option<DoseFindings> {
     let study = &evidence.folder.study;
     let metric = METRICS.iter().find(|known| known.name == metric)?;
-    let mut compared: Vec<_> = arms
+    let mut compared: Vec<_> = variants
         .iter()
-        .filter_map(|(dose, arm)| Some((*dose, compare(study, metric, None, evidence.baseline_of(arm), arm)?.finding)))
+        .filter_map(|(dose, runs)| {
+            Some((*dose, compare(study, metric, None, evidence.baseline_of(runs), runs)?.finding))
+        })
         .collect();
-    if compared.len() < FEWEST {
+    if compared.len() < MIN_POINTS {
         return None;
     }
     compared.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -114,7 +119,7 @@ fn words(found: &DoseFindings) -> String {
     let (Some(fixed), Some(per_unit)) = (found.fixed, found.per_unit) else {
         return format!("{}, {} over {}: too few rounds for a line.", found.label, found.title, found.axis);
     };
-    let told = |range: Range| Scale::of_range(&found.unit, range).signed_range(range);
+    let text = |range: Range| Scale::of_range(&found.unit, range).signed_range(range);
     let bent = match &found.off_the_line[..] {
         [] => String::new(),
         doses => {
@@ -126,8 +131,8 @@ fn words(found: &DoseFindings) -> String {
         "{}, {}: {} fixed, and {} per unit of {}{bent}.",
         found.label,
         found.title,
-        told(fixed),
-        told(per_unit),
+        text(fixed),
+        text(per_unit),
         found.axis
     )
 }

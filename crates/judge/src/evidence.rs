@@ -1,6 +1,6 @@
-//! Which runs count, by arm and round: the only way from the journal into a comparison.
+//! Which runs count, by variant and round: the only way from the journal into a comparison.
 //!
-//! A run counts if nothing voids it, neither the journal nor [`checks`]. Of several runs of one arm in one round the
+//! A run counts if nothing voids it, neither the journal nor [`checks`]. Of several runs of one variant in one round the
 //! *first* that counts is taken: a void run may be repeated under a new number, a valid one cannot be repeated until it
 //! pleases. Within a round only runs of one attempt and of one design meet: side by side the absolute numbers may be others than one after
 //! the other. Everything left out is told in a notice.
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use indexmap::IndexMap;
 use unladen_journal::notices::{Notice, RoundsNotice};
-use unladen_journal::record::{ArmKind, Design, RunRecord};
+use unladen_journal::record::{Design, RunRecord, VariantKind};
 use unladen_study::matrix::{Cell, cells, labelled, variant_of};
 use unladen_study::measured::Measured;
 
@@ -20,22 +20,22 @@ use super::checks;
 #[derive(Debug)]
 pub(super) struct Evidence<'a> {
     pub(super) folder: &'a Measured,
-    pub(super) baseline: Arm<'a>,
+    pub(super) baseline: VariantRuns<'a>,
     /// Of a matrix that touches the baseline: its other versions.
-    pub(super) other_baselines: Vec<Arm<'a>>,
-    pub(super) placebo: Option<Arm<'a>>,
+    pub(super) other_baselines: Vec<VariantRuns<'a>>,
+    pub(super) placebo: Option<VariantRuns<'a>>,
     /// In the order of the study.
-    pub(super) variants: Vec<Arm<'a>>,
+    pub(super) variants: Vec<VariantRuns<'a>>,
 }
 
-/// The runs of one arm.
+/// The runs of one variant.
 #[derive(Debug, Default)]
-pub(super) struct Arm<'a> {
+pub(super) struct VariantRuns<'a> {
     pub(super) name: String,
     pub(super) label: String,
     /// Of a matrix: the values that it was run with.
     pub(super) cell: IndexMap<String, String>,
-    /// Name of the arm that it is held against.
+    /// Name of the variant that it is held against.
     against: String,
     /// All runs, in the order of the journal.
     pub(super) all: Vec<&'a RunRecord>,
@@ -51,61 +51,69 @@ pub(super) struct Arm<'a> {
 
 impl<'a> Evidence<'a> {
     pub(super) fn of(folder: &'a Measured) -> Self {
-        let mut arms: Vec<(ArmKind, Arm<'a>)> = Vec::new();
-        let sittings = sittings(&folder.runs);
+        let mut variants: Vec<(VariantKind, VariantRuns<'a>)> = Vec::new();
+        let attempts = attempts(&folder.runs);
         for run in &folder.runs {
-            let index = arms.iter().position(|(_, arm)| arm.name == run.variant).unwrap_or_else(|| {
+            let index = variants.iter().position(|(_, variant)| variant.name == run.variant).unwrap_or_else(|| {
                 let label = label(folder, run);
                 let (cell, against) = (run.cell.clone(), run.against.clone());
-                arms.push((run.kind, Arm { name: run.variant.clone(), label, cell, against, ..Arm::default() }));
-                arms.len() - 1
+                variants.push((
+                    run.kind,
+                    VariantRuns { name: run.variant.clone(), label, cell, against, ..VariantRuns::default() },
+                ));
+                variants.len() - 1
             });
-            if let Some((_, arm)) = arms.get_mut(index) {
-                let counts = sittings.get(&run.round).is_none_or(|sitting| *sitting == Sitting::of(run));
-                arm.add(folder, run, counts);
+            if let Some((_, variant)) = variants.get_mut(index) {
+                let counts = attempts.get(&run.round).is_none_or(|attempt| *attempt == RoundAttempt::of(run));
+                variant.add(folder, run, counts);
             }
         }
         // The journal has them in the random order of the first round; the study has the order that people know.
         let values = cells(&folder.study.matrix);
-        arms.sort_by_key(|(_, arm)| {
-            let fits = |cell: &Cell| arm.cell.iter().all(|(key, value)| cell.get(key) == Some(value));
-            let variant = folder.study.variants.get_index_of(variant_of(&arm.name)).unwrap_or(usize::MAX);
-            (variant, values.iter().position(fits))
+        variants.sort_by_key(|(_, variant)| {
+            let fits = |cell: &Cell| variant.cell.iter().all(|(key, value)| cell.get(key) == Some(value));
+            let place = folder.study.variants.get_index_of(variant_of(&variant.name)).unwrap_or(usize::MAX);
+            (place, values.iter().position(fits))
         });
-        let mut evidence =
-            Self { folder, baseline: Arm::default(), other_baselines: Vec::new(), placebo: None, variants: Vec::new() };
-        for (kind, arm) in arms {
+        let mut evidence = Self {
+            folder,
+            baseline: VariantRuns::default(),
+            other_baselines: Vec::new(),
+            placebo: None,
+            variants: Vec::new(),
+        };
+        for (kind, variant) in variants {
             match kind {
-                ArmKind::Baseline if evidence.baseline.all.is_empty() => evidence.baseline = arm,
-                ArmKind::Baseline => evidence.other_baselines.push(arm),
-                ArmKind::Placebo => evidence.placebo = Some(arm),
-                ArmKind::Variant => evidence.variants.push(arm),
+                VariantKind::Baseline if evidence.baseline.all.is_empty() => evidence.baseline = variant,
+                VariantKind::Baseline => evidence.other_baselines.push(variant),
+                VariantKind::Placebo => evidence.placebo = Some(variant),
+                VariantKind::Variant => evidence.variants.push(variant),
             }
         }
         evidence
     }
 
-    /// The baseline that an arm is held against.
-    pub(super) fn baseline_of(&self, arm: &Arm<'_>) -> &Arm<'a> {
-        self.other_baselines.iter().find(|it| it.name == arm.against).unwrap_or(&self.baseline)
+    /// The baseline that a variant is held against.
+    pub(super) fn baseline_of(&self, variant: &VariantRuns<'_>) -> &VariantRuns<'a> {
+        self.other_baselines.iter().find(|it| it.name == variant.against).unwrap_or(&self.baseline)
     }
 
-    /// The arms that stand for the bare service as an arm is held against it.
-    pub(super) fn bare(&self, arm: &Arm<'_>) -> Vec<&Arm<'a>> {
-        let baseline = self.baseline_of(arm);
+    /// The variants that stand for the bare service as a variant is held against it.
+    pub(super) fn bare(&self, variant: &VariantRuns<'_>) -> Vec<&VariantRuns<'a>> {
+        let baseline = self.baseline_of(variant);
         // The placebo is the first baseline once more.
         let placebo = self.placebo.iter().filter(|_| baseline.name == self.baseline.name);
         std::iter::once(baseline).chain(placebo).collect()
     }
 
-    /// All arms: baseline, placebo, variants.
-    pub(super) fn arms(&self) -> impl Iterator<Item = &Arm<'a>> {
+    /// All variants: baseline, placebo, variants.
+    pub(super) fn all_variants(&self) -> impl Iterator<Item = &VariantRuns<'a>> {
         std::iter::once(&self.baseline).chain(&self.other_baselines).chain(&self.placebo).chain(&self.variants)
     }
 
     /// All runs that count.
     pub(super) fn valid(&self) -> impl Iterator<Item = &'a RunRecord> {
-        self.arms().flat_map(|arm| arm.valid.values().copied())
+        self.all_variants().flat_map(|variant| variant.valid.values().copied())
     }
 
     /// In how many groups the variants had rounds of their own: so many rounds of the journal are one of the study.
@@ -113,14 +121,16 @@ impl<'a> Evidence<'a> {
         self.folder.runs.iter().map(|run| run.groups).max().unwrap_or(1).max(1)
     }
 
-    /// Rounds in which every arm has a run that counts.
+    /// Rounds in which every variant has a run that counts.
     pub(super) fn complete_rounds(&self) -> u32 {
         let groups = self.groups();
-        // Which arms a group has is known from the runs themselves: those that had any run in a round of its number.
-        let has_a_run =
-            |arm: &Arm<'_>, round: u32| groups == 1 || arm.all.iter().any(|run| run.round % groups == round % groups);
-        let is_complete =
-            |round: &&u32| self.arms().all(|arm| arm.valid.contains_key(round) || !has_a_run(arm, **round));
+        // Which variants a group has is known from the runs themselves: those that had any run in a round of its number.
+        let has_a_run = |variant: &VariantRuns<'_>, round: u32| {
+            groups == 1 || variant.all.iter().any(|run| run.round % groups == round % groups)
+        };
+        let is_complete = |round: &&u32| {
+            self.all_variants().all(|variant| variant.valid.contains_key(round) || !has_a_run(variant, **round))
+        };
         number(self.baseline.valid.keys().filter(is_complete).count()) / groups
     }
 
@@ -139,8 +149,8 @@ impl<'a> Evidence<'a> {
     fn rounds_repeated(&self) -> Option<Notice> {
         let share =
             |run: &RunRecord| run.host.share(run.host.others_s + run.host.steal_s, run.phases.window_s).unwrap_or(0.0);
-        let sittings = sittings(&self.folder.runs);
-        let is_other = |run: &&RunRecord| sittings.get(&run.round).is_some_and(|it| it.attempt != run.attempt);
+        let attempts = attempts(&self.folder.runs);
+        let is_other = |run: &&RunRecord| attempts.get(&run.round).is_some_and(|it| it.attempt != run.attempt);
         let set_aside = self.folder.runs.iter().filter(is_other);
         let percent = set_aside.clone().map(share).reduce(f64::max)? * 100.0;
         let runs = number(set_aside.count());
@@ -149,19 +159,19 @@ impl<'a> Evidence<'a> {
 
     /// Runs that met others of another design in their round.
     fn designs_mixed(&self) -> Option<Notice> {
-        let sittings = sittings(&self.folder.runs);
+        let attempts = attempts(&self.folder.runs);
         let is_other = |run: &&RunRecord| {
-            sittings.get(&run.round).is_some_and(|it| it.attempt == run.attempt && *it != Sitting::of(run))
+            attempts.get(&run.round).is_some_and(|it| it.attempt == run.attempt && *it != RoundAttempt::of(run))
         };
         let set_aside: Vec<u32> = self.folder.runs.iter().filter(is_other).map(|run| run.round).collect();
         let rounds = number(set_aside.iter().collect::<BTreeSet<_>>().len());
         (rounds > 0).then(|| RoundsNotice::DesignsMixed { rounds, runs: number(set_aside.len()) }.into())
     }
 
-    /// Rounds in which both an arm and the bare service have a run that counts.
-    pub(super) fn paired_rounds(&self, arm: &Arm<'_>) -> u32 {
-        let bare = &self.baseline_of(arm).valid;
-        number(arm.valid.keys().filter(|round| bare.contains_key(round)).count())
+    /// Rounds in which both a variant and the bare service have a run that counts.
+    pub(super) fn paired_rounds(&self, variant: &VariantRuns<'_>) -> u32 {
+        let bare = &self.baseline_of(variant).valid;
+        number(variant.valid.keys().filter(|round| bare.contains_key(round)).count())
     }
 
     /// Names of the subject's services, if there are several; a metric is then also kept for each.
@@ -187,28 +197,32 @@ impl<'a> Evidence<'a> {
         let mut numbers = BTreeSet::new();
         let twice = self.folder.runs.iter().filter(|run| !numbers.insert(run.run));
         notices.extend(twice.map(|run| Notice::RunNumberTwice { run: run.run }));
-        for arm in self.arms() {
-            if let Some((first, reason)) = arm.void.first() {
+        for variant in self.all_variants() {
+            if let Some((first, reason)) = variant.void.first() {
                 notices.push(Notice::RunsVoid {
-                    variant: arm.name.clone(),
-                    void: number(arm.void.len()),
-                    runs: number(arm.all.len()),
+                    variant: variant.name.clone(),
+                    void: number(variant.void.len()),
+                    runs: number(variant.all.len()),
                     first: first.run,
                     reason: reason.to_string(),
                 });
             }
-            if arm.surplus > 0 {
-                notices.push(Notice::RunsSurplus { variant: arm.name.clone(), runs: arm.surplus });
+            if variant.surplus > 0 {
+                notices.push(Notice::RunsSurplus { variant: variant.name.clone(), runs: variant.surplus });
             }
         }
         notices.extend(self.rounds_repeated());
         notices.extend(self.designs_mixed());
-        let again: u32 = self.arms().map(Arm::repeated).sum();
+        let again: u32 = self.all_variants().map(VariantRuns::repeated).sum();
         if again > 0 {
             notices.push(Notice::RunsRepeated { runs: again });
         }
-        for name in
-            self.folder.study.variants.keys().filter(|name| self.arms().all(|arm| variant_of(&arm.name) != **name))
+        for name in self
+            .folder
+            .study
+            .variants
+            .keys()
+            .filter(|name| self.all_variants().all(|variant| variant_of(&variant.name) != **name))
         {
             notices.push(Notice::NoRuns { variant: name.clone() });
         }
@@ -216,7 +230,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-impl<'a> Arm<'a> {
+impl<'a> VariantRuns<'a> {
     fn add(&mut self, folder: &Measured, run: &'a RunRecord, counts: bool) {
         self.all.push(run);
         if !counts {
@@ -241,7 +255,7 @@ impl<'a> Arm<'a> {
         variant_of(&self.name)
     }
 
-    /// Name of the arm that it is held against; empty: the baseline.
+    /// Name of the variant that it is held against; empty: the baseline.
     pub(super) fn against(&self) -> &str {
         &self.against
     }
@@ -254,37 +268,37 @@ impl<'a> Arm<'a> {
 
 /// Runs of one round that may meet: of one attempt, and measured in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Sitting {
+struct RoundAttempt {
     attempt: u32,
     alternating: bool,
 }
 
-impl Sitting {
+impl RoundAttempt {
     fn of(run: &RunRecord) -> Self {
         Self { attempt: run.attempt, alternating: run.design == Design::Alternating }
     }
 }
 
-/// The sitting that counts, by round: that with the most variants (of an interrupted study the last attempt may not be whole), of several the
+/// The attempt that counts, by round: that with the most variants (of an interrupted study the last attempt may not be whole), of several the
 /// last attempt, and then the alternating one. What the runs found is not looked at.
-fn sittings(runs: &[RunRecord]) -> BTreeMap<u32, Sitting> {
-    let mut variants: BTreeMap<(u32, Sitting), BTreeSet<&str>> = BTreeMap::new();
+fn attempts(runs: &[RunRecord]) -> BTreeMap<u32, RoundAttempt> {
+    let mut variants: BTreeMap<(u32, RoundAttempt), BTreeSet<&str>> = BTreeMap::new();
     for run in runs {
-        variants.entry((run.round, Sitting::of(run))).or_default().insert(&run.variant);
+        variants.entry((run.round, RoundAttempt::of(run))).or_default().insert(&run.variant);
     }
-    let mut best: BTreeMap<u32, (usize, Sitting)> = BTreeMap::new();
-    for ((round, sitting), variants) in variants {
-        let now = (variants.len(), sitting);
+    let mut best: BTreeMap<u32, (usize, RoundAttempt)> = BTreeMap::new();
+    for ((round, attempt), variants) in variants {
+        let now = (variants.len(), attempt);
         best.entry(round).and_modify(|it| *it = now.max(*it)).or_insert(now);
     }
-    best.into_iter().map(|(round, (_, sitting))| (round, sitting)).collect()
+    best.into_iter().map(|(round, (_, attempt))| (round, attempt)).collect()
 }
 
 fn label(folder: &Measured, run: &RunRecord) -> String {
     let declared = folder.study.variants.get(variant_of(&run.variant)).and_then(|variant| variant.label.clone());
     match (declared, run.kind) {
         (Some(label), _) => labelled(&label, &run.cell),
-        (None, ArmKind::Placebo) => "placebo (the baseline once more)".to_owned(),
+        (None, VariantKind::Placebo) => "placebo (the baseline once more)".to_owned(),
         (None, _) => labelled(variant_of(&run.variant), &run.cell),
     }
 }

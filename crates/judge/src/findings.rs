@@ -10,12 +10,12 @@ use super::curves::Curves;
 
 mod answers;
 mod design;
-mod said;
+mod reported_numbers;
 mod sampled;
 
 pub use answers::{AnswerFindings, AnswerNumbers};
 pub use design::{DesignFindings, VarianceFindings};
-pub use said::SaidFindings;
+pub use reported_numbers::ReportedNumberFindings;
 pub use sampled::{SampledFindings, SampledQuantiles, SampledRound};
 
 /// Version of the format.
@@ -260,8 +260,8 @@ pub struct VariantFindings {
     #[serde(default)]
     pub money: Option<MoneyFindings>,
     /// What the study's own programs said of their work, held to the baseline's; empty if they say nothing.
-    #[serde(default)]
-    pub said: Vec<SaidFindings>,
+    #[serde(rename = "said", default)]
+    pub reported_numbers: Vec<ReportedNumberFindings>,
     /// How long answers took by request and kind, and whole iterations; empty unless the load has several requests or kinds.
     #[serde(default)]
     pub answers: Vec<AnswerFindings>,
@@ -467,8 +467,8 @@ pub struct LedgerFindings {
     #[serde(default)]
     pub dropped: u64,
     /// Requests that the sink refused, reset or never answered on purpose.
-    #[serde(default)]
-    pub struck: u64,
+    #[serde(rename = "struck", default)]
+    pub faulted: u64,
     /// Operations that lack spans, the largest lack first, as far as the calibration knows what is due.
     #[serde(default)]
     pub by_operation: Vec<OperationLoss>,

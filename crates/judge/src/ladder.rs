@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use super::compare::{Comparison, compare};
-use super::evidence::{Arm, Evidence};
+use super::evidence::{Evidence, VariantRuns};
 use super::findings::{Finding, LadderFindings, StepFindings};
 use super::metrics::Metric;
 use super::units::Scale;
@@ -19,17 +19,17 @@ pub(super) fn ladders(
     metrics: &[Cow<'static, Metric>],
     refused: impl Fn(&str) -> Option<String>,
 ) -> Vec<LadderFindings> {
-    let arm = |name: &String| evidence.arms().find(|arm| arm.name == *name);
+    let variant = |name: &String| evidence.all_variants().find(|variant| variant.name == *name);
     let mut ladders = Vec::new();
     for (name, steps) in evidence.folder.study.ladder.each() {
-        let arms: Vec<&Arm<'_>> = steps.iter().filter_map(arm).collect();
-        let (Some(foot), Some(top)) = (arms.first(), arms.last()) else { continue };
+        let variants: Vec<&VariantRuns<'_>> = steps.iter().filter_map(variant).collect();
+        let (Some(foot), Some(top)) = (variants.first(), variants.last()) else { continue };
         // One step from its own baseline is what the variant's table says already.
-        if arms.len() < 2 || arms.len() == 2 && evidence.baseline_of(top).name == foot.name {
+        if variants.len() < 2 || variants.len() == 2 && evidence.baseline_of(top).name == foot.name {
             continue;
         }
-        let step = |from: &Arm<'_>, to: &Arm<'_>| step(evidence, metrics, from, to, &refused);
-        let steps: Vec<StepFindings> = arms.windows(2).map(|pair| step(pair[0], pair[1])).collect();
+        let step = |from: &VariantRuns<'_>, to: &VariantRuns<'_>| step(evidence, metrics, from, to, &refused);
+        let steps: Vec<StepFindings> = variants.windows(2).map(|pair| step(pair[0], pair[1])).collect();
         let whole = step(foot, top);
         ladders.push(LadderFindings {
             name: name.to_owned(),
@@ -46,8 +46,8 @@ pub(super) fn ladders(
 fn step(
     evidence: &Evidence<'_>,
     metrics: &[Cow<'static, Metric>],
-    from: &Arm<'_>,
-    to: &Arm<'_>,
+    from: &VariantRuns<'_>,
+    to: &VariantRuns<'_>,
     refused: &impl Fn(&str) -> Option<String>,
 ) -> StepFindings {
     let study = &evidence.folder.study;
@@ -70,8 +70,8 @@ fn step(
 /// [73.1, 79.5].`
 fn sentence(name: &str, steps: &[StepFindings], whole: &StepFindings) -> String {
     let head = if name.is_empty() { String::new() } else { format!("{name}: ") };
-    let told: Vec<String> = steps.iter().map(|step| format!("{} {}", step.label, added(step))).collect();
-    format!("{head}CPU per request by step: {}; together {}.", words::list(told.into_iter()), added(whole))
+    let parts: Vec<String> = steps.iter().map(|step| format!("{} {}", step.label, added(step))).collect();
+    format!("{head}CPU per request by step: {}; together {}.", words::list(parts.into_iter()), added(whole))
 }
 
 /// `+9.1 µs [8.0, 10.2]`.

@@ -6,7 +6,7 @@ use unladen_journal::notices::Notice;
 use unladen_journal::record::Ledger;
 use unladen_sink::summary::Summary;
 
-use super::evidence::Arm;
+use super::evidence::VariantRuns;
 use super::findings::{Finding, LedgerFindings, OperationLoss};
 use super::lookup::of_whole;
 use super::units;
@@ -18,8 +18,8 @@ const NOTEWORTHY: f64 = 0.001;
 const CHARGED: [&str; 2] = ["cpu_without_jit", "cpu_per_request"];
 
 /// Sums up the ledgers of a variant with these findings. `None` without any span, wanted or found.
-pub(super) fn sum_up(arm: &Arm<'_>, findings: &[Finding]) -> Option<LedgerFindings> {
-    let ledgers = || arm.valid.values().filter_map(|run| run.ledger.as_ref());
+pub(super) fn sum_up(variant: &VariantRuns<'_>, findings: &[Finding]) -> Option<LedgerFindings> {
+    let ledgers = || variant.valid.values().filter_map(|run| run.ledger.as_ref());
     let total = |count: fn(&Ledger) -> u64| ledgers().map(count).sum::<u64>();
     let (expected, sampled_out, saved, lost) = (
         total(|ledger| ledger.expected),
@@ -46,7 +46,8 @@ pub(super) fn sum_up(arm: &Arm<'_>, findings: &[Finding]) -> Option<LedgerFindin
         lost_by_second.clear();
     }
     let wanted = total(Ledger::wanted);
-    let requests: u64 = arm.valid.values().filter_map(|run| run.load.as_ref()).map(|load| load.answered_total).sum();
+    let requests: u64 =
+        variant.valid.values().filter_map(|run| run.load.as_ref()).map(|load| load.answered_total).sum();
     let per_span = |cost: Option<f64>| Some(cost? * requests as f64 / saved as f64);
     let costs = |metric| of_whole(findings, metric).filter(|cpu| cpu.verdict == "costs" && saved > 0);
     let cpu = CHARGED.into_iter().find_map(costs);
@@ -76,9 +77,9 @@ pub(super) fn sum_up(arm: &Arm<'_>, findings: &[Finding]) -> Option<LedgerFindin
         by_count: ledgers().any(|ledger| ledger.by_count),
         counted_by: ledgers().find_map(|ledger| ledger.counted_by.clone()),
         bought_with_loss: ratio(lost, wanted) > NOTEWORTHY,
-        dropped: sinks(arm, |sink| sink.dropped),
-        struck: sinks(arm, |sink| sink.struck),
-        by_operation: by_operation(arm),
+        dropped: sinks(variant, |sink| sink.dropped),
+        faulted: sinks(variant, |sink| sink.faulted),
+        by_operation: by_operation(variant),
         cpu_without_jit: cpu.is_some_and(|cpu| cpu.metric == CHARGED[0]),
         cpu_us_per_delivered_span: cpu.and_then(|cpu| per_span(cpu.difference)),
         cpu_us_per_delivered_span_low: cpu.and_then(|cpu| per_span(cpu.difference_low)),
@@ -86,15 +87,15 @@ pub(super) fn sum_up(arm: &Arm<'_>, findings: &[Finding]) -> Option<LedgerFindin
     })
 }
 
-fn sinks(arm: &Arm<'_>, count: fn(&Summary) -> u64) -> u64 {
-    arm.valid.values().filter_map(|run| run.sink.as_ref()).map(count).sum()
+fn sinks(variant: &VariantRuns<'_>, count: fn(&Summary) -> u64) -> u64 {
+    variant.valid.values().filter_map(|run| run.sink.as_ref()).map(count).sum()
 }
 
 /// Operations that lack spans over all runs. An operation that lacks none in a run is not listed there; what is due is then
 /// not known, and not added.
-fn by_operation(arm: &Arm<'_>) -> Vec<OperationLoss> {
+fn by_operation(variant: &VariantRuns<'_>) -> Vec<OperationLoss> {
     let mut sums: BTreeMap<(&str, &str), (f64, u64)> = BTreeMap::new();
-    for lack in arm.valid.values().flat_map(|run| &run.shortfalls) {
+    for lack in variant.valid.values().flat_map(|run| &run.shortfalls) {
         let sum = sums.entry((&lack.service, &lack.operation)).or_default();
         *sum = (sum.0 + lack.due, sum.1 + lack.saved);
     }

@@ -6,7 +6,7 @@
 use unladen_journal::record::{BlockPoint, Blocks, RunRecord};
 use unladen_stats::levels::{Levels, levels};
 
-use super::evidence::Arm;
+use super::evidence::VariantRuns;
 use super::findings::VarianceFindings;
 use super::{so_far, units};
 
@@ -14,7 +14,7 @@ use super::{so_far, units};
 const STRETCHES: usize = 8;
 
 /// The two levels of a comparison; `None` with too few alternating rounds or blocks.
-pub(super) fn of(baseline: &Arm<'_>, variant: &Arm<'_>) -> Option<VarianceFindings> {
+pub(super) fn of(baseline: &VariantRuns<'_>, variant: &VariantRuns<'_>) -> Option<VarianceFindings> {
     let pairs = variant.valid.iter().filter_map(|(round, run)| Some((*baseline.valid.get(round)?, *run)));
     let both = |(bare, here): (&RunRecord, &RunRecord)| {
         let ratio = so_far::cpu_us_per_request(here)? / so_far::cpu_us_per_request(bare)?;

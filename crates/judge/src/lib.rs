@@ -1,4 +1,5 @@
-//! Journal in, findings out. Starts no process, reads no clock, prints nothing.
+#![doc = include_str!("../README.md")]
+//! ## Inside
 //!
 //! `evidence` says which runs count, [`metrics`] and `values` which number a run has, `compare` what the rounds say about
 //! it; `placebo` and `work` say whether to believe it, [`budget`] and `ledger` what follows, `words` how to say it.
@@ -40,8 +41,8 @@ mod operations;
 mod pacing;
 mod placebo;
 mod profile;
+mod reported_numbers;
 mod runs;
-mod said;
 mod sampled;
 mod steady;
 mod study;

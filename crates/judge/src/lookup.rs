@@ -1,8 +1,8 @@
-//! Findings in findings: by metric, by kind, by severity; and what a range says of itself. Decides nothing.
+//! Findings in findings: by metric, by kind; and what a range says of itself. Decides nothing.
 
 use unladen_stats::estimate::median;
 
-use super::findings::{Finding, Findings, NoticeLine, Range, StepFindings, VariantFindings};
+use super::findings::{Finding, Findings, Range, StepFindings, VariantFindings};
 
 impl Findings {
     /// Findings about the study's variants without the placebo's.
@@ -14,11 +14,6 @@ impl Findings {
     #[must_use]
     pub fn placebo(&self) -> Option<&VariantFindings> {
         self.variants.iter().find(|variant| variant.kind == "placebo")
-    }
-
-    /// The notices of one severity: `refusal`, `warning` or `note`.
-    pub fn notices_of<'a>(&'a self, severity: &'a str) -> impl Iterator<Item = &'a NoticeLine> {
-        self.notices.iter().filter(move |notice| notice.severity == severity)
     }
 }
 

@@ -11,16 +11,16 @@ use unladen_journal::record::RunRecord;
 use unladen_journal::spans;
 use unladen_study::measured::Measured;
 
-use super::evidence::{Arm, Evidence};
+use super::evidence::{Evidence, VariantRuns};
 use super::findings::{OperationFindings, Range};
 use super::latency;
 
 /// Spans that are read of a study, about: a few seconds' worth of work.
 const SPANS: u64 = 20_000_000;
 /// Operations that are told of a variant, those with the most time in them.
-const TOLD: usize = 25;
+const MAX_SHOWN: usize = 25;
 /// Operations that are kept apart; names with ids in them have no end.
-const KEPT: usize = 2_000;
+const MAX_HISTOGRAMS: usize = 2_000;
 
 /// Durations by service and operation, nanoseconds.
 type Durations = HashMap<(String, String), Histogram<u64>>;
@@ -31,15 +31,15 @@ pub(super) fn read(folder: &Measured) -> Vec<OperationFindings> {
     let with_spans = |run: &&RunRecord| run.sink.as_ref().is_some_and(|sink| sink.saved > 0);
     let runs = evidence.valid().filter(|run| with_spans(run)).count() as u64;
     let limit = SPANS / runs.max(1);
-    let of_arm = |arm: &Arm<'_>| {
+    let of_variant = |variant: &VariantRuns<'_>| {
         let of_run = |run: &&RunRecord| durations(folder, run, limit);
-        told(
-            &arm.name,
-            arm.valid.values().any(|run| run.blocks.is_some()),
-            &arm.valid.values().copied().filter(with_spans).filter_map(|run| of_run(&run)).collect::<Vec<_>>(),
+        findings(
+            &variant.name,
+            variant.valid.values().any(|run| run.blocks.is_some()),
+            &variant.valid.values().copied().filter(with_spans).filter_map(|run| of_run(&run)).collect::<Vec<_>>(),
         )
     };
-    evidence.arms().flat_map(of_arm).collect()
+    evidence.all_variants().flat_map(of_variant).collect()
 }
 
 /// Number of the first request of the window.
@@ -53,7 +53,7 @@ fn durations(folder: &Measured, run: &RunRecord, limit: u64) -> Option<Durations
     let first = first_of_window(run);
     // Looked up as bytes: to make a text for every span would take most of the time.
     let mut services: HashMap<Vec<u8>, HashMap<Vec<u8>, Histogram<u64>>> = HashMap::new();
-    let mut kept = 0;
+    let mut read = 0;
     spans::each(&folder.dir.join(&run.dir), limit, |span| {
         if span.request.is_some_and(|request| request < first) {
             return;
@@ -64,8 +64,8 @@ fn durations(folder: &Measured, run: &RunRecord, limit: u64) -> Option<Durations
         if let Some(histogram) = known {
             // Grows as needed, and refuses only what no 64 bits hold.
             let _ = histogram.record(duration);
-        } else if let (true, Ok(mut histogram)) = (kept < KEPT, Histogram::new(3)) {
-            kept += 1;
+        } else if let (true, Ok(mut histogram)) = (read < MAX_HISTOGRAMS, Histogram::new(3)) {
+            read += 1;
             let _ = histogram.record(duration);
             services.entry(service.to_vec()).or_default().insert(operation.to_vec(), histogram);
         }
@@ -79,7 +79,7 @@ fn durations(folder: &Measured, run: &RunRecord, limit: u64) -> Option<Durations
 }
 
 /// What the runs of one variant say, the operations with the most time in them first.
-fn told(variant: &str, in_blocks: bool, runs: &[Durations]) -> Vec<OperationFindings> {
+fn findings(variant: &str, in_blocks: bool, runs: &[Durations]) -> Vec<OperationFindings> {
     let is_sound = |quantile: &f64| !in_blocks || latency::is_sound_in_blocks(*quantile);
     let mut names: Vec<&(String, String)> = runs.iter().flat_map(HashMap::keys).collect();
     names.sort_unstable();
@@ -106,7 +106,7 @@ fn told(variant: &str, in_blocks: bool, runs: &[Durations]) -> Vec<OperationFind
         })
         .collect();
     operations.sort_by(|a, b| b.0.total_cmp(&a.0));
-    operations.truncate(TOLD);
+    operations.truncate(MAX_SHOWN);
     operations.into_iter().map(|(_, operation)| operation).collect()
 }
 
@@ -125,10 +125,11 @@ mod tests {
             }
             durations
         };
-        let told = told("otel", false, &[run(900_000, 100_000), run(1_000_000, 110_000), run(5_000_000, 90_000)]);
-        let names: Vec<_> = told.iter().map(|it| (it.operation.as_str(), it.spans)).collect();
+        let findings =
+            findings("otel", false, &[run(900_000, 100_000), run(1_000_000, 110_000), run(5_000_000, 90_000)]);
+        let names: Vec<_> = findings.iter().map(|it| (it.operation.as_str(), it.spans)).collect();
         assert_eq!(names, [("GET /", 300), ("call", 900)]);
-        let p50 = told[0].p50_us;
+        let p50 = findings[0].p50_us;
         assert!(
             (p50.value - 1000.0).abs() < 2.0 && (p50.low - 900.0).abs() < 2.0 && (p50.high - 5000.0).abs() < 5.0,
             "{p50:?}"

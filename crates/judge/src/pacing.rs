@@ -48,7 +48,7 @@ mod tests {
         let load = || Load::new("http://localhost/");
         let stage = Stage { duration: Time::seconds(5.0), target: 320.0 };
         let users = |rate| Users { count: 1.0, stages: vec![stage], think: Time::seconds(1.0), rate };
-        for (load, said) in [
+        for (load, expected) in [
             (load(), "closed loop over 16 connections"),
             (Load { rate: Some(2000.0), ..load() }, "2,000 requests/s (open loop) over 16 connections"),
             (
@@ -72,7 +72,7 @@ mod tests {
                 "1,000,000 units of work by pump",
             ),
         ] {
-            assert_eq!(words(&load), said);
+            assert_eq!(words(&load), expected);
         }
     }
 }

@@ -25,14 +25,14 @@ mod times;
 /// Numbers of rounds for which is told what they show, beside that of the study.
 const ROUNDS: [u32; 3] = [6, 12, 24];
 /// Pairs that a scatter can be told from at all.
-const FEWEST: u32 = 2;
+const MIN_PAIRS: u32 = 2;
 
 /// The study that a pilot is for.
 pub struct Planned<'a> {
     /// It.
     pub study: &'a Study,
     /// Runs in each of its rounds.
-    pub arms: usize,
+    pub variants: usize,
     /// Sizes of the groups in which they take turns, by the bytes that are available and those that each takes.
     pub groups: &'a dyn Fn(u64, u64) -> Vec<usize>,
 }
@@ -62,7 +62,8 @@ pub struct Pilot {
     #[serde(default)]
     pub memory: Memory,
     /// Runs in a round of the study.
-    pub arms: u32,
+    #[serde(rename = "arms")]
+    pub variants: u32,
     /// Rounds of the study.
     pub rounds: u32,
     /// The noise of every metric that stands in the short tables or has a budget.
@@ -148,22 +149,22 @@ pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeErro
     let no_runs = || JudgeError::NoRuns { folder: folder.dir.display().to_string() };
     let evidence = Evidence::of(folder);
     let placebo = evidence.placebo.as_ref().ok_or_else(no_runs)?;
-    let mut told = evidence.notices();
+    let mut notices = evidence.notices();
     let pairs = evidence.paired_rounds(placebo);
-    if pairs < FEWEST {
-        let reason = told.iter().find(|it| matches!(it, Notice::RunsVoid { .. })).map(ToString::to_string);
+    if pairs < MIN_PAIRS {
+        let reason = notices.iter().find(|it| matches!(it, Notice::RunsVoid { .. })).map(ToString::to_string);
         return Err(JudgeError::PilotVoid { pairs, reason: reason.unwrap_or_default() });
     }
-    let known = study::metrics(&evidence, &mut told);
+    let known = study::metrics(&evidence, &mut notices);
     let comparisons = study::comparisons(&evidence, &known, &evidence.baseline, placebo);
     let times = Times::of(&folder.runs, planned.study).ok_or_else(no_runs)?;
     let memory = memory(&evidence, planned.groups);
     let round_seconds = RoundSeconds {
-        alternating: memory.groups.iter().map(|arms| times.round(Design::Alternating, *arms as usize)).sum(),
-        separate: times.round(Design::Separate, planned.arms),
+        alternating: memory.groups.iter().map(|variants| times.round(Design::Alternating, *variants as usize)).sum(),
+        separate: times.round(Design::Separate, planned.variants),
     };
     let round_s = if times.design == Design::Separate { round_seconds.separate } else { round_seconds.alternating };
-    let seconds_per_run = round_s / planned.arms.max(1) as f64;
+    let seconds_per_run = round_s / planned.variants.max(1) as f64;
     let variance = levels::of(&evidence.baseline, placebo);
     let has_budget = |name: &str| planned.study.budgets.contains_key(name);
     let metrics: Vec<MetricNoise> = comparisons
@@ -181,10 +182,10 @@ pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeErro
         memory,
         best_window_s: variance.as_ref().and_then(|it| best_window(it, times.window, seconds_per_run)),
         variance,
-        arms: super::evidence::number(planned.arms),
+        variants: super::evidence::number(planned.variants),
         rounds: planned.study.rounds,
         metrics,
-        notices: notices::lines(&evidence, &told),
+        notices: notices::lines(&evidence, &notices),
     })
 }
 

@@ -27,7 +27,7 @@ pub(super) fn judge(study: &Study, comparisons: &[Comparison]) -> (Option<Notice
     let mut void = None;
     let mut warnings = Vec::new();
     for comparison in uneven(&deciding) {
-        let (metric, words) = told(comparison);
+        let (metric, words) = described(comparison);
         if void.is_none() && matters(comparison) {
             void = Some(Notice::PlaceboDiffers { metric, words });
         } else {
@@ -35,7 +35,7 @@ pub(super) fn judge(study: &Study, comparisons: &[Comparison]) -> (Option<Notice
         }
     }
     for comparison in uneven(&others).into_iter().filter(|it| matters(it)) {
-        let (metric, words) = told(comparison);
+        let (metric, words) = described(comparison);
         warnings.push(Notice::PlaceboUneven { metric, words });
     }
     (void, warnings)
@@ -59,7 +59,7 @@ fn matters(comparison: &Comparison) -> bool {
     ends.into_iter().flatten().any(|end| end.abs() > finding.margin)
 }
 
-fn told(comparison: &Comparison) -> (String, String) {
+fn described(comparison: &Comparison) -> (String, String) {
     let finding = &comparison.finding;
     let words = words::estimate(finding, finding.relative);
     let metric = match &finding.service {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use unladen_journal::record::{ArmKind, RunRecord};
+use unladen_journal::record::{RunRecord, VariantKind};
 use unladen_stats::verdict::Verdict;
 use unladen_study::measured::Measured;
 
@@ -48,17 +48,17 @@ impl Alarms {
     }
 }
 
-/// Draws studies from the runs of `arms` (names of variants that are identical; at least two) and counts the false alarms per metric.
+/// Draws studies from the runs of `variants` (names of variants that are identical; at least two) and counts the false alarms per metric.
 ///
 /// # Errors
-/// When no round has a valid run of at least two of the arms.
-pub fn false_alarms(folder: &Measured, arms: &[&str], draw: Draw) -> Result<BTreeMap<String, Alarms>, JudgeError> {
+/// When no round has a valid run of at least two of the variants.
+pub fn false_alarms(folder: &Measured, variants: &[&str], draw: Draw) -> Result<BTreeMap<String, Alarms>, JudgeError> {
     let mut found: BTreeMap<String, Alarms> = BTreeMap::new();
-    for study in studies(folder, arms, draw)? {
+    for study in studies(folder, variants, draw)? {
         let evidence = Evidence::of(&study);
         let metrics = study::metrics(&evidence, &mut Vec::new());
-        for arm in &evidence.variants {
-            for comparison in study::comparisons(&evidence, &metrics, &evidence.baseline, arm) {
+        for variant in &evidence.variants {
+            for comparison in study::comparisons(&evidence, &metrics, &evidence.baseline, variant) {
                 let Comparison { finding, .. } = &comparison;
                 if finding.is_of_whole() && finding.difference.is_some() {
                     let alarms = found.entry(finding.metric.clone()).or_default();
@@ -71,21 +71,21 @@ pub fn false_alarms(folder: &Measured, arms: &[&str], draw: Draw) -> Result<BTre
     Ok(found)
 }
 
-/// Studies drawn from the runs of `arms` (names of variants that are identical; at least two).
+/// Studies drawn from the runs of `variants` (names of variants that are identical; at least two).
 ///
 /// In every round the runs swap their labels by lot: one becomes the baseline, one the variant [`RELABELLED`], a third, if
 /// there is one, the placebo. Rounds are drawn without replacement.
 ///
 /// # Errors
-/// When no round has a valid run of at least two of the arms.
-pub fn studies(folder: &Measured, arms: &[&str], draw: Draw) -> Result<impl Iterator<Item = Measured>, JudgeError> {
+/// When no round has a valid run of at least two of the variants.
+pub fn studies(folder: &Measured, variants: &[&str], draw: Draw) -> Result<impl Iterator<Item = Measured>, JudgeError> {
     let mut rounds: BTreeMap<u32, Vec<&RunRecord>> = BTreeMap::new();
-    for run in folder.runs.iter().filter(|run| run.void.is_none() && arms.contains(&run.variant.as_str())) {
+    for run in folder.runs.iter().filter(|run| run.void.is_none() && variants.contains(&run.variant.as_str())) {
         rounds.entry(run.round).or_default().push(run);
     }
     rounds.retain(|_, runs| runs.len() >= 2);
     if rounds.is_empty() {
-        return Err(JudgeError::NothingToRelabel { variants: arms.join(", ") });
+        return Err(JudgeError::NothingToRelabel { variants: variants.join(", ") });
     }
     let mut random = ChaCha8Rng::seed_from_u64(draw.seed);
     let studies = (0..draw.studies).map(move |_| {
@@ -100,7 +100,8 @@ pub fn studies(folder: &Measured, arms: &[&str], draw: Draw) -> Result<impl Iter
 fn relabel(runs: &[&RunRecord], round: u32, random: &mut ChaCha8Rng) -> Vec<RunRecord> {
     let mut runs: Vec<RunRecord> = runs.iter().copied().cloned().collect();
     runs.shuffle(random);
-    let labels = [("baseline", ArmKind::Baseline), (RELABELLED, ArmKind::Variant), ("placebo", ArmKind::Placebo)];
+    let labels =
+        [("baseline", VariantKind::Baseline), (RELABELLED, VariantKind::Variant), ("placebo", VariantKind::Placebo)];
     runs.truncate(labels.len());
     for (run, (name, kind)) in runs.iter_mut().zip(labels) {
         name.clone_into(&mut run.variant);

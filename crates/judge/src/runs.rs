@@ -10,7 +10,7 @@ use super::findings::{CommandLine, RunLine};
 /// Every run, in the order of the journal.
 pub(super) fn lines(evidence: &Evidence<'_>) -> Vec<RunLine> {
     let void = |run: u32| {
-        let mut all = evidence.arms().flat_map(|arm| &arm.void);
+        let mut all = evidence.all_variants().flat_map(|variant| &variant.void);
         all.find(|(it, _)| it.run == run).map(|(_, notice)| notice.to_string())
     };
     let counts = |run: u32| evidence.valid().any(|it| it.run == run);

@@ -13,7 +13,7 @@ use unladen_load::outcome::{Named, Outcome, Quantiles};
 use unladen_stats::estimate::median;
 use unladen_study::measured::Measured;
 
-use super::evidence::{Arm, Evidence};
+use super::evidence::{Evidence, VariantRuns};
 use super::findings::{Range, SampledFindings, SampledQuantiles, SampledRound};
 use super::operations::first_of_window;
 
@@ -32,14 +32,14 @@ pub(super) fn read(folder: &Measured) -> Vec<SampledFindings> {
         return Vec::new();
     }
     let evidence = Evidence::of(folder);
-    evidence.arms().flat_map(|arm| of_arm(folder, arm, &wanted)).collect()
+    evidence.all_variants().flat_map(|variant| of_variant(folder, variant, &wanted)).collect()
 }
 
-fn of_arm(folder: &Measured, arm: &Arm<'_>, wanted: &[(&str, &str)]) -> Vec<SampledFindings> {
+fn of_variant(folder: &Measured, variant: &VariantRuns<'_>, wanted: &[(&str, &str)]) -> Vec<SampledFindings> {
     let mut rounds: Vec<Vec<SampledRound>> = vec![Vec::new(); wanted.len()];
     let (mut sampled, mut sent) = (0, 0);
     // Of alternating runs clients tell of the blocks, and their tail is not the variant's alone; spans tell of the whole run.
-    for (&round, run) in arm.valid.iter().filter(|(_, run)| run.blocks.is_none()) {
+    for (&round, run) in variant.valid.iter().filter(|(_, run)| run.blocks.is_none()) {
         let (Some(load), true) = (&run.load, run.sink.as_ref().is_some_and(|sink| sink.saved > 0)) else { continue };
         let Some(longest) = longest(folder, run, wanted) else { continue };
         (sampled, sent) = (sampled + load.sampled_total, sent + load.sent_total);
@@ -50,7 +50,7 @@ fn of_arm(folder: &Measured, arm: &Arm<'_>, wanted: &[(&str, &str)]) -> Vec<Samp
     }
     let ratio = if sent > 0 { sampled as f64 / sent as f64 } else { 0.0 };
     let of_request = |((request, span), rounds): (&(&str, &str), Vec<SampledRound>)| {
-        (!rounds.is_empty()).then(|| finding(&arm.name, (request, span), ratio, rounds))
+        (!rounds.is_empty()).then(|| finding(&variant.name, (request, span), ratio, rounds))
     };
     wanted.iter().zip(rounds).filter_map(of_request).collect()
 }

@@ -1,7 +1,7 @@
 //! What is known while a study still runs, for whoever watches: medians, and intervals once there are rounds enough. No verdicts:
 //! whoever stops when an interval pleases has been looking until it did.
 
-use unladen_journal::record::{ArmKind, Design, RunRecord};
+use unladen_journal::record::{Design, RunRecord, VariantKind};
 use unladen_stats::estimate::{Level, hodges_lehmann, median};
 use unladen_stats::pair;
 
@@ -46,11 +46,11 @@ pub fn so_far(runs: &[RunRecord]) -> Vec<SoFar> {
         }
     }
     variants.sort_by_key(|run| match run.kind {
-        ArmKind::Baseline => 0,
-        ArmKind::Placebo => 1,
-        ArmKind::Variant => 2,
+        VariantKind::Baseline => 0,
+        VariantKind::Placebo => 1,
+        VariantKind::Variant => 2,
     });
-    let bare = variants.iter().find(|run| run.kind == ArmKind::Baseline).map(|run| run.variant.as_str());
+    let bare = variants.iter().find(|run| run.kind == VariantKind::Baseline).map(|run| run.variant.as_str());
     // Nothing meets another design within a round.
     let by_round = |variant: &str| -> Vec<((u32, Design), f64)> {
         let runs = valid.iter().filter(|run| run.variant == variant);
@@ -59,7 +59,7 @@ pub fn so_far(runs: &[RunRecord]) -> Vec<SoFar> {
     let of = |run: &&RunRecord| {
         let values = by_round(&run.variant);
         let against = if run.against.is_empty() { bare } else { Some(run.against.as_str()) };
-        let against = against.filter(|_| run.kind != ArmKind::Baseline).map(by_round).unwrap_or_default();
+        let against = against.filter(|_| run.kind != VariantKind::Baseline).map(by_round).unwrap_or_default();
         let other = |round: (u32, Design)| against.iter().find(|(it, _)| *it == round).map(|(_, value)| *value);
         let pairs: Vec<_> = values.iter().filter_map(|(round, value)| Some((other(*round)?, *value))).collect();
         let ratios = pair::log_ratios(&pairs).ok();
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    fn run(round: u32, variant: &str, kind: ArmKind, cpu_us: u64) -> RunRecord {
+    fn run(round: u32, variant: &str, kind: VariantKind, cpu_us: u64) -> RunRecord {
         let process =
             ProcessRecord { role: Some(Role::Subject), cpu_ns: Some(cpu_us * 1_000_000), ..ProcessRecord::default() };
         let load = Outcome { requests: 1000, completed_in_window: 1000, duration_s: 1.0, ..Outcome::default() };
@@ -103,8 +103,8 @@ mod tests {
             let so_far = so_far(&runs);
             assert!(so_far.iter().all(|it| it.ratio_interval.is_none()), "before round {round}: {so_far:?}");
             // The machine drifts twofold; within a round the variant is 10 % dearer.
-            runs.push(run(round, "otel", ArmKind::Variant, 110 * u64::from(round)));
-            runs.push(run(round, "baseline", ArmKind::Baseline, 100 * u64::from(round)));
+            runs.push(run(round, "otel", VariantKind::Variant, 110 * u64::from(round)));
+            runs.push(run(round, "baseline", VariantKind::Baseline, 100 * u64::from(round)));
         }
         let found = so_far(&runs);
         assert_eq!(found.iter().map(|it| it.variant.as_str()).collect::<Vec<_>>(), ["baseline", "otel"]);

@@ -12,7 +12,7 @@ use unladen_load::outcome::Second;
 use unladen_stats::estimate::{Level, halves, hodges_lehmann};
 use unladen_stats::pair::log_ratios;
 
-use super::evidence::{Arm, Evidence};
+use super::evidence::{Evidence, VariantRuns};
 use super::units;
 use super::values::pace;
 
@@ -25,33 +25,33 @@ const SECONDS: usize = 2;
 /// Stretches of blocks that each half must have.
 const POINTS: usize = 4;
 
-/// A notice for every arm whose latency surely moved, unless it moved so much that nothing is said of it at all.
+/// A notice for every variant whose latency surely moved, unless it moved so much that nothing is said of it at all.
 pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
-    let told = |arm: &Arm<'_>| {
-        let change = beyond(evidence, arm, latency, Level::P99, TOLERANCE);
-        let change = change.filter(|_| drift(evidence, arm, latency).is_none())?;
-        Some(Notice::NotSteady { variant: arm.name.clone(), change })
+    let notice = |variant: &VariantRuns<'_>| {
+        let change = beyond(evidence, variant, latency, Level::P99, TOLERANCE);
+        let change = change.filter(|_| drift(evidence, variant, latency).is_none())?;
+        Some(Notice::NotSteady { variant: variant.name.clone(), change })
     };
-    evidence.arms().filter_map(told).collect()
+    evidence.all_variants().filter_map(notice).collect()
 }
 
 /// Why the verdicts on a variant are refused, if its latency or its baseline's drifts away within the windows: then every number
 /// depends on when it was taken.
-pub(super) fn refusal(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Option<Notice> {
+pub(super) fn refusal(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Option<Notice> {
     drifts(evidence, variant, "the median latency", latency)
 }
 
 /// Why the verdict on the CPU per request of a variant is refused: its own drifts away, or its baseline's. The work of a JIT compiler is
 /// done once, whenever it comes: whoever starts later, or more slowly, has more of it in the window.
-pub(super) fn cpu(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Option<Notice> {
+pub(super) fn cpu(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Option<Notice> {
     drifts(evidence, variant, "CPU per request", cpu_per_request)
 }
 
 /// A notice of the variant, or else of its baseline, if it drifts.
-fn drifts(evidence: &Evidence<'_>, variant: &Arm<'_>, what: &str, halves: Halves) -> Option<Notice> {
-    [variant, evidence.baseline_of(variant)].into_iter().find_map(|arm| {
-        let change = drift(evidence, arm, halves)?;
-        Some(Notice::Unsteady { variant: arm.name.clone(), what: what.to_owned(), change })
+fn drifts(evidence: &Evidence<'_>, variant: &VariantRuns<'_>, what: &str, halves: Halves) -> Option<Notice> {
+    [variant, evidence.baseline_of(variant)].into_iter().find_map(|side| {
+        let change = drift(evidence, side, halves)?;
+        Some(Notice::Unsteady { variant: side.name.clone(), what: what.to_owned(), change })
     })
 }
 
@@ -59,16 +59,23 @@ fn drifts(evidence: &Evidence<'_>, variant: &Arm<'_>, what: &str, halves: Halves
 type Halves = fn(&RunRecord) -> Option<[f64; 2]>;
 
 /// By how much it moved, if so much that nothing is said.
-fn drift(evidence: &Evidence<'_>, arm: &Arm<'_>, halves: Halves) -> Option<String> {
-    beyond(evidence, arm, halves, Level::P95, DRIFT)
+fn drift(evidence: &Evidence<'_>, variant: &VariantRuns<'_>, halves: Halves) -> Option<String> {
+    beyond(evidence, variant, halves, Level::P95, DRIFT)
 }
 
 /// By how much it moved, if surely by more than `tolerance`. Nothing of a burst, which is not meant to be steady.
-fn beyond(evidence: &Evidence<'_>, arm: &Arm<'_>, halves: Halves, level: Level, tolerance: f64) -> Option<String> {
+fn beyond(
+    evidence: &Evidence<'_>,
+    variant: &VariantRuns<'_>,
+    halves: Halves,
+    level: Level,
+    tolerance: f64,
+) -> Option<String> {
     if evidence.folder.study.load.burst.is_some() {
         return None;
     }
-    let halves: Vec<(f64, f64)> = arm.valid.values().filter_map(|run| halves(run).map(<(f64, f64)>::from)).collect();
+    let halves: Vec<(f64, f64)> =
+        variant.valid.values().filter_map(|run| halves(run).map(<(f64, f64)>::from)).collect();
     let change = hodges_lehmann(&log_ratios(&halves).ok()?, level).ok()?.relative();
     let interval = change.interval?;
     (interval.low > tolerance || interval.high < -tolerance)

@@ -13,7 +13,7 @@ use unladen_study::variables::{PortName, Variables, resolve};
 
 use super::budget::{self, BudgetError, Budgets, Judged};
 use super::compare::{Comparison, compare, level};
-use super::evidence::{Arm, Evidence, number};
+use super::evidence::{Evidence, VariantRuns, number};
 use super::findings::{
     Comparisons, Conclusion, Findings, InstrumentFindings, LadderFindings, LoadFindings, NoticeLine, SCHEMA,
     VariantFindings,
@@ -21,49 +21,52 @@ use super::findings::{
 use super::metrics::{METRICS, Metric, Of, Place, delivered};
 use super::{
     agreement, answers, apart, checks, design, distortion, dose, groups, ladder, latency, ledger, levels, money,
-    notices, pacing, placebo, runs, said, steady, units, values, words, work,
+    notices, pacing, placebo, reported_numbers, runs, steady, units, values, words, work,
 };
 
 /// A variant on its way into the findings.
 struct Draft<'e, 'a> {
-    arm: &'e Arm<'a>,
+    variant: &'e VariantRuns<'a>,
     comparisons: Vec<Comparison>,
     refused: Option<String>,
 }
 
 pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, BudgetError> {
     let evidence = Evidence::of(folder);
-    let mut told = evidence.notices();
-    let metrics = metrics(&evidence, &mut told);
+    let mut notices = evidence.notices();
+    let metrics = metrics(&evidence, &mut notices);
     let mut void = evidence.baseline.valid.is_empty().then_some(Notice::NoBaseline);
 
-    let against_itself = evidence.placebo.as_ref().map(|arm| {
-        let comparisons = said(comparisons(&evidence, &metrics, &evidence.baseline, arm));
+    let against_itself = evidence.placebo.as_ref().map(|variant| {
+        let comparisons = with_words(comparisons(&evidence, &metrics, &evidence.baseline, variant));
         let (broken, warnings) = placebo::judge(&folder.study, &comparisons);
         void = void.take().or(broken);
-        told.extend(warnings);
-        Draft { arm, comparisons, refused: None }
+        notices.extend(warnings);
+        Draft { variant, comparisons, refused: None }
     });
     if evidence.placebo.is_none() {
-        told.push(Notice::NoPlacebo);
+        notices.push(Notice::NoPlacebo);
     }
-    let mut drafts: Vec<Draft<'_, '_>> =
-        evidence.variants.iter().map(|arm| draft(&evidence, &metrics, arm, void.as_ref(), &mut told)).collect();
+    let mut drafts: Vec<Draft<'_, '_>> = evidence
+        .variants
+        .iter()
+        .map(|variant| draft(&evidence, &metrics, variant, void.as_ref(), &mut notices))
+        .collect();
 
     let mut judged: Vec<Judged<'_>> = drafts
         .iter_mut()
         .map(|draft| Judged {
-            variant: &draft.arm.name,
+            variant: &draft.variant.name,
             comparisons: &mut draft.comparisons,
             refused: draft.refused.clone(),
-            spans: ledger::sum_up(draft.arm, &[]).map(|ledger| (ledger.lost, ledger.wanted)),
+            spans: ledger::sum_up(draft.variant, &[]).map(|ledger| (ledger.lost, ledger.wanted)),
         })
         .collect();
     let budgets = budget::hold(limits, level(&folder.study), &mut judged)?;
     drop(judged);
 
     let reasons: BTreeMap<String, String> =
-        drafts.iter().filter_map(|draft| Some((draft.arm.name.clone(), draft.refused.clone()?))).collect();
+        drafts.iter().filter_map(|draft| Some((draft.variant.name.clone(), draft.refused.clone()?))).collect();
     let ladders = ladder::ladders(&evidence, &metrics, |name| {
         void.as_ref().map(|_| "the study is void".to_owned()).or_else(|| reasons.get(name).cloned())
     });
@@ -74,20 +77,20 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
     for (kind, draft) in
         against_itself.map(|draft| ("placebo", draft)).into_iter().chain(drafts.into_iter().map(|it| ("variant", it)))
     {
-        let variant = finish(kind, draft, &evidence, &mut told);
+        let variant = finish(kind, draft, &evidence, &mut notices);
         let words = if kind == "placebo" { words::noise_floor(&variant) } else { words::sentence(&variant) };
         conclusions.push(Conclusion { variant: variant.name.clone(), words });
         variants.push(variant);
     }
-    told.extend(checks::notices(&evidence));
-    told.extend(steady::notices(&evidence));
-    told.extend(apart::notices(&evidence, &metrics));
-    told.extend(groups::notices(&evidence));
-    told.extend(design::notices(&evidence));
-    told.extend(agreement::notices(&evidence));
-    told.extend(checks::imported(&evidence));
-    told.extend(too_few_rounds(&evidence));
-    told.extend(void.clone());
+    notices.extend(checks::notices(&evidence));
+    notices.extend(steady::notices(&evidence));
+    notices.extend(apart::notices(&evidence, &metrics));
+    notices.extend(groups::notices(&evidence));
+    notices.extend(design::notices(&evidence));
+    notices.extend(agreement::notices(&evidence));
+    notices.extend(checks::imported(&evidence));
+    notices.extend(too_few_rounds(&evidence));
+    notices.extend(void.clone());
     Ok(Findings {
         schema: SCHEMA,
         study: folder.study.study.clone(),
@@ -101,7 +104,7 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
         ladders,
         doses,
         budgets,
-        notices: notices::lines(&evidence, &told),
+        notices: notices::lines(&evidence, &notices),
         comparisons: comparisons_made,
         load: load(&evidence),
         design: design::findings(&evidence),
@@ -121,10 +124,10 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
 const PER_RUN: f64 = 0.1;
 
 /// The metrics that this study can speak of. Quantiles for which the runs have too few requests are left out, and told.
-pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Cow<'static, Metric>> {
+pub(super) fn metrics(evidence: &Evidence<'_>, notices: &mut Vec<Notice>) -> Vec<Cow<'static, Metric>> {
     // Where another tool did not say how many requests it made, its quantiles are shown and a notice doubts them.
     let unknown = loads(evidence).next().is_none() && evidence.valid().any(|run| run.imported.is_some());
-    let runs: Vec<f64> = evidence.arms().map(|arm| arm.valid.len() as f64).collect();
+    let runs: Vec<f64> = evidence.all_variants().map(|variant| variant.valid.len() as f64).collect();
     let runs = median(&runs).unwrap_or(0.0);
     let enough = |metric: &Cow<'static, Metric>| {
         let Some(needed) = metric.requests_needed().filter(|_| !unknown) else { return true };
@@ -133,8 +136,8 @@ pub(super) fn metrics(evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> Vec<Co
         typical * runs >= 0.99 * needed as f64 && typical >= 0.99 * PER_RUN * needed as f64
     };
     let (shown, hidden): (Vec<_>, Vec<_>) = delivered(evidence.valid()).into_iter().partition(enough);
-    told.extend(not_in_blocks(evidence));
-    told.extend(too_few_requests(evidence, &hidden, runs));
+    notices.extend(not_in_blocks(evidence));
+    notices.extend(too_few_requests(evidence, &hidden, runs));
     let open = evidence.folder.study.load.is_open();
     let mut shown: Vec<_> = shown.into_iter().filter(|metric| !(open && metric.of == Of::ClosedLoad)).collect();
     if evidence.valid().any(|run| run.imported.is_some()) {
@@ -181,28 +184,28 @@ fn too_few_requests(evidence: &Evidence<'_>, hidden: &[Cow<'static, Metric>], ru
     by_requests.into_iter().filter(|(typical, _)| *typical > 0).filter_map(notice).collect()
 }
 
-/// Every metric of one arm: as a whole and, where there are several subject services, for each of them.
+/// Every metric of one variant: as a whole and, where there are several subject services, for each of them.
 pub(super) fn comparisons(
     evidence: &Evidence<'_>,
     metrics: &[Cow<'static, Metric>],
-    baseline: &Arm<'_>,
-    arm: &Arm<'_>,
+    baseline: &VariantRuns<'_>,
+    variant: &VariantRuns<'_>,
 ) -> Vec<Comparison> {
     let subjects = evidence.subjects();
     let study = &evidence.folder.study;
     let mut all = Vec::new();
     for metric in metrics {
         let spoken_of = |it: &Comparison| !(metric.absent_when_zero && it.is_zero());
-        all.extend(compare(study, metric, None, baseline, arm).filter(spoken_of));
+        all.extend(compare(study, metric, None, baseline, variant).filter(spoken_of));
         if metric.of == Of::Subject {
-            let each = subjects.iter().filter_map(|service| compare(study, metric, Some(service), baseline, arm));
+            let each = subjects.iter().filter_map(|service| compare(study, metric, Some(service), baseline, variant));
             all.extend(each.filter(spoken_of));
         }
     }
     all
 }
 
-fn said(mut comparisons: Vec<Comparison>) -> Vec<Comparison> {
+fn with_words(mut comparisons: Vec<Comparison>) -> Vec<Comparison> {
     comparisons.iter_mut().for_each(Comparison::say);
     comparisons
 }
@@ -210,31 +213,31 @@ fn said(mut comparisons: Vec<Comparison>) -> Vec<Comparison> {
 fn draft<'e, 'a>(
     evidence: &Evidence<'a>,
     metrics: &[Cow<'static, Metric>],
-    arm: &'e Arm<'a>,
+    variant: &'e VariantRuns<'a>,
     void: Option<&Notice>,
-    told: &mut Vec<Notice>,
+    notices: &mut Vec<Notice>,
 ) -> Draft<'e, 'a> {
-    let mut comparisons = said(comparisons(evidence, metrics, evidence.baseline_of(arm), arm));
-    for distortion in distortion::distortions(evidence, arm) {
+    let mut comparisons = with_words(comparisons(evidence, metrics, evidence.baseline_of(variant), variant));
+    for distortion in distortion::distortions(evidence, variant) {
         distortion.apply(&mut comparisons);
-        let is_told = match distortion.notice {
+        let is_known = match distortion.notice {
             // The runs have told of it themselves.
             Notice::Throttled { .. } => true,
-            Notice::HostSaturated { .. } => told.iter().any(|it| matches!(it, Notice::HostSaturated { .. })),
-            ref other => told.contains(other),
+            Notice::HostSaturated { .. } => notices.iter().any(|it| matches!(it, Notice::HostSaturated { .. })),
+            ref other => notices.contains(other),
         };
-        if !is_told {
-            told.push(distortion.notice);
+        if !is_known {
+            notices.push(distortion.notice);
         }
     }
-    let reason = if arm.valid.is_empty() {
-        Some(Notice::NothingCounts { variant: arm.name.clone() })
+    let reason = if variant.valid.is_empty() {
+        Some(Notice::NothingCounts { variant: variant.name.clone() })
     } else {
-        work::differs(evidence, arm).or_else(|| steady::refusal(evidence, arm))
+        work::differs(evidence, variant).or_else(|| steady::refusal(evidence, variant))
     };
-    told.extend(reason.clone());
+    notices.extend(reason.clone());
     let refused = void.map(|_| "the study is void".to_owned()).or_else(|| reason.map(|it| reason_alone(&it)));
-    Draft { arm, comparisons, refused }
+    Draft { variant, comparisons, refused }
 }
 
 /// The reason without the name of the variant, which stands before it.
@@ -246,47 +249,47 @@ fn reason_alone(notice: &Notice) -> String {
     }
 }
 
-fn finish(kind: &str, draft: Draft<'_, '_>, evidence: &Evidence<'_>, told: &mut Vec<Notice>) -> VariantFindings {
+fn finish(kind: &str, draft: Draft<'_, '_>, evidence: &Evidence<'_>, notices: &mut Vec<Notice>) -> VariantFindings {
     let prices = evidence.folder.study.prices.as_ref();
-    let Draft { arm, comparisons, refused } = draft;
+    let Draft { variant, comparisons, refused } = draft;
     let mut metrics: Vec<_> = comparisons.into_iter().map(|comparison| comparison.finding).collect();
     if let Some(reason) = &refused {
         metrics.iter_mut().for_each(|finding| finding.take_verdict(reason));
     }
-    let ledger = ledger::sum_up(arm, &metrics);
-    let of_ledger: Vec<Notice> = ledger.iter().flat_map(|ledger| ledger::notices(&arm.name, ledger)).collect();
+    let ledger = ledger::sum_up(variant, &metrics);
+    let of_ledger: Vec<Notice> = ledger.iter().flat_map(|ledger| ledger::notices(&variant.name, ledger)).collect();
     if let Some(bought) = of_ledger.iter().find(|it| matches!(it, Notice::BoughtWithLoss { .. })) {
         let gains = metrics.iter_mut().filter(|finding| finding.verdict == "saves");
         gains.for_each(|finding| finding.notices.push(NoticeLine::from(bought)));
     }
-    told.extend(of_ledger);
+    notices.extend(of_ledger);
     VariantFindings {
-        name: arm.name.clone(),
-        label: arm.label.clone(),
-        cell: arm.cell.clone(),
+        name: variant.name.clone(),
+        label: variant.label.clone(),
+        cell: variant.cell.clone(),
         kind: kind.to_owned(),
-        valid_runs: arm.valid_runs(),
-        runs: number(arm.all.len()),
-        faults: arm.all.iter().find_map(|run| run.faults.as_ref()).map(ToString::to_string),
+        valid_runs: variant.valid_runs(),
+        runs: number(variant.all.len()),
+        faults: variant.all.iter().find_map(|run| run.faults.as_ref()).map(ToString::to_string),
         money: prices.filter(|_| kind == "variant" && refused.is_none()).and_then(|it| money::of(it, &metrics)),
-        said: said::of(evidence, arm),
-        answers: answers::of(evidence, arm),
-        blocks_against_alone: agreement::of(arm),
-        variance: levels::of(evidence.baseline_of(arm), arm),
+        reported_numbers: reported_numbers::of(evidence, variant),
+        answers: answers::of(evidence, variant),
+        blocks_against_alone: agreement::of(variant),
+        variance: levels::of(evidence.baseline_of(variant), variant),
         refused,
         metrics,
         ledger,
     }
 }
 
-/// One notice for all arms that lack the same number of rounds; those without any run have a notice of their own.
+/// One notice for all variants that lack the same number of rounds; those without any run have a notice of their own.
 fn too_few_rounds(evidence: &Evidence<'_>) -> Vec<Notice> {
-    let needed = number(rank::fewest(level(&evidence.folder.study)));
+    let needed = number(rank::min_rounds(level(&evidence.folder.study)));
     let mut short: BTreeMap<u32, Vec<String>> = BTreeMap::new();
-    for arm in evidence.placebo.iter().chain(&evidence.variants).filter(|arm| !arm.valid.is_empty()) {
-        let rounds = evidence.paired_rounds(arm);
+    for variant in evidence.placebo.iter().chain(&evidence.variants).filter(|variant| !variant.valid.is_empty()) {
+        let rounds = evidence.paired_rounds(variant);
         if rounds < needed {
-            short.entry(rounds).or_default().push(arm.name.clone());
+            short.entry(rounds).or_default().push(variant.name.clone());
         }
     }
     let notice = |(rounds, names): (u32, Vec<String>)| Notice::TooFewRounds {

@@ -15,7 +15,7 @@ use unladen_study::metrics::{self, Limit};
 use unladen_study::spec::Study;
 
 use super::compare::{compare, level};
-use super::evidence::{Arm, Evidence, number};
+use super::evidence::{Evidence, VariantRuns, number};
 use super::findings::Finding;
 use super::metrics::{METRICS, Metric};
 use super::units::{self, Scale};
@@ -68,11 +68,16 @@ impl<'a> Goal<'a> {
     fn reached(&self, evidence: &Evidence<'_>) -> Reached {
         let study = &evidence.folder.study;
         let level = level(study);
-        let compared = |arm: &Arm<'_>| compare(study, self.metric, self.service, evidence.baseline_of(arm), arm);
-        let mut findings: Vec<(&str, Option<Finding>)> =
-            evidence.variants.iter().map(|arm| (arm.name.as_str(), compared(arm).map(|it| it.finding))).collect();
+        let compared = |variant: &VariantRuns<'_>| {
+            compare(study, self.metric, self.service, evidence.baseline_of(variant), variant)
+        };
+        let mut findings: Vec<(&str, Option<Finding>)> = evidence
+            .variants
+            .iter()
+            .map(|variant| (variant.name.as_str(), compared(variant).map(|it| it.finding)))
+            .collect();
         // Of a variant that has nothing to compare after so many rounds nothing will come: it is not waited for.
-        let is_late = evidence.rounds_begun() >= number(rank::fewest(level));
+        let is_late = evidence.rounds_begun() >= number(rank::min_rounds(level));
         findings.retain(|(_, finding)| finding.is_some() || !is_late);
         let mut widths = Vec::new();
         for (variant, finding) in &findings {
@@ -147,7 +152,7 @@ impl<'a> Goal<'a> {
 #[cfg(test)]
 mod tests {
     use unladen_journal::notices::Notice;
-    use unladen_journal::record::{ArmKind, ProcessRecord};
+    use unladen_journal::record::{ProcessRecord, VariantKind};
     use unladen_journal::role::Role;
     use unladen_load::outcome::Outcome;
     use unladen_study::spec::Load;
@@ -163,9 +168,9 @@ mod tests {
 
     fn run(round: u32, variant: &str, cpu_ns: f64) -> RunRecord {
         let kind = match variant {
-            "baseline" => ArmKind::Baseline,
-            "placebo" => ArmKind::Placebo,
-            _ => ArmKind::Variant,
+            "baseline" => VariantKind::Baseline,
+            "placebo" => VariantKind::Placebo,
+            _ => VariantKind::Variant,
         };
         let process = ProcessRecord {
             role: Some(Role::Subject),
@@ -225,8 +230,8 @@ mod tests {
     #[test]
     fn all_metrics_must_be_narrow_and_the_worst_is_told_first() {
         let found = look(&study(&[("rss", "100KiB"), ("cpu_per_request", "1%")]), &rounds(6, 3.0));
-        let told: Vec<_> = found.precisions.iter().map(|it| (it.metric.as_str(), it.is_enough)).collect();
-        assert_eq!(told, [("CPU per request", false), ("memory (RSS)", true)]);
+        let rows: Vec<_> = found.precisions.iter().map(|it| (it.metric.as_str(), it.is_enough)).collect();
+        assert_eq!(rows, [("CPU per request", false), ("memory (RSS)", true)]);
         assert_eq!(found.precisions[1].asked, "100 KiB");
         assert!(!found.is_enough());
     }

@@ -4,7 +4,7 @@
 //! "cannot tell" with the range in which the truth lies and what would settle it.
 
 use unladen_stats::estimate::{Estimate, Interval};
-use unladen_stats::plan::MOST_ROUNDS;
+use unladen_stats::plan::MAX_ROUNDS;
 use unladen_stats::verdict::{Verdict, less_than_margin};
 
 use super::findings::{Finding, LedgerFindings, VariantFindings};
@@ -50,9 +50,9 @@ pub(super) fn finding(finding: &Finding, verdict: Verdict, estimate: &Estimate, 
             match finding.rounds_needed {
                 _ if finding.margin == 0.0 => format!("cannot tell: {between}"),
                 Some(rounds) => format!("cannot tell: {between}; about {rounds} rounds would settle ±{margin}"),
-                None => format!(
-                    "cannot tell: {between}; more than {MOST_ROUNDS} rounds would be needed to settle ±{margin}"
-                ),
+                None => {
+                    format!("cannot tell: {between}; more than {MAX_ROUNDS} rounds would be needed to settle ±{margin}")
+                }
             }
         }
     }
@@ -95,15 +95,15 @@ pub(super) fn sentence(variant: &VariantFindings) -> String {
     if let Some(reason) = &variant.refused {
         return format!("No verdict on {label}: {reason}.");
     }
-    let said = said(variant);
-    if said.is_empty() {
+    let judged = judged(variant);
+    if judged.is_empty() {
         return format!("{label}: nothing was measured on both sides.");
     }
     let mut clauses = Vec::new();
-    if said.iter().any(|finding| finding.difference.is_none()) {
-        clauses.push(format!("too few rounds for an interval; so far {}", list(said.iter().map(|it| so_far(it)))));
+    if judged.iter().any(|finding| finding.difference.is_none()) {
+        clauses.push(format!("too few rounds for an interval; so far {}", list(judged.iter().map(|it| so_far(it)))));
     } else {
-        let of = |verdict: &str| said.iter().copied().filter(|it| it.verdict == verdict).collect::<Vec<&Finding>>();
+        let of = |verdict: &str| judged.iter().copied().filter(|it| it.verdict == verdict).collect::<Vec<&Finding>>();
         let costs = of("costs");
         if !costs.is_empty() {
             clauses.push(format!("costs {}", list(costs.iter().map(|it| amount(it)))));
@@ -154,8 +154,8 @@ fn leak(variant: &VariantFindings) -> Option<String> {
 
 /// The sentence for the placebo: the noise floor.
 pub(super) fn noise_floor(placebo: &VariantFindings) -> String {
-    let said = said(placebo);
-    let floors: Vec<String> = said.iter().filter(|it| it.difference.is_some()).map(|it| noise(it)).collect();
+    let judged = judged(placebo);
+    let floors: Vec<String> = judged.iter().filter(|it| it.difference.is_some()).map(|it| noise(it)).collect();
     if floors.is_empty() {
         return "Noise floor: unknown, too few rounds.".to_owned();
     }
@@ -163,7 +163,7 @@ pub(super) fn noise_floor(placebo: &VariantFindings) -> String {
 }
 
 /// The findings that a sentence speaks of: the most telling ones and the largest latency quantile of the tables.
-fn said(variant: &VariantFindings) -> Vec<&Finding> {
+fn judged(variant: &VariantFindings) -> Vec<&Finding> {
     let whole = || variant.metrics.iter().filter(|it| it.is_of_whole());
     let latency = whole().rfind(|it| it.place == "table" && it.metric.starts_with("latency_p"));
     whole().filter(|it| it.place == "sentence").chain(latency).collect()
@@ -191,7 +191,7 @@ fn cannot_tell(unclear: &[&Finding]) -> String {
     let rounds = unclear.iter().map(|finding| finding.rounds_needed).reduce(|a, b| Some(a?.max(b?))).flatten();
     let rounds = match rounds {
         Some(rounds) => format!("about {rounds} rounds"),
-        None => format!("more than {MOST_ROUNDS} rounds"),
+        None => format!("more than {MAX_ROUNDS} rounds"),
     };
     format!("cannot tell for {}: that would take {rounds}", list(ranges))
 }

@@ -6,7 +6,7 @@
 //! 1 %, or three times what the baseline's runs typically (median) differ by from all of them, whichever is more. Bodies are compared by length and hash
 //! as long as the baseline agrees with itself about them; if not (timestamps, random content), by length; if it does not agree
 //! about lengths either, by the mean size of an answer, loosely. What the study's own programs say of their work is compared
-//! beside it (`said`).
+//! beside it (`reported_numbers`).
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use unladen_journal::record::RunRecord;
 use unladen_load::outcome::Outcome;
 use unladen_stats::estimate::median;
 
-use super::evidence::{Arm, Evidence};
-use super::said;
+use super::evidence::{Evidence, VariantRuns};
+use super::reported_numbers;
 use super::units;
 
 /// Share of answers that may differ in any case.
@@ -31,14 +31,14 @@ const SIZE_TOLERANCE: f64 = 0.20;
 const SIZE_FLOOR: f64 = 256.0;
 
 /// Why the verdicts on a variant are refused, if its work is not the baseline's.
-pub(super) fn differs(evidence: &Evidence<'_>, variant: &Arm<'_>) -> Option<Notice> {
+pub(super) fn differs(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Option<Notice> {
     let bare: Vec<&RunRecord> =
-        evidence.bare(variant).into_iter().flat_map(|arm| arm.valid.values().copied()).collect();
+        evidence.bare(variant).into_iter().flat_map(|bare| bare.valid.values().copied()).collect();
     let runs: Vec<&RunRecord> = variant.valid.values().copied().collect();
     if bare.is_empty() || runs.is_empty() {
         return None;
     }
-    let what = said::differs(evidence, variant)
+    let what = reported_numbers::differs(evidence, variant)
         .or_else(|| errors_differ(&bare, &runs))
         .or_else(|| compare(&bare, &runs, statuses, "status codes"))
         .or_else(|| bodies_differ(&bare, &runs))?;
@@ -116,18 +116,18 @@ fn stable(bare: &[&RunRecord], count: fn(&RunRecord) -> Counts) -> bool {
 }
 
 /// Runs that are farther from the baseline than the baseline's own.
-struct Beyond {
+struct OutlyingRuns {
     runs: usize,
     /// Distance of the farthest.
     worst: f64,
 }
 
-fn beyond(bare: &[&RunRecord], runs: &[&RunRecord], count: fn(&RunRecord) -> Counts) -> Option<Beyond> {
+fn beyond(bare: &[&RunRecord], runs: &[&RunRecord], count: fn(&RunRecord) -> Counts) -> Option<OutlyingRuns> {
     let pooled = shares(&pool(bare, count));
     let limit = f64::max(TOLERANCE, SCATTER * scatter(bare, &pooled, count));
     let distances = runs.iter().map(|run| distance(&pooled, &shares(&count(run))));
     let beyond: Vec<f64> = distances.filter(|distance| *distance > limit).collect();
-    Some(Beyond { runs: beyond.len(), worst: beyond.into_iter().reduce(f64::max)? })
+    Some(OutlyingRuns { runs: beyond.len(), worst: beyond.into_iter().reduce(f64::max)? })
 }
 
 fn compare(bare: &[&RunRecord], runs: &[&RunRecord], count: fn(&RunRecord) -> Counts, what: &str) -> Option<String> {

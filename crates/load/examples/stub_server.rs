@@ -17,7 +17,7 @@ use rustix::event::{Timespec, epoll};
 const REPLY: &[u8] =
     b"HTTP/1.1 200 OK\r\nServer: stub/1\r\nContent-Type: text/plain\r\nContent-Length: 15\r\n\r\nhello, unladen!";
 /// Arrivals that are kept for the comparison.
-const MOST_ARRIVALS: usize = 8 << 20;
+const MAX_ARRIVALS: usize = 8 << 20;
 
 /// A connection and how much of the empty line at the end of a head it has seen.
 struct Peer {
@@ -77,7 +77,7 @@ fn main() -> std::io::Result<()> {
             };
             let heads = peer.heads_in(&buffer[..taken]);
             requests += heads;
-            if rate.is_some() && arrivals.len() < MOST_ARRIVALS {
+            if rate.is_some() && arrivals.len() < MAX_ARRIVALS {
                 let at = started.elapsed().as_nanos() as f64;
                 arrivals.extend((0..heads).map(|_| at));
             }

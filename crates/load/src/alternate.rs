@@ -199,7 +199,7 @@ pub fn run(
                 meter.edge();
                 taken.push(one);
             }
-            member.tell(turn.target, events);
+            member.emit(turn.target, events);
         }
         if part != Part::WarmUp {
             let undisturbed = meter.was_undisturbed();
@@ -274,7 +274,7 @@ fn check(alternation: &Alternation) -> Result<(), LoadError> {
 /// A target with its engine.
 struct Member<'r> {
     engine: Engine<'r>,
-    told: Receiver<Message>,
+    received: Receiver<Message>,
     seconds: Seconds,
     span: Span,
     plan: &'r Plan,
@@ -287,12 +287,12 @@ struct Member<'r> {
 impl<'r> Member<'r> {
     /// With all its connections.
     fn connect(ready: &'r Ready<'_>) -> Result<Self, LoadError> {
-        let (messages, told) = mpsc::channel();
+        let (messages, received) = mpsc::channel();
         let (template, script) = (ready.template.clone(), ready.script.clone());
         let mut engine = Engine::new(&ready.shared, template, script, (0, 1), ready.connections, messages)?;
         engine.connect_all()?;
         let (seconds, span) = (ready.seconds(), Span::of(&ready.plan, 0));
-        Ok(Self { engine, told, seconds, span, plan: &ready.plan, times: (0, 0), blocks: None })
+        Ok(Self { engine, received, seconds, span, plan: &ready.plan, times: (0, 0), blocks: None })
     }
 
     /// Its load begins at this instant, with its first turn.
@@ -322,8 +322,8 @@ impl<'r> Member<'r> {
     }
 
     /// Hands on which seconds have passed.
-    fn tell(&mut self, target: usize, events: &mut dyn FnMut(Event)) {
-        for message in self.told.try_iter() {
+    fn emit(&mut self, target: usize, events: &mut dyn FnMut(Event)) {
+        for message in self.received.try_iter() {
             match message {
                 Message::Passed(part) => {
                     if let Some(second) = self.seconds.passed(part) {
@@ -346,10 +346,10 @@ impl<'r> Member<'r> {
 
     /// Adds up; the second is the latency alone.
     fn conclude(self, ready: &Ready<'_>) -> Result<(Outcome, Option<Quantiles>), LoadError> {
-        let Self { engine, told, mut seconds, span, times, blocks, .. } = self;
+        let Self { engine, received, mut seconds, span, times, blocks, .. } = self;
         let mut record = engine.end();
         (record.cpu_ns, record.waited_ns) = times;
-        for message in told.try_iter() {
+        for message in received.try_iter() {
             if let Message::Closed(part) = message {
                 seconds.closed(part);
             }

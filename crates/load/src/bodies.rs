@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use crate::outcome::BodyClass;
 
 /// Classes that are told apart per thread.
-const MOST_CLASSES: usize = 1024;
+const MAX_CLASSES: usize = 1024;
 /// Largest body that is kept for comparison, bytes.
-const MOST_KEPT: usize = 16 << 10;
+const MAX_CAPTURED: usize = 16 << 10;
 /// Classes in the outcome.
 const REPORTED: usize = 16;
 
@@ -109,7 +109,7 @@ impl Bodies {
         let mut hash = BodyHash::default();
         hash.update(body);
         let class = self.hashed(&hash)?;
-        if body.len() <= MOST_KEPT {
+        if body.len() <= MAX_CAPTURED {
             match &mut self.last {
                 Some((last, of)) => {
                     last.clear();
@@ -128,7 +128,7 @@ impl Bodies {
         if let Some(&at) = self.by_hash.get(&(length, hash)) {
             return Some(Class(at));
         }
-        if self.known.len() == MOST_CLASSES {
+        if self.known.len() == MAX_CLASSES {
             return None;
         }
         self.known.push(Known { length, hash, count: 0 });
@@ -194,7 +194,7 @@ mod tests {
             let class = bodies.whole(&number.to_le_bytes());
             bodies.count(class);
         }
-        assert_eq!(bodies.known.len(), MOST_CLASSES);
+        assert_eq!(bodies.known.len(), MAX_CLASSES);
         let (classes, other) = merge(&[bodies]);
         assert_eq!(classes.len(), REPORTED);
         assert_eq!(classes.iter().map(|c| c.count).sum::<u64>() + other, 10_000);

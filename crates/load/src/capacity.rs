@@ -42,7 +42,7 @@ pub struct Capacity {
 /// Rates below this share of the first one are not tried.
 const LEAST: f64 = 1.0 / 1024.0;
 /// Trials at most: doubling and halving by 2^20, and both once more.
-const MOST_TRIALS: usize = 80;
+const MAX_TRIALS: usize = 80;
 
 /// Searches: doubles the rate while it holds, halves it while it does not, then takes the (geometric) middle. `trial` makes a
 /// load at a rate and says whether the service bore it; with `None` the search ends with what is known by then.
@@ -52,7 +52,7 @@ const MOST_TRIALS: usize = 80;
 pub fn search<E>(plan: &Search, mut trial: impl FnMut(f64) -> Result<Option<bool>, E>) -> Result<Capacity, E> {
     let mut found = Capacity { holds: None, fails: None, trials: Vec::new() };
     let mut rate = plan.from.min(plan.most);
-    while found.trials.len() < MOST_TRIALS {
+    while found.trials.len() < MAX_TRIALS {
         match twice(rate, &mut trial, &mut found.trials)? {
             Some(true) => found.holds = Some(rate),
             Some(false) => found.fails = Some(rate),

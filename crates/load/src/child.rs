@@ -21,9 +21,9 @@ const COULD_NOT_RUN: u8 = 2;
 /// Reads one plan up to the end of the input, runs it, and writes every [`Event`] as a line of JSON: `ready`, `second`s, `done`.
 /// Returns 0, or 2 after one line on standard error that says why the load could not run. If the output is closed, the load ends.
 pub fn main(mut input: impl Read, mut output: impl Write) -> ExitCode {
-    serve(&mut input, &mut output, |plan: Plan, tell, stop| {
-        let outcome = crate::run(&plan, &mut |event| tell(&event), stop).map_err(|error| error.to_string())?;
-        tell(&Event::Done(Box::new(outcome)));
+    serve(&mut input, &mut output, |plan: Plan, emit, stop| {
+        let outcome = crate::run(&plan, &mut |event| emit(&event), stop).map_err(|error| error.to_string())?;
+        emit(&Event::Done(Box::new(outcome)));
         Ok(())
     })
 }
@@ -58,13 +58,13 @@ fn try_serve<P: DeserializeOwned, E: Serialize>(
     input.read_to_string(&mut text).map_err(|error| format!("cannot read the plan: {error}"))?;
     let plan: P = serde_json::from_str(&text).map_err(|error| format!("the plan is not valid: {error}"))?;
     let mut failed = None;
-    let mut tell = |event: &E| {
+    let mut emit = |event: &E| {
         if let Err(error) = line(output, event) {
             failed = Some(error);
             stop.store(true, Ordering::Relaxed);
         }
     };
-    load(plan, &mut tell, &stop)?;
+    load(plan, &mut emit, &stop)?;
     failed.map_or(Ok(()), |error| Err(format!("cannot write to standard output: {error}")))
 }
 

@@ -1,20 +1,20 @@
-//! Entry points for fuzzing: hidden, and no part of what the crate promises. The same code replays the corpus in a test.
+//! Entry points for fuzzing: hidden, and no part of what the crate promises. The same code replays the seeds in a test.
 
 use crate::h2::frame;
 use crate::h2::request::{Encoded, Fields};
-use crate::h2::session::{Event, Kept, Session, Wants};
+use crate::h2::session::{Captured, Event, Session, Wants};
 use crate::http1::head::HeadReader;
 use crate::http1::response::{Body, ResponseReader};
 use crate::record::Request;
-use crate::script::{MOST_BODY, Whole};
+use crate::script::{MAX_BODY, WholeAnswer};
 
 /// What came of reading: status, length and hash of the body, and what was kept of it. `Err`: it is malformed.
-type Seen = Result<Option<(u16, u64, u64)>, ()>;
+type Parsed = Result<Option<(u16, u64, u64)>, ()>;
 
 /// Reads an input in pieces of `piece` bytes.
-fn read(method: &str, input: &[u8], piece: usize, ends: bool) -> Seen {
+fn read(method: &str, input: &[u8], piece: usize, ends: bool) -> Parsed {
     let (mut heads, mut reader) = (HeadReader::new(method), ResponseReader::new());
-    reader.keep(true);
+    reader.capture(true);
     let mut found = None;
     for bytes in input.chunks(piece.max(1)) {
         if found.is_some() {
@@ -23,7 +23,7 @@ fn read(method: &str, input: &[u8], piece: usize, ends: bool) -> Seen {
         if let Some(response) = reader.push(&mut heads, bytes).map_err(|_| ())? {
             let hash = match &response.body {
                 Body::Whole(body) => {
-                    let _ = Whole::new(response.status, response.head, body);
+                    let _ = WholeAnswer::new(response.status, response.head, body);
                     let mut hash = crate::bodies::BodyHash::default();
                     hash.update(body);
                     hash
@@ -32,7 +32,7 @@ fn read(method: &str, input: &[u8], piece: usize, ends: bool) -> Seen {
             };
             found = Some((response.status, hash.length(), hash.finish()));
         }
-        assert!(reader.kept().1.len() <= MOST_BODY, "what is kept is bounded");
+        assert!(reader.captured().1.len() <= MAX_BODY, "what is kept is bounded");
     }
     let late = if ends { reader.end() } else { None };
     let found = found.or_else(|| {
@@ -40,8 +40,8 @@ fn read(method: &str, input: &[u8], piece: usize, ends: bool) -> Seen {
         let Body::Pieces(hash) = response.body else { return None };
         Some((response.status, hash.length(), hash.finish()))
     });
-    let (head, body) = reader.kept();
-    let _ = Whole::new(found.map_or(0, |found| found.0), head, body);
+    let (head, body) = reader.captured();
+    let _ = WholeAnswer::new(found.map_or(0, |found| found.0), head, body);
     Ok(found)
 }
 
@@ -59,20 +59,24 @@ pub fn response(input: &[u8]) {
 }
 
 /// Whether the answer to the request with this index is kept.
-fn is_kept(index: u64) -> bool {
+fn is_captured(index: u64) -> bool {
     index % 2 == 1
 }
 
 /// Holds what was kept of an answer against the answer.
-fn check_kept(request: &Request, status: u16, body: &Body<'_>, kept: &Kept) {
-    assert_eq!(kept.head().is_empty(), !is_kept(request.index), "heads are kept where they are looked at");
+fn check_captured(request: &Request, status: u16, body: &Body<'_>, captured: &Captured) {
+    assert_eq!(captured.head().is_empty(), !is_captured(request.index), "heads are kept where they are looked at");
     match body {
-        Body::Pieces(hash) if is_kept(request.index) => {
-            assert_eq!(kept.body().len() as u64, hash.length().min(MOST_BODY as u64), "bodies are kept up to a bound");
+        Body::Pieces(hash) if is_captured(request.index) => {
+            assert_eq!(
+                captured.body().len() as u64,
+                hash.length().min(MAX_BODY as u64),
+                "bodies are kept up to a bound"
+            );
         }
-        Body::Whole(_) | Body::Pieces(_) => assert!(kept.body().is_empty(), "nothing is kept in vain"),
+        Body::Whole(_) | Body::Pieces(_) => assert!(captured.body().is_empty(), "nothing is kept in vain"),
     }
-    let _ = Whole::new(status, kept.head(), kept.body());
+    let _ = WholeAnswer::new(status, captured.head(), captured.body());
 }
 
 /// What a session of HTTP/2 says of a server's bytes, cut up in pieces of `piece` bytes. Requests are sent after every
@@ -81,15 +85,15 @@ fn converse(input: &[u8], piece: usize) -> Vec<(&'static str, u64, u64)> {
     let head = "POST /x HTTP/1.1\r\nHost: h\r\n\r\n0123456789";
     let encoded = Encoded::new(&Fields::of_http1(head.as_bytes(), "http", None), None);
     let mut session = Session::new(3, "POST");
-    let (mut held, mut said, mut sent) = (Vec::new(), Vec::new(), 0);
+    let (mut held, mut events, mut sent) = (Vec::new(), Vec::new(), 0);
     for bytes in input.chunks(piece.max(1)) {
         held.extend_from_slice(bytes);
         let mut at = 0;
         loop {
             match session.next(&held, &mut at) {
-                Ok(Some(Event::Ready)) => said.push(("ready", 0, 0)),
-                Ok(Some(Event::Answered { request, status, body, kept, .. })) => {
-                    check_kept(&request, status, &body, &kept);
+                Ok(Some(Event::Ready)) => events.push(("ready", 0, 0)),
+                Ok(Some(Event::Answered { request, status, body, captured, .. })) => {
+                    check_captured(&request, status, &body, &captured);
                     let hash = match body {
                         Body::Whole(body) => {
                             let mut hash = crate::bodies::BodyHash::default();
@@ -98,21 +102,21 @@ fn converse(input: &[u8], piece: usize) -> Vec<(&'static str, u64, u64)> {
                         }
                         Body::Pieces(hash) => hash,
                     };
-                    said.push(("answered", request.index, hash.finish() ^ u64::from(status)));
+                    events.push(("answered", request.index, hash.finish() ^ u64::from(status)));
                 }
-                Ok(Some(Event::Failed { request, failure })) => said.push(("failed", request.index, failure as u64)),
-                Ok(Some(Event::Returned { request, tries })) => said.push(("returned", request.index, tries.into())),
+                Ok(Some(Event::Failed { request, failure })) => events.push(("failed", request.index, failure as u64)),
+                Ok(Some(Event::Returned { request, tries })) => events.push(("returned", request.index, tries.into())),
                 Ok(None) => break,
                 Err(violation) => {
-                    said.push(("broken", violation.code().into(), 0));
-                    return said;
+                    events.push(("broken", violation.code().into(), 0));
+                    return events;
                 }
             }
             // After an event and at no other time: when requests are sent must not depend on the cuts.
             while session.has_room() && sent < 50 {
                 let request = Request { index: sent, ..Request::default() };
-                if is_kept(sent) {
-                    let wants = Wants { bodiless: false, kept: true };
+                if is_captured(sent) {
+                    let wants = Wants { bodiless: false, captured: true };
                     session.send_rendered(request, 0, head.as_bytes(), "http", wants);
                 } else {
                     session.send(request, 0, &encoded);
@@ -123,11 +127,11 @@ fn converse(input: &[u8], piece: usize) -> Vec<(&'static str, u64, u64)> {
             assert!(session.out.len() <= 40 * (input.len() + 100), "what is said is bounded by what is heard");
         }
         held.drain(..at);
-        assert!(held.len() <= frame::HEAD + frame::MOST_PAYLOAD, "only the beginning of one frame is kept");
-        let over = said.iter().filter(|(what, ..)| *what != "ready").count();
+        assert!(held.len() <= frame::HEAD + frame::MAX_PAYLOAD, "only the beginning of one frame is kept");
+        let over = events.iter().filter(|(what, ..)| *what != "ready").count();
         assert_eq!(over + session.in_flight(), sent as usize, "every request is accounted for once");
     }
-    said
+    events
 }
 
 /// Reads what a server of HTTP/2 says: the first byte says how it is cut up.
@@ -145,11 +149,11 @@ pub fn http2(input: &[u8]) {
 mod tests {
     use std::path::Path;
 
-    /// Replays a folder of the corpus, cut up in several ways.
+    /// Replays the seeds of a target, cut up in several ways.
     fn replay(folder: &str, target: fn(&[u8])) {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(folder);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(folder);
         let mut count = 0;
-        for file in std::fs::read_dir(folder).expect("the corpus is in the repository") {
+        for file in std::fs::read_dir(folder).expect("the seeds are in the repository") {
             let bytes = std::fs::read(file.expect("listed").path()).expect("readable");
             target(&bytes);
             for cut in [1, 2, 3, 7, 255] {

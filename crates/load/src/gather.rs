@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 
 use crate::bodies;
-use crate::doubt::judge_little;
 use crate::error::LoadError;
 use crate::histogram::{Histograms, add, quantiles};
 use crate::merge::add_counts;
@@ -14,6 +13,7 @@ use crate::outcome::{Iterations, Kind, Little, Named, NamedSecond, Outcome, Seco
 use crate::pace::{SECOND, Span};
 use crate::record::{Failure, Recorder, SecondPart};
 use crate::script::Script;
+use crate::warning::judge_little;
 
 /// Seconds of which some threads' parts are in.
 #[derive(Debug, Default)]
@@ -196,7 +196,7 @@ pub(crate) fn outcome(
         tests: Vec::new(),
         little: Little::default(),
         shard: None,
-        doubts: Vec::new(),
+        warnings: Vec::new(),
     };
     outcome.little = little(records, &outcome, slot);
     if let Some(script) = script {

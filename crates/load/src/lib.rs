@@ -1,16 +1,14 @@
-//! When to send, how to send, what came back: unladen's load generator. Usable alone.
+#![doc = include_str!("../README.md")]
+//! ## In and out
 //!
 //! A [`plan::Plan`] goes in, [`outcome::Event`]s and an [`outcome::Outcome`] come out of [`run`]; [`child`] does the same over
-//! standard input and output. Open loop: requests are due at instants fixed in advance (closed form, nanoseconds), are sent
-//! late rather than dropped, and their latency counts from the due time, so that a stall of the service cannot hide itself
-//! (coordinated omission). The crate knows nothing of studies, spans or verdicts.
+//! standard input and output.
 
 pub mod alternate;
 pub mod bodies;
 pub mod capacity;
 mod check;
 pub mod child;
-pub mod doubt;
 mod engine;
 pub mod error;
 #[doc(hidden)]
@@ -38,6 +36,8 @@ pub mod targets;
 pub mod threshold;
 mod tls;
 pub mod trace;
+pub mod trust;
+pub mod warning;
 
 pub use error::LoadError;
 pub use run::run;

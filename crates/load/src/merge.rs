@@ -12,7 +12,7 @@ use crate::outcome::{BodyClass, Named, NamedSecond, Outcome, Second, Tested};
 /// Name of the file that a shard writes beside its histograms.
 pub const FILE_NAME: &str = "outcome.json";
 /// Classes of bodies in an outcome.
-const MOST_BODIES: usize = 16;
+const MAX_BODIES: usize = 16;
 
 /// Why outcomes cannot be merged.
 #[derive(Debug, thiserror::Error)]
@@ -186,7 +186,7 @@ fn add(sum: &mut Outcome, part: Outcome) {
     }
     sum.bodies = bodies.into_iter().map(|((length, hash), count)| BodyClass { length, hash, count }).collect();
     sum.bodies.sort_by_key(|class| std::cmp::Reverse(class.count));
-    let rest = sum.bodies.split_off(sum.bodies.len().min(MOST_BODIES));
+    let rest = sum.bodies.split_off(sum.bodies.len().min(MAX_BODIES));
     sum.other_bodies += rest.iter().map(|class| class.count).sum::<u64>();
     merge_seconds(&mut sum.seconds, part.seconds);
     for (Named { requests, errors, seconds, .. }, part) in sum.named.iter_mut().zip(part.named) {
@@ -217,7 +217,7 @@ fn add(sum: &mut Outcome, part: Outcome) {
         (None, _) | (_, None) => None,
     };
     sum.busiest_thread = sum.busiest_thread.max(part.busiest_thread);
-    sum.doubts.extend(part.doubts);
+    sum.warnings.extend(part.warnings);
 }
 
 /// Adds another shard's rows of a name. Rows of loads of the same length cover the same seconds.

@@ -9,7 +9,7 @@ use crate::histogram;
 use crate::outcome::NamedSecond;
 
 /// Rows of all names together at most.
-const MOST_ROWS: u64 = 7_200;
+const MAX_ROWS: u64 = 7_200;
 
 /// The requests of one name that were due in one second.
 #[derive(Debug, Clone)]
@@ -93,7 +93,7 @@ pub(crate) struct NamedRows {
 impl NamedRows {
     /// For a load of so many seconds with so many names.
     pub(crate) fn new(names: usize, seconds: u64) -> Self {
-        let every = u32::try_from((seconds * names as u64).div_ceil(MOST_ROWS)).unwrap_or(u32::MAX).max(1);
+        let every = u32::try_from((seconds * names as u64).div_ceil(MAX_ROWS)).unwrap_or(u32::MAX).max(1);
         Self { every, open: BTreeMap::new(), rows: vec![Vec::new(); names] }
     }
 

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::doubt::Doubt;
 use crate::plan::Shard;
+use crate::warning::LoadWarning;
 
 /// One line of the generator's standard output.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -126,8 +126,8 @@ pub struct Outcome {
     #[serde(default)]
     pub shard: Option<Shard>,
     /// Reasons not to believe the load; empty if there are none.
-    #[serde(default)]
-    pub doubts: Vec<Doubt>,
+    #[serde(rename = "doubts", default)]
+    pub warnings: Vec<LoadWarning>,
 }
 
 /// The requests of one name that were due in the window.

@@ -8,7 +8,6 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use rustix::process::{Resource, Rlimit};
 
 use crate::check::check;
-use crate::doubt;
 use crate::engine::Shared;
 use crate::error::LoadError;
 use crate::gather::{self, Seconds};
@@ -26,6 +25,7 @@ use crate::script::Script;
 use crate::sys;
 use crate::target::{Address, Target};
 use crate::tls::Tls;
+use crate::warning;
 
 /// Descriptors that the process needs besides its connections.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -117,7 +117,7 @@ impl<'a> Ready<'a> {
         let (mut outcome, histograms) =
             gather::outcome(records, seconds, span, target_rate, self.shared.slot, self.script.as_ref())?;
         outcome.shard = plan.shard;
-        outcome.doubts = doubt::doubts(&outcome, plan.spin);
+        outcome.warnings = warning::warnings(&outcome, plan.spin);
         self.write(&outcome, &histograms, span)?;
         Ok(outcome)
     }

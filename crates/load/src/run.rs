@@ -28,7 +28,7 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
     let ready = Ready::new(plan, stop)?;
     let Ready { plan, shared, template, script, connections, threads, .. } = &ready;
     let (records, seconds, span) = thread::scope(|scope| {
-        let (messages, told) = mpsc::channel();
+        let (messages, received) = mpsc::channel();
         let mut starts = Vec::new();
         let mut handles = Vec::new();
         for number in 0..*threads {
@@ -44,10 +44,10 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
         }
         drop(messages);
         // An error drops the start channels, which ends the threads; the scope waits for them.
-        let span = start(plan, &starts, &told)?;
+        let span = start(plan, &starts, &received)?;
         events(Event::Ready);
         let mut seconds = ready.seconds();
-        for message in &told {
+        for message in &received {
             match message {
                 Message::Passed(part) => {
                     if let Some(second) = seconds.passed(part) {
@@ -105,9 +105,9 @@ fn thread(
 }
 
 /// Waits until all threads are connected, then gives the start.
-fn start(plan: &Plan, starts: &[Sender<Span>], told: &Receiver<Message>) -> Result<Span, LoadError> {
+fn start(plan: &Plan, starts: &[Sender<Span>], received: &Receiver<Message>) -> Result<Span, LoadError> {
     for _ in starts {
-        match told.recv() {
+        match received.recv() {
             Ok(Message::Connected(result)) => result?,
             Ok(_) | Err(_) => return Err(LoadError::Thread),
         }

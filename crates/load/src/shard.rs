@@ -9,19 +9,19 @@ use crate::sys;
 /// Why a text names no part.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} names no part of a load: write its number and how many there are, as in 2/4")]
-pub struct NoShard(String);
+pub struct ShardError(String);
 
 impl FromStr for Shard {
-    type Err = NoShard;
+    type Err = ShardError;
 
     /// `2/4`.
-    fn from_str(text: &str) -> Result<Self, NoShard> {
+    fn from_str(text: &str) -> Result<Self, ShardError> {
         let parse = || {
             let (number, of) = text.split_once('/')?;
             let shard = Self { number: number.trim().parse().ok()?, of: of.trim().parse().ok()? };
             (1..=shard.of).contains(&shard.number).then_some(shard)
         };
-        parse().ok_or_else(|| NoShard(text.to_owned()))
+        parse().ok_or_else(|| ShardError(text.to_owned()))
     }
 }
 
@@ -30,10 +30,10 @@ impl Shard {
     /// job's number of completions, which Kubernetes does not tell its pods.
     ///
     /// # Errors
-    /// [`NoShard`] if the index is no number below `of`.
-    pub fn of_job(index: &str, of: u32) -> Result<Self, NoShard> {
+    /// [`ShardError`] if the index is no number below `of`.
+    pub fn of_job(index: &str, of: u32) -> Result<Self, ShardError> {
         let number: Option<u32> = index.trim().parse().ok().filter(|&index| index < of);
-        number.map(|index| Self { number: index + 1, of }).ok_or_else(|| NoShard(format!("{index}/{of}")))
+        number.map(|index| Self { number: index + 1, of }).ok_or_else(|| ShardError(format!("{index}/{of}")))
     }
 }
 

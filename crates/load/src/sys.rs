@@ -41,8 +41,8 @@ pub(crate) struct ThreadTimes {
 
 /// Both for the calling thread.
 pub(crate) fn thread_times() -> ThreadTimes {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-    let waited = told.split_ascii_whitespace().nth(1).and_then(|delay| delay.parse().ok()).unwrap_or_default();
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let waited = text.split_ascii_whitespace().nth(1).and_then(|delay| delay.parse().ok()).unwrap_or_default();
     ThreadTimes { cpu: clock(rustix::time::ClockId::ThreadCPUTime), waited }
 }
 
@@ -69,7 +69,7 @@ impl Alarm {
     /// Step of the lead, nanoseconds.
     const STEP: u64 = 20;
     /// Most nanoseconds of lead: what wakes up later than this by habit is disturbed, not slow.
-    const MOST: u64 = 40_000;
+    const MAX_LEAD: u64 = 40_000;
 
     /// Sleeps until an instant of a clock, or a signal; returns the time.
     pub(crate) fn sleep_until(&mut self, clock: Clock, at_ns: u64) -> u64 {
@@ -78,7 +78,7 @@ impl Alarm {
         let mut now = clock.now();
         self.learn(now.saturating_sub(timer));
         // After a signal there may be much left; every caller looks at the clock anyway.
-        while now < at_ns && at_ns - now <= Self::MOST {
+        while now < at_ns && at_ns - now <= Self::MAX_LEAD {
             std::hint::spin_loop();
             now = clock.now();
         }
@@ -88,7 +88,7 @@ impl Alarm {
     /// Moves the lead towards the 5 % quantile of what is seen.
     fn learn(&mut self, late: u64) {
         self.lead = if late > self.lead {
-            (self.lead + Self::STEP).min(Self::MOST)
+            (self.lead + Self::STEP).min(Self::MAX_LEAD)
         } else {
             self.lead.saturating_sub(19 * Self::STEP)
         };
@@ -425,7 +425,7 @@ mod tests {
         }
         assert!((9_500..11_500).contains(&alarm.lead), "{}", alarm.lead);
         (0..200_000).for_each(|_| alarm.learn(1_000_000));
-        assert_eq!(alarm.lead, Alarm::MOST);
+        assert_eq!(alarm.lead, Alarm::MAX_LEAD);
         let before = monotonic_ns();
         assert!(alarm.sleep_until(Clock::default(), before + 300_000) >= before + 300_000);
     }

@@ -21,7 +21,7 @@ pub struct Targets {
 #[error(
     "line {line} of the targets: {reason}. Write `GET http://host:port/path`, header lines below it, `@file` for a body, and an empty line between targets"
 )]
-pub struct NoTargets {
+pub struct TargetsError {
     line: usize,
     reason: String,
 }
@@ -29,13 +29,13 @@ pub struct NoTargets {
 /// Reads a target file. Bodies are relative to `folder`.
 ///
 /// # Errors
-/// [`NoTargets`] with the line that is wrong.
-pub fn parse(text: &str, folder: &Path) -> Result<Targets, NoTargets> {
+/// [`TargetsError`] with the line that is wrong.
+pub fn parse(text: &str, folder: &Path) -> Result<Targets, TargetsError> {
     let mut url: Option<(String, Target)> = None;
     let mut requests: Vec<Request> = Vec::new();
     let mut within = false;
     for (line, number) in text.lines().map(str::trim).zip(1..) {
-        let bad = |reason: &str| NoTargets { line: number, reason: reason.to_owned() };
+        let bad = |reason: &str| TargetsError { line: number, reason: reason.to_owned() };
         if line.is_empty() {
             within = false;
         } else if line.starts_with('#') {
@@ -61,7 +61,7 @@ pub fn parse(text: &str, folder: &Path) -> Result<Targets, NoTargets> {
             within = true;
         }
     }
-    let (url, _) = url.ok_or_else(|| NoTargets { line: 1, reason: "there is no target".to_owned() })?;
+    let (url, _) = url.ok_or_else(|| TargetsError { line: 1, reason: "there is no target".to_owned() })?;
     Ok(Targets { url, requests })
 }
 

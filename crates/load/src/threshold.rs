@@ -81,16 +81,16 @@ pub struct Threshold {
 #[error(
     "{text:?} is no condition: {reason}. Write one such as p99>50ms, mean>2ms, service-p90>1s, error-rate>1%, errors>0 or rate<950"
 )]
-pub struct NoThreshold {
+pub struct ThresholdError {
     text: String,
     reason: &'static str,
 }
 
 impl FromStr for Threshold {
-    type Err = NoThreshold;
+    type Err = ThresholdError;
 
-    fn from_str(text: &str) -> Result<Self, NoThreshold> {
-        let bad = |reason| NoThreshold { text: text.to_owned(), reason };
+    fn from_str(text: &str) -> Result<Self, ThresholdError> {
+        let bad = |reason| ThresholdError { text: text.to_owned(), reason };
         let (at, sign, comparison) = COMPARISONS
             .into_iter()
             .filter_map(|(sign, comparison)| text.find(sign).map(|at| (at, sign, comparison)))

@@ -40,7 +40,7 @@ impl Tls {
             let usual = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
                 .build()
                 .map_err(|error| LoadError::Tls { message: error.to_string() })?;
-            Arc::new(OrPinned { usual, pinned })
+            Arc::new(PinnedCertificate { usual, pinned })
         };
         let builder = builder.dangerous().with_custom_certificate_verifier(verifier);
         let mut config = match identity(plan)? {
@@ -125,12 +125,12 @@ fn roots(plan: &Plan) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), L
 /// Trusts as usual, and a server that shows one of the plan's certificates as its own. `openssl req -x509` marks what it makes as
 /// an authority's, which the usual rules do not accept from a server, although nothing could be more certain.
 #[derive(Debug)]
-struct OrPinned {
+struct PinnedCertificate {
     usual: Arc<WebPkiServerVerifier>,
     pinned: Vec<CertificateDer<'static>>,
 }
 
-impl ServerCertVerifier for OrPinned {
+impl ServerCertVerifier for PinnedCertificate {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

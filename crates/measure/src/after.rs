@@ -11,7 +11,7 @@ use unladen_load::capacity::{self, Search};
 use unladen_load::outcome::Outcome;
 use unladen_load::pace::Stage;
 use unladen_load::plan::{Pacing, Plan, Protocol};
-use unladen_load::threshold::{NoThreshold, Threshold};
+use unladen_load::threshold::{Threshold, ThresholdError};
 use unladen_study::spec;
 
 /// Connections of a trial, unless the study says otherwise: at least so many.
@@ -31,7 +31,7 @@ pub enum AfterError {
     Load(#[from] LoadError),
     /// A limit makes no sense.
     #[error("the limit of the capacity makes no sense: {0}")]
-    Limit(#[from] NoThreshold),
+    Limit(#[from] ThresholdError),
 }
 
 /// A closed loop like the plan's load, and requests that it sent in all.

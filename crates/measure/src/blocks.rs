@@ -33,7 +33,7 @@ struct Charge {
 
 /// How a target's CPU is charged.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Lives {
+pub(super) enum Lifespan {
     /// With the variant: fresh in every run. CPU time per second when nothing is asked of anybody, in cores.
     WithTheRun { idle: Option<f64> },
     /// Through the study.
@@ -93,12 +93,12 @@ impl<'m> Turns<'m> {
     }
 
     /// Puts into the record of a process what it is charged in this run.
-    pub(super) fn charge_process(&self, process: &mut ProcessRecord, run: usize, target: usize, lives: Lives) {
+    pub(super) fn charge_process(&self, process: &mut ProcessRecord, run: usize, target: usize, lifespan: Lifespan) {
         let charge = self.charge(run, target);
         let (_, foreign_s) = self.seconds(run);
-        let total_ns = charge.map(|charge| match lives {
-            Lives::ThroughTheStudy => charge.own,
-            Lives::WithTheRun { idle } => {
+        let total_ns = charge.map(|charge| match lifespan {
+            Lifespan::ThroughTheStudy => charge.own,
+            Lifespan::WithTheRun { idle } => {
                 let idle_ns = idle.unwrap_or(0.0) * foreign_s * 1e9;
                 charge.own + (charge.foreign as f64 - idle_ns).max(0.0).round() as u64
             }
@@ -111,7 +111,7 @@ impl<'m> Turns<'m> {
         (process.cpu_user_ns, process.cpu_system_ns) = (split.map(|it| it.0), split.map(|it| it.1));
         process.cpu_ns = total_ns;
         process.cpu_halves = self.halves(run, target);
-        if let Lives::WithTheRun { idle } = lives {
+        if let Lifespan::WithTheRun { idle } = lifespan {
             (process.idle_cpu, process.cpu_foreign_ns) = (idle, charge.map(|charge| charge.foreign));
         }
     }

@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use unladen_journal::notices::{DeclaredWrong, Notice};
-use unladen_journal::record::{ArmKind, Calibration, Counted};
+use unladen_journal::record::{Calibration, Counted, VariantKind};
 use unladen_journal::role::Role;
 use unladen_load::plan::{Pacing, Plan as LoadPlan};
 use unladen_sink::ledger;
 use unladen_sink::summary::Summary;
-use unladen_study::plan::{Arm, Plan, Process};
+use unladen_study::plan::{Plan, PlannedVariant, Process};
 
 use super::RunError;
 use super::instrument::SinkPart;
-use super::one::{LAST_QUIET, Up, stop_in_two_steps};
+use super::one::{LAST_QUIET, RunningService, stop_in_two_steps};
 use super::programs;
 use super::queries;
 use super::setup::Setup;
@@ -30,23 +30,23 @@ const AGREEMENT: f64 = 0.5;
 /// Share of the traces from which on their most frequent number is taken for all of them.
 const UNANIMOUS: f64 = 0.99;
 
-/// The arms that are calibrated: those that may make spans. One that declares nothing does only if it can send them somewhere.
-fn wanted(plan: &Plan) -> impl Iterator<Item = (usize, &Arm)> {
-    let makes_spans = |arm: &Arm| {
-        arm.kind == ArmKind::Variant
-            && arm.sampled.0 > 0.0
-            && arm.spans_per_request.map_or_else(|| sends_spans(plan, arm), |spans| spans > 0.0)
+/// The variants that are calibrated: those that may make spans. One that declares nothing does only if it can send them somewhere.
+fn wanted(plan: &Plan) -> impl Iterator<Item = (usize, &PlannedVariant)> {
+    let makes_spans = |variant: &PlannedVariant| {
+        variant.kind == VariantKind::Variant
+            && variant.sampled.0 > 0.0
+            && variant.spans_per_request.map_or_else(|| sends_spans(plan, variant), |spans| spans > 0.0)
     };
     // A driver is a load of its own, which cannot be slowed down.
     let is_on = plan.study.calibration.requests > 0 && plan.study.load.driver.is_none();
-    plan.arms.iter().enumerate().filter(move |(_, arm)| is_on && makes_spans(arm))
+    plan.variants.iter().enumerate().filter(move |(_, variant)| is_on && makes_spans(variant))
 }
 
-/// Whether a process of the arm is told where the sink is, or its spans are counted elsewhere. The sink listens on free
+/// Whether a process of the variant is told where the sink is, or its spans are counted elsewhere. The sink listens on free
 /// ports, so nobody can know it otherwise.
-fn sends_spans(plan: &Plan, arm: &Arm) -> bool {
+fn sends_spans(plan: &Plan, variant: &PlannedVariant) -> bool {
     let is_counted = |process: &Process| plan.study.services.get(&process.service).is_some_and(|it| it.count.is_some());
-    arm.processes.iter().any(|process| process.knows_the_sink() || is_counted(process))
+    variant.processes.iter().any(|process| process.knows_the_sink() || is_counted(process))
 }
 
 /// Calibrates what `known` does not hold yet, and hands every new calibration to `keep`. Returns the plan with the spans per
@@ -63,52 +63,57 @@ pub(super) fn calibrate(
 ) -> Result<Plan, RunError> {
     let mut known: BTreeMap<String, Calibration> = known.into_iter().map(|it| (it.variant.clone(), it)).collect();
     let mut plan = setup.plan.clone();
-    for (index, arm) in wanted(setup.plan) {
-        let calibration = match known.remove(&arm.name) {
+    for (index, variant) in wanted(setup.plan) {
+        let calibration = match known.remove(&variant.name) {
             Some(calibration) => calibration,
             None => {
-                watcher.see(Step::Calibrating { arm });
-                let mut calibration = one(setup, index, arm, interrupted)?;
-                calibration.notice = verdict(arm, &calibration);
+                watcher.see(Step::Calibrating { variant });
+                let mut calibration = one(setup, index, variant, interrupted)?;
+                calibration.notice = verdict(variant, &calibration);
                 keep(&calibration)?;
-                watcher.see(Step::Calibrated { arm, calibration: &calibration });
+                watcher.see(Step::Calibrated { variant, calibration: &calibration });
                 calibration
             }
         };
         // Judged anew: the study may have been corrected before it goes on.
-        if let Some(notice @ Notice::SpansDeclaredWrong { .. }) = verdict(arm, &calibration) {
+        if let Some(notice @ Notice::SpansDeclaredWrong { .. }) = verdict(variant, &calibration) {
             return Err(RunError::Declared { notice, folder: setup.folder.path().to_owned() });
         }
-        let Some(arm) = plan.arms.get_mut(index) else { continue };
-        if arm.spans_per_request.is_none() && calibration.mean > 0.0 {
-            arm.spans_per_request = Some(calibration.spans_per_request);
-            arm.calibrated = true;
+        let Some(variant) = plan.variants.get_mut(index) else { continue };
+        if variant.spans_per_request.is_none() && calibration.mean > 0.0 {
+            variant.spans_per_request = Some(calibration.spans_per_request);
+            variant.calibrated = true;
         }
     }
     Ok(plan)
 }
 
-/// Runs the calibration of one arm.
-fn one(setup: &Setup<'_>, index: usize, arm: &Arm, interrupted: &AtomicBool) -> Result<Calibration, RunError> {
-    let dir = format!("runs/calibration-{}", arm.name);
+/// Runs the calibration of one variant.
+fn one(
+    setup: &Setup<'_>,
+    index: usize,
+    variant: &PlannedVariant,
+    interrupted: &AtomicBool,
+) -> Result<Calibration, RunError> {
+    let dir = format!("runs/calibration-{}", variant.name);
     let folder = setup.folder.run(&dir)?;
     let number = FIRST_NUMBER + u32::try_from(index).unwrap_or(0);
     let (site, ids) = (setup.site(0), setup.trace_ids(number));
     let started = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     // On a good day, and only counted.
-    let config = unladen_sink::config::Config { faults: None, store: false, ..site.sink_config(arm, &folder, ids) };
+    let config = unladen_sink::config::Config { faults: None, store: false, ..site.sink_config(variant, &folder, ids) };
     let logs = folder.join("logs");
     let mut sink = SinkPart::start(&setup.launcher, &config, &setup.partition.instrument, &logs, site.network())?;
-    let _relay = site.relay(arm, &folder, &logs)?;
-    let mut ups: Vec<Up> = Vec::new();
+    let _relay = site.relay(variant, &folder, &logs)?;
+    let mut services: Vec<RunningService> = Vec::new();
     let mut load = || -> Result<_, RunError> {
-        for process in arm.fresh() {
-            ups.push(site.start(process, &folder, number, interrupted)?);
+        for process in variant.fresh() {
+            services.push(site.start(process, &folder, number, interrupted)?);
         }
-        programs::set_up(site, arm.programs(Role::Setup), (folder.as_path(), number), || {
+        programs::set_up(site, variant.programs(Role::Setup), (folder.as_path(), number), || {
             if interrupted.load(Ordering::Relaxed) { Err(RunError::Interrupted) } else { Ok(()) }
         })?;
-        let backends = queries::backends(site, arm)?;
+        let backends = queries::backends(site, variant)?;
         let calibration = &setup.plan.study.calibration;
         let plan = LoadPlan {
             pacing: Pacing::Constant { rate: calibration.rate },
@@ -118,7 +123,7 @@ fn one(setup: &Setup<'_>, index: usize, arm: &Arm, interrupted: &AtomicBool) -> 
             cores: Vec::new(),
             out: None,
             limit: None,
-            ..site.load_plan(arm, &folder, ids)?
+            ..site.load_plan(variant, &folder, ids)?
         };
         let plan =
             LoadPlan { trace: plan.trace.map(|trace| unladen_load::plan::Trace { sampled: 1.0, ..trace }), ..plan };
@@ -127,17 +132,18 @@ fn one(setup: &Setup<'_>, index: usize, arm: &Arm, interrupted: &AtomicBool) -> 
             return Err(RunError::Interrupted);
         }
         let drain = &setup.plan.study.drain;
-        let wanted = arm.spans_per_request.map(|spans| (spans * outcome.answered_total as f64).round() as u64);
+        let wanted = variant.spans_per_request.map(|spans| (spans * outcome.answered_total as f64).round() as u64);
         super::one::drain(&mut sink, drain, wanted, interrupted)?;
         Ok((outcome.answered_total, backends))
     };
     let loaded = load();
-    let (ends, counted) = stop_in_two_steps(setup, arm, &mut ups, || -> Result<(u64, Vec<Counted>), RunError> {
-        let (requests, mut backends) = loaded?;
-        // What cannot be asked is told in every run.
-        let counted = queries::settle(&mut backends, &setup.plan.study.drain, None, || false, &mut Vec::new());
-        Ok((requests, counted))
-    });
+    let (ends, counted) =
+        stop_in_two_steps(setup, variant, &mut services, || -> Result<(u64, Vec<Counted>), RunError> {
+            let (requests, mut backends) = loaded?;
+            // What cannot be asked is told in every run.
+            let counted = queries::settle(&mut backends, &setup.plan.study.drain, None, || false, &mut Vec::new());
+            Ok((requests, counted))
+        });
     let (requests, counted) = counted?;
     ends?;
     let stopping = Instant::now();
@@ -145,19 +151,20 @@ fn one(setup: &Setup<'_>, index: usize, arm: &Arm, interrupted: &AtomicBool) -> 
         sink.look(Duration::from_millis(20))?;
     }
     let summary = sink.finish()?;
-    Ok(learned(arm, started, dir, requests, &summary, &counted))
+    Ok(learned(variant, started, dir, requests, &summary, &counted))
 }
 
 /// What the calibration teaches.
 fn learned(
-    arm: &Arm,
+    variant: &PlannedVariant,
     started: String,
     dir: String,
     requests: u64,
     summary: &Summary,
     counted: &[Counted],
 ) -> Calibration {
-    let mut calibration = Calibration { variant: arm.name.clone(), started, dir, requests, ..Calibration::default() };
+    let mut calibration =
+        Calibration { variant: variant.name.clone(), started, dir, requests, ..Calibration::default() };
     let by_backend = counted.iter().find(|counted| counted.role == Role::Storage).map(|counted| counted.spans);
     let by_count = by_backend.or((summary.spans_by_request.is_empty()).then_some(summary.saved));
     if let Some(spans) = by_count {
@@ -181,10 +188,10 @@ fn learned(
 }
 
 /// What a reader has to know about a calibration: that it found nothing, or another number than the study declares.
-fn verdict(arm: &Arm, found: &Calibration) -> Option<Notice> {
-    let declared = arm.spans_per_request.filter(|_| !arm.calibrated);
+fn verdict(variant: &PlannedVariant, found: &Calibration) -> Option<Notice> {
+    let declared = variant.spans_per_request.filter(|_| !variant.calibrated);
     if found.mean == 0.0 {
-        return Some(Notice::NothingCalibrated { variant: arm.name.clone(), requests: found.requests });
+        return Some(Notice::NothingCalibrated { variant: variant.name.clone(), requests: found.requests });
     }
     let declared = declared?;
     let fits = match found.most_frequent {
@@ -193,7 +200,7 @@ fn verdict(arm: &Arm, found: &Calibration) -> Option<Notice> {
     };
     (!fits).then(|| {
         Notice::SpansDeclaredWrong(DeclaredWrong {
-            variant: arm.name.clone(),
+            variant: variant.name.clone(),
             declared,
             found: (found.spans_per_request * 1_000.0).round() / 1_000.0,
             requests: found.requests,
@@ -206,15 +213,15 @@ fn verdict(arm: &Arm, found: &Calibration) -> Option<Notice> {
 mod tests {
     use super::*;
 
-    fn arm(declared: Option<f64>) -> Arm {
-        Arm { label: "OpenTelemetry".into(), spans_per_request: declared, ..Arm::empty("otel") }
+    fn variant(declared: Option<f64>) -> PlannedVariant {
+        PlannedVariant { label: "OpenTelemetry".into(), spans_per_request: declared, ..PlannedVariant::empty("otel") }
     }
 
     fn of(spans_by_request: &[(u32, u64)], counted: Option<u64>) -> Calibration {
         let saved = spans_by_request.iter().map(|(spans, requests)| u64::from(*spans) * requests).sum();
         let summary = Summary { saved, spans_by_request: spans_by_request.to_vec(), ..Summary::default() };
         let counted = counted.map(|spans| Counted { spans, role: Role::Storage, ..Counted::default() });
-        learned(&arm(None), String::new(), String::new(), 40, &summary, counted.as_slice())
+        learned(&variant(None), String::new(), String::new(), 40, &summary, counted.as_slice())
     }
 
     #[test]
@@ -235,7 +242,7 @@ load: {url: 'http://127.0.0.1:1/'}
 ";
         let study = unladen_study::read::parse(study, "study.yaml", &[]).expect("a study");
         let plan = Plan::from_study(study, std::path::Path::new("/x")).expect("a plan");
-        let names: Vec<&str> = wanted(&plan).map(|(_, arm)| arm.name.as_str()).collect();
+        let names: Vec<&str> = wanted(&plan).map(|(_, variant)| variant.name.as_str()).collect();
         assert_eq!(names, ["traced", "declared", "counted"]);
     }
 
@@ -252,7 +259,7 @@ load: {url: 'http://127.0.0.1:1/'}
 
     #[test]
     fn what_is_declared_must_be_found() {
-        let wrong = |declared: f64, found: &Calibration| verdict(&arm(Some(declared)), found).map(|it| it.code());
+        let wrong = |declared: f64, found: &Calibration| verdict(&variant(Some(declared)), found).map(|it| it.code());
         let four = of(&[(4, 38), (3, 2)], None);
         assert_eq!(wrong(4.0, &four), None);
         assert_eq!(wrong(3.0, &four).as_deref(), Some("spans_declared_wrong"));
@@ -261,6 +268,6 @@ load: {url: 'http://127.0.0.1:1/'}
         assert_eq!(wrong(4.0, &of(&[], Some(160))), None);
         assert_eq!(wrong(4.0, &of(&[], Some(120))).as_deref(), Some("spans_declared_wrong"));
         assert_eq!(wrong(4.0, &of(&[], None)).as_deref(), Some("nothing_calibrated"));
-        assert_eq!(verdict(&arm(None), &four), None);
+        assert_eq!(verdict(&variant(None), &four), None);
     }
 }

@@ -5,32 +5,18 @@
 use unladen_journal::notices::Notice;
 use unladen_journal::record::{HostWindow, ProcessRecord, RunRecord};
 use unladen_journal::units::Ratio;
-use unladen_load::doubt::Doubt;
 use unladen_load::outcome::{Little, Outcome};
+use unladen_load::trust;
+use unladen_load::warning::LoadWarning;
 use unladen_processes::probe::scrape::Scraped;
 use unladen_study::spec::{Load, Repeat, Study};
 
-/// Share of the wanted rate that must be answered.
-const RATE_LIMIT: f64 = 0.98;
-/// A generator may be this late (99th percentile) before the run is void, in µs …
-const LAG_FLOOR_US: f64 = 1_000.0;
-/// … or this share of the median latency, whichever is more.
-const LAG_SHARE: f64 = 0.1;
 /// Shares of the window above which throttling, steal and other processes are worth a warning.
 const THROTTLED_LIMIT: f64 = 0.01;
 /// See [`THROTTLED_LIMIT`].
 const STEAL_LIMIT: f64 = 0.01;
 /// See [`THROTTLED_LIMIT`].
 const OTHERS_LIMIT: f64 = 0.05;
-
-/// Share of the requests that may find every connection busy before the run is void; a pause of the service is no reason.
-const QUEUED_LIMIT: f64 = 0.25;
-/// Share of the requests from which on their wait is worth a warning.
-const LATE_SHARE: f64 = 0.01;
-/// How far both sides of Little's law may be apart where the generator says that it does not hold.
-const LITTLE_LIMIT: f64 = 0.25;
-/// Share of its core that the generator may use where a limit of the service is measured.
-const BUSY_LIMIT: f64 = 0.85;
 
 /// Whether the load can be believed; the first reason why not.
 #[must_use]
@@ -52,23 +38,23 @@ pub fn load(outcome: &Outcome, study: &Load) -> Option<Notice> {
     if let Some(target) = outcome.target_rate
         && open
         && study.requests.is_none()
-        && outcome.rate < RATE_LIMIT * target
+        && outcome.rate < trust::MIN_RATE_SHARE * target
     {
         return Some(Notice::RateMissed { wanted: target, achieved: outcome.rate });
     }
     let queued = queued(outcome, study);
-    if queued > QUEUED_LIMIT {
+    if queued > trust::WAITING_VOID {
         return Some(Notice::OutOfConnections { percent: queued * 100.0, connections: study.connections });
     }
     // The generator's own lateness: requests that waited for a connection are late, too, but not because of it.
     let lag = outcome.lateness_us.p99;
-    let limit = LAG_FLOOR_US.max(LAG_SHARE * outcome.service_time_us.p50);
+    let limit = trust::late_limit_us(outcome.service_time_us.p50);
     if open && study.burst.is_none() && lag > limit {
         return Some(Notice::GeneratorLate { lag_p99_us: lag, limit_us: limit });
     }
     // An open loop whose generator is on time has what it needs, however busy it is.
-    let saturated = outcome.doubts.iter().find_map(|doubt| match doubt {
-        Doubt::Saturated { share } => Some(Notice::GeneratorSaturated { percent: share * 100.0 }),
+    let saturated = outcome.warnings.iter().find_map(|warning| match warning {
+        LoadWarning::Saturated { share } => Some(Notice::GeneratorSaturated { percent: share * 100.0 }),
         _ => None,
     });
     if let Some(saturated) = saturated.filter(|_| !open) {
@@ -81,7 +67,7 @@ pub fn load(outcome: &Outcome, study: &Load) -> Option<Notice> {
 /// of an even schedule, so a request more or less says nothing.
 fn little(outcome: &Outcome) -> Option<Notice> {
     let Little { in_flight, expected, holds, .. } = outcome.little;
-    let off = (in_flight - expected).abs() > 1.0 + LITTLE_LIMIT * in_flight.max(expected);
+    let off = (in_flight - expected).abs() > 1.0 + trust::LITTLE_VOID * in_flight.max(expected);
     (holds == Some(false) && off).then_some(Notice::LittleLawOff { seen: in_flight, expected })
 }
 
@@ -95,7 +81,7 @@ fn queued(outcome: &Outcome, study: &Load) -> f64 {
 #[must_use]
 pub fn remarks(outcome: &Outcome, study: &Load) -> Option<Notice> {
     let queued = queued(outcome, study);
-    (queued >= LATE_SHARE)
+    (queued >= trust::WAITING)
         .then_some(Notice::ConnectionsShort { percent: queued * 100.0, connections: study.connections })
 }
 
@@ -103,7 +89,7 @@ pub fn remarks(outcome: &Outcome, study: &Load) -> Option<Notice> {
 #[must_use]
 pub fn after(record: &RunRecord, study: &Study) -> Vec<Notice> {
     let at_limit = |busy: f64, what: &str| {
-        (busy > BUSY_LIMIT).then(|| Notice::GeneratorAtLimit { percent: busy * 100.0, what: what.to_owned() })
+        (busy > trust::BUSY_AT_LIMIT).then(|| Notice::GeneratorAtLimit { percent: busy * 100.0, what: what.to_owned() })
     };
     let saturated = record.saturation.and_then(|found| at_limit(found.generator_busy, "saturation"));
     let capacity = record.capacity.as_ref().and_then(|found| {
@@ -131,7 +117,7 @@ pub fn scrapes(scraped: &[(String, u32, Scraped)]) -> Vec<Notice> {
     let mut notices = Vec::new();
     for (service, _, scraped) in scraped {
         if let Some(error) = scraped.error.clone().filter(|_| scraped.failed > 0) {
-            let (service, failed, asked) = (service.clone(), scraped.failed, scraped.asked);
+            let (service, failed, asked) = (service.clone(), scraped.failed, scraped.attempts);
             notices.push(Notice::ScrapeFailed { service, failed, asked, error });
         }
         if !scraped.missing.is_empty() {
@@ -246,7 +232,7 @@ mod tests {
     #[test]
     fn a_saturated_generator_voids_a_closed_loop() {
         let mut outcome = good();
-        outcome.doubts = vec![Doubt::Saturated { share: 0.97 }];
+        outcome.warnings = vec![LoadWarning::Saturated { share: 0.97 }];
         assert_eq!(load(&outcome, &open()), None, "it was on time");
         assert!(matches!(load(&outcome, &Load::new("")), Some(Notice::GeneratorSaturated { .. })));
     }
@@ -309,7 +295,7 @@ mod tests {
     #[test]
     fn endpoints_that_fail_are_told() {
         let scraped = Scraped {
-            asked: 6,
+            attempts: 6,
             failed: 2,
             error: Some("it answers 503".to_owned()),
             missing: vec!["go_threads".to_owned()],

@@ -2,7 +2,7 @@
 //! why. Pure.
 
 use unladen_journal::notices::Notice;
-use unladen_journal::record::ArmKind;
+use unladen_journal::record::VariantKind;
 use unladen_journal::record::{Blocks, Design, RunRecord};
 use unladen_processes::subject::SubjectError;
 use unladen_study::plan::{Plan, Process};
@@ -20,7 +20,7 @@ pub(super) struct Choice {
     pub(super) design: Design,
     /// Why it is separate although the study did not ask for it.
     reason: Option<String>,
-    /// Which variants have a round together: all of them, or several groups. Indices of the arms.
+    /// Which variants have a round together: all of them, or several groups. Indices of the variants.
     pub(super) groups: Vec<Vec<usize>>,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn choose(plan: &Plan) -> Choice {
     let alternates = plan.study.design != Some(Design::Separate) && reason.is_none();
     let most = if alternates { MAX_ALIVE } else { usize::MAX };
     let design = if alternates { Design::Alternating } else { Design::Separate };
-    Choice { design, reason, groups: groups(&plan.arms, most) }
+    Choice { design, reason, groups: groups(&plan.variants, most) }
 }
 
 fn why_separate(plan: &Plan) -> Option<String> {
@@ -67,16 +67,16 @@ impl Choice {
     /// In the first round the memory turns out to suffice for so many variants at the same time: smaller groups, or one after the other.
     /// `false`: neither may be, as rounds have been numbered by the groups that there are, or the study asks for what does not fit.
     pub(super) fn for_memory(&mut self, plan: &Plan, done: &[RunRecord], fit: usize) -> bool {
-        let least = smallest(&plan.arms);
+        let least = smallest(&plan.variants);
         if !done.is_empty() || (fit < least && plan.study.design.is_some()) {
             return false;
         }
         if fit >= least {
-            self.groups = groups(&plan.arms, fit);
+            self.groups = groups(&plan.variants, fit);
             return true;
         }
         let reason = format!("the memory suffices for {fit} at once, and {least} have to be there to be compared");
-        *self = Self { design: Design::Separate, reason: Some(reason), groups: groups(&plan.arms, usize::MAX) };
+        *self = Self { design: Design::Separate, reason: Some(reason), groups: groups(&plan.variants, usize::MAX) };
         true
     }
 
@@ -85,7 +85,7 @@ impl Choice {
         let Some(last) = done.last() else { return self };
         // Rounds are numbered by groups, so these stay whatever the study says now.
         let number = last.groups.max(1) as usize;
-        let mut sizes = (1..=plan.arms.len()).rev().map(|most| groups(&plan.arms, most));
+        let mut sizes = (1..=plan.variants.len()).rev().map(|most| groups(&plan.variants, most));
         self.groups = sizes.find(|groups| groups.len() == number).unwrap_or(self.groups);
         if plan.study.design.is_none() && last.design == Design::Separate {
             self.design = Design::Separate;
@@ -100,7 +100,8 @@ impl Choice {
     /// Whether the first alternating round of the study, which has just been done, shows that blocks are not what the service is alone.
     /// From then on the design is separate. A study that asks for blocks keeps them.
     pub(super) fn give_up_turns(&mut self, study: &Study, done: &[RunRecord]) -> bool {
-        let of_blocks = done.iter().filter(|run| run.design == Design::Alternating && run.kind == ArmKind::Baseline);
+        let of_blocks =
+            done.iter().filter(|run| run.design == Design::Alternating && run.kind == VariantKind::Baseline);
         let mut valid = of_blocks.filter(|run| run.void.is_none());
         let (Some(first), None) = (valid.next(), valid.next()) else { return false };
         let Some(ratio) = first
@@ -139,8 +140,8 @@ impl Choice {
         if study.design.is_some() || !died || done.iter().any(|run| run.design == Design::Alternating) {
             return Err(error);
         }
-        let said = error.to_string();
-        let first_line = said.lines().next().unwrap_or_default();
+        let text = error.to_string();
+        let first_line = text.lines().next().unwrap_or_default();
         let reason = format!("a service did not start beside the other variants: {first_line}");
         (self.design, self.reason) = (Design::Separate, Some(reason));
         Ok(true)
@@ -161,7 +162,7 @@ impl Choice {
 mod tests {
     use unladen_journal::record::{Alone, BlockPoint};
     use unladen_processes::subject::Ended;
-    use unladen_study::plan::Arm;
+    use unladen_study::plan::PlannedVariant;
     use unladen_study::spec::Load;
 
     use super::*;
@@ -182,7 +183,7 @@ mod tests {
         let alone = Alone { completed: 1_000, cpu_ns: alone_us * 1_000_000, ..Alone::default() };
         let points = vec![BlockPoint { t_s: 0.0, completed: 1_000, cpu_ns: blocks_us * 1_000_000 }];
         RunRecord {
-            kind: ArmKind::Baseline,
+            kind: VariantKind::Baseline,
             design: Design::Alternating,
             blocks: Some(Blocks { points, alone: Some(alone), ..Blocks::default() }),
             ..RunRecord::empty()
@@ -211,8 +212,8 @@ load: {url: 'http://127.0.0.1:1/', rate: 10}
         assert_eq!(shared.design, Design::Separate);
         assert!(shared.reason().starts_with("collector lives through the study and sends spans"), "{shared:?}");
         let mut many = plan(None, &fresh);
-        let arm = many.arms[0].clone();
-        many.arms.resize(MAX_ALIVE + 1, Arm { kind: ArmKind::Variant, ..arm });
+        let variant = many.variants[0].clone();
+        many.variants.resize(MAX_ALIVE + 1, PlannedVariant { kind: VariantKind::Variant, ..variant });
         let mut in_groups = choose(&many);
         assert_eq!((in_groups.groups.len(), in_groups.alive()), (2, 6));
         assert!(in_groups.for_memory(&many, &[], 4));

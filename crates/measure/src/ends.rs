@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use unladen_journal::notices::{FEWEST_ROUNDS, Look, Stopped, StoppedBy};
+use unladen_journal::notices::{Look, MIN_ROUNDS, Stopped, StoppedBy};
 use unladen_journal::record::RunRecord;
 use unladen_study::plan::Plan;
 
@@ -52,7 +52,7 @@ impl<'a> Ends<'a> {
 
     /// Whether there is time to do a round again, which must not cost the rounds without which there is no interval.
     pub(super) fn has_time_again(&self, round: u32) -> bool {
-        self.has_time_for(1 + (FEWEST_ROUNDS * self.parts).saturating_sub(round))
+        self.has_time_for(1 + (MIN_ROUNDS * self.parts).saturating_sub(round))
     }
 
     fn has_time_for(&self, attempts: u32) -> bool {
@@ -91,17 +91,17 @@ impl<'a> Ends<'a> {
 
     /// About how many runs are to come after so many, before the judge has been asked.
     pub(super) fn runs_left_after(&self, runs: usize) -> usize {
-        let rounds = runs.checked_div(self.plan.arms.len()).and_then(|rounds| u32::try_from(rounds).ok());
+        let rounds = runs.checked_div(self.plan.variants.len()).and_then(|rounds| u32::try_from(rounds).ok());
         self.runs_left(&Look { rounds: rounds.unwrap_or(0), ..Look::default() })
     }
 
     /// About how many runs are still to come.
     fn runs_left(&self, look: &Look) -> usize {
         let study = &self.plan.study;
-        let arms = self.plan.arms.len();
-        let round_s = self.attempt_s().unwrap_or_else(|| study.seconds_of(arms));
+        let variants = self.plan.variants.len();
+        let round_s = self.attempt_s().unwrap_or_else(|| study.seconds_of(variants));
         let in_time = self.seconds_left().map(|left| left / round_s / f64::from(self.parts));
-        rounds_left(look, study.rounds, !study.until.is_empty(), in_time) * arms
+        rounds_left(look, study.rounds, !study.until.is_empty(), in_time) * variants
     }
 }
 
@@ -109,7 +109,7 @@ impl<'a> Ends<'a> {
 fn rounds_left(look: &Look, most: u32, is_until: bool, in_time: Option<f64>) -> usize {
     let total = match look.rounds_needed {
         Some(needed) => needed.min(most),
-        None if is_until && look.rounds < FEWEST_ROUNDS => FEWEST_ROUNDS.min(most),
+        None if is_until && look.rounds < MIN_ROUNDS => MIN_ROUNDS.min(most),
         None => most,
     };
     let left = total.saturating_sub(look.rounds);
@@ -121,11 +121,11 @@ fn rounds_left(look: &Look, most: u32, is_until: bool, in_time: Option<f64>) -> 
 mod tests {
     use unladen_journal::notices::Precision;
     use unladen_journal::units::Time;
-    use unladen_study::plan::Arm;
+    use unladen_study::plan::PlannedVariant;
     use unladen_study::spec::{Load, Study};
 
     use super::*;
-    use crate::watch::Nobody;
+    use crate::watch::NoWatcher;
 
     fn plan(until: bool, at_most: Option<f64>) -> Plan {
         let mut study = Study::new("x", Load::new("http://localhost/"));
@@ -134,7 +134,11 @@ mod tests {
         if until {
             study.until.insert("cpu_per_request".into(), "1%".into());
         }
-        Plan { study, dir: std::path::PathBuf::new(), arms: ["baseline", "placebo", "otel"].map(Arm::empty).into() }
+        Plan {
+            study,
+            dir: std::path::PathBuf::new(),
+            variants: ["baseline", "placebo", "otel"].map(PlannedVariant::empty).into(),
+        }
     }
 
     fn look(rounds: u32, is_enough: bool) -> Look {
@@ -150,7 +154,7 @@ mod tests {
             let mut judge = |_: &[RunRecord]| look(7, is_enough);
             let mut ends = Ends::new(&open, long_ago(seconds), &mut judge);
             [30, 8, 10, 8].into_iter().for_each(|seconds| ends.took(Duration::from_secs(seconds)));
-            ends.reached(&[], is_last, &mut Nobody).map(|it| it.by)
+            ends.reached(&[], is_last, &mut NoWatcher).map(|it| it.by)
         };
         assert_eq!(ended(45, false, false), None);
         assert_eq!(ended(51, false, false), Some(StoppedBy::Time), "the longest of the last rounds does not fit");
@@ -180,7 +184,7 @@ mod tests {
         assert!(!ends.has_time());
         let fixed = plan(false, None);
         let mut judge = |_: &[RunRecord]| unreachable!("nobody asked for it");
-        assert_eq!(Ends::new(&fixed, Instant::now(), &mut judge).reached(&[], true, &mut Nobody), None);
+        assert_eq!(Ends::new(&fixed, Instant::now(), &mut judge).reached(&[], true, &mut NoWatcher), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use regex::bytes::Regex;
 use unladen_journal::notices::Notice;
 use unladen_processes::subject::{Listener, Wanted};
 
-use super::one::Up;
+use super::one::RunningService;
 
 /// Time after readiness that a service has in any case, however short the warm-up.
 const GRACE: Duration = Duration::from_secs(5);
@@ -36,19 +36,19 @@ impl Default for Expected {
 
 impl Expected {
     /// What these processes, which have just become ready, are to say. Logs are named from the run folder on.
-    pub(super) fn of<'u>(ups: impl Iterator<Item = &'u Up>, folder: &Path) -> Self {
-        let lines = ups.flat_map(|up| {
+    pub(super) fn of<'u>(services: impl Iterator<Item = &'u RunningService>, folder: &Path) -> Self {
+        let lines = services.flat_map(|service| {
             // The study's check has refused what is no pattern.
-            let patterns = up.process.expect_log.iter().filter_map(|text| Some((text, Regex::new(text).ok()?)));
+            let patterns = service.process.expect_log.iter().filter_map(|text| Some((text, Regex::new(text).ok()?)));
             patterns.map(move |(text, pattern)| {
-                let log = up.running.log();
-                let notice = Notice::NotSaid {
-                    service: up.process.service.clone(),
-                    replica: up.process.replica,
+                let log = service.running.log();
+                let notice = Notice::ExpectedLogMissing {
+                    service: service.process.service.clone(),
+                    replica: service.process.replica,
                     pattern: text.clone(),
                     log: log.strip_prefix(folder).unwrap_or(log).display().to_string(),
                 };
-                Line { notice, listener: up.running.listen_for(Wanted::Pattern(pattern)) }
+                Line { notice, listener: service.running.listen_for(Wanted::Pattern(pattern)) }
             })
         });
         Self { lines: lines.collect(), ..Self::default() }
@@ -66,7 +66,7 @@ impl Expected {
 
     /// What has not been said by now.
     pub(super) fn missing(&mut self) -> Option<Notice> {
-        self.lines.retain_mut(|line| !line.listener.hears());
+        self.lines.retain_mut(|line| !line.listener.has_matched());
         self.lines.first().map(|line| line.notice.clone())
     }
 }
@@ -77,7 +77,7 @@ mod tests {
 
     fn expected(log: &Path, patterns: &[&str]) -> Expected {
         let line = |text: &&str| Line {
-            notice: Notice::NotSaid {
+            notice: Notice::ExpectedLogMissing {
                 service: "consumer".to_owned(),
                 replica: 0,
                 pattern: (*text).to_owned(),
@@ -94,7 +94,7 @@ mod tests {
         let log = folder.path().join("app.log");
         std::fs::write(&log, "agent loaded\n").expect("a log");
         let mut expected = expected(&log, &["^agent loaded$", "rules: \\d+"]);
-        let Some(Notice::NotSaid { pattern, .. }) = expected.missing() else { panic!("nothing is missing") };
+        let Some(Notice::ExpectedLogMissing { pattern, .. }) = expected.missing() else { panic!("nothing is missing") };
         assert_eq!((pattern.as_str(), expected.lines.len()), ("rules: \\d+", 1));
         expected.ready = Instant::now().checked_sub(2 * GRACE).expect("a machine that is up for a while");
         assert_eq!(expected.overdue(), None, "still warming up");

@@ -3,31 +3,31 @@
 //! A difference is that of two runs of one round, so every group has what its variants are held against: the bare service, the placebo, and
 //! of a matrix the other baselines. Where there are several groups, a round of the study is as many rounds of the journal, one for each group.
 
-use unladen_journal::record::ArmKind;
-use unladen_study::plan::Arm;
+use unladen_journal::record::VariantKind;
+use unladen_study::plan::PlannedVariant;
 
 /// Most variants that are alive at the same time, whatever the memory.
 pub const MAX_ALIVE: usize = 8;
 
-/// Indices of the arms of every group, in the order of the study: as few groups as can be, of at most `most` arms, about equal in size. Where
+/// Indices of the variants of every group, in the order of the study: as few groups as can be, of at most `most` variants, about equal in size. Where
 /// `most` is too small for a variant with what it is held against, a group is larger.
 #[must_use]
-pub fn groups(arms: &[Arm], most: usize) -> Vec<Vec<usize>> {
-    if arms.len() <= most {
-        return vec![(0..arms.len()).collect()];
+pub fn groups(planned: &[PlannedVariant], most: usize) -> Vec<Vec<usize>> {
+    if planned.len() <= most {
+        return vec![(0..planned.len()).collect()];
     }
-    let of = |at: &usize, kind: ArmKind| arms[*at].kind == kind;
-    let variants: Vec<usize> = (0..arms.len()).filter(|at| of(at, ArmKind::Variant)).collect();
+    let of = |at: &usize, kind: VariantKind| planned[*at].kind == kind;
+    let variants: Vec<usize> = (0..planned.len()).filter(|at| of(at, VariantKind::Variant)).collect();
     let with = |variants: &[usize]| -> Vec<usize> {
-        let is_needed = |at: &usize| match arms[*at].kind {
-            ArmKind::Variant => variants.contains(at),
-            ArmKind::Placebo => true,
+        let is_needed = |at: &usize| match planned[*at].kind {
+            VariantKind::Variant => variants.contains(at),
+            VariantKind::Placebo => true,
             // The first is the one of the placebo.
-            ArmKind::Baseline => {
-                *at == first_baseline(arms) || variants.iter().any(|it| arms[*it].against == arms[*at].name)
+            VariantKind::Baseline => {
+                *at == first_baseline(planned) || variants.iter().any(|it| planned[*it].against == planned[*at].name)
             }
         };
-        (0..arms.len()).filter(is_needed).collect()
+        (0..planned.len()).filter(is_needed).collect()
     };
     let fits = |size: usize| variants.chunks(size).all(|variants| with(variants).len() <= most);
     let largest = (1..=variants.len()).rev().find(|size| fits(*size)).unwrap_or(1);
@@ -37,8 +37,8 @@ pub fn groups(arms: &[Arm], most: usize) -> Vec<Vec<usize>> {
 }
 
 /// How many are alive at least: a variant, the bare service and the placebo.
-pub(super) fn smallest(arms: &[Arm]) -> usize {
-    groups(arms, 0).iter().map(Vec::len).max().unwrap_or(0)
+pub(super) fn smallest(planned: &[PlannedVariant]) -> usize {
+    groups(planned, 0).iter().map(Vec::len).max().unwrap_or(0)
 }
 
 /// By how much services grow under load beyond what they take at their start: heaps fill.
@@ -63,37 +63,37 @@ pub fn room(available: u64, variants: usize) -> f64 {
     available as f64 / variants as f64 / GROWTH
 }
 
-fn first_baseline(arms: &[Arm]) -> usize {
-    arms.iter().position(|arm| arm.kind == ArmKind::Baseline).unwrap_or(0)
+fn first_baseline(planned: &[PlannedVariant]) -> usize {
+    planned.iter().position(|variant| variant.kind == VariantKind::Baseline).unwrap_or(0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn arms(names: &[&str]) -> Vec<Arm> {
-        let arm = |name: &&str| {
+    fn planned(names: &[&str]) -> Vec<PlannedVariant> {
+        let variant = |name: &&str| {
             let (name, against) = name.split_once('/').unwrap_or((name, ""));
-            let mut arm = Arm::empty(name);
-            arm.kind = match name.split('@').next() {
-                Some("baseline") => ArmKind::Baseline,
-                Some("placebo") => ArmKind::Placebo,
-                _ => ArmKind::Variant,
+            let mut variant = PlannedVariant::empty(name);
+            variant.kind = match name.split('@').next() {
+                Some("baseline") => VariantKind::Baseline,
+                Some("placebo") => VariantKind::Placebo,
+                _ => VariantKind::Variant,
             };
-            against.clone_into(&mut arm.against);
-            arm
+            against.clone_into(&mut variant.against);
+            variant
         };
-        names.iter().map(arm).collect()
+        names.iter().map(variant).collect()
     }
 
     #[test]
     fn every_group_has_the_bare_service_and_the_placebo() {
-        let arms = arms(&["baseline", "placebo", "a", "b", "c", "d", "e", "f", "g"]);
-        assert_eq!(groups(&arms, 9), [(0..9).collect::<Vec<_>>()]);
-        assert_eq!(groups(&arms, 8), [vec![0, 1, 2, 3, 4, 5], vec![0, 1, 6, 7, 8]]);
-        assert_eq!(groups(&arms, 4), [vec![0, 1, 2, 3], vec![0, 1, 4, 5], vec![0, 1, 6, 7], vec![0, 1, 8]]);
-        assert_eq!(groups(&arms, 0).len(), 7, "one each is the least");
-        assert_eq!(smallest(&arms), 3);
+        let planned = planned(&["baseline", "placebo", "a", "b", "c", "d", "e", "f", "g"]);
+        assert_eq!(groups(&planned, 9), [(0..9).collect::<Vec<_>>()]);
+        assert_eq!(groups(&planned, 8), [vec![0, 1, 2, 3, 4, 5], vec![0, 1, 6, 7, 8]]);
+        assert_eq!(groups(&planned, 4), [vec![0, 1, 2, 3], vec![0, 1, 4, 5], vec![0, 1, 6, 7], vec![0, 1, 8]]);
+        assert_eq!(groups(&planned, 0).len(), 7, "one each is the least");
+        assert_eq!(smallest(&planned), 3);
     }
 
     #[test]
@@ -108,9 +108,10 @@ mod tests {
 
     #[test]
     fn of_a_matrix_a_variant_goes_with_its_own_baseline() {
-        let arms = arms(&["baseline@1", "placebo", "a@1/baseline@1", "baseline@2", "a@2/baseline@2", "b@2/baseline@2"]);
-        assert_eq!(groups(&arms, 4), [vec![0, 1, 2], vec![0, 1, 3, 4], vec![0, 1, 3, 5]]);
-        assert_eq!(groups(&arms, 5), [vec![0, 1, 2, 3, 4], vec![0, 1, 3, 5]]);
-        assert_eq!(smallest(&arms), 4);
+        let planned =
+            planned(&["baseline@1", "placebo", "a@1/baseline@1", "baseline@2", "a@2/baseline@2", "b@2/baseline@2"]);
+        assert_eq!(groups(&planned, 4), [vec![0, 1, 2], vec![0, 1, 3, 4], vec![0, 1, 3, 5]]);
+        assert_eq!(groups(&planned, 5), [vec![0, 1, 2, 3, 4], vec![0, 1, 3, 5]]);
+        assert_eq!(smallest(&planned), 4);
     }
 }

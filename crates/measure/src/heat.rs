@@ -13,7 +13,7 @@ use unladen_study::spec::PreheatUntil;
 
 use super::RunError;
 use super::instrument::{Part, Silence};
-use super::one::Scene;
+use super::one::RunContext;
 use super::preheat::elsewhere;
 use super::round::Round;
 use super::watch::{Phase, Step};
@@ -50,47 +50,47 @@ impl Compilers {
 
 impl Round<'_, '_> {
     /// Heats all variants up side by side. `false`: something ended, and a record says what.
-    pub(super) fn preheat(&mut self, scenes: &mut [Scene<'_>]) -> Result<bool, RunError> {
+    pub(super) fn preheat(&mut self, contexts: &mut [RunContext<'_>]) -> Result<bool, RunError> {
         if self.setup.plan.study.preheat.0.is_zero() {
             return Ok(true);
         }
         let elsewhere = elsewhere(self.setup);
         if let Some((own, all)) = &elsewhere {
-            for (at, scene) in scenes.iter().enumerate() {
-                self.run(at).move_services(scene, own, all)?;
+            for (at, context) in contexts.iter().enumerate() {
+                self.run(at).move_services(context, own, all)?;
             }
         }
         let started = Instant::now();
-        let heated = self.heat(scenes);
-        for (at, scene) in scenes.iter_mut().enumerate() {
+        let heated = self.heat(contexts);
+        for (at, context) in contexts.iter_mut().enumerate() {
             if let Some((own, all)) = &elsewhere {
-                self.run(at).move_services(scene, all, own)?;
+                self.run(at).move_services(context, all, own)?;
             }
             // Its share: the variants had the cores together.
-            scene.record.phases.preheat_s = started.elapsed().as_secs_f64() / self.slots.len() as f64;
+            context.record.phases.preheat_s = started.elapsed().as_secs_f64() / self.slots.len() as f64;
         }
         heated
     }
 
-    fn heat(&mut self, scenes: &mut [Scene<'_>]) -> Result<bool, RunError> {
+    fn heat(&mut self, contexts: &mut [RunContext<'_>]) -> Result<bool, RunError> {
         // Side by side the variants share the cores: together they have as long as one after the other.
-        let time = Time(self.setup.plan.study.preheat.0 * u32::try_from(scenes.len()).unwrap_or(u32::MAX));
-        scenes.iter().take(1).for_each(|scene| scene.see(Step::Phase(Phase::WarmUp)));
-        let mut parts: Vec<Part<Event>> = Vec::with_capacity(scenes.len());
-        for (at, scene) in scenes.iter().enumerate() {
+        let time = Time(self.setup.plan.study.preheat.0 * u32::try_from(contexts.len()).unwrap_or(u32::MAX));
+        contexts.iter().take(1).for_each(|context| context.see(Step::Phase(Phase::WarmUp)));
+        let mut parts: Vec<Part<Event>> = Vec::with_capacity(contexts.len());
+        for (at, context) in contexts.iter().enumerate() {
             let run = self.run(at);
-            parts.push(run.generator(scene, &run.unmeasured_plan(scene, time, Some(Pacing::Closed))?)?);
+            parts.push(run.generator(context, &run.unmeasured_plan(context, time, Some(Pacing::Closed))?)?);
         }
-        let result = self.await_heat(scenes, &mut parts);
+        let result = self.await_heat(contexts, &mut parts);
         parts.into_iter().for_each(|part| part.stop(Duration::from_secs(2)));
         result
     }
 
     /// Waits for the generators, or ends them when the compilers rest.
-    fn await_heat(&mut self, scenes: &mut [Scene<'_>], parts: &mut [Part<Event>]) -> Result<bool, RunError> {
+    fn await_heat(&mut self, contexts: &mut [RunContext<'_>], parts: &mut [Part<Event>]) -> Result<bool, RunError> {
         let until = self.setup.plan.study.preheat_until;
         let (mut outcomes, mut clocks): (Vec<Option<Outcome>>, Vec<JitClock>) =
-            scenes.iter().map(|_| (None, JitClock::default())).unzip();
+            contexts.iter().map(|_| (None, JitClock::default())).unzip();
         let (started, mut compilers, mut looked) = (Instant::now(), Compilers::default(), Instant::now());
         while outcomes.iter().any(Option::is_none) {
             self.check_interrupted()?;
@@ -99,35 +99,36 @@ impl Round<'_, '_> {
                     Ok(Event::Done(outcome)) => outcomes[at] = Some(*outcome),
                     Ok(Event::Ready | Event::Second(_)) | Err(Silence::Timeout) => {}
                     Err(Silence::Ended) => {
-                        scenes[at].record.void = Some(Notice::LoadFailed { message: part.failure().to_string() });
+                        contexts[at].record.void = Some(Notice::LoadFailed { message: part.failure().to_string() });
                         return Ok(false);
                     }
                 }
             }
-            if let Some((at, notice)) = self.missing(scenes) {
-                scenes[at].record.void = Some(notice);
+            if let Some((at, notice)) = self.missing(contexts) {
+                contexts[at].record.void = Some(notice);
                 return Ok(false);
             }
             if until == PreheatUntil::Steady && looked.elapsed() >= LOOK {
                 looked = Instant::now();
-                let used = scenes.iter().zip(&mut clocks).map(|(scene, clock)| clock.read(&processes(scene))).collect();
+                let used =
+                    contexts.iter().zip(&mut clocks).map(|(context, clock)| clock.read(&processes(context))).collect();
                 compilers.add(started.elapsed().as_secs_f64(), used);
                 if compilers.rest() {
                     parts.iter_mut().for_each(Part::end);
                 }
             }
-            scenes.iter_mut().try_for_each(|scene| scene.sink.look(Duration::ZERO))?;
+            contexts.iter_mut().try_for_each(|context| context.sink.look(Duration::ZERO))?;
         }
-        for (scene, outcome) in scenes.iter_mut().zip(outcomes) {
-            scene.others += outcome.map_or(0, |outcome| outcome.sent_total);
+        for (context, outcome) in contexts.iter_mut().zip(outcomes) {
+            context.others += outcome.map_or(0, |outcome| outcome.sent_total);
         }
         Ok(true)
     }
 }
 
 /// All processes of a run's services.
-fn processes(scene: &Scene<'_>) -> Vec<Identity> {
-    scene.ups.iter().flat_map(|up| up.running.members()).collect()
+fn processes(context: &RunContext<'_>) -> Vec<Identity> {
+    context.services.iter().flat_map(|service| service.running.members()).collect()
 }
 
 #[cfg(test)]

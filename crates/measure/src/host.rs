@@ -159,8 +159,8 @@ fn toolchains() -> BTreeMap<String, String> {
         .filter_map(|(tool, arguments)| {
             let output = Command::new(tool).args(arguments).stdin(Stdio::null()).output().ok()?;
             // `java -version` and `nginx -v` speak on standard error.
-            let said = [output.stdout, output.stderr].concat();
-            let line = String::from_utf8_lossy(&said).lines().next()?.trim().to_owned();
+            let output_bytes = [output.stdout, output.stderr].concat();
+            let line = String::from_utf8_lossy(&output_bytes).lines().next()?.trim().to_owned();
             (output.status.success() && !line.is_empty()).then(|| (tool.to_owned(), line))
         })
         .collect()

@@ -1,10 +1,7 @@
-//! Measuring: drives services, load generator, sink and probe through every run of a study and writes the journal.
-//!
-//! Clock and randomness enter here only. No statistic is computed here.
+#![doc = include_str!("../README.md")]
 
 mod after;
 mod blocks;
-pub mod books;
 mod builds;
 mod calibration;
 pub mod checks;
@@ -16,6 +13,7 @@ pub mod groups;
 mod heat;
 pub mod host;
 mod instrument;
+pub mod ledger;
 pub mod load_plan;
 mod one;
 pub mod ports;
@@ -25,12 +23,12 @@ mod programs;
 mod queries;
 mod recovery;
 mod repeats;
+mod reported_losses;
+mod reported_numbers;
 mod round;
-mod said;
 pub mod schedule;
 mod session;
 mod setup;
-mod told;
 pub mod turns;
 pub mod watch;
 mod window;
@@ -57,7 +55,7 @@ use unladen_study::write::resolved_yaml;
 use self::ends::{Ends, Judge};
 use self::folder::{FolderError, RunFolder};
 use self::host::{Host, Setting};
-use self::one::{Up, stop_all};
+use self::one::{RunningService, stop_all};
 use self::session::Session;
 use self::setup::Setup;
 use self::watch::Watcher;
@@ -281,10 +279,10 @@ fn describe(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Re
     Ok(folder.write(STUDY_FILE, &resolved_yaml(&masked(&plan.study)))?)
 }
 
-/// Builds what the arms need.
+/// Builds what the variants need.
 fn build(setup: &Setup<'_>, interrupted: &AtomicBool, watcher: &mut dyn Watcher) -> Result<(), RunError> {
     let mut processes = Vec::new();
-    for process in setup.plan.arms.iter().flat_map(|arm| &arm.processes) {
+    for process in setup.plan.variants.iter().flat_map(|variant| &variant.processes) {
         if process.build.is_some() {
             // A build belongs to no run. A service that is told the folder of its run is built all the same.
             processes.push(setup.site(0).resolve(process, setup.folder.path())?);
@@ -294,19 +292,19 @@ fn build(setup: &Setup<'_>, interrupted: &AtomicBool, watcher: &mut dyn Watcher)
 }
 
 /// Starts the services that live through the study.
-fn start_shared(setup: &Setup<'_>, interrupted: &AtomicBool) -> Result<Vec<Up>, RunError> {
+fn start_shared(setup: &Setup<'_>, interrupted: &AtomicBool) -> Result<Vec<RunningService>, RunError> {
     let shared = setup.folder.run("shared")?;
-    let mut ups = Vec::new();
+    let mut services = Vec::new();
     for process in setup.plan.shared() {
         match setup.site(0).start(process, &shared, 0, interrupted) {
-            Ok(up) => ups.push(up),
+            Ok(service) => services.push(service),
             Err(error) => {
-                let _ = stop_all(&mut ups);
+                let _ = stop_all(&mut services);
                 return Err(error);
             }
         }
     }
-    Ok(ups)
+    Ok(services)
 }
 
 /// Folders of the runs that are in the journal.

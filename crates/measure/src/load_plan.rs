@@ -42,7 +42,7 @@ pub fn plan(load: &Load, seed: u64, dir: &Path) -> Result<Plan, LoadFileError> {
         headers: pairs(&load.headers),
         body: load.body.clone(),
         pacing: pacing(load, seed, dir)?,
-        connections: load.most_connections(),
+        connections: load.max_connections(),
         timeout_s: load.timeout.as_seconds(),
         connect_timeout_s: load.connect_timeout.map(Time::as_seconds),
         check: check(load.check),

@@ -15,29 +15,29 @@ use unladen_processes::probe::{Target, timeline};
 use unladen_processes::subject::{Ended, Running, SubjectError};
 use unladen_sink::ledger::{Learned, Shortfall};
 use unladen_sink::summary::Summary;
-use unladen_study::plan::{Arm, Process};
+use unladen_study::plan::{PlannedVariant, Process};
 use unladen_study::spec::{Drain, Faults, Keep, Scrape, ScrapeKind};
 
 use super::RunError;
 use super::after;
-use super::books;
 use super::checks;
 use super::expected::Expected;
 use super::instrument::{InstrumentError, RelayPart, SinkPart};
+use super::ledger;
 use super::profile::Profiler;
-use super::queries::{self, Asked};
+use super::queries::{self, NumberQuery};
+use super::reported_losses;
 use super::schedule::Slot;
 use super::setup::{Setup, Site, TraceIds};
-use super::told;
 use super::watch::{Phase, Step, Watcher};
-use super::window::Seen;
+use super::window::WindowResult;
 
-/// How long the sink may be quiet after the last process has ended before the books are closed.
+/// How long the sink may be quiet after the last process has ended before the ledger is closed.
 pub(super) const LAST_QUIET: Duration = Duration::from_millis(150);
 
-/// A process of the study that is up.
+/// A process of the study that runs.
 #[derive(Debug)]
-pub(super) struct Up {
+pub(super) struct RunningService {
     /// What was started.
     pub(super) process: Process,
     /// The process.
@@ -51,7 +51,7 @@ pub(super) struct Up {
 /// What a run needs besides the study's setup.
 pub(super) struct Run<'a> {
     pub(super) setup: Site<'a>,
-    pub(super) shared: &'a mut [Up],
+    pub(super) shared: &'a mut [RunningService],
     pub(super) slot: Slot,
     pub(super) number: u32,
     pub(super) interrupted: &'a AtomicBool,
@@ -59,8 +59,8 @@ pub(super) struct Run<'a> {
     pub(super) profiler: Option<&'a mut Profiler>,
 }
 
-/// What a run has going.
-pub(super) struct Scene<'w> {
+/// What belongs to one run while it is measured.
+pub(super) struct RunContext<'w> {
     /// Folder of the run.
     pub(super) folder: PathBuf,
     /// Its logs.
@@ -71,12 +71,12 @@ pub(super) struct Scene<'w> {
     /// Takes services in a network of their own to what is outside.
     pub(super) relay: Option<RelayPart>,
     /// Services of the run.
-    pub(super) ups: Vec<Up>,
+    pub(super) services: Vec<RunningService>,
     pub(super) record: RunRecord,
     /// What services have yet to say.
     pub(super) expected: Expected,
     /// Numbers that the study asks for.
-    asked: Numbers,
+    queries: Numbers,
     /// Requests with other trace ids, whose spans are no part of the ledger.
     pub(super) others: u64,
     watcher: &'w Watched<'w>,
@@ -85,10 +85,10 @@ pub(super) struct Scene<'w> {
 /// Who watches, for several runs at the same time.
 pub(super) type Watched<'w> = RefCell<&'w mut dyn Watcher>;
 
-impl Scene<'_> {
+impl RunContext<'_> {
     /// Asks agents once more what they lost.
     pub(super) fn ask_again(&mut self) {
-        self.asked.losses.iter_mut().for_each(Asked::again);
+        self.queries.losses.iter_mut().for_each(NumberQuery::ask_again);
     }
 
     /// Tells whoever watches.
@@ -101,38 +101,38 @@ impl Scene<'_> {
 pub(super) type Ends = Vec<(String, u32, Ended)>;
 
 impl<'a> Run<'a> {
-    pub(super) fn arm(&self) -> &'a Arm {
-        &self.setup.plan().arms[self.slot.arm]
+    pub(super) fn variant(&self) -> &'a PlannedVariant {
+        &self.setup.plan().variants[self.slot.variant]
     }
 
     /// Does the run. The record is complete even when the run is void; an error means that the study cannot go on.
     pub(super) fn perform(mut self, watcher: &mut dyn Watcher) -> Result<RunRecord, RunError> {
         let watched: Watched<'_> = RefCell::new(&mut *watcher);
-        let mut scene = self.open(&watched)?;
-        let seen = self.start(&mut scene).and_then(|()| match scene.record.void {
-            Some(_) => Ok(Seen::default()),
-            None => self.measure(&mut scene),
+        let mut context = self.open(&watched)?;
+        let result = self.start(&mut context).and_then(|()| match context.record.void {
+            Some(_) => Ok(WindowResult::default()),
+            None => self.measure(&mut context),
         });
-        match seen {
-            Ok(seen) => {
-                let ends = self.stop(&mut scene, &seen)?;
-                self.conclude(scene, seen, &ends)
+        match result {
+            Ok(result) => {
+                let ends = self.stop(&mut context, &result)?;
+                self.conclude(context, result, &ends)
             }
             Err(error) => {
                 // The first error is the one to tell.
-                let _ = stop_all(&mut scene.ups);
+                let _ = stop_all(&mut context.services);
                 Err(error)
             }
         }
     }
 
     /// The folder of the run and its sink; nothing else has been started.
-    pub(super) fn open<'w>(&self, watcher: &'w Watched<'w>) -> Result<Scene<'w>, RunError> {
-        let arm = self.arm();
-        watcher.borrow_mut().see(Step::Run { slot: self.slot, arm });
+    pub(super) fn open<'w>(&self, watcher: &'w Watched<'w>) -> Result<RunContext<'w>, RunError> {
+        let variant = self.variant();
+        watcher.borrow_mut().see(Step::Run { slot: self.slot, variant });
         let dir = match self.profiler {
-            Some(_) => format!("runs/profile-{}", arm.name),
-            None => format!("runs/{:02}-{}", self.number, arm.name),
+            Some(_) => format!("runs/profile-{}", variant.name),
+            None => format!("runs/{:02}-{}", self.number, variant.name),
         };
         let folder = self.setup.folder.run(&dir)?;
         let logs = folder.join("logs");
@@ -141,14 +141,14 @@ impl<'a> Run<'a> {
             round: self.slot.round,
             slot: self.slot.slot,
             attempt: self.slot.attempt,
-            variant: arm.name.clone(),
-            kind: arm.kind,
-            cell: arm.cell.clone(),
-            against: arm.against.clone(),
+            variant: variant.name.clone(),
+            kind: variant.kind,
+            cell: variant.cell.clone(),
+            against: variant.against.clone(),
             dir,
             started: jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string(),
             notices: self.setup.notices(),
-            faults: arm.faults.as_ref().map(Faults::of_sink),
+            faults: variant.faults.as_ref().map(Faults::of_sink),
             ..RunRecord::empty()
         };
 
@@ -156,115 +156,115 @@ impl<'a> Run<'a> {
         let ids = self.setup.trace_ids(self.number);
         let sink = SinkPart::start(
             &self.setup.launcher,
-            &self.setup.sink_config(arm, &folder, ids),
+            &self.setup.sink_config(variant, &folder, ids),
             &self.setup.partition.instrument,
             &logs,
             self.setup.network(),
         )?;
-        let relay = self.setup.relay(arm, &folder, &logs)?;
-        let (ups, expected, asked) = (Vec::new(), Expected::default(), Numbers::default());
-        Ok(Scene { folder, logs, ids, sink, relay, ups, record, expected, asked, others: 0, watcher })
+        let relay = self.setup.relay(variant, &folder, &logs)?;
+        let (services, expected, queries) = (Vec::new(), Expected::default(), Numbers::default());
+        Ok(RunContext { folder, logs, ids, sink, relay, services, record, expected, queries, others: 0, watcher })
     }
 
     /// Starts the services and waits until they are ready and set up. If something is wrong with the set-up, the record is void.
-    pub(super) fn start(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
-        let (arm, started) = (self.arm(), Instant::now());
-        self.start_services(arm, scene)?;
-        scene.record.phases.start_s = started.elapsed().as_secs_f64();
-        self.set_up(scene)?;
-        if scene.record.void.is_none() {
-            scene.asked = Numbers::before(self.setup, arm)?;
+    pub(super) fn start(&mut self, context: &mut RunContext<'_>) -> Result<(), RunError> {
+        let (variant, started) = (self.variant(), Instant::now());
+        self.start_services(variant, context)?;
+        context.record.phases.start_s = started.elapsed().as_secs_f64();
+        self.set_up(context)?;
+        if context.record.void.is_none() {
+            context.queries = Numbers::before(self.setup, variant)?;
         }
         Ok(())
     }
 
     /// Stops the services; what they flush as they end still arrives.
-    pub(super) fn stop(&self, scene: &mut Scene<'_>, seen: &Seen) -> Result<Ends, RunError> {
-        let arm = self.arm();
-        scene.see(Step::Phase(Phase::Stop));
+    pub(super) fn stop(&self, context: &mut RunContext<'_>, result: &WindowResult) -> Result<Ends, RunError> {
+        let variant = self.variant();
+        context.see(Step::Phase(Phase::Stop));
         let stopping = Instant::now();
-        let wanted = books::wanted(arm, seen.outcome.as_ref(), scene.others);
-        let Scene { ups, asked, record, .. } = scene;
-        let (ends, counted) = stop_in_two_steps(&self.setup, arm, ups, || {
+        let wanted = ledger::wanted(variant, result.outcome.as_ref(), context.others);
+        let RunContext { services, queries, record, .. } = context;
+        let (ends, counted) = stop_in_two_steps(&self.setup, variant, services, || {
             let interrupted = || self.interrupted.load(Ordering::Relaxed);
             let limit = &self.setup.plan.study.drain;
-            queries::settle(&mut asked.backends, limit, wanted, interrupted, &mut record.notices)
+            queries::settle(&mut queries.backends, limit, wanted, interrupted, &mut record.notices)
         });
         let ends = ends?;
-        scene.record.counted = counted;
-        while scene.sink.quiet().min(stopping.elapsed()) < LAST_QUIET {
-            scene.sink.look(Duration::from_millis(20))?;
+        context.record.counted = counted;
+        while context.sink.quiet().min(stopping.elapsed()) < LAST_QUIET {
+            context.sink.look(Duration::from_millis(20))?;
         }
-        scene.record.phases.stop_s = stopping.elapsed().as_secs_f64();
+        context.record.phases.stop_s = stopping.elapsed().as_secs_f64();
         Ok(ends)
     }
 
     /// Everything between the readiness of the services and their end.
-    fn measure(&mut self, scene: &mut Scene<'_>) -> Result<Seen, RunError> {
-        let seen = self.window(scene)?;
-        if seen.observation.is_some() {
-            self.drain(scene, &seen)?;
-            self.look_back(scene)?;
+    fn measure(&mut self, context: &mut RunContext<'_>) -> Result<WindowResult, RunError> {
+        let result = self.window(context)?;
+        if result.observation.is_some() {
+            self.drain(context, &result)?;
+            self.look_back(context)?;
         }
         // A profile is of the window alone.
-        if seen.outcome.is_some() && scene.record.void.is_none() && self.profiler.is_none() {
+        if result.outcome.is_some() && context.record.void.is_none() && self.profiler.is_none() {
             let started = Instant::now();
-            self.after(scene)?;
-            scene.record.phases.after_s = started.elapsed().as_secs_f64();
+            self.after(context)?;
+            context.record.phases.after_s = started.elapsed().as_secs_f64();
         }
-        scene.ask_again();
-        Ok(seen)
+        context.ask_again();
+        Ok(result)
     }
 
     /// What the study's own programs create before the load.
-    fn set_up(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
-        let arm = self.arm();
-        scene.expected = Expected::of(self.shared.iter().chain(&scene.ups), self.setup.folder.path());
-        if arm.programs(Role::Setup).next().is_some() {
-            scene.see(Step::Phase(Phase::Setup));
+    fn set_up(&mut self, context: &mut RunContext<'_>) -> Result<(), RunError> {
+        let variant = self.variant();
+        context.expected = Expected::of(self.shared.iter().chain(&context.services), self.setup.folder.path());
+        if variant.programs(Role::Setup).next().is_some() {
+            context.see(Step::Phase(Phase::Setup));
             let started = Instant::now();
-            self.programs(scene, Role::Setup)?;
-            scene.record.phases.setup_s = started.elapsed().as_secs_f64();
+            self.programs(context, Role::Setup)?;
+            context.record.phases.setup_s = started.elapsed().as_secs_f64();
         }
         Ok(())
     }
 
     /// Whether the run was what it should be: what the services said by now, and what the study's own programs find.
-    pub(super) fn look_back(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
-        let void = scene.record.void.take();
-        scene.record.void = void.or_else(|| scene.expected.missing());
-        if scene.record.void.is_none() && self.arm().programs(Role::Check).next().is_some() {
-            scene.see(Step::Phase(Phase::Check));
+    pub(super) fn look_back(&mut self, context: &mut RunContext<'_>) -> Result<(), RunError> {
+        let void = context.record.void.take();
+        context.record.void = void.or_else(|| context.expected.missing());
+        if context.record.void.is_none() && self.variant().programs(Role::Check).next().is_some() {
+            context.see(Step::Phase(Phase::Check));
             let started = Instant::now();
-            self.programs(scene, Role::Check)?;
-            scene.record.phases.check_s = started.elapsed().as_secs_f64();
+            self.programs(context, Role::Check)?;
+            context.record.phases.check_s = started.elapsed().as_secs_f64();
         }
         Ok(())
     }
 
     /// Saturation and capacity, as far as the study asks for them.
-    fn after(&mut self, scene: &mut Scene<'_>) -> Result<(), RunError> {
+    fn after(&mut self, context: &mut RunContext<'_>) -> Result<(), RunError> {
         let study = &self.setup.plan().study;
         if study.saturation.is_none() && study.capacity.is_none() {
             return Ok(());
         }
-        let plan = self.setup.load_plan(self.arm(), &scene.folder, scene.ids.other())?;
+        let plan = self.setup.load_plan(self.variant(), &context.folder, context.ids.other())?;
         if let Some(wanted) = &study.saturation {
-            scene.see(Step::Phase(Phase::Saturation));
+            context.see(Step::Phase(Phase::Saturation));
             let (found, sent) = after::saturate(&plan, wanted, self.interrupted)?;
-            scene.others += sent;
-            scene.record.saturation = Some(found);
+            context.others += sent;
+            context.record.saturation = Some(found);
         }
         if let Some(wanted) = &study.capacity {
-            scene.see(Step::Phase(Phase::Capacity));
+            context.see(Step::Phase(Phase::Capacity));
             let (found, sent) = after::search(&plan, wanted, self.interrupted)?;
-            scene.others += sent;
-            scene.record.capacity = Some(found);
+            context.others += sent;
+            context.record.capacity = Some(found);
         }
         self.check_interrupted()?;
-        scene.record.notices.extend(checks::after(&scene.record, study));
-        scene.record.void = self.died(scene);
-        scene.sink.look(Duration::ZERO)?;
+        context.record.notices.extend(checks::after(&context.record, study));
+        context.record.void = self.died(context);
+        context.sink.look(Duration::ZERO)?;
         Ok(())
     }
 
@@ -274,45 +274,50 @@ impl<'a> Run<'a> {
     }
 
     /// Starts the services of the run in order and waits until each is ready.
-    fn start_services(&self, arm: &Arm, scene: &mut Scene<'_>) -> Result<(), RunError> {
-        for process in arm.fresh() {
-            let up = self.setup.start(process, &scene.folder, self.number, self.interrupted)?;
-            scene.ups.push(up);
+    fn start_services(&self, variant: &PlannedVariant, context: &mut RunContext<'_>) -> Result<(), RunError> {
+        for process in variant.fresh() {
+            let service = self.setup.start(process, &context.folder, self.number, self.interrupted)?;
+            context.services.push(service);
         }
         Ok(())
     }
 
     /// Waits for the spans that are still on their way.
-    pub(super) fn drain(&self, scene: &mut Scene<'_>, seen: &Seen) -> Result<(), RunError> {
-        scene.see(Step::Phase(Phase::Drain));
+    pub(super) fn drain(&self, context: &mut RunContext<'_>, result: &WindowResult) -> Result<(), RunError> {
+        context.see(Step::Phase(Phase::Drain));
         let draining = Instant::now();
-        let wanted = books::wanted(self.arm(), seen.outcome.as_ref(), scene.others);
-        let result = self.await_spans(scene, wanted);
-        scene.record.phases.drain_s = draining.elapsed().as_secs_f64();
+        let wanted = ledger::wanted(self.variant(), result.outcome.as_ref(), context.others);
+        let result = self.await_spans(context, wanted);
+        context.record.phases.drain_s = draining.elapsed().as_secs_f64();
         result
     }
 
-    fn await_spans(&self, scene: &mut Scene<'_>, wanted: Option<u64>) -> Result<(), RunError> {
+    fn await_spans(&self, context: &mut RunContext<'_>, wanted: Option<u64>) -> Result<(), RunError> {
         let limit = &self.setup.plan().study.drain;
-        if !scene.asked.backends.is_empty() {
+        if !context.queries.backends.is_empty() {
             // Senders may still hold what a slow backend has not taken from them, and not all of them send it as they end.
             let interrupted = || self.interrupted.load(Ordering::Relaxed);
-            queries::settle(&mut scene.asked.backends, limit, wanted, interrupted, &mut Vec::new());
-            scene.sink.look(Duration::ZERO)?;
+            queries::settle(&mut context.queries.backends, limit, wanted, interrupted, &mut Vec::new());
+            context.sink.look(Duration::ZERO)?;
             return self.check_interrupted();
         }
-        if drain(&mut scene.sink, limit, wanted, self.interrupted)? {
-            scene.record.notices.push(Notice::DrainLimit { limit_s: limit.limit.as_seconds() });
+        if drain(&mut context.sink, limit, wanted, self.interrupted)? {
+            context.record.notices.push(Notice::DrainLimit { limit_s: limit.limit.as_seconds() });
         }
         Ok(())
     }
 
-    /// Closes the sink and the books, and puts everything that was measured into the record.
-    pub(super) fn conclude(&self, scene: Scene<'_>, seen: Seen, ends: &Ends) -> Result<RunRecord, RunError> {
-        let Scene { folder, sink, ups, mut record, asked, others, .. } = scene;
+    /// Closes the sink and the ledger, and puts everything that was measured into the record.
+    pub(super) fn conclude(
+        &self,
+        context: RunContext<'_>,
+        result: WindowResult,
+        ends: &Ends,
+    ) -> Result<RunRecord, RunError> {
+        let RunContext { folder, sink, services, mut record, queries, others, .. } = context;
         let summary = sink.finish()?;
-        record.told = told::losses(self.arm(), &ups, &asked.losses, &mut record.notices);
-        if let Some(observation) = seen.observation {
+        record.reported_losses = reported_losses::read(self.variant(), &services, &queries.losses, &mut record.notices);
+        if let Some(observation) = result.observation {
             if let Err(error) = timeline::write(&folder.join("timeline.parquet"), &observation.timeline) {
                 record
                     .notices
@@ -321,7 +326,7 @@ impl<'a> Run<'a> {
             let (instrument, mut processes): (Vec<_>, Vec<_>) =
                 observation.processes.into_iter().partition(|process| process.role.is_none());
             for process in &mut processes {
-                complete(process, self.shared.iter().chain(&ups), ends);
+                complete(process, self.shared.iter().chain(&services), ends);
             }
             record.notices.extend(checks::scrapes(&observation.scraped));
             record.notices.extend(checks::disturbances(&processes, &observation.host, record.phases.window_s));
@@ -334,17 +339,17 @@ impl<'a> Run<'a> {
                 record.notices.push(Notice::Killed { service: service.clone(), grace_s: grace.as_secs_f64() });
             }
         }
-        record.load = seen.outcome;
-        self.close_books(&mut record, &summary, others);
+        record.load = result.outcome;
+        self.close_ledger(&mut record, &summary, others);
         record.sink = Some(summary);
         Ok(record)
     }
 
     /// The ledger. Without one the report has no account of spans; why is plain from the study (nothing declared, nothing
     /// calibrated) or from the summary (no spans).
-    fn close_books(&self, record: &mut RunRecord, summary: &Summary, others: u64) {
-        let is_traced = self.arm().is_traced();
-        record.ledger = books::account(self.arm(), is_traced, record, summary, others);
+    fn close_ledger(&self, record: &mut RunRecord, summary: &Summary, others: u64) {
+        let is_traced = self.variant().is_traced();
+        record.ledger = ledger::account(self.variant(), is_traced, record, summary, others);
         let is_known = record.ledger.as_ref().is_some_and(|ledger| ledger.expected > 0);
         if is_known && !is_traced {
             record.notices.push(Notice::LedgerByCounts);
@@ -354,7 +359,7 @@ impl<'a> Run<'a> {
 
     /// Operations that lack spans, by what the calibration says.
     fn shortfalls(&self, ledger: Option<&Ledger>, summary: &Summary) -> Vec<Shortfall> {
-        let learned = self.setup.calibrations.iter().find(|it| it.variant == self.arm().name);
+        let learned = self.setup.calibrations.iter().find(|it| it.variant == self.variant().name);
         match (ledger, learned) {
             (Some(ledger), Some(learned)) if ledger.lost > 0 && !ledger.by_count => {
                 Learned { operations: learned.operations.clone(), ..Learned::default() }.shortfalls(ledger, summary)
@@ -367,13 +372,13 @@ impl<'a> Run<'a> {
 /// Numbers that the study asks for.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    backends: Vec<Asked>,
-    losses: Vec<Asked>,
+    backends: Vec<NumberQuery>,
+    losses: Vec<NumberQuery>,
 }
 
 impl Numbers {
-    fn before(setup: Site<'_>, arm: &Arm) -> Result<Self, RunError> {
-        Ok(Self { backends: queries::backends(setup, arm)?, losses: queries::losses(setup, arm)? })
+    fn before(setup: Site<'_>, variant: &PlannedVariant) -> Result<Self, RunError> {
+        Ok(Self { backends: queries::backends(setup, variant)?, losses: queries::losses(setup, variant)? })
     }
 }
 
@@ -402,19 +407,19 @@ pub(super) fn drain(
 /// (and what these need) still run, does `between`. Without such backends `between` comes last.
 pub(super) fn stop_in_two_steps<T>(
     setup: &Setup<'_>,
-    arm: &Arm,
-    ups: &mut Vec<Up>,
+    variant: &PlannedVariant,
+    services: &mut Vec<RunningService>,
     between: impl FnOnce() -> T,
 ) -> (Result<Ends, SubjectError>, T) {
-    let kept = queries::counted_services(&setup.plan.study, arm);
-    let (mut backends, mut senders): (Vec<Up>, Vec<Up>) =
-        ups.drain(..).partition(|up| kept.contains(&up.process.service));
+    let counted = queries::counted_services(&setup.plan.study, variant);
+    let (mut backends, mut senders): (Vec<RunningService>, Vec<RunningService>) =
+        services.drain(..).partition(|service| counted.contains(&service.process.service));
     let first = stop_all(&mut senders);
     let result = between();
     let second = stop_all(&mut backends);
     // Those that were started first stand first again.
-    ups.append(&mut backends);
-    ups.append(&mut senders);
+    services.append(&mut backends);
+    services.append(&mut senders);
     let ends = first.and_then(|mut ends| {
         ends.extend(second?);
         Ok(ends)
@@ -423,23 +428,29 @@ pub(super) fn stop_in_two_steps<T>(
 }
 
 /// Start-up time and end of a process, which the probe does not know.
-fn complete<'a>(record: &mut ProcessRecord, mut ups: impl Iterator<Item = &'a Up>, ends: &[(String, u32, Ended)]) {
+fn complete<'a>(
+    record: &mut ProcessRecord,
+    mut services: impl Iterator<Item = &'a RunningService>,
+    ends: &[(String, u32, Ended)],
+) {
     let same = |service: &str, replica: u32| service == record.service && replica == record.replica;
-    record.start_up_s = ups.find(|up| same(&up.process.service, up.process.replica)).and_then(|up| up.start_up_s);
+    record.start_up_s = services
+        .find(|service| same(&service.process.service, service.process.replica))
+        .and_then(|service| service.start_up_s);
     record.ended = ends
         .iter()
         .find(|(service, replica, _)| same(service, *replica))
         .map_or_else(|| "running".to_owned(), |(_, _, ended)| ended.to_string());
 }
 
-pub(super) fn target(up: &Up) -> Target {
+pub(super) fn target(service: &RunningService) -> Target {
     Target {
-        endpoint: up.process.scrape.as_ref().map(|scrape| endpoint(scrape, up.network.clone())),
-        service: up.process.service.clone(),
-        replica: up.process.replica,
-        role: Some(up.process.role),
-        family: up.running.family().clone(),
-        cgroup: up.running.cgroup().cloned(),
+        endpoint: service.process.scrape.as_ref().map(|scrape| endpoint(scrape, service.network.clone())),
+        service: service.process.service.clone(),
+        replica: service.process.replica,
+        role: Some(service.process.role),
+        family: service.running.family().clone(),
+        cgroup: service.running.cgroup().cloned(),
     }
 }
 
@@ -467,24 +478,24 @@ pub(super) fn instrument((name, running): (&str, &Running)) -> Target {
 }
 
 /// How a service ended, if it has.
-pub(super) fn died(up: &mut Up) -> Option<Notice> {
-    let ended = up.running.alive()?;
+pub(super) fn died(service: &mut RunningService) -> Option<Notice> {
+    let ended = service.running.alive()?;
     Some(Notice::ServiceDied {
-        service: up.process.service.clone(),
+        service: service.process.service.clone(),
         how: ended.to_string(),
-        log_tail: up.running.log_tail(5),
+        log_tail: service.running.log_tail(5),
     })
 }
 
 /// Stops the processes, the last started first, the replicas of a service together. All are asked, also when one cannot be stopped.
-pub(super) fn stop_all(ups: &mut [Up]) -> Result<Ends, SubjectError> {
-    let stop = |up: &mut Up| -> Result<_, SubjectError> {
-        Ok((up.process.service.clone(), up.process.replica, up.running.stop(up.process.grace.0)?))
+pub(super) fn stop_all(services: &mut [RunningService]) -> Result<Ends, SubjectError> {
+    let stop = |service: &mut RunningService| -> Result<_, SubjectError> {
+        Ok((service.process.service.clone(), service.process.replica, service.running.stop(service.process.grace.0)?))
     };
-    let services = ups.chunk_by_mut(|one, next| one.process.service == next.process.service).rev();
-    let ends: Vec<_> = services
+    let by_service = services.chunk_by_mut(|one, next| one.process.service == next.process.service).rev();
+    let ends: Vec<_> = by_service
         .flat_map(|replicas| {
-            replicas.iter_mut().for_each(|up| up.running.ask_to_stop());
+            replicas.iter_mut().for_each(|service| service.running.ask_to_stop());
             replicas.iter_mut().rev().map(stop)
         })
         .collect();

@@ -75,8 +75,8 @@ pub fn listeners() -> Vec<SocketAddr> {
     sockets.filter(|socket| socket.state == TcpState::Listen).map(|socket| socket.local_address).collect()
 }
 
-/// Loopback addresses (`127.0.0.1:5432`, `localhost:5432`, `[::1]:5432`) that stand in the texts, which are an arm's commands, arguments
-/// and environment with its variables filled in, and at which one of the `listeners` is. Those with the port of one of the arm's
+/// Loopback addresses (`127.0.0.1:5432`, `localhost:5432`, `[::1]:5432`) that stand in the texts, which are a variant's commands, arguments
+/// and environment with its variables filled in, and at which one of the `listeners` is. Those with the port of one of the variant's
 /// `own` addresses are left out. Each once, as written, in the order in which they stand.
 #[must_use]
 pub fn reached_outside<'t>(
@@ -170,19 +170,19 @@ mod tests {
     }
 
     #[test]
-    fn only_what_listens_outside_and_is_not_the_arms_own_is_reached() {
+    fn only_what_listens_outside_and_is_not_the_variants_own_is_reached() {
         let listening: Vec<SocketAddr> =
             ["127.0.0.1:5432", "0.0.0.0:6379", "[::]:9092", "127.0.0.1:8080", "[::1]:7000"]
                 .map(|address| address.parse().expect("an address"))
                 .to_vec();
-        let said = [
+        let commands = [
             "java -Ddb=jdbc:postgresql://localhost:5432/x -Dserver.port=8080",
             "127.0.0.1:6379",
             "127.0.0.1:9092 localhost:5432",
             "http://localhost:8080 http://localhost:4318 127.0.0.1:7000",
         ];
         let own = texts(&["127.0.0.1:8080"]);
-        let found = reached_outside(said, &own, &listening);
+        let found = reached_outside(commands, &own, &listening);
         assert_eq!(found, ["localhost:5432", "127.0.0.1:6379", "127.0.0.1:9092"]);
     }
 

@@ -5,7 +5,7 @@ use unladen_processes::linux::CpuSet;
 use unladen_study::spec::PreheatCpuset;
 
 use super::RunError;
-use super::one::{Run, Scene};
+use super::one::{Run, RunContext};
 use super::setup::Setup;
 
 /// The cores of the services and those to which they are moved to be heated up; `None`: they stay where they are.
@@ -18,25 +18,27 @@ pub(super) fn elsewhere(setup: &Setup<'_>) -> Option<(CpuSet, CpuSet)> {
 impl Run<'_> {
     /// Heats the services up for as long as the study says. Returns how many seconds it took; `None`: something ended, and the record
     /// says what.
-    pub(super) fn preheat(&mut self, scene: &mut Scene<'_>) -> Result<Option<f64>, RunError> {
+    pub(super) fn preheat(&mut self, context: &mut RunContext<'_>) -> Result<Option<f64>, RunError> {
         let elsewhere = elsewhere(&self.setup);
         if let Some((own, all)) = &elsewhere {
-            self.move_services(scene, own, all)?;
+            self.move_services(context, own, all)?;
         }
-        let took_s = self.unmeasured(scene, self.setup.plan().study.preheat, Some(Pacing::Closed));
+        let took_s = self.unmeasured(context, self.setup.plan().study.preheat, Some(Pacing::Closed));
         // Services that live as long as the study are needed again, whatever has become of this run.
         if let Some((own, all)) = &elsewhere {
-            self.move_services(scene, all, own)?;
+            self.move_services(context, all, own)?;
         }
         took_s
     }
 
     /// Moves what the study starts from these cores to those, but for services with cores of their own (`limits.cpuset`).
-    pub(super) fn move_services(&self, scene: &Scene<'_>, from: &CpuSet, to: &CpuSet) -> Result<(), RunError> {
-        let ups = self.shared.iter().chain(&scene.ups).filter(|up| up.process.limits.cpuset.is_none());
-        for up in ups {
-            let failed = |source| RunError::Cores { service: up.process.service.clone(), cpus: to.clone(), source };
-            up.running.move_threads(from, to).map_err(failed)?;
+    pub(super) fn move_services(&self, context: &RunContext<'_>, from: &CpuSet, to: &CpuSet) -> Result<(), RunError> {
+        let services =
+            self.shared.iter().chain(&context.services).filter(|service| service.process.limits.cpuset.is_none());
+        for service in services {
+            let failed =
+                |source| RunError::Cores { service: service.process.service.clone(), cpus: to.clone(), source };
+            service.running.move_threads(from, to).map_err(failed)?;
         }
         Ok(())
     }

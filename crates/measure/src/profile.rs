@@ -8,13 +8,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use unladen_journal::profile::{self, Profiles, ServiceProfile};
-use unladen_journal::record::ArmKind;
+use unladen_journal::record::VariantKind;
 use unladen_journal::role::Role;
 use unladen_processes::profile::{ProfileError, Sampling, Stacks, Subject};
 use unladen_study::plan::Plan;
 
 use super::folder::RunFolder;
-use super::one::{Run, Up, stop_all};
+use super::one::{Run, RunningService, stop_all};
 use super::schedule::Slot;
 use super::setup::Setup;
 use super::watch::Watcher;
@@ -39,18 +39,26 @@ pub fn profiles(
     let setup = Setup::new(plan, folder, seed, 1)?;
     let mut shared = start_shared(&setup, interrupted)?;
     let mut all = Vec::new();
-    let result = (0..).zip(&plan.arms).filter(|(_, arm)| arm.kind != ArmKind::Placebo).try_for_each(|(number, arm)| {
-        let mut profiler = Profiler { async_profiler: async_profiler.clone(), ..Profiler::default() };
-        let slot = Slot { round: 0, slot: 0, attempt: 1, arm: number as usize };
-        let number = NUMBERS_FROM + number;
-        let record =
-            Run { setup: setup.site(0), shared: &mut shared, slot, number, interrupted, profiler: Some(&mut profiler) }
-                .perform(watcher)?;
-        let requests = record.load.map_or(0, |load| load.completed_in_window);
-        let profiles = profiler.finish(&arm.name, requests, folder.path())?;
-        all.push(profiles);
-        Ok(())
-    });
+    let result = (0..).zip(&plan.variants).filter(|(_, variant)| variant.kind != VariantKind::Placebo).try_for_each(
+        |(number, variant)| {
+            let mut profiler = Profiler { async_profiler: async_profiler.clone(), ..Profiler::default() };
+            let slot = Slot { round: 0, slot: 0, attempt: 1, variant: number as usize };
+            let number = NUMBERS_FROM + number;
+            let record = Run {
+                setup: setup.site(0),
+                shared: &mut shared,
+                slot,
+                number,
+                interrupted,
+                profiler: Some(&mut profiler),
+            }
+            .perform(watcher)?;
+            let requests = record.load.map_or(0, |load| load.completed_in_window);
+            let profiles = profiler.finish(&variant.name, requests, folder.path())?;
+            all.push(profiles);
+            Ok(())
+        },
+    );
     let stopped = stop_all(&mut shared);
     drop(shared);
     let closed = setup.launcher.close().map_err(RunError::LeftOver);
@@ -68,18 +76,18 @@ pub(super) struct Profiler {
 
 impl Profiler {
     /// Starts, at the beginning of the window.
-    pub(super) fn begin(&mut self, ups: &[Up], window: Duration, folder: &Path) {
-        for up in ups.iter().filter(|up| up.process.role == Role::Subject) {
-            let service = up.process.service.clone();
-            let pids = up.running.family().members().iter().map(|stat| stat.pid).collect();
+    pub(super) fn begin(&mut self, services: &[RunningService], window: Duration, folder: &Path) {
+        for service in services.iter().filter(|service| service.process.role == Role::Subject) {
+            let name = service.process.service.clone();
+            let pids = service.running.family().members().iter().map(|stat| stat.pid).collect();
             let subject = Subject {
-                service: service.clone(),
+                service: name.clone(),
                 pids,
-                pprof: up.process.pprof.clone(),
-                network: up.network.clone(),
+                pprof: service.process.pprof.clone(),
+                network: service.network.clone(),
             };
             match Sampling::begin(&subject, self.async_profiler.as_deref(), window, folder) {
-                Ok(sampling) => self.under_way.push((service, sampling)),
+                Ok(sampling) => self.under_way.push((name, sampling)),
                 Err(error) => self.failed(&error),
             }
         }

@@ -10,8 +10,8 @@ use unladen_processes::subject::Ended;
 use unladen_study::plan::Process;
 
 use super::RunError;
-use super::one::{Run, Scene};
-use super::said::{self, Said};
+use super::one::{Run, RunContext};
+use super::reported_numbers::{self, ReportedNumbers};
 use super::setup::Site;
 
 /// How often it is looked whether a program has ended: what its time is exact to.
@@ -36,17 +36,17 @@ pub(super) enum End {
 
 /// A program that has run.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub(super) struct FinishedProgram {
     /// Name of its service.
     service: String,
     pub(super) end: End,
     /// From its start to its end.
     pub(super) took: Duration,
     pub(super) last_words: String,
-    said: Said,
+    reported: ReportedNumbers,
 }
 
-impl Ran {
+impl FinishedProgram {
     /// Whether it says by its exit code that all is well.
     pub(super) fn is_well(&self) -> bool {
         matches!(self.end, End::Itself(Ended::Exit(0)))
@@ -62,13 +62,13 @@ impl Ran {
     }
 
     /// Puts what it said of its work into the record.
-    pub(super) fn tell(self, record: &mut RunRecord) {
-        let Said { numbers, unread } = self.said;
+    pub(super) fn report(self, record: &mut RunRecord) {
+        let ReportedNumbers { numbers, unread } = self.reported;
         if let Some(line) = unread {
-            record.notices.push(Notice::SaidUnread { service: self.service.clone(), line: shortened(&line) });
+            record.notices.push(Notice::NumbersUnreadable { service: self.service.clone(), line: shortened(&line) });
         }
         if !numbers.is_empty() {
-            record.said.insert(self.service, numbers);
+            record.reported_numbers.insert(self.service, numbers);
         }
     }
 
@@ -100,7 +100,7 @@ pub(super) fn to_its_end(
     (folder, run): (&Path, u32),
     at_most: Duration,
     mut meanwhile: impl FnMut() -> Result<Option<Notice>, RunError>,
-) -> Result<Ran, RunError> {
+) -> Result<FinishedProgram, RunError> {
     let (process, mut running) = setup.launch_program(program, folder, run)?;
     let deadline = Instant::now() + at_most;
     let mut wait = || -> Result<End, RunError> {
@@ -127,8 +127,8 @@ pub(super) fn to_its_end(
     let stopped = running.stop(process.grace.0);
     let end = end?;
     stopped?;
-    let said = said::read(&running.log_tail(TAIL));
-    Ok(Ran { service: process.service, end, took, last_words: running.log_tail(LAST_WORDS), said })
+    let reported = reported_numbers::read(&running.log_tail(TAIL));
+    Ok(FinishedProgram { service: process.service, end, took, last_words: running.log_tail(LAST_WORDS), reported })
 }
 
 /// Runs what sets a run up where there is no run yet, as in a calibration: what is created must be there, what it says is not kept.
@@ -156,29 +156,29 @@ impl Run<'_> {
     /// Runs a program of the study's to its end while the services are looked after.
     pub(super) fn program(
         &mut self,
-        scene: &mut Scene<'_>,
+        context: &mut RunContext<'_>,
         program: &Process,
         at_most: Duration,
-    ) -> Result<Ran, RunError> {
-        let folder = scene.folder.clone();
+    ) -> Result<FinishedProgram, RunError> {
+        let folder = context.folder.clone();
         let place = (folder.as_path(), self.number);
         to_its_end(self.setup, program, place, at_most, || {
             self.check_interrupted()?;
-            scene.sink.look(Duration::ZERO)?;
-            Ok(self.died(scene).or_else(|| scene.expected.overdue()))
+            context.sink.look(Duration::ZERO)?;
+            Ok(self.died(context).or_else(|| context.expected.overdue()))
         })
     }
 
     /// Runs the programs of a role, one after the other, until one fails; the record then says which.
-    pub(super) fn programs(&mut self, scene: &mut Scene<'_>, role: Role) -> Result<(), RunError> {
-        for program in self.arm().programs(role) {
+    pub(super) fn programs(&mut self, context: &mut RunContext<'_>, role: Role) -> Result<(), RunError> {
+        for program in self.variant().programs(role) {
             let at_most = program.at_most.0;
-            let ran = self.program(scene, program, at_most)?;
+            let ran = self.program(context, program, at_most)?;
             if !ran.is_well() {
-                scene.record.void = Some(ran.failure(role, at_most));
+                context.record.void = Some(ran.failure(role, at_most));
                 break;
             }
-            ran.tell(&mut scene.record);
+            ran.report(&mut context.record);
         }
         Ok(())
     }

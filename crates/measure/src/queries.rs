@@ -11,7 +11,7 @@ use unladen_journal::record::Counted;
 use unladen_journal::role::Role;
 use unladen_processes::linux::Netns;
 use unladen_processes::scrape::{Query, ScrapeError};
-use unladen_study::plan::Arm;
+use unladen_study::plan::PlannedVariant;
 use unladen_study::resolve::ResolveError;
 use unladen_study::spec::{Drain, Study};
 use unladen_study::variables::resolve;
@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(200);
 
 /// A number that is asked for twice.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct NumberQuery {
     /// Service that is counted, or stage of the loss.
     pub(super) name: String,
     /// Role of the service that is counted; `None` for a loss.
@@ -39,7 +39,7 @@ pub(super) struct Asked {
     is_steady: bool,
 }
 
-impl Asked {
+impl NumberQuery {
     fn new(name: &str, role: Option<Role>, query: Query, each: f64, network: Option<&Arc<Netns>>) -> Self {
         let network = network.cloned();
         let before = query.ask(network.as_deref());
@@ -47,7 +47,7 @@ impl Asked {
     }
 
     /// Asks once more, after the load.
-    pub(super) fn again(&mut self) {
+    pub(super) fn ask_again(&mut self) {
         self.after = Some(self.query.ask(self.network.as_deref()));
     }
 
@@ -56,7 +56,7 @@ impl Asked {
         match (&self.before, &self.after) {
             (Ok(before), Some(Ok(after))) => Some((after - before).max(0.0).round() as u64),
             (Err(error), _) | (_, Some(Err(error))) => {
-                notices.push(Notice::Unasked { what: self.name.clone(), error: error.to_string() });
+                notices.push(Notice::QueryFailed { what: self.name.clone(), error: error.to_string() });
                 None
             }
             (Ok(_), None) => None,
@@ -77,24 +77,24 @@ impl Asked {
     }
 }
 
-/// Services of an arm that are counted, and all that these need: they must live until they have been asked.
-pub(super) fn counted_services(study: &Study, arm: &Arm) -> BTreeSet<String> {
-    let is_counted = |name: &&String| study.services[*name].count.is_some() && arm.runs(name);
-    let mut kept: BTreeSet<String> = BTreeSet::new();
+/// Services of a variant that are counted, and all that these need: they must live until they have been asked.
+pub(super) fn counted_services(study: &Study, variant: &PlannedVariant) -> BTreeSet<String> {
+    let is_counted = |name: &&String| study.services[*name].count.is_some() && variant.runs(name);
+    let mut counted: BTreeSet<String> = BTreeSet::new();
     let mut open: Vec<&String> = study.services.keys().filter(is_counted).collect();
     while let Some(name) = open.pop() {
-        if kept.insert(name.clone()) {
+        if counted.insert(name.clone()) {
             open.extend(study.services.get(name).iter().flat_map(|service| &service.needs));
         }
     }
-    kept
+    counted
 }
 
-/// Asks for the numbers of the backends that run in an arm, before the load.
-pub(super) fn backends(setup: Site<'_>, arm: &Arm) -> Result<Vec<Asked>, RunError> {
-    let mut asked = Vec::new();
+/// Asks for the numbers of the backends that run in a variant, before the load.
+pub(super) fn backends(setup: Site<'_>, variant: &PlannedVariant) -> Result<Vec<NumberQuery>, RunError> {
+    let mut queries = Vec::new();
     for (name, service) in &setup.plan().study.services {
-        let Some(count) = service.count.as_ref().filter(|_| arm.runs(name)) else { continue };
+        let Some(count) = service.count.as_ref().filter(|_| variant.runs(name)) else { continue };
         let path = format!("services.{name}.count");
         let query = query(
             setup,
@@ -103,21 +103,22 @@ pub(super) fn backends(setup: Site<'_>, arm: &Arm) -> Result<Vec<Asked>, RunErro
             (count.body.as_deref(), count.pointer.as_deref()),
             (count.prometheus.as_deref(), count.metric.as_deref()),
         )?;
-        asked.extend(query.map(|query| Asked::new(name, Some(service.role), query, count.each, setup.network())));
+        queries
+            .extend(query.map(|query| NumberQuery::new(name, Some(service.role), query, count.each, setup.network())));
     }
-    Ok(asked)
+    Ok(queries)
 }
 
-/// The same for the counters of an arm's agent.
-pub(super) fn losses(setup: Site<'_>, arm: &Arm) -> Result<Vec<Asked>, RunError> {
-    let mut asked = Vec::new();
-    for (stage, loss) in &arm.losses {
+/// The same for the counters of a variant's agent.
+pub(super) fn losses(setup: Site<'_>, variant: &PlannedVariant) -> Result<Vec<NumberQuery>, RunError> {
+    let mut queries = Vec::new();
+    for (stage, loss) in &variant.losses {
         let path = format!("losses.{stage}");
         let prometheus = (loss.prometheus.as_deref(), loss.metric.as_deref());
         let query = query(setup, &path, None, (None, None), prometheus)?;
-        asked.extend(query.map(|query| Asked::new(stage, None, query, loss.each, setup.network())));
+        queries.extend(query.map(|query| NumberQuery::new(stage, None, query, loss.each, setup.network())));
     }
-    Ok(asked)
+    Ok(queries)
 }
 
 /// The query that these keys of the study stand for; the study's check has seen to it that they go together.
@@ -147,7 +148,7 @@ fn query(
 /// drain's limit; what they have taken, and what could not be had. While a storage has fewer spans than a collector has taken, some
 /// may be on their way between the two, however long nothing moves: a cold Elasticsearch shows them after half a minute.
 pub(super) fn settle(
-    backends: &mut [Asked],
+    backends: &mut [NumberQuery],
     drain: &Drain,
     wanted: Option<u64>,
     is_interrupted: impl Fn() -> bool,
@@ -157,8 +158,8 @@ pub(super) fn settle(
     let mut moved = started;
     let mut last: Vec<Option<u64>> = Vec::new();
     while !backends.is_empty() {
-        backends.iter_mut().for_each(Asked::again);
-        let now: Vec<Option<u64>> = backends.iter().map(|asked| Some(asked.counted()?.spans)).collect();
+        backends.iter_mut().for_each(NumberQuery::ask_again);
+        let now: Vec<Option<u64>> = backends.iter().map(|query| Some(query.counted()?.spans)).collect();
         let all_there = wanted.is_some_and(|wanted| now.iter().all(|spans| spans.is_some_and(|spans| spans >= wanted)));
         if now != last {
             (last, moved) = (now, Instant::now());
@@ -166,23 +167,23 @@ pub(super) fn settle(
         let is_steady = moved.elapsed() >= drain.quiet.0;
         let is_over = started.elapsed() >= drain.limit.0 || is_interrupted();
         if all_there || is_steady && !are_on_their_way(backends) || is_over {
-            backends.iter_mut().for_each(|asked| asked.is_steady = all_there || is_steady);
+            backends.iter_mut().for_each(|query| query.is_steady = all_there || is_steady);
             break;
         }
         thread::sleep(LOOK);
     }
-    for asked in &*backends {
-        asked.number(notices);
-        if !asked.is_steady {
-            notices.push(Notice::StillCounting { service: asked.name.clone(), limit_s: drain.limit.as_seconds() });
+    for query in &*backends {
+        query.number(notices);
+        if !query.is_steady {
+            notices.push(Notice::StillCounting { service: query.name.clone(), limit_s: drain.limit.as_seconds() });
         }
     }
-    backends.iter().filter_map(Asked::counted).collect()
+    backends.iter().filter_map(NumberQuery::counted).collect()
 }
 
 /// Whether a collector has taken spans that a storage does not show.
-fn are_on_their_way(backends: &[Asked]) -> bool {
-    let counted: Vec<Counted> = backends.iter().filter_map(Asked::counted).collect();
+fn are_on_their_way(backends: &[NumberQuery]) -> bool {
+    let counted: Vec<Counted> = backends.iter().filter_map(NumberQuery::counted).collect();
     let of = |role: Role| counted.iter().filter(move |it| it.role == role).map(|it| it.spans);
     of(Role::Storage).min().is_some_and(|stored| of(Role::Collector).max().is_some_and(|taken| taken > stored))
 }
@@ -214,7 +215,7 @@ mod tests {
 
     fn settled(numbers: &'static [u64], each: f64, wanted: Option<u64>, limit: f64) -> (Vec<Counted>, Vec<Notice>) {
         let mut notices = Vec::new();
-        let mut backends = [Asked::new("jaeger", Some(Role::Storage), backend(numbers), each, None)];
+        let mut backends = [NumberQuery::new("jaeger", Some(Role::Storage), backend(numbers), each, None)];
         let drain = Drain { quiet: Time::seconds(0.5), limit: Time::seconds(limit) };
         let counted = settle(&mut backends, &drain, wanted, || false, &mut notices);
         (counted, notices)
@@ -248,8 +249,8 @@ mod tests {
         const LATE: [u64; 12] = [0, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 50];
         let waited_for = |taken: &'static [u64]| {
             let mut backends = [
-                Asked::new("oap", Some(Role::Collector), backend(taken), 1.0, None),
-                Asked::new("elasticsearch", Some(Role::Storage), backend(&LATE), 1.0, None),
+                NumberQuery::new("oap", Some(Role::Collector), backend(taken), 1.0, None),
+                NumberQuery::new("elasticsearch", Some(Role::Storage), backend(&LATE), 1.0, None),
             ];
             let drain = Drain { quiet: Time::seconds(0.5), limit: Time::seconds(20.0) };
             let counted = settle(&mut backends, &drain, Some(60), || false, &mut Vec::new());
@@ -282,9 +283,9 @@ mod tests {
             selector: "spans_total".parse().expect("a selector"),
         };
         let mut notices = Vec::new();
-        let mut backends = [Asked::new("jaeger", Some(Role::Storage), query, 1.0, None)];
+        let mut backends = [NumberQuery::new("jaeger", Some(Role::Storage), query, 1.0, None)];
         let drain = Drain { quiet: Time::seconds(0.0), limit: Time::seconds(0.0) };
         assert_eq!(settle(&mut backends, &drain, None, || false, &mut notices), []);
-        assert!(matches!(&notices[..], [Notice::Unasked { what, .. }] if what == "jaeger"), "{notices:?}");
+        assert!(matches!(&notices[..], [Notice::QueryFailed { what, .. }] if what == "jaeger"), "{notices:?}");
     }
 }

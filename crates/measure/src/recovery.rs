@@ -42,7 +42,7 @@ fn names(folder: &Path) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::Nobody;
+    use crate::watch::NoWatcher;
 
     #[test]
     fn the_next_run_never_takes_the_folder_of_one_that_was_killed() {
@@ -53,6 +53,6 @@ mod tests {
         }
         assert_eq!(highest(folder.path()), 12);
         // Nothing was torn, so nobody is told.
-        finish_torn(folder.path(), &BTreeSet::new(), &mut Nobody);
+        finish_torn(folder.path(), &BTreeSet::new(), &mut NoWatcher);
     }
 }

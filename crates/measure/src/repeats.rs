@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use unladen_journal::notices::{FEWEST_ROUNDS, Notice};
+use unladen_journal::notices::{MIN_ROUNDS, Notice};
 use unladen_journal::record::{Design, RunRecord};
 use unladen_study::spec::Study;
 
@@ -37,7 +37,7 @@ impl<'a> Repeats<'a> {
     fn allowed(&self, round: &Round) -> u32 {
         let open = self.study.is_open_ended();
         let all = self.study.rounds * self.parts;
-        let rounds = if open { round.number.max(FEWEST_ROUNDS).min(all) } else { all };
+        let rounds = if open { round.number.max(MIN_ROUNDS).min(all) } else { all };
         self.study.repeat.allowance(rounds)
     }
 

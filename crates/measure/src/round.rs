@@ -18,16 +18,16 @@ use unladen_study::plan::Process;
 use unladen_study::spec::Study;
 
 use super::RunError;
-use super::blocks::{Lives, Turns, rates, smaller};
+use super::blocks::{Lifespan, Turns, rates, smaller};
 use super::checks;
 use super::groups;
 use super::instrument::{Part, Silence};
-use super::one::{Ends, Run, Scene, Up, Watched, died, instrument, stop_all, target};
+use super::one::{Ends, Run, RunContext, RunningService, Watched, died, instrument, stop_all, target};
 use super::schedule::Slot;
 use super::setup::Setup;
 use super::turns::{Config, Event, Measured};
 use super::watch::{Phase, Step, Watcher};
-use super::window::Seen;
+use super::window::WindowResult;
 
 /// From the last block of the warm-up to the first that is measured: the probes start in it.
 const HEAD_START: Duration = Duration::from_millis(250);
@@ -39,7 +39,7 @@ const ENOUGH: f64 = 0.5;
 /// A round to do.
 pub(super) struct Round<'r, 'a> {
     pub(super) setup: &'r Setup<'a>,
-    pub(super) shared: &'r mut [Up],
+    pub(super) shared: &'r mut [RunningService],
     /// Its runs, in the order in which they start.
     pub(super) slots: &'r [Slot],
     /// Number of the first of them.
@@ -57,7 +57,7 @@ struct Places {
 }
 
 /// What was seen of a round.
-struct Witness {
+struct RoundMeasurement {
     measured: Measured,
     /// By run.
     observations: Vec<Option<Observation>>,
@@ -68,13 +68,13 @@ impl Round<'_, '_> {
     /// has ended that was needed, only its run's record is handed out: nothing is known of the others.
     pub(super) fn perform(mut self, watcher: &mut dyn Watcher) -> Result<Vec<RunRecord>, RunError> {
         let watched: Watched<'_> = RefCell::new(&mut *watcher);
-        let mut scenes = Vec::with_capacity(self.slots.len());
-        match self.measure(&mut scenes, &watched) {
-            Ok(seen) => self.conclude(scenes, seen),
+        let mut contexts = Vec::with_capacity(self.slots.len());
+        match self.measure(&mut contexts, &watched) {
+            Ok(results) => self.conclude(contexts, results),
             Err(error) => {
-                for scene in scenes.iter_mut().rev() {
+                for context in contexts.iter_mut().rev() {
                     // The first error is the one to tell.
-                    let _ = stop_all(&mut scene.ups);
+                    let _ = stop_all(&mut context.services);
                 }
                 Err(error)
             }
@@ -93,13 +93,17 @@ impl Round<'_, '_> {
         }
     }
 
-    fn measure<'w>(&mut self, scenes: &mut Vec<Scene<'w>>, watched: &'w Watched<'w>) -> Result<Vec<Seen>, RunError> {
+    fn measure<'w>(
+        &mut self,
+        contexts: &mut Vec<RunContext<'w>>,
+        watched: &'w Watched<'w>,
+    ) -> Result<Vec<WindowResult>, RunError> {
         let available = available_memory();
         for at in 0..self.slots.len() {
-            scenes.push(self.run(at).open(watched)?);
-            let scene = &mut scenes[at];
-            self.run(at).start(scene)?;
-            if scene.record.void.is_some() {
+            contexts.push(self.run(at).open(watched)?);
+            let context = &mut contexts[at];
+            self.run(at).start(context)?;
+            if context.record.void.is_some() {
                 return Ok(Vec::new());
             }
             let now = available.zip(available_memory());
@@ -108,23 +112,23 @@ impl Round<'_, '_> {
             }
         }
         self.together(watched);
-        let places = self.places(scenes);
-        let before = self.idle(scenes)?;
-        if !self.preheat(scenes)? {
+        let places = self.places(contexts);
+        let before = self.idle(contexts)?;
+        if !self.preheat(contexts)? {
             return Ok(Vec::new());
         }
-        let Some(witness) = self.load(scenes)? else { return Ok(Vec::new()) };
-        let mut seen = self.split(scenes, witness.observations, &witness.measured);
-        for (at, scene) in scenes.iter_mut().enumerate() {
-            self.run(at).drain(scene, &seen[at])?;
+        let Some(measurement) = self.load(contexts)? else { return Ok(Vec::new()) };
+        let mut results = self.split(contexts, measurement.observations, &measurement.measured);
+        for (at, context) in contexts.iter_mut().enumerate() {
+            self.run(at).drain(context, &results[at])?;
         }
-        let after = self.idle(scenes)?;
-        self.charge(scenes, &mut seen, &witness.measured, &places, (&before, &after));
-        for (at, scene) in scenes.iter_mut().enumerate() {
-            self.run(at).look_back(scene)?;
-            scene.ask_again();
+        let after = self.idle(contexts)?;
+        self.charge(contexts, &mut results, &measurement.measured, &places, (&before, &after));
+        for (at, context) in contexts.iter_mut().enumerate() {
+            self.run(at).look_back(context)?;
+            context.ask_again();
         }
-        Ok(seen)
+        Ok(results)
     }
 
     /// Tells that from now on all runs of the round go on together.
@@ -133,81 +137,88 @@ impl Round<'_, '_> {
         watched.borrow_mut().see(Step::Together { round: first.round, runs: self.slots.len() });
     }
 
-    /// Stops the services of all runs and closes their books.
-    fn conclude(&mut self, mut scenes: Vec<Scene<'_>>, seen: Vec<Seen>) -> Result<Vec<RunRecord>, RunError> {
-        let measured = !seen.is_empty();
-        let mut seen = seen.into_iter();
-        let mut ends: Vec<Result<(Ends, Seen), RunError>> = Vec::new();
-        for (at, scene) in scenes.iter_mut().enumerate().rev() {
-            let seen = seen.next_back().unwrap_or_default();
-            let stopped = self.run(at).stop(scene, &seen);
-            ends.push(stopped.map(|ends| (ends, seen)));
+    /// Stops the services of all runs and closes their ledgers.
+    fn conclude(
+        &mut self,
+        mut contexts: Vec<RunContext<'_>>,
+        results: Vec<WindowResult>,
+    ) -> Result<Vec<RunRecord>, RunError> {
+        let measured = !results.is_empty();
+        let mut results = results.into_iter();
+        let mut ends: Vec<Result<(Ends, WindowResult), RunError>> = Vec::new();
+        for (at, context) in contexts.iter_mut().enumerate().rev() {
+            let result = results.next_back().unwrap_or_default();
+            let stopped = self.run(at).stop(context, &result);
+            ends.push(stopped.map(|ends| (ends, result)));
         }
-        let mut records = Vec::with_capacity(scenes.len());
-        for ((at, scene), end) in scenes.into_iter().enumerate().zip(ends.into_iter().rev()) {
-            let (ends, seen) = end?;
-            if measured || scene.record.void.is_some() {
-                records.push(self.run(at).conclude(scene, seen, &ends)?);
+        let mut records = Vec::with_capacity(contexts.len());
+        for ((at, context), end) in contexts.into_iter().enumerate().zip(ends.into_iter().rev()) {
+            let (ends, result) = end?;
+            if measured || context.record.void.is_some() {
+                records.push(self.run(at).conclude(context, result, &ends)?);
             }
         }
         Ok(records)
     }
 
     /// Where everybody stands among the targets: the services of the runs, what lives through the study, the sinks.
-    fn places(&self, scenes: &[Scene<'_>]) -> Places {
+    fn places(&self, contexts: &[RunContext<'_>]) -> Places {
         let mut next = 0;
         let mut take = |count: usize| {
             let range = next..next + count;
             next += count;
             range
         };
-        let runs = scenes.iter().map(|scene| take(scene.ups.len())).collect();
+        let runs = contexts.iter().map(|context| take(context.services.len())).collect();
         let shared = take(self.shared.len());
         Places { runs, shared, sinks: next }
     }
 
     /// Everybody's CPU, in the order of [`Round::places`].
-    fn sources(&self, scenes: &[Scene<'_>]) -> Sources {
+    fn sources(&self, contexts: &[RunContext<'_>]) -> Sources {
         let source = |target: Target| Source { family: target.family, cgroup: target.cgroup };
-        let ups = scenes.iter().flat_map(|scene| &scene.ups).chain(self.shared.iter());
-        let sinks = scenes.iter().map(|scene| instrument(("sink", scene.sink.running())));
-        Sources { targets: ups.map(target).chain(sinks).map(source).collect(), unladen: std::process::id() }
+        let services = contexts.iter().flat_map(|context| &context.services).chain(self.shared.iter());
+        let sinks = contexts.iter().map(|context| instrument(("sink", context.sink.running())));
+        Sources { targets: services.map(target).chain(sinks).map(source).collect(), unladen: std::process::id() }
     }
 
     /// CPU per second of everybody while nothing is asked of anybody.
-    fn idle(&self, scenes: &mut [Scene<'_>]) -> Result<Vec<Option<f64>>, RunError> {
-        let mut edges = Edges::new(self.sources(scenes));
+    fn idle(&self, contexts: &mut [RunContext<'_>]) -> Result<Vec<Option<f64>>, RunError> {
+        let mut edges = Edges::new(self.sources(contexts));
         let (before, started): (Edge, Instant) = (edges.read(), Instant::now());
         while started.elapsed() < IDLE {
             self.check_interrupted()?;
             std::thread::sleep(Duration::from_millis(20).min(IDLE.saturating_sub(started.elapsed())));
         }
         let after = edges.read();
-        scenes.iter_mut().try_for_each(|scene| scene.sink.look(Duration::ZERO))?;
+        contexts.iter_mut().try_for_each(|context| context.sink.look(Duration::ZERO))?;
         Ok(rates(&before, &after))
     }
 
     /// The load of all runs.
-    fn alternation(&mut self, scenes: &[Scene<'_>]) -> Result<Alternation, RunError> {
+    fn alternation(&mut self, contexts: &[RunContext<'_>]) -> Result<Alternation, RunError> {
         let study = &self.setup.plan.study;
         let lengths = lengths(study);
         let round = self.slots.first().map_or(0, |slot| u64::from(slot.round) << 8 | u64::from(slot.attempt));
-        let turns =
-            alternate::schedule(scenes.len(), &lengths, self.setup.seed() ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15));
-        let mut targets = Vec::with_capacity(scenes.len());
-        for (at, scene) in scenes.iter().enumerate() {
+        let turns = alternate::schedule(
+            contexts.len(),
+            &lengths,
+            self.setup.seed() ^ round.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        );
+        let mut targets = Vec::with_capacity(contexts.len());
+        for (at, context) in contexts.iter().enumerate() {
             let run = self.run(at);
-            targets.push(run.setup.load_plan(run.arm(), &scene.folder, scene.ids)?);
+            targets.push(run.setup.load_plan(run.variant(), &context.folder, context.ids)?);
         }
         let core = self.setup.partition.instrument.iter().next().map(|core| core as u32);
         Ok(Alternation { targets, turns, start_at_ns: None, pause_s: HEAD_START.as_secs_f64(), core })
     }
 
     /// Warm-up, blocks, and the stretches alone. `None`: something ended, and a record says what.
-    fn load(&mut self, scenes: &mut [Scene<'_>]) -> Result<Option<Witness>, RunError> {
-        let config = Config { alternation: self.alternation(scenes)?, sources: self.sources(scenes) };
+    fn load(&mut self, contexts: &mut [RunContext<'_>]) -> Result<Option<RoundMeasurement>, RunError> {
+        let config = Config { alternation: self.alternation(contexts)?, sources: self.sources(contexts) };
         let patience = patience(&config.alternation);
-        let Some(first) = scenes.first() else { return Ok(None) };
+        let Some(first) = contexts.first() else { return Ok(None) };
         first.see(Step::Phase(Phase::WarmUp));
         let cpus = &self.setup.partition.instrument;
         let part: Part<Event> =
@@ -222,50 +233,52 @@ impl Round<'_, '_> {
             match part.next(Duration::from_millis(20)) {
                 Ok(Event::Done { measured }) => break Ok(*measured),
                 Ok(Event::Measuring { at_ns }) => {
-                    samplers = self.samplers(scenes, &part, at_ns)?;
-                    scenes.iter().take(1).for_each(|scene| scene.see(Step::Phase(Phase::Window)));
+                    samplers = self.samplers(contexts, &part, at_ns)?;
+                    contexts.iter().take(1).for_each(|context| context.see(Step::Phase(Phase::Window)));
                 }
                 Ok(Event::BlocksOver) => {
                     observations = samplers.drain(..).map(Sampler::finish_now).collect();
-                    scenes.iter().take(1).for_each(|scene| scene.see(Step::Phase(Phase::Alone)));
+                    contexts.iter().take(1).for_each(|context| context.see(Step::Phase(Phase::Alone)));
                 }
                 Ok(Event::Second { second, .. }) => {
-                    scenes.iter().take(1).for_each(|scene| scene.see(Step::Second(&second)))
+                    contexts.iter().take(1).for_each(|context| context.see(Step::Second(&second)))
                 }
                 Ok(Event::Ready) | Err(Silence::Timeout) => {}
                 Err(Silence::Ended) => break Err((0, Notice::LoadFailed { message: part.failure().to_string() })),
             }
-            if let Some(gone) = self.missing(scenes) {
+            if let Some(gone) = self.missing(contexts) {
                 break Err(gone);
             }
             if Instant::now() > deadline {
                 break Err((0, Notice::LoadFailed { message: "it did not end in time".to_owned() }));
             }
-            scenes.iter_mut().try_for_each(|scene| scene.sink.look(Duration::ZERO))?;
+            contexts.iter_mut().try_for_each(|context| context.sink.look(Duration::ZERO))?;
         };
         part.stop(Duration::from_secs(2));
         match outcome {
-            Ok(measured) => Ok(Some(Witness { measured, observations })),
+            Ok(measured) => Ok(Some(RoundMeasurement { measured, observations })),
             Err((at, notice)) => {
-                scenes[at].record.void = Some(notice);
+                contexts[at].record.void = Some(notice);
                 Ok(None)
             }
         }
     }
 
     /// A service that has ended, or has not said what it should, and whose run that hits.
-    pub(super) fn missing(&mut self, scenes: &mut [Scene<'_>]) -> Option<(usize, Notice)> {
+    pub(super) fn missing(&mut self, contexts: &mut [RunContext<'_>]) -> Option<(usize, Notice)> {
         if let Some(notice) = self.shared.iter_mut().find_map(died) {
             return Some((0, notice));
         }
-        let of = |scene: &mut Scene<'_>| scene.ups.iter_mut().find_map(died).or_else(|| scene.expected.overdue());
-        scenes.iter_mut().enumerate().find_map(|(at, scene)| Some((at, of(scene)?)))
+        let of = |context: &mut RunContext<'_>| {
+            context.services.iter_mut().find_map(died).or_else(|| context.expected.overdue())
+        };
+        contexts.iter_mut().enumerate().find_map(|(at, context)| Some((at, of(context)?)))
     }
 
     /// The probes of every run, from an instant on.
     fn samplers(
         &mut self,
-        scenes: &mut [Scene<'_>],
+        contexts: &mut [RunContext<'_>],
         load: &Part<Event>,
         window_start_ns: u64,
     ) -> Result<Vec<Sampler>, RunError> {
@@ -276,14 +289,14 @@ impl Round<'_, '_> {
             interval: Duration::from_secs(1),
             cpus: Some(self.setup.partition.instrument.clone()),
         };
-        let mut samplers = Vec::with_capacity(scenes.len());
-        for scene in scenes {
-            let services = self.shared.iter().chain(&scene.ups).map(target);
-            let relay = scene.relay.iter().map(|relay| ("relay", relay.running()));
+        let mut samplers = Vec::with_capacity(contexts.len());
+        for context in contexts {
+            let services = self.shared.iter().chain(&context.services).map(target);
+            let relay = context.relay.iter().map(|relay| ("relay", relay.running()));
             let parts =
-                [("load", load.running()), ("sink", scene.sink.running())].into_iter().chain(relay).map(instrument);
+                [("load", load.running()), ("sink", context.sink.running())].into_iter().chain(relay).map(instrument);
             samplers.push(Sampler::start(services.chain(parts).collect(), schedule.clone()).map_err(RunError::Probe)?);
-            scene.expected.window_begins();
+            context.expected.window_begins();
         }
         let wait = Duration::from_nanos(window_start_ns.saturating_sub(monotonic_ns()));
         std::thread::sleep(wait);
@@ -293,63 +306,63 @@ impl Round<'_, '_> {
     /// What was seen of each run, and whether its load can be believed.
     fn split(
         &mut self,
-        scenes: &mut [Scene<'_>],
+        contexts: &mut [RunContext<'_>],
         mut observations: Vec<Option<Observation>>,
         measured: &Measured,
-    ) -> Vec<Seen> {
+    ) -> Vec<WindowResult> {
         let study = &self.setup.plan.study;
-        observations.resize_with(scenes.len(), || None);
+        observations.resize_with(contexts.len(), || None);
         count_the_others_as_ours(&mut observations, self.shared.len());
         let turns = Turns::of(measured);
         let outcomes = measured.outcomes.targets.iter().cloned();
-        let mut seen = Vec::with_capacity(scenes.len());
-        for ((at, scene), (outcome, observation)) in scenes.iter_mut().enumerate().zip(outcomes.zip(observations)) {
-            let load = &self.run(at).arm().load;
-            let record = &mut scene.record;
+        let mut results = Vec::with_capacity(contexts.len());
+        for ((at, context), (outcome, observation)) in contexts.iter_mut().enumerate().zip(outcomes.zip(observations)) {
+            let load = &self.run(at).variant().load;
+            let record = &mut context.record;
             (record.design, record.phases.warmup_s) = (Design::Alternating, study.warmup.as_seconds());
             record.phases.window_s = turns.wall_s();
             record.void = checks::load(&outcome, load);
             record.notices.extend(checks::remarks(&outcome, load));
-            seen.push(Seen { outcome: Some(outcome), observation });
+            results.push(WindowResult { outcome: Some(outcome), observation });
         }
-        seen
+        results
     }
 
     /// Charges every run with the CPU of its processes.
     fn charge(
         &mut self,
-        scenes: &mut [Scene<'_>],
-        seen: &mut [Seen],
+        contexts: &mut [RunContext<'_>],
+        results: &mut [WindowResult],
         measured: &Measured,
         places: &Places,
         (before, after): (&[Option<f64>], &[Option<f64>]),
     ) {
         let turns = Turns::of(measured);
-        let runs = scenes.len();
-        for (at, (scene, seen)) in scenes.iter_mut().zip(seen).enumerate() {
+        let runs = contexts.len();
+        for (at, (context, result)) in contexts.iter_mut().zip(results).enumerate() {
             let own = places.runs[at].clone();
-            let is_subject = |place: &usize| is_subject(&scene.ups[place - own.start].process);
+            let is_subject = |place: &usize| is_subject(&context.services[place - own.start].process);
             let subjects: Vec<usize> = own.clone().filter(is_subject).collect();
             let blocks = turns.blocks(at, runs, &subjects);
             let all = blocks.kept + blocks.late + blocks.disturbed;
             let enough = f64::from(blocks.kept) >= ENOUGH * f64::from(all);
             let lost =
                 Notice::BlocksLost { kept: blocks.kept, of: all, late: blocks.late, disturbed: blocks.disturbed };
-            scene.record.void = scene.record.void.take().or((!enough).then_some(lost));
-            scene.record.blocks = Some(blocks);
-            let Some(observation) = &mut seen.observation else { continue };
+            context.record.void = context.record.void.take().or((!enough).then_some(lost));
+            context.record.blocks = Some(blocks);
+            let Some(observation) = &mut result.observation else { continue };
             // As the probe was given them: what lives through the study, the run's own, the load, the sink.
             let idle = smaller(before, after, own.clone());
-            let shared = places.shared.clone().map(|place| (place, Lives::ThroughTheStudy));
-            let services = own.zip(idle).map(|(place, idle)| (place, Lives::WithTheRun { idle }));
+            let shared = places.shared.clone().map(|place| (place, Lifespan::ThroughTheStudy));
+            let services = own.zip(idle).map(|(place, idle)| (place, Lifespan::WithTheRun { idle }));
             let (processes, parts) = observation.processes.split_at_mut(shared.len() + services.len());
-            for (process, (place, lives)) in processes.iter_mut().zip(shared.chain(services)) {
-                turns.charge_process(process, at, place, lives);
+            for (process, (place, lifespan)) in processes.iter_mut().zip(shared.chain(services)) {
+                turns.charge_process(process, at, place, lifespan);
             }
             let sink = places.sinks + at;
             let idle = smaller(before, after, sink..sink + 1).first().copied().flatten();
             for part in parts.iter_mut().filter(|part| part.service == "sink") {
-                turns.charge_process(part, at, sink, Lives::WithTheRun { idle });
+                turns.charge_process(part, at, sink, Lifespan::WithTheRun { idle });
             }
         }
     }

@@ -15,8 +15,8 @@ pub struct Slot {
     pub slot: u32,
     /// Which attempt at the round, from 1.
     pub attempt: u32,
-    /// Index into [`Plan::arms`].
-    pub arm: usize,
+    /// Index into [`Plan::variants`].
+    pub variant: usize,
 }
 
 /// One round of a study.
@@ -26,7 +26,7 @@ pub struct Round {
     pub number: u32,
     /// The attempt under way, from 1.
     pub attempt: u32,
-    /// All of its arms (indices into [`Plan::arms`]) in their order.
+    /// All of its variants (indices into [`Plan::variants`]) in their order.
     pub order: Vec<usize>,
     /// What is still to do of this attempt.
     pub missing: Vec<Slot>,
@@ -39,7 +39,7 @@ impl Round {
         self.missing.len() == self.order.len()
     }
 
-    /// Whether this attempt was begun and some of its arms have not had their turn, going by all runs so far.
+    /// Whether this attempt was begun and some of its variants have not had their turn, going by all runs so far.
     #[must_use]
     pub fn is_under_way(&self, runs: &[RunRecord]) -> bool {
         let of_it = runs.iter().filter(|run| (run.round, run.attempt) == (self.number, self.attempt));
@@ -57,13 +57,13 @@ impl Round {
 
 /// All runs of an attempt at a round.
 fn slots(round: u32, attempt: u32, order: &[usize]) -> impl Iterator<Item = Slot> {
-    order.iter().zip(1..).map(move |(arm, slot)| Slot { round, slot, attempt, arm: *arm })
+    order.iter().zip(1..).map(move |(variant, slot)| Slot { round, slot, attempt, variant: *variant })
 }
 
 /// The rounds of a study of which something is missing, in order, less the runs that the journal already holds as valid; of a study
-/// that something else than a number of rounds ends, all that it may have. Where arms are in `groups`, these have their rounds by turns.
+/// that something else than a number of rounds ends, all that it may have. Where variants are in `groups`, these have their rounds by turns.
 ///
-/// The order of a round depends on the seed, the number of arms and `rounds` alone, and not even on `rounds` where something else ends
+/// The order of a round depends on the seed, the number of variants and `rounds` alone, and not even on `rounds` where something else ends
 /// the study, so a resumed study goes on as it would have.
 #[must_use]
 pub fn rounds(plan: &Plan, groups: &[Vec<usize>], seed: u64, done: &[RunRecord]) -> Vec<Round> {
@@ -79,7 +79,8 @@ pub fn rounds(plan: &Plan, groups: &[Vec<usize>], seed: u64, done: &[RunRecord])
         .zip(1..)
         .map(|(order, number)| {
             let attempt = attempts.get(&number).copied().unwrap_or(1);
-            let is_missing = |slot: &Slot| !done.contains(&(number, attempt, plan.arms[slot.arm].name.as_str()));
+            let is_missing =
+                |slot: &Slot| !done.contains(&(number, attempt, plan.variants[slot.variant].name.as_str()));
             Round { number, attempt, missing: slots(number, attempt, &order).filter(is_missing).collect(), order }
         })
         .filter(|round| !round.missing.is_empty())
@@ -89,16 +90,16 @@ pub fn rounds(plan: &Plan, groups: &[Vec<usize>], seed: u64, done: &[RunRecord])
 /// Where nobody knows how many rounds there will be, they are drawn in stretches of so many, each balanced in itself.
 const STRETCH: usize = 12;
 
-/// The order of the arms in every round.
+/// The order of the variants in every round.
 fn orders(plan: &Plan, groups: &[Vec<usize>], seed: u64) -> Vec<Vec<usize>> {
     let rounds = plan.study.rounds as usize;
     let of_group = |(group, number): (&Vec<usize>, u64)| {
         // Drawn for each group by itself.
-        let (arms, seed) = (group.len(), seed.wrapping_add(number));
+        let (variants, seed) = (group.len(), seed.wrapping_add(number));
         let orders = if plan.study.is_open_ended() {
-            (0..).flat_map(|part| order::balanced_part(arms, STRETCH, seed, part)).take(rounds).collect()
+            (0..).flat_map(|part| order::balanced_part(variants, STRETCH, seed, part)).take(rounds).collect()
         } else {
-            order::balanced(arms, rounds, seed)
+            order::balanced(variants, rounds, seed)
         };
         orders.into_iter().map(|order| order.into_iter().map(|at| group[at]).collect()).collect::<Vec<Vec<usize>>>()
     };
@@ -109,9 +110,9 @@ fn orders(plan: &Plan, groups: &[Vec<usize>], seed: u64) -> Vec<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use unladen_journal::notices::Notice;
-    use unladen_journal::record::ArmKind;
+    use unladen_journal::record::VariantKind;
     use unladen_journal::units::Time;
-    use unladen_study::plan::Arm;
+    use unladen_study::plan::PlannedVariant;
     use unladen_study::spec::{Load, Study};
 
     use super::*;
@@ -119,21 +120,21 @@ mod tests {
 
     fn plan(rounds: u32) -> Plan {
         let study = Study { rounds, ..Study::new("x", Load::new("http://localhost/")) };
-        let arms = ["baseline", "placebo", "otel"].map(Arm::empty).into();
-        Plan { study, dir: std::path::PathBuf::new(), arms }
+        let variants = ["baseline", "placebo", "otel"].map(PlannedVariant::empty).into();
+        Plan { study, dir: std::path::PathBuf::new(), variants }
     }
 
-    /// All arms in one group.
+    /// All variants in one group.
     fn rounds(plan: &Plan, seed: u64, done: &[RunRecord]) -> Vec<Round> {
-        super::rounds(plan, &groups(&plan.arms, plan.arms.len()), seed, done)
+        super::rounds(plan, &groups(&plan.variants, plan.variants.len()), seed, done)
     }
 
     #[test]
     fn groups_have_their_rounds_by_turns() {
         let mut plan = plan(3);
-        plan.arms.push(Arm::empty("other"));
-        (plan.arms[0].kind, plan.arms[1].kind) = (ArmKind::Baseline, ArmKind::Placebo);
-        let all = super::rounds(&plan, &groups(&plan.arms, 3), 7, &[]);
+        plan.variants.push(PlannedVariant::empty("other"));
+        (plan.variants[0].kind, plan.variants[1].kind) = (VariantKind::Baseline, VariantKind::Placebo);
+        let all = super::rounds(&plan, &groups(&plan.variants, 3), 7, &[]);
         assert_eq!(all.iter().map(|round| round.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
         for (round, last) in all.iter().zip([2, 3, 2, 3, 2, 3]) {
             let mut order = round.order.clone();
@@ -159,7 +160,7 @@ mod tests {
         let tried = [&done[..], &[run(2, 1, "baseline")]].concat();
         let tried_all = rounds(&plan, 7, &tried).remove(0);
         assert!(tried_all.missing.len() == 1 && !tried_all.is_under_way(&tried), "all of them have had their turn");
-        let names: Vec<&str> = left[0].missing.iter().map(|slot| plan.arms[slot.arm].name.as_str()).collect();
+        let names: Vec<&str> = left[0].missing.iter().map(|slot| plan.variants[slot.variant].name.as_str()).collect();
         assert!(names.len() == 2 && names.contains(&"baseline") && names.contains(&"placebo"), "{names:?}");
         assert_eq!(left[0].order, all[1].order, "as it would have been");
     }
@@ -178,7 +179,7 @@ mod tests {
         assert_eq!((all.len(), &all[..30], &all[..7]), (200, &open(30)[..], &open(7)[..]));
         assert_eq!(all[..12], rounds_of(&plan(12))[..], "a study of 12 rounds can be gone on with until it is narrow");
         for stretch in all.chunks_exact(12) {
-            let first = |arm| stretch.iter().filter(|order| order[0] == arm).count();
+            let first = |variant| stretch.iter().filter(|order| order[0] == variant).count();
             assert_eq!([first(0), first(1), first(2)], [4, 4, 4]);
         }
     }
@@ -189,7 +190,7 @@ mod tests {
         let first = rounds(&plan, 7, &[]).remove(0);
         let second = first.again();
         assert_eq!((second.attempt, &second.order), (2, &first.order));
-        assert_eq!(second.missing.iter().map(|slot| slot.arm).collect::<Vec<_>>(), first.order);
+        assert_eq!(second.missing.iter().map(|slot| slot.variant).collect::<Vec<_>>(), first.order);
         // A study that was interrupted in it goes on with it, though the first attempt is whole.
         let mut done: Vec<RunRecord> = ["baseline", "placebo", "otel"].map(|name| run(1, 1, name)).into();
         done.push(run(1, 2, "otel"));

@@ -14,7 +14,7 @@ use super::RunError;
 use super::design::Choice;
 use super::ends::Ends;
 use super::folder::RunFolder;
-use super::one::{Run, Up};
+use super::one::{Run, RunningService};
 use super::repeats::Repeats;
 use super::round as alternating;
 use super::schedule::{self, Round, Slot};
@@ -28,7 +28,7 @@ const ATTEMPTS: u32 = 3;
 pub(super) struct Session<'s, 'p> {
     pub(super) setup: &'s Setup<'p>,
     pub(super) choice: Choice,
-    pub(super) shared: &'s mut [Up],
+    pub(super) shared: &'s mut [RunningService],
     pub(super) journal: &'s mut Journal,
     pub(super) interrupted: &'s AtomicBool,
     /// Number of the last run.

@@ -17,13 +17,13 @@ use unladen_processes::subject::launch::LONGEST_PAD;
 use unladen_processes::subject::{
     Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, Running, SubjectError, Topology, partition,
 };
-use unladen_study::plan::{Arm, Plan, Process};
+use unladen_study::plan::{Plan, PlannedVariant, Process};
 use unladen_study::spec::{Attributes, Faults, Lifetime, Network, Sync};
 use unladen_study::variables::{PortName, SINKS, Variables};
 
 use super::folder::RunFolder;
 use super::instrument::RelayPart;
-use super::one::Up;
+use super::one::RunningService;
 use super::{RunError, load_plan, ports};
 
 /// Ids of one run's traces: see `unladen_trace`.
@@ -87,7 +87,8 @@ impl<'a> Setup<'a> {
             environment: std::env::vars().collect(),
             ..plan.variables()
         };
-        let limits = plan.arms.iter().flat_map(|arm| &arm.processes).any(|process| process.limits.are_any());
+        let limits =
+            plan.variants.iter().flat_map(|variant| &variant.processes).any(|process| process.limits.are_any());
         let available = CpuSet::allowed().map_err(RunError::Cpus)?;
         let topology = Topology::read(Path::new("/sys"), &available);
         Ok(Self {
@@ -141,8 +142,8 @@ impl<'a> Setup<'a> {
     fn fixed(&self) -> Result<Vec<String>, RunError> {
         let of = |site: Site<'_>| -> Result<Vec<String>, RunError> {
             let mut all = Vec::new();
-            for arm in &self.plan.arms {
-                for process in arm.fresh() {
+            for variant in &self.plan.variants {
+                for process in variant.fresh() {
                     all.extend(addresses(&site.resolve(process, self.folder.path())?));
                 }
             }
@@ -224,10 +225,15 @@ impl<'a> Site<'a> {
 
     /// Lets the run's services reach, from a network of their own, what is outside: what lives through the study, what the study names, and what
     /// listens on this machine at addresses that they are told.
-    pub(super) fn relay(&self, arm: &Arm, folder: &Path, logs: &Path) -> Result<Option<RelayPart>, RunError> {
+    pub(super) fn relay(
+        &self,
+        variant: &PlannedVariant,
+        folder: &Path,
+        logs: &Path,
+    ) -> Result<Option<RelayPart>, RunError> {
         let Some(network) = self.network() else { return Ok(None) };
         let (mut own, mut outside, mut texts) = (Vec::new(), Vec::new(), Vec::new());
-        for process in &arm.processes {
+        for process in &variant.processes {
             let process = self.resolve(process, folder)?;
             match process.lifetime {
                 Lifetime::Run => own.extend(addresses(&process)),
@@ -269,7 +275,7 @@ impl<'a> Site<'a> {
         folder: &Path,
         run: u32,
         interrupted: &AtomicBool,
-    ) -> Result<Up, RunError> {
+    ) -> Result<RunningService, RunError> {
         let process = self.resolve(process, folder)?;
         let readiness = Readiness {
             http: process.ready.http.clone(),
@@ -287,8 +293,8 @@ impl<'a> Site<'a> {
         match running.wait_ready(&readiness, interrupted) {
             Ok(start_up) => {
                 // Who says of nothing that it is ready has been watched for a moment only.
-                let start_up_s = readiness.is_told().then_some(start_up.as_secs_f64());
-                Ok(Up { process, running, start_up_s, network })
+                let start_up_s = readiness.is_declared().then_some(start_up.as_secs_f64());
+                Ok(RunningService { process, running, start_up_s, network })
             }
             Err(error) => {
                 let _ = running.stop(process.grace.0);
@@ -342,7 +348,12 @@ impl<'a> Site<'a> {
     }
 
     /// What the sink of a run is told.
-    pub(super) fn sink_config(&self, arm: &Arm, folder: &Path, ids: TraceIds) -> unladen_sink::config::Config {
+    pub(super) fn sink_config(
+        &self,
+        variant: &PlannedVariant,
+        folder: &Path,
+        ids: TraceIds,
+    ) -> unladen_sink::config::Config {
         use unladen_sink::config::{Attributes as Stored, Config, Requests, Sync as Durable};
         let sinks = &self.addresses().sinks;
         Config {
@@ -353,7 +364,7 @@ impl<'a> Site<'a> {
             elastic: sinks.get("elastic").copied(),
             jaeger: sinks.get("jaeger").copied(),
             out: folder.to_owned(),
-            requests: arm.is_traced().then_some(Requests { tag: ids.tag, key: ids.key }),
+            requests: variant.is_traced().then_some(Requests { tag: ids.tag, key: ids.key }),
             attributes: match self.plan.study.sink.attributes {
                 Attributes::None => Stored::None,
                 Attributes::Few => Stored::Few,
@@ -364,7 +375,7 @@ impl<'a> Site<'a> {
                 Sync::Interval => Durable::Interval,
                 Sync::End => Durable::End,
             },
-            faults: arm.faults.as_ref().map(Faults::of_sink),
+            faults: variant.faults.as_ref().map(Faults::of_sink),
             ..Config::default()
         }
     }
@@ -372,15 +383,15 @@ impl<'a> Site<'a> {
     /// What the load generator of a run is told, without start and lengths.
     pub(super) fn load_plan(
         &self,
-        arm: &Arm,
+        variant: &PlannedVariant,
         folder: &Path,
         ids: TraceIds,
     ) -> Result<unladen_load::plan::Plan, RunError> {
         use unladen_load::plan::{Plan, Trace};
-        let load = arm.load.resolve(&self.variables(Some(folder)))?;
+        let load = variant.load.resolve(&self.variables(Some(folder)))?;
         let trace = load_plan::header(load.trace);
         Ok(Plan {
-            trace: trace.map(|header| Trace { header, tag: ids.tag, key: ids.key, sampled: arm.sampled.0 }),
+            trace: trace.map(|header| Trace { header, tag: ids.tag, key: ids.key, sampled: variant.sampled.0 }),
             out: Some(folder.to_owned()),
             cores: self.partition.instrument.iter().take(1).map(|core| core as u32).collect(),
             network: self.network().map(|network| network.path()),

@@ -44,10 +44,10 @@ pub(crate) struct Measured {
 /// Reads a configuration up to the end of the input, takes the turns, writes every event as a line. Returns 0, or 2 after one line on
 /// standard error.
 pub fn main(mut input: impl Read, mut output: impl Write) -> ExitCode {
-    child::serve(&mut input, &mut output, |config: Config, tell, stop| {
+    child::serve(&mut input, &mut output, |config: Config, emit, stop| {
         let mut edges = Edges::new(config.sources);
         let mut on = |event| {
-            tell(&match event {
+            emit(&match event {
                 alternate::Event::Ready => Event::Ready,
                 alternate::Event::Measuring(at_ns) => Event::Measuring { at_ns },
                 alternate::Event::BlocksOver => Event::BlocksOver,
@@ -55,7 +55,7 @@ pub fn main(mut input: impl Read, mut output: impl Write) -> ExitCode {
             });
         };
         let outcomes = alternate::run(&config.alternation, &mut edges, &mut on, stop).map_err(|it| it.to_string())?;
-        tell(&Event::Done { measured: Box::new(Measured { outcomes, edges: edges.into_edges() }) });
+        emit(&Event::Done { measured: Box::new(Measured { outcomes, edges: edges.into_edges() }) });
         Ok(())
     })
 }

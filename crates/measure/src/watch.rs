@@ -6,7 +6,7 @@ use unladen_journal::record::{Calibration, RunRecord};
 use unladen_load::outcome::Second;
 use unladen_processes::probe;
 use unladen_sink::{Recovered, SinkError};
-use unladen_study::plan::Arm;
+use unladen_study::plan::PlannedVariant;
 
 use super::schedule::Slot;
 
@@ -23,12 +23,12 @@ pub enum Step<'a> {
     /// A variant's spans per request are about to be learned.
     Calibrating {
         /// Of which variant.
-        arm: &'a Arm,
+        variant: &'a PlannedVariant,
     },
     /// They are known.
     Calibrated {
         /// Of which variant.
-        arm: &'a Arm,
+        variant: &'a PlannedVariant,
         /// What was found.
         calibration: &'a Calibration,
     },
@@ -64,7 +64,7 @@ pub enum Step<'a> {
         /// Which.
         slot: Slot,
         /// Of which variant.
-        arm: &'a Arm,
+        variant: &'a PlannedVariant,
     },
     /// All runs of a round go on together from now on: the load turns between them.
     Together {
@@ -164,8 +164,8 @@ pub trait Watcher {
 
 /// Nobody.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Nobody;
+pub struct NoWatcher;
 
-impl Watcher for Nobody {
+impl Watcher for NoWatcher {
     fn see(&mut self, _: Step<'_>) {}
 }

@@ -1,7 +1,4 @@
-//! The processes of a study: started each in a control group and perhaps a network of its own, watched over a window, profiled,
-//! asked for their numbers, and stopped without a trace.
-//!
-//! Knows neither the study nor the order of its runs: whoever measures hands over plain values.
+#![doc = include_str!("../README.md")]
 
 pub mod linux;
 pub mod probe;

@@ -110,8 +110,8 @@ fn serve(stdin: impl Read + Send + 'static, mut stdout: impl Write) -> Result<()
         let stopped = tokio::spawn(unladen_sink::child::told_to_stop());
         // From here on it listens for the signals, too.
         tokio::task::yield_now().await;
-        let said = serde_json::to_string(&Event::Ready).map_err(io::Error::other);
-        if said.and_then(|event| writeln!(stdout, "{event}")).and_then(|()| stdout.flush()).is_err() {
+        let event = serde_json::to_string(&Event::Ready).map_err(io::Error::other);
+        if event.and_then(|event| writeln!(stdout, "{event}")).and_then(|()| stdout.flush()).is_err() {
             // Nobody is left to relay for.
             return Ok(());
         }
@@ -165,12 +165,12 @@ fn listen(ways: &[Way]) -> Result<Vec<std::net::TcpListener>, RelayError> {
 
 /// Takes connections for ever.
 async fn relay(listener: TcpListener, way: Way) {
-    let told = Arc::new(AtomicBool::new(false));
+    let reported = Arc::new(AtomicBool::new(false));
     loop {
         match listener.accept().await {
             Ok((inside, _)) => {
-                let (way, told) = (way.clone(), Arc::clone(&told));
-                tokio::spawn(async move { pass(inside, &way, &told).await });
+                let (way, reported) = (way.clone(), Arc::clone(&reported));
+                tokio::spawn(async move { pass(inside, &way, &reported).await });
             }
             // Out of descriptors: some will be closed.
             Err(_) => tokio::time::sleep(PAUSE).await,
@@ -179,11 +179,11 @@ async fn relay(listener: TcpListener, way: Way) {
 }
 
 /// Carries one connection to its end.
-async fn pass(mut inside: TcpStream, way: &Way, told: &AtomicBool) {
+async fn pass(mut inside: TcpStream, way: &Way, reported: &AtomicBool) {
     let mut outside = match TcpStream::connect(&*way.outside).await {
         Ok(outside) => outside,
         Err(error) => {
-            if !told.swap(true, Ordering::Relaxed) {
+            if !reported.swap(true, Ordering::Relaxed) {
                 eprintln!("{} was asked for, and nothing answers there outside: {error}", way.name);
             }
             // The nearest to a refused connection that is left: it is reset.

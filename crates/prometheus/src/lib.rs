@@ -1,5 +1,4 @@
-//! Prometheus' text format (<https://prometheus.io/docs/instrumenting/exposition_formats/>): the sum of the series that a
-//! selector picks. Pure.
+#![doc = include_str!("../README.md")]
 
 use std::fmt;
 use std::str::FromStr;

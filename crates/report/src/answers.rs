@@ -17,9 +17,9 @@ pub(super) fn short(findings: &Findings) -> Vec<LadderTable> {
     of(findings, |it| if in_sequence { it.from == "iteration" } else { it.kind.is_some() })
 }
 
-fn of(findings: &Findings, told: impl Fn(&AnswerFindings) -> bool) -> Vec<LadderTable> {
+fn of(findings: &Findings, is_wanted: impl Fn(&AnswerFindings) -> bool) -> Vec<LadderTable> {
     let mut sorts: Vec<&AnswerFindings> = Vec::new();
-    for answers in findings.variants.iter().flat_map(|variant| &variant.answers).filter(|it| told(it)) {
+    for answers in findings.variants.iter().flat_map(|variant| &variant.answers).filter(|it| is_wanted(it)) {
         if !sorts.iter().any(|sort| is_same(sort, answers)) {
             sorts.push(answers);
         }

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use unladen_judge::findings::{
-    AnswerFindings, AnswerNumbers, Finding, Findings, LedgerFindings, Range, SaidFindings, SampledFindings,
+    AnswerFindings, AnswerNumbers, Finding, Findings, LedgerFindings, Range, ReportedNumberFindings, SampledFindings,
     VariantFindings,
 };
 
@@ -19,7 +19,9 @@ pub(super) fn render(findings: &Findings) -> String {
         for finding in &variant.metrics {
             row(&mut csv, findings, variant, &of_finding(finding));
         }
-        for line in variant.ledger.iter().flat_map(of_ledger).chain(variant.said.iter().map(of_said)) {
+        for line in
+            variant.ledger.iter().flat_map(of_ledger).chain(variant.reported_numbers.iter().map(of_reported_number))
+        {
             row(&mut csv, findings, variant, &line);
         }
         let of_spans = findings.sampled.iter().filter(|it| it.variant == variant.name).flat_map(of_sampled);
@@ -98,12 +100,12 @@ fn of_ledger(ledger: &LedgerFindings) -> Vec<Cells> {
 }
 
 /// Medians without an interval.
-fn of_said(said: &SaidFindings) -> Cells {
+fn of_reported_number(it: &ReportedNumberFindings) -> Cells {
     let mut cells = Cells::default();
-    cells[0] = text(&format!("said.{}", said.name));
-    cells[1] = text(&said.service);
-    cells[4] = number(said.baseline);
-    cells[5] = number(said.value);
+    cells[0] = text(&format!("said.{}", it.name));
+    cells[1] = text(&it.service);
+    cells[4] = number(it.baseline);
+    cells[5] = number(it.value);
     cells
 }
 

@@ -8,8 +8,9 @@ use super::view;
 /// A dose as a table, in the form of a ladder's: a title, heads of the columns, lines of a name and cells.
 pub(super) fn tables(findings: &Findings) -> Vec<view::LadderTable> {
     // What a void study found says nothing, and without intervals there is nothing to show.
-    let told = |found: &&DoseFindings| findings.void.is_none() && found.points.iter().any(|it| it.difference.is_some());
-    findings.doses.iter().filter(told).map(table).collect()
+    let has_differences =
+        |found: &&DoseFindings| findings.void.is_none() && found.points.iter().any(|it| it.difference.is_some());
+    findings.doses.iter().filter(has_differences).map(table).collect()
 }
 
 fn table(found: &DoseFindings) -> view::LadderTable {

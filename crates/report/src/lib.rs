@@ -1,5 +1,4 @@
-//! Findings for people and for other programs. Formats, does no arithmetic: every number that is printed stands in
-//! `findings.json`.
+#![doc = include_str!("../README.md")]
 
 use std::fs;
 use std::io::{self, IsTerminal, Write};
@@ -23,8 +22,8 @@ mod page;
 mod parquet;
 pub mod pilot;
 mod plot;
+mod reported_numbers;
 mod rounds;
-mod said;
 mod sampled;
 mod template;
 mod text;

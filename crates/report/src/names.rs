@@ -31,11 +31,11 @@ fn table(cells: &[&VariantFindings]) -> LadderTable {
         let first = |find: for<'a> fn(&'a VariantFindings, &str) -> Option<&'a Finding>| {
             metrics.iter().find_map(|metric| cells.iter().find_map(|variant| find(variant, metric)))
         };
-        first(told).or_else(|| first(VariantFindings::finding))
+        first(shown).or_else(|| first(VariantFindings::finding))
     };
     let columns: Vec<&Finding> = COLUMNS.iter().filter_map(column).collect();
     let cell = |variant: &VariantFindings, metric: &str| {
-        told(variant, metric).map_or_else(|| view::NONE.to_owned(), |it| view::row(variant, it).ratio)
+        shown(variant, metric).map_or_else(|| view::NONE.to_owned(), |it| view::row(variant, it).ratio)
     };
     // What follows the name of the variant in its label.
     let values = |variant: &VariantFindings| labelled("", &variant.cell);
@@ -52,7 +52,7 @@ fn table(cells: &[&VariantFindings]) -> LadderTable {
 }
 
 /// What was found of a metric, if anything can be said of it.
-fn told<'a>(variant: &'a VariantFindings, metric: &str) -> Option<&'a Finding> {
-    let is_told = |it: &&Finding| variant.refused.is_none() && it.refused.is_none() && it.difference.is_some();
-    variant.finding(metric).filter(is_told)
+fn shown<'a>(variant: &'a VariantFindings, metric: &str) -> Option<&'a Finding> {
+    let is_shown = |it: &&Finding| variant.refused.is_none() && it.refused.is_none() && it.difference.is_some();
+    variant.finding(metric).filter(is_shown)
 }

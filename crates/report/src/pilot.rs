@@ -27,7 +27,7 @@ pub fn text(pilot: &Pilot) -> String {
     let _ = write!(
         out,
         "\nA run takes {:.1} s, a round of {} runs {of_pilot};\nwhere spans are awaited it may take longer.\n",
-        pilot.seconds_per_run, pilot.arms,
+        pilot.seconds_per_run, pilot.variants,
     );
     out += &memory(pilot);
     if let Some(variance) = &pilot.variance {

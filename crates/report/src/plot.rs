@@ -80,7 +80,8 @@ pub(super) struct Forest {
 
 #[derive(Debug, Serialize)]
 pub(super) struct ForestRow {
-    arm: String,
+    #[serde(rename = "arm")]
+    variant: String,
     interval: Option<[f64; 3]>,
     /// Round and number.
     dots: Vec<(u32, f64)>,
@@ -92,7 +93,7 @@ pub(super) struct ForestRow {
 
 /// The forest plots of a study, one per prominent metric.
 pub(super) fn forests(findings: &Findings) -> Vec<Forest> {
-    told(findings).into_iter().filter_map(|metric| forest(findings, metric)).collect()
+    shown_metrics(findings).into_iter().filter_map(|metric| forest(findings, metric)).collect()
 }
 
 fn forest(findings: &Findings, metric: &str) -> Option<Forest> {
@@ -104,7 +105,7 @@ fn forest(findings: &Findings, metric: &str) -> Option<Forest> {
     let row = |(variant, finding): &(&VariantFindings, &Finding)| {
         let row = view::row(variant, finding);
         ForestRow {
-            arm: variant.name.clone(),
+            variant: variant.name.clone(),
             interval: shown.interval(finding).map(|it| it.map(short)),
             dots: finding.rounds.iter().filter_map(|it| Some((it.round, short(shown.dot(it)?)))).collect(),
             budget: shown.limit(finding).map(short),
@@ -129,11 +130,11 @@ fn forest(findings: &Findings, metric: &str) -> Option<Forest> {
 
 /// The panels of a study: the prominent metrics of the whole subject that differ at all.
 pub(super) fn panels(findings: &Findings) -> Vec<Panel> {
-    told(findings).into_iter().filter_map(|metric| panel(findings, metric)).collect()
+    shown_metrics(findings).into_iter().filter_map(|metric| panel(findings, metric)).collect()
 }
 
 /// The metrics that are drawn.
-fn told(findings: &Findings) -> Vec<&str> {
+fn shown_metrics(findings: &Findings) -> Vec<&str> {
     let mut metrics: Vec<&str> = Vec::new();
     for finding in findings.variants.iter().flat_map(view::prominent) {
         if finding.is_of_whole() && !metrics.contains(&finding.metric.as_str()) {

@@ -13,8 +13,8 @@ pub(super) fn tables(findings: &Findings) -> Vec<LadderTable> {
     let mut metrics: Vec<&Finding> = Vec::new();
     for finding in findings.variants.iter().flat_map(|variant| &variant.metrics) {
         let differs = finding.rounds.iter().any(|it| it.baseline != 0.0 || it.value != 0.0);
-        let is_told = finding.place != "detail" && finding.is_of_whole() && differs;
-        if is_told && !metrics.iter().any(|known| known.metric == finding.metric) {
+        let is_shown = finding.place != "detail" && finding.is_of_whole() && differs;
+        if is_shown && !metrics.iter().any(|known| known.metric == finding.metric) {
             metrics.push(finding);
         }
     }

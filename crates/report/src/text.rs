@@ -203,7 +203,7 @@ fn notices(out: &mut Page, findings: &Findings) {
             let of = format!("{}, {}: ", view::clean(&variant.name), view::whose(finding));
             // What is said of the whole study is not said again of a finding.
             let own_of_it =
-                finding.notices.iter().filter(|it| findings.notices.iter().all(|said| said.text != it.text));
+                finding.notices.iter().filter(|it| findings.notices.iter().all(|known| known.text != it.text));
             own.extend(own_of_it.map(|notice| (of.clone(), notice)));
         }
     }

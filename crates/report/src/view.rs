@@ -6,7 +6,7 @@ use unladen_judge::findings::{
 };
 use unladen_judge::units::{self, Scale};
 
-use super::{doses, names, said};
+use super::{doses, names, reported_numbers};
 
 /// One line of a table.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -106,11 +106,10 @@ pub(super) fn heading(variant: &VariantFindings) -> String {
 /// What the sink did wrong on purpose.
 pub(super) fn faults(variant: &VariantFindings) -> Option<String> {
     let faults = variant.faults.as_deref()?;
-    let struck = |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", units::count(count)));
-    let counts = variant
-        .ledger
-        .iter()
-        .flat_map(|ledger| [struck(ledger.struck, "requests not served"), struck(ledger.dropped, "spans thrown away")]);
+    let faulted = |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", units::count(count)));
+    let counts = variant.ledger.iter().flat_map(|ledger| {
+        [faulted(ledger.faulted, "requests not served"), faulted(ledger.dropped, "spans thrown away")]
+    });
     let counts: Vec<String> = counts.flatten().collect();
     let counts = if counts.is_empty() { String::new() } else { format!(" ({} in all runs)", counts.join(", ")) };
     Some(format!("the sink {}{counts}", clean(faults)))
@@ -143,7 +142,7 @@ const LADDER_METRICS: [&str; 6] =
 /// What follows the tables of verdicts as text: values side by side, each ladder, each dose, and whether all did the same work.
 pub(super) fn after_verdicts(findings: &Findings) -> impl Iterator<Item = LadderTable> {
     let parts = findings.ladders.iter().map(ladder).chain(doses::tables(findings));
-    names::tables(findings).into_iter().chain(parts).chain(said::table(findings))
+    names::tables(findings).into_iter().chain(parts).chain(reported_numbers::table(findings))
 }
 
 pub(super) fn ladder(ladder: &LadderFindings) -> LadderTable {
@@ -184,8 +183,8 @@ pub(super) fn ladder(ladder: &LadderFindings) -> LadderTable {
 /// The sentences of the ladders and doses; a void study has none.
 pub(super) fn ladder_words(findings: &Findings) -> Vec<String> {
     let ladders = findings.ladders.iter().map(|ladder| &ladder.words);
-    let told = ladders.chain(findings.doses.iter().map(|dose| &dose.words));
-    told.filter(|_| findings.void.is_none()).cloned().collect()
+    let words = ladders.chain(findings.doses.iter().map(|dose| &dose.words));
+    words.filter(|_| findings.void.is_none()).cloned().collect()
 }
 
 /// The scale of a column: the unit of the whole, and the digits that its narrowest interval bears.
@@ -322,7 +321,7 @@ pub(super) fn delivered(ledger: &LedgerFindings) -> Option<String> {
 
 /// At the user's traffic and prices, in one line: `+0.4 cores [0.3, 0.5], +1,000 MiB [990, 1,010], …`.
 pub(super) fn money(money: &MoneyFindings) -> String {
-    let told = |range: Range, unit: &str| {
+    let amount = |range: Range, unit: &str| {
         let scale = Scale::of_range(unit, range);
         let ends = format!("[{}, {}]", scale.number(range.low), scale.number(range.high));
         match scale.unit() {
@@ -331,10 +330,10 @@ pub(super) fn money(money: &MoneyFindings) -> String {
         }
     };
     let mut parts: Vec<String> = Vec::new();
-    parts.extend(money.cores.map(|it| format!("{} cores", told(it, ""))));
-    parts.extend(money.memory_bytes.map(|it| format!("{} of memory", told(it, "B"))));
-    parts.extend(money.machines.map(|it| format!("{} machines", told(it, ""))));
-    parts.extend(money.per_year.map(|it| format!("{} {} a year", told(it, ""), clean(&money.currency))));
+    parts.extend(money.cores.map(|it| format!("{} cores", amount(it, ""))));
+    parts.extend(money.memory_bytes.map(|it| format!("{} of memory", amount(it, "B"))));
+    parts.extend(money.machines.map(|it| format!("{} machines", amount(it, ""))));
+    parts.extend(money.per_year.map(|it| format!("{} {} a year", amount(it, ""), clean(&money.currency))));
     let instances =
         if money.instances == 1 { "1 instance".to_owned() } else { format!("{} instances", money.instances) };
     format!("At {} requests/s on {instances}: {}.", plain(money.requests_per_second), parts.join(", "))
@@ -346,7 +345,7 @@ pub(super) fn operations(findings: &Findings) -> Vec<[String; 6]> {
         let variant = findings.variants.iter().find(|it| it.name == name);
         variant.map_or_else(|| clean(name), |it| clean(&it.label))
     };
-    let told = |range: Range| {
+    let span = |range: Range| {
         let scale = Scale::of("us", range.value, None);
         format!("{} [{}, {}]", scale.with_unit(range.value), scale.number(range.low), scale.number(range.high))
     };
@@ -356,9 +355,9 @@ pub(super) fn operations(findings: &Findings) -> Vec<[String; 6]> {
             label(&it.variant),
             name,
             units::count(it.spans),
-            told(it.p50_us),
-            told(it.p90_us),
-            it.p99_us.map_or_else(|| NONE.to_owned(), told),
+            span(it.p50_us),
+            span(it.p90_us),
+            it.p99_us.map_or_else(|| NONE.to_owned(), span),
         ]
     };
     findings.operations.iter().map(row).collect()
@@ -421,25 +420,25 @@ fn agreement(findings: &Findings) -> Option<String> {
     let baseline = findings.design.as_ref().and_then(|design| design.baseline_against_alone);
     let variants = findings.variants.iter().filter_map(|it| Some((short_label(it), it.blocks_against_alone?)));
     let all = baseline.map(|ratio| ("baseline".to_owned(), ratio)).into_iter().chain(variants);
-    let told = all.map(|(label, ratio)| {
+    let parts = all.map(|(label, ratio)| {
         let scale = units::percent(ratio.magnitude(), ratio.half_width());
         format!("{label} {}", scale.signed_range(ratio))
     });
-    let told: Vec<String> = told.collect();
-    (!told.is_empty()).then(|| format!("CPU per request in blocks against alone: {}.", told.join(", ")))
+    let parts: Vec<String> = parts.collect();
+    (!parts.is_empty()).then(|| format!("CPU per request in blocks against alone: {}.", parts.join(", ")))
 }
 
 /// Where the noise of CPU per request comes from.
 fn noise_by_level(findings: &Findings) -> Option<String> {
-    let told = findings.variants.iter().filter_map(|it| Some((short_label(it), it.variance.as_ref()?)));
-    let told = told.map(|(label, it)| {
+    let parts = findings.variants.iter().filter_map(|it| Some((short_label(it), it.variance.as_ref()?)));
+    let parts = parts.map(|(label, it)| {
         let percent = |sd: f64| units::percent(sd, None).with_unit(sd);
         let helps = if it.rounds_help { "more rounds help" } else { "a longer window helps" };
         format!("{label} {} and {} ({helps})", percent(it.between), percent(it.within))
     });
-    let told: Vec<String> = told.collect();
+    let parts: Vec<String> = parts.collect();
     let what = "Noise of a round's CPU per request over the baseline's, from start to start and within one";
-    (!told.is_empty()).then(|| format!("{what}: {}.", told.join(", ")))
+    (!parts.is_empty()).then(|| format!("{what}: {}.", parts.join(", ")))
 }
 
 /// A number as it was given.

@@ -96,14 +96,17 @@ fn metrics(summary: &Summary, saved: u64, quiet_ms: u64) -> String {
     page.plain("spans_rejected", "Spans that can never be stored.", summary.rejected);
     page.plain("spans_late", "Distinct spans that arrived more than ten seconds after their end.", summary.late);
     page.plain("spans_dropped", "Spans thrown away on purpose.", summary.dropped);
-    page.plain("requests_struck", "Requests refused, reset or never answered on purpose.", summary.struck);
+    page.plain("requests_struck", "Requests refused, reset or never answered on purpose.", summary.faulted);
     page.plain("requests_undecodable", "Requests that could not be decoded.", summary.undecodable);
     page.plain("received_bytes", "Bytes of telemetry received, before decompression.", summary.bytes);
     page.plain("traces", "Distinct traces.", summary.traces);
     let by_service = summary.by_service.iter().map(|(service, spans)| (vec![("service", service)], *spans));
     page.counter("service_spans", "Distinct spans by service.", by_service);
-    let told = summary.told.iter().map(|told| (vec![("service", &told.service), ("stage", &told.stage)], told.spans));
-    page.counter("told_lost_spans", "Spans that agents say they lost themselves, by service and stage.", told);
+    let losses = summary
+        .reported_losses
+        .iter()
+        .map(|loss| (vec![("service", &loss.service), ("stage", &loss.stage)], loss.spans));
+    page.counter("told_lost_spans", "Spans that agents say they lost themselves, by service and stage.", losses);
     page.gauge("quiet_seconds", "Time since the last span arrived, or since the start.", quiet_ms as f64 / 1e3);
     page.text
 }
@@ -155,15 +158,15 @@ fn escaped(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::Told;
+    use crate::summary::ReportedLoss;
 
     #[test]
     fn every_counter_stands_there_with_its_help_and_type() {
-        let told = Told { service: "a \"b\"\n\\".into(), stage: "queue".into(), spans: 3 };
+        let loss = ReportedLoss { service: "a \"b\"\n\\".into(), stage: "queue".into(), spans: 3 };
         let summary = Summary {
             received: 7,
             bytes: 900,
-            told: vec![told],
+            reported_losses: vec![loss],
             by_protocol: [("otlp_grpc".into(), 4), ("zipkin".into(), 3)].into(),
             by_service: [("shop".into(), 7)].into(),
             ..Summary::default()

@@ -1,7 +1,7 @@
 //! The decoders as functions of bytes alone: what the fuzz targets in `crates/sink/fuzz` call, and the test that replays
 //! their seeds. Not part of a sink that is built to be used.
 //!
-//! Beside not panicking, every span that a decoder gives must be fit to be booked and stored, and what a decoder
+//! Beside not panicking, every span that a decoder gives must be fit to be counted and stored, and what a decoder
 //! allocates must be in proportion to the message.
 
 use std::fs;

@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::faults::Faults;
 use crate::otlp;
 use crate::span::{Decode, Protocol, Source};
-use crate::store::{Handle, Store, Unstored};
+use crate::store::{Handle, Store, StoreRefusal};
 use crate::summary::Summary;
 
 /// Bytes of the bodies of all connections at once; a few of the largest messages fit in any case.
@@ -50,7 +50,7 @@ pub(crate) struct Hub {
 }
 
 /// Somebody who waits until so many rows are durable.
-type Waiting = (u64, oneshot::Sender<Result<(), Unstored>>);
+type Waiting = (u64, oneshot::Sender<Result<(), StoreRefusal>>);
 
 /// A request that was taken, perhaps not whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,11 +72,11 @@ pub(crate) enum Refused {
     Closed,
 }
 
-impl From<Unstored> for Refused {
-    fn from(unstored: Unstored) -> Self {
+impl From<StoreRefusal> for Refused {
+    fn from(unstored: StoreRefusal) -> Self {
         match unstored {
-            Unstored::Busy => Self::Busy,
-            Unstored::Gone => Self::Closed,
+            StoreRefusal::Busy => Self::Busy,
+            StoreRefusal::Gone => Self::Closed,
         }
     }
 }
@@ -136,27 +136,27 @@ impl Hub {
         })
     }
 
-    /// Books the bytes of a body, before decompression.
+    /// Counts the bytes of a body, before decompression.
     pub(crate) fn body(&self, bytes: usize) {
         self.accounts.borrow_mut().body(bytes);
     }
 
-    /// Books a request that was refused before it could be decoded.
+    /// Counts a request that was refused before it could be decoded.
     pub(crate) fn undecodable(&self) {
         self.accounts.borrow_mut().undecodable();
     }
 
-    /// Books a request that is refused, reset or never answered on purpose.
-    pub(crate) fn struck(&self) {
-        self.accounts.borrow_mut().struck();
+    /// Counts a request that is refused, reset or never answered on purpose.
+    pub(crate) fn faulted(&self) {
+        self.accounts.borrow_mut().faulted();
     }
 
-    /// Takes back that the last message was booked as broken: its parts will be looked at one by one.
-    pub(crate) fn look_again(&self) {
-        self.accounts.borrow_mut().look_again();
+    /// Takes back that the last message was counted as broken: its parts will be looked at one by one.
+    pub(crate) fn undo_undecodable(&self) {
+        self.accounts.borrow_mut().undo_undecodable();
     }
 
-    /// Decodes a message, books its spans and hands them to the store: all of it or, if it is broken, nothing. Waits while
+    /// Decodes a message, counts its spans and hands them to the store: all of it or, if it is broken, nothing. Waits while
     /// the store is behind, and until the spans are durable if the configuration wants that; the message is gone by then.
     pub(crate) async fn take<M: AsRef<[u8]>>(
         &self,
@@ -180,7 +180,7 @@ impl Hub {
         let arrival = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         let arrival_ns = i64::try_from(arrival).unwrap_or(i64::MAX);
         self.room().await?;
-        self.book(protocol, message, decode, arrival_ns)
+        self.count_and_store(protocol, message, decode, arrival_ns)
     }
 
     /// Waits until the store can take more.
@@ -202,17 +202,17 @@ impl Hub {
     pub(crate) async fn durable(&self, rows: u64) -> Result<(), Refused> {
         let waiting = match self.store.borrow().as_ref() {
             Some(store) if store.is_due_before_acknowledgement(rows) => {
-                let (tell, told) = oneshot::channel();
-                self.waiting.borrow_mut().push_back((rows, tell));
-                told
+                let (done, waiting) = oneshot::channel();
+                self.waiting.borrow_mut().push_back((rows, done));
+                waiting
             }
             _ => return Ok(()),
         };
         waiting.await.map_err(|_| Refused::Closed)?.map_err(Refused::from)
     }
 
-    /// Waits for nothing, so a request is never half booked. Also gives the number of rows so far.
-    fn book(
+    /// Waits for nothing, so a request is never half counted. Also gives the number of rows so far.
+    fn count_and_store(
         &self,
         protocol: Protocol,
         message: &[u8],
@@ -238,7 +238,7 @@ impl Hub {
         }
         accounts.batch(protocol, &batch, arrival_ns);
         if let Some(store) = &mut store {
-            store.take(&batch, accounts.booked(), protocol, arrival_ns);
+            store.take(&batch, accounts.counted(), protocol, arrival_ns);
         }
         if !batch.spans.is_empty() {
             self.last_span.set(Instant::now());
@@ -256,13 +256,13 @@ impl Hub {
         Ok((Accepted { rejected: batch.rejected, reason: batch.reason }, rows))
     }
 
-    /// Books what an `ExportMetricsServiceRequest` tells about losses; if it is broken, what stands before the break.
+    /// Counts what an `ExportMetricsServiceRequest` reports of losses; if it is broken, what stands before the break.
     pub(crate) fn metrics(&self, message: &[u8]) {
         let mut accounts = self.accounts.borrow_mut();
         // Metrics are taken as a courtesy; broken ones are no concern of an account of spans.
-        let _ = otlp::metrics::visit(message, |mut told| {
-            told.source.bound();
-            accounts.told(&told);
+        let _ = otlp::metrics::visit(message, |mut loss| {
+            loss.source.bound();
+            accounts.add_loss(&loss);
         });
     }
 
@@ -295,15 +295,15 @@ impl Hub {
         let (rows, is_failing) = handle.written();
         while let Some((wanted, _)) = waiting.front()
             && (*wanted <= rows || is_failing || !is_alive)
-            && let Some((wanted, tell)) = waiting.pop_front()
+            && let Some((wanted, done)) = waiting.pop_front()
         {
             let outcome = match (wanted <= rows, is_alive) {
                 (true, _) => Ok(()),
-                (false, true) => Err(Unstored::Busy),
-                (false, false) => Err(Unstored::Gone),
+                (false, true) => Err(StoreRefusal::Busy),
+                (false, false) => Err(StoreRefusal::Gone),
             };
             // A sender that has gone away need not be told.
-            let _ = tell.send(outcome);
+            let _ = done.send(outcome);
         }
     }
 

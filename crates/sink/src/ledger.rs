@@ -219,12 +219,12 @@ pub fn close(
 /// Lost spans by who says so, the sink first; nobody is believed beyond what is lost.
 #[must_use]
 pub fn by_stage(summary: &Summary, lost: u64) -> BTreeMap<String, u64> {
-    let told = summary.told.iter().map(|told| (told.stage.as_str(), told.spans));
+    let reported = summary.reported_losses.iter().map(|loss| (loss.stage.as_str(), loss.spans));
     let mut stages: BTreeMap<String, u64> = BTreeMap::new();
     let mut left = lost;
     // What the sink threw away on purpose left the agent and never arrived: that is lost in the export.
     let known = [("rejected", summary.rejected), ("export", summary.dropped)];
-    for (stage, spans) in known.into_iter().chain(told) {
+    for (stage, spans) in known.into_iter().chain(reported) {
         let believed = spans.min(left);
         if believed > 0 {
             left -= believed;

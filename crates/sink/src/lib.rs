@@ -1,4 +1,5 @@
-//! unladen's span sink: receives what instrumentation sends, counts and stores every span. Usable alone.
+#![doc = include_str!("../README.md")]
+//! ## In and out
 //!
 //! [`run`] is all of it: [`config::Config`] in, [`summary::Event`]s while it lives, a [`summary::Summary`] at the end.
 //! [`child::main`] is the same as a process of its own. [`ledger`] compares the summary with what the load generator

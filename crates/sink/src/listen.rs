@@ -93,7 +93,7 @@ impl Connections {
             let _ = stream.set_zero_linger();
         }
         let mut stop = self.stop.clone();
-        let cut = Cut::default();
+        let cut = CloseSignals::default();
         let stop = async {
             tokio::select! {
                 _ = stop.changed() => {}
@@ -102,7 +102,7 @@ impl Connections {
         };
         let answer = |request: Request| async {
             let fault = match self.hub.faults() {
-                Some(_) => suffer(&self.hub, &self.requests, &cut, &request).await,
+                Some(_) => inject_fault(&self.hub, &self.requests, &cut, &request).await,
                 None => None,
             };
             match fault {
@@ -110,7 +110,7 @@ impl Connections {
                 None => answer(&self.hub, protocol, request).await,
             }
         };
-        // A connection that breaks is the sender's affair: what it acknowledged is booked already.
+        // A connection that breaks is the sender's affair: what it acknowledged is counted already.
         tokio::select! {
             () = self.speak(stream, answer, stop) => {}
             () = cut.reset.notified() => {}
@@ -125,21 +125,21 @@ impl Connections {
         stop: impl Future<Output = ()>,
     ) {
         let mut stop = std::pin::pin!(stop);
-        let seen = tokio::select! {
-            seen = timeout(GREETING, greeting(&mut stream)) => seen,
+        let prefix = tokio::select! {
+            prefix = timeout(GREETING, greeting(&mut stream)) => prefix,
             () = stop.as_mut() => return,
         };
-        let Ok(Some(seen)) = seen else { return };
-        if seen == PREFACE {
+        let Ok(Some(prefix)) = prefix else { return };
+        if prefix == PREFACE {
             let bodies = (self.hub.budget(), self.hub.max_message().saturating_add(grpc::PREFIX));
             let is_behind = || self.hub.is_behind();
-            return h2::serve(stream, &seen, &self.scratch, bodies, is_behind, answer, stop).await;
+            return h2::serve(stream, &prefix, &self.scratch, bodies, is_behind, answer, stop).await;
         }
         let service = service_fn(|request| {
             let answer = answer(Request::from(request));
             async move { Ok::<_, Infallible>(Response::from(answer.await)) }
         });
-        let stream = TokioIo::new(BufReader::with_capacity(READ, Rewind::new(seen, stream)));
+        let stream = TokioIo::new(BufReader::with_capacity(READ, Rewind::new(prefix, stream)));
         let mut http1 = http1::Builder::new();
         // A buffer grows by as much as its sender sends at once, and stays: with many senders that is a lot.
         http1.timer(TokioTimer::new()).max_buf_size(2 * READ);
@@ -157,14 +157,14 @@ impl Connections {
 
 /// Reads until it is clear whether a connection begins with the preface of HTTP/2; `None` if it ends before.
 async fn greeting(stream: &mut TcpStream) -> Option<Vec<u8>> {
-    let mut seen = Vec::with_capacity(PREFACE.len());
-    while seen.len() < PREFACE.len() && PREFACE.starts_with(&seen) {
-        let room = (PREFACE.len() - seen.len()) as u64;
-        if (&mut *stream).take(room).read_buf(&mut seen).await.ok()? == 0 {
+    let mut prefix = Vec::with_capacity(PREFACE.len());
+    while prefix.len() < PREFACE.len() && PREFACE.starts_with(&prefix) {
+        let room = (PREFACE.len() - prefix.len()) as u64;
+        if (&mut *stream).take(room).read_buf(&mut prefix).await.ok()? == 0 {
             return None;
         }
     }
-    Some(seen)
+    Some(prefix)
 }
 
 async fn answer(hub: &Hub, protocol: Protocol, request: Request) -> Answer {
@@ -180,7 +180,7 @@ async fn answer(hub: &Hub, protocol: Protocol, request: Request) -> Answer {
 
 /// How faults end a connection.
 #[derive(Debug, Default)]
-struct Cut {
+struct CloseSignals {
     requests: Cell<u64>,
     /// At once.
     reset: Notify,
@@ -189,7 +189,12 @@ struct Cut {
 }
 
 /// Does to a request what the faults want; an answer if that is all it gets.
-async fn suffer(hub: &Hub, requests: &Cell<u64>, cut: &Cut, request: &Request) -> Option<Response<Reply>> {
+async fn inject_fault(
+    hub: &Hub,
+    requests: &Cell<u64>,
+    cut: &CloseSignals,
+    request: &Request,
+) -> Option<Response<Reply>> {
     let (faults, age) = hub.faults()?;
     let number = requests.get();
     requests.set(number + 1);
@@ -200,7 +205,7 @@ async fn suffer(hub: &Hub, requests: &Cell<u64>, cut: &Cut, request: &Request) -
     let (delay, fate) = faults.decide(number, age);
     tokio::time::sleep(delay).await;
     if fate != Fate::Serve {
-        hub.struck();
+        hub.faulted();
     }
     match fate {
         Fate::Serve => None,

@@ -10,14 +10,14 @@ use tokio::net::TcpStream;
 /// See the module.
 #[derive(Debug)]
 pub(crate) struct Rewind {
-    seen: Vec<u8>,
+    prefix: Vec<u8>,
     stream: TcpStream,
 }
 
 impl Rewind {
-    /// `seen`, then what follows.
-    pub(crate) fn new(seen: Vec<u8>, stream: TcpStream) -> Self {
-        Self { seen, stream }
+    /// `prefix`, then what follows.
+    pub(crate) fn new(prefix: Vec<u8>, stream: TcpStream) -> Self {
+        Self { prefix, stream }
     }
 }
 
@@ -27,12 +27,12 @@ impl AsyncRead for Rewind {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.seen.is_empty() {
+        if self.prefix.is_empty() {
             return Pin::new(&mut self.stream).poll_read(context, buffer);
         }
-        let count = self.seen.len().min(buffer.remaining());
-        buffer.put_slice(&self.seen[..count]);
-        self.seen.drain(..count);
+        let count = self.prefix.len().min(buffer.remaining());
+        buffer.put_slice(&self.prefix[..count]);
+        self.prefix.drain(..count);
         Poll::Ready(Ok(()))
     }
 }

@@ -44,8 +44,8 @@ pub struct Summary {
     #[serde(default)]
     pub dropped: u64,
     /// Requests refused, reset or never answered on purpose.
-    #[serde(default)]
-    pub struck: u64,
+    #[serde(rename = "struck", default)]
+    pub faulted: u64,
     /// Requests that could not be decoded.
     pub undecodable: u64,
     /// Distinct spans whose trace id is not of this load (the service's own start-up, health checks, other traffic); 0 if
@@ -65,8 +65,8 @@ pub struct Summary {
     #[serde(default)]
     pub delay_ms: Delay,
     /// Losses that agents told of themselves, by service and stage.
-    #[serde(default)]
-    pub told: Vec<Told>,
+    #[serde(rename = "told", default)]
+    pub reported_losses: Vec<ReportedLoss>,
     /// How the spans of the load hang together, read back from the store; `None` if they were not stored.
     #[serde(default)]
     pub shape: Option<Shape>,
@@ -95,7 +95,7 @@ pub struct Delay {
 
 /// A loss that an agent told of itself, in its own metrics.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Told {
+pub struct ReportedLoss {
     /// Service name.
     pub service: String,
     /// `queue` (the agent's queue was full) or `export` (sending failed for good).

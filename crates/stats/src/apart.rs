@@ -1,6 +1,6 @@
-//! Rounds that are unlike all others of their arm: so far away that no noise of theirs explains it.
+//! Rounds that are unlike all others of their variant: so far away that no noise of theirs explains it.
 //!
-//! Nothing is left out for it. Ranks keep such rounds from bending an estimate; but whoever reads it must know that the arm
+//! Nothing is left out for it. Ranks keep such rounds from bending an estimate; but whoever reads it must know that the variant
 //! has two ways of behaving, because a median describes one of them only.
 
 use crate::estimate::median;
@@ -16,7 +16,7 @@ pub const LIMIT: f64 = 10.0;
 pub const FACTOR: f64 = 2.0;
 
 /// Fewest values of which some can be called unlike the others.
-pub const FEWEST: usize = 6;
+pub const MIN_ROUNDS: usize = 6;
 
 /// The median absolute deviation of normal noise is its standard deviation over this.
 const MAD_TO_SD: f64 = 1.4826;
@@ -28,7 +28,7 @@ const MAD_TO_SD: f64 = 1.4826;
 /// none.
 #[must_use]
 pub fn apart(values: &[f64]) -> Vec<usize> {
-    if values.len() < FEWEST || values.iter().any(|value| !value.is_finite() || *value <= 0.0) {
+    if values.len() < MIN_ROUNDS || values.iter().any(|value| !value.is_finite() || *value <= 0.0) {
         return Vec::new();
     }
     let Some(middle) = median(values) else { return Vec::new() };
@@ -77,7 +77,7 @@ mod tests {
         for (hit, most) in [(0.0, 0.002), (0.1, 0.05)] {
             for rounds in [6, 12] {
                 let studies = 4_000;
-                let mut told = 0;
+                let mut found = 0;
                 for _ in 0..studies {
                     let mut noise = || {
                         let normal: f64 = (0..12).map(|_| random.random::<f64>()).sum::<f64>() - 6.0;
@@ -85,9 +85,9 @@ mod tests {
                         (0.1 * normal).exp() * longer
                     };
                     let values: Vec<f64> = (0..rounds).map(|_| noise()).collect();
-                    told += usize::from(!apart(&values).is_empty());
+                    found += usize::from(!apart(&values).is_empty());
                 }
-                let share = count(told) / count(studies);
+                let share = count(found) / count(studies);
                 assert!(share <= most, "{rounds} rounds, {hit} of them hit: {share}");
             }
         }

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Most values that an estimate takes: its work and memory grow with the square of their number.
-pub const MOST_VALUES: usize = 4096;
+pub const MAX_VALUES: usize = 4096;
 
 /// A range that holds the truth with probability `achieved`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -99,7 +99,7 @@ pub enum EstimateError {
     },
     /// More values than can be worked on.
     #[error(
-        "{n} values are more than the {MOST_VALUES} that an estimate takes: estimate from rounds, not from requests"
+        "{n} values are more than the {MAX_VALUES} that an estimate takes: estimate from rounds, not from requests"
     )]
     TooMany {
         /// Number of values.
@@ -110,10 +110,10 @@ pub enum EstimateError {
 /// Hodges-Lehmann estimate (median of all Walsh averages) with the exact signed-rank interval.
 ///
 /// The interval runs from the k-th smallest to the k-th largest Walsh average, k from [`rank::critical_rank`]; it is
-/// `None` for fewer than [`rank::fewest`] values. With ties it holds the truth at least as often as `achieved` says.
+/// `None` for fewer than [`rank::min_rounds`] values. With ties it holds the truth at least as often as `achieved` says.
 ///
 /// # Errors
-/// If there is no value, one is not finite, or there are more than [`MOST_VALUES`].
+/// If there is no value, one is not finite, or there are more than [`MAX_VALUES`].
 pub fn hodges_lehmann(values: &[f64], level: Level) -> Result<Estimate, EstimateError> {
     check(values)?;
     let n = values.len();
@@ -133,7 +133,7 @@ pub fn hodges_lehmann(values: &[f64], level: Level) -> Result<Estimate, Estimate
 /// Mean with the t interval (Student 1908): the cross-check. `None` instead of an interval for a single value.
 ///
 /// # Errors
-/// If there is no value, one is not finite, or there are more than [`MOST_VALUES`].
+/// If there is no value, one is not finite, or there are more than [`MAX_VALUES`].
 pub fn paired_t(values: &[f64], level: Level) -> Result<Estimate, EstimateError> {
     check(values)?;
     let n = values.len();
@@ -202,7 +202,7 @@ fn check(values: &[f64]) -> Result<(), EstimateError> {
     if values.is_empty() {
         return Err(EstimateError::NoValues);
     }
-    if values.len() > MOST_VALUES {
+    if values.len() > MAX_VALUES {
         return Err(EstimateError::TooMany { n: values.len() });
     }
     match values.iter().position(|value| !value.is_finite()) {

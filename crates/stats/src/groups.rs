@@ -1,6 +1,6 @@
-//! Starts that differ in kind: the rounds of an arm fall into two groups with nothing in between.
+//! Starts that differ in kind: the rounds of a variant fall into two groups with nothing in between.
 //!
-//! A compiler that takes one of two plans, a hash seed that is good or bad: then the arm has two costs, the interval over its rounds is
+//! A compiler that takes one of two plans, a hash seed that is good or bad: then the variant has two costs, the interval over its rounds is
 //! wide for a reason that longer windows do not mend, and the middle of it describes no start at all. [`apart`](mod@crate::apart) finds a few
 //! rounds that are far away from all others; here both groups are large, and may be near each other.
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// Fewest values that can be called two groups.
-pub const FEWEST: usize = 6;
+pub const MIN_ROUNDS: usize = 6;
 
 /// How wide the gap must be, times the number of values, in standard deviations within the groups.
 ///
@@ -37,12 +37,12 @@ pub struct Groups {
 /// Whether `values` (one per round; log-ratios, or logarithms) fall into two groups.
 ///
 /// The values are parted where the gap between two neighbours is widest against the standard deviation within the two groups that it
-/// makes (pooled); each group must have two values and a quarter of them at least. `None` for fewer than [`FEWEST`] values, if one is not
+/// makes (pooled); each group must have two values and a quarter of them at least. `None` for fewer than [`MIN_ROUNDS`] values, if one is not
 /// finite, if the gap is not as wide as [`GAP`] and [`LEAST_GAP`] want it, or if the groups are no farther apart than `matters`. Values
 /// without any scatter in their groups part however near the groups are, if that matters.
 #[must_use]
 pub fn groups(values: &[f64], matters: f64) -> Option<Groups> {
-    if values.len() < FEWEST || values.iter().any(|value| !value.is_finite()) {
+    if values.len() < MIN_ROUNDS || values.iter().any(|value| !value.is_finite()) {
         return None;
     }
     let mut order: Vec<usize> = (0..values.len()).collect();
@@ -134,9 +134,9 @@ mod tests {
         for (name, noise) in noises {
             for rounds in [6, 8, 12, 24] {
                 let study = |random: &mut ChaCha8Rng| -> Vec<f64> { (0..rounds).map(|_| noise(random)).collect() };
-                let told = (0..studies).filter(|_| groups(&study(&mut random), 0.0).is_some()).count();
+                let found = (0..studies).filter(|_| groups(&study(&mut random), 0.0).is_some()).count();
                 // 2 %, and three standard errors of the simulation.
-                assert!(count(told) / count(studies) < 0.026, "{name}, {rounds} rounds: {told} of {studies}");
+                assert!(count(found) / count(studies) < 0.026, "{name}, {rounds} rounds: {found} of {studies}");
             }
         }
     }
@@ -148,8 +148,8 @@ mod tests {
             let study = |random: &mut ChaCha8Rng| -> Vec<f64> {
                 (0..rounds).map(|at| normal(random) + if at % 2 == 0 { apart } else { 0.0 }).collect()
             };
-            let told = (0..1_000).filter(|_| groups(&study(&mut random), 0.0).is_some()).count();
-            assert!(told > 900, "{rounds} rounds, {apart} apart: {told} of 1000");
+            let found = (0..1_000).filter(|_| groups(&study(&mut random), 0.0).is_some()).count();
+            assert!(found > 900, "{rounds} rounds, {apart} apart: {found} of 1000");
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Fewest starts of which the two are told apart.
-pub const FEWEST: usize = 4;
+pub const MIN_ROUNDS: usize = 4;
 
 /// Standard deviations of a round's value, by where they come from.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,13 +35,13 @@ impl Levels {
 ///
 /// What the starts have in common over their windows (all get cheaper as they warm up) is no noise of a round and is taken out first: `within`
 /// comes from the residuals of a two-way layout, `between` from what of the variance of `rounds` is left without it, and is 0 where nothing is.
-/// `None` with fewer than [`FEWEST`] of either, fewer than two stretches, unequally many of them, or a value that is not finite.
+/// `None` with fewer than [`MIN_ROUNDS`] of either, fewer than two stretches, unequally many of them, or a value that is not finite.
 #[must_use]
 pub fn levels(rounds: &[f64], stretches: &[Vec<f64>]) -> Option<Levels> {
     let width = stretches.first()?.len();
     let finite = |values: &[f64]| values.iter().all(|value| value.is_finite());
     let regular = stretches.iter().all(|start| start.len() == width && finite(start));
-    if rounds.len() < FEWEST || stretches.len() < FEWEST || width < 2 || !regular || !finite(rounds) {
+    if rounds.len() < MIN_ROUNDS || stretches.len() < MIN_ROUNDS || width < 2 || !regular || !finite(rounds) {
         return None;
     }
     let of_starts: Vec<f64> = stretches.iter().map(|start| mean(start)).collect();

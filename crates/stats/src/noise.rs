@@ -2,7 +2,7 @@
 //!
 //! The placebo is the baseline once more, under another name, in every round. What shows between the two is the harness:
 //! its interval is the noise floor, and if it is surely not 0, then the harness prefers one of them and every other
-//! number is suspect. A floor made of successive runs of a single arm would take an effect of the slot for noise.
+//! number is suspect. A floor made of successive runs of a single variant would take an effect of the slot for noise.
 //!
 //! Other variants are compared with the baseline alone. The mean of baseline and placebo would find effects that are a
 //! seventh smaller, but where runs are hit from one side it makes the differences lopsided, and signed ranks then raise
@@ -26,7 +26,7 @@ pub const LEVEL: Level = Level::P99;
 pub enum Harness {
     /// The 99 % interval holds 0.
     Sound,
-    /// The 99 % interval leaves 0 out: identical arms differ. The study is void for this metric.
+    /// The 99 % interval leaves 0 out: identical variants differ. The study is void for this metric.
     Broken,
     /// Fewer than 8 rounds have no 99 % interval.
     Unknown,
@@ -70,7 +70,7 @@ pub fn broken(p_values: &[f64]) -> Vec<bool> {
     holm(p_values, 1.0 - LEVEL.get())
 }
 
-/// The scatter of the differences between two identical arms.
+/// The scatter of the differences between two identical variants.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Spread {
     /// Standard deviation of one difference.
@@ -79,7 +79,7 @@ pub struct Spread {
     pub at_most: f64,
 }
 
-/// The scatter of the differences (or log-ratios) of two identical arms. Their true mean is known to be 0, so that all of them,
+/// The scatter of the differences (or log-ratios) of two identical variants. Their true mean is known to be 0, so that all of them,
 /// and not one less, are degrees of freedom. `None` without values, or if one is not finite.
 #[must_use]
 pub fn spread(values: &[f64]) -> Option<Spread> {
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_harness_that_prefers_an_arm_is_broken() {
+    fn a_harness_that_prefers_a_variant_is_broken() {
         let values = [0.9, 0.4, 0.1, 0.3, 0.7, 0.2, 0.5, 0.6];
         let all_above = placebo(&values, Level::P95).expect("finite values");
         assert_eq!(all_above.harness, Harness::Broken);

@@ -63,7 +63,7 @@ pub enum PairError {
 
 /// Natural logarithm of variant over baseline for each `(baseline, variant)`: 0 = alike, 0.01 ≈ 1 % more.
 ///
-/// On this scale a saving undoes a cost of the same size and every arm of a round that was slowed by the same factor
+/// On this scale a saving undoes a cost of the same size and every variant of a round that was slowed by the same factor
 /// leaves no trace. [`Estimate::relative`](crate::estimate::Estimate::relative) leads back.
 ///
 /// # Errors

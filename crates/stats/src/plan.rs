@@ -11,7 +11,7 @@ use crate::{
     arithmetic::count,
     estimate::{Interval, student_t_quantile},
     level::Level,
-    rank::{EXACT_UP_TO, critical_rank, fewest},
+    rank::{EXACT_UP_TO, critical_rank, min_rounds},
 };
 
 /// Chance with which a smallest detectable effect is found.
@@ -24,7 +24,7 @@ pub const POWER: f64 = 0.8;
 pub const NARROW_LEVEL: Level = Level::P96;
 
 /// Most rounds that a plan proposes; beyond it the answer is that rounds will not help.
-pub const MOST_ROUNDS: usize = EXACT_UP_TO;
+pub const MAX_ROUNDS: usize = EXACT_UP_TO;
 
 /// Up to so many rounds the achieved level is looked up. Beyond it is taken as asked for, which moves no plan by more than
 /// a thousandth and keeps a search over many numbers of rounds cheap.
@@ -68,24 +68,24 @@ pub fn implied_sd(interval: &Interval, n: usize, level: Level) -> Option<f64> {
     scaled(interval.half_width(), half_width(1.0, n, level)?.recip())
 }
 
-/// Fewest rounds that find a true effect of `effect` with 80 % probability; `None` if [`MOST_ROUNDS`] do not.
+/// Fewest rounds that find a true effect of `effect` with 80 % probability; `None` if [`MAX_ROUNDS`] do not.
 #[must_use]
 pub fn rounds_to_detect(sd: f64, effect: f64, level: Level) -> Option<usize> {
-    fewest_rounds(level, |n| smallest_detectable(sd, n, level), effect)
+    min_rounds_until(level, |n| smallest_detectable(sd, n, level), effect)
 }
 
-/// Fewest rounds whose interval is expected to reach no farther than `target` to each side; `None` if [`MOST_ROUNDS`]
+/// Fewest rounds whose interval is expected to reach no farther than `target` to each side; `None` if [`MAX_ROUNDS`]
 /// do not. "About so many rounds would settle ± 1 %."
 #[must_use]
 pub fn rounds_for_half_width(sd: f64, target: f64, level: Level) -> Option<usize> {
-    fewest_rounds(level, |n| half_width(sd, n, level), target)
+    min_rounds_until(level, |n| half_width(sd, n, level), target)
 }
 
 /// Fewest rounds with which one of `budgets` budgets judged together can fail at all: its smallest possible p-value,
 /// 2⁻ⁿ, has to survive the first step of Holm. 6 for one budget at 95 %, 9 for ten, 12 for a hundred.
 #[must_use]
 pub fn rounds_for_budgets(budgets: usize, level: Level) -> usize {
-    let mut n = fewest(level);
+    let mut n = min_rounds(level);
     while 0.5_f64.powi(i32::try_from(n).unwrap_or(i32::MAX)) * count(budgets) > level.tail() {
         n += 1;
     }
@@ -152,7 +152,7 @@ impl TwoLooks {
     /// # Errors
     /// If `first` rounds have no interval at [`TwoLooks::LEVEL`].
     pub fn new(first: usize) -> Result<Self, TooEarly> {
-        let least = fewest(Self::LEVEL);
+        let least = min_rounds(Self::LEVEL);
         if first >= least { Ok(Self { first }) } else { Err(TooEarly { given: first, least }) }
     }
 
@@ -200,7 +200,7 @@ enum Reach {
 }
 
 fn reach(n: usize, level: Level) -> Option<Reach> {
-    if n < fewest(level) {
+    if n < min_rounds(level) {
         return None;
     }
     let achieved = if n <= EXACT_PLANS_UP_TO {
@@ -219,8 +219,8 @@ fn scaled(sd: f64, factor: f64) -> Option<f64> {
     (sd >= 0.0 && sd.is_finite()).then_some(sd * factor)
 }
 
-fn fewest_rounds(level: Level, reached: impl Fn(usize) -> Option<f64>, target: f64) -> Option<usize> {
-    (fewest(level)..=MOST_ROUNDS).find(|&n| reached(n).is_some_and(|reached| reached <= target))
+fn min_rounds_until(level: Level, reached: impl Fn(usize) -> Option<f64>, target: f64) -> Option<usize> {
+    (min_rounds(level)..=MAX_ROUNDS).find(|&n| reached(n).is_some_and(|reached| reached <= target))
 }
 
 #[cfg(test)]
@@ -303,7 +303,7 @@ mod tests {
         assert!(narrow_enough(&interval, 0.5));
         assert!(!narrow_enough(&interval, 0.49));
         assert!(!narrow_enough(&interval, f64::NAN));
-        assert_eq!(fewest(NARROW_LEVEL), 6, "the first look is after six rounds");
+        assert_eq!(min_rounds(NARROW_LEVEL), 6, "the first look is after six rounds");
     }
 
     #[test]

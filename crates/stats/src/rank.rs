@@ -132,7 +132,7 @@ pub fn critical_rank(n: usize, level: Level) -> Option<CriticalRank> {
 
 /// Smallest number of differences for which an interval of `level` exists: 6 at 95 %, 7 at 97 %, 8 at 99 %.
 #[must_use]
-pub fn fewest(level: Level) -> usize {
+pub fn min_rounds(level: Level) -> usize {
     // P(T ≤ 0) = 2⁻ⁿ has to fit into the tail.
     let mut n = 1;
     let mut smallest = 0.5;

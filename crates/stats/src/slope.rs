@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::{
     arithmetic::{count, median_of_sorted, middle},
-    estimate::{Interval, MOST_VALUES},
+    estimate::{Interval, MAX_VALUES},
     level::Level,
 };
 
@@ -32,7 +32,7 @@ pub struct Slope {
 pub enum SlopeError {
     /// Fewer than two points, or more than can be worked on.
     #[error(
-        "a slope needs 2 to {MOST_VALUES} points, there are {n}: measure for longer, or take minima of longer stretches"
+        "a slope needs 2 to {MAX_VALUES} points, there are {n}: measure for longer, or take minima of longer stretches"
     )]
     Points {
         /// Number of points.
@@ -80,11 +80,11 @@ pub fn minima(samples: &[(f64, f64)], per_stretch: usize) -> Vec<(f64, f64)> {
 /// Kendall's statistic. Ties among the values widen the interval, never shorten it.
 ///
 /// # Errors
-/// If there are fewer than two points or more than [`MOST_VALUES`], one is not finite, two are at the same time, or a
+/// If there are fewer than two points or more than [`MAX_VALUES`], one is not finite, two are at the same time, or a
 /// slope is not finite.
 pub fn theil_sen(points: &[(f64, f64)], level: Level) -> Result<Slope, SlopeError> {
     let n = points.len();
-    if !(2..=MOST_VALUES).contains(&n) {
+    if !(2..=MAX_VALUES).contains(&n) {
         return Err(SlopeError::Points { n });
     }
     if let Some(index) = points.iter().position(|(time, value)| !(time.is_finite() && value.is_finite())) {

@@ -5,7 +5,7 @@ use unladen_stats::{
     estimate::{Estimate, Interval, Level, hodges_lehmann, paired_t},
     order::{balanced, balanced_part},
     pair::{differences, log_ratios},
-    rank::{EXACT_UP_TO, SignedRank, Tail, critical_rank, fewest, p_value},
+    rank::{EXACT_UP_TO, SignedRank, Tail, critical_rank, min_rounds, p_value},
     slope::theil_sen,
     verdict::{Budgeted, Outcome, Verdict, budget, budgets, holm, holm_adjusted, less_than_margin, verdict},
 };
@@ -71,7 +71,7 @@ proptest! {
     #[test]
     fn the_interval_holds_the_estimate_and_lies_within_the_values(values in rounds(), level in level()) {
         let estimate = hodges_lehmann(&values, level).expect("finite values");
-        prop_assert_eq!(estimate.interval.is_some(), values.len() >= fewest(level));
+        prop_assert_eq!(estimate.interval.is_some(), values.len() >= min_rounds(level));
         if let Some(interval) = estimate.interval {
             prop_assert!(interval.contains(estimate.value));
             prop_assert!(interval.achieved >= level.get());
@@ -235,29 +235,29 @@ proptest! {
 }
 
 proptest! {
-    // Fewer cases: drawing many rounds of twelve arms takes a while without optimisation.
+    // Fewer cases: drawing many rounds of twelve variants takes a while without optimisation.
     #![proptest_config(ProptestConfig { failure_persistence: None, cases: 64, ..ProptestConfig::default() })]
 
     #[test]
-    fn orders_are_balanced_and_repeatable(arms in 0..15_usize, rounds in 0..30_usize, seed in any::<u64>()) {
-        let orders = balanced(arms, rounds, seed);
-        prop_assert_eq!(&orders, &balanced(arms, rounds, seed));
+    fn orders_are_balanced_and_repeatable(variants in 0..15_usize, rounds in 0..30_usize, seed in any::<u64>()) {
+        let orders = balanced(variants, rounds, seed);
+        prop_assert_eq!(&orders, &balanced(variants, rounds, seed));
         prop_assert_eq!(orders.len(), rounds);
-        let mut runs = vec![vec![0; arms]; arms];
+        let mut runs = vec![vec![0; variants]; variants];
         for order in &orders {
             let mut present = order.clone();
             present.sort_unstable();
-            prop_assert!(present.into_iter().eq(0..arms));
-            for (slot, &arm) in order.iter().enumerate() {
-                runs[arm][slot] += 1;
+            prop_assert!(present.into_iter().eq(0..variants));
+            for (slot, &variant) in order.iter().enumerate() {
+                runs[variant][slot] += 1;
             }
         }
         for count in runs.iter().flatten() {
-            prop_assert!((rounds / arms..=rounds.div_ceil(arms)).contains(count), "{:?}", runs);
+            prop_assert!((rounds / variants..=rounds.div_ceil(variants)).contains(count), "{:?}", runs);
         }
-        if arms > 2 && rounds > 9 {
-            prop_assert_ne!(&orders, &balanced(arms, rounds, seed.wrapping_add(1)));
-            prop_assert_ne!(&orders, &balanced_part(arms, rounds, seed, 1));
+        if variants > 2 && rounds > 9 {
+            prop_assert_ne!(&orders, &balanced(variants, rounds, seed.wrapping_add(1)));
+            prop_assert_ne!(&orders, &balanced_part(variants, rounds, seed, 1));
         }
     }
 }

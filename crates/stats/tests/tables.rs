@@ -2,7 +2,7 @@
 
 use unladen_stats::{
     estimate::{Level, hodges_lehmann, paired_t},
-    rank::{critical_rank, fewest},
+    rank::{critical_rank, min_rounds},
     verdict::{Verdict, verdict},
 };
 
@@ -45,7 +45,7 @@ fn critical_ranks_are_those_of_the_method() {
 #[test]
 fn too_few_rounds_have_no_interval() {
     for (level, least) in [(Level::P95, 6), (Level::P97, 7), (Level::P99, 8)] {
-        assert_eq!(fewest(level), least);
+        assert_eq!(min_rounds(level), least);
         assert_eq!(critical_rank(least - 1, level), None);
         assert_eq!(critical_rank(least, level).map(|critical| critical.rank), Some(1));
     }

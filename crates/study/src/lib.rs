@@ -1,7 +1,8 @@
-//! The study: what is asked, read from `study.yaml`, checked, and worked out into a plan of processes.
+#![doc = include_str!("../README.md")]
+//! ## From text to plan
 //!
 //! `read` → `yaml` (text to tree) → `set` (profiles, `--set`) → `typed` (tree to [`spec::Study`]) → `check` → [`plan`].
-//! Only [`read`] touches a file; nothing here starts a process, takes a port or looks at the clock.
+//! Only [`read`] and [`measured`] touch a file.
 
 mod check;
 pub mod compare;

@@ -1,14 +1,14 @@
 //! A matrix: the same study at several values of some of its keys, so that the cost can be drawn over a dose.
 //!
-//! Every combination of values (a *cell*) is the study with these keys set, as `--set` would. Arms that come out the same in
+//! Every combination of values (a *cell*) is the study with these keys set, as `--set` would. Variants that come out the same in
 //! several cells are run once: a baseline that no value touches serves them all, and one that a value touches (the rate, a client
 //! library) has a version for each. A variant is held against the baseline of its own cell.
 
 use indexmap::IndexMap;
-use unladen_journal::record::ArmKind;
+use unladen_journal::record::VariantKind;
 
 use super::error::StudyError;
-use super::plan::Arm;
+use super::plan::PlannedVariant;
 use super::read::parse;
 use super::set::Set;
 use super::spec::Study;
@@ -20,8 +20,8 @@ pub type Matrix = IndexMap<String, Vec<String>>;
 /// Some keys with one value each.
 pub type Cell = IndexMap<String, String>;
 
-/// Most arms that a matrix may make: a round of more would take hours.
-pub const MOST_ARMS: usize = 64;
+/// Most variants that a matrix may make: a round of more would take hours.
+pub const MAX_VARIANTS: usize = 64;
 
 /// Every combination of the values, the last key turning fastest.
 #[must_use]
@@ -46,22 +46,24 @@ pub(super) fn study_in(study: &Study, cell: &Cell) -> Result<Study, StudyError> 
     parse(&resolved_yaml(&bare), &format!("the study with {name}"), &sets)
 }
 
-/// From the arms of every cell, which all have the same variants in the same order, the arms to run.
-pub(super) fn merged(cells: Vec<(Cell, Vec<Arm>)>) -> Vec<Arm> {
-    let variants = cells.first().map_or(0, |(_, arms)| arms.len());
+/// From the variants of every cell, which are the same in the same order, those to run.
+pub(super) fn merged(cells: Vec<(Cell, Vec<PlannedVariant>)>) -> Vec<PlannedVariant> {
+    let count = cells.first().map_or(0, |(_, variants)| variants.len());
     let baseline_keys = cells.first().map_or_else(Vec::new, |_| keys(&cells, 0));
-    let mut merged: Vec<Arm> = Vec::new();
-    for index in 0..variants {
+    let mut merged: Vec<PlannedVariant> = Vec::new();
+    for index in 0..count {
         let mut own = keys(&cells, index);
         // Where the baseline has a version for each value, so has what is held against it.
         own.extend(baseline_keys.iter().filter(|key| !own.contains(key)).cloned().collect::<Vec<_>>());
-        for (cell, arms) in &cells {
-            let Some(arm) = arms.get(index) else { continue };
+        for (cell, variants) in &cells {
+            let Some(variant) = variants.get(index) else { continue };
             let values: Cell =
                 cell.iter().filter(|(key, _)| own.contains(key)).map(|(k, v)| (k.clone(), v.clone())).collect();
             // One placebo is enough to know the noise.
-            let is_there = |it: &Arm| {
-                it.key == arm.key && it.kind == arm.kind && (it.cell == values || it.kind == ArmKind::Placebo)
+            let is_there = |it: &PlannedVariant| {
+                it.key == variant.key
+                    && it.kind == variant.kind
+                    && (it.cell == values || it.kind == VariantKind::Placebo)
             };
             if merged.iter().any(is_there) {
                 continue;
@@ -71,31 +73,36 @@ pub(super) fn merged(cells: Vec<(Cell, Vec<Arm>)>) -> Vec<Arm> {
                 .filter(|(key, _)| baseline_keys.contains(key))
                 .map(|(k, v)| (k.clone(), v.clone()))
                 .collect();
-            merged.push(Arm {
-                name: if arm.kind == ArmKind::Placebo { arm.name.clone() } else { named(&arm.key, &values) },
-                label: labelled(&arm.label, &values),
+            merged.push(PlannedVariant {
+                name: if variant.kind == VariantKind::Placebo {
+                    variant.name.clone()
+                } else {
+                    named(&variant.key, &values)
+                },
+                label: labelled(&variant.label, &values),
                 against: named(super::BASELINE, &of_baseline),
                 cell: values,
-                ..arm.clone()
+                ..variant.clone()
             });
         }
     }
     merged
 }
 
-/// The keys that change the arm at this position.
-fn keys(cells: &[(Cell, Vec<Arm>)], index: usize) -> Vec<String> {
+/// The keys that change the variant at this position.
+fn keys(cells: &[(Cell, Vec<PlannedVariant>)], index: usize) -> Vec<String> {
     let all: Vec<String> = cells.first().map_or_else(Vec::new, |(cell, _)| cell.keys().cloned().collect());
-    let same = |a: &Arm, b: &Arm| {
-        let bare = |arm: &Arm| Arm { cell: Cell::new(), against: String::new(), ..arm.clone() };
+    let same = |a: &PlannedVariant, b: &PlannedVariant| {
+        let bare =
+            |variant: &PlannedVariant| PlannedVariant { cell: Cell::new(), against: String::new(), ..variant.clone() };
         bare(a) == bare(b)
     };
     let matters = |key: &String| {
         let others = |cell: &Cell| cell.iter().filter(|(k, _)| *k != key).map(|(_, v)| v.clone()).collect::<Vec<_>>();
-        cells.iter().enumerate().any(|(at, (cell, arms))| {
+        cells.iter().enumerate().any(|(at, (cell, variants))| {
             cells[at + 1..].iter().any(|(other, their)| {
                 others(cell) == others(other)
-                    && matches!((arms.get(index), their.get(index)), (Some(a), Some(b)) if !same(a, b))
+                    && matches!((variants.get(index), their.get(index)), (Some(a), Some(b)) if !same(a, b))
             })
         })
     };
@@ -115,10 +122,10 @@ fn named(key: &str, cell: &Cell) -> String {
     format!("{key}@{}", values.join(","))
 }
 
-/// The key of the variant that an arm is of: `full` of `full@spans=5`.
+/// Key in the study of the variant with this name: `full` of `full@spans=5`.
 #[must_use]
-pub fn variant_of(arm: &str) -> &str {
-    arm.split_once('@').map_or(arm, |(key, _)| key)
+pub fn variant_of(name: &str) -> &str {
+    name.split_once('@').map_or(name, |(key, _)| key)
 }
 
 /// `OpenTelemetry, spans 5`.

@@ -1,4 +1,4 @@
-//! What a study *means*: the arms that run in every round and, for each, the processes to start, in order.
+//! What a study *means*: the variants that run in every round and, for each, the processes to start, in order.
 //!
 //! Made from [`super::spec::Study`] without touching a file, a clock or a process. Strings may still hold run-time
 //! variables (`${port.http}`, `${sink.otlp_grpc}`), which [`super::variables`] fills in when ports are known.
@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
-use unladen_journal::record::ArmKind;
+use unladen_journal::record::VariantKind;
 use unladen_journal::role::Role;
 use unladen_journal::units::{Ratio, Time};
 
@@ -30,27 +30,27 @@ pub struct Plan {
     /// Folder of the study file; relative paths start here.
     pub dir: PathBuf,
     /// Baseline first, then the placebo if wanted, then the variants in the order of the file.
-    pub arms: Vec<Arm>,
+    pub variants: Vec<PlannedVariant>,
 }
 
 /// One variant with everything that its runs need.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Arm {
+pub struct PlannedVariant {
     /// What it is called: the key of the variant; `placebo` for the placebo; of a matrix, with its values: `full@spans=5`.
     pub name: String,
     /// Key of the variant in the study.
     pub key: String,
     /// The values of the matrix that it depends on.
     pub cell: Cell,
-    /// Name of the arm that it is held against.
+    /// Name of the variant that it is held against.
     pub against: String,
     /// What is asked of it.
     pub load: Load,
 
     /// Name for people.
     pub label: String,
-    /// What the arm is for.
-    pub kind: ArmKind,
+    /// What the variant is for.
+    pub kind: VariantKind,
     /// Processes in start order (after `needs`), replicas unrolled; also those that live through the study.
     pub processes: Vec<Process>,
     /// Declared spans per sampled request. `Some(0.0)` for baseline and placebo unless the study says otherwise.
@@ -115,8 +115,8 @@ impl Plan {
         if !problems.is_empty() {
             return Err(StudyError::refused(NO_FILE, None, problems));
         }
-        let arms = arms_of_all_cells(&study)?;
-        Ok(Self { study, dir: dir.to_owned(), arms })
+        let variants = variants_of_all_cells(&study)?;
+        Ok(Self { study, dir: dir.to_owned(), variants })
     }
 
     /// The plan with these variants only; baseline and placebo stay. The study in it is narrowed too, so that its
@@ -168,8 +168,8 @@ impl Plan {
         let takes_part = |when: &Option<String>| {
             let Some(when) = when else { return true };
             // What cannot be expanded has been refused before.
-            let said = expand(when, &variables, |_| None).unwrap_or_default();
-            !matches!(said.trim(), "" | "no" | "false")
+            let text = expand(when, &variables, |_| None).unwrap_or_default();
+            !matches!(text.trim(), "" | "no" | "false")
         };
         self.study.services.retain(|_, service| takes_part(&service.when));
         let services: Vec<String> = self.study.services.keys().cloned().collect();
@@ -186,12 +186,12 @@ impl Plan {
     /// Every process that lives through the study, once, in start order.
     #[must_use]
     pub fn shared(&self) -> Vec<&Process> {
-        once(self.arms.iter().flat_map(Arm::shared))
+        once(self.variants.iter().flat_map(PlannedVariant::shared))
     }
 }
 
-impl Arm {
-    /// An arm of nothing.
+impl PlannedVariant {
+    /// A variant of nothing.
     #[must_use]
     pub fn empty(name: &str) -> Self {
         Self {
@@ -201,7 +201,7 @@ impl Arm {
             against: BASELINE.to_owned(),
             load: Load::new("http://127.0.0.1/"),
             label: name.to_owned(),
-            kind: ArmKind::Variant,
+            kind: VariantKind::Variant,
             processes: Vec::new(),
             spans_per_request: None,
             calibrated: false,
@@ -217,7 +217,7 @@ impl Arm {
         self.load.trace != TraceHeader::None && self.load.driver.is_none()
     }
 
-    /// Whether a service runs in the arm.
+    /// Whether a service runs in the variant.
     #[must_use]
     pub fn runs(&self, service: &str) -> bool {
         self.processes.iter().any(|process| process.service == service)
@@ -228,7 +228,7 @@ impl Arm {
         self.processes.iter().filter(|process| process.lifetime == Lifetime::Study)
     }
 
-    /// Processes that are started afresh for every run of this arm, in start order.
+    /// Processes that are started afresh for every run of this variant, in start order.
     pub fn fresh(&self) -> impl Iterator<Item = &Process> {
         let is_fresh = |process: &&Process| process.lifetime == Lifetime::Run && !process.role.ends_by_itself();
         self.processes.iter().filter(is_fresh)
@@ -287,44 +287,50 @@ fn once<'a>(processes: impl Iterator<Item = &'a Process>) -> Vec<&'a Process> {
 }
 
 /// What lives through a study without a matrix.
-pub(super) fn shared_by_arms(study: &Study) -> Result<Vec<Process>, StudyError> {
-    let arms = arms(study).map_err(|problem| StudyError::refused(NO_FILE, None, vec![*problem]))?;
-    Ok(once(arms.iter().flat_map(Arm::shared)).into_iter().cloned().collect())
+pub(super) fn shared_by_variants(study: &Study) -> Result<Vec<Process>, StudyError> {
+    let variants = variants(study).map_err(|problem| StudyError::refused(NO_FILE, None, vec![*problem]))?;
+    Ok(once(variants.iter().flat_map(PlannedVariant::shared)).into_iter().cloned().collect())
 }
 
-/// The arms of the study, or of all cells of its matrix.
-fn arms_of_all_cells(study: &Study) -> Result<Vec<Arm>, StudyError> {
-    let of = |study: &Study| arms(study).map_err(|problem| StudyError::refused(NO_FILE, None, vec![*problem]));
+/// The variants of the study, or of all cells of its matrix.
+fn variants_of_all_cells(study: &Study) -> Result<Vec<PlannedVariant>, StudyError> {
+    let of = |study: &Study| variants(study).map_err(|problem| StudyError::refused(NO_FILE, None, vec![*problem]));
     if study.matrix.is_empty() {
         return of(study);
     }
     let cells = matrix::cells(&study.matrix).into_iter().map(|cell| {
-        let arms = of(&matrix::study_in(study, &cell)?)?;
-        Ok((cell, arms))
+        let variants = of(&matrix::study_in(study, &cell)?)?;
+        Ok((cell, variants))
     });
     Ok(matrix::merged(cells.collect::<Result<_, StudyError>>()?))
 }
 
 /// Baseline, placebo, variants.
-fn arms(study: &Study) -> Result<Vec<Arm>, Box<Problem>> {
+fn variants(study: &Study) -> Result<Vec<PlannedVariant>, Box<Problem>> {
     let order = start_order(&study.services).map_err(|circle| {
         let kind = ProblemKind::Circle { circle: circle.join(" → ") };
         Problem::boxed(KeyPath::of(&["services"]), None, kind)
     })?;
-    let mut arms = Vec::with_capacity(study.variants.len() + 1);
+    let mut variants = Vec::with_capacity(study.variants.len() + 1);
     if let Some(baseline) = study.variants.get(BASELINE) {
-        arms.push(arm(study, &order, BASELINE, baseline, ArmKind::Baseline)?);
+        variants.push(planned(study, &order, BASELINE, baseline, VariantKind::Baseline)?);
         if study.placebo {
-            arms.push(arm(study, &order, BASELINE, baseline, ArmKind::Placebo)?);
+            variants.push(planned(study, &order, BASELINE, baseline, VariantKind::Placebo)?);
         }
     }
     for (name, variant) in study.variants.iter().filter(|(name, _)| *name != BASELINE) {
-        arms.push(arm(study, &order, name, variant, ArmKind::Variant)?);
+        variants.push(planned(study, &order, name, variant, VariantKind::Variant)?);
     }
-    Ok(arms)
+    Ok(variants)
 }
 
-fn arm(study: &Study, order: &[&str], key: &str, variant: &Variant, kind: ArmKind) -> Result<Arm, Box<Problem>> {
+fn planned(
+    study: &Study,
+    order: &[&str],
+    key: &str,
+    variant: &Variant,
+    kind: VariantKind,
+) -> Result<PlannedVariant, Box<Problem>> {
     let unchanged = Override::default();
     let mut processes = Vec::new();
     for name in order {
@@ -339,18 +345,18 @@ fn arm(study: &Study, order: &[&str], key: &str, variant: &Variant, kind: ArmKin
             processes.push(process.map_err(|kind| Problem::boxed(path, None, kind))?);
         }
     }
-    let name = if kind == ArmKind::Placebo { PLACEBO } else { key };
-    Ok(Arm {
+    let name = if kind == VariantKind::Placebo { PLACEBO } else { key };
+    Ok(PlannedVariant {
         name: name.to_owned(),
         key: key.to_owned(),
         cell: Cell::new(),
         against: BASELINE.to_owned(),
         load: Load { trace: variant.trace.unwrap_or(study.load.trace), ..load(study)? },
-        label: variant.label.clone().filter(|_| kind != ArmKind::Placebo).unwrap_or_else(|| name.to_owned()),
+        label: variant.label.clone().filter(|_| kind != VariantKind::Placebo).unwrap_or_else(|| name.to_owned()),
         kind,
         processes,
         // The bare service makes no spans, so that any that arrive in its runs are unexplained.
-        spans_per_request: variant.spans_per_request.or((kind != ArmKind::Variant).then_some(0.0)),
+        spans_per_request: variant.spans_per_request.or((kind != VariantKind::Variant).then_some(0.0)),
         calibrated: false,
         sampled: variant.sampled.unwrap_or(Ratio(1.0)),
         faults: variant.faults.clone().or_else(|| study.sink.faults.clone()),

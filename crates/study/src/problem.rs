@@ -315,8 +315,8 @@ pub(super) enum ProblemKind {
     EmptyAxis,
     #[error("`{value}` stands here already; keep one of the two")]
     ValueTwice { value: String },
-    #[error("this makes {arms} ways of running the service, too many for one round; leave out some values")]
-    MatrixTooLarge { arms: usize },
+    #[error("this makes {variants} ways of running the service, too many for one round; leave out some values")]
+    MatrixTooLarge { variants: usize },
     #[error("a combination of values is no study: {message}")]
     BadCell { message: String },
     #[error(

@@ -62,10 +62,10 @@ impl Plan {
 
     /// Every `${…}` of every process and of the load.
     fn references(&self) -> Vec<Reference> {
-        let processes = self.arms.iter().flat_map(|arm| &arm.processes);
+        let processes = self.variants.iter().flat_map(|variant| &variant.processes);
         let mut texts: Vec<String> = processes.flat_map(Process::texts).collect();
-        for arm in &self.arms {
-            let of_load = arm.load.texts();
+        for variant in &self.variants {
+            let of_load = variant.load.texts();
             texts.extend(of_load.into_iter().map(|(_, text)| text.clone()));
         }
         texts.iter().filter_map(|text| names(text).ok()).flatten().collect()

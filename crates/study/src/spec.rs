@@ -38,7 +38,7 @@ pub use spans::{Attributes, Calibration, Count, Delay, Faults, Flapping, Loss, N
 pub use texts::Texts;
 
 /// Most rounds of a study that something else ends, unless it says how many.
-pub const MOST_ROUNDS: u32 = 200;
+pub const MAX_ROUNDS: u32 = 200;
 
 /// One question, asked of one service: its variants, the load, the rounds and the budgets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

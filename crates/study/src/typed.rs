@@ -13,7 +13,7 @@ use super::guess::{Guess, guess};
 use super::key::KeyPath;
 use super::problem::{Problem, ProblemKind};
 use super::schema;
-use super::spec::{MOST_ROUNDS, Study};
+use super::spec::{MAX_ROUNDS, Study};
 use super::tree::{Kind, Node, Scalar};
 
 /// The study in a tree.
@@ -23,7 +23,7 @@ use super::tree::{Kind, Node, Scalar};
 pub(super) fn study(tree: &Node) -> Result<Study, Vec<Problem>> {
     let mut study: Study = read(tree, &schema::required_keys().collect::<Vec<_>>())?;
     if study.is_open_ended() && tree.get("rounds").is_none() {
-        study.rounds = MOST_ROUNDS;
+        study.rounds = MAX_ROUNDS;
     }
     Ok(study)
 }

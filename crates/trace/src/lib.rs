@@ -1,7 +1,4 @@
-//! Trace ids that say which request of the load they belong to: what the load generator writes and the sink reads back.
-//!
-//! The high 64 bits of a trace id are the run's tag. The low 64 bits are the request's index, scrambled by an invertible function, so
-//! that ids look random to samplers, hash tables and sharded stores, yet the index can be had back without a table.
+#![doc = include_str!("../README.md")]
 
 /// Largest index taken for real. A low half that was not made by the load generator unmixes to an arbitrary number, which
 /// is below this bound once in 4 billion times.

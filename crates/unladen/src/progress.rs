@@ -12,7 +12,7 @@ use unladen_judge::units::{self, Scale};
 use unladen_measure::watch::{Phase, Step};
 use unladen_sink::{Recovered, SinkError};
 
-use crate::live::{Display, Told};
+use crate::live::{Display, LiveWatcher};
 use crate::under_way::{Live, Variant};
 
 /// How to show progress.
@@ -33,13 +33,13 @@ pub fn watcher(
     study: &str,
     labels: &IndexMap<String, String>,
     mut displays: Vec<Box<dyn Display>>,
-) -> Told {
+) -> LiveWatcher {
     match show {
         Show::Quiet => {}
         Show::Auto if std::io::stderr().is_terminal() => displays.push(Box::new(Picture::new())),
         Show::Auto | Show::Plain => displays.push(Box::new(Lines)),
     }
-    Told::new(Live::new(study, labels), displays)
+    LiveWatcher::new(Live::new(study, labels), displays)
 }
 
 /// One line of a finished run, its name as wide as the widest: `OpenTelemetry  212.4 µs CPU/request  p99 1.20 ms  8000 of 8000 spans`.
@@ -92,7 +92,7 @@ fn recovered(dir: &str, outcome: &Result<Recovered, SinkError>) -> String {
 fn lasting(step: Step<'_>, live: &Live) -> Option<String> {
     match step {
         Step::Recovered { dir, outcome } => Some(recovered(dir, outcome)),
-        Step::Calibrated { arm, calibration } => Some(calibrated(&arm.label, calibration)),
+        Step::Calibrated { variant, calibration } => Some(calibrated(&variant.label, calibration)),
         Step::Again { round, reason, .. } => Some(format!("round {round} is done again: {reason}")),
         Step::Stopped(stopped) => Some(stopped.to_string()),
         Step::TurnsGivenUp { reason, .. } => Some(format!("from here on one variant after the other: {reason}")),

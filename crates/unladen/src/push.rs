@@ -191,7 +191,7 @@ fn of_finding(gauges: &mut Gauges, findings: &Findings, variant: &VariantFinding
     attributes.extend(finding.operation.as_deref().map(|it| ("operation", it)));
     gauges.add("unladen.finding.baseline", "Median of the baseline over the rounds.", finding.baseline, &attributes);
     gauges.add("unladen.finding.value", "Median of the variant over the rounds.", finding.value, &attributes);
-    let said = findings.void.is_none() && variant.refused.is_none() && finding.refused.is_none();
+    let is_judged = findings.void.is_none() && variant.refused.is_none() && finding.refused.is_none();
     let bounds = [
         ("unladen.finding.difference", "Difference from the baseline.", finding.difference, "estimate"),
         ("unladen.finding.difference", "", finding.difference_low, "low"),
@@ -201,7 +201,7 @@ fn of_finding(gauges: &mut Gauges, findings: &Findings, variant: &VariantFinding
         ("unladen.finding.ratio", "", finding.ratio_high, "high"),
     ];
     // Of what is refused no difference gets out: nobody could see the refusal where the numbers go.
-    for (name, description, value, bound) in bounds.into_iter().filter(|_| said) {
+    for (name, description, value, bound) in bounds.into_iter().filter(|_| is_judged) {
         if let Some(value) = value {
             let attributes: Vec<_> = attributes.iter().copied().chain([("bound", bound)]).collect();
             gauges.add(name, description, value, &attributes);

@@ -137,7 +137,7 @@ impl Live {
     pub fn see(&mut self, step: Step<'_>, now_s: f64) {
         match step {
             Step::Building { service, command } => self.preparing = Some(format!("building {service}: {command}")),
-            Step::Calibrating { arm } => self.preparing = Some(format!("calibrating {}", arm.label)),
+            Step::Calibrating { variant } => self.preparing = Some(format!("calibrating {}", variant.label)),
             Step::Calibrated { .. } | Step::Recovered { .. } | Step::LessAtOnce { .. } => {}
             Step::Begin { runs, of, load_s, is_open_ended } => {
                 (self.runs_of, self.runs_before, self.runs_done) = (of, of - runs, of - runs);
@@ -154,8 +154,8 @@ impl Live {
                 self.look = Some(stopped.look.clone());
                 (self.runs_of, self.left_s, self.is_done) = (self.runs_done, Some(0.0), true);
             }
-            Step::Run { slot, arm } => {
-                (self.round, self.variant, self.second) = (slot.round, arm.name.clone(), None);
+            Step::Run { slot, variant } => {
+                (self.round, self.variant, self.second) = (slot.round, variant.name.clone(), None);
                 self.services.clear();
             }
             Step::Together { round, runs } => {
@@ -216,12 +216,12 @@ impl Live {
                 variant.lost += ledger.lost;
             }
         }
-        let mut kept = record.clone();
-        if let Some(load) = &mut kept.load {
+        let mut trimmed = record.clone();
+        if let Some(load) = &mut trimmed.load {
             // The largest part of a record, and nobody asks for it here.
             load.seconds = Vec::new();
         }
-        self.records.push(kept);
+        self.records.push(trimmed);
         for estimate in unladen_judge::so_far(&self.records) {
             if let Some(variant) = self.variants.get_mut(&estimate.variant) {
                 variant.cpu_us_per_request = Some(estimate.cpu_us_per_request);
@@ -249,7 +249,7 @@ fn services(sample: &probe::Live) -> Vec<Service> {
 
 /// The content of the file: `L` is [`Live`], or a reference to it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Under<L> {
+pub struct LiveFile<L> {
     /// The process that runs the study.
     pub pid: u32,
     /// When that started, in ticks since boot: with the pid it names a process for good.
@@ -262,8 +262,8 @@ pub struct Under<L> {
 /// Reads the file of a run folder; `None` without one, and when its process has gone.
 #[must_use]
 pub fn read(folder: &Path) -> Option<Live> {
-    let under: Under<Live> = serde_json::from_slice(&fs::read(folder.join(FILE)).ok()?).ok()?;
-    Identity { pid: under.pid, start_ticks: under.start_ticks }.is_alive().then_some(under.live)
+    let file: LiveFile<Live> = serde_json::from_slice(&fs::read(folder.join(FILE)).ok()?).ok()?;
+    Identity { pid: file.pid, start_ticks: file.start_ticks }.is_alive().then_some(file.live)
 }
 
 #[cfg(test)]
@@ -345,10 +345,10 @@ mod tests {
         };
         let mut live = Live::new("shop", &IndexMap::new());
         live.see(Step::Sample(&sample), 0.0);
-        let told: Vec<_> =
+        let rows: Vec<_> =
             live.services.iter().map(|it| (it.service.as_str(), it.role.as_str(), it.cpu_cores, it.rss)).collect();
         assert_eq!(
-            told,
+            rows,
             [
                 ("shop", "subject", Some(0.75), Some(120)),
                 ("elastic", "storage", None, Some(7)),

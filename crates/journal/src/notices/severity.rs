@@ -35,7 +35,7 @@ impl Notice {
             | Self::LoadFailed { .. }
             | Self::SinkFailed { .. }
             | Self::DriverFailed { .. }
-            | Self::NotSaid { .. }
+            | Self::ExpectedLogMissing { .. }
             | Self::SetupFailed { .. }
             | Self::CheckFailed { .. }
             | Self::WorkUnfinished { .. }
@@ -79,8 +79,8 @@ impl Notice {
             | Self::BoughtWithLoss { .. }
             | Self::Imported { .. }
             | Self::LossUnread { .. }
-            | Self::Unasked { .. }
-            | Self::SaidUnread { .. }
+            | Self::QueryFailed { .. }
+            | Self::NumbersUnreadable { .. }
             | Self::StillCounting { .. }
             | Self::NothingCalibrated { .. }
             | Self::LedgerUnbalanced { .. } => Severity::Warning,

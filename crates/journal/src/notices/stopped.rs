@@ -8,7 +8,7 @@ use super::Severity;
 use crate::units::Time;
 
 /// Fewest rounds that have an interval.
-pub const FEWEST_ROUNDS: u32 = 6;
+pub const MIN_ROUNDS: u32 = 6;
 
 /// How narrow the intervals of one metric are, and how narrow they are to be.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ impl Stopped {
     /// What was asked for and was not reached asks for care.
     #[must_use]
     pub fn severity(&self) -> Severity {
-        let reached = self.look.rounds >= FEWEST_ROUNDS && self.look.precisions.iter().all(|it| it.is_enough);
+        let reached = self.look.rounds >= MIN_ROUNDS && self.look.precisions.iter().all(|it| it.is_enough);
         if reached { Severity::Note } else { Severity::Warning }
     }
 }
@@ -110,12 +110,12 @@ impl fmt::Display for Stopped {
                 )?;
             }
         }
-        if self.look.rounds < FEWEST_ROUNDS {
+        if self.look.rounds < MIN_ROUNDS {
             let remedy = match self.by {
                 StoppedBy::Time => "Raise `at_most`, or shorten `window` and `warmup`",
                 _ => "Raise `rounds`",
             };
-            return write!(f, ": {FEWEST_ROUNDS} are the least that gives an interval. {remedy}");
+            return write!(f, ": {MIN_ROUNDS} are the least that gives an interval. {remedy}");
         }
         let clauses: Vec<String> = self.look.precisions.iter().map(Precision::in_words).collect();
         if !clauses.is_empty() {

@@ -9,9 +9,9 @@ use hdrhistogram::Histogram;
 use unladen_load::histogram::{self, FILE_NAME};
 use unladen_stats::estimate::median;
 
-use super::super::evidence::{Arm, Evidence};
+use super::super::evidence::{Evidence, VariantRuns};
 use super::super::latency::is_sound_in_blocks;
-use super::{ArmLatency, Band, Latency, short};
+use super::{Band, Latency, VariantLatency, short};
 
 /// Requests that must lie beyond a point of a curve.
 const BEYOND: f64 = 10.0;
@@ -25,11 +25,11 @@ const ALONE: &str = "alone_latency";
 type Rounds = BTreeMap<u32, Histogram<u64>>;
 
 pub(super) fn read(evidence: &Evidence<'_>, unread: &mut u32) -> Option<Latency> {
-    let mut all: Vec<(&Arm<'_>, Rounds)> = Vec::new();
+    let mut all: Vec<(&VariantRuns<'_>, Rounds)> = Vec::new();
     let mut only_blocks = false;
-    for arm in evidence.arms() {
+    for variant in evidence.all_variants() {
         let mut rounds = Rounds::new();
-        for (round, run) in arm.valid.iter().filter(|(_, run)| run.load.is_some()) {
+        for (round, run) in variant.valid.iter().filter(|(_, run)| run.load.is_some()) {
             let found = histogram::read(&evidence.folder.dir.join(&run.dir).join(FILE_NAME)).unwrap_or_default();
             let of = |wanted: &str| found.iter().find(|(tag, all)| tag == wanted && !all.is_empty());
             let alone = of(ALONE).filter(|_| run.blocks.is_some());
@@ -39,17 +39,17 @@ pub(super) fn read(evidence: &Evidence<'_>, unread: &mut u32) -> Option<Latency>
                 None => *unread += 1,
             }
         }
-        all.push((arm, rounds));
+        all.push((variant, rounds));
     }
     let histograms = || all.iter().flat_map(|(_, rounds)| rounds.values());
     let limits = limits(histograms())?;
     let mut quantiles = grid(histograms().map(Histogram::len).max()?);
     quantiles.retain(|quantile| !only_blocks || is_sound_in_blocks(*quantile));
-    let arms = all.iter().filter(|(_, rounds)| !rounds.is_empty()).map(|(arm, rounds)| {
-        let bare = evidence.baseline_of(arm);
-        let against = all.iter().find(|(it, _)| it.name == bare.name && it.name != arm.name);
-        ArmLatency {
-            name: arm.name.clone(),
+    let variants = all.iter().filter(|(_, rounds)| !rounds.is_empty()).map(|(variant, rounds)| {
+        let bare = evidence.baseline_of(variant);
+        let against = all.iter().find(|(it, _)| it.name == bare.name && it.name != variant.name);
+        VariantLatency {
+            name: variant.name.clone(),
             runs: band(&quantiles, |quantile| rounds.values().filter_map(|it| at(it, quantile)).collect()),
             shift: against.map(|(_, bare)| {
                 band(&quantiles, |quantile| {
@@ -60,9 +60,9 @@ pub(super) fn read(evidence: &Evidence<'_>, unread: &mut u32) -> Option<Latency>
             shares: shares(rounds, &limits),
         }
     });
-    let arms = arms.collect();
+    let variants = variants.collect();
     let limits_us = limits.iter().map(|limit| short(*limit as f64 / 1e3)).collect();
-    Some(Latency { arms, quantiles, limits_us })
+    Some(Latency { variants, quantiles, limits_us })
 }
 
 /// Dense where latencies rise steeply: 0.05 … 0.9, then nine steps towards each further nine.

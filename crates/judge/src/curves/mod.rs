@@ -11,7 +11,7 @@ use unladen_stats::estimate::median;
 use unladen_stats::quantile::nearest_rank;
 use unladen_study::measured::{self, Measured};
 
-use super::evidence::{Arm, Evidence};
+use super::evidence::{Evidence, VariantRuns};
 use pace::PaceRound;
 use services::Resources;
 
@@ -24,7 +24,8 @@ mod time;
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Curves {
     /// All variants with runs, the baseline first.
-    pub arms: Vec<ArmName>,
+    #[serde(rename = "arms")]
+    pub variants: Vec<VariantName>,
     /// Distributions of the latency.
     pub latency: Option<Latency>,
     /// Courses over time.
@@ -37,7 +38,7 @@ pub struct Curves {
 
 /// A variant, also the baseline.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct ArmName {
+pub struct VariantName {
     /// Key of the variant.
     pub name: String,
     /// Name for people.
@@ -54,12 +55,13 @@ pub struct Latency {
     /// Limits of the classes of `shares`, µs, ascending, one more than there are classes.
     pub limits_us: Vec<f64>,
     /// One entry per variant.
-    pub arms: Vec<ArmLatency>,
+    #[serde(rename = "arms")]
+    pub variants: Vec<VariantLatency>,
 }
 
 /// The latency of one variant. Curves have a value per quantile, `null` where a run has too few requests for one.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct ArmLatency {
+pub struct VariantLatency {
     /// Key of the variant.
     pub name: String,
     /// Latency in the runs, µs.
@@ -129,20 +131,24 @@ pub fn resources(dir: &Path) -> Result<Resources, ReadError> {
 pub(super) fn read(folder: &Measured) -> Curves {
     let evidence = Evidence::of(folder);
     let mut unread = 0;
-    let arms = evidence.arms().filter(|arm| !arm.all.is_empty()).map(|arm| name(&evidence, arm)).collect();
+    let variants = evidence
+        .all_variants()
+        .filter(|variant| !variant.all.is_empty())
+        .map(|variant| name(&evidence, variant))
+        .collect();
     let latency = latency::read(&evidence, &mut unread);
     let courses = time::read(&evidence, &mut unread);
-    Curves { arms, latency, courses, pace: pace::read(&evidence), unread }
+    Curves { variants, latency, courses, pace: pace::read(&evidence), unread }
 }
 
-fn name(evidence: &Evidence<'_>, arm: &Arm<'_>) -> ArmName {
-    let is = |other: &Arm<'_>| other.name == arm.name;
+fn name(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> VariantName {
+    let is = |other: &VariantRuns<'_>| other.name == variant.name;
     let kind = match evidence {
         it if it.placebo.as_ref().is_some_and(is) => "placebo",
         it if it.variants.iter().any(is) => "variant",
         _ => "baseline",
     };
-    ArmName { name: arm.name.clone(), label: arm.label.clone(), kind }
+    VariantName { name: variant.name.clone(), label: variant.label.clone(), kind }
 }
 
 /// With four digits that count: more cannot be seen, and would be most of a report's bytes.

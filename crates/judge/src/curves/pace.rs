@@ -17,12 +17,13 @@ pub struct PaceRound {
     /// The middles of the stretches, seconds since the start of its first measured block.
     pub t_s: Vec<f64>,
     /// The variants that took turns, the baseline first.
-    pub arms: Vec<PaceArm>,
+    #[serde(rename = "arms")]
+    pub variants: Vec<VariantPace>,
 }
 
 /// One variant in a round: a value for each stretch, `null` where it has none.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
-pub struct PaceArm {
+pub struct VariantPace {
     /// Key of the variant.
     pub name: String,
     /// CPU per request in its blocks, µs.
@@ -34,23 +35,23 @@ pub struct PaceArm {
 /// All alternating rounds in their order.
 pub(super) fn read(evidence: &Evidence<'_>) -> Vec<PaceRound> {
     let mut rounds: BTreeMap<u32, PaceRound> = BTreeMap::new();
-    for arm in evidence.arms() {
-        let baseline = evidence.baseline_of(arm);
-        for (&number, run) in &arm.valid {
+    for variant in evidence.all_variants() {
+        let baseline = evidence.baseline_of(variant);
+        for (&number, run) in &variant.valid {
             let Some(blocks) = &run.blocks else { continue };
             let round = rounds.entry(number).or_insert_with(|| PaceRound {
                 round: number,
                 t_s: blocks.points.iter().map(|point| short(point.t_s)).collect(),
-                arms: Vec::new(),
+                variants: Vec::new(),
             });
             let cpu_us = course(run);
-            let bare = baseline.valid.get(&number).filter(|_| baseline.name != arm.name).map(|bare| course(bare));
+            let bare = baseline.valid.get(&number).filter(|_| baseline.name != variant.name).map(|bare| course(bare));
             let ratio = bare.map(|bare| {
                 let over = |(here, bare): (&Option<f64>, &Option<f64>)| Some(short((*here)? / (*bare)? - 1.0));
                 cpu_us.iter().zip(&bare).map(over).collect()
             });
             let cpu_us = cpu_us.into_iter().map(|it| it.map(short)).collect();
-            round.arms.push(PaceArm { name: arm.name.clone(), cpu_us, ratio });
+            round.variants.push(VariantPace { name: variant.name.clone(), cpu_us, ratio });
         }
     }
     rounds.into_values().filter(|round| !round.t_s.is_empty()).collect()

@@ -12,7 +12,7 @@ use unladen_study::measured::Measured;
 
 use super::super::evidence::Evidence;
 use super::time::{self, Steps};
-use super::{ArmName, Band, name};
+use super::{Band, VariantName, name};
 
 /// Metrics of the timeline, in the order of [`Courses`].
 const METRICS: [&str; 2] = ["cpu_cores", "rss"];
@@ -25,7 +25,8 @@ const INSTRUMENT: &str = "instrument";
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Resources {
     /// All variants with runs, the baseline first.
-    pub arms: Vec<ArmName>,
+    #[serde(rename = "arms")]
+    pub variants: Vec<VariantName>,
     /// Seconds between two values; what was sampled more often is averaged.
     pub step_s: f64,
     /// One entry per service and variant, the subject first.
@@ -61,17 +62,20 @@ pub(super) fn read(folder: &Measured) -> Resources {
     let evidence = Evidence::of(folder);
     let runs = || evidence.valid().filter(|run| run.imported.is_none());
     let step_s = time::step_s(runs());
-    let arms: Vec<ArmName> =
-        evidence.arms().filter(|arm| !arm.all.is_empty()).map(|arm| name(&evidence, arm)).collect();
+    let variants: Vec<VariantName> = evidence
+        .all_variants()
+        .filter(|variant| !variant.all.is_empty())
+        .map(|variant| name(&evidence, variant))
+        .collect();
     let (mut found, mut unread) = (BTreeMap::<Key, Courses>::new(), 0);
     for run in runs() {
-        let Some(arm) = arms.iter().position(|arm| arm.name == run.variant) else { continue };
+        let Some(variant) = variants.iter().position(|variant| variant.name == run.variant) else { continue };
         let Some(services) = of_run(folder, run, step_s) else {
             unread += 1;
             continue;
         };
         for ((role, service), metrics) in services {
-            let courses = found.entry((role, service, arm)).or_default();
+            let courses = found.entry((role, service, variant)).or_default();
             for (course, steps) in courses.iter_mut().zip(metrics) {
                 for (step, (sum, _)) in steps {
                     course.entry(step).or_default().push(sum);
@@ -79,7 +83,7 @@ pub(super) fn read(folder: &Measured) -> Resources {
             }
         }
     }
-    let services = found.into_iter().filter_map(|((role, service, arm), courses)| {
+    let services = found.into_iter().filter_map(|((role, service, variant), courses)| {
         let steps = || courses.iter().flat_map(BTreeMap::keys).copied();
         let (first, last) = (steps().min()?, steps().max()?);
         let band = |course: &BTreeMap<i64, Vec<f64>>| {
@@ -91,13 +95,13 @@ pub(super) fn read(folder: &Measured) -> Resources {
         Some(ServiceCourse {
             service,
             role: ROLES[role].to_owned(),
-            variant: arms[arm].name.clone(),
+            variant: variants[variant].name.clone(),
             first,
             cpu_cores: band(cpu_cores),
             rss: band(rss),
         })
     });
-    Resources { services: services.collect(), arms, step_s, unread }
+    Resources { services: services.collect(), variants, step_s, unread }
 }
 
 /// The metrics of every service in one run, its replicas added up; `None` if its timeline cannot be read.

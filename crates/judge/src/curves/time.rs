@@ -10,7 +10,7 @@ use super::super::evidence::Evidence;
 use super::{Course, RunCourse, short};
 
 /// Values per run that a chart can show.
-const MOST: f64 = 120.0;
+const MAX_POINTS: f64 = 120.0;
 
 /// Sampled courses: metric of the timeline, title, unit.
 const SAMPLED: [(&str, &str, &str); 4] = [
@@ -63,7 +63,7 @@ pub(super) fn read(evidence: &Evidence<'_>, unread: &mut u32) -> Vec<Course> {
 /// Seconds between two values of a course: whole ones, because that is how often things are sampled.
 pub(super) fn step_s<'a>(runs: impl Iterator<Item = &'a RunRecord>) -> f64 {
     let longest = runs.map(|run| run.phases.warmup_s + run.phases.window_s).fold(0.0, f64::max);
-    (longest / MOST).ceil().max(1.0)
+    (longest / MAX_POINTS).ceil().max(1.0)
 }
 
 /// Sum of the values in a step, and how many they are.

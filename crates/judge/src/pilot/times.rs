@@ -45,17 +45,17 @@ impl Times {
             alone: alone.unwrap_or(planned),
             window: typical(&|run| run.phases.window_s)?,
         };
-        let (took, arms) = took(runs, design)?;
-        times.each += (took - times.round(design, arms)).max(0.0) / arms as f64;
+        let (took, variants) = took(runs, design)?;
+        times.each += (took - times.round(design, variants)).max(0.0) / variants as f64;
         Some(times)
     }
 
     /// Seconds of a round of so many runs.
-    pub(super) fn round(&self, design: Design, arms: usize) -> f64 {
-        let arms = arms as f64;
+    pub(super) fn round(&self, design: Design, variants: usize) -> f64 {
+        let variants = variants as f64;
         match design {
-            Design::Separate => arms * (self.each + self.shared + self.after),
-            Design::Alternating => arms * (self.each + self.alone) + self.shared,
+            Design::Separate => variants * (self.each + self.shared + self.after),
+            Design::Alternating => variants * (self.each + self.alone) + self.shared,
         }
     }
 }
@@ -63,18 +63,18 @@ impl Times {
 /// From the start of the first to that of the last, by run or by round: everything is in it. With how many runs that is of.
 fn took(runs: &[RunRecord], design: Design) -> Option<(f64, usize)> {
     // The runs of an alternating round start together.
-    let mut sittings: BTreeMap<(u32, u32, u32), (i64, usize)> = BTreeMap::new();
+    let mut sessions: BTreeMap<(u32, u32, u32), (i64, usize)> = BTreeMap::new();
     for run in runs {
         let slot = if design == Design::Alternating { 0 } else { run.slot };
         let start = run.started.parse::<jiff::Timestamp>().ok()?.as_second();
-        let sitting = sittings.entry((run.round, run.attempt, slot)).or_insert((start, 0));
-        *sitting = (sitting.0.min(start), sitting.1 + 1);
+        let session = sessions.entry((run.round, run.attempt, slot)).or_insert((start, 0));
+        *session = (session.0.min(start), session.1 + 1);
     }
-    let starts = || sittings.values().map(|(start, _)| *start);
+    let starts = || sessions.values().map(|(start, _)| *start);
     let (first, last) = (starts().min()?, starts().max()?);
-    let arms = sittings.values().map(|(_, runs)| *runs).max()?;
+    let variants = sessions.values().map(|(_, runs)| *runs).max()?;
     // Starts are known to the second.
-    Some(((last - first) as f64 / (sittings.len() - 1).max(1) as f64, arms))
+    Some(((last - first) as f64 / (sessions.len() - 1).max(1) as f64, variants))
 }
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// A pilot of two rounds of two runs that starts a sitting every so many seconds.
+    /// A pilot of two rounds of two runs that starts a session every so many seconds.
     fn pilot(design: Design, every_s: i64) -> Vec<RunRecord> {
         let phases =
             Phases { start_s: 1.0, preheat_s: 3.0, warmup_s: 1.0, window_s: 4.0, drain_s: 2.0, ..Phases::default() };

@@ -83,7 +83,7 @@ pub(crate) struct Load {
 
 /// What a tool says of itself.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Said {
+pub(crate) struct ToolReport {
     pub(crate) p90_ms: Option<f64>,
     pub(crate) p99_ms: Option<f64>,
     pub(crate) max_ms: Option<f64>,
@@ -152,9 +152,9 @@ pub(crate) fn run(tool: &Tool, case: Case, round: u32, seconds: u32, stub: &Path
     }
     let server = command.stdout(Stdio::piped()).spawn().map_err(|error| failed(&format!("no server: {error}")))?;
     let mut server = Server(server);
-    let mut said = BufReader::new(server.0.stdout.take().ok_or_else(|| failed("the server has no output"))?);
+    let mut output = BufReader::new(server.0.stdout.take().ok_or_else(|| failed("the server has no output"))?);
     let mut line = String::new();
-    said.read_line(&mut line).map_err(|error| failed(&error.to_string()))?;
+    output.read_line(&mut line).map_err(|error| failed(&error.to_string()))?;
     let port = line.trim().parse().map_err(|_| failed("the server names no port"))?;
 
     let (cpu_us, rss_kib, says) = generate(tool, &Load { case, port, seconds }, &folder)?;
@@ -163,7 +163,7 @@ pub(crate) fn run(tool: &Tool, case: Case, round: u32, seconds: u32, stub: &Path
     let pid = rustix::process::Pid::from_child(&server.0);
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).map_err(|error| failed(&error.to_string()))?;
     line.clear();
-    said.read_line(&mut line).map_err(|error| failed(&error.to_string()))?;
+    output.read_line(&mut line).map_err(|error| failed(&error.to_string()))?;
     let counted: serde_json::Value = serde_json::from_str(&line).map_err(|error| failed(&error.to_string()))?;
     let requests = counted["requests"].as_u64().ok_or_else(|| failed("the server counted nothing"))?;
     let off_schedule_p99_us = counted["off_schedule_us"]["p99"].as_f64();
@@ -179,7 +179,7 @@ impl Run {
         round: u32,
         seconds: u32,
         (requests, cpu_us, rss_kib): (u64, f64, u64),
-        says: &Said,
+        says: &ToolReport,
     ) -> Self {
         Self {
             case: case.name(),
@@ -229,7 +229,7 @@ fn against_nghttpd(tool: &Tool, case: Case, round: u32, seconds: u32, folder: &P
 }
 
 /// Lets a tool make its load: CPU time (µs), largest resident size (KiB), what it says.
-fn generate(tool: &Tool, load: &Load, folder: &Path) -> Result<(f64, u64, Said), String> {
+fn generate(tool: &Tool, load: &Load, folder: &Path) -> Result<(f64, u64, ToolReport), String> {
     let failed = |what: &str| format!("{} in {}: {what}", tool.name, load.case.name());
     let (arguments, input) = tool.command(load).ok_or_else(|| failed("not made for it"))?;
     let mut child = pinned(CORES.0, &tool.program)

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 use unladen_load::plan::{Pacing, Plan, Protocol};
 
-use crate::measure::{Case, Load, STREAMS, Said};
+use crate::measure::{Case, Load, STREAMS, ToolReport};
 
 /// A load generator.
 pub(crate) struct Tool {
@@ -15,7 +15,7 @@ pub(crate) struct Tool {
     /// Arguments and standard input for a load; `None`: it has no such mode.
     arguments: fn(&Load) -> Option<(String, String)>,
     /// Reads what the tool says: its program, the folder it ran in, its standard output.
-    pub(crate) read: fn(&Path, &Path, &str) -> Said,
+    pub(crate) read: fn(&Path, &Path, &str) -> ToolReport,
     /// Arguments that make it say its version.
     version: &'static str,
     /// Whether a figure is promised against it: it takes part in every round.
@@ -238,9 +238,9 @@ fn json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or(Value::Null)
 }
 
-fn read_unladen(_: &Path, _: &Path, text: &str) -> Said {
+fn read_unladen(_: &Path, _: &Path, text: &str) -> ToolReport {
     let done = json(text.lines().last().unwrap_or_default());
-    Said {
+    ToolReport {
         p90_ms: milliseconds(&done["latency_us"]["p90"], 1e-3),
         p99_ms: milliseconds(&done["latency_us"]["p99"], 1e-3),
         max_ms: milliseconds(&done["latency_us"]["max"], 1e-3),
@@ -251,7 +251,7 @@ fn read_unladen(_: &Path, _: &Path, text: &str) -> Said {
 }
 
 /// `99%    1.23ms`, the way wrk prints it.
-fn read_wrk(_: &Path, _: &Path, text: &str) -> Said {
+fn read_wrk(_: &Path, _: &Path, text: &str) -> ToolReport {
     let at = |name: &str, place| {
         let line = text.lines().map(str::trim).find(|line| line.starts_with(name))?;
         let value = line.split_whitespace().nth(place)?;
@@ -266,95 +266,100 @@ fn read_wrk(_: &Path, _: &Path, text: &str) -> Said {
     };
     // wrk writes 90%, wrk2 90.000%.
     let share = |plain, long| at(plain, 1).or_else(|| at(long, 1));
-    Said {
+    ToolReport {
         p90_ms: share("90% ", "90.000% "),
         p99_ms: share("99% ", "99.000% "),
         max_ms: at("Latency ", 3),
-        ..Said::default()
+        ..ToolReport::default()
     }
 }
 
-fn read_gcannon(_: &Path, _: &Path, text: &str) -> Said {
+fn read_gcannon(_: &Path, _: &Path, text: &str) -> ToolReport {
     let found = json(text);
-    Said {
+    ToolReport {
         p90_ms: milliseconds(&found["latency_us"]["p90"], 1e-3),
         p99_ms: milliseconds(&found["latency_us"]["p99"], 1e-3),
         answered: found["responses"].as_u64(),
-        ..Said::default()
+        ..ToolReport::default()
     }
 }
 
-fn read_zrk(_: &Path, folder: &Path, _: &str) -> Said {
+fn read_zrk(_: &Path, folder: &Path, _: &str) -> ToolReport {
     let found = json(&std::fs::read_to_string(folder.join("zrk.json")).unwrap_or_default());
-    Said {
+    ToolReport {
         p90_ms: milliseconds(&found["latency_us"]["p90"], 1e-3),
         p99_ms: milliseconds(&found["latency_us"]["p99"], 1e-3),
         max_ms: milliseconds(&found["latency_us"]["max"], 1e-3),
         answered: found["requests"].as_u64(),
-        ..Said::default()
+        ..ToolReport::default()
     }
 }
 
 /// `requests: 10 total, 10 started, 10 done, …`, the way h2load prints it.
-fn read_h2load(_: &Path, _: &Path, text: &str) -> Said {
+fn read_h2load(_: &Path, _: &Path, text: &str) -> ToolReport {
     let line = text.lines().find_map(|line| line.strip_prefix("requests: "));
     let done = line.and_then(|line| line.split(", ").find_map(|part| part.strip_suffix(" done")));
-    Said { answered: done.and_then(|count| count.parse().ok()), ..Said::default() }
+    ToolReport { answered: done.and_then(|count| count.parse().ok()), ..ToolReport::default() }
 }
 
-fn read_oha(_: &Path, _: &Path, text: &str) -> Said {
-    let said = json(text);
-    let found = &said["latencyPercentiles"];
-    let statuses = said["statusCodeDistribution"].as_object();
-    Said {
+fn read_oha(_: &Path, _: &Path, text: &str) -> ToolReport {
+    let output = json(text);
+    let found = &output["latencyPercentiles"];
+    let statuses = output["statusCodeDistribution"].as_object();
+    ToolReport {
         p90_ms: milliseconds(&found["p90"], 1e3),
         p99_ms: milliseconds(&found["p99"], 1e3),
-        max_ms: milliseconds(&said["summary"]["slowest"], 1e3),
+        max_ms: milliseconds(&output["summary"]["slowest"], 1e3),
         answered: statuses.map(|all| all.values().filter_map(Value::as_u64).sum()),
-        ..Said::default()
+        ..ToolReport::default()
     }
 }
 
-fn read_bombardier(_: &Path, _: &Path, text: &str) -> Said {
+fn read_bombardier(_: &Path, _: &Path, text: &str) -> ToolReport {
     let found = &json(text)["result"]["latency"];
     let share = |name| milliseconds(&found["percentiles"][name], 1e-3);
-    Said { p90_ms: share("90"), p99_ms: share("99"), max_ms: milliseconds(&found["max"], 1e-3), ..Said::default() }
+    ToolReport {
+        p90_ms: share("90"),
+        p99_ms: share("99"),
+        max_ms: milliseconds(&found["max"], 1e-3),
+        ..ToolReport::default()
+    }
 }
 
-fn read_fortio(_: &Path, _: &Path, text: &str) -> Said {
+fn read_fortio(_: &Path, _: &Path, text: &str) -> ToolReport {
     let found = json(text);
     let at = |share: f64| {
         let all = found["DurationHistogram"]["Percentiles"].as_array()?;
         milliseconds(&all.iter().find(|one| one["Percentile"].as_f64() == Some(share))?["Value"], 1e3)
     };
     let max_ms = milliseconds(&found["DurationHistogram"]["Max"], 1e3);
-    Said { p90_ms: at(90.0), p99_ms: at(99.0), max_ms, ..Said::default() }
+    ToolReport { p90_ms: at(90.0), p99_ms: at(99.0), max_ms, ..ToolReport::default() }
 }
 
-fn read_vegeta(program: &Path, folder: &Path, _: &str) -> Said {
+fn read_vegeta(program: &Path, folder: &Path, _: &str) -> ToolReport {
     let report = Command::new(program).args(["report", "-type", "json", "results.gob"]).current_dir(folder).output();
     let found = report.map_or(Value::Null, |output| json(&String::from_utf8_lossy(&output.stdout)));
     let at = |name| milliseconds(&found["latencies"][name], 1e-6);
-    Said { p90_ms: at("90th"), p99_ms: at("99th"), max_ms: at("max"), ..Said::default() }
+    ToolReport { p90_ms: at("90th"), p99_ms: at("99th"), max_ms: at("max"), ..ToolReport::default() }
 }
 
 /// `99%% in 0.0012 secs`, the way hey prints it.
-fn read_hey(_: &Path, _: &Path, text: &str) -> Said {
+fn read_hey(_: &Path, _: &Path, text: &str) -> ToolReport {
     let at = |name: &str, place| {
         let line = text.lines().map(str::trim).find(|line| line.starts_with(name))?;
         Some(line.split_whitespace().nth(place)?.parse::<f64>().ok()? * 1e3)
     };
-    Said { p90_ms: at("90%", 2), p99_ms: at("99%", 2), max_ms: at("Slowest:", 1), ..Said::default() }
+    ToolReport { p90_ms: at("90%", 2), p99_ms: at("99%", 2), max_ms: at("Slowest:", 1), ..ToolReport::default() }
 }
 
-fn read_k6(_: &Path, folder: &Path, _: &str) -> Said {
+fn read_k6(_: &Path, folder: &Path, _: &str) -> ToolReport {
     let found = json(&std::fs::read_to_string(folder.join("summary.json")).unwrap_or_default());
     let duration = &found["metrics"]["http_req_duration"];
-    Said {
+    ToolReport {
         p90_ms: duration["p(90)"].as_f64(),
         p99_ms: duration["p(99)"].as_f64(),
         max_ms: duration["max"].as_f64(),
         dropped: found["metrics"]["dropped_iterations"]["count"].as_u64(),
-        ..Said::default()
+        ..ToolReport::default()
     }
 }

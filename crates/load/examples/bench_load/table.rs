@@ -116,7 +116,7 @@ fn line_of(path: &str, key: &str) -> String {
 }
 
 /// What a command prints, on one line.
-fn said(program: &str, arguments: &[&str]) -> String {
+fn output(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     output.map_or(String::new(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
@@ -143,9 +143,9 @@ pub(crate) fn write(readme: &Path, runs: &Path, tools: &[Tool]) -> Result<(), St
         "{}, {} cores, kernel {}, congestion control {}, {}. {}.\n",
         line_of("/proc/cpuinfo", "model name"),
         std::thread::available_parallelism().map_or(0, usize::from),
-        said("uname", &["-r"]),
+        output("uname", &["-r"]),
         std::fs::read_to_string("/proc/sys/net/ipv4/tcp_congestion_control").unwrap_or_default().trim(),
-        said("date", &["-u", "+%d %B %Y"]),
+        output("date", &["-u", "+%d %B %Y"]),
         versions.join(", ")
     );
     for ((_, _, name), runs) in cases {

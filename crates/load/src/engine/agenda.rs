@@ -10,7 +10,7 @@ use crate::record::{Answer, End, Failure, Request};
 
 /// What an entry is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Act {
+enum Action {
     /// The next step of an iteration.
     Step,
     /// A user takes the next turn, and then begins an iteration.
@@ -27,7 +27,7 @@ struct Entry {
     /// When the request is due: earlier than `at` if its connection could not be made at first.
     due: u64,
     lane: u32,
-    act: Act,
+    act: Action,
 }
 
 /// Entries by time.
@@ -61,7 +61,7 @@ impl Agenda {
 
     /// Puts the next step of an iteration on it.
     pub(super) fn push_step(&mut self, due: u64, lane: u32) {
-        self.entries.push(Reverse(Entry { at: due, due, lane, act: Act::Step }));
+        self.entries.push(Reverse(Entry { at: due, due, lane, act: Action::Step }));
     }
 
     /// Takes the next entry if its time has come.
@@ -129,16 +129,16 @@ impl Engine<'_> {
         if due >= self.span.window_end {
             return;
         }
-        let act = if users.turns.is_some() { Act::Turn } else { Act::Begin };
+        let act = if users.turns.is_some() { Action::Turn } else { Action::Begin };
         self.agenda.entries.push(Reverse(Entry { at: due, due, lane, act }));
     }
 
     /// An entry whose time has come, with its turn if it is to take one: turns go to those who are there, in their order.
     fn in_turn(&mut self, entry: Entry) -> Entry {
-        let turns = self.users.as_mut().and_then(|users| users.turns.as_mut()).filter(|_| entry.act == Act::Turn);
+        let turns = self.users.as_mut().and_then(|users| users.turns.as_mut()).filter(|_| entry.act == Action::Turn);
         let Some(turns) = turns else { return entry };
         let due = self.span.start + turns.take(entry.due.saturating_sub(self.span.start));
-        Entry { at: due, due, act: Act::Begin, ..entry }
+        Entry { at: due, due, act: Action::Begin, ..entry }
     }
 
     /// Does what has become due on the agenda.
@@ -164,7 +164,7 @@ impl Engine<'_> {
         if entry.due >= self.span.window_end {
             return;
         }
-        let at = self.home_now(entry.lane);
+        let at = self.connection_for(entry.lane);
         let connection = &self.connections[at];
         if !connection.can_send() {
             match connection.retry_in(now) {
@@ -175,7 +175,7 @@ impl Engine<'_> {
             }
         }
         let waited = entry.at > entry.due;
-        if entry.act == Act::Begin {
+        if entry.act == Action::Begin {
             let Some(index) = self.claim_iteration(entry.due) else { return };
             self.hold_lane(entry.lane);
             if let Some(script) = &self.script {
@@ -198,7 +198,7 @@ impl Engine<'_> {
         while let Some(entry) = self.agenda.waiting.pop_front().or_else(|| self.agenda.pop(u64::MAX)) {
             let entry = self.in_turn(entry);
             if entry.due < self.span.window_end {
-                if entry.act == Act::Begin {
+                if entry.act == Action::Begin {
                     self.claim_iteration(entry.due)?;
                 } else {
                     let index = self.claim_index();
@@ -247,7 +247,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Gives what is due to a connection that has become free, if it stands.
+    /// Gives what is due to a connection that has become free, if it is open.
     #[inline]
     pub(super) fn take_over(&mut self, at: usize, free_since: u64, now: u64) {
         if !self.connections[at].has_room() {

@@ -1,4 +1,4 @@
-//! One connection: whether it stands, which protocol it speaks, and for which requests.
+//! One connection: whether it is open, which protocol it speaks, and for which requests.
 
 use std::os::fd::OwnedFd;
 
@@ -7,7 +7,7 @@ use super::http2::Http2;
 use super::tls::Secure;
 use crate::record::Request;
 
-/// Whether a connection stands.
+/// Whether a connection is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// It does not stand, and is not to be tried before this instant.
@@ -24,7 +24,7 @@ pub(super) enum State {
         /// How far that is.
         phase: Phase,
     },
-    /// It stands; its [`Protocol`] knows what for.
+    /// It is open; its [`Protocol`] knows what for.
     Open,
 }
 
@@ -71,8 +71,8 @@ pub(super) struct Connection {
     pub(super) unsent: Vec<u8>,
     /// Whether the engine must attend to its socket as soon as it is ready.
     pub(super) delicate: bool,
-    /// Whether it has stood before.
-    pub(super) stood: bool,
+    /// Whether it was open before.
+    pub(super) was_open: bool,
     /// Iterations that it is kept for. HTTP/1.1: one between two steps; HTTP/2: all that are under way on it.
     pub(super) held: usize,
 }
@@ -87,12 +87,12 @@ impl Connection {
             protocol,
             unsent: Vec::new(),
             delicate: false,
-            stood: false,
+            was_open: false,
             held: 0,
         }
     }
 
-    /// Whether it stands and a request can be sent on it.
+    /// Whether it is open and a request can be sent on it.
     #[inline]
     pub(super) fn can_send(&self) -> bool {
         self.state == State::Open
@@ -108,11 +108,11 @@ impl Connection {
         self.held
             < match &self.protocol {
                 Protocol::Http1(_) => 1,
-                Protocol::Http2(http2) => http2.session.most_at_once(),
+                Protocol::Http2(http2) => http2.session.max_concurrent(),
             }
     }
 
-    /// Whether it stands and has room for another iteration.
+    /// Whether it is open and has room for another iteration.
     #[inline]
     pub(super) fn has_room(&self) -> bool {
         self.can_send() && self.has_lane()

@@ -49,7 +49,7 @@ impl Engine<'_> {
             }
         }
         self.closed.extend(next..total);
-        if self.connections.iter().any(|connection| connection.stood) {
+        if self.connections.iter().any(|connection| connection.was_open) {
             return Ok(());
         }
         if let Some(message) = self.reason.take() {
@@ -112,7 +112,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Sends a request on a connection that stands and has room.
+    /// Sends a request on an open connection with room.
     #[inline]
     fn send(&mut self, at: usize, request: Request) {
         match self.connections[at].protocol {
@@ -180,7 +180,7 @@ impl Engine<'_> {
         }
     }
 
-    /// A socket can be written to: its connection stands or has failed, or it takes more of what is unsent.
+    /// A socket can be written to: its connection is open or has failed, or it takes more of what is unsent.
     #[cold]
     fn attend_writing(&mut self, at: usize) {
         let Some(socket) = &self.connections[at].socket else { return };
@@ -194,7 +194,7 @@ impl Engine<'_> {
                     self.connections[at].state = State::Connecting { since, request, phase: Phase::Tls };
                     self.greet_tls(at);
                 } else {
-                    self.socket_stands(at, since, request, self.now());
+                    self.on_socket_open(at, since, request, self.now());
                 }
             }
             State::Open | State::Connecting { .. } if !self.connections[at].unsent.is_empty() => {
@@ -218,9 +218,9 @@ impl Engine<'_> {
 
     /// Bytes can be exchanged (with TLS: after its handshake): HTTP/2 has settings to exchange first.
     #[cold]
-    pub(super) fn socket_stands(&mut self, at: usize, since: u64, request: Option<Request>, now: u64) {
+    pub(super) fn on_socket_open(&mut self, at: usize, since: u64, request: Option<Request>, now: u64) {
         match self.connections[at].protocol {
-            Protocol::Http1(_) => self.stands(at),
+            Protocol::Http1(_) => self.on_open(at),
             Protocol::Http2(_) => {
                 self.connections[at].state = State::Connecting { since, request, phase: Phase::Settings };
                 self.greet_http2(at, now);
@@ -228,14 +228,14 @@ impl Engine<'_> {
         }
     }
 
-    /// A connection has come to stand: it sends the request that it was made for.
+    /// A connection has opened: it sends the request that it was made for.
     #[cold]
-    pub(super) fn stands(&mut self, at: usize) {
+    pub(super) fn on_open(&mut self, at: usize) {
         self.set_delicate(at, false);
         let connection = &mut self.connections[at];
         let State::Connecting { request, .. } = connection.state else { return };
-        self.recorder.reconnects += u64::from(connection.stood);
-        connection.stood = true;
+        self.recorder.reconnects += u64::from(connection.was_open);
+        connection.was_open = true;
         connection.state = State::Open;
         self.active -= 1;
         match (request, &connection.protocol) {

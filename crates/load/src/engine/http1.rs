@@ -6,7 +6,7 @@ use super::exchange::judge;
 use crate::http1::response::{Body, Response, ResponseReader};
 use crate::plan::Check;
 use crate::record::{Answer, Failure, Recorder, Request};
-use crate::script::{Progress, Script, Verdict, Whole};
+use crate::script::{Progress, Script, Verdict, WholeAnswer};
 
 /// What an HTTP/1.1 connection remembers.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Http1 {
 }
 
 impl Engine<'_> {
-    /// Sends a request on a connection that stands and is free.
+    /// Sends a request on an open connection that is free.
     #[inline]
     pub(super) fn send_http1(&mut self, at: usize, request: Request) {
         let connection = &mut self.connections[at];
@@ -56,7 +56,7 @@ impl Engine<'_> {
             None => self.template.render(request.index),
             Some(script) => {
                 let progress = &self.progress[at];
-                http1.reader.keep(script.steps().get(progress.step).is_some_and(|step| step.looks()));
+                http1.reader.capture(script.steps().get(progress.step).is_some_and(|step| step.looks()));
                 let rendered = script.render(progress, request.index);
                 // The instant of sending begins when there is something to send.
                 sent = clock.now();
@@ -94,8 +94,8 @@ impl Engine<'_> {
                 let answer = match &self.script {
                     None => judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived),
                     Some(script) => {
-                        let kept = http1.reader.kept();
-                        look(script, &mut self.progress[at], &mut self.recorder, &response, kept, arrived)
+                        let captured = http1.reader.captured();
+                        look(script, &mut self.progress[at], &mut self.recorder, &response, captured, arrived)
                     }
                 };
                 self.largest = self.largest.max(size);
@@ -141,8 +141,8 @@ impl Engine<'_> {
                 let answer = match &self.script {
                     None => judge(&self.shared.check, &mut self.recorder.bodies, &response, now),
                     Some(script) => {
-                        let kept = http1.reader.kept();
-                        look(script, &mut self.progress[at], &mut self.recorder, &response, kept, now)
+                        let captured = http1.reader.captured();
+                        look(script, &mut self.progress[at], &mut self.recorder, &response, captured, now)
                     }
                 };
                 self.complete_http1(at, &request, &answer, true, now);
@@ -158,7 +158,7 @@ pub(super) fn look(
     progress: &mut Progress,
     recorder: &mut Recorder,
     response: &Response<'_>,
-    kept: (&[u8], &[u8]),
+    captured: (&[u8], &[u8]),
     arrived: u64,
 ) -> Answer {
     let Some(step) = script.steps().get(progress.step) else {
@@ -169,8 +169,8 @@ pub(super) fn look(
         return answer;
     }
     let whole = match &response.body {
-        Body::Whole(body) => Whole::new(response.status, response.head, body),
-        Body::Pieces(_) => Whole::new(response.status, kept.0, kept.1),
+        Body::Whole(body) => WholeAnswer::new(response.status, response.head, body),
+        Body::Pieces(_) => WholeAnswer::new(response.status, captured.0, captured.1),
     };
     let verdict = script.look(progress, &whole, &mut recorder.tests);
     let failure = match verdict {

@@ -9,7 +9,7 @@ use super::exchange::judge;
 use super::http1::look;
 use super::{Engine, RETRY};
 use crate::h2::Violation;
-use crate::h2::session::{Event, MOST_UNREAD, Session, Wants};
+use crate::h2::session::{Event, MAX_UNREAD, Session, Wants};
 use crate::http1::response::Response;
 use crate::record::{End, Failure, Request};
 
@@ -25,12 +25,12 @@ pub(super) struct Http2 {
     dirty: bool,
     /// Whether a request has been answered on it.
     useful: bool,
-    /// When something last came.
-    heard: u64,
+    /// When something was last read, ns.
+    last_read: u64,
 }
 
 impl Http2 {
-    /// Before the connection stands.
+    /// Before the connection is open.
     pub(super) fn new(streams: usize, method: &str) -> Self {
         Self {
             session: Session::new(streams, method),
@@ -38,7 +38,7 @@ impl Http2 {
             listed: false,
             dirty: false,
             useful: false,
-            heard: 0,
+            last_read: 0,
         }
     }
 
@@ -66,7 +66,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Gives a request to a connection that stands and has room. It is sent with the next [`Engine::flush`].
+    /// Gives a request to an open connection with room. It is sent with the next [`Engine::flush`].
     #[inline]
     pub(super) fn send_http2(&mut self, at: usize, request: Request, tries: u8) {
         let Protocol::Http2(http2) = &mut self.connections[at].protocol else { return };
@@ -75,7 +75,7 @@ impl Engine<'_> {
             let step = script.steps().get(progress.step);
             let wants = Wants {
                 bodiless: step.is_some_and(|step| step.method == "HEAD"),
-                kept: step.is_some_and(|step| step.looks()),
+                captured: step.is_some_and(|step| step.looks()),
             };
             let scheme = if self.shared.tls.is_some() { "https" } else { "http" };
             let (rendered, sampled) = script.render(progress, request.index);
@@ -106,9 +106,9 @@ impl Engine<'_> {
         }
     }
 
-    /// Begins to speak on a connection whose socket stands.
+    /// Begins to speak on a connection whose socket is open.
     pub(super) fn greet_http2(&mut self, at: usize, now: u64) {
-        let fresh = Http2 { heard: now, ..Http2::new(self.shared.streams, &self.shared.method) };
+        let fresh = Http2 { last_read: now, ..Http2::new(self.shared.streams, &self.shared.method) };
         if let Some(http2) = self.http2(at) {
             *http2 = fresh;
             self.flush_http2(at, now);
@@ -150,7 +150,7 @@ impl Engine<'_> {
             http2.session.out = out;
         }
         match result {
-            Ok(_) if connection.unsent.len() > MOST_UNREAD => self.break_off(at, Violation::Flood),
+            Ok(_) if connection.unsent.len() > MAX_UNREAD => self.break_off(at, Violation::Flood),
             Ok(taken) => {
                 self.count_sent(taken, now);
                 self.watch_rest(at);
@@ -164,18 +164,23 @@ impl Engine<'_> {
     pub(super) fn take_in_http2(&mut self, at: usize, end: usize, stamp: Option<u64>, now: u64) {
         let mut place = 0;
         let mut freed = 0;
-        let stands = loop {
+        let is_ready = loop {
             let Protocol::Http2(http2) = &mut self.connections[at].protocol else { return };
-            http2.heard = now;
+            http2.last_read = now;
             match http2.session.next(&self.buffer[..end], &mut place) {
-                Ok(Some(Event::Answered { request, status, body, grpc_status, kept })) => {
+                Ok(Some(Event::Answered { request, status, body, grpc_status, captured })) => {
                     http2.useful = true;
                     let arrived = stamp.map_or(now, |stamp| self.bridge.to_monotonic(stamp, request.sent, now));
-                    let response = Response { status, close: false, head: kept.head(), body };
+                    let response = Response { status, close: false, head: captured.head(), body };
                     let mut answer = match (&self.script, self.progress.get_mut(request.lane as usize)) {
-                        (Some(script), Some(progress)) => {
-                            look(script, progress, &mut self.recorder, &response, (kept.head(), kept.body()), arrived)
-                        }
+                        (Some(script), Some(progress)) => look(
+                            script,
+                            progress,
+                            &mut self.recorder,
+                            &response,
+                            (captured.head(), captured.body()),
+                            arrived,
+                        ),
                         _ => judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived),
                     };
                     if let Some(wanted) = self.shared.grpc {
@@ -201,7 +206,7 @@ impl Engine<'_> {
                     freed = now;
                 }
                 Ok(Some(Event::Returned { request, tries })) => {
-                    self.leave_home(request.lane);
+                    self.leave_connection(request.lane);
                     self.returned.push_back((request, tries));
                     self.active -= 1;
                 }
@@ -210,8 +215,8 @@ impl Engine<'_> {
                 Err(violation) => return self.break_off(at, violation),
             }
         };
-        if stands {
-            self.stands(at);
+        if is_ready {
+            self.on_open(at);
             // What came with the first SETTINGS.
             self.buffer.copy_within(place..end, 0);
             return self.take_in_http2(at, end - place, stamp, now);
@@ -272,7 +277,7 @@ impl Engine<'_> {
             return;
         }
         // Not a sign of life: the next requests go over a new connection.
-        if now.saturating_sub(http2.heard) > timeout {
+        if now.saturating_sub(http2.last_read) > timeout {
             http2.session.drain();
         }
         self.active -= gone.len();

@@ -8,7 +8,7 @@ use crate::record::{Answer, End};
 use crate::script::{Next, Progress};
 
 /// A lane that has no connection: what it carried has come back and is to be sent again.
-const NOWHERE: usize = usize::MAX;
+const NO_CONNECTION: usize = usize::MAX;
 
 /// The lanes of HTTP/2.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ pub(super) struct Lanes {
     /// Whether the plan needs any.
     on: bool,
     /// The connection of each.
-    homes: Vec<usize>,
+    connections_of: Vec<usize>,
     /// Those that carry nothing.
     free: Vec<u32>,
 }
@@ -24,7 +24,7 @@ pub(super) struct Lanes {
 impl Lanes {
     /// None as yet.
     pub(super) fn new(on: bool) -> Self {
-        Self { on, homes: Vec::new(), free: Vec::new() }
+        Self { on, connections_of: Vec::new(), free: Vec::new() }
     }
 }
 
@@ -38,10 +38,10 @@ impl Engine<'_> {
         if let Some(users) = &self.users {
             let most = users.profile.most().ceil() as u64;
             let own = most.saturating_sub(users.first).div_ceil(users.stride) as usize;
-            self.lanes.homes = (0..own).map(|lane| lane % connections.max(1)).collect();
+            self.lanes.connections_of = (0..own).map(|lane| lane % connections.max(1)).collect();
             self.progress.resize(if self.script.is_some() { own } else { 0 }, Progress::default());
         }
-        self.lanes.homes.len()
+        self.lanes.connections_of.len()
     }
 
     /// Whether lanes are streams, and not connections.
@@ -60,26 +60,26 @@ impl Engine<'_> {
         let lane = match self.lanes.free.pop() {
             Some(lane) => lane,
             None => {
-                self.lanes.homes.push(NOWHERE);
+                self.lanes.connections_of.push(NO_CONNECTION);
                 if self.script.is_some() {
-                    self.progress.resize(self.lanes.homes.len(), Progress::default());
+                    self.progress.resize(self.lanes.connections_of.len(), Progress::default());
                 }
-                (self.lanes.homes.len() - 1) as u32
+                (self.lanes.connections_of.len() - 1) as u32
             }
         };
-        self.lanes.homes[lane as usize] = at;
+        self.lanes.connections_of[lane as usize] = at;
         self.connections[at].held += 1;
         lane
     }
 
     /// The connection of a lane.
-    pub(super) fn home(&self, lane: u32) -> usize {
-        if self.lanes.on { self.lanes.homes[lane as usize] } else { lane as usize }
+    pub(super) fn connection_of(&self, lane: u32) -> usize {
+        if self.lanes.on { self.lanes.connections_of[lane as usize] } else { lane as usize }
     }
 
     /// A connection for the next request in a lane: its own, or, if that takes no more requests, another with room.
-    pub(super) fn home_now(&mut self, lane: u32) -> usize {
-        let at = self.home(lane);
+    pub(super) fn connection_for(&mut self, lane: u32) -> usize {
+        let at = self.connection_of(lane);
         let leaving = match self.connections.get(at) {
             None => true,
             Some(connection) => {
@@ -93,7 +93,7 @@ impl Engine<'_> {
         let other = self.connections.iter().position(|connection| connection.has_room());
         match other {
             Some(other) => {
-                self.leave_home(lane);
+                self.leave_connection(lane);
                 self.move_lane(lane, other);
                 other
             }
@@ -102,12 +102,12 @@ impl Engine<'_> {
     }
 
     /// A lane goes on without a connection.
-    pub(super) fn leave_home(&mut self, lane: u32) {
+    pub(super) fn leave_connection(&mut self, lane: u32) {
         if !self.lanes.on {
             return;
         }
-        let home = std::mem::replace(&mut self.lanes.homes[lane as usize], NOWHERE);
-        if let Some(connection) = self.connections.get_mut(home) {
+        let at = std::mem::replace(&mut self.lanes.connections_of[lane as usize], NO_CONNECTION);
+        if let Some(connection) = self.connections.get_mut(at) {
             connection.held = connection.held.saturating_sub(1);
         }
     }
@@ -115,7 +115,7 @@ impl Engine<'_> {
     /// A lane without a connection gets one.
     pub(super) fn move_lane(&mut self, lane: u32, at: usize) {
         if self.lanes.on {
-            self.lanes.homes[lane as usize] = at;
+            self.lanes.connections_of[lane as usize] = at;
             self.connections[at].held += 1;
         }
     }
@@ -123,8 +123,8 @@ impl Engine<'_> {
     /// A user's iteration begins in their lane.
     pub(super) fn hold_lane(&mut self, lane: u32) {
         if self.lanes.on {
-            let home = self.home(lane);
-            if let Some(connection) = self.connections.get_mut(home) {
+            let at = self.connection_of(lane);
+            if let Some(connection) = self.connections.get_mut(at) {
                 connection.held += 1;
             }
         }
@@ -141,13 +141,13 @@ impl Engine<'_> {
         {
             return;
         }
-        let home = self.home(lane);
-        self.leave_home(lane);
+        let at = self.connection_of(lane);
+        self.leave_connection(lane);
         if let Some(users) = &self.users {
             let think = users.think;
             // A user has a lane for good, so it stays with its connection; only what it holds there is given back.
-            self.lanes.homes[lane as usize] =
-                if home == NOWHERE { lane as usize % self.connections.len() } else { home };
+            self.lanes.connections_of[lane as usize] =
+                if at == NO_CONNECTION { lane as usize % self.connections.len() } else { at };
             self.schedule_user(lane, answer.map_or(now, |answer| answer.arrived) + think);
         } else {
             self.lanes.free.push(lane);

@@ -39,7 +39,7 @@ use http2::Http2;
 use lanes::Lanes;
 
 /// Bytes that one read takes at most, with the beginning of a frame that was left of the last one.
-const BUFFER: usize = (64 << 10) + frame::HEAD + frame::MOST_PAYLOAD;
+const BUFFER: usize = (64 << 10) + frame::HEAD + frame::MAX_PAYLOAD;
 /// Responses larger than this are read as they come: the socket's buffer may not hold them.
 const LARGE_RESPONSE: u64 = 32 << 10;
 /// A sleep that ignores responses lasts at most this long, nanoseconds.
@@ -423,7 +423,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// A connection for a request: one that stands, or else one that may be tried (again).
+    /// A connection for a request: an open one, or else one that may be tried (again).
     fn take_free(&mut self, now: u64) -> Option<usize> {
         while let Some(at) = self.idle.pop_front() {
             if let Protocol::Http2(http2) = &mut self.connections[at].protocol {

@@ -25,7 +25,7 @@ impl Engine<'_> {
     /// The work of a tick. `false`: the load is over.
     pub(super) fn tick(&mut self, now: u64) -> Result<bool, LoadError> {
         self.bridge = ClockBridge::measure(self.clock);
-        self.heed_stop(now);
+        self.apply_stop(now);
         if self.times_at_window_start.is_none() && now >= self.span.window_start {
             self.times_at_window_start = Some(sys::thread_times());
         }
@@ -35,7 +35,7 @@ impl Engine<'_> {
         self.recorder.open_second_of(now.min(self.span.window_end.saturating_sub(1)))?;
         self.time_out(now);
         self.time_out_returned(now);
-        self.tell_seconds(now)?;
+        self.report_seconds(now)?;
         if self.span.in_window(now) {
             self.recorder.in_flight.0 += self.active as u64;
             self.recorder.in_flight.1 += 1;
@@ -60,7 +60,7 @@ impl Engine<'_> {
     }
 
     /// Ends the window now if the load is to be stopped, or where another thread has ended it.
-    fn heed_stop(&mut self, now: u64) {
+    fn apply_stop(&mut self, now: u64) {
         if self.interrupted || now >= self.span.window_end {
             return;
         }
@@ -121,7 +121,7 @@ impl Engine<'_> {
     }
 
     /// Tells which seconds have passed, and which can no longer change.
-    fn tell_seconds(&mut self, now: u64) -> Result<(), LoadError> {
+    fn report_seconds(&mut self, now: u64) -> Result<(), LoadError> {
         // After the end of a turn its answers are waited for, and then the clock goes back to the end.
         let now = now.min(self.turn_end);
         while self.span.start + u64::from(self.passed + 1) * SECOND <= now.min(self.span.window_end) {

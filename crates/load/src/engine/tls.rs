@@ -64,7 +64,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Begins the handshake on a socket that stands.
+    /// Begins the handshake on a socket that is open.
     pub(super) fn greet_tls(&mut self, at: usize) {
         let Some(tls) = &self.shared.tls else { return };
         match ClientConnection::new(tls.config.clone(), tls.name.clone()) {
@@ -121,7 +121,7 @@ impl Engine<'_> {
                     None if matches!(connection.protocol, Protocol::Http2(_)) => {
                         return self.break_off_tls(at, "it did not agree to HTTP/2 (ALPN)".to_owned());
                     }
-                    _ => self.socket_stands(at, since, request, now),
+                    _ => self.on_socket_open(at, since, request, now),
                 }
                 continue;
             }

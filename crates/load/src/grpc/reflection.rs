@@ -30,9 +30,9 @@ const ERROR: u64 = 7;
 /// The status of a service that does not exist.
 const UNIMPLEMENTED: u16 = 12;
 /// Most bytes that an answer may have.
-const MOST_ANSWER: usize = 16 << 20;
+const MAX_ANSWER: usize = 16 << 20;
 /// Most files that a service may consist of.
-const MOST_FILES: usize = 10_000;
+const MAX_FILES: usize = 10_000;
 
 /// A connection of any kind.
 trait Stream: Read + Write {}
@@ -69,7 +69,7 @@ pub(super) fn ask(
             }
         }
         at += 1;
-        if files.len() > MOST_FILES {
+        if files.len() > MAX_FILES {
             return Err(refuse("the service consists of more than 10,000 files"));
         }
     }
@@ -157,7 +157,7 @@ fn exchange(
                 }
             }
         }
-        if answer.len() > MOST_ANSWER || Instant::now() > until {
+        if answer.len() > MAX_ANSWER || Instant::now() > until {
             return Err(std::io::ErrorKind::TimedOut.into());
         }
     }

@@ -1,17 +1,17 @@
 //! Frames that are about the connection, or that end a stream: settings, windows, pings, resets, going away.
 
 use super::Violation;
-use super::frame::{self, Head, MOST_PAYLOAD, code, flag, kind, setting};
+use super::frame::{self, Head, MAX_PAYLOAD, code, flag, kind, setting};
 use super::hpack;
 use super::request::Table;
-use super::session::{Event, MOST_WINDOW, Session};
+use super::session::{Event, MAX_WINDOW, Session};
 use crate::record::Failure;
 
 /// How often a request that the server has refused is sent again: it means to be asked less.
-const MOST_REFUSALS: u8 = 3;
+const MAX_REFUSALS: u8 = 3;
 /// The same for requests that were on their way when the server went away. Where connections end after so many requests, all of
 /// them tend to end at the same time, so that a request may be unlucky several times in a row; its patience ends that anyway.
-const MOST_GOODBYES: u8 = 100;
+const MAX_GOAWAYS: u8 = 100;
 
 impl Session {
     #[cold]
@@ -24,7 +24,7 @@ impl Session {
         let (request, tries) = (stream.request, stream.tries.saturating_add(1));
         self.streams.close(head.stream);
         Ok(Some(match frame::word(payload) {
-            code::REFUSED_STREAM if tries <= MOST_REFUSALS => Event::Returned { request, tries },
+            code::REFUSED_STREAM if tries <= MAX_REFUSALS => Event::Returned { request, tries },
             _ => Event::Failed { request, failure: Failure::Reset },
         }))
     }
@@ -59,22 +59,22 @@ impl Session {
             setting::MAX_CONCURRENT_STREAMS => self.allowed = value as usize,
             setting::INITIAL_WINDOW_SIZE => {
                 let window = i64::from(value);
-                if window > MOST_WINDOW {
+                if window > MAX_WINDOW {
                     return Err(Violation::FlowControl);
                 }
                 let change = window - std::mem::replace(&mut self.stream_window, window);
                 for stream in self.streams.iter_mut() {
                     stream.send_window += change;
-                    if stream.send_window > MOST_WINDOW {
+                    if stream.send_window > MAX_WINDOW {
                         return Err(Violation::FlowControl);
                     }
                 }
             }
             setting::MAX_FRAME_SIZE => {
-                if !(MOST_PAYLOAD as u32..1 << 24).contains(&value) {
+                if !(MAX_PAYLOAD as u32..1 << 24).contains(&value) {
                     return Err(Violation::Rules("an impossible frame size"));
                 }
-                self.most_payload = value as usize;
+                self.max_payload = value as usize;
             }
             _ => {}
         }
@@ -99,7 +99,7 @@ impl Session {
             self.send_window += more;
             return match more {
                 0 => Err(Violation::Rules("a window that is not changed")),
-                _ if self.send_window > MOST_WINDOW => Err(Violation::FlowControl),
+                _ if self.send_window > MAX_WINDOW => Err(Violation::FlowControl),
                 _ => Ok(None),
             };
         }
@@ -109,7 +109,7 @@ impl Session {
         if more == 0 {
             return Ok(self.fail(head.stream, code::PROTOCOL_ERROR, Failure::Protocol));
         }
-        if stream.send_window > MOST_WINDOW {
+        if stream.send_window > MAX_WINDOW {
             return Ok(self.fail(head.stream, code::FLOW_CONTROL_ERROR, Failure::Protocol));
         }
         Ok(None)
@@ -153,7 +153,7 @@ impl Session {
             .find(|stream| stream.id > last)
             .map(|stream| (stream.id, stream.request, stream.tries.saturating_add(1)))?;
         self.streams.close(id);
-        Some(if tries <= MOST_GOODBYES {
+        Some(if tries <= MAX_GOAWAYS {
             Event::Returned { request, tries }
         } else {
             Event::Failed { request, failure: Failure::Reset }

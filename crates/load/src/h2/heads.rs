@@ -4,9 +4,9 @@
 use super::hpack::{BlockError, Decoder};
 
 /// Blocks that are kept.
-const KEPT: usize = 4;
+const CACHED_BLOCKS: usize = 4;
 /// Largest block that is kept, bytes.
-const MOST_KEPT: usize = 4096;
+const MAX_CACHED_BLOCK: usize = 4096;
 
 /// What a block of a response or its trailers says, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,7 +34,7 @@ struct Known {
 #[derive(Debug)]
 pub(super) struct Heads {
     decoder: Decoder,
-    known: [Known; KEPT],
+    known: [Known; CACHED_BLOCKS],
     next: usize,
 }
 
@@ -99,12 +99,12 @@ impl Heads {
             head.malformed |= pseudo && fields;
             fields |= !pseudo;
         })?;
-        if changes == self.decoder.changes() && block.len() <= MOST_KEPT && !block.is_empty() {
+        if changes == self.decoder.changes() && block.len() <= MAX_CACHED_BLOCK && !block.is_empty() {
             let known = &mut self.known[self.next];
             known.block.clear();
             known.block.extend_from_slice(block);
             (known.changes, known.head) = (changes, head);
-            self.next = (self.next + 1) % KEPT;
+            self.next = (self.next + 1) % CACHED_BLOCKS;
         }
         Ok(head)
     }

@@ -3,8 +3,8 @@
 
 mod control;
 pub(crate) use unladen_http2::frame;
+mod captured;
 mod heads;
-mod kept;
 pub(crate) use unladen_http2::hpack;
 pub(crate) mod request;
 pub(crate) mod session;

@@ -3,7 +3,7 @@
 //! The first request of a connection puts its fields into the server's table; all later ones refer to them, which is a byte per
 //! field. The trace header is different every time, so it is a literal at a fixed place that stays out of the table.
 
-use super::frame::{self, MOST_PAYLOAD, flag, kind};
+use super::frame::{self, MAX_PAYLOAD, flag, kind};
 use super::hpack;
 use crate::plan::Trace;
 
@@ -132,8 +132,8 @@ impl Frames {
     /// Cuts a block into frames. `trace`: where in the block the trace header's value stands.
     fn new(block: &[u8], trace: Option<usize>, ends: bool) -> Self {
         let (mut bytes, mut ids) = (Vec::new(), Vec::new());
-        let count = block.len().div_ceil(MOST_PAYLOAD);
-        for (number, part) in block.chunks(MOST_PAYLOAD).enumerate() {
+        let count = block.len().div_ceil(MAX_PAYLOAD);
+        for (number, part) in block.chunks(MAX_PAYLOAD).enumerate() {
             ids.push(bytes.len() + 5);
             let last = if number + 1 == count { flag::END_HEADERS } else { 0 };
             let (kind, flags) = match number {
@@ -359,7 +359,7 @@ mod tests {
             encoded.put(&mut bytes, table, 3, 1);
             let (_, heads) = block(&bytes);
             assert_eq!(heads.len(), 3, "{table:?}");
-            assert!(heads.iter().all(|head| head.stream == 3 && head.length <= MOST_PAYLOAD));
+            assert!(heads.iter().all(|head| head.stream == 3 && head.length <= MAX_PAYLOAD));
             assert_eq!(heads.iter().map(|head| head.kind).collect::<Vec<_>>(), [1, 9, 9]);
             assert_eq!(heads.iter().map(|head| head.flags).collect::<Vec<_>>(), [1, 0, 4]);
             let fields = fields(&mut decoder, &bytes);

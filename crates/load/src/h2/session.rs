@@ -6,10 +6,10 @@
 use std::collections::VecDeque;
 
 use super::Violation;
-use super::frame::{self, Head, MOST_PAYLOAD, code, flag, kind, setting};
+pub(crate) use super::captured::{Captured, Wants};
+use super::frame::{self, Head, MAX_PAYLOAD, code, flag, kind, setting};
 use super::heads::{self, Heads};
 use super::hpack;
-pub(crate) use super::kept::{Kept, Wants};
 use super::request::{Encoded, Table, put_rendered};
 use super::streams::{Stream, Streams};
 use crate::http1::response::Body;
@@ -23,17 +23,17 @@ const CONNECTION_WINDOW: i64 = 64 << 20;
 /// Both windows of the protocol before anything is said, and the largest they may get.
 const FIRST_WINDOW: i64 = 65_535;
 /// See [`FIRST_WINDOW`].
-pub(super) const MOST_WINDOW: i64 = 0x7fff_ffff;
+pub(super) const MAX_WINDOW: i64 = 0x7fff_ffff;
 /// Largest header block, compressed.
-const MOST_BLOCK: usize = 64 << 10;
+const MAX_BLOCK: usize = 64 << 10;
 /// Most frames in a row that bring no answer nearer.
-const MOST_IDLE_FRAMES: u32 = 10_000;
+const MAX_IDLE_FRAMES: u32 = 10_000;
 /// Interim (1xx) responses that are skipped before a request counts as failed.
-const MOST_INTERIM: u8 = 100;
+const MAX_INTERIM: u8 = 100;
 /// Bodies are put into frames while fewer bytes than this wait to be sent.
-const MOST_WAITING: usize = 256 << 10;
+const MAX_WAITING: usize = 256 << 10;
 /// The same for answers to PING and SETTINGS; a server that makes us say more without reading it is hostile.
-pub(crate) const MOST_UNREAD: usize = 1 << 20;
+pub(crate) const MAX_UNREAD: usize = 1 << 20;
 
 /// What has come of the connection or a request.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) enum Event<'a> {
         /// Value of `grpc-status`, in the trailers or else in the head.
         grpc_status: Option<u16>,
         /// What was kept of it.
-        kept: Kept,
+        captured: Captured,
     },
     /// A request has failed; the connection goes on.
     Failed {
@@ -87,7 +87,7 @@ pub(crate) struct Session {
     heads: Heads,
     partial: Option<Partial>,
     /// Whether any answer was to be kept, and the fields of the block at hand if its answer is.
-    keeps: bool,
+    captures: bool,
     lines: Vec<u8>,
     /// Whether answers have no body whatever their head says.
     bodiless: bool,
@@ -102,7 +102,7 @@ pub(crate) struct Session {
     receive_window: i64,
     /// The server's settings.
     pub(super) stream_window: i64,
-    pub(super) most_payload: usize,
+    pub(super) max_payload: usize,
     pub(super) table: Table,
     /// A change of the table's size is to be told in the next block.
     pub(super) tell_table: bool,
@@ -122,7 +122,7 @@ impl Session {
         let settings = [
             (setting::ENABLE_PUSH, 0),
             (setting::INITIAL_WINDOW_SIZE, STREAM_WINDOW as u32),
-            (setting::MAX_HEADER_LIST_SIZE, hpack::MOST_UNFOLDED as u32),
+            (setting::MAX_HEADER_LIST_SIZE, hpack::MAX_DECODED as u32),
         ];
         frame::put_settings(&mut out, &settings);
         frame::put_word(&mut out, kind::WINDOW_UPDATE, 0, (CONNECTION_WINDOW - FIRST_WINDOW) as u32);
@@ -131,7 +131,7 @@ impl Session {
             streams: Streams::new(streams),
             heads: Heads::new(),
             partial: None,
-            keeps: false,
+            captures: false,
             lines: Vec::new(),
             bodiless: method == "HEAD",
             wanted: streams,
@@ -141,7 +141,7 @@ impl Session {
             send_window: FIRST_WINDOW,
             receive_window: CONNECTION_WINDOW,
             stream_window: FIRST_WINDOW,
-            most_payload: MOST_PAYLOAD,
+            max_payload: MAX_PAYLOAD,
             table: Table::Fresh,
             tell_table: false,
             sending: VecDeque::new(),
@@ -154,12 +154,12 @@ impl Session {
     /// Whether another request may be sent.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        self.ready && !self.draining && self.streams.len() < self.most_at_once()
+        self.ready && !self.draining && self.streams.len() < self.max_concurrent()
     }
 
     /// Requests that may be on their way at a time.
     #[inline]
-    pub(crate) fn most_at_once(&self) -> usize {
+    pub(crate) fn max_concurrent(&self) -> usize {
         self.wanted.min(self.allowed)
     }
 
@@ -198,7 +198,7 @@ impl Session {
     /// Sends a request. The caller has seen to it that there is room.
     #[inline]
     pub(crate) fn send(&mut self, request: Request, tries: u8, encoded: &Encoded) {
-        let id = self.open(request, tries, Wants { bodiless: self.bodiless, kept: false });
+        let id = self.open(request, tries, Wants { bodiless: self.bodiless, captured: false });
         if self.tell_table {
             let start = self.out.len();
             encoded.put(&mut self.out, Table::Unused, id, request.index);
@@ -214,7 +214,7 @@ impl Session {
 
     /// Sends a request that has been rendered for HTTP/1.1.
     pub(crate) fn send_rendered(&mut self, request: Request, tries: u8, rendered: &[u8], scheme: &str, wants: Wants) {
-        self.keeps |= wants.kept;
+        self.captures |= wants.captured;
         let id = self.open(request, tries, wants);
         let start = self.out.len();
         let body = put_rendered(&mut self.out, rendered, scheme, id);
@@ -230,8 +230,8 @@ impl Session {
         let stream = self.streams.open(request, tries, STREAM_WINDOW, self.stream_window);
         stream.bodiless = wants.bodiless;
         // A closed stream keeps nothing.
-        if wants.kept {
-            stream.kept = Kept(Some(Box::default()));
+        if wants.captured {
+            stream.captured = Captured(Some(Box::default()));
         }
         let id = stream.id;
         self.fresh.push(id);
@@ -255,7 +255,7 @@ impl Session {
             return;
         }
         let Some(stream) = self.streams.get(id) else { return };
-        let sent = put_body(&mut self.out, stream, body, &mut self.send_window, self.most_payload);
+        let sent = put_body(&mut self.out, stream, body, &mut self.send_window, self.max_payload);
         if sent < body.len() {
             (stream.unsent, stream.unsent_from) = (body[sent..].to_vec(), 0);
             self.sending.push_back(id);
@@ -279,14 +279,14 @@ impl Session {
     /// Puts waiting bodies into frames, as far as windows allow.
     pub(crate) fn pump(&mut self) {
         for _ in 0..self.sending.len() {
-            if self.send_window <= 0 || self.out.len() >= MOST_WAITING {
+            if self.send_window <= 0 || self.out.len() >= MAX_WAITING {
                 return;
             }
             let Some(id) = self.sending.pop_front() else { return };
             let Some(stream) = self.streams.get(id) else { continue };
             let body = std::mem::take(&mut stream.unsent);
             let rest = &body[stream.unsent_from..];
-            let sent = put_body(&mut self.out, stream, rest, &mut self.send_window, self.most_payload);
+            let sent = put_body(&mut self.out, stream, rest, &mut self.send_window, self.max_payload);
             if sent < rest.len() {
                 stream.unsent_from += sent;
                 stream.unsent = body;
@@ -333,13 +333,13 @@ impl Session {
             if !self.ready && (head.kind != kind::SETTINGS || head.has(flag::ACK) || head.length > 6 * 100) {
                 return Err(Violation::NotHttp2);
             }
-            if head.length > MOST_PAYLOAD {
+            if head.length > MAX_PAYLOAD {
                 return Err(Violation::FrameSize);
             }
             let Some(payload) = rest.get(frame::HEAD..frame::HEAD + head.length) else { return Ok(None) };
             *at += frame::HEAD + head.length;
             self.idle_frames += 1;
-            if self.idle_frames > MOST_IDLE_FRAMES {
+            if self.idle_frames > MAX_IDLE_FRAMES {
                 return Err(Violation::Flood);
             }
             if let Some(event) = self.take(head, payload)? {
@@ -399,7 +399,7 @@ impl Session {
     /// Reads a whole header block, and keeps its fields if the stream's answer is to be kept.
     #[inline]
     fn read_block(&mut self, id: u32, block: &[u8]) -> Result<heads::Head, hpack::BlockError> {
-        if self.keeps && self.streams.get(id).is_some_and(|stream| stream.kept.0.is_some()) {
+        if self.captures && self.streams.get(id).is_some_and(|stream| stream.captured.0.is_some()) {
             return self.heads.read_lines(block, &mut self.lines);
         }
         self.heads.read(block)
@@ -413,7 +413,7 @@ impl Session {
         partial.frames += 1;
         partial.block.extend_from_slice(payload);
         // Frames without bytes cost work too (CVE-2024-27316 and its like).
-        if partial.block.len() > MOST_BLOCK || partial.frames as usize > MOST_BLOCK / 64 {
+        if partial.block.len() > MAX_BLOCK || partial.frames as usize > MAX_BLOCK / 64 {
             return Err(Violation::Block(hpack::BlockError::TooLarge));
         }
         if !head.has(flag::END_HEADERS) {
@@ -436,7 +436,7 @@ impl Session {
             101 => false,
             100..200 => {
                 stream.interim += 1;
-                if !trailers && !ends && stream.interim <= MOST_INTERIM {
+                if !trailers && !ends && stream.interim <= MAX_INTERIM {
                     return None;
                 }
                 false
@@ -451,11 +451,11 @@ impl Session {
             stream.length = head.length;
         }
         stream.grpc_status = head.grpc_status.or(stream.grpc_status);
-        if let Some(kept) = &mut stream.kept.0 {
+        if let Some(captured) = &mut stream.captured.0 {
             if !trailers {
-                kept.0.extend_from_slice(format!("HTTP/2 {}\r\n", head.status).as_bytes());
+                captured.0.extend_from_slice(format!("HTTP/2 {}\r\n", head.status).as_bytes());
             }
-            kept.0.extend_from_slice(&self.lines);
+            captured.0.extend_from_slice(&self.lines);
         }
         if ends {
             return self.complete(id, &[]);
@@ -497,7 +497,7 @@ impl Session {
             stream.receive_window = STREAM_WINDOW;
         }
         stream.hash.update(data);
-        stream.kept.add(data);
+        stream.captured.add(data);
         if !data.is_empty() {
             self.idle_frames = 0;
         }
@@ -513,14 +513,14 @@ impl Session {
             Body::Whole(last)
         } else {
             stream.hash.update(last);
-            stream.kept.add(last);
+            stream.captured.add(last);
             Body::Pieces(stream.hash)
         };
         let may_lack = stream.bodiless || status == 304 || status == 204;
         if stream.length.is_some_and(|length| length != body.length() && !(may_lack && body.length() == 0)) {
             return self.fail(id, code::PROTOCOL_ERROR, Failure::Protocol);
         }
-        let kept = if self.keeps { std::mem::take(&mut stream.kept) } else { Kept::default() };
+        let captured = if self.captures { std::mem::take(&mut stream.captured) } else { Captured::default() };
         self.idle_frames = 0;
         if stream.unsent.is_empty() {
             self.streams.close(id);
@@ -528,7 +528,7 @@ impl Session {
             // The server does not want the rest of the request (RFC 9113, 8.1).
             self.reset(id, code::NO_ERROR);
         }
-        Some(Event::Answered { request, status, body, grpc_status, kept })
+        Some(Event::Answered { request, status, body, grpc_status, captured })
     }
 
     /// A request has failed.
@@ -541,11 +541,11 @@ impl Session {
 }
 
 /// Puts as much of a body into frames as the windows allow; returns how much.
-fn put_body(out: &mut Vec<u8>, stream: &mut Stream, body: &[u8], window: &mut i64, most_payload: usize) -> usize {
+fn put_body(out: &mut Vec<u8>, stream: &mut Stream, body: &[u8], window: &mut i64, max_payload: usize) -> usize {
     let mut sent = 0;
-    while sent < body.len() && out.len() < MOST_WAITING {
+    while sent < body.len() && out.len() < MAX_WAITING {
         let open = stream.send_window.min(*window).max(0) as usize;
-        let part = open.min(most_payload).min(body.len() - sent);
+        let part = open.min(max_payload).min(body.len() - sent);
         if part == 0 {
             break;
         }
@@ -566,11 +566,11 @@ fn prepend_table_size(out: &mut Vec<u8>, start: usize) {
     hpack::put_table_size(&mut update, 0);
     let place = start + frame::HEAD;
     let Some(head) = Head::read(&out[start..]) else { return };
-    if head.length + update.len() > MOST_PAYLOAD {
+    if head.length + update.len() > MAX_PAYLOAD {
         // A full first frame: the change gets one of its own, and the rest becomes CONTINUATION.
         let mut first = Vec::new();
-        let kept = head.flags & flag::END_STREAM;
-        frame::put_head(&mut first, update.len(), kind::HEADERS, kept, head.stream);
+        let end_stream = head.flags & flag::END_STREAM;
+        frame::put_head(&mut first, update.len(), kind::HEADERS, end_stream, head.stream);
         first.extend_from_slice(&update);
         out[start + 3] = kind::CONTINUATION;
         out[start + 4] &= !flag::END_STREAM;

@@ -160,7 +160,7 @@ fn bodies_keep_to_both_windows_and_to_their_changes() {
     session.pump();
     let frames = sent(&mut session);
     assert_eq!(length(&frames), 34_490);
-    assert!(frames.iter().all(|(head, _)| head.length <= frame::MOST_PAYLOAD));
+    assert!(frames.iter().all(|(head, _)| head.length <= frame::MAX_PAYLOAD));
     assert!(frames.last().is_some_and(|(head, _)| head.has(flag::END_STREAM)));
 }
 
@@ -184,7 +184,7 @@ fn windows_are_opened_again_before_they_are_used_up_and_padding_counts() {
     session.out.clear();
     events(&mut session, &put(kind::HEADERS, flag::END_HEADERS, 1, &[0x88])).expect("well-formed");
     let mut padded = vec![100];
-    padded.resize(frame::MOST_PAYLOAD, 0);
+    padded.resize(frame::MAX_PAYLOAD, 0);
     let data = put(kind::DATA, flag::PADDED, 1, &padded);
     let (mut stream, mut connection) = (0, 0);
     for _ in 0..4096 {
@@ -280,7 +280,7 @@ fn interim_responses_are_skipped_but_not_for_ever() {
 #[test]
 fn what_is_kept_of_an_answer_is_bounded_and_has_its_fields_and_trailers() {
     let mut session = ready(1, &[]);
-    let wants = Wants { bodiless: false, kept: true };
+    let wants = Wants { bodiless: false, captured: true };
     session.send_rendered(Request::default(), 0, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", "http", wants);
     session.out.clear();
     let (mut first, mut last) = (Vec::new(), Vec::new());
@@ -288,15 +288,15 @@ fn what_is_kept_of_an_answer_is_bounded_and_has_its_fields_and_trailers() {
     hpack::put_literal(&mut first, "x-a", b"1", true);
     hpack::put_literal(&mut last, "grpc-status", b"5", false);
     assert_eq!(events(&mut session, &put(kind::HEADERS, flag::END_HEADERS, 1, &first)), Ok(Vec::new()));
-    let data = put(kind::DATA, 0, 1, &[b'x'; frame::MOST_PAYLOAD]);
+    let data = put(kind::DATA, 0, 1, &[b'x'; frame::MAX_PAYLOAD]);
     for _ in 0..100 {
         assert_eq!(events(&mut session, &data), Ok(Vec::new()));
     }
     let trailers = put(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, 1, &last);
-    let Ok(Some(Event::Answered { body, kept, .. })) = session.next(&trailers, &mut 0) else { panic!("an answer") };
-    assert_eq!(body.length(), 100 * frame::MOST_PAYLOAD as u64);
-    assert_eq!(kept.body().len(), crate::script::MOST_BODY);
-    assert_eq!(kept.head(), b"HTTP/2 200\r\nx-a: 1\r\ngrpc-status: 5\r\n");
+    let Ok(Some(Event::Answered { body, captured, .. })) = session.next(&trailers, &mut 0) else { panic!("an answer") };
+    assert_eq!(body.length(), 100 * frame::MAX_PAYLOAD as u64);
+    assert_eq!(captured.body().len(), crate::script::MAX_BODY);
+    assert_eq!(captured.head(), b"HTTP/2 200\r\nx-a: 1\r\ngrpc-status: 5\r\n");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 //! A place that is still taken by a slow stream is skipped together with its number, which RFC 9113, 5.1.1 allows: so a lookup
 //! costs one comparison, however long a stream takes.
 
-use super::kept::Kept;
+use super::captured::Captured;
 use crate::bodies::BodyHash;
 use crate::record::Request;
 
@@ -31,7 +31,7 @@ pub(super) struct Stream {
     /// Body so far, if it did not come in one frame.
     pub(super) hash: BodyHash,
     /// Its fields and body, if they are to be looked at.
-    pub(super) kept: Kept,
+    pub(super) captured: Captured,
     /// Bytes that the server may still send.
     pub(super) receive_window: i64,
     /// Bytes that we may still send; below 0 after the server has lowered its setting.
@@ -64,7 +64,7 @@ impl Streams {
             length: None,
             grpc_status: None,
             hash: BodyHash::default(),
-            kept: Kept::default(),
+            captured: Captured::default(),
             receive_window: 0,
             send_window: 0,
             unsent: Vec::new(),
@@ -137,7 +137,7 @@ impl Streams {
             stream.id = 0;
             // Memory for large bodies is given back.
             stream.unsent = Vec::new();
-            stream.kept = Kept::default();
+            stream.captured = Captured::default();
             self.taken -= 1;
         }
     }

@@ -3,7 +3,7 @@
 use super::Malformed;
 
 /// Longest size line or trailer section, bytes.
-const MOST_LINE: usize = 4096;
+const MAX_LINE: usize = 4096;
 
 /// Where in the coding the reader is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +61,7 @@ impl Chunked {
                 continue;
             }
             self.line += 1;
-            if self.line > MOST_LINE {
+            if self.line > MAX_LINE {
                 return Err(Malformed::Chunk);
             }
             self.state = self.step(input[at])?;

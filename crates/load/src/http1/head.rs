@@ -7,7 +7,7 @@ use super::Malformed;
 use super::request::is_token;
 
 /// Longest head, bytes.
-pub(crate) const MOST_HEAD: usize = 64 << 10;
+pub(crate) const MAX_HEAD: usize = 64 << 10;
 
 /// How every response begins.
 const VERSION: &[u8] = b"HTTP/1.";
@@ -71,13 +71,13 @@ impl HeadReader {
             // What does not even begin like a response would otherwise be waited for until the timeout.
             return if input.iter().zip(VERSION).any(|(a, b)| a != b) {
                 Err(Malformed::StatusLine)
-            } else if input.len() > MOST_HEAD {
+            } else if input.len() > MAX_HEAD {
                 Err(Malformed::HeadTooLong)
             } else {
                 Ok(None)
             };
         };
-        if length > MOST_HEAD {
+        if length > MAX_HEAD {
             return Err(Malformed::HeadTooLong);
         }
         let head = parse(&input[..length], self.bodiless)?;

@@ -31,5 +31,5 @@ pub(crate) enum Malformed {
     Interim,
     /// Bytes came that no request had asked for.
     #[error("bytes that belong to no request")]
-    Unasked,
+    Unsolicited,
 }

@@ -2,12 +2,12 @@
 
 use super::Malformed;
 use super::chunked::Chunked;
-use super::head::{Framing, Head, HeadReader, MOST_HEAD};
+use super::head::{Framing, Head, HeadReader, MAX_HEAD};
 use crate::bodies::BodyHash;
-use crate::script::MOST_BODY as MOST_KEPT;
+use crate::script::MAX_BODY as MAX_CAPTURED;
 
 /// Interim (1xx) responses that are skipped before a request counts as failed.
-const MOST_INTERIM: u32 = 100;
+const MAX_INTERIM: u32 = 100;
 
 /// A complete response.
 #[derive(Debug)]
@@ -67,9 +67,9 @@ pub(crate) struct ResponseReader {
     /// Interim responses so far.
     interim: u32,
     /// Whether head and body are kept when they come in pieces.
-    keeps: bool,
+    captures: bool,
     /// Head and (the beginning of the) body that were kept.
-    kept: (Vec<u8>, Vec<u8>),
+    captured: (Vec<u8>, Vec<u8>),
 }
 
 impl ResponseReader {
@@ -81,21 +81,21 @@ impl ResponseReader {
             head: None,
             hash: BodyHash::default(),
             interim: 0,
-            keeps: false,
-            kept: Default::default(),
+            captures: false,
+            captured: Default::default(),
         }
     }
 
-    /// Says whether the next responses are kept for [`ResponseReader::kept`], up to [`MOST_KEPT`] bytes of body.
-    pub(crate) fn keep(&mut self, keeps: bool) {
-        self.keeps = keeps;
-        self.kept.0.clear();
-        self.kept.1.clear();
+    /// Says whether the next responses are kept for [`ResponseReader::captured`], up to [`MAX_CAPTURED`] bytes of body.
+    pub(crate) fn capture(&mut self, captures: bool) {
+        self.captures = captures;
+        self.captured.0.clear();
+        self.captured.1.clear();
     }
 
     /// Head and body of the last response, if it came in pieces and was to be kept.
-    pub(crate) fn kept(&self) -> (&[u8], &[u8]) {
-        (&self.kept.0, &self.kept.1)
+    pub(crate) fn captured(&self) -> (&[u8], &[u8]) {
+        (&self.captured.0, &self.captured.1)
     }
 
     /// Back to before a response.
@@ -148,12 +148,12 @@ impl ResponseReader {
             let Some(used) = self.read_head(heads, input)? else { return Ok(None) };
             input = &input[used..];
         }
-        let (keeps, kept, hash) = (self.keeps, &mut self.kept.1, &mut self.hash);
+        let (captures, captured, hash) = (self.captures, &mut self.captured.1, &mut self.hash);
         let mut take_in = |data: &[u8]| {
             hash.update(data);
-            if keeps {
-                let room = MOST_KEPT - kept.len().min(MOST_KEPT);
-                kept.extend_from_slice(&data[..data.len().min(room)]);
+            if captures {
+                let room = MAX_CAPTURED - captured.len().min(MAX_CAPTURED);
+                captured.extend_from_slice(&data[..data.len().min(room)]);
             }
         };
         let (used, done) = match &mut self.state {
@@ -172,7 +172,7 @@ impl ResponseReader {
         };
         match (done, used == input.len()) {
             (true, true) => Ok(self.take()),
-            (true, false) => Err(Malformed::Unasked),
+            (true, false) => Err(Malformed::Unsolicited),
             (false, _) => Ok(None),
         }
     }
@@ -183,9 +183,9 @@ impl ResponseReader {
         let (head, used) = if before == 0 {
             match heads.read(input, 0)? {
                 Some(found) => {
-                    if self.keeps {
-                        self.kept.0.clear();
-                        self.kept.0.extend_from_slice(&input[..found.1]);
+                    if self.captures {
+                        self.captured.0.clear();
+                        self.captured.0.extend_from_slice(&input[..found.1]);
                     }
                     found
                 }
@@ -196,13 +196,13 @@ impl ResponseReader {
             }
         } else {
             // One byte more than the limit is enough to find out that a head is too long.
-            let room = (MOST_HEAD + 1).saturating_sub(before).min(input.len());
+            let room = (MAX_HEAD + 1).saturating_sub(before).min(input.len());
             self.partial.extend_from_slice(&input[..room]);
             match heads.read(&self.partial, before)? {
                 Some((head, length)) => {
-                    if self.keeps {
-                        self.kept.0.clear();
-                        self.kept.0.extend_from_slice(&self.partial[..length]);
+                    if self.captures {
+                        self.captured.0.clear();
+                        self.captured.0.extend_from_slice(&self.partial[..length]);
                     }
                     (head, length - before)
                 }
@@ -213,7 +213,7 @@ impl ResponseReader {
         if head.status < 200 {
             self.interim += 1;
             // 101 would switch to a protocol that nobody asked for.
-            if head.status == 101 || self.interim > MOST_INTERIM {
+            if head.status == 101 || self.interim > MAX_INTERIM {
                 return Err(Malformed::Interim);
             }
             return Ok(Some(used));
@@ -250,9 +250,9 @@ mod tests {
     use super::*;
 
     /// Status, length and hash of the body, close.
-    type Seen = (u16, u64, u64, bool);
+    type Parsed = (u16, u64, u64, bool);
 
-    fn seen(response: &Response<'_>) -> Seen {
+    fn parsed(response: &Response<'_>) -> Parsed {
         let hash = match &response.body {
             Body::Whole(bytes) => {
                 let mut hash = BodyHash::default();
@@ -264,16 +264,16 @@ mod tests {
         (response.status, hash.length(), hash.finish(), response.close)
     }
 
-    fn read(input: &[u8], piece: usize, ends: bool) -> Result<Option<Seen>, Malformed> {
+    fn read(input: &[u8], piece: usize, ends: bool) -> Result<Option<Parsed>, Malformed> {
         let (mut heads, mut reader) = (HeadReader::new("GET"), ResponseReader::new());
         let mut found = None;
         for piece in input.chunks(piece.max(1)) {
             if found.is_some() {
-                return Err(Malformed::Unasked);
+                return Err(Malformed::Unsolicited);
             }
-            found = reader.push(&mut heads, piece)?.map(|response| seen(&response));
+            found = reader.push(&mut heads, piece)?.map(|response| parsed(&response));
         }
-        Ok(found.or_else(|| if ends { reader.end().map(|response| seen(&response)) } else { None }))
+        Ok(found.or_else(|| if ends { reader.end().map(|response| parsed(&response)) } else { None }))
     }
 
     #[test]
@@ -309,16 +309,16 @@ mod tests {
     fn what_is_kept_is_bounded_and_is_what_came() {
         let head = "HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n";
         let (mut heads, mut reader) = (HeadReader::new("GET"), ResponseReader::new());
-        reader.keep(true);
+        reader.capture(true);
         assert!(reader.push(&mut heads, head.as_bytes()).expect("good").is_none());
         for number in 0..300u32 {
             let piece = vec![b'0' + (number % 10) as u8; 10_000];
             let done = reader.push(&mut heads, &piece).expect("good").is_some();
             assert_eq!(done, number == 299);
         }
-        assert_eq!(reader.kept().0, head.as_bytes());
-        assert_eq!(reader.kept().1.len(), MOST_KEPT);
-        assert_eq!(&reader.kept().1[9_999..10_001], b"01");
+        assert_eq!(reader.captured().0, head.as_bytes());
+        assert_eq!(reader.captured().1.len(), MAX_CAPTURED);
+        assert_eq!(&reader.captured().1[9_999..10_001], b"01");
     }
 
     #[test]
@@ -328,7 +328,7 @@ mod tests {
             "HTTP/1.1 204 No Content\r\n\r\nbody",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nHTTP/1.1 200 OK\r\n",
         ] {
-            assert_eq!(read(text.as_bytes(), text.len(), false), Err(Malformed::Unasked), "{text:?}");
+            assert_eq!(read(text.as_bytes(), text.len(), false), Err(Malformed::Unsolicited), "{text:?}");
         }
         assert_eq!(read(b"HTTP/1.1 101 Switching\r\n\r\n", 100, false), Err(Malformed::Interim));
         let interim = "HTTP/1.1 102 Processing\r\n\r\n".repeat(200);

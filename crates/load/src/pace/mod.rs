@@ -3,7 +3,7 @@
 mod profile;
 mod schedule;
 
-pub use profile::{NoStages, Profile, Stage};
+pub use profile::{Profile, Stage, StagesError};
 pub use schedule::{Arrivals, Cursor, Schedule};
 
 use crate::plan::{Pacing, Plan};
@@ -81,7 +81,7 @@ impl Pacing {
                 let profile = Profile::new(*value, stages);
                 (to > from).then(|| (profile.area(to) - profile.area(from)) / (to - from))
             }
-            Self::Replay { .. } => self.schedule(to_ns, None).map(|schedule| schedule.most_per_second()),
+            Self::Replay { .. } => self.schedule(to_ns, None).map(|schedule| schedule.max_per_second()),
             Self::Users { rate, .. } => *rate,
             Self::Closed | Self::Burst { .. } => None,
         }

@@ -15,15 +15,15 @@ pub struct Stage {
 /// Why a text names no stages.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} names no stages: write duration and value of each, as in 10s:100,30s:500,1m:0")]
-pub struct NoStages(String);
+pub struct StagesError(String);
 
 impl Stage {
     /// Stages from a text: `10s:100,30s:500` goes to 100 in 10 s, then to 500 in 30 s. `0s:50` jumps. Durations are in ms, s,
     /// m or h.
     ///
     /// # Errors
-    /// [`NoStages`] if it is not that.
-    pub fn parse_list(text: &str) -> Result<Vec<Self>, NoStages> {
+    /// [`StagesError`] if it is not that.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>, StagesError> {
         let one = |part: &str| {
             let (duration, to) = part.trim().split_once(':')?;
             let digits = duration.trim_end_matches(char::is_alphabetic);
@@ -38,7 +38,7 @@ impl Stage {
             let good = |value: f64| value.is_finite() && value >= 0.0;
             (good(seconds) && good(to)).then_some(Self { seconds, to })
         };
-        text.split(',').map(one).collect::<Option<_>>().ok_or_else(|| NoStages(text.to_owned()))
+        text.split(',').map(one).collect::<Option<_>>().ok_or_else(|| StagesError(text.to_owned()))
     }
 }
 

@@ -116,7 +116,7 @@ impl Schedule {
 
     /// Highest rate, requests a second; infinite for a burst.
     #[must_use]
-    pub fn most_per_second(&self) -> f64 {
+    pub fn max_per_second(&self) -> f64 {
         match &self.kind {
             Kind::Constant(rate) => *rate,
             Kind::Rate(profile, _) => profile.most(),
@@ -130,7 +130,7 @@ impl Schedule {
     /// its exact instant) of its own, above two (from 10,000 on three) go together, from 30,000 on those of 67 µs.
     #[must_use]
     pub fn slot_ns(&self, senders: u64) -> u64 {
-        let interval = SECOND as f64 * senders.max(1) as f64 / self.most_per_second();
+        let interval = SECOND as f64 * senders.max(1) as f64 / self.max_per_second();
         if interval >= 200_000.0 {
             return 0;
         }

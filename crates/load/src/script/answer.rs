@@ -9,12 +9,12 @@ use crate::error::LoadError;
 use crate::plan::{Source, Test};
 
 /// Longest body that is looked at, bytes, after decompression.
-pub(crate) const MOST_BODY: usize = 1 << 20;
+pub(crate) const MAX_BODY: usize = 1 << 20;
 /// Longest value that is taken from an answer, bytes.
-const MOST_CAPTURE: usize = 64 << 10;
+const MAX_CAPTURE: usize = 64 << 10;
 
 /// A whole answer.
-pub(crate) struct Whole<'a> {
+pub(crate) struct WholeAnswer<'a> {
     pub(crate) status: u16,
     /// With its final empty line.
     head: &'a [u8],
@@ -33,11 +33,11 @@ fn header<'a>(head: &'a [u8], wanted: &str) -> Option<&'a [u8]> {
     })
 }
 
-impl<'a> Whole<'a> {
+impl<'a> WholeAnswer<'a> {
     /// An answer of which the head and (the beginning of) the body are known.
     pub(crate) fn new(status: u16, head: &'a [u8], body: &'a [u8]) -> Self {
-        let body = &body[..body.len().min(MOST_BODY)];
-        let limit = MOST_BODY as u64;
+        let body = &body[..body.len().min(MAX_BODY)];
+        let limit = MAX_BODY as u64;
         let mut plain = Vec::new();
         // What is not what it says it is, or is cut off, is looked at as far as it goes.
         let body = match header(head, "content-encoding") {
@@ -67,7 +67,7 @@ impl<'a> Whole<'a> {
 
 /// A test, ready to be made.
 #[derive(Debug, Clone)]
-pub(crate) enum Tester {
+pub(crate) enum CompiledTest {
     Status(u16),
     GrpcStatus(u16),
     Contains(Vec<u8>),
@@ -91,7 +91,7 @@ fn pointer(text: &str) -> Result<String, LoadError> {
     Err(LoadError::Plan { field: "requests", value: format!("{text:?}"), remedy })
 }
 
-impl Tester {
+impl CompiledTest {
     /// Compiles a test.
     ///
     /// # Errors
@@ -108,7 +108,7 @@ impl Tester {
     }
 
     /// Whether it holds of an answer.
-    pub(crate) fn holds(&self, answer: &Whole<'_>) -> bool {
+    pub(crate) fn holds(&self, answer: &WholeAnswer<'_>) -> bool {
         match self {
             Self::Status(status) => answer.status == *status,
             Self::GrpcStatus(wanted) => header(answer.head, "grpc-status")
@@ -126,13 +126,13 @@ impl Tester {
 
 /// A capture, ready to be made.
 #[derive(Debug, Clone)]
-pub(crate) enum Taker {
+pub(crate) enum CompiledCapture {
     Json(String),
     Header(String),
     Regex(Regex),
 }
 
-impl Taker {
+impl CompiledCapture {
     /// Compiles a capture.
     ///
     /// # Errors
@@ -146,7 +146,7 @@ impl Taker {
     }
 
     /// What it takes from an answer; `None`: there is nothing, or far too much.
-    pub(crate) fn take(&self, answer: &Whole<'_>) -> Option<Vec<u8>> {
+    pub(crate) fn take(&self, answer: &WholeAnswer<'_>) -> Option<Vec<u8>> {
         let taken = match self {
             Self::Json(pointer) => match answer.at(pointer)? {
                 serde_json::Value::String(text) => text.as_bytes().to_vec(),
@@ -159,7 +159,7 @@ impl Taker {
                 found.get(1).or_else(|| found.get(0))?.as_bytes().to_vec()
             }
         };
-        (taken.len() <= MOST_CAPTURE).then_some(taken)
+        (taken.len() <= MAX_CAPTURE).then_some(taken)
     }
 }
 
@@ -173,11 +173,11 @@ mod tests {
     const BODY: &[u8] = br#"{"id": 7, "state": "done", "items": [{"name": "a b"}], "none": null}"#;
 
     fn holds(test: &Test) -> bool {
-        Tester::new(test).expect("a good test").holds(&Whole::new(201, HEAD, BODY))
+        CompiledTest::new(test).expect("a good test").holds(&WholeAnswer::new(201, HEAD, BODY))
     }
 
     fn take(source: &Source) -> Option<String> {
-        let taken = Taker::new(source).expect("a good capture").take(&Whole::new(201, HEAD, BODY))?;
+        let taken = CompiledCapture::new(source).expect("a good capture").take(&WholeAnswer::new(201, HEAD, BODY))?;
         Some(String::from_utf8(taken).expect("text"))
     }
 
@@ -225,10 +225,10 @@ mod tests {
 
     #[test]
     fn what_is_not_well_formed_is_refused() {
-        assert!(Tester::new(&Test::BodyMatches("(".to_owned())).is_err());
-        assert!(Tester::new(&Test::JsonEquals { pointer: "id".to_owned(), value: 1.into() }).is_err());
-        assert!(Taker::new(&Source::Regex("(".to_owned())).is_err());
-        assert!(Taker::new(&Source::Json("id".to_owned())).is_err());
+        assert!(CompiledTest::new(&Test::BodyMatches("(".to_owned())).is_err());
+        assert!(CompiledTest::new(&Test::JsonEquals { pointer: "id".to_owned(), value: 1.into() }).is_err());
+        assert!(CompiledCapture::new(&Source::Regex("(".to_owned())).is_err());
+        assert!(CompiledCapture::new(&Source::Json("id".to_owned())).is_err());
     }
 
     #[test]
@@ -240,15 +240,15 @@ mod tests {
             encoder.finish().expect("memory")
         };
         let body = packed(BODY);
-        assert!(Tester::Contains(b"done".to_vec()).holds(&Whole::new(200, head, &body)));
-        assert!(!Tester::Contains(b"done".to_vec()).holds(&Whole::new(200, head, &body[..15])));
-        assert!(!Tester::Contains(b"done".to_vec()).holds(&Whole::new(200, head, b"no gzip at all")));
-        let bomb = packed(&vec![0; 16 * MOST_BODY]);
-        assert_eq!(Whole::new(200, head, &bomb).body.len(), MOST_BODY);
+        assert!(CompiledTest::Contains(b"done".to_vec()).holds(&WholeAnswer::new(200, head, &body)));
+        assert!(!CompiledTest::Contains(b"done".to_vec()).holds(&WholeAnswer::new(200, head, &body[..15])));
+        assert!(!CompiledTest::Contains(b"done".to_vec()).holds(&WholeAnswer::new(200, head, b"no gzip at all")));
+        let bomb = packed(&vec![0; 16 * MAX_BODY]);
+        assert_eq!(WholeAnswer::new(200, head, &bomb).body.len(), MAX_BODY);
         let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
         zlib.write_all(BODY).expect("memory");
         let body = zlib.finish().expect("memory");
         let head = b"HTTP/1.1 200 OK\r\nContent-Encoding: Deflate\r\n\r\n";
-        assert!(Tester::Contains(b"done".to_vec()).holds(&Whole::new(200, head, &body)));
+        assert!(CompiledTest::Contains(b"done".to_vec()).holds(&WholeAnswer::new(200, head, &body)));
     }
 }

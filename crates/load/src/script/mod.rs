@@ -16,11 +16,11 @@ use crate::error::LoadError;
 use crate::http1::request::{Template, is_token};
 use crate::plan::{Check, NamedTest, Order, Plan, Request, Trace};
 use crate::target::Target;
-pub(crate) use answer::{MOST_BODY, Whole};
-use answer::{Taker, Tester};
+use answer::{CompiledCapture, CompiledTest};
+pub(crate) use answer::{MAX_BODY, WholeAnswer};
 use redirect::Origin;
 use text::{Escape, Text};
-use values::Maker;
+use values::ValueGenerator;
 
 /// A request of the plan, compiled.
 #[derive(Debug, Clone)]
@@ -40,17 +40,17 @@ pub(crate) struct Step {
     body: Text,
     /// Whether its length is sent.
     has_body: bool,
-    tests: Vec<Tester>,
+    tests: Vec<CompiledTest>,
     /// Number of the first test among all of the script's.
     first_test: usize,
     /// Kinds of good answers.
-    kinds: Vec<Tester>,
+    kinds: Vec<CompiledTest>,
     /// Number of the first kind among all of the script's.
     first_kind: usize,
     /// Where captures go among the script's names.
-    captures: Vec<(usize, Taker)>,
+    captures: Vec<(usize, CompiledCapture)>,
     /// Test, pause in nanoseconds, tries.
-    until: Option<(Tester, u64, u32)>,
+    until: Option<(CompiledTest, u64, u32)>,
     /// Whether redirects are followed.
     follows: bool,
 }
@@ -72,7 +72,7 @@ const OTHER: &str = "other";
 /// What stands for a name.
 #[derive(Debug, Clone)]
 enum Name {
-    Made(Maker),
+    Made(ValueGenerator),
     Captured,
 }
 
@@ -147,7 +147,7 @@ pub(crate) struct Script {
     kinds: Vec<(String, String)>,
     trace: Option<Trace>,
     /// Redirects that are followed at most.
-    most_redirects: u32,
+    max_redirects: u32,
     origin: Origin,
     /// Path and query of the plan's URL.
     own_path: String,
@@ -173,7 +173,7 @@ impl Script {
         let mut numbers: HashMap<&str, usize> = HashMap::new();
         for (name, value) in &plan.values {
             numbers.insert(name, names.len());
-            names.push(Name::Made(Maker::new(name, value, plan.seed)?));
+            names.push(Name::Made(ValueGenerator::new(name, value, plan.seed)?));
         }
         let sequence = plan.order == Order::Sequence;
         let mut script = Self {
@@ -185,7 +185,7 @@ impl Script {
             tests: Vec::new(),
             kinds: Vec::new(),
             trace: plan.trace.clone(),
-            most_redirects: plan.redirects,
+            max_redirects: plan.redirects,
             origin: Origin::new(plan, target),
             own_path: target.path.clone(),
             bytes: Vec::new(),
@@ -258,7 +258,7 @@ impl Script {
 
     /// Whether an iteration may have several requests.
     pub(crate) fn is_sequence(&self) -> bool {
-        self.order == Order::Sequence || self.most_redirects > 0
+        self.order == Order::Sequence || self.max_redirects > 0
     }
 
     /// Begins an iteration.
@@ -349,7 +349,7 @@ impl Script {
     }
 
     /// Looks at an answer to the step at hand: counts its tests and takes its captures.
-    pub(crate) fn look(&self, progress: &mut Progress, answer: &Whole<'_>, counts: &mut [(u64, u64)]) -> Verdict {
+    pub(crate) fn look(&self, progress: &mut Progress, answer: &WholeAnswer<'_>, counts: &mut [(u64, u64)]) -> Verdict {
         let Some(step) = self.steps.get(progress.step) else { return Verdict::Good };
         if step.follows && step.check.status != Some(answer.status) && matches!(answer.status, 301..=303 | 307 | 308) {
             return self.follow(step, progress, answer);
@@ -387,9 +387,9 @@ impl Script {
     }
 
     /// Looks at a redirect.
-    fn follow(&self, step: &Step, progress: &mut Progress, answer: &Whole<'_>) -> Verdict {
+    fn follow(&self, step: &Step, progress: &mut Progress, answer: &WholeAnswer<'_>) -> Verdict {
         let before = progress.redirected.take();
-        if progress.hops >= self.most_redirects {
+        if progress.hops >= self.max_redirects {
             return Verdict::CannotFollow;
         }
         let current = before.as_ref().map_or_else(|| self.path_of(step, progress), |before| before.path.clone());
@@ -527,17 +527,17 @@ fn compile(
         bare_head: parse(&lines("content-"))?,
         body,
         has_body,
-        tests: request.checks.iter().map(|check| Tester::new(&check.test)).collect::<Result<_, _>>()?,
+        tests: request.checks.iter().map(|check| CompiledTest::new(&check.test)).collect::<Result<_, _>>()?,
         first_test,
-        kinds: request.kinds.iter().map(|kind| Tester::new(&kind.test)).collect::<Result<_, _>>()?,
+        kinds: request.kinds.iter().map(|kind| CompiledTest::new(&kind.test)).collect::<Result<_, _>>()?,
         first_kind,
         captures: request
             .captures
             .iter()
-            .map(|capture| Ok((usize::MAX, Taker::new(&capture.from)?)))
+            .map(|capture| Ok((usize::MAX, CompiledCapture::new(&capture.from)?)))
             .collect::<Result<_, LoadError>>()?,
         until: match until {
-            Some(until) => Some((Tester::new(&until.test)?, crate::pace::nanoseconds(until.pause_s), until.most)),
+            Some(until) => Some((CompiledTest::new(&until.test)?, crate::pace::nanoseconds(until.pause_s), until.most)),
             None => None,
         },
         follows: plan.redirects > 0,

@@ -84,23 +84,23 @@ fn merge(current: &str, reference: &str) -> String {
 /// Takes the segments `.` and `..` out of a path (RFC 3986, 5.2.4); the query stays as it is.
 fn without_dots(text: &str) -> String {
     let (path, query) = text.split_at(text.find('?').unwrap_or(text.len()));
-    let mut kept: Vec<&str> = Vec::new();
+    let mut resolved: Vec<&str> = Vec::new();
     let mut segments = path.strip_prefix('/').unwrap_or(path).split('/').peekable();
     while let Some(segment) = segments.next() {
         let last = segments.peek().is_none();
         match segment {
             "." | ".." => {
                 if segment == ".." {
-                    kept.pop();
+                    resolved.pop();
                 }
                 if last {
-                    kept.push("");
+                    resolved.push("");
                 }
             }
-            _ => kept.push(segment),
+            _ => resolved.push(segment),
         }
     }
-    format!("/{}{query}", kept.join("/"))
+    format!("/{}{query}", resolved.join("/"))
 }
 
 #[cfg(test)]

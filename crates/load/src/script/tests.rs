@@ -40,8 +40,8 @@ fn job_plan() -> Plan {
     plan
 }
 
-fn answer(body: &str) -> Whole<'_> {
-    Whole::new(200, b"HTTP/1.1 200 OK\r\n\r\n", body.as_bytes())
+fn answer(body: &str) -> WholeAnswer<'_> {
+    WholeAnswer::new(200, b"HTTP/1.1 200 OK\r\n\r\n", body.as_bytes())
 }
 
 #[test]

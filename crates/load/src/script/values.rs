@@ -10,7 +10,7 @@ use crate::plan::Value;
 
 /// A value, ready to be made.
 #[derive(Debug, Clone)]
-pub(crate) struct Maker {
+pub(crate) struct ValueGenerator {
     kind: Kind,
     /// Keeps values of different names apart.
     salt: u64,
@@ -35,7 +35,7 @@ fn scale(random: u64, below: u64) -> u64 {
     ((u128::from(random) * u128::from(below)) >> 64) as u64
 }
 
-impl Maker {
+impl ValueGenerator {
     /// The maker of a value.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ mod tests {
 
     fn make(name: &str, value: &Value, iteration: u64) -> String {
         let mut out = Vec::new();
-        Maker::new(name, value, 1).expect("a good value").write(iteration, &mut out);
+        ValueGenerator::new(name, value, 1).expect("a good value").write(iteration, &mut out);
         String::from_utf8(out).expect("text")
     }
 
@@ -129,7 +129,7 @@ mod tests {
         assert_eq!(seen.into_iter().collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
         let all = Value::Integer { min: i64::MIN, max: i64::MAX };
         assert!((0..100).all(|at| make("a", &all, at).parse::<i64>().is_ok()));
-        assert!(Maker::new("x", &Value::Integer { min: 2, max: 1 }, 1).is_err());
+        assert!(ValueGenerator::new("x", &Value::Integer { min: 2, max: 1 }, 1).is_err());
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
         assert_eq!(names, ["Ann, B.", "Bob", "Ann, B."]);
         let any: BTreeSet<String> = (0..50).map(|at| make("n", &column("id", true), at)).collect();
         assert_eq!(any.into_iter().collect::<Vec<_>>(), ["1", "2"]);
-        let error = Maker::new("n", &column("age", false), 1).expect_err("no such column").to_string();
+        let error = ValueGenerator::new("n", &column("age", false), 1).expect_err("no such column").to_string();
         assert!(error.contains("users.csv") && error.contains("age"), "{error}");
     }
 }

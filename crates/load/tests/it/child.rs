@@ -35,15 +35,15 @@ fn events_come_as_lines_and_sigterm_ends_the_load_early() {
     let server = Server::start(Behaviour::Reply(GOOD));
     let mut plan = Plan { pacing: Pacing::Constant { rate: 100.0 }, warmup_s: 0.0, ..Plan::new(server.url()) };
     plan.window_s = 1.25;
-    let seen = events(&plan, false);
-    assert_eq!(seen[0], Event::Ready);
-    assert!(matches!(&seen[1], Event::Second(second) if second.second == 0 && second.sent <= 100));
-    let [_, _, Event::Done(outcome)] = &seen[..] else { panic!("ready, one second, done: {seen:?}") };
+    let received = events(&plan, false);
+    assert_eq!(received[0], Event::Ready);
+    assert!(matches!(&received[1], Event::Second(second) if second.second == 0 && second.sent <= 100));
+    let [_, _, Event::Done(outcome)] = &received[..] else { panic!("ready, one second, done: {received:?}") };
     assert_eq!((outcome.requests, outcome.seconds.len(), outcome.interrupted), (125, 2, false));
 
     plan.window_s = 600.0;
-    let seen = events(&plan, true);
-    let Some(Event::Done(outcome)) = seen.last() else { panic!("done at the end: {seen:?}") };
+    let received = events(&plan, true);
+    let Some(Event::Done(outcome)) = received.last() else { panic!("done at the end: {received:?}") };
     assert!(outcome.interrupted && outcome.duration_s < 60.0);
     assert_eq!(outcome.sent_total + 125, server.requests());
 }

@@ -90,7 +90,7 @@ fn lines_of_log(server: &Server, port: u16) -> u64 {
 }
 
 /// See [`lines_of_log`].
-fn asked(server: &Server, _: u16) -> u64 {
+fn counted_by_server(server: &Server, _: u16) -> u64 {
     use std::io::{Read, Write};
     let mut stream = std::net::TcpStream::connect(("127.0.0.1", server.ports[0])).expect("it listens");
     stream.write_all(b"GET /count HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").expect("sent");
@@ -122,14 +122,14 @@ fn hold_counts(server: &Server, count: fn(&Server, u16) -> u64) {
             tls: Tls { insecure: true, ..Tls::default() },
             ..Plan::new(format!("{scheme}://127.0.0.1:{port}/"))
         });
-        let told = format!("{scheme} {protocol:?}: {:?}", outcome.error_classes);
-        assert_eq!((outcome.sent_total, outcome.requests, outcome.errors), (REQUESTS, REQUESTS, 0), "{told}");
+        let details = format!("{scheme} {protocol:?}: {:?}", outcome.error_classes);
+        assert_eq!((outcome.sent_total, outcome.requests, outcome.errors), (REQUESTS, REQUESTS, 0), "{details}");
         // A log is written a moment later.
         let begun = Instant::now();
         while count(server, port) - before < REQUESTS && begun.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(100));
         }
-        assert_eq!(count(server, port) - before, REQUESTS, "{told}");
+        assert_eq!(count(server, port) - before, REQUESTS, "{details}");
     }
 }
 
@@ -139,7 +139,7 @@ fn servers_of_others_count_what_the_generator_says() {
         scope.spawn(|| hold_counts(&nginx(), lines_of_log));
         scope.spawn(|| {
             if let Some(server) = node() {
-                hold_counts(&server, asked);
+                hold_counts(&server, counted_by_server);
             }
         });
     });

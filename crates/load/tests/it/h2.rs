@@ -48,7 +48,7 @@ fn a_closed_loop_keeps_all_streams_busy_and_counts_what_the_server_counts() {
     let outcome = run(&closed(server.url(), 2, 16));
     assert!(outcome.requests > 32);
     assert_eq!((outcome.requests, outcome.errors), (server.requests(), 0), "{:?}", outcome.error_classes);
-    assert_eq!(server.most_at_once(), 16);
+    assert_eq!(server.max_concurrent(), 16);
     // Those in flight at the end are answered after it.
     assert!(outcome.requests - outcome.completed_in_window <= 32);
 }
@@ -62,10 +62,10 @@ fn threads_share_the_load() {
 
 #[test]
 fn the_servers_limit_of_streams_is_kept() {
-    let server = CorrectServer::start(Setup { most_streams: 3, ..Setup::new(Manner::Slow(Duration::from_millis(2))) });
+    let server = CorrectServer::start(Setup { max_streams: 3, ..Setup::new(Manner::Slow(Duration::from_millis(2))) });
     let outcome = run(&closed(server.url(), 1, 50));
     assert_eq!((outcome.requests, outcome.errors, outcome.resent), (server.requests(), 0, 0));
-    assert_eq!(server.most_at_once(), 3);
+    assert_eq!(server.max_concurrent(), 3);
 }
 
 #[test]

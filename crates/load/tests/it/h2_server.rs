@@ -41,10 +41,10 @@ pub(crate) enum Manner {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Setup {
     pub(crate) manner: Manner,
-    pub(crate) most_streams: u32,
+    pub(crate) max_streams: u32,
     pub(crate) window: u32,
     /// Goes away after so many requests on a connection.
-    pub(crate) most_requests: u64,
+    pub(crate) max_requests: u64,
     /// HTTP/1.1 over TLS: goes away without saying so to TLS.
     pub(crate) abrupt: bool,
 }
@@ -52,7 +52,7 @@ pub(crate) struct Setup {
 impl Setup {
     /// A server with this manner and the usual limits.
     pub(crate) fn new(manner: Manner) -> Self {
-        Self { manner, most_streams: 100, window: 65_535, most_requests: u64::MAX, abrupt: false }
+        Self { manner, max_streams: 100, window: 65_535, max_requests: u64::MAX, abrupt: false }
     }
 }
 
@@ -75,7 +75,7 @@ pub(crate) enum Way {
 
 /// A running server; dropping it stops it.
 pub(crate) struct CorrectServer {
-    pub(crate) seen: Arc<Seen>,
+    pub(crate) observed: Arc<Observations>,
     /// Where it listens, as the URL has it.
     place: String,
     /// Holds its certificate and its socket.
@@ -85,10 +85,10 @@ pub(crate) struct CorrectServer {
 
 /// What a server has seen.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct Observations {
     requests: AtomicU64,
     connections: AtomicU64,
-    most_at_once: AtomicU64,
+    max_concurrent: AtomicU64,
     heads: Mutex<Vec<http::request::Parts>>,
     /// Names that clients have asked for (SNI).
     names: Mutex<std::collections::BTreeSet<Option<String>>>,
@@ -124,9 +124,9 @@ impl CorrectServer {
             Way::Unix | Way::UnixHttp1 => format!("unix:{}:", socket.display()),
         };
         let unix_http1 = matches!(way, Way::UnixHttp1);
-        let seen = Arc::new(Seen::default());
+        let observed = Arc::new(Observations::default());
         let (stop, mut stopped) = tokio::sync::oneshot::channel();
-        let shared = Arc::clone(&seen);
+        let shared = Arc::clone(&observed);
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async move {
@@ -169,7 +169,7 @@ impl CorrectServer {
                 }
             });
         });
-        Self { seen, place, folder, stop: Some(stop) }
+        Self { observed, place, folder, stop: Some(stop) }
     }
 
     pub(crate) fn url(&self) -> String {
@@ -188,25 +188,25 @@ impl CorrectServer {
 
     /// Names that clients have asked for (SNI).
     pub(crate) fn names(&self) -> Vec<Option<String>> {
-        self.seen.names.lock().expect("no thread panics with it").iter().cloned().collect()
+        self.observed.names.lock().expect("no thread panics with it").iter().cloned().collect()
     }
 
     /// Requests whose head has arrived.
     pub(crate) fn requests(&self) -> u64 {
-        self.seen.requests.load(Ordering::Relaxed)
+        self.observed.requests.load(Ordering::Relaxed)
     }
 
     pub(crate) fn connections(&self) -> u64 {
-        self.seen.connections.load(Ordering::Relaxed)
+        self.observed.connections.load(Ordering::Relaxed)
     }
 
     /// Most streams open at the same time on one connection.
-    pub(crate) fn most_at_once(&self) -> u64 {
-        self.seen.most_at_once.load(Ordering::Relaxed)
+    pub(crate) fn max_concurrent(&self) -> u64 {
+        self.observed.max_concurrent.load(Ordering::Relaxed)
     }
 
     pub(crate) fn heads(&self) -> Vec<http::request::Parts> {
-        self.seen.heads.lock().expect("no thread panics with it").clone()
+        self.observed.heads.lock().expect("no thread panics with it").clone()
     }
 }
 
@@ -219,19 +219,19 @@ impl Drop for CorrectServer {
 }
 
 /// Serves a connection to its end: HTTP/2, or HTTP/1.1 if agreed or if the client's first words say so.
-async fn speak<S>(stream: S, setup: Setup, seen: Arc<Seen>, http1: bool) -> std::io::Result<()>
+async fn speak<S>(stream: S, setup: Setup, observed: Arc<Observations>, http1: bool) -> std::io::Result<()>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
-    seen.connections.fetch_add(1, Ordering::Relaxed);
+    observed.connections.fetch_add(1, Ordering::Relaxed);
     if http1 {
-        return speak_http1(stream, setup, &seen).await;
+        return speak_http1(stream, setup, &observed).await;
     }
-    serve(stream, setup, seen).await.map_err(std::io::Error::other)
+    serve(stream, setup, observed).await.map_err(std::io::Error::other)
 }
 
 /// A good reply to every request without a body. After so many on the connection it says that it closes, and does.
-async fn speak_http1<S>(mut stream: S, setup: Setup, seen: &Seen) -> std::io::Result<()>
+async fn speak_http1<S>(mut stream: S, setup: Setup, observed: &Observations) -> std::io::Result<()>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
@@ -240,9 +240,9 @@ where
     while stream.read_buf(&mut held).await? > 0 {
         while let Some(end) = held.windows(4).position(|four| four == b"\r\n\r\n") {
             held.drain(..end + 4);
-            seen.requests.fetch_add(1, Ordering::Relaxed);
+            observed.requests.fetch_add(1, Ordering::Relaxed);
             count += 1;
-            let last = count == setup.most_requests;
+            let last = count == setup.max_requests;
             match (setup.manner, last) {
                 // Without a length the body ends with the connection.
                 (Manner::Trailers, _) => stream.write_all(b"HTTP/1.1 200 OK\r\n\r\nhello").await?,
@@ -265,12 +265,12 @@ where
 }
 
 /// Serves HTTP/2.
-async fn serve<S>(stream: S, setup: Setup, seen: Arc<Seen>) -> Result<(), h2::Error>
+async fn serve<S>(stream: S, setup: Setup, observed: Arc<Observations>) -> Result<(), h2::Error>
 where
     S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
 {
     let mut connection = h2::server::Builder::new()
-        .max_concurrent_streams(setup.most_streams)
+        .max_concurrent_streams(setup.max_streams)
         .initial_window_size(setup.window)
         .handshake::<_, Bytes>(stream)
         .await?;
@@ -279,14 +279,14 @@ where
     while let Some(request) = connection.accept().await {
         let (request, respond) = request?;
         count += 1;
-        let number = seen.requests.fetch_add(1, Ordering::Relaxed) + 1;
-        seen.most_at_once.fetch_max(open.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-        if count == setup.most_requests || matches!(setup.manner, Manner::GoAwayAfter(most) if count == most) {
+        let number = observed.requests.fetch_add(1, Ordering::Relaxed) + 1;
+        observed.max_concurrent.fetch_max(open.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+        if count == setup.max_requests || matches!(setup.manner, Manner::GoAwayAfter(most) if count == most) {
             connection.graceful_shutdown();
         }
-        let (seen, open) = (Arc::clone(&seen), Arc::clone(&open));
+        let (observed, open) = (Arc::clone(&observed), Arc::clone(&open));
         tokio::spawn(async move {
-            let _ = answer(request, respond, setup.manner, &seen, number).await;
+            let _ = answer(request, respond, setup.manner, &observed, number).await;
             open.fetch_sub(1, Ordering::Relaxed);
         });
     }
@@ -298,12 +298,12 @@ async fn answer(
     request: http::Request<h2::RecvStream>,
     mut respond: h2::server::SendResponse<Bytes>,
     manner: Manner,
-    seen: &Seen,
+    observed: &Observations,
     number: u64,
 ) -> Result<(), h2::Error> {
     let (head, mut body) = request.into_parts();
     let (method, path) = (head.method.clone(), head.uri.path().to_owned());
-    seen.heads.lock().expect("no thread panics with it").push(head);
+    observed.heads.lock().expect("no thread panics with it").push(head);
     let ok = |length: usize| Response::builder().header("content-length", length).body(()).expect("good");
     match manner {
         Manner::Good | Manner::GoAwayAfter(_) => {
@@ -337,7 +337,7 @@ async fn answer(
             let text = if method == http::Method::POST {
                 format!("{{\"id\": \"job-{number}\"}}")
             } else {
-                let mut polls = seen.polls.lock().expect("no thread panics with it");
+                let mut polls = observed.polls.lock().expect("no thread panics with it");
                 let polls = polls.entry(path).or_default();
                 *polls += 1;
                 format!("{{\"state\": \"{}\"}}", if *polls == 3 { "done" } else { "running" })

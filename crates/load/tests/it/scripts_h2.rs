@@ -35,16 +35,16 @@ fn post_read_the_id_and_get_it_until_done() {
             let mut plan = job_plan(plan(&server, 2, 3));
             (plan.pacing, plan.limit) = (pacing.clone(), Some(iterations));
             let outcome = run(&plan);
-            let told = format!("{pacing:?}: {:?} {:?}", outcome.error_classes, outcome.tests);
+            let details = format!("{pacing:?}: {:?} {:?}", outcome.error_classes, outcome.tests);
             // One POST and three GETs each; the last GET's answer does not hold what the second test wants.
-            assert_eq!((outcome.sent_total, server.requests()), (4 * iterations, 4 * iterations), "{told}");
-            assert_eq!((outcome.requests, outcome.errors), (3 * iterations, iterations), "{told}");
-            assert_eq!(outcome.error_classes.get("check"), Some(&iterations), "{told}");
+            assert_eq!((outcome.sent_total, server.requests()), (4 * iterations, 4 * iterations), "{details}");
+            assert_eq!((outcome.requests, outcome.errors), (3 * iterations, iterations), "{details}");
+            assert_eq!(outcome.error_classes.get("check"), Some(&iterations), "{details}");
             let named: Vec<_> = outcome.named.iter().map(|named| (named.requests, named.errors)).collect();
-            assert_eq!(named, [(iterations, 0), (2 * iterations, iterations)], "{told}");
+            assert_eq!(named, [(iterations, 0), (2 * iterations, iterations)], "{details}");
             let tests: Vec<_> = outcome.tests.iter().map(|test| (test.passed, test.failed)).collect();
-            assert_eq!(tests, [(iterations, 0), (0, iterations)], "{told}");
-            assert_eq!((server.connections(), outcome.reconnects), (2, 0), "{told}");
+            assert_eq!(tests, [(iterations, 0), (0, iterations)], "{details}");
+            assert_eq!((server.connections(), outcome.reconnects), (2, 0), "{details}");
             let jobs: BTreeSet<_> = server.heads().iter().map(|head| head.uri.path().to_owned()).collect();
             assert_eq!(jobs.len() as u64, iterations + 1, "each iteration polls its own job");
         }
@@ -53,28 +53,28 @@ fn post_read_the_id_and_get_it_until_done() {
 
 #[test]
 fn users_share_the_streams_that_the_server_allows() {
-    let server = CorrectServer::start(Setup { most_streams: 2, ..Setup::new(Manner::Jobs) });
+    let server = CorrectServer::start(Setup { max_streams: 2, ..Setup::new(Manner::Jobs) });
     let mut plan = job_plan(plan(&server, 1, 10));
     (plan.pacing, plan.limit) = (users(10.0), Some(60));
     let outcome = run(&plan);
     assert_eq!((outcome.sent_total, server.requests(), outcome.resent), (240, 240, 0));
     assert_eq!((outcome.requests, outcome.errors), (180, 60), "{:?}", outcome.error_classes);
-    assert!(server.most_at_once() <= 2, "{}", server.most_at_once());
+    assert!(server.max_concurrent() <= 2, "{}", server.max_concurrent());
 }
 
 #[test]
 fn iterations_survive_a_server_that_goes_away() {
     for pacing in [Pacing::Constant { rate: 200.0 }, Pacing::Closed, users(6.0)] {
-        let server = CorrectServer::start(Setup { most_requests: 9, ..Setup::new(Manner::Jobs) });
+        let server = CorrectServer::start(Setup { max_requests: 9, ..Setup::new(Manner::Jobs) });
         let mut plan = job_plan(plan(&server, 2, 4));
         (plan.pacing, plan.limit) = (pacing.clone(), Some(50));
         plan.requests[1].checks.clear();
         let outcome = run(&plan);
-        let told = format!("{pacing:?}: {:?} {outcome:?}", outcome.error_classes);
-        assert_eq!((outcome.requests, outcome.errors), (200, 0), "{told}");
-        assert_eq!(outcome.sent_total, 200, "{told}");
-        assert!(outcome.reconnects >= 10, "{told}");
-        assert_eq!(server.connections(), 2 + outcome.reconnects, "{told}");
+        let details = format!("{pacing:?}: {:?} {outcome:?}", outcome.error_classes);
+        assert_eq!((outcome.requests, outcome.errors), (200, 0), "{details}");
+        assert_eq!(outcome.sent_total, 200, "{details}");
+        assert!(outcome.reconnects >= 10, "{details}");
+        assert_eq!(server.connections(), 2 + outcome.reconnects, "{details}");
     }
 }
 
@@ -113,12 +113,12 @@ fn answers_are_told_apart_by_kind_and_whole_iterations_are_timed() {
         let mut plan = job_plan(plan(&server, 1, 1));
         (plan.requests, plan.pacing, plan.limit) = (seat_requests(), pacing, Some(30));
         let outcome = run(&plan);
-        let told = format!("{:?} {:?}", plan.pacing, outcome.error_classes);
+        let details = format!("{:?} {:?}", plan.pacing, outcome.error_classes);
         let kinds: Vec<_> = outcome.kinds.iter().map(|kind| (kind.requests, kind.iteration_us.count)).collect();
-        assert_eq!(kinds, [(20, 20), (0, 0), (10, 10), (0, 0)], "{told}");
+        assert_eq!(kinds, [(20, 20), (0, 0), (10, 10), (0, 0)], "{details}");
         let iterations = outcome.iterations.expect("they have several requests");
-        assert_eq!((iterations.completed, iterations.failed, iterations.unfinished), (30, 0, 0), "{told}");
-        assert!(iterations.latency_us.p50 >= 20e3, "{told}: {iterations:?}");
+        assert_eq!((iterations.completed, iterations.failed, iterations.unfinished), (30, 0, 0), "{details}");
+        assert!(iterations.latency_us.p50 >= 20e3, "{details}: {iterations:?}");
     }
 }
 

@@ -219,8 +219,8 @@ fn addresses_of_ipv6_work_for_both_protocols() {
 
 #[test]
 fn servers_that_close_are_connected_to_again_over_tls() {
-    for (abrupt, most_requests) in [(false, 1), (true, 1), (false, 7), (true, 7)] {
-        let setup = Setup { most_requests, abrupt, ..Setup::new(Manner::Good) };
+    for (abrupt, max_requests) in [(false, 1), (true, 1), (false, 7), (true, 7)] {
+        let setup = Setup { max_requests, abrupt, ..Setup::new(Manner::Good) };
         let server = CorrectServer::start_on(setup, Way::Tls(&[b"http/1.1"]));
         for pacing in [Pacing::Constant { rate: 400.0 }, Pacing::Closed] {
             let before = (server.requests(), server.connections());
@@ -229,7 +229,7 @@ fn servers_that_close_are_connected_to_again_over_tls() {
             assert_eq!((outcome.requests, outcome.errors), (200, 0), "{setup:?}: {:?}", outcome.error_classes);
             assert_eq!(server.requests() - before.0, 200, "{setup:?}");
             assert_eq!(server.connections() - before.1, 2 + outcome.reconnects, "{setup:?}");
-            assert!(outcome.reconnects >= 200 / most_requests - 2, "{setup:?}: {}", outcome.reconnects);
+            assert!(outcome.reconnects >= 200 / max_requests - 2, "{setup:?}: {}", outcome.reconnects);
         }
     }
 }
@@ -237,7 +237,7 @@ fn servers_that_close_are_connected_to_again_over_tls() {
 #[test]
 fn a_body_that_ends_with_the_connection_is_whole_only_if_tls_says_so() {
     for abrupt in [false, true] {
-        let setup = Setup { most_requests: 1, abrupt, ..Setup::new(Manner::Trailers) };
+        let setup = Setup { max_requests: 1, abrupt, ..Setup::new(Manner::Trailers) };
         let server = CorrectServer::start_on(setup, Way::Tls(&[b"http/1.1"]));
         let plan = Plan { limit: Some(50), window_s: 30.0, ..plan(&server, Protocol::Http1, 1) };
         let outcome = run(&plan);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::engine::{closed, open, run};
 use crate::h2_server::{CorrectServer, Manner, Setup};
 use crate::server::{Behaviour, GOOD, Server};
-use unladen_load::doubt::Doubt;
 use unladen_load::plan::{Check, Plan, Protocol, Request, Test, Until};
+use unladen_load::warning::LoadWarning;
 
 #[test]
 fn every_request_is_in_the_row_of_its_name_and_second() {
@@ -50,10 +50,18 @@ fn waiting_for_a_connection_is_not_lateness() {
     assert_eq!((outcome.requests, outcome.errors), (50, 0));
     assert_eq!(outcome.lateness_us.count, 50 - outcome.queued);
     assert!(outcome.send_lag_us.max >= 480e3 && outcome.lateness_us.max < 400e3, "{:?}", outcome.lateness_us);
-    let queued = Doubt::OutOfConnections { queued: outcome.queued, requests: 50 };
-    assert!(outcome.doubts.contains(&queued), "{:?}", outcome.doubts);
-    assert!(outcome.doubts.iter().any(|doubt| matches!(doubt, Doubt::RateMissed { .. })), "{:?}", outcome.doubts);
-    assert!(!outcome.doubts.iter().any(|doubt| matches!(doubt, Doubt::Saturated { .. })), "{:?}", outcome.doubts);
+    let queued = LoadWarning::OutOfConnections { queued: outcome.queued, requests: 50 };
+    assert!(outcome.warnings.contains(&queued), "{:?}", outcome.warnings);
+    assert!(
+        outcome.warnings.iter().any(|warning| matches!(warning, LoadWarning::RateMissed { .. })),
+        "{:?}",
+        outcome.warnings
+    );
+    assert!(
+        !outcome.warnings.iter().any(|warning| matches!(warning, LoadWarning::Saturated { .. })),
+        "{:?}",
+        outcome.warnings
+    );
 }
 
 #[test]

@@ -44,9 +44,9 @@ fn example() -> Measured {
     ])
 }
 
-fn charged(measured: &Measured, run: usize, target: usize, lives: Lives) -> ProcessRecord {
+fn charged(measured: &Measured, run: usize, target: usize, lifespan: Lifespan) -> ProcessRecord {
     let mut process = ProcessRecord { cpu_user_ns: Some(3), cpu_system_ns: Some(1), ..ProcessRecord::default() };
-    Turns::of(measured).charge_process(&mut process, run, target, lives);
+    Turns::of(measured).charge_process(&mut process, run, target, lifespan);
     process
 }
 
@@ -54,23 +54,23 @@ fn charged(measured: &Measured, run: usize, target: usize, lives: Lives) -> Proc
 fn own_and_foreign_work_is_charged_and_idling_is_not_multiplied() {
     let measured = example();
     // 12 ms in its own blocks; of the 2 ms in the other's, 200 ms at 0.01 cores are idling.
-    let first = charged(&measured, 0, 0, Lives::WithTheRun { idle: Some(0.01) });
+    let first = charged(&measured, 0, 0, Lifespan::WithTheRun { idle: Some(0.01) });
     assert_eq!((first.cpu_ns, first.cpu_foreign_ns), (Some(12 * MS), Some(2 * MS)));
     assert_eq!((first.cpu_user_ns, first.cpu_system_ns), (Some(9 * MS), Some(3 * MS)));
     assert_eq!(first.cpu_halves, Some([0.05, 0.07]));
     // What it does in the other's blocks is its own deferred work.
-    let second = charged(&measured, 1, 1, Lives::WithTheRun { idle: Some(0.0) });
+    let second = charged(&measured, 1, 1, Lifespan::WithTheRun { idle: Some(0.0) });
     assert_eq!((second.cpu_ns, second.idle_cpu), (Some((20 + 6) * MS), Some(0.0)));
     // An idle rate that was overestimated takes nothing of the own blocks away.
-    assert_eq!(charged(&measured, 1, 1, Lives::WithTheRun { idle: Some(9.0) }).cpu_ns, Some(20 * MS));
-    assert_eq!(charged(&measured, 1, 1, Lives::WithTheRun { idle: None }).cpu_ns, Some(26 * MS));
+    assert_eq!(charged(&measured, 1, 1, Lifespan::WithTheRun { idle: Some(9.0) }).cpu_ns, Some(20 * MS));
+    assert_eq!(charged(&measured, 1, 1, Lifespan::WithTheRun { idle: None }).cpu_ns, Some(26 * MS));
 }
 
 #[test]
 fn what_lives_through_the_study_is_charged_to_the_block_in_which_it_works() {
     let measured = example();
     for (run, expected) in [(0, 4), (1, 8)] {
-        let shared = charged(&measured, run, 2, Lives::ThroughTheStudy);
+        let shared = charged(&measured, run, 2, Lifespan::ThroughTheStudy);
         assert_eq!((shared.cpu_ns, shared.cpu_foreign_ns), (Some(expected * MS), None));
     }
 }
@@ -79,8 +79,8 @@ fn what_lives_through_the_study_is_charged_to_the_block_in_which_it_works() {
 fn a_target_that_cannot_be_read_has_no_cpu() {
     let mut measured = example();
     measured.edges[1].cpu_ns[0] = None;
-    assert_eq!(charged(&measured, 0, 0, Lives::WithTheRun { idle: None }).cpu_ns, None);
-    assert_eq!(charged(&measured, 0, 1, Lives::WithTheRun { idle: None }).cpu_ns, Some(26 * MS));
+    assert_eq!(charged(&measured, 0, 0, Lifespan::WithTheRun { idle: None }).cpu_ns, None);
+    assert_eq!(charged(&measured, 0, 1, Lifespan::WithTheRun { idle: None }).cpu_ns, Some(26 * MS));
 }
 
 #[test]

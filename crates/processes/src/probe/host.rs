@@ -54,8 +54,7 @@ impl Default for HostReader {
 
 impl Host {
     /// Busy time of all cores since an earlier reading, seconds.
-    #[must_use]
-    pub fn busy_since(&self, earlier: &Self) -> f64 {
+    fn busy_since(&self, earlier: &Self) -> f64 {
         (self.busy_s.iter().sum::<f64>() - earlier.busy_s.iter().sum::<f64>()).max(0.0)
     }
 

@@ -104,9 +104,6 @@ impl Sampler {
     pub fn is_finished(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
-
-    /// Stops at once; what was sampled is dropped.
-    pub fn abort(self) {}
 }
 
 impl Drop for Sampler {

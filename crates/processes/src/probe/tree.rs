@@ -13,7 +13,7 @@ use crate::linux::tree::{Family, MARK};
 
 /// A process as it was seen last.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct ProcessSnapshot {
     parent: u32,
     /// CPU time of its threads, ended ones included, ns.
     own_ns: u64,
@@ -29,7 +29,7 @@ pub struct Tree {
     family: Family,
     /// The process to which orphans are handed.
     reaper: u32,
-    seen: HashMap<Identity, Seen>,
+    snapshots: HashMap<Identity, ProcessSnapshot>,
     /// Orphans of unladen that were looked at: whether they belong here.
     judged: HashMap<Identity, bool>,
     /// CPU time of processes that have ended and that nobody waited for, ns.
@@ -46,7 +46,7 @@ impl Tree {
     /// The same, where orphans are handed to the process `reaper`.
     #[must_use]
     pub fn below(family: Family, reaper: u32) -> Self {
-        Self { family, reaper, seen: HashMap::new(), judged: HashMap::new(), unclaimed_ns: 0 }
+        Self { family, reaper, snapshots: HashMap::new(), judged: HashMap::new(), unclaimed_ns: 0 }
     }
 
     /// Its processes, zombies included.
@@ -57,7 +57,7 @@ impl Tree {
         queue.extend(first);
         queue.extend(self.orphans());
         queue.extend(
-            self.seen
+            self.snapshots
                 .keys()
                 .filter_map(|&identity| Stat::read(identity.pid).filter(|stat| stat.identity() == identity)),
         );
@@ -76,33 +76,33 @@ impl Tree {
 
     /// CPU time of all its processes so far, ended ones included; `None` when none of them was ever there.
     pub fn cpu(&mut self) -> Option<Cpu> {
-        let now: HashMap<Identity, Seen> = self
+        let now: HashMap<Identity, ProcessSnapshot> = self
             .processes()
             .into_iter()
             .filter_map(|stat| {
-                let seen = Seen {
+                let snapshot = ProcessSnapshot {
                     parent: stat.parent,
                     own_ns: process_cpu_ns(stat.pid)?,
                     waited_ns: (stat.waited_user_ticks + stat.waited_system_ticks) * TICK_NS,
                     user_ticks: stat.user_ticks + stat.waited_user_ticks,
                     system_ticks: stat.system_ticks + stat.waited_system_ticks,
                 };
-                Some((stat.identity(), seen))
+                Some((stat.identity(), snapshot))
             })
             .collect();
-        self.unclaimed_ns += unclaimed(&self.seen, &now);
-        let ever = !now.is_empty() || !self.seen.is_empty() || self.unclaimed_ns > 0;
-        self.seen = now;
-        let total_ns = self.unclaimed_ns + self.seen.values().map(|one| one.own_ns + one.waited_ns).sum::<u64>();
-        let user = self.seen.values().map(|one| one.user_ticks).sum();
-        let system = self.seen.values().map(|one| one.system_ticks).sum();
+        self.unclaimed_ns += unclaimed(&self.snapshots, &now);
+        let ever = !now.is_empty() || !self.snapshots.is_empty() || self.unclaimed_ns > 0;
+        self.snapshots = now;
+        let total_ns = self.unclaimed_ns + self.snapshots.values().map(|one| one.own_ns + one.waited_ns).sum::<u64>();
+        let user = self.snapshots.values().map(|one| one.user_ticks).sum();
+        let system = self.snapshots.values().map(|one| one.system_ticks).sum();
         ever.then_some(Cpu { total_ns, parts: Some((user, system)) })
     }
 
     /// The processes that the last [`Self::cpu`] saw.
     #[must_use]
-    pub fn last_seen(&self) -> Vec<u32> {
-        self.seen.keys().map(|identity| identity.pid).collect()
+    pub fn last_pids(&self) -> Vec<u32> {
+        self.snapshots.keys().map(|identity| identity.pid).collect()
     }
 
     /// Orphans that were handed to the reaper and that belong to the service.
@@ -124,25 +124,25 @@ impl Tree {
 }
 
 /// CPU time of processes that were there before and are gone, and that no living ancestor has taken over by waiting.
-fn unclaimed(before: &HashMap<Identity, Seen>, now: &HashMap<Identity, Seen>) -> u64 {
+fn unclaimed(before: &HashMap<Identity, ProcessSnapshot>, now: &HashMap<Identity, ProcessSnapshot>) -> u64 {
     let by_pid: HashMap<u32, Identity> = before.keys().map(|identity| (identity.pid, *identity)).collect();
     let mut left_to: HashMap<Option<Identity>, u64> = HashMap::new();
-    for (identity, seen) in before {
+    for (identity, snapshot) in before {
         if now.contains_key(identity) {
             continue;
         }
         // Who waited for the parent has taken over its children's time with its own.
-        let mut heir = by_pid.get(&seen.parent).copied();
+        let mut heir = by_pid.get(&snapshot.parent).copied();
         let mut steps = 0;
         while let Some(candidate) = heir
             && !now.contains_key(&candidate)
             && steps < before.len()
         {
-            heir = before.get(&candidate).and_then(|seen| by_pid.get(&seen.parent)).copied();
+            heir = before.get(&candidate).and_then(|snapshot| by_pid.get(&snapshot.parent)).copied();
             steps += 1;
         }
         let heir = heir.filter(|candidate| now.contains_key(candidate));
-        *left_to.entry(heir).or_default() += seen.own_ns + seen.waited_ns;
+        *left_to.entry(heir).or_default() += snapshot.own_ns + snapshot.waited_ns;
     }
     left_to
         .into_iter()
@@ -163,13 +163,18 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    fn tree(processes: &[(u32, u32, u64, u64)]) -> HashMap<Identity, Seen> {
+    fn tree(processes: &[(u32, u32, u64, u64)]) -> HashMap<Identity, ProcessSnapshot> {
         processes
             .iter()
             .map(|&(pid, parent, own_ms, waited_ms)| {
-                let seen =
-                    Seen { parent, own_ns: own_ms * MS, waited_ns: waited_ms * MS, user_ticks: 0, system_ticks: 0 };
-                (Identity { pid, start_ticks: 1 }, seen)
+                let snapshot = ProcessSnapshot {
+                    parent,
+                    own_ns: own_ms * MS,
+                    waited_ns: waited_ms * MS,
+                    user_ticks: 0,
+                    system_ticks: 0,
+                };
+                (Identity { pid, start_ticks: 1 }, snapshot)
             })
             .collect()
     }

@@ -198,12 +198,12 @@ impl Watch {
         rows.extend(values.into_iter().filter_map(|(metric, value)| Some(self.row(t_s, metric, value?))));
         // The instrument is no JVM.
         if self.target.role.is_some() {
-            let said = self.jvms.sample(pids, place != Place::Before, place == Place::End);
+            let values = self.jvms.sample(pids, place != Place::Before, place == Place::End);
             if place != Place::Before {
-                let left = said.iter().find(|(name, _)| *name == jvm::HEAP_AFTER_GC);
+                let left = values.iter().find(|(name, _)| *name == jvm::HEAP_AFTER_GC);
                 self.heap.extend(left.map(|(_, bytes)| (t_s, *bytes as u64)));
             }
-            rows.extend(said.into_iter().map(|(metric, value)| self.row(t_s, metric, value)));
+            rows.extend(values.into_iter().map(|(metric, value)| self.row(t_s, metric, value)));
         }
         (live, newly_gone)
     }
@@ -224,7 +224,7 @@ impl Watch {
     pub(super) fn pids(&self) -> Vec<u32> {
         match &self.target.cgroup {
             Some(cgroup) if !matches!(self.cpu, CpuReader::Tree) => cgroup.processes(),
-            _ => self.tree.last_seen(),
+            _ => self.tree.last_pids(),
         }
     }
 

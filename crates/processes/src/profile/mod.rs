@@ -189,19 +189,19 @@ fn library(named: Option<&Path>) -> Result<PathBuf, String> {
             .output()
             .map_err(|error| format!("no `--async-profiler` is given, and Maven cannot be started: {error}"))?;
         if !library.exists() {
-            let said = String::from_utf8_lossy(&output.stdout);
-            return Err(format!("Maven did not get it: {}", said.lines().next().unwrap_or("no word why")));
+            let last_words = String::from_utf8_lossy(&output.stdout);
+            return Err(format!("Maven did not get it: {}", last_words.lines().next().unwrap_or("no word why")));
         }
     }
     Ok(library)
 }
 
 fn pprof_of(url: String, window: Duration, network: Option<Arc<Netns>>) -> Way {
-    let asked = format!("{url}{}seconds={}", if url.contains('?') { '&' } else { '?' }, window.as_secs().max(1));
+    let address = format!("{url}{}seconds={}", if url.contains('?') { '&' } else { '?' }, window.as_secs().max(1));
     let patience = window + Duration::from_secs(10);
     let answer = std::thread::spawn(move || {
         network.map_or(Ok(()), |network| network.move_thread())?;
-        get(&asked.parse().map_err(io::Error::other)?, Some(patience))
+        get(&address.parse().map_err(io::Error::other)?, Some(patience))
     });
     Way::Pprof { url, answer }
 }
@@ -222,12 +222,12 @@ fn perf(pids: &[u32], data: PathBuf) -> io::Result<Way> {
     std::thread::sleep(Duration::from_millis(200));
     match child.try_wait()? {
         None => Ok(Way::Perf { child, data }),
-        Some(_) => Err(io::Error::other(said(child))),
+        Some(_) => Err(io::Error::other(last_words(child))),
     }
 }
 
 /// What a process that has ended wrote to standard error, in one line.
-fn said(mut child: Child) -> String {
+fn last_words(mut child: Child) -> String {
     let mut text = String::new();
     if let Some(mut error) = child.stderr.take() {
         let _ = io::Read::read_to_string(&mut error, &mut text);
@@ -246,7 +246,7 @@ fn perf_stacks(mut child: Child, data: &Path) -> io::Result<String> {
     let mut folded = Vec::new();
     Folder::from(Options::default()).collapse(script.stdout.as_slice(), &mut folded)?;
     match in_samples(&String::from_utf8_lossy(&folded)) {
-        folded if folded.is_empty() => Err(io::Error::other(format!("no sample was taken {}", said(child)))),
+        folded if folded.is_empty() => Err(io::Error::other(format!("no sample was taken {}", last_words(child)))),
         folded => Ok(folded),
     }
 }

@@ -194,38 +194,38 @@ mod tests {
 
     #[test]
     fn a_number_in_json() {
-        let (url, asked) =
+        let (url, request) =
             server("HTTP/1.1 200 OK\r\ncontent-length: 32\r\n\r\n{\"hits\":{\"total\":{\"value\":1234}}}");
         let query = Query::Json { url, body: Some("{}".into()), pointer: "/hits/total/value".into() };
         // One byte short: read as far as the length says, which is no JSON.
         assert!(query.ask(None).expect_err("cut short").to_string().contains("not with JSON"));
-        assert!(asked.join().expect("asked").starts_with("POST /x?y=1 HTTP/1.1"));
+        assert!(request.join().expect("asked").starts_with("POST /x?y=1 HTTP/1.1"));
 
-        let (url, asked) =
+        let (url, request) =
             server("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{\"a\":\r\n5\r\n\"12\"}\r\n0\r\n\r\n");
         let query = Query::Json { url, body: None, pointer: "/a".into() };
         assert_eq!(query.ask(None).expect("a number"), 12.0);
-        assert!(asked.join().expect("asked").starts_with("GET /x?y=1 HTTP/1.1"));
+        assert!(request.join().expect("asked").starts_with("GET /x?y=1 HTTP/1.1"));
     }
 
     #[test]
     fn a_metric() {
-        let (url, asked) = server("HTTP/1.1 200 OK\r\ncontent-length: 25\r\n\r\nsent{to=\"a\"} 5\nsent 2\n\n\n\n");
+        let (url, request) = server("HTTP/1.1 200 OK\r\ncontent-length: 25\r\n\r\nsent{to=\"a\"} 5\nsent 2\n\n\n\n");
         let query = Query::Prometheus { url, selector: "sent".parse().expect("a selector") };
         assert_eq!(query.ask(None).expect("a number"), 7.0);
-        asked.join().expect("asked");
+        request.join().expect("asked");
     }
 
     #[test]
     fn failures_say_what_is_wrong() {
         let ask =
             |url: String| Query::Json { url, body: None, pointer: "/a".into() }.ask(None).expect_err("bad").to_string();
-        let (url, asked) = server("HTTP/1.1 404 Not Found\r\ncontent-length: 7\r\n\r\nno such");
+        let (url, request) = server("HTTP/1.1 404 Not Found\r\ncontent-length: 7\r\n\r\nno such");
         assert_eq!(ask(url.clone()), format!("{url} answered 404 Not Found: no such"));
-        asked.join().expect("asked");
-        let (url, asked) = server("HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n{\"b\":1}");
+        request.join().expect("asked");
+        let (url, request) = server("HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n{\"b\":1}");
         assert_eq!(ask(url.clone()), format!("{url} answered, but there is nothing at `/a`; it begins: {{\"b\":1}}"));
-        asked.join().expect("asked");
+        request.join().expect("asked");
         assert!(ask("http://127.0.0.1:1/".into()).contains("refused"));
         assert!(ask("what is this".into()).contains("is no URL"));
     }

@@ -29,13 +29,6 @@ impl Ended {
             (None, None) => Self::Exit(-1),
         }
     }
-
-    /// Whether it went as a service should go that was asked to: exit 0, or the signal that asked (also as the exit
-    /// code 143 that shells and JVMs make of SIGTERM).
-    #[must_use]
-    pub fn is_clean(&self) -> bool {
-        matches!(self, Self::Exit(0 | 143) | Self::Signal(libc::SIGTERM))
-    }
 }
 
 impl fmt::Display for Ended {
@@ -88,6 +81,5 @@ mod tests {
         ] {
             assert_eq!(ended.to_string(), words);
         }
-        assert!(Ended::Exit(143).is_clean() && Ended::Signal(15).is_clean() && !Ended::Signal(9).is_clean());
     }
 }

@@ -73,27 +73,27 @@ impl Guard {
 
     /// Names a control group of the study.
     pub fn cgroup(&self, directory: &Path) {
-        self.tell(&Line::Cgroup(directory.to_path_buf()));
+        self.send(&Line::Cgroup(directory.to_path_buf()));
     }
 
     /// Names what the marks of all processes of the study start with.
     pub fn mark(&self, prefix: &str) {
-        self.tell(&Line::Mark(prefix.to_owned()));
+        self.send(&Line::Mark(prefix.to_owned()));
     }
 
     /// Names a process that has been started.
     pub fn process(&self, family: &Family) {
-        self.tell(&Line::Process(family.clone()));
+        self.send(&Line::Process(family.clone()));
     }
 
     /// Takes a process back that has been stopped.
     pub fn forget(&self, pid: u32) {
-        self.tell(&Line::Forget(pid));
+        self.send(&Line::Forget(pid));
     }
 
     /// Lets the guard go: there is nothing left to clean. Waits until it has gone.
     pub fn goodbye(&self) {
-        self.tell(&Line::Goodbye);
+        self.send(&Line::Goodbye);
         lock(&self.pipe).take();
         let mut child = lock(&self.child);
         let _ = child.wait();
@@ -101,7 +101,7 @@ impl Guard {
     }
 
     /// A guard that has died is not worth failing a run for: unladen itself still cleans up.
-    fn tell(&self, line: &Line) {
+    fn send(&self, line: &Line) {
         if let Some(pipe) = lock(&self.pipe).as_mut() {
             let _ = writeln!(pipe, "{line}").and_then(|()| pipe.flush());
         }
@@ -143,7 +143,7 @@ impl Line {
 
 /// Everything that is to be cleaned.
 #[derive(Debug, Default)]
-struct Duties {
+struct CleanupTasks {
     cgroups: Vec<PathBuf>,
     marks: Vec<String>,
     families: Vec<Family>,
@@ -166,32 +166,32 @@ pub fn main() -> std::process::ExitCode {
     }
     match listen(io::stdin().lock()) {
         None => std::process::ExitCode::SUCCESS,
-        Some(duties) => {
-            duties.fulfil();
+        Some(tasks) => {
+            tasks.fulfil();
             std::process::ExitCode::FAILURE
         }
     }
 }
 
 /// Reads until the end; `None` after a goodbye.
-fn listen(input: impl BufRead) -> Option<Duties> {
-    let mut duties = Duties::default();
+fn listen(input: impl BufRead) -> Option<CleanupTasks> {
+    let mut tasks = CleanupTasks::default();
     for text in input.lines() {
         // A broken pipe is an end like any other.
         let Ok(text) = text else { break };
         match Line::parse(&text) {
-            Some(Line::Cgroup(path)) => duties.cgroups.push(path),
-            Some(Line::Mark(prefix)) => duties.marks.push(prefix),
-            Some(Line::Process(family)) => duties.families.push(family),
-            Some(Line::Forget(pid)) => duties.families.retain(|family| family.root.pid != pid),
+            Some(Line::Cgroup(path)) => tasks.cgroups.push(path),
+            Some(Line::Mark(prefix)) => tasks.marks.push(prefix),
+            Some(Line::Process(family)) => tasks.families.push(family),
+            Some(Line::Forget(pid)) => tasks.families.retain(|family| family.root.pid != pid),
             Some(Line::Goodbye) => return None,
             None => {}
         }
     }
-    Some(duties)
+    Some(tasks)
 }
 
-impl Duties {
+impl CleanupTasks {
     fn fulfil(&self) {
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -251,9 +251,9 @@ mod tests {
     fn only_an_end_without_goodbye_leaves_duties() {
         let start = "cgroup\t/x\nmark\tm/\nprocess\t1\t2\tm/1\nprocess\t3\t4\tm/2\nforget\t1\n";
         assert!(listen(format!("{start}goodbye\n").as_bytes()).is_none());
-        let duties = listen(start.as_bytes()).expect("no goodbye");
-        assert_eq!(duties.cgroups, vec![PathBuf::from("/x")]);
-        assert_eq!(duties.families.iter().map(|family| family.root.pid).collect::<Vec<_>>(), vec![3]);
-        assert_eq!(duties.marks, vec!["m/".to_owned()]);
+        let tasks = listen(start.as_bytes()).expect("no goodbye");
+        assert_eq!(tasks.cgroups, vec![PathBuf::from("/x")]);
+        assert_eq!(tasks.families.iter().map(|family| family.root.pid).collect::<Vec<_>>(), vec![3]);
+        assert_eq!(tasks.marks, vec!["m/".to_owned()]);
     }
 }

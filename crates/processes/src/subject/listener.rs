@@ -27,14 +27,14 @@ pub struct Listener {
     /// The last line as far as it is written.
     line: Vec<u8>,
     wanted: Wanted,
-    has_heard: bool,
+    matched: bool,
 }
 
 impl Listener {
     /// For the log from its byte `start` on. [`super::Running::listen_for`] knows where its process began.
     #[must_use]
     pub fn new(log: &Path, start: u64, wanted: Wanted) -> Self {
-        Self { log: log.to_owned(), next: start, line: Vec::new(), wanted, has_heard: false }
+        Self { log: log.to_owned(), next: start, line: Vec::new(), wanted, matched: false }
     }
 
     /// The log that is listened to.
@@ -44,20 +44,20 @@ impl Listener {
     }
 
     /// Whether it has been said by now. What was heard once stays heard.
-    pub fn hears(&mut self) -> bool {
-        if self.has_heard {
+    pub fn has_matched(&mut self) -> bool {
+        if self.matched {
             return true;
         }
         // A log that cannot be read holds nothing yet; it is there, the launch has made it.
         let new = self.read().unwrap_or_default();
         self.next += new.len() as u64;
         self.line.extend_from_slice(&new);
-        self.has_heard = !new.is_empty() && self.wanted.is_in(&self.line);
+        self.matched = !new.is_empty() && self.wanted.is_in(&self.line);
         // Only the unfinished line can still be completed.
         let finished = self.line.iter().rposition(|&byte| byte == b'\n').map_or(0, |end| end + 1);
         let too_long = self.line.len().saturating_sub(LONGEST_LINE);
         self.line.drain(..finished.max(too_long));
-        self.has_heard
+        self.matched
     }
 
     fn read(&self) -> io::Result<Vec<u8>> {
@@ -107,18 +107,18 @@ mod tests {
             Listener::new(&log, start, Wanted::Text(b"agent done".to_vec())),
             Listener::new(&log, start, pattern("^Load .* done$")),
         ];
-        assert!(listeners.iter_mut().all(|it| !it.hears()), "that was another process");
+        assert!(listeners.iter_mut().all(|it| !it.has_matched()), "that was another process");
         for piece in ["starting\nLoad ag", "ent 2.2", " do"] {
             write(&log, piece);
-            assert!(listeners.iter_mut().all(|it| !it.hears()), "{piece}");
+            assert!(listeners.iter_mut().all(|it| !it.has_matched()), "{piece}");
         }
         write(&log, "ne\r\nup\n");
-        assert!(listeners[1].hears());
-        assert!(!listeners[0].hears(), "another text");
+        assert!(listeners[1].has_matched());
+        assert!(!listeners[0].has_matched(), "another text");
         write(&log, "the agent done\n");
-        assert!(listeners.iter_mut().all(Listener::hears));
+        assert!(listeners.iter_mut().all(Listener::has_matched));
         std::fs::remove_file(&log).expect("the log is there");
-        assert!(listeners.iter_mut().all(Listener::hears), "what was heard stays heard");
+        assert!(listeners.iter_mut().all(Listener::has_matched), "what was heard stays heard");
     }
 
     #[test]
@@ -126,9 +126,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let log = folder.path().join("app.log");
         write(&log, "one\ntwo\n");
-        assert!(!Listener::new(&log, 0, pattern("one\\s+two")).hears());
-        assert!(Listener::new(&log, 0, pattern("^two$")).hears());
-        assert!(!Listener::new(&folder.path().join("none.log"), 0, pattern("x")).hears());
+        assert!(!Listener::new(&log, 0, pattern("one\\s+two")).has_matched());
+        assert!(Listener::new(&log, 0, pattern("^two$")).has_matched());
+        assert!(!Listener::new(&folder.path().join("none.log"), 0, pattern("x")).has_matched());
     }
 
     #[test]
@@ -138,12 +138,12 @@ mod tests {
         let mut listener = Listener::new(&log, 0, Wanted::Text(b"found".to_vec()));
         for _ in 0..4 {
             write(&log, &"x".repeat(LONGEST_LINE));
-            assert!(!listener.hears());
+            assert!(!listener.has_matched());
             assert!(listener.line.len() <= LONGEST_LINE);
         }
         write(&log, "fou");
-        assert!(!listener.hears());
+        assert!(!listener.has_matched());
         write(&log, "nd");
-        assert!(listener.hears());
+        assert!(listener.has_matched());
     }
 }

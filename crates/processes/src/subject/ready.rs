@@ -39,15 +39,15 @@ pub struct Readiness {
 impl Readiness {
     /// Whether there is any condition: else nobody knows when the process is ready.
     #[must_use]
-    pub fn is_told(&self) -> bool {
+    pub fn is_declared(&self) -> bool {
         self.http.is_some() || self.tcp.is_some() || self.log.is_some()
     }
 }
 
 /// A condition, with what has been seen of it so far.
 enum Condition {
-    Http { url: String, host: String, path: String, address: String, seen: String },
-    Tcp { address: String, seen: String },
+    Http { url: String, host: String, path: String, address: String, last_error: String },
+    Tcp { address: String, last_error: String },
     Log { text: String, listener: Listener },
     Alive,
 }
@@ -123,7 +123,7 @@ fn conditions(running: &Running, readiness: &Readiness) -> Result<Vec<Condition>
     if let Some(address) = &readiness.tcp {
         let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
         port.filter(|&port| port != 0).ok_or_else(|| bad(address, "write host and port, such as `127.0.0.1:8080`"))?;
-        conditions.push(Condition::Tcp { address: address.clone(), seen: "no attempt yet".to_owned() });
+        conditions.push(Condition::Tcp { address: address.clone(), last_error: "no attempt yet".to_owned() });
     }
     if let Some(url) = &readiness.http {
         let uri: http::Uri =
@@ -138,7 +138,7 @@ fn conditions(running: &Running, readiness: &Readiness) -> Result<Vec<Condition>
             host: authority.as_str().to_owned(),
             path: uri.path_and_query().map_or("/", |path| path.as_str()).to_owned(),
             address: format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80)),
-            seen: "no attempt yet".to_owned(),
+            last_error: "no attempt yet".to_owned(),
         });
     }
     if conditions.is_empty() {
@@ -150,25 +150,25 @@ fn conditions(running: &Running, readiness: &Readiness) -> Result<Vec<Condition>
 impl Condition {
     /// When it was seen to hold; `None` if it does not.
     fn holds(&mut self, running: &Running) -> Option<Instant> {
-        let (outcome, seen) = match self {
+        let (outcome, last_error) = match self {
             Self::Alive => return (running.started().elapsed() >= ALIVE).then(Instant::now),
-            Self::Log { listener, .. } => return listener.hears().then(Instant::now),
-            Self::Tcp { address, seen } => (connect(address).map(|_| Instant::now()), seen),
-            Self::Http { host, path, address, seen, .. } => {
+            Self::Log { listener, .. } => return listener.has_matched().then(Instant::now),
+            Self::Tcp { address, last_error } => (connect(address).map(|_| Instant::now()), last_error),
+            Self::Http { host, path, address, last_error, .. } => {
                 let answer = get(address, host, path).and_then(|(status, at)| match status {
                     400.. => Err(io::Error::other(format!("it answers {status}"))),
                     _ => Ok(at),
                 });
-                (answer, seen)
+                (answer, last_error)
             }
         };
-        outcome.inspect_err(|error| *seen = error.to_string()).ok()
+        outcome.inspect_err(|error| *last_error = error.to_string()).ok()
     }
 
     fn missing(&self) -> String {
         match self {
-            Self::Http { url, seen, .. } => format!("GET {url} has not answered below 400 ({seen})"),
-            Self::Tcp { address, seen } => format!("{address} has not accepted a connection ({seen})"),
+            Self::Http { url, last_error, .. } => format!("GET {url} has not answered below 400 ({last_error})"),
+            Self::Tcp { address, last_error } => format!("{address} has not accepted a connection ({last_error})"),
             Self::Log { text, .. } => format!("its output has no line with `{text}`"),
             Self::Alive => "it has not lived for 100 ms".to_owned(),
         }

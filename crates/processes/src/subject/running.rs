@@ -43,7 +43,7 @@ pub struct Running {
     ended: Option<Ended>,
     /// Nothing is left and all is removed.
     gone: bool,
-    asked: bool,
+    stop_requested: bool,
     shared: Arc<Shared>,
 }
 
@@ -68,7 +68,7 @@ impl Running {
             log_start,
             ended: None,
             gone: false,
-            asked: false,
+            stop_requested: false,
             shared,
         }
     }
@@ -145,10 +145,10 @@ impl Running {
 
     /// Asks it to end (SIGTERM to the first process) and returns at once, so that several can be asked together.
     pub fn ask_to_stop(&mut self) {
-        if !self.asked && self.alive().is_none() {
+        if !self.stop_requested && self.alive().is_none() {
             let _ = self.family.root.signal(Signal::TERM);
         }
-        self.asked = true;
+        self.stop_requested = true;
     }
 
     /// Stops it: SIGTERM to the first process; when that has ended, to whatever it left running; SIGKILL to everything
@@ -304,12 +304,12 @@ fn signal_all(processes: &[Identity], signal: Signal) {
 
 /// The last lines of a file from `start` on. Only its last 16 KiB are looked at.
 fn tail(path: &Path, start: u64, lines: usize) -> io::Result<String> {
-    const MOST: u64 = 16 * 1024;
+    const MAX_TAIL: u64 = 16 * 1024;
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
-    file.seek(SeekFrom::Start(start.max(length.saturating_sub(MOST))))?;
+    file.seek(SeekFrom::Start(start.max(length.saturating_sub(MAX_TAIL))))?;
     let mut bytes = Vec::new();
-    file.take(MOST).read_to_end(&mut bytes)?;
+    file.take(MAX_TAIL).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
     let all: Vec<&str> = text.trim_end().lines().collect();
     if all.is_empty() {

@@ -3,7 +3,7 @@
 
 use serde::{Serialize, Serializer};
 use unladen_judge::curves::pace::PaceRound;
-use unladen_judge::curves::{ArmName, Band, Course, Curves, Latency};
+use unladen_judge::curves::{Band, Course, Curves, Latency, VariantName};
 use unladen_judge::findings::{
     DoseFindings, Finding, Findings, LadderFindings, OperationFindings, Range, StepFindings, VariantFindings,
 };
@@ -34,7 +34,8 @@ type Estimate = [Number; 3];
 /// Everything that `page.js` draws.
 #[derive(Debug, Serialize)]
 pub(super) struct Charts<'a> {
-    arms: Vec<ArmName>,
+    #[serde(rename = "arms")]
+    variants: Vec<VariantName>,
     forest: Vec<plot::Forest>,
     ledger: Vec<Account<'a>>,
     latency: Option<LatencyChart<'a>>,
@@ -51,7 +52,8 @@ pub(super) struct Charts<'a> {
 /// Where the spans of a variant went.
 #[derive(Debug, Serialize)]
 struct Account<'a> {
-    arm: &'a str,
+    #[serde(rename = "arm")]
+    variant: &'a str,
     wanted: u64,
     /// Name, kind (`saved`, `lost`, `unexplained`) and spans.
     parts: Vec<(String, &'static str, u64)>,
@@ -63,12 +65,14 @@ struct LatencyChart<'a> {
     unit: &'static str,
     quantiles: Vec<f64>,
     limits: Vec<Number>,
-    arms: Vec<LatencyArm<'a>>,
+    #[serde(rename = "arms")]
+    variants: Vec<VariantCurves<'a>>,
 }
 
 #[derive(Debug, Serialize)]
-struct LatencyArm<'a> {
-    arm: &'a str,
+struct VariantCurves<'a> {
+    #[serde(rename = "arm")]
+    variant: &'a str,
     runs: Lines,
     /// Per cent.
     shift: Option<Lines>,
@@ -105,7 +109,8 @@ struct PaceOfRound<'a> {
     /// Seconds.
     t: Vec<Number>,
     /// Variant, its values, and by how much they are more than the baseline's, per cent.
-    arms: Vec<(&'a str, Numbers, Option<Numbers>)>,
+    #[serde(rename = "arms")]
+    variants: Vec<(&'a str, Numbers, Option<Numbers>)>,
 }
 
 #[derive(Debug, Serialize)]
@@ -113,7 +118,8 @@ struct RunPoint<'a> {
     run: u32,
     round: u32,
     slot: u32,
-    arm: &'a str,
+    #[serde(rename = "arm")]
+    variant: &'a str,
     void: Option<&'a str>,
     disturbances: &'a [String],
 }
@@ -131,7 +137,8 @@ struct Rounds<'a> {
     unit: &'static str,
     prominent: bool,
     /// Variant, and its rounds.
-    arms: Vec<(&'a str, Vec<RoundDot>)>,
+    #[serde(rename = "arms")]
+    variants: Vec<(&'a str, Vec<RoundDot>)>,
 }
 
 #[derive(Debug, Serialize)]
@@ -162,14 +169,16 @@ struct DoseChart<'a> {
 struct Cost<'a> {
     title: &'static str,
     unit: &'static str,
-    arms: Vec<&'a str>,
-    /// Name of the part, and its value for each of `arms`.
+    #[serde(rename = "arms")]
+    variants: Vec<&'a str>,
+    /// Name of the part, and its value for each of `variants`.
     parts: Vec<(&'static str, Numbers)>,
 }
 
 #[derive(Debug, Serialize)]
 struct OperationRow<'a> {
-    arm: &'a str,
+    #[serde(rename = "arm")]
+    variant: &'a str,
     name: String,
     p50: Estimate,
     p90: Estimate,
@@ -179,7 +188,7 @@ struct OperationRow<'a> {
 impl<'a> Charts<'a> {
     pub(super) fn of(findings: &'a Findings, curves: &'a Curves) -> Self {
         Self {
-            arms: arms(findings, curves),
+            variants: variants(findings, curves),
             forest: plot::forests(findings),
             ledger: findings.variants.iter().filter_map(account).collect(),
             latency: curves.latency.as_ref().map(latency),
@@ -194,8 +203,8 @@ impl<'a> Charts<'a> {
         }
     }
 
-    pub(super) fn arms(&self) -> impl Iterator<Item = &ArmName> {
-        self.arms.iter()
+    pub(super) fn variants(&self) -> impl Iterator<Item = &VariantName> {
+        self.variants.iter()
     }
 
     pub(super) fn forests(&self) -> impl Iterator<Item = (&str, &str, usize)> {
@@ -203,19 +212,19 @@ impl<'a> Charts<'a> {
     }
 
     /// Which of the optional sections there is anything for.
-    pub(super) fn has(&self) -> Has {
-        Has {
+    pub(super) fn has(&self) -> AvailableCharts {
+        AvailableCharts {
             ledger: self.ledger.iter().any(|it| it.wanted > 0 || !it.parts.is_empty()),
             lost: self.ledger.iter().any(|it| !it.lost_by_second.is_empty()),
             lost_somewhen: self.ledger.iter().flat_map(|it| &it.parts).any(|(_, kind, _)| *kind == "lost"),
             latency: self.latency.is_some(),
-            shift: self.latency.iter().flat_map(|it| &it.arms).any(|it| it.shift.is_some()),
+            shift: self.latency.iter().flat_map(|it| &it.variants).any(|it| it.shift.is_some()),
             courses: self.courses.iter().map(|it| format!("{}, {}", it.title, it.unit)).collect(),
             pace: self.pace.rounds.iter().map(|it| it.round).collect(),
             rounds: !self.rounds.is_empty(),
             ladders: self.ladders.iter().map(|it| (it.title.clone(), it.steps.len())).collect(),
             doses: self.doses.iter().map(|it| (it.title.clone(), it.words.to_owned())).collect(),
-            costs: self.costs.iter().map(|it| (format!("{}, {}", it.title, it.unit), it.arms.len())).collect(),
+            costs: self.costs.iter().map(|it| (format!("{}, {}", it.title, it.unit), it.variants.len())).collect(),
             operations: self.operations.len(),
         }
     }
@@ -223,7 +232,7 @@ impl<'a> Charts<'a> {
 
 /// What there is to draw, for the template.
 #[derive(Debug, Serialize)]
-pub(super) struct Has {
+pub(super) struct AvailableCharts {
     ledger: bool,
     /// By second.
     lost: bool,
@@ -246,21 +255,21 @@ fn numbers(values: &[Option<f64>], scale: Scale) -> Numbers {
 }
 
 /// The variants as the curves know them, or, without any, as the findings do.
-fn arms(findings: &Findings, curves: &Curves) -> Vec<ArmName> {
-    let named = |arm: &ArmName| ArmName {
-        label: match arm.kind {
+fn variants(findings: &Findings, curves: &Curves) -> Vec<VariantName> {
+    let named = |variant: &VariantName| VariantName {
+        label: match variant.kind {
             "placebo" => "placebo (the baseline once more)".to_owned(),
-            _ => view::clean(&arm.label),
+            _ => view::clean(&variant.label),
         },
-        ..arm.clone()
+        ..variant.clone()
     };
-    if !curves.arms.is_empty() {
-        return curves.arms.iter().map(named).collect();
+    if !curves.variants.is_empty() {
+        return curves.variants.iter().map(named).collect();
     }
-    let baseline = ArmName { name: "baseline".to_owned(), label: "baseline".to_owned(), kind: "baseline" };
+    let baseline = VariantName { name: "baseline".to_owned(), label: "baseline".to_owned(), kind: "baseline" };
     let others = findings.variants.iter().map(|it| {
         let kind = if it.kind == "placebo" { "placebo" } else { "variant" };
-        named(&ArmName { name: it.name.clone(), label: it.label.clone(), kind })
+        named(&VariantName { name: it.name.clone(), label: it.label.clone(), kind })
     });
     std::iter::once(baseline).chain(others).collect()
 }
@@ -274,11 +283,12 @@ fn account(variant: &VariantFindings) -> Option<Account<'_>> {
     parts.push(("lost: stage unknown".to_owned(), "lost", ledger.lost.saturating_sub(staged)));
     parts.push(("unexplained".to_owned(), "unexplained", u64::try_from(ledger.unexplained).unwrap_or(0)));
     parts.retain(|(_, _, spans)| *spans > 0);
-    Some(Account { arm: &variant.name, wanted: ledger.wanted, parts, lost_by_second: &ledger.lost_by_second })
+    Some(Account { variant: &variant.name, wanted: ledger.wanted, parts, lost_by_second: &ledger.lost_by_second })
 }
 
 fn latency(latency: &Latency) -> LatencyChart<'_> {
-    let largest = latency.arms.iter().flat_map(|arm| arm.runs.median.iter().flatten()).copied().fold(0.0, f64::max);
+    let largest =
+        latency.variants.iter().flat_map(|variant| variant.runs.median.iter().flatten()).copied().fold(0.0, f64::max);
     let scale = Scale::of("us", largest.min(999_999.0), None);
     let lines = |band: &Band, scale: Scale| Lines {
         median: numbers(&band.median, scale),
@@ -290,14 +300,14 @@ fn latency(latency: &Latency) -> LatencyChart<'_> {
         unit: scale.unit(),
         quantiles: latency.quantiles.iter().map(|it| (it * 1e8).round() / 1e8).collect(),
         limits: latency.limits_us.iter().map(|it| Number(scale.scaled(*it))).collect(),
-        arms: latency
-            .arms
+        variants: latency
+            .variants
             .iter()
-            .map(|arm| LatencyArm {
-                arm: &arm.name,
-                runs: lines(&arm.runs, scale),
-                shift: arm.shift.as_ref().map(|it| lines(it, percent)),
-                shares: arm.shares.iter().map(|it| Number(percent.scaled(*it))).collect(),
+            .map(|variant| VariantCurves {
+                variant: &variant.name,
+                runs: lines(&variant.runs, scale),
+                shift: variant.shift.as_ref().map(|it| lines(it, percent)),
+                shares: variant.shares.iter().map(|it| Number(percent.scaled(*it))).collect(),
             })
             .collect(),
     }
@@ -316,17 +326,17 @@ fn course(course: &Course) -> CourseChart<'_> {
 }
 
 fn pace(rounds: &[PaceRound]) -> Pace<'_> {
-    let all = rounds.iter().flat_map(|round| &round.arms).flat_map(|arm| arm.cpu_us.iter().flatten());
+    let all = rounds.iter().flat_map(|round| &round.variants).flat_map(|variant| variant.cpu_us.iter().flatten());
     let scale = Scale::of("us", all.copied().fold(0.0, f64::max), None);
     let percent = unladen_judge::units::percent(1.0, None);
     let mut chart = Pace { unit: scale.unit(), rounds: Vec::new() };
     for round in rounds {
-        let arms = round.arms.iter().map(|arm| {
-            let ratio = arm.ratio.as_ref().map(|it| numbers(it, percent));
-            (arm.name.as_str(), numbers(&arm.cpu_us, scale), ratio)
+        let variants = round.variants.iter().map(|variant| {
+            let ratio = variant.ratio.as_ref().map(|it| numbers(it, percent));
+            (variant.name.as_str(), numbers(&variant.cpu_us, scale), ratio)
         });
         let t = round.t_s.iter().map(|it| Number(*it)).collect();
-        chart.rounds.push(PaceOfRound { round: round.round, t, arms: arms.collect() });
+        chart.rounds.push(PaceOfRound { round: round.round, t, variants: variants.collect() });
     }
     chart
 }
@@ -336,7 +346,7 @@ fn run(line: &unladen_judge::findings::RunLine) -> RunPoint<'_> {
         run: line.run,
         round: line.round,
         slot: line.slot,
-        arm: &line.variant,
+        variant: &line.variant,
         void: line.void.as_deref(),
         disturbances: &line.disturbances,
     }
@@ -368,11 +378,11 @@ fn rounds(findings: &Findings) -> Vec<Rounds<'_>> {
             title,
             unit: scale.unit(),
             prominent: first.place != "detail",
-            arms: all().filter(same).map(|(variant, it)| (variant.name.as_str(), numbers(it))).collect(),
+            variants: all().filter(same).map(|(variant, it)| (variant.name.as_str(), numbers(it))).collect(),
         }
     };
     let differs =
-        |it: &Rounds<'_>| it.arms.iter().flat_map(|(_, rounds)| rounds).any(|it| it.1.0 != 0.0 || it.2.0 != 0.0);
+        |it: &Rounds<'_>| it.variants.iter().flat_map(|(_, rounds)| rounds).any(|it| it.1.0 != 0.0 || it.2.0 != 0.0);
     metrics.into_iter().map(of_metric).filter(differs).collect()
 }
 
@@ -455,15 +465,15 @@ fn costs(findings: &Findings) -> Vec<Cost<'_>> {
         let whole: Vec<&Finding> = findings.variants.iter().filter_map(|it| it.finding(first)).collect();
         let largest = whole.iter().flat_map(|it| [it.baseline, it.value]).fold(0.0, f64::max);
         let scale = Scale::of(&whole.first()?.unit, largest, None);
-        let mut arms = vec!["baseline"];
-        arms.extend(findings.variants.iter().map(|it| it.name.as_str()));
+        let mut variants = vec!["baseline"];
+        variants.extend(findings.variants.iter().map(|it| it.name.as_str()));
         let parts = parts.iter().filter_map(|(metric, name)| {
             let baseline = findings.variants.iter().find_map(|it| it.finding(metric)).map(|it| it.baseline)?;
             let values = findings.variants.iter().map(|it| it.finding(metric).map(|it| it.value));
             let values: Vec<Option<f64>> = std::iter::once(Some(baseline)).chain(values).collect();
             Some((*name, numbers(&values, scale)))
         });
-        Some(Cost { title, unit: scale.unit(), arms, parts: parts.collect() })
+        Some(Cost { title, unit: scale.unit(), variants, parts: parts.collect() })
     };
     PARTS.iter().filter_map(of_kind).collect()
 }
@@ -474,7 +484,7 @@ fn operations(all: &[OperationFindings]) -> Vec<OperationRow<'_>> {
     let number = |it: Range| [it.value, it.low, it.high].map(|it| Number(scale.scaled(it)));
     all.iter()
         .map(|it| OperationRow {
-            arm: &it.variant,
+            variant: &it.variant,
             name: format!("{} · {} ({})", view::clean(&it.service), view::clean(&it.operation), scale.unit()),
             p50: number(it.p50_us),
             p90: number(it.p90_us),

@@ -12,8 +12,8 @@ use unladen_judge::findings::{
     BudgetLine, CommandLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, RunLine, VariantFindings,
 };
 
-use super::{answers, doses, names, rounds, said, sampled, template, view};
-use charts::{Charts, Has};
+use super::{answers, doses, names, reported_numbers, rounds, sampled, template, view};
+use charts::{AvailableCharts, Charts};
 
 mod charts;
 
@@ -41,16 +41,16 @@ struct Page<'a> {
     library: &'static str,
     /// What the charts show, as JSON that cannot end the element around it.
     data: String,
-    arms: Vec<Arm<'a>>,
+    legend: Vec<LegendEntry<'a>>,
     forests: Vec<(&'a str, &'a str, usize)>,
-    has: Has,
-    doubts: usize,
+    has: AvailableCharts,
+    warnings: usize,
     variants: Vec<Variant<'a>>,
     profiles: Vec<Profile<'a>>,
     ladders: Vec<view::LadderTable>,
     doses: Vec<view::LadderTable>,
     names: Vec<view::LadderTable>,
-    said: Option<view::LadderTable>,
+    reported_numbers: Option<view::LadderTable>,
     kinds: Vec<view::LadderTable>,
     sampled: Vec<view::LadderTable>,
     by_round: Vec<view::LadderTable>,
@@ -68,7 +68,7 @@ struct Page<'a> {
 }
 
 #[derive(Serialize)]
-struct Arm<'a> {
+struct LegendEntry<'a> {
     name: &'a str,
     label: String,
     kind: &'a str,
@@ -131,16 +131,19 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
         script: SCRIPT,
         library: &LIBRARY,
         data: in_element(&serde_json::to_string(&charts).unwrap_or_default()),
-        arms: charts.arms().map(|arm| Arm { name: &arm.name, label: arm.label.clone(), kind: arm.kind }).collect(),
+        legend: charts
+            .variants()
+            .map(|it| LegendEntry { name: &it.name, label: it.label.clone(), kind: it.kind })
+            .collect(),
         forests: charts.forests().collect(),
         has: charts.has(),
-        doubts: notices.iter().filter(|it| it.severity != "note").count(),
+        warnings: notices.iter().filter(|it| it.severity != "note").count(),
         variants: findings.variants.iter().map(variant).collect(),
         profiles: findings.profiles.iter().map(profile).collect(),
         ladders: findings.ladders.iter().map(view::ladder).collect(),
         doses: doses::tables(findings),
         names: names::tables(findings),
-        said: said::table(findings),
+        reported_numbers: reported_numbers::table(findings),
         kinds: answers::tables(findings),
         sampled: sampled::tables(findings),
         by_round: rounds::tables(findings),

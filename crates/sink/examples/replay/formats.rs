@@ -7,7 +7,7 @@ use opentelemetry_proto::tonic::trace::v1 as otlp;
 use prost::Message;
 
 use crate::batches::{DIGITS, DURATION, Places, Random, Stamp, Template};
-use crate::values::{self, Said, as_text};
+use crate::values::{self, SpanParts, as_text};
 
 /// How spans are encoded.
 #[derive(Clone, Copy, PartialEq)]
@@ -24,13 +24,13 @@ pub(crate) enum Format {
 
 /// A request of about `spans` spans, of traces of a load or of others.
 pub(crate) fn template(format: Format, spans: usize, is_of_load: bool, random: &mut Random) -> Template {
-    let mut said = |place: usize| values::span(place, random);
+    let mut parts = |place: usize| values::span(place, random);
     match format {
-        Format::Otlp { framed } => otlp(framed, (0..spans).map(&mut said).collect()),
+        Format::Otlp { framed } => otlp(framed, (0..spans).map(&mut parts).collect()),
         // Whole traces: of each a segment.
-        Format::Skywalking => skywalking((0..spans.next_multiple_of(3)).map(&mut said).collect(), is_of_load),
-        Format::Zipkin => zipkin((0..spans).map(&mut said).collect()),
-        Format::Elastic => elastic((0..spans).map(&mut said).collect()),
+        Format::Skywalking => skywalking((0..spans.next_multiple_of(3)).map(&mut parts).collect(), is_of_load),
+        Format::Zipkin => zipkin((0..spans).map(&mut parts).collect()),
+        Format::Elastic => elastic((0..spans).map(&mut parts).collect()),
     }
 }
 
@@ -40,8 +40,8 @@ fn frame(message: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(message);
 }
 
-fn otlp(framed: bool, said: Vec<Said>) -> Template {
-    let span = |(place, (name, kind, attributes)): (usize, Said)| otlp::Span {
+fn otlp(framed: bool, parts: Vec<SpanParts>) -> Template {
+    let span = |(place, (name, kind, attributes)): (usize, SpanParts)| otlp::Span {
         trace_id: vec![1; 16],
         span_id: vec![1; 8],
         parent_span_id: if place % 3 == 0 { Vec::new() } else { vec![1; 8] },
@@ -52,7 +52,7 @@ fn otlp(framed: bool, said: Vec<Said>) -> Template {
         attributes,
         ..Default::default()
     };
-    let spans = said.into_iter().enumerate().map(span).collect();
+    let spans = parts.into_iter().enumerate().map(span).collect();
     let scope = InstrumentationScope { name: "petclinic".into(), version: "1.0".into(), ..Default::default() };
     let scope_spans = vec![otlp::ScopeSpans { scope: Some(scope), spans, ..Default::default() }];
     let resource = Some(Resource { attributes: values::resource(), ..Default::default() });
@@ -136,10 +136,10 @@ struct Tag {
 }
 
 /// An agent takes the trace id over that a load sends, and else makes one of its own kind.
-fn skywalking(said: Vec<Said>, is_of_load: bool) -> Template {
+fn skywalking(parts: Vec<SpanParts>, is_of_load: bool) -> Template {
     let mut template = Template::default();
-    for trace in said.chunks(3) {
-        let span = |(id, (name, kind, attributes)): (usize, &Said)| SpanObject {
+    for trace in parts.chunks(3) {
+        let span = |(id, (name, kind, attributes)): (usize, &SpanParts)| SpanObject {
             id: id as i32,
             parent: id.min(1) as i32 - 1,
             // Six bytes, as those that are stamped in.
@@ -207,8 +207,8 @@ impl Text {
     }
 
     /// `"key":value` for every attribute.
-    fn members(&mut self, said: &Said, quoted: bool) {
-        for (position, tag) in said.2.iter().enumerate() {
+    fn members(&mut self, parts: &SpanParts, quoted: bool) {
+        for (position, tag) in parts.2.iter().enumerate() {
             let comma = if position > 0 { "," } else { "" };
             let value = as_text(tag, quoted);
             let value = if quoted { value } else { format!("\"{value}\"") };
@@ -223,10 +223,10 @@ impl Text {
     }
 }
 
-fn zipkin(said: Vec<Said>) -> Template {
+fn zipkin(parts: Vec<SpanParts>) -> Template {
     let (mut text, mut template) = (Text::default(), Template::default());
     text.put("[");
-    for (place, said) in said.iter().enumerate() {
+    for (place, parts) in parts.iter().enumerate() {
         let is_root = place % 3 == 0;
         text.put(if place > 0 { ",{\"traceId\":\"" } else { "{\"traceId\":\"" });
         text.place(Stamp::TraceHex, 32);
@@ -236,13 +236,13 @@ fn zipkin(said: Vec<Said>) -> Template {
         }
         text.put("\",\"id\":\"");
         text.place(Stamp::SpanHex, 16);
-        let kind = if said.1 == 2 { "SERVER" } else { "CLIENT" };
-        text.put(&format!("\",\"kind\":\"{kind}\",\"name\":\"{}\",\"timestamp\":", said.0));
+        let kind = if parts.1 == 2 { "SERVER" } else { "CLIENT" };
+        text.put(&format!("\",\"kind\":\"{kind}\",\"name\":\"{}\",\"timestamp\":", parts.0));
         text.place(Stamp::StartMicros, 16);
         text.put(",\"duration\":");
         text.place(Stamp::DurationMicros, DURATION);
         text.put(",\"localEndpoint\":{\"serviceName\":\"petclinic\",\"ipv4\":\"10.2.0.17\"},\"tags\":{");
-        text.members(said, false);
+        text.members(parts, false);
         text.put("}}");
         text.end(&mut template, is_root);
     }
@@ -251,14 +251,14 @@ fn zipkin(said: Vec<Said>) -> Template {
     template
 }
 
-fn elastic(said: Vec<Said>) -> Template {
+fn elastic(parts: Vec<SpanParts>) -> Template {
     let (mut text, mut template) = (Text::default(), Template::default());
     text.put(
         "{\"metadata\":{\"service\":{\"name\":\"petclinic\",\"node\":{\"configured_name\":\"petclinic-7d9c6b5f4-x2x7k\"},\
          \"agent\":{\"name\":\"go\",\"version\":\"2.7.1\"},\"language\":{\"name\":\"go\",\"version\":\"1.26\"}},\
          \"process\":{\"pid\":4711},\"system\":{\"hostname\":\"node-17\",\"platform\":\"linux\"}}}\n",
     );
-    for (place, said) in said.iter().enumerate() {
+    for (place, parts) in parts.iter().enumerate() {
         let is_root = place % 3 == 0;
         text.put(if is_root { "{\"transaction\":{\"id\":\"" } else { "{\"span\":{\"id\":\"" });
         text.place(Stamp::SpanHex, 16);
@@ -270,7 +270,7 @@ fn elastic(said: Vec<Said>) -> Template {
             text.put("\",\"transaction_id\":\"");
             text.place(Stamp::RootHex, 16);
         }
-        text.put(&format!("\",\"name\":\"{}\",\"timestamp\":", said.0));
+        text.put(&format!("\",\"name\":\"{}\",\"timestamp\":", parts.0));
         text.place(Stamp::StartMicros, 16);
         text.put(",\"duration\":");
         text.place(Stamp::DurationMillis, DURATION);
@@ -280,7 +280,7 @@ fn elastic(said: Vec<Said>) -> Template {
         } else {
             ",\"type\":\"db\",\"subtype\":\"mysql\",\"action\":\"query\",\"outcome\":\"success\",\"context\":{\"tags\":{"
         });
-        text.members(said, true);
+        text.members(parts, true);
         text.put("}}}}\n");
         text.end(&mut template, is_root);
     }

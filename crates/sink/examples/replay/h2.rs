@@ -136,7 +136,7 @@ impl Connection {
             let Some(call) = calls.get_mut(number) else { return false };
             while call.sent < call.body.len() && out.len() < ENOUGH {
                 let room = call.window.min(*window).max(0) as usize;
-                let part = (call.body.len() - call.sent).min(room).min(frame::MOST_PAYLOAD);
+                let part = (call.body.len() - call.sent).min(room).min(frame::MAX_PAYLOAD);
                 if part == 0 {
                     break;
                 }

@@ -6,10 +6,10 @@ use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value::Valu
 use crate::batches::Random;
 
 /// Name, OpenTelemetry's number of the kind, and attributes.
-pub(crate) type Said = (&'static str, i32, Vec<KeyValue>);
+pub(crate) type SpanParts = (&'static str, i32, Vec<KeyValue>);
 
 /// Span 0 of a trace is the server's, 1 the call of MySQL, 2 that of Redis.
-pub(crate) fn span(place: usize, random: &mut Random) -> Said {
+pub(crate) fn span(place: usize, random: &mut Random) -> SpanParts {
     match place % 3 {
         0 => server(random),
         1 => mysql(random),
@@ -55,7 +55,7 @@ pub(crate) fn resource() -> Vec<KeyValue> {
     ]
 }
 
-fn server(random: &mut Random) -> Said {
+fn server(random: &mut Random) -> SpanParts {
     let route = random.of(&["/owners/{id}", "/owners/{id}/pets", "/vets", "/visits/{id}"]);
     let attributes = vec![
         text("http.request.method", random.of(&["GET", "GET", "GET", "POST"])),
@@ -78,7 +78,7 @@ fn server(random: &mut Random) -> Said {
     (name, 2, attributes)
 }
 
-fn mysql(random: &mut Random) -> Said {
+fn mysql(random: &mut Random) -> SpanParts {
     let table = random.of(&["owners", "pets", "vets", "visits"]);
     let attributes = vec![
         text("db.system.name", "mysql"),
@@ -96,7 +96,7 @@ fn mysql(random: &mut Random) -> Said {
     ("SELECT petclinic", 3, attributes)
 }
 
-fn redis(random: &mut Random) -> Said {
+fn redis(random: &mut Random) -> SpanParts {
     let attributes = vec![
         text("db.system.name", "redis"),
         text("db.operation.name", "GET"),

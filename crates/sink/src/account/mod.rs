@@ -1,24 +1,24 @@
 //! The accounts: what has been received, by protocol, service, operation, trace and request. Knows no protocol, no
 //! clock and no file.
 
+mod distinct;
+mod losses;
 mod operations;
-mod seen;
-mod told;
 
 use std::collections::BTreeMap;
 
 use crate::config::Requests;
 use crate::span::{Batch, Protocol, Source, Span};
 use crate::summary::{self, Summary};
+use distinct::{DistinctSpans, TraceMarks};
+use losses::Losses;
+pub(crate) use losses::{LossCount, Stage};
 use operations::Operations;
 pub(crate) use operations::UNKNOWN_SERVICE;
-use seen::{Seen, TraceMarks};
-use told::Losses;
-pub(crate) use told::{Stage, Told};
 
-/// What is known of a span once it is booked.
+/// What a span has been counted as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Booked {
+pub(crate) enum CountedAs {
     /// Seen before: not to be stored again.
     Duplicate,
     /// New, with the index of its request if it belongs to one.
@@ -44,7 +44,7 @@ const LATE_MS: u64 = 10_000;
 
 impl Delays {
     #[inline]
-    fn book(&mut self, span: &Span<'_>, arrival_ns: i64) {
+    fn count(&mut self, span: &Span<'_>, arrival_ns: i64) {
         let end = span.start_ns.saturating_add_signed(span.duration_ns);
         let delay = u64::try_from(arrival_ns).unwrap_or(0).saturating_sub(end) / 1_000_000;
         self.late += u64::from(delay > LATE_MS);
@@ -78,17 +78,17 @@ pub(crate) struct Accounts {
     foreign: u64,
     rejected: u64,
     dropped: u64,
-    struck: u64,
+    faulted: u64,
     undecodable: u64,
     bytes: u64,
     by_protocol: [u64; Protocol::NAMES.len()],
     operations: Operations,
-    seen: Seen,
+    distinct: DistinctSpans,
     losses: Losses,
     delays: Delays,
-    booked: Vec<Booked>,
+    counted: Vec<CountedAs>,
     /// Requests and marks of the spans at hand.
-    foreseen: Vec<(Option<u64>, [u64; 2])>,
+    prefetched: Vec<(Option<u64>, [u64; 2])>,
 }
 
 impl Accounts {
@@ -102,16 +102,16 @@ impl Accounts {
             foreign: 0,
             rejected: 0,
             dropped: 0,
-            struck: 0,
+            faulted: 0,
             undecodable: 0,
             bytes: 0,
             by_protocol: Default::default(),
             operations: Operations::default(),
-            seen: Seen::default(),
+            distinct: DistinctSpans::default(),
             losses: Losses::default(),
             delays: Delays::default(),
-            booked: Vec::new(),
-            foreseen: Vec::new(),
+            counted: Vec::new(),
+            prefetched: Vec::new(),
         }
     }
 
@@ -125,47 +125,47 @@ impl Accounts {
         self.saved
     }
 
-    /// Books the bytes of a body, before decompression.
+    /// Counts the bytes of a body, before decompression.
     pub(crate) fn body(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
     }
 
-    /// Books spans that are thrown away on purpose.
+    /// Counts spans that are thrown away on purpose.
     pub(crate) fn dropped(&mut self, spans: usize) {
         self.dropped += spans as u64;
     }
 
-    /// Books a request that a fault kept from being served.
-    pub(crate) fn struck(&mut self) {
-        self.struck += 1;
+    /// Counts a request that a fault kept from being served.
+    pub(crate) fn faulted(&mut self) {
+        self.faulted += 1;
     }
 
-    /// Books a request that cannot be decoded.
+    /// Counts a request that cannot be decoded.
     pub(crate) fn undecodable(&mut self) {
         self.undecodable += 1;
     }
 
-    /// Takes the last such booking back.
-    pub(crate) fn look_again(&mut self) {
+    /// Takes the last of these back.
+    pub(crate) fn undo_undecodable(&mut self) {
         self.undecodable -= 1;
     }
 
-    /// Books a batch; what became of each span is in [`Accounts::booked`].
+    /// Counts a batch; what became of each span is in [`Accounts::counted`].
     pub(crate) fn batch(&mut self, protocol: Protocol, batch: &Batch<'_>, arrival_ns: i64) {
         self.rejected += batch.rejected;
         self.received += batch.spans.len() as u64;
         self.by_protocol[protocol as usize] += batch.spans.len() as u64;
-        self.booked.clear();
+        self.counted.clear();
         // Some at a time: what is fetched must still be near when it is needed.
         for spans in batch.spans.chunks(AHEAD) {
-            self.foresee(spans, &batch.sources);
+            self.prefetch(spans, &batch.sources);
             self.spans(spans, &batch.sources, arrival_ns);
         }
     }
 
     /// Finds out which requests spans belong to, and fetches what is known of those of none.
-    fn foresee(&mut self, spans: &[Span<'_>], sources: &[Source<'_>]) {
-        self.foreseen.clear();
+    fn prefetch(&mut self, spans: &[Span<'_>], sources: &[Source<'_>]) {
+        self.prefetched.clear();
         let mut last: Option<(&[u8; 16], Option<u64>, TraceMarks)> = None;
         for span in spans {
             // Spans of a trace often follow each other.
@@ -177,19 +177,19 @@ impl Accounts {
                 }
             };
             let service = sources[span.source as usize].service;
-            self.foreseen.push((request, Seen::marks(trace, span.identity(service))));
+            self.prefetched.push((request, DistinctSpans::marks(trace, span.identity(service))));
         }
         // What is known of requests is at hand.
-        let others = self.foreseen.iter().filter(|(request, _)| request.is_none());
-        self.seen.fetch(others.flat_map(|(_, marks)| *marks));
+        let others = self.prefetched.iter().filter(|(request, _)| request.is_none());
+        self.distinct.fetch(others.flat_map(|(_, marks)| *marks));
     }
 
     fn spans(&mut self, spans: &[Span<'_>], sources: &[Source<'_>], arrival_ns: i64) {
         let mut last = None;
-        for (span, (request, marks)) in spans.iter().zip(&self.foreseen) {
+        for (span, (request, marks)) in spans.iter().zip(&self.prefetched) {
             let is_new = match request {
-                Some(index) => self.seen.of_request(*index, marks[0]),
-                None => self.seen.of_trace(*marks),
+                Some(index) => self.distinct.of_request(*index, marks[0]),
+                None => self.distinct.of_trace(*marks),
             };
             if is_new {
                 self.saved += 1;
@@ -200,24 +200,24 @@ impl Accounts {
                     _ => self.operations.number(sources[span.source as usize].service),
                 };
                 last = Some((span.source, service));
-                self.operations.book(service, span.operation, span.duration_ns, request.is_some());
-                self.delays.book(span, arrival_ns);
-                self.booked.push(Booked::New { request: *request });
+                self.operations.count(service, span.operation, span.duration_ns, request.is_some());
+                self.delays.count(span, arrival_ns);
+                self.counted.push(CountedAs::New { request: *request });
             } else {
                 self.duplicates += 1;
-                self.booked.push(Booked::Duplicate);
+                self.counted.push(CountedAs::Duplicate);
             }
         }
     }
 
-    /// Books what an agent tells of its own losses.
-    pub(crate) fn told(&mut self, told: &Told<'_>) {
-        self.losses.book(told);
+    /// Counts what an agent reports of its own losses.
+    pub(crate) fn add_loss(&mut self, loss: &LossCount<'_>) {
+        self.losses.add(loss);
     }
 
     /// What became of the spans of the last batch.
-    pub(crate) fn booked(&self) -> &[Booked] {
-        &self.booked
+    pub(crate) fn counted(&self) -> &[CountedAs] {
+        &self.counted
     }
 
     /// Everything counted; `stored_bytes` is left to the store.
@@ -235,19 +235,19 @@ impl Accounts {
             duplicates: self.duplicates,
             rejected: self.rejected,
             dropped: self.dropped,
-            struck: self.struck,
+            faulted: self.faulted,
             undecodable: self.undecodable,
             foreign: self.foreign,
             bytes: self.bytes,
             stored_bytes: 0,
-            traces: self.seen.traces(),
+            traces: self.distinct.traces(),
             late: self.delays.late,
             delay_ms: self.delays.quantiles(),
-            told: self.losses.list(),
+            reported_losses: self.losses.list(),
             by_protocol,
             by_service: self.operations.by_service(),
             operations: self.operations.list(),
-            spans_by_request: self.seen.spans_by_request(),
+            spans_by_request: self.distinct.spans_by_request(),
         }
     }
 }

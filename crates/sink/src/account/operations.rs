@@ -1,6 +1,6 @@
 //! Spans by service and operation, with the distribution of their durations.
 //!
-//! Names come from outside, so their number is bounded: what comes after the first few hundred is booked under
+//! Names come from outside, so their number is bounded: what comes after the first few hundred is counted under
 //! [`OTHER`]. The store keeps every name as it came.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use hdrhistogram::Histogram;
 use crate::store::same;
 use crate::summary;
 
-/// Name under which services and operations beyond the limits are booked.
+/// Name under which services and operations beyond the limits are counted.
 pub(crate) const OTHER: &str = "(other)";
 /// Name of a service that gives none, as OpenTelemetry's resource conventions have it.
 pub(crate) const UNKNOWN_SERVICE: &str = "unknown_service";
@@ -23,7 +23,7 @@ const MAX_OPERATIONS: usize = 512;
 /// Bytes of a name that tell it from others.
 const MAX_NAME: usize = 1_024;
 /// Durations of an operation that are taken at once.
-const MOST_PENDING: usize = 64;
+const MAX_PENDING: usize = 64;
 /// Durations are exact to three digits.
 const DIGITS: u8 = 3;
 
@@ -34,7 +34,7 @@ pub(crate) struct Operations {
     operations: Vec<Operation>,
     table: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    /// The one booked last.
+    /// The one counted last.
     last: u32,
 }
 
@@ -51,7 +51,7 @@ struct Operation {
     name: Box<[u8]>,
     spans: u64,
     of_load: u64,
-    /// The one that was booked after this the last time.
+    /// The one that was counted after this the last time.
     next: u32,
     durations: Option<Histogram<u32>>,
     /// Durations that the histogram has yet to take, ns: it is larger than what is at hand of the memory, and to take
@@ -100,9 +100,9 @@ impl Operations {
         self.services.number(head(service))
     }
 
-    /// Books one span of a service by its number.
+    /// Counts one span of a service by its number.
     #[inline]
-    pub(crate) fn book(&mut self, service: u32, operation: &[u8], duration_ns: i64, is_of_load: bool) {
+    pub(crate) fn count(&mut self, service: u32, operation: &[u8], duration_ns: i64, is_of_load: bool) {
         let operation = head(operation);
         // What follows what is mostly the same: so names are compared, and hashed only if they are others.
         let guess = self.operations.get(self.last as usize).map_or(0, |last| last.next);
@@ -122,7 +122,7 @@ impl Operations {
         operation.of_load += u64::from(is_of_load);
         // A clock that ran backwards says nothing about the duration; the span still counts.
         operation.pending.push(u64::try_from(duration_ns).unwrap_or(0));
-        if operation.pending.len() >= MOST_PENDING {
+        if operation.pending.len() >= MAX_PENDING {
             operation.settle();
         }
     }
@@ -146,7 +146,7 @@ impl Operations {
         }
         let number = self.operations.len() as u32;
         let durations = Histogram::new(DIGITS).ok();
-        let (name, pending) = (name.into(), Vec::with_capacity(MOST_PENDING));
+        let (name, pending) = (name.into(), Vec::with_capacity(MAX_PENDING));
         self.operations.push(Operation { service, name, spans: 0, of_load: 0, next: number, durations, pending });
         let hash = |number: &u32| {
             let known = &self.operations[*number as usize];
@@ -206,19 +206,19 @@ fn text(name: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    fn book(operations: &mut Operations, service: &[u8], operation: &[u8], duration_ns: i64, is_of_load: bool) {
+    fn count(operations: &mut Operations, service: &[u8], operation: &[u8], duration_ns: i64, is_of_load: bool) {
         let service = operations.number(service);
-        operations.book(service, operation, duration_ns, is_of_load);
+        operations.count(service, operation, duration_ns, is_of_load);
     }
 
     #[test]
     fn durations_by_operation() {
         let mut operations = Operations::default();
         for duration in 1..=1000 {
-            book(&mut operations, b"shop", b"buy", duration * 1_000, true);
+            count(&mut operations, b"shop", b"buy", duration * 1_000, true);
         }
-        book(&mut operations, b"shop", b"look", -5, true);
-        book(&mut operations, b"", b"look", i64::MAX, true);
+        count(&mut operations, b"shop", b"look", -5, true);
+        count(&mut operations, b"", b"look", i64::MAX, true);
         let by_service = BTreeMap::from([("shop".into(), 1_001), (UNKNOWN_SERVICE.into(), 1)]);
         assert_eq!(operations.by_service(), by_service);
         let list = operations.list();
@@ -234,7 +234,7 @@ mod tests {
         let mut operations = Operations::default();
         let name = vec![b'x'; 1 << 20];
         for _ in 0..2 {
-            book(&mut operations, &name, &name, 1, true);
+            count(&mut operations, &name, &name, 1, true);
         }
         let list = operations.list();
         assert_eq!((list.len(), list[0].spans, list[0].service.len(), list[0].operation.len()), (1, 2, 1_024, 1_024));
@@ -244,8 +244,8 @@ mod tests {
     fn names_without_end_are_bounded() {
         let mut operations = Operations::default();
         for number in 0..2_000 {
-            book(&mut operations, b"shop", format!("GET /order/{number}").as_bytes(), 1, true);
-            book(&mut operations, format!("service-{number}").as_bytes(), b"op", 1, true);
+            count(&mut operations, b"shop", format!("GET /order/{number}").as_bytes(), 1, true);
+            count(&mut operations, format!("service-{number}").as_bytes(), b"op", 1, true);
         }
         let list = operations.list();
         // Each service may add its own `(other)` to the limit.

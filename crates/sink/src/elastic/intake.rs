@@ -1,7 +1,7 @@
 //! One intake request, taken line by line while it comes in: agents hold a request open for ten seconds or so and write
 //! into it whenever something happened. Memory is bounded by the unfinished line and a few hundred kilobytes.
 //!
-//! Nothing is acknowledged before the end of the request, as the protocol has it. By then the spans are long booked and
+//! Nothing is acknowledged before the end of the request, as the protocol has it. By then the spans are long counted and
 //! most of them on the disk.
 
 use http::StatusCode;
@@ -149,8 +149,8 @@ impl Stream<'_> {
         }
         let mut rest = Payload::new(self.hub.budget());
         let limit = self.hub.max_message();
-        let kept = rest.push(&bytes[..self.metadata], limit).and_then(|()| rest.push(&bytes[whole..], usize::MAX));
-        kept.map_err(|error| web::refuse(self.hub, &error))?;
+        let pushed = rest.push(&bytes[..self.metadata], limit).and_then(|()| rest.push(&bytes[whole..], usize::MAX));
+        pushed.map_err(|error| web::refuse(self.hub, &error))?;
         let lines = Lines { payload: std::mem::replace(&mut self.rest, rest), end: whole };
         let events = events::lines(lines.as_ref()).skip(1).count() as u64;
         self.is_begun = true;

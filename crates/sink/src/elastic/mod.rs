@@ -70,8 +70,8 @@ fn answer(taken: &Taken, is_verbose: bool) -> Response<Reply> {
 }
 
 fn fail(failure: &Failure, accepted: u64) -> Response<Reply> {
-    let said = serde_json::json!({ "accepted": accepted, "errors": [{ "message": failure.message }] });
-    let mut response = web::reply(failure.status, JSON, said.to_string());
+    let body = serde_json::json!({ "accepted": accepted, "errors": [{ "message": failure.message }] });
+    let mut response = web::reply(failure.status, JSON, body.to_string());
     web::retry(&mut response);
     response
 }

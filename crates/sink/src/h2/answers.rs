@@ -14,7 +14,7 @@ impl Session {
         let Some(stream) = self.streams.get(&number) else { return };
         if let Answer::Message(message) = &answer
             && (message.len() as i64 + 5) <= stream.send_window.min(self.send_window)
-            && message.len() + 5 <= self.most_payload
+            && message.len() + 5 <= self.max_payload
         {
             let data = message.len() + 5;
             frame::put_head(&mut self.out, ALL_WELL.len(), kind::HEADERS, flag::END_HEADERS, number);
@@ -50,7 +50,7 @@ impl Session {
         let Some(stream) = self.streams.get_mut(&number) else { return };
         while !data.is_empty() {
             let room = stream.send_window.min(self.send_window).max(0) as usize;
-            let part = data.split_to(data.len().min(room).min(self.most_payload));
+            let part = data.split_to(data.len().min(room).min(self.max_payload));
             if part.is_empty() {
                 stream.unsent = Some((data, trailers));
                 return;

@@ -10,7 +10,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri,
 use unladen_http2::hpack::{BlockError, Decoder, put_indexed, put_literal, static_field};
 
 /// Most bytes of names and values that a request may have, as told in the settings.
-pub(super) const MOST_LIST: usize = 16 << 10;
+pub(super) const MAX_LIST: usize = 16 << 10;
 /// What RFC 9113, 6.5.2, adds for every field.
 const OVERHEAD: usize = 32;
 
@@ -32,7 +32,7 @@ pub(super) struct Head {
 pub(super) enum Malformed {
     /// RFC 9113, 8.1.1.
     Rules,
-    /// More than [`MOST_LIST`].
+    /// More than [`MAX_LIST`].
     TooLarge,
 }
 
@@ -85,7 +85,7 @@ struct Fields {
 impl Fields {
     fn add(&mut self, name: &[u8], value: &[u8]) {
         self.size += name.len() + value.len() + OVERHEAD;
-        if self.size > MOST_LIST {
+        if self.size > MAX_LIST {
             return;
         }
         if !name.starts_with(b":") {
@@ -117,7 +117,7 @@ impl Fields {
     }
 
     fn finish(self) -> Result<Head, Malformed> {
-        if self.size > MOST_LIST {
+        if self.size > MAX_LIST {
             return Err(Malformed::TooLarge);
         }
         let (Some(method), Some(path), false) = (self.method, self.path, self.is_malformed) else {
@@ -210,7 +210,7 @@ mod tests {
         for case in cases {
             assert_eq!(Heads::new().decode(&block(&case)).expect("HPACK").map(drop), Err(Malformed::Rules), "{case:?}");
         }
-        let long = "x".repeat(MOST_LIST);
+        let long = "x".repeat(MAX_LIST);
         let large = block(&[(":method", "POST"), (":path", "/"), ("a", &long)]);
         assert_eq!(Heads::new().decode(&large).expect("HPACK").map(drop), Err(Malformed::TooLarge));
         assert!(Heads::new().decode(&block(&with(&[("te", "trailers")]))).expect("HPACK").is_ok());

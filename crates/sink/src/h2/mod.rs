@@ -22,9 +22,9 @@ use crate::inbound::{Answer, Request};
 pub(crate) use session::Session;
 
 /// Bytes to be sent from which on no more are read: a client that does not listen is not heard either.
-const MOST_UNSENT: usize = 256 << 10;
+const MAX_UNSENT: usize = 256 << 10;
 /// Requests under way from which on no more bytes are read: more than streams, if clients give streams up.
-const MOST_RUNNING: usize = 2 * session::MOST_STREAMS;
+const MAX_RUNNING: usize = 2 * session::MAX_STREAMS;
 /// How long a client may take to hang up once everything is said. Closed at once, a socket with unread bytes would take
 /// the last answers with it.
 const LINGER: Duration = Duration::from_millis(100);
@@ -42,22 +42,22 @@ impl Scratch {
     }
 }
 
-/// Serves a connection of which `seen` has been read, until it ends or `stop` is ready and everything is answered. While
+/// Serves a connection of which `prefix` has been read, until it ends or `stop` is ready and everything is answered. While
 /// the store `is_behind`, those who wait for it are not read from: TCP holds them back.
 pub(crate) async fn serve<F: Future<Output = Answer>>(
     stream: TcpStream,
-    seen: &[u8],
+    prefix: &[u8],
     scratch: &Scratch,
-    (budget, most_body): (&Rc<Budget>, usize),
+    (budget, max_body): (&Rc<Budget>, usize),
     is_behind: impl Fn() -> bool,
     answer: impl Fn(Request) -> F,
     stop: impl Future<Output = ()>,
 ) {
-    let mut session = Session::new(budget, most_body);
+    let mut session = Session::new(budget, max_body);
     let mut running = FuturesUnordered::new();
     let mut stop = std::pin::pin!(stop);
     let mut is_stopping = false;
-    let mut fed = session.feed(seen);
+    let mut fed = session.feed(prefix);
     loop {
         for opened in session.opened() {
             let answering = answer(opened.request);
@@ -85,8 +85,8 @@ pub(crate) async fn serve<F: Future<Output = Answer>>(
             return linger(stream, scratch).await;
         }
         // Who has sent a whole request and waits for its answer reads on once that is there.
-        let is_read = session.out.len() < MOST_UNSENT
-            && running.len() < MOST_RUNNING
+        let is_read = session.out.len() < MAX_UNSENT
+            && running.len() < MAX_RUNNING
             && !(is_behind() && session.has_whole_request());
         tokio::select! {
             biased;
@@ -143,7 +143,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     for piece in bytes.chunks(usize::from(choice >> 2) * 7 + 1) {
         fed = fed.and_then(|()| session.feed(piece));
         open.extend(session.opened().map(|opened| (opened.stream, opened.request.into_body())));
-        assert!(open.len() <= session::MOST_STREAMS + bytes.len());
+        assert!(open.len() <= session::MAX_STREAMS + bytes.len());
         open.retain_mut(|(stream, body)| {
             let is_read = std::pin::pin!(body.piece(&budget)).poll(&mut context).is_ready();
             if is_read && choice & 1 == 0 {

@@ -17,18 +17,18 @@ use crate::body::Budget;
 use crate::inbound::{Body, Request};
 
 /// Streams at once, as told in the settings.
-pub(super) const MOST_STREAMS: usize = 256;
+pub(super) const MAX_STREAMS: usize = 256;
 /// Bytes that a stream may have under way.
 const STREAM_WINDOW: u32 = 512 << 10;
 /// Bytes that all streams together may have under way; beyond what a connection has at first, which is 65,535.
 const CONNECTION_WINDOW: u32 = 1 << 20;
 const INITIAL_WINDOW: u32 = 65_535;
 /// Most bytes of one header block as sent.
-const MOST_BLOCK: usize = 64 << 10;
+const MAX_BLOCK: usize = 64 << 10;
 /// Most frames that bring nothing forward between two answers: pings, settings, resets and the like.
-const MOST_NUISANCE: u32 = 4_096;
+const MAX_NUISANCE: u32 = 4_096;
 /// Largest window there is.
-const MOST_WINDOW: i64 = (1 << 31) - 1;
+const MAX_WINDOW: i64 = (1 << 31) - 1;
 
 /// What a client may not do: its connection is ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -123,24 +123,24 @@ pub(crate) struct Session {
     /// Bytes that we may send on all streams, and at first on each.
     send_window: i64,
     first_send_window: i64,
-    most_payload: usize,
+    max_payload: usize,
     nuisance: u32,
     is_closing: bool,
     readers: Taken,
     budget: Rc<Budget>,
-    most_body: usize,
+    max_body: usize,
     /// To be sent.
     pub(crate) out: Vec<u8>,
 }
 
 impl Session {
-    /// A connection of which nothing has come; bodies of at most `most_body` bytes.
-    pub(crate) fn new(budget: &Rc<Budget>, most_body: usize) -> Self {
+    /// A connection of which nothing has come; bodies of at most `max_body` bytes.
+    pub(crate) fn new(budget: &Rc<Budget>, max_body: usize) -> Self {
         let mut out = Vec::new();
         let settings = [
-            (setting::MAX_CONCURRENT_STREAMS, MOST_STREAMS as u32),
+            (setting::MAX_CONCURRENT_STREAMS, MAX_STREAMS as u32),
             (setting::INITIAL_WINDOW_SIZE, STREAM_WINDOW),
-            (setting::MAX_HEADER_LIST_SIZE, heads::MOST_LIST as u32),
+            (setting::MAX_HEADER_LIST_SIZE, heads::MAX_LIST as u32),
         ];
         frame::put_settings(&mut out, &settings);
         frame::put_word(&mut out, kind::WINDOW_UPDATE, 0, CONNECTION_WINDOW - INITIAL_WINDOW);
@@ -157,12 +157,12 @@ impl Session {
             taken: 0,
             send_window: i64::from(INITIAL_WINDOW),
             first_send_window: i64::from(INITIAL_WINDOW),
-            most_payload: frame::MOST_PAYLOAD,
+            max_payload: frame::MAX_PAYLOAD,
             nuisance: 0,
             is_closing: false,
             readers: Taken::default(),
             budget: Rc::clone(budget),
-            most_body: most_body.max(STREAM_WINDOW as usize),
+            max_body: max_body.max(STREAM_WINDOW as usize),
             out,
         }
     }
@@ -171,14 +171,14 @@ impl Session {
     pub(crate) fn feed(&mut self, mut input: &[u8]) -> Result<(), Violation> {
         while !input.is_empty() {
             match self.at {
-                At::Preface(seen) => {
-                    let wanted = &frame::PREFACE[seen..];
+                At::Preface(matched) => {
+                    let wanted = &frame::PREFACE[matched..];
                     let count = wanted.len().min(input.len());
                     if input[..count] != wanted[..count] {
                         return Err(Violation::Preface);
                     }
                     input = &input[count..];
-                    self.at = if count == wanted.len() { At::Frame } else { At::Preface(seen + count) };
+                    self.at = if count == wanted.len() { At::Frame } else { At::Preface(matched + count) };
                 }
                 At::Data { stream, left, is_last } => {
                     let (part, rest) = input.split_at(left.min(input.len()));
@@ -241,7 +241,7 @@ impl Session {
     }
 
     fn check(&self, head: Head) -> Result<(), Violation> {
-        if head.length > frame::MOST_PAYLOAD {
+        if head.length > frame::MAX_PAYLOAD {
             return Err(Violation::FrameSize);
         }
         if !self.has_settings && head.kind != kind::SETTINGS {
@@ -298,7 +298,7 @@ impl Session {
 
     fn annoy(&mut self) -> Result<(), Violation> {
         self.nuisance += 1;
-        if self.nuisance > MOST_NUISANCE { Err(Violation::Flood) } else { Ok(()) }
+        if self.nuisance > MAX_NUISANCE { Err(Violation::Flood) } else { Ok(()) }
     }
 
     fn begin_data(&mut self, head: Head) -> Result<(), Violation> {
@@ -383,7 +383,7 @@ impl Session {
         self.streams.values().any(|stream| stream.is_ended && stream.unsent.is_none())
     }
 
-    /// Books what readers have taken.
+    /// Counts what readers have taken.
     pub(crate) fn settle(&mut self) {
         let readers = Rc::clone(&self.readers);
         for (number, bytes) in readers.borrow_mut().drain(..) {
@@ -434,7 +434,7 @@ impl Session {
 
     fn continuation(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
         let Some((stream, is_last, mut block)) = self.block.take() else { return Ok(()) };
-        if block.len() + payload.len() > MOST_BLOCK || payload.is_empty() {
+        if block.len() + payload.len() > MAX_BLOCK || payload.is_empty() {
             return Err(Violation::Flood);
         }
         block.extend_from_slice(payload);
@@ -464,7 +464,7 @@ impl Session {
             return Ok(());
         }
         self.last = number;
-        if self.streams.len() >= MOST_STREAMS {
+        if self.streams.len() >= MAX_STREAMS {
             frame::put_word(&mut self.out, kind::RST_STREAM, number, code::REFUSED_STREAM);
             return self.annoy();
         }
@@ -479,7 +479,7 @@ impl Session {
                 return self.annoy();
             }
         };
-        let (body, reader) = inbox(number, self.most_body, &self.budget, &self.readers);
+        let (body, reader) = inbox(number, self.max_body, &self.budget, &self.readers);
         let stream = Stream {
             body,
             window: i64::from(STREAM_WINDOW),
@@ -515,21 +515,21 @@ impl Session {
             match u16::from_be_bytes([entry[0], entry[1]]) {
                 setting::ENABLE_PUSH if value > 1 => return Err(Violation::Rules("ENABLE_PUSH is 0 or 1")),
                 setting::INITIAL_WINDOW_SIZE => {
-                    if i64::from(value) > MOST_WINDOW {
+                    if i64::from(value) > MAX_WINDOW {
                         return Err(Violation::FlowControl);
                     }
                     let change = i64::from(value) - self.first_send_window;
                     self.first_send_window = i64::from(value);
                     for stream in self.streams.values_mut() {
                         stream.send_window += change;
-                        if stream.send_window > MOST_WINDOW {
+                        if stream.send_window > MAX_WINDOW {
                             return Err(Violation::FlowControl);
                         }
                     }
                     self.send_more();
                 }
                 setting::MAX_FRAME_SIZE => match value {
-                    0x4000..=0xff_ffff => self.most_payload = value as usize,
+                    0x4000..=0xff_ffff => self.max_payload = value as usize,
                     _ => return Err(Violation::Rules("MAX_FRAME_SIZE is out of bounds")),
                 },
                 _ => {}
@@ -558,7 +558,7 @@ impl Session {
         } else {
             0
         };
-        if window > MOST_WINDOW {
+        if window > MAX_WINDOW {
             return Err(Violation::FlowControl);
         }
         self.send_more();

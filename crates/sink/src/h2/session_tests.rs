@@ -261,10 +261,10 @@ fn bad_requests_end_their_stream_only() {
     assert_eq!(frames(&session.out), expected);
     session.out.clear();
     // As many streams as are allowed, and one more.
-    for number in 0..=MOST_STREAMS as u32 {
+    for number in 0..=MAX_STREAMS as u32 {
         session.feed(&head(101 + 2 * number, 0)).expect("sound");
     }
-    let last = 101 + 2 * MOST_STREAMS as u32;
+    let last = 101 + 2 * MAX_STREAMS as u32;
     assert_eq!(frames(&session.out), [(kind::RST_STREAM, 0, last, code::REFUSED_STREAM.to_be_bytes().to_vec())]);
 }
 
@@ -304,7 +304,7 @@ proptest! {
             for opened in opened {
                 session.answer(opened.stream, Answer::Message(Vec::new()));
             }
-            prop_assert!(session.streams.len() <= MOST_STREAMS && session.partial.len() <= 2 * frame::MOST_PAYLOAD);
+            prop_assert!(session.streams.len() <= MAX_STREAMS && session.partial.len() <= 2 * frame::MAX_PAYLOAD);
         }
         frames(&session.out);
         drop(session);

@@ -67,12 +67,12 @@ async fn post(hub: &Hub, request: Request) -> Result<(), Failure> {
 
 /// What tags say that is more than an attribute.
 #[derive(Debug, Default)]
-struct Told {
+struct SpecialTags {
     kind: crate::span::Kind,
     is_error: bool,
 }
 
-impl Told {
+impl SpecialTags {
     fn text(&mut self, key: &[u8], text: &[u8]) {
         use crate::span::Kind;
         match (key, text) {

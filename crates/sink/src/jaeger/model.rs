@@ -4,7 +4,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bumpalo::Bump;
 
-use super::{SPAN_ID, TRACE_ID, Told};
+use super::{SPAN_ID, SpecialTags, TRACE_ID};
 use crate::broken::Broken;
 use crate::gather::{Gatherer, size};
 use crate::ids::padded;
@@ -65,7 +65,7 @@ fn process(message: &[u8]) -> Result<Source<'_>, WireError> {
 fn span<'a>(message: &'a [u8], mut source: Source<'a>, gatherer: &mut Gatherer<'a>) -> Result<(), WireError> {
     let (mut trace_id, mut span_id, mut parent_id) = (None, None, None);
     let (mut operation, mut start, mut duration) = (&[][..], 0, 0);
-    let mut told = Told::default();
+    let mut special = SpecialTags::default();
     gatherer.begin();
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
@@ -82,7 +82,7 @@ fn span<'a>(message: &'a [u8], mut source: Source<'a>, gatherer: &mut Gatherer<'
             }
             6 => start = seconds_and_nanos(value.bytes()?)?,
             7 => duration = seconds_and_nanos(value.bytes()?)?,
-            8 => attribute(&tag(value.bytes()?)?, &mut told, gatherer),
+            8 => attribute(&tag(value.bytes()?)?, &mut special, gatherer),
             10 => source = process(value.bytes()?)?,
             _ => {}
         }
@@ -96,7 +96,7 @@ fn span<'a>(message: &'a [u8], mut source: Source<'a>, gatherer: &mut Gatherer<'
         return Ok(());
     };
     let source = gatherer.source(source);
-    let (kind, status, size) = (told.kind, told.status(), size(message.len()));
+    let (kind, status, size) = (special.kind, special.status(), size(message.len()));
     let times = Span::lasting(u64::try_from(start).unwrap_or(0), duration);
     gatherer.push(Span { source, trace_id, span_id, parent_id, kind, operation, status, size, ..times });
     Ok(())
@@ -154,14 +154,14 @@ fn tag(message: &[u8]) -> Result<Tag<'_>, WireError> {
     Ok(Tag { key, kind, value: values.get(position).copied().flatten().unwrap_or(default) })
 }
 
-fn attribute(tag: &Tag<'_>, told: &mut Told, gatherer: &mut Gatherer<'_>) {
+fn attribute(tag: &Tag<'_>, special: &mut SpecialTags, gatherer: &mut Gatherer<'_>) {
     match (tag.kind, tag.value) {
         (0, wire::Value::Bytes(text)) => {
-            told.text(tag.key, text);
+            special.text(tag.key, text);
             gatherer.attribute(tag.key, Value::Text(text));
         }
         (1, wire::Value::Varint(number)) => {
-            told.truth(tag.key, number != 0);
+            special.truth(tag.key, number != 0);
             gatherer.attribute(tag.key, Value::Truth(number != 0));
         }
         (2, wire::Value::Varint(number)) => gatherer.attribute(tag.key, Value::Whole(number as i64)),

@@ -5,7 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bumpalo::Bump;
 
-use super::{SPAN_ID, TRACE_ID, Told};
+use super::{SPAN_ID, SpecialTags, TRACE_ID};
 use crate::broken::Broken;
 use crate::gather::{Gatherer, size};
 use crate::ids::padded;
@@ -69,7 +69,7 @@ fn span<'a>(reader: &mut Reader<'a>, source: u32, gatherer: &mut Gatherer<'a>) -
     let at = reader.at;
     let (mut low, mut high, mut id, mut parent) = (0, 0, 0, 0);
     let (mut operation, mut start, mut duration, mut referred) = (&[][..], 0_i64, 0_i64, 0);
-    let mut told = Told::default();
+    let mut special = SpecialTags::default();
     gatherer.begin();
     reader.structure(|reader, field, kind| {
         match (field, kind) {
@@ -96,7 +96,7 @@ fn span<'a>(reader: &mut Reader<'a>, source: u32, gatherer: &mut Gatherer<'a>) -
             (8, I64) => start = reader.i64()?,
             (9, I64) => duration = reader.i64()?,
             (10, LIST) => reader.list(STRUCT, |reader| {
-                tag(reader)?.give(&mut told, gatherer);
+                tag(reader)?.give(&mut special, gatherer);
                 Ok(())
             })?,
             _ => reader.skip(kind, 0)?,
@@ -119,9 +119,9 @@ fn span<'a>(reader: &mut Reader<'a>, source: u32, gatherer: &mut Gatherer<'a>) -
         trace_id,
         span_id,
         parent_id: number(parent).or(number(referred)),
-        kind: told.kind,
+        kind: special.kind,
         operation,
-        status: told.status(),
+        status: special.status(),
         size: size(reader.at - at),
         ..times
     });
@@ -158,15 +158,15 @@ fn tag<'a>(reader: &mut Reader<'a>) -> Result<Tag<'a>, Broken> {
 }
 
 impl Tag<'_> {
-    fn give(&self, told: &mut Told, gatherer: &mut Gatherer<'_>) {
+    fn give(&self, special: &mut SpecialTags, gatherer: &mut Gatherer<'_>) {
         match self.kind {
             0 => {
-                told.text(self.key, self.text);
+                special.text(self.key, self.text);
                 gatherer.attribute(self.key, Value::Text(self.text));
             }
             1 => gatherer.attribute(self.key, Value::Real(self.double)),
             2 => {
-                told.truth(self.key, self.truth);
+                special.truth(self.key, self.truth);
                 gatherer.attribute(self.key, Value::Truth(self.truth));
             }
             3 => gatherer.attribute(self.key, Value::Whole(self.long)),

@@ -23,13 +23,13 @@ fn summary(spans_by_request: &[(u32, u64)]) -> Summary {
 }
 
 fn balanced(ledger: Ledger) -> Ledger {
-    let booked = i128::from(ledger.sampled_out + ledger.saved + ledger.lost) + i128::from(ledger.unexplained);
-    assert_eq!(i128::from(ledger.expected), booked, "{ledger:?}");
+    let accounted = i128::from(ledger.sampled_out + ledger.saved + ledger.lost) + i128::from(ledger.unexplained);
+    assert_eq!(i128::from(ledger.expected), accounted, "{ledger:?}");
     ledger
 }
 
 /// The numbers of an account that a table gives: expected, sampled out, saved, lost, unexplained.
-fn books(ledger: &Ledger) -> (u64, u64, u64, u64, i64) {
+fn account(ledger: &Ledger) -> (u64, u64, u64, u64, i64) {
     (ledger.expected, ledger.sampled_out, ledger.saved, ledger.lost, ledger.unexplained)
 }
 
@@ -59,9 +59,9 @@ fn by_the_flag_with_a_whole_number() {
             (1, 0, 0, 1),
         ),
     ];
-    for (name, second, runs, expected_books, expected_traces) in rows {
+    for (name, second, runs, expected_account, expected_traces) in rows {
         let ledger = close(&summary(runs), &load(&[second]), Some(4.0), Sampling::Flag).expect(name);
-        assert_eq!(books(&ledger), expected_books, "{name}");
+        assert_eq!(account(&ledger), expected_account, "{name}");
         assert_eq!(traces(&ledger), expected_traces, "{name}");
         assert_eq!(ledger.lost_by_second, [ledger.lost], "{name}");
         balanced(ledger);
@@ -75,7 +75,7 @@ fn losses_fall_into_their_seconds() {
     let runs = [(3, 8), (0, 2), (3, 4), (2, 1)];
     let ledger = balanced(close(&summary(&runs), &load(&seconds), Some(3.0), Sampling::Flag).expect("sound"));
     assert_eq!(ledger.lost_by_second, [6, 1, 0, 30]);
-    assert_eq!(books(&ledger), (90, 15, 38, 37, 0));
+    assert_eq!(account(&ledger), (90, 15, 38, 37, 0));
     assert_eq!(traces(&ledger), (12, 1, 12, 0));
 }
 
@@ -94,7 +94,7 @@ fn seconds_whose_numbers_mix_are_settled_together() {
     let seconds = [second(0, 8, 8, 4), second(4, 3, 3, 2), second(11, 2, 2, 1)];
     let close = |runs: Runs| close(&summary(runs), &load(&seconds), Some(3.0), Sampling::Flag).expect("sound");
     let whole = balanced(close(&[(3, 2), (0, 2), (3, 2), (0, 3), (3, 3), (0, 1)]));
-    assert_eq!((traces(&whole), books(&whole)), ((7, 0, 0, 0), (39, 18, 21, 0, 0)));
+    assert_eq!((traces(&whole), account(&whole)), ((7, 0, 0, 0), (39, 18, 21, 0, 0)));
     assert_eq!(whole.lost_by_second, [0, 0, 0]);
     // Without 4 and 10, in whichever of the two seconds they were due, and without a span of 11.
     let lacking = balanced(close(&[(3, 2), (0, 3), (3, 1), (0, 3), (3, 1), (0, 1), (2, 1), (0, 1)]));
@@ -118,7 +118,7 @@ fn requests_without_a_second_count_too() {
     let seconds = [second(0, 10, 10, 10)];
     let load = Load { seconds: &seconds, sent: 14, answered: 13, sampled: 13 };
     let ledger = balanced(close(&summary(&[(2, 11)]), &load, Some(2.0), Sampling::Flag).expect("sound"));
-    assert_eq!(books(&ledger), (26, 0, 22, 4, 0));
+    assert_eq!(account(&ledger), (26, 0, 22, 4, 0));
     assert_eq!(ledger.lost_by_second, [0], "the rest has no second");
 }
 
@@ -163,21 +163,21 @@ fn a_fractional_number_judges_only_missing_traces() {
     let seconds = [second(0, 50, 50, 50), second(50, 50, 50, 50)];
     let load = &load(&seconds);
     let ledger = balanced(close(&summary(&runs), load, Some(3.5), Sampling::Flag).expect("sound"));
-    assert_eq!(books(&ledger), (350, 0, 315, 35, 0));
+    assert_eq!(account(&ledger), (350, 0, 315, 35, 0));
     assert_eq!(traces(&ledger), (90, 0, 10, 0));
     assert_eq!(ledger.lost_by_second, [0, 35]);
     // The same with another mix: it is not called lost.
     let ledger = balanced(close(&summary(&[(2, 100)]), load, Some(3.5), Sampling::Flag).expect("sound"));
-    assert_eq!(books(&ledger), (350, 0, 200, 0, 150));
+    assert_eq!(account(&ledger), (350, 0, 200, 0, 150));
 }
 
 #[test]
 fn instrumentation_that_is_off_owes_nothing() {
     let ledger = close(&summary(&[]), &load(&[second(0, 9, 9, 9)]), Some(0.0), Sampling::Flag).expect("sound");
-    assert_eq!((books(&ledger), traces(&ledger)), ((0, 0, 0, 0, 0), (0, 0, 0, 0)));
+    assert_eq!((account(&ledger), traces(&ledger)), ((0, 0, 0, 0, 0), (0, 0, 0, 0)));
     let ledger =
         close(&summary(&[(2, 1)]), &load(&[second(0, 9, 9, 9)]), Some(0.0), Sampling::Own(1.0)).expect("sound");
-    assert_eq!((books(&balanced(ledger.clone())), ledger.unasked), ((0, 0, 2, 0, -2), 1));
+    assert_eq!((account(&balanced(ledger.clone())), ledger.unasked), ((0, 0, 2, 0, -2), 1));
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_service_that_samples_by_itself() {
         |summary: &Summary, share| balanced(close(summary, load, Some(3.0), Sampling::Own(share)).expect("sound"));
 
     let by_chance = close(&arrived(480, 430), 0.1);
-    assert_eq!(books(&by_chance), (30_000, 30_000 - 3 * 910, 3 * 910, 0, 0));
+    assert_eq!(account(&by_chance), (30_000, 30_000 - 3 * 910, 3 * 910, 0, 0));
     assert_eq!(traces(&by_chance), (910, 0, 0, 0));
 
     let too_few = close(&arrived(500, 300), 0.1);
@@ -211,7 +211,7 @@ fn a_service_that_samples_by_itself() {
         "no chance: every trace is due"
     );
     let none = close(&arrived(0, 0), 0.0);
-    assert_eq!(books(&none), (30_000, 30_000, 0, 0, 0));
+    assert_eq!(account(&none), (30_000, 30_000, 0, 0, 0));
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn no_account_without_a_ground() {
 proptest! {
     /// Whatever the numbers, consistent or not: the books balance and nothing panics.
     #[test]
-    fn the_books_always_balance(
+    fn the_ledger_always_balances(
         seconds in prop::collection::vec((0_u64..60, 0_u64..20, 0_u64..20, 0_u64..20), 0..6),
         runs in prop::collection::vec((0_u32..8, 0_u64..12), 0..20),
         totals in (0_u64..100, 0_u64..100, 0_u64..100),
@@ -271,10 +271,10 @@ proptest! {
             row.answered += 1;
             row.sampled += u64::from(*sampled);
         }
-        let spans = |&(_, sampled, kept): &(usize, bool, u32)| if sampled { kept } else { 0 };
+        let spans = |&(_, sampled, saved): &(usize, bool, u32)| if sampled { saved } else { 0 };
         let runs = crate::requests::run_lengths((0..).zip(requests.iter().map(spans)));
         let ledger = balanced(close(&summary(&runs), &load(&seconds), Some(3.0), Sampling::Flag).expect("sound"));
-        let lost = |number: u32| requests.iter().filter(|(_, sampled, kept)| *sampled && *kept == number).count() as u64;
+        let lost = |number: u32| requests.iter().filter(|(_, sampled, saved)| *sampled && *saved == number).count() as u64;
         prop_assert_eq!((ledger.lost, ledger.unexplained), (3 * lost(0) + 2 * lost(1) + lost(2), 0));
         prop_assert_eq!(traces(&ledger), (lost(3), lost(1) + lost(2), lost(0), 0));
         prop_assert_eq!(ledger.lost_by_second.iter().sum::<u64>(), ledger.lost);
@@ -282,13 +282,13 @@ proptest! {
 
     /// The truth comes back: drop spans at random from a load that is sound, and exactly those are lost.
     #[test]
-    fn dropped_spans_are_lost_spans(kept in prop::collection::vec(0_u32..=3, 1..200)) {
-        let runs = crate::requests::run_lengths((0..).zip(kept.iter().copied()));
-        let requests = kept.len() as u64;
+    fn dropped_spans_are_lost_spans(saved in prop::collection::vec(0_u32..=3, 1..200)) {
+        let runs = crate::requests::run_lengths((0..).zip(saved.iter().copied()));
+        let requests = saved.len() as u64;
         let seconds = [second(0, requests / 2, requests / 2, requests / 2),
             second(requests / 2, requests - requests / 2, requests - requests / 2, requests - requests / 2)];
         let ledger = close(&summary(&runs), &load(&seconds), Some(3.0), Sampling::Flag).expect("sound");
-        let dropped: u64 = kept.iter().map(|kept| u64::from(3 - kept)).sum();
+        let dropped: u64 = saved.iter().map(|saved| u64::from(3 - saved)).sum();
         prop_assert_eq!((ledger.lost, ledger.unexplained), (dropped, 0));
         prop_assert_eq!(ledger.lost_by_second.iter().sum::<u64>(), dropped);
     }
@@ -296,18 +296,18 @@ proptest! {
 
 #[test]
 fn stages_are_believed_up_to_what_is_lost() {
-    use crate::summary::Told;
-    let told = |stage: &str, spans| Told { service: "shop".into(), stage: stage.into(), spans };
-    type Row = (u64, Vec<Told>, &'static [(&'static str, u64)]);
+    use crate::summary::ReportedLoss;
+    let loss = |stage: &str, spans| ReportedLoss { service: "shop".into(), stage: stage.into(), spans };
+    type Row = (u64, Vec<ReportedLoss>, &'static [(&'static str, u64)]);
     let rows: [Row; 4] = [
         (0, vec![], &[]),
-        (2, vec![told("queue", 30)], &[("rejected", 2), ("queue", 30)]),
-        (0, vec![told("export", 10), told("queue", 20)], &[("export", 10), ("queue", 20)]),
-        (0, vec![told("export", 1_000), told("queue", 1_000)], &[("export", 40)]),
+        (2, vec![loss("queue", 30)], &[("rejected", 2), ("queue", 30)]),
+        (0, vec![loss("export", 10), loss("queue", 20)], &[("export", 10), ("queue", 20)]),
+        (0, vec![loss("export", 1_000), loss("queue", 1_000)], &[("export", 40)]),
     ];
-    for (rejected, told, expected) in rows {
+    for (rejected, reported_losses, expected) in rows {
         // Ten of a hundred requests of four spans are missing.
-        let summary = Summary { rejected, told, ..summary(&[(4, 90)]) };
+        let summary = Summary { rejected, reported_losses, ..summary(&[(4, 90)]) };
         let seconds = [second(0, 100, 100, 100)];
         let ledger = balanced(close(&summary, &load(&seconds), Some(4.0), Sampling::Flag).expect("sound"));
         let expected: BTreeMap<String, u64> = expected.iter().map(|(stage, spans)| ((*stage).into(), *spans)).collect();

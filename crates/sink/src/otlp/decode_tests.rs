@@ -97,7 +97,7 @@ fn request() -> impl Strategy<Value = ExportTraceServiceRequest> {
 
 /// A span as text, from either side.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct SpanText {
     ids: (Vec<u8>, Vec<u8>, Option<Vec<u8>>),
     service: String,
     instance: Option<String>,
@@ -114,13 +114,13 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).expect("proptest makes UTF-8")
 }
 
-fn walked(batch: &Batch<'_>) -> Vec<Seen> {
-    let seen = |span: &Span<'_>| {
+fn walked(batch: &Batch<'_>) -> Vec<SpanText> {
+    let text_of = |span: &Span<'_>| {
         let source = batch.sources[span.source as usize];
         let mut json = Vec::new();
         let any = span.attributes.write_json(Attributes::All, &mut json);
         assert_eq!(any, !json.is_empty());
-        Seen {
+        SpanText {
             ids: (span.trace_id.to_vec(), span.span_id.to_vec(), span.parent_id.map(|id| id.to_vec())),
             service: text(source.service),
             instance: source.instance.map(text),
@@ -133,7 +133,7 @@ fn walked(batch: &Batch<'_>) -> Vec<Seen> {
             attributes: any.then(|| serde_json::from_slice(&json).expect("valid JSON")),
         }
     };
-    batch.spans.iter().map(seen).collect()
+    batch.spans.iter().map(text_of).collect()
 }
 
 fn json(value: Option<&AnyValue>) -> serde_json::Value {
@@ -166,8 +166,8 @@ fn valid(id: &[u8], length: usize) -> bool {
 }
 
 /// What the walk should find, and how many spans it should reject.
-fn expected(request: &ExportTraceServiceRequest) -> (Vec<Seen>, u64) {
-    let (mut seen, mut rejected) = (Vec::new(), 0);
+fn expected(request: &ExportTraceServiceRequest) -> (Vec<SpanText>, u64) {
+    let (mut spans, mut rejected) = (Vec::new(), 0);
     for group in &request.resource_spans {
         let named = |key: &str| {
             let attributes = &group.resource.as_ref()?.attributes;
@@ -186,7 +186,7 @@ fn expected(request: &ExportTraceServiceRequest) -> (Vec<Seen>, u64) {
             let statuses = ["unset", "ok", "error"];
             let index = |number: i32| usize::try_from(number).unwrap_or(0);
             let duration = i128::from(span.end_time_unix_nano) - i128::from(span.start_time_unix_nano);
-            seen.push(Seen {
+            spans.push(SpanText {
                 ids: (span.trace_id.clone(), span.span_id.clone(), valid(parent, 8).then(|| parent.clone())),
                 service: named("service.name").unwrap_or_default(),
                 instance: named("service.instance.id"),
@@ -202,7 +202,7 @@ fn expected(request: &ExportTraceServiceRequest) -> (Vec<Seen>, u64) {
             });
         }
     }
-    (seen, rejected)
+    (spans, rejected)
 }
 
 proptest! {
@@ -210,8 +210,8 @@ proptest! {
     fn finds_what_prost_encoded(request in request()) {
         let body = request.encode_to_vec();
         let batch = decode(&body).expect("prost encodes soundly");
-        let (seen, rejected) = expected(&request);
-        prop_assert_eq!(walked(&batch), seen);
+        let (spans, rejected) = expected(&request);
+        prop_assert_eq!(walked(&batch), spans);
         prop_assert_eq!(batch.rejected, rejected);
         prop_assert_eq!(batch.reason.is_some(), rejected > 0);
     }

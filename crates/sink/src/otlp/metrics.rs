@@ -6,7 +6,7 @@
 //! (`processedSpans` with `dropped`, `otlp.exporter.exported` with `success`).
 
 use super::decode::resource;
-use crate::account::{Stage, Told};
+use crate::account::{LossCount, Stage};
 use crate::span::Source;
 use crate::wire::{Fields, Value, WireError, pair};
 
@@ -14,17 +14,17 @@ use crate::wire::{Fields, Value, WireError, pair};
 const CUMULATIVE: u64 = 2;
 
 /// Shows every loss that is told.
-pub(crate) fn visit(body: &[u8], mut told: impl FnMut(Told<'_>)) -> Result<(), WireError> {
+pub(crate) fn visit(body: &[u8], mut on_loss: impl FnMut(LossCount<'_>)) -> Result<(), WireError> {
     let mut request = Fields::of(body);
     while let Some((field, value)) = request.next()? {
         if field == 1 {
-            resource_metrics(value.bytes()?, &mut told)?;
+            resource_metrics(value.bytes()?, &mut on_loss)?;
         }
     }
     Ok(())
 }
 
-fn resource_metrics(message: &[u8], told: &mut impl FnMut(Told<'_>)) -> Result<(), WireError> {
+fn resource_metrics(message: &[u8], on_loss: &mut impl FnMut(LossCount<'_>)) -> Result<(), WireError> {
     let mut source = Source::default();
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
@@ -40,14 +40,14 @@ fn resource_metrics(message: &[u8], told: &mut impl FnMut(Told<'_>)) -> Result<(
         let mut scope = Fields::of(value.bytes()?);
         while let Some((field, value)) = scope.next()? {
             if field == 2 {
-                metric(value.bytes()?, &source, told)?;
+                metric(value.bytes()?, &source, on_loss)?;
             }
         }
     }
     Ok(())
 }
 
-fn metric(message: &[u8], source: &Source<'_>, told: &mut impl FnMut(Told<'_>)) -> Result<(), WireError> {
+fn metric(message: &[u8], source: &Source<'_>, on_loss: &mut impl FnMut(LossCount<'_>)) -> Result<(), WireError> {
     let (mut name, mut sum) = (&[][..], None);
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
@@ -77,7 +77,7 @@ fn metric(message: &[u8], source: &Source<'_>, told: &mut impl FnMut(Told<'_>)) 
         if field == 1
             && let Some((series, spans)) = point(value.bytes()?, marker)?
         {
-            told(Told { source: *source, stage, metric: name, series, spans, is_cumulative });
+            on_loss(LossCount { source: *source, stage, metric: name, series, spans, is_cumulative });
         }
     }
     Ok(())
@@ -169,8 +169,8 @@ mod tests {
 
     fn losses(body: &[u8]) -> Vec<(String, Stage, u64, bool)> {
         let mut losses = Vec::new();
-        let name = |told: &Told<'_>| String::from_utf8_lossy(told.source.service).into_owned();
-        visit(body, |told| losses.push((name(&told), told.stage, told.spans, told.is_cumulative))).expect("sound");
+        let name = |loss: &LossCount<'_>| String::from_utf8_lossy(loss.source.service).into_owned();
+        visit(body, |loss| losses.push((name(&loss), loss.stage, loss.spans, loss.is_cumulative))).expect("sound");
         losses
     }
 

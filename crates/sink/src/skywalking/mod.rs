@@ -105,7 +105,7 @@ async fn framed(hub: &Hub, segments: &[u8]) -> Result<(Accepted, u64), Refused> 
             return taken;
         }
         // One is broken; those before it need not be.
-        hub.look_again();
+        hub.undo_undecodable();
     }
     let (mut accepted, mut rows) = (Accepted { rejected: 0, reason: None }, 0);
     for segment in grpc::frames(segments) {

@@ -279,7 +279,7 @@ impl Encoder {
             self.rests[all.count] = REST;
         }
         let offset = |at: usize| all.place.offset + at as u64;
-        let said = footer::Chunk {
+        let chunk = footer::Chunk {
             encoding: chunk.encoding,
             is_compressed: compress,
             rows,
@@ -289,7 +289,7 @@ impl Encoder {
             data: offset(data),
             range: chunk.range,
         };
-        all.place.leaves[all.count].put_chunk(&said, &mut self.metadata);
+        all.place.leaves[all.count].put_chunk(&chunk, &mut self.metadata);
         all.count += 1;
         all.totals.uncompressed += uncompressed;
         all.totals.written += written;

@@ -26,7 +26,7 @@ const RECORD_TAIL: usize = 8 + 8 + 4 + 4 + 8;
 /// Length of a footer and magic, at the end of a file.
 const FOOTER_TAIL: usize = 4 + 4;
 /// Columns times row groups of a file: each takes a kilobyte of memory of many a reader.
-const MOST_CHUNKS: usize = 8_192;
+const MAX_CHUNKS: usize = 8_192;
 /// Key in a file's metadata under which the number of its last group stands.
 const LAST_GROUP: &str = "unladen.last_group";
 
@@ -100,7 +100,7 @@ impl SpanFile {
 
     /// Whether its footer is so long that another file should be begun.
     pub(super) fn is_long(&self) -> bool {
-        self.extent.count * self.columns >= MOST_CHUNKS
+        self.extent.count * self.columns >= MAX_CHUNKS
     }
 
     /// Rows so far.

@@ -29,7 +29,7 @@ const MAX_KEY: usize = 200;
 const MAX_ROUTE: usize = 256;
 const MAX_STEPS: usize = 16_384;
 /// Operations whose memory for that is kept for the next group.
-const KEPT_ROUTES: usize = 256;
+const RETAINED_ROUTES: usize = 256;
 /// Operations of which is foreseen what follows.
 const MAX_FOLLOWING: usize = 4_096;
 /// Longest attribute, as encoded, that is known again.
@@ -225,7 +225,7 @@ impl Group {
         self.operation.clear();
         self.overflow.clear_and_learn();
         self.attributes.iter_mut().for_each(Column::clear_and_learn);
-        self.routes.truncate(KEPT_ROUTES);
+        self.routes.truncate(RETAINED_ROUTES);
         self.routes.iter_mut().for_each(Vec::clear);
         self.steps = 0;
         empty(&mut self.json);
@@ -287,9 +287,9 @@ impl Group {
     fn operation(&mut self, name: &[u8]) -> u32 {
         // What follows what is mostly the same.
         let mut guess = self.following.get(self.last_operation).copied().unwrap_or_default();
-        let foreseen = guess.code();
+        let prefetched = guess.code();
         let operation = self.operation.dictionary.text(name, &mut guess);
-        if operation != foreseen && self.last_operation < MAX_FOLLOWING {
+        if operation != prefetched && self.last_operation < MAX_FOLLOWING {
             if self.following.len() <= self.last_operation {
                 self.following.resize_with(self.last_operation + 1, Guess::default);
             }
@@ -425,11 +425,11 @@ mod tests {
     use crate::wire::{put_bytes, put_number};
 
     /// What a span says, by key; numbers are whole or text by their sign.
-    type Said = Vec<(u8, i64)>;
+    type NumberedAttributes = Vec<(u8, i64)>;
 
-    fn otlp(said: &Said) -> Vec<u8> {
+    fn otlp(attributes: &NumberedAttributes) -> Vec<u8> {
         let mut span = Vec::new();
-        for (key, number) in said {
+        for (key, number) in attributes {
             let (mut value, mut attribute) = (Vec::new(), Vec::new());
             if *number < 0 {
                 put_bytes(&mut value, 1, number.to_string().repeat(*key as usize + 1).as_bytes());
@@ -445,9 +445,9 @@ mod tests {
         span
     }
 
-    fn logged(said: &Said) -> Vec<u8> {
+    fn logged(numbered: &NumberedAttributes) -> Vec<u8> {
         let mut attributes = Vec::new();
-        for (key, number) in said {
+        for (key, number) in numbered {
             let text = number.to_string().repeat(*key as usize + 1);
             let value = if *number < 0 { Value::Text(text.as_bytes()) } else { Value::Whole(*number) };
             log::attribute(format!("key.{key}").as_bytes(), value, &mut attributes);
@@ -483,8 +483,8 @@ mod tests {
         #[test]
         fn what_is_known_again_is_the_same(spans in prop::collection::vec((0_u8..3, prop::collection::vec((0_u8..6, -4_i64..4), 0..8)), 0..80)) {
             let (mut known, mut known_logged, mut looked_at) = (Group::default(), Group::default(), Group::default());
-            for (operation, said) in &spans {
-                let (otlp, logged) = (otlp(said), logged(said));
+            for (operation, attributes) in &spans {
+                let (otlp, logged) = (otlp(attributes), logged(attributes));
                 push(&mut known, &[b'a' + operation], RawAttributes::Otlp(&otlp));
                 push(&mut known_logged, &[b'a' + operation], RawAttributes::Logged(&logged));
                 // Remembers nothing.
@@ -519,13 +519,14 @@ mod tests {
     fn what_is_foreseen_is_bounded() {
         let mut group = Group::default();
         for operation in 0..400_u32 {
-            let said: Said = (0..300).map(|number| ((number % 256) as u8, i64::from(operation % 100))).collect();
-            push(&mut group, &operation.to_le_bytes(), RawAttributes::Otlp(&otlp(&said)));
+            let attributes: NumberedAttributes =
+                (0..300).map(|number| ((number % 256) as u8, i64::from(operation % 100))).collect();
+            push(&mut group, &operation.to_le_bytes(), RawAttributes::Otlp(&otlp(&attributes)));
         }
         let steps = |group: &Group| group.routes.iter().map(Vec::len).sum::<usize>();
         assert_eq!((steps(&group), group.steps), (MAX_STEPS, MAX_STEPS));
         assert!(group.attributes.iter().all(|column| column.codes.len() == 400), "every value is there all the same");
         group.clear();
-        assert!(steps(&group) == 0 && group.routes.len() <= KEPT_ROUTES);
+        assert!(steps(&group) == 0 && group.routes.len() <= RETAINED_ROUTES);
     }
 }

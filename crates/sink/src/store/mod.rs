@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::{mpsc, watch};
 use tokio::time::timeout;
 
-use crate::account::Booked;
+use crate::account::CountedAs;
 use crate::config::{Attributes, Config, Sync};
 use crate::error::SinkError;
 use crate::span::{Batch, Protocol};
@@ -52,7 +52,7 @@ const GROUP_AGE: Duration = Duration::from_secs(2);
 /// The same where rows are in memory only until then.
 const UNSAFE_GROUP_AGE: Duration = Duration::from_millis(500);
 /// Bytes that a buffer keeps for the next row group.
-const KEPT: usize = 1 << 20;
+const MAX_RETAINED: usize = 1 << 20;
 /// How long a sender waits for room before it is told to come again.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -90,7 +90,7 @@ pub(crate) type Room = mpsc::OwnedPermit<Job>;
 
 /// Why spans are not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unstored {
+pub(crate) enum StoreRefusal {
     /// The store is behind or cannot write: it may pass later.
     Busy,
     /// The store is gone: its thread has failed, which ends the sink.
@@ -139,12 +139,12 @@ impl Store {
     }
 
     /// Takes those spans of a batch that are new.
-    pub(crate) fn take(&mut self, batch: &Batch<'_>, booked: &[Booked], protocol: Protocol, arrival_ns: i64) {
+    pub(crate) fn take(&mut self, batch: &Batch<'_>, counted: &[CountedAs], protocol: Protocol, arrival_ns: i64) {
         let is_logged = self.sync == Sync::Always && !self.uncommitted.is_fast;
         let before = self.group.len();
         let mut last = None;
-        for (span, booked) in batch.spans.iter().zip(booked) {
-            let Booked::New { request } = *booked else { continue };
+        for (span, counted) in batch.spans.iter().zip(counted) {
+            let CountedAs::New { request } = *counted else { continue };
             let source = &batch.sources[span.source as usize];
             let origin = match last {
                 Some((number, origin)) if number == span.source => origin,
@@ -277,9 +277,9 @@ pub(crate) struct Handle {
 
 impl Handle {
     /// Waits until the writer has room.
-    pub(crate) async fn room(&self) -> Result<Room, Unstored> {
+    pub(crate) async fn room(&self) -> Result<Room, StoreRefusal> {
         let room = timeout(PATIENCE, self.queue.clone().reserve_owned()).await;
-        room.map_err(|_| Unstored::Busy)?.map_err(|_| Unstored::Gone)
+        room.map_err(|_| StoreRefusal::Busy)?.map_err(|_| StoreRefusal::Gone)
     }
 
     /// Waits until the writer has done something; false if it never will.
@@ -296,7 +296,7 @@ impl Handle {
 
 /// Empties a buffer that will be used again; gives its memory back if something unusually large was in it.
 fn empty<T>(buffer: &mut Vec<T>) {
-    if buffer.capacity() * size_of::<T>() > KEPT {
+    if buffer.capacity() * size_of::<T>() > MAX_RETAINED {
         *buffer = Vec::new();
     } else {
         buffer.clear();

@@ -47,7 +47,7 @@ fn refusals_and_delays() {
         assert_eq!(call(sink.grpc, export, None, Vec::new()).await.1, "8");
     });
     let summary = sink.stop().0;
-    assert_eq!((summary.received, summary.struck), (0, 2));
+    assert_eq!((summary.received, summary.faulted), (0, 2));
 }
 
 /// Sends `requests` over one connection; what came back before it ended, and how it ended.

@@ -123,7 +123,7 @@ fn framed(flag: u8, message: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn broken_calls_get_the_right_status_and_book_nothing() {
+fn broken_calls_get_the_right_status_and_count_nothing() {
     let sink = Sink::with(|config| unladen_sink::config::Config { max_message: 10_000, ..config });
     let sound = request(vec![span(1, 0), span(1, 1)]).encode_to_vec();
     let cut = &sound[..sound.len() - 1];

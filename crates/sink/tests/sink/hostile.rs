@@ -256,20 +256,23 @@ fn particular(way: Way) -> Vec<Case> {
             add("deep nesting", deep("[{\"x\":"), broken, UNDECODABLE);
         }
         Way::Elastic => {
-            let said = |text| Expect::Refused(400, "", text);
+            let refused = |text| Expect::Refused(400, "", text);
             let event = elastic_event(&hex, 5);
             let short = format!("{METADATA}{}", event.replace(&hex, "07"));
-            add("ids of the wrong length", short.into(), said("trace_id is not 32"), rejected);
+            add("ids of the wrong length", short.into(), refused("trace_id is not 32"), rejected);
             let back = format!("{METADATA}{}", event.replace("\"duration\":1.0", "\"duration\":-1e300"));
             add("time running backwards", back.into(), Expect::Taken, ONE);
             let many: String = (0..million).map(|number| format!("\"{number}\":1,")).collect();
             let event = elastic_event(&hex, 6).replace("\"tags\":{", &format!("\"tags\":{{{many}"));
             add("a million attributes", format!("{METADATA}{event}").into(), Expect::Taken, ONE);
             let nested = [METADATA.as_bytes(), &deep("{\"span\":")].concat();
-            add("deep nesting", nested, said("a line is no JSON object"), rejected);
-            add("a million broken lines", format!("{METADATA}{}", "x\n".repeat(1_000_000)).into(), said("a line"), {
-                Adds { rejected: 1_000_000, ..Adds::default() }
-            });
+            add("deep nesting", nested, refused("a line is no JSON object"), rejected);
+            add(
+                "a million broken lines",
+                format!("{METADATA}{}", "x\n".repeat(1_000_000)).into(),
+                refused("a line"),
+                { Adds { rejected: 1_000_000, ..Adds::default() } },
+            );
         }
         Way::JaegerThrift => {
             let zeros = replaced(&sound, &[7; 8], &[0; 8]);
@@ -304,7 +307,7 @@ fn every_protocol_withstands_every_payload() {
                 wanted.undecodable += adds.undecodable;
                 wanted.rejected += adds.rejected;
                 wanted.received += adds.received;
-                let (status, grpc, said) = match client.call(&headers, body.into()).await {
+                let (status, grpc, message) = match client.call(&headers, body.into()).await {
                     Ok(answer) => answer,
                     // A client that is still sending may miss the answer to the beginning of what it sends.
                     Err(error) if name == "too large" => {
@@ -320,11 +323,11 @@ fn every_protocol_withstands_every_payload() {
                 match expect {
                     Expect::Taken => {
                         let is_taken = matches!((status, grpc.as_deref()), (200 | 202, None | Some("0")));
-                        assert!(is_taken, "{way:?}, {name}: {status} {grpc:?} {said}");
+                        assert!(is_taken, "{way:?}, {name}: {status} {grpc:?} {message}");
                     }
                     Expect::Refused(http, code, text) => {
                         let is_refused = if way.is_grpc() { grpc.as_deref() == Some(code) } else { status == http };
-                        assert!(is_refused && said.contains(text), "{way:?}, {name}: {status} {grpc:?} {said}");
+                        assert!(is_refused && message.contains(text), "{way:?}, {name}: {status} {grpc:?} {message}");
                     }
                 }
             }

@@ -15,7 +15,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 use tokio::net::TcpStream;
-use unladen_sink::summary::Told;
+use unladen_sink::summary::ReportedLoss;
 
 use crate::support::{Sink, block_on, columns, gzip, request, span};
 
@@ -83,7 +83,7 @@ fn rejected_spans_are_named() {
 }
 
 #[test]
-fn broken_requests_get_the_right_status_and_book_nothing() {
+fn broken_requests_get_the_right_status_and_count_nothing() {
     let sink = Sink::with(|config| unladen_sink::config::Config { max_message: 10_000, ..config });
     let sound = request(vec![span(1, 0), span(1, 1)]).encode_to_vec();
     let large = request((0..200).map(|number| span(1, number)).collect()).encode_to_vec();
@@ -103,9 +103,9 @@ fn broken_requests_get_the_right_status_and_book_nothing() {
     block_on(async {
         for (name, request, expected) in cases {
             let (status, answer) = send(sink.http, request).await;
-            let said = Status::decode(answer).expect("a google.rpc.Status");
-            assert_eq!(status, expected, "{name}: {}", said.message);
-            assert!(said.code != 0 && !said.message.is_empty(), "{name}");
+            let reply = Status::decode(answer).expect("a google.rpc.Status");
+            assert_eq!(status, expected, "{name}: {}", reply.message);
+            assert!(reply.code != 0 && !reply.message.is_empty(), "{name}");
         }
         let get = Request::get("/v1/traces").body(Full::new(Bytes::new())).expect("a request");
         assert_eq!(send(sink.http, get).await.0, 405);
@@ -141,11 +141,11 @@ fn json_is_taken_and_answered_as_json() {
         let packed = post("/v1/traces", &[json, ("content-encoding", "zstd")], zstd);
         assert_eq!(send(sink.http, packed).await.0, 200);
         let (status, answer) = send(sink.http, post("/v1/traces", &[json], body(&["eee1", "eee19b7ec3c1b176"]))).await;
-        let said: serde_json::Value = serde_json::from_slice(&answer).expect("a JSON sender gets JSON");
-        assert_eq!((status, &said["partialSuccess"]["rejectedSpans"]), (200, &"1".into()));
+        let reply: serde_json::Value = serde_json::from_slice(&answer).expect("a JSON sender gets JSON");
+        assert_eq!((status, &reply["partialSuccess"]["rejectedSpans"]), (200, &"1".into()));
         let (status, answer) = send(sink.http, post("/v1/traces", &[json], b"{\"resourceSpans\":[".to_vec())).await;
-        let said: serde_json::Value = serde_json::from_slice(&answer).expect("a JSON sender gets JSON");
-        assert_eq!((status, &said["code"]), (400, &3.into()));
+        let reply: serde_json::Value = serde_json::from_slice(&answer).expect("a JSON sender gets JSON");
+        assert_eq!((status, &reply["code"]), (400, &3.into()));
     });
     let (summary, rows) = sink.stop();
     assert_eq!((summary.saved, summary.rejected, summary.undecodable), (3, 1, 1));
@@ -196,5 +196,5 @@ fn agents_tell_what_they_lost() {
         }
     });
     let (summary, _) = sink.stop();
-    assert_eq!(summary.told, [Told { service: "pets".into(), stage: "queue".into(), spans: 17 }]);
+    assert_eq!(summary.reported_losses, [ReportedLoss { service: "pets".into(), stage: "queue".into(), spans: 17 }]);
 }

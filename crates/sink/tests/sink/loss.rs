@@ -66,7 +66,7 @@ fn nothing_is_lost(way: Way, traces: u64, throttle: Option<(u64, u64)>) -> Run {
     let Some(Event::Ready { addresses }) = events.next() else { panic!("not ready") };
     let address = addresses[way.protocol()];
     // Somebody must read what it tells.
-    let told = std::thread::spawn(move || events.last());
+    let last = std::thread::spawn(move || events.last());
     let share = traces / SENDERS;
     let begun = Instant::now();
     let patience = PATIENCE * 20 + Duration::from_micros(100) * (traces * SPANS_PER_TRACE) as u32;
@@ -85,7 +85,7 @@ fn nothing_is_lost(way: Way, traces: u64, throttle: Option<(u64, u64)>) -> Run {
     let seconds = begun.elapsed().as_secs_f64();
     let (memory, cpu_seconds) = (peak_memory(process.id()), cpu_seconds(process.id()));
     drop(stdin);
-    let Some(Event::Done(summary)) = told.join().expect("a reader") else { panic!("no summary") };
+    let Some(Event::Done(summary)) = last.join().expect("a reader") else { panic!("no summary") };
     assert_eq!(process.end().0, Some(0));
     let spans = share * SENDERS * SPANS_PER_TRACE;
     assert_eq!(acknowledged, spans, "{way:?}");

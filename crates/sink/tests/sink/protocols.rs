@@ -196,9 +196,9 @@ fn elastic() {
         assert_eq!((status, &answer[..]), (202, &br#"{"accepted":2}"#[..]));
         let broken = [events(2), b"{\"span\":{\"id\":\"x\"}}".to_vec()].concat();
         let (status, answer) = send(address, post("/intake/v2/events", &[ndjson], broken)).await;
-        let said: serde_json::Value = serde_json::from_slice(&answer).expect("JSON");
-        assert_eq!((status, &said["accepted"]), (400, &2.into()));
-        assert!(said["errors"][0]["message"].as_str().expect("a text").contains("trace_id"), "{said}");
+        let reply: serde_json::Value = serde_json::from_slice(&answer).expect("JSON");
+        assert_eq!((status, &reply["accepted"]), (400, &2.into()));
+        assert!(reply["errors"][0]["message"].as_str().expect("a text").contains("trace_id"), "{reply}");
         assert_eq!(send(address, post("/intake/v2/events", &[ndjson], b"hello".to_vec())).await.0, 400);
         assert_eq!(send(address, post("/intake/v3/events", &[ndjson], Vec::new())).await.0, 404);
         let get = |path: &str, tag: &str| {

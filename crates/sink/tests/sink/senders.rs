@@ -171,11 +171,11 @@ impl Client {
 
     /// Sends one request; panics if it is refused for good.
     pub(crate) async fn send(&mut self, body: Bytes) -> Result<Answer, hyper::Error> {
-        let (status, grpc, said) = self.call(&[], body).await?;
+        let (status, grpc, message) = self.call(&[], body).await?;
         Ok(match (status, grpc.as_deref()) {
             (200 | 202, None | Some("0")) => Answer::Taken,
             (503, _) | (200, Some("14")) => Answer::Later,
-            _ => panic!("{:?}: {status} {grpc:?} {said:?}", self.way),
+            _ => panic!("{:?}: {status} {grpc:?} {message:?}", self.way),
         })
     }
 
@@ -209,11 +209,11 @@ impl Client {
             let value = head.headers.get(name).or(trailers.get(name));
             value.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned())
         };
-        let said = match header("grpc-message") {
+        let message = match header("grpc-message") {
             Some(message) => message,
             None => String::from_utf8_lossy(&body.to_bytes()).into_owned(),
         };
-        Ok((head.status.as_u16(), header("grpc-status"), said))
+        Ok((head.status.as_u16(), header("grpc-status"), message))
     }
 }
 

@@ -54,7 +54,7 @@ impl Open {
 }
 
 /// Waits until the sink has booked that many spans.
-fn booked(sink: &Sink, spans: u64) {
+fn wait_until_counted(sink: &Sink, spans: u64) {
     let deadline = Instant::now() + PATIENCE;
     while Instant::now() < deadline {
         let event = sink.events.recv_timeout(PATIENCE).expect("a tick");
@@ -98,7 +98,7 @@ fn flushed(encoding: &str) -> Pack {
 }
 
 #[test]
-fn spans_are_booked_while_the_request_is_open() {
+fn spans_are_counted_while_the_request_is_open() {
     for encoding in ["identity", "gzip", "deflate", "bare deflate", "zstd"] {
         let (sink, address) = sink();
         let mut pack = flushed(encoding);
@@ -109,9 +109,9 @@ fn spans_are_booked_while_the_request_is_open() {
         let second = elastic_event(TRACE, 1);
         let (head, tail) = second.split_at(40);
         open.write(&pack(format!("{first}{head}").as_bytes(), false));
-        booked(&sink, 1);
+        wait_until_counted(&sink, 1);
         open.write(&pack(tail.as_bytes(), false));
-        booked(&sink, 2);
+        wait_until_counted(&sink, 2);
         // The last line need not end.
         open.write(&pack(elastic_event(TRACE, 2).trim_end().as_bytes(), true));
         let answer = open.end();
@@ -127,7 +127,7 @@ fn what_came_before_a_break_is_kept_and_said() {
     let (sink, address) = sink();
     let mut broken = Open::new(address, "identity");
     broken.write(format!("{METADATA}{}hello\n", elastic_event(TRACE, 0)).as_bytes());
-    booked(&sink, 1);
+    wait_until_counted(&sink, 1);
     broken.write(elastic_event(TRACE, 1).as_bytes());
     let answer = broken.end();
     assert!(answer.starts_with("HTTP/1.1 400") && answer.contains("\"accepted\":2"), "{answer}");
@@ -142,7 +142,7 @@ fn what_came_before_a_break_is_kept_and_said() {
 
     let mut large = Open::new(address, "identity");
     large.write(format!("{METADATA}{}", elastic_event(TRACE, 3)).as_bytes());
-    booked(&sink, 6);
+    wait_until_counted(&sink, 6);
     let _ = large.0.write_all(format!("{:x}\r\n", 2_000_000).as_bytes());
     let _ = large.0.write_all(&vec![b'x'; 2_000_000]);
     let answer = large.answer();

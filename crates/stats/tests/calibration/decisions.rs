@@ -4,7 +4,7 @@ use unladen_stats::{
     estimate::{Interval, Level, paired_t},
     order,
     plan::{self, TwoLooks},
-    rank::{Tail, fewest, p_value},
+    rank::{Tail, min_rounds, p_value},
     slope::{Slope, minima, theil_sen},
     verdict::{Budgeted, Outcome, budget, budgets, holm},
 };
@@ -59,29 +59,29 @@ pub(crate) fn stopping(sheet: &mut Sheet, random: &mut Random, runs: usize) {
 }
 
 /// The most rounds of a simulated study that goes on until it is narrow.
-const MOST: usize = 60;
+const MAX_ROUNDS: usize = 60;
 
 /// The rounds of a study that goes on until its intervals are narrow, in unladen's order: stretches of 12 that are each balanced.
-fn open_ended(arms: usize, model: Model, random: &mut Random) -> Vec<Vec<f64>> {
-    let (slots, seed) = (model.slots(arms * MOST, random), random.seed());
-    let orders = (0..).flat_map(|part| order::balanced_part(arms, 12, seed, part));
+fn open_ended(variants: usize, model: Model, random: &mut Random) -> Vec<Vec<f64>> {
+    let (slots, seed) = (model.slots(variants * MAX_ROUNDS, random), random.seed());
+    let orders = (0..).flat_map(|part| order::balanced_part(variants, 12, seed, part));
     let in_order = |(order, slots): (Vec<usize>, &[f64])| {
-        let mut values = vec![0.0; arms];
-        order.into_iter().zip(slots).for_each(|(arm, value)| values[arm] = *value);
+        let mut values = vec![0.0; variants];
+        order.into_iter().zip(slots).for_each(|(variant, value)| values[variant] = *value);
         values
     };
-    orders.zip(slots.chunks_exact(arms)).map(in_order).collect()
+    orders.zip(slots.chunks_exact(variants)).map(in_order).collect()
 }
 
-/// The intervals of all variants of such a study, the first arm being the baseline, when the last of them is narrow.
+/// The intervals of all variants of such a study, the first variant being the baseline, when the last of them is narrow.
 fn when_narrow(rounds: &[Vec<f64>], level: Level, narrow: impl Fn(&Interval) -> bool) -> Vec<Interval> {
     let variants = 1..rounds[0].len();
     let look = |n: usize| -> Vec<Interval> {
-        let of = |arm: usize| rounds[..n].iter().map(|round| round[arm] - round[0]).collect::<Vec<f64>>();
-        variants.clone().map(|arm| ranks(&of(arm), level)).collect()
+        let of = |variant: usize| rounds[..n].iter().map(|round| round[variant] - round[0]).collect::<Vec<f64>>();
+        variants.clone().map(|variant| ranks(&of(variant), level)).collect()
     };
-    let found = (fewest(level)..MOST).map(look).find(|intervals| intervals.iter().all(&narrow));
-    found.unwrap_or_else(|| look(MOST))
+    let found = (min_rounds(level)..MAX_ROUNDS).map(look).find(|intervals| intervals.iter().all(&narrow));
+    found.unwrap_or_else(|| look(MAX_ROUNDS))
 }
 
 /// Looking at the width after every round from the sixth on. `sd` is what pairs scatter by: about so many rounds are needed.

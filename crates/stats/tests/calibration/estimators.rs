@@ -1,5 +1,5 @@
 //! The two estimators that are shipped: false alarms and the effects they find; what planning says of them; and rounds of
-//! more than two arms.
+//! more than two variants.
 
 use unladen_stats::{
     estimate::{Estimate, EstimateError, Level, hodges_lehmann, paired_t, standard_deviation},
@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// By how much the effects of [`Model::Shared`] may differ from those published, which know the model in words only: with
-/// more arms between variant and baseline it counts more how often neighbours come and go.
+/// more variants between variant and baseline it counts more how often neighbours come and go.
 const SHARED: f64 = 0.07;
 
 pub(crate) fn shipped(sheet: &mut Sheet, random: &mut Random, runs: usize) {
@@ -107,12 +107,12 @@ pub(crate) fn hindsight(sheet: &mut Sheet, random: &mut Random, runs: usize) {
     }
 }
 
-/// More than two arms in a round, and the mean of two baseline arms as the baseline.
-pub(crate) fn several_arms(sheet: &mut Sheet, random: &mut Random, runs: usize) {
+/// More than two variants in a round, and the mean of two baseline variants as the baseline.
+pub(crate) fn several_variants(sheet: &mut Sheet, random: &mut Random, runs: usize) {
     sheet.title("The last of several arms, n = 12, against one baseline or the mean of two: effect found in 80 %, %");
-    let study = |arms: usize, n: usize, pooled: bool, model: Model, random: &mut Random| -> Vec<f64> {
+    let study = |variants: usize, n: usize, pooled: bool, model: Model, random: &mut Random| -> Vec<f64> {
         let against = |round: &Vec<f64>| if pooled { 0.5 * (round[0] + round[1]) } else { round[0] };
-        rounds_of(arms, n, model, random).iter().map(|round| round[arms - 1] - against(round)).collect()
+        rounds_of(variants, n, model, random).iter().map(|round| round[variants - 1] - against(round)).collect()
     };
     let table = [
         (2, false, [1.60, 2.72]),
@@ -121,15 +121,15 @@ pub(crate) fn several_arms(sheet: &mut Sheet, random: &mut Random, runs: usize) 
         (7, false, [1.84, 3.34]),
         (8, true, [1.65, 2.93]),
     ];
-    for (arms, pooled, effects) in table {
+    for (variants, pooled, effects) in table {
         for (model, effect) in [Model::Drift, Model::Shared].into_iter().zip(effects) {
             let mut short_by = Vec::with_capacity(2 * runs);
             let alarms = times(runs, || {
-                let interval = ranks(&study(arms, 12, pooled, model, random), Level::P95);
+                let interval = ranks(&study(variants, 12, pooled, model, random), Level::P95);
                 short_by.extend([-interval.low, interval.high]);
                 alarm(&interval)
             });
-            let what = format!("{arms} arms{}, {model:?}", if pooled { ", two baselines" } else { "" });
+            let what = format!("{variants} arms{}, {model:?}", if pooled { ", two baselines" } else { "" });
             let rebuilt = if model == Model::Shared { SHARED * effect } else { 0.0 };
             sheet.effect(&format!("{what}: effect"), Expected::rebuilt(effect, 0.005, rebuilt), short_by);
             sheet.rate(&format!("{what}: false alarms"), Expected::Between(3.5, 5.3), alarms, runs);

@@ -28,7 +28,7 @@ fn the_promise_is_kept() {
     estimators::shipped(&mut sheet, &mut random, 50_000);
     estimators::planning(&mut sheet, &mut random, 50_000);
     estimators::hindsight(&mut sheet, &mut random, 20_000);
-    estimators::several_arms(&mut sheet, &mut random, 20_000);
+    estimators::several_variants(&mut sheet, &mut random, 20_000);
     decisions::stopping(&mut sheet, &mut random, 50_000);
     decisions::narrow(&mut sheet, &mut random, 20_000);
     decisions::gate(&mut sheet, &mut random, 50_000);

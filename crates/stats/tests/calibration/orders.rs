@@ -1,4 +1,4 @@
-//! False alarms by the order in which two arms take turns, and the exactness that a random order gives.
+//! False alarms by the order in which two variants take turns, and the exactness that a random order gives.
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use unladen_stats::{
@@ -31,7 +31,7 @@ fn false_alarm(turns: Turns, slots: &[f64], random: &mut Random) -> bool {
     if turns == Turns::Blocked { welch(&rounds) } else { alarm(&ranks(&differences(&rounds), Level::P95)) }
 }
 
-/// Two arms, 10 rounds, no effect. Blocked: Welch; else signed ranks.
+/// Two variants, 10 rounds, no effect. Blocked: Welch; else signed ranks.
 pub(crate) fn turns(sheet: &mut Sheet, random: &mut Random, runs: usize) {
     sheet.title("False alarms by order, %, n = 10, nominal 5 (blocked: Welch's test; else signed ranks)");
     let table = [

@@ -8,7 +8,7 @@ use crate::simulation::count;
 /// probability 0.00084: a correct crate fails with less than one seed in 1,000. (The seed is fixed, so that what passed
 /// once passes again.) What a published figure may miss by beside chance, such as its rounding, is added to that.
 const STANDARD_ERRORS: f64 = 4.6;
-const MOST_COMPARISONS: usize = 200;
+const MAX_COMPARISONS: usize = 200;
 
 /// Runs behind each published figure: it errs as well.
 const PUBLISHED_RUNS: f64 = 20_000.0;
@@ -128,7 +128,7 @@ impl Sheet {
     #[track_caller]
     pub(crate) fn finish(self) {
         println!("\n{} comparisons, {} beyond chance", self.comparisons, self.misses.len());
-        assert!(self.comparisons <= MOST_COMPARISONS, "{} comparisons need a wider allowance", self.comparisons);
+        assert!(self.comparisons <= MAX_COMPARISONS, "{} comparisons need a wider allowance", self.comparisons);
         assert!(self.misses.is_empty(), "beyond chance:\n{}", self.misses.join("\n"));
     }
 }

@@ -1,4 +1,4 @@
-//! Simulated studies for the calibration: the noise of a host, slot after slot, and the orders in which arms meet it.
+//! Simulated studies for the calibration: the noise of a host, slot after slot, and the orders in which variants meet it.
 //!
 //! All values are in per cent on the log scale. Nothing here is part of the crate: the noise models are a yardstick, chosen
 //! to be worse than a good host and no worse than a bad one.
@@ -94,10 +94,10 @@ impl Model {
     }
 }
 
-/// How the two arms of a study take turns.
+/// How the two variants of a study take turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turns {
-    /// All runs of one arm, then all of the other.
+    /// All runs of one variant, then all of the other.
     Blocked,
     /// Baseline first in every round.
     BaselineFirst,
@@ -129,18 +129,18 @@ impl Turns {
     }
 }
 
-/// The values of each arm, round by round, of a study with any number of arms in unladen's order.
-pub(crate) fn rounds_of(arms: usize, rounds: usize, model: Model, random: &mut Random) -> Vec<Vec<f64>> {
-    let slots = model.slots(arms * rounds, random);
-    let orders = order::balanced(arms, rounds, random.seed());
+/// The values of each variant, round by round, of a study with any number of variants in unladen's order.
+pub(crate) fn rounds_of(variants: usize, rounds: usize, model: Model, random: &mut Random) -> Vec<Vec<f64>> {
+    let slots = model.slots(variants * rounds, random);
+    let orders = order::balanced(variants, rounds, random.seed());
     let in_order = |(order, slots): (&Vec<usize>, &[f64])| {
-        let mut values = vec![0.0; arms];
-        for (&arm, &value) in order.iter().zip(slots) {
-            values[arm] = value;
+        let mut values = vec![0.0; variants];
+        for (&variant, &value) in order.iter().zip(slots) {
+            values[variant] = value;
         }
         values
     };
-    orders.iter().zip(slots.chunks_exact(arms)).map(in_order).collect()
+    orders.iter().zip(slots.chunks_exact(variants)).map(in_order).collect()
 }
 
 pub(crate) fn differences(rounds: &[(f64, f64)]) -> Vec<f64> {

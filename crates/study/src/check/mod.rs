@@ -19,7 +19,7 @@ use super::guess::{Guess, guess};
 use super::key::KeyPath;
 use super::matrix::{self, Cell};
 use super::metrics;
-use super::plan::{Process, shared_by_arms};
+use super::plan::{Process, shared_by_variants};
 use super::problem::{Problem, ProblemKind};
 use super::schema;
 use super::spec::script::Script;
@@ -132,7 +132,7 @@ impl Check<'_> {
         }
     }
 
-    /// A matrix: keys that may be set, values, and not too many arms. Whether a value fits shows when its cell is made.
+    /// A matrix: keys that may be set, values, and not too many variants. Whether a value fits shows when its cell is made.
     fn matrix(&mut self) {
         let study = self.study;
         let allowed = ["variants.", "services.", "load.", "sink."];
@@ -150,9 +150,9 @@ impl Check<'_> {
             }
             cells = cells.saturating_mul(values.len().max(1));
         }
-        let arms = cells.saturating_mul(study.variants.len());
-        if !study.matrix.is_empty() && arms > 2 * matrix::MOST_ARMS {
-            self.say(KeyPath::of(&["matrix"]), ProblemKind::MatrixTooLarge { arms });
+        let variants = cells.saturating_mul(study.variants.len());
+        if !study.matrix.is_empty() && variants > 2 * matrix::MAX_VARIANTS {
+            self.say(KeyPath::of(&["matrix"]), ProblemKind::MatrixTooLarge { variants });
         } else if self.problems.is_empty() {
             self.cells();
         }
@@ -162,7 +162,7 @@ impl Check<'_> {
     fn cells(&mut self) {
         let mut first: Option<(Cell, Vec<Process>)> = None;
         for cell in matrix::cells(&self.study.matrix).into_iter().filter(|cell| !cell.is_empty()) {
-            let shared = match matrix::study_in(self.study, &cell).and_then(|study| shared_by_arms(&study)) {
+            let shared = match matrix::study_in(self.study, &cell).and_then(|study| shared_by_variants(&study)) {
                 Ok(shared) => shared,
                 Err(error) => {
                     self.say(KeyPath::of(&["matrix"]), ProblemKind::BadCell { message: error.to_string() });

@@ -24,43 +24,43 @@ struct Known {
 #[derive(Clone, Copy)]
 enum Port {
     /// A service is told of it, and can listen there.
-    Told,
+    Provided,
     /// Somebody is to listen there.
-    Asked,
+    Expected,
     /// Nothing by itself.
     Neither,
 }
 
 const VARIABLE: Known = Known { no_replica: None, no_run: None, port: Port::Neither };
-const SERVICE: Known = Known { no_replica: None, no_run: None, port: Port::Told };
+const SERVICE: Known = Known { no_replica: None, no_run: None, port: Port::Provided };
 const SHARED: Known = Known {
     no_replica: None,
     no_run: Some("it is the folder of a run, and this service lives through all of them"),
-    port: Port::Told,
+    port: Port::Provided,
 };
 const BUILD: Known = Known {
     no_replica: Some("it numbers the replicas of a service, which is built once for all of them"),
     no_run: Some("it is the folder of a run, and services are built before the first"),
-    port: Port::Told,
+    port: Port::Provided,
 };
 const WHEN: Known = Known {
     no_replica: Some(ONLY_IN_A_SERVICE),
     no_run: Some("it is the folder of a run, and who takes part is settled before the first"),
     port: Port::Neither,
 };
-const LOAD: Known = Known { no_replica: Some(ONLY_IN_A_SERVICE), no_run: None, port: Port::Asked };
+const LOAD: Known = Known { no_replica: Some(ONLY_IN_A_SERVICE), no_run: None, port: Port::Expected };
 
 const REACH: Known = Known {
     no_replica: Some(ONLY_IN_A_SERVICE),
     no_run: Some("it is the folder of a run, and all runs reach the same"),
-    port: Port::Asked,
+    port: Port::Expected,
 };
 
 /// The ports that a study speaks of.
 #[derive(Default)]
 pub(super) struct Ports {
-    told: BTreeSet<String>,
-    asked: Vec<(KeyPath, String)>,
+    provided: BTreeSet<String>,
+    expected: Vec<(KeyPath, String)>,
 }
 
 impl Check<'_> {
@@ -84,9 +84,9 @@ impl Check<'_> {
             self.named_texts(&path.key("env"), service.env.iter(), known);
             self.optional(path.key("cwd"), service.cwd.as_ref(), known);
             self.ready_texts(&path.key("ready"), &service.ready, known);
-            self.optional(path.key("pprof"), service.pprof.as_ref(), Known { port: Port::Asked, ..known });
+            self.optional(path.key("pprof"), service.pprof.as_ref(), Known { port: Port::Expected, ..known });
             if let Some(scrape) = &service.scrape {
-                self.text(path.key("scrape").key("url"), &scrape.url, Known { port: Port::Asked, ..known });
+                self.text(path.key("scrape").key("url"), &scrape.url, Known { port: Port::Expected, ..known });
             }
             if let Some(build) = &service.build {
                 self.command_texts(&path.key("build"), build, BUILD);
@@ -122,23 +122,23 @@ impl Check<'_> {
     }
 
     /// A text of which only the references remain to be looked at, where somebody is to listen.
-    pub(super) fn asked(&mut self, path: KeyPath, text: &str) {
+    pub(super) fn expect_port(&mut self, path: KeyPath, text: &str) {
         self.text(path, text, LOAD);
     }
 
     /// Ports that something asks for and that no service knows of: a slip, since the number is nowhere else.
     fn ports_of_nobody(&mut self) {
-        let Ports { mut told, asked } = std::mem::take(&mut self.ports);
-        for (path, name) in asked {
-            if told.contains(&name) {
+        let Ports { mut provided, expected } = std::mem::take(&mut self.ports);
+        for (path, name) in expected {
+            if provided.contains(&name) {
                 continue;
             }
-            let advice = match guess(&name, told.iter().map(String::as_str)) {
+            let advice = match guess(&name, provided.iter().map(String::as_str)) {
                 Guess::Near(near) => format!(", did you mean `${{port.{near}}}`?"),
                 _ => format!("; give it to one, as in `command: app --port ${{port.{name}}}`"),
             };
             // Once is enough.
-            told.insert(name.clone());
+            provided.insert(name.clone());
             self.say(path, ProblemKind::PortOfNobody { name, advice });
         }
     }
@@ -151,7 +151,7 @@ impl Check<'_> {
     }
 
     fn ready_texts(&mut self, path: &KeyPath, ready: &Ready, known: Known) {
-        let known = Known { port: Port::Asked, ..known };
+        let known = Known { port: Port::Expected, ..known };
         self.optional(path.key("http"), ready.http.as_ref(), known);
         self.optional(path.key("tcp"), ready.tcp.as_ref(), known);
         self.optional(path.key("log"), ready.log.as_ref(), known);
@@ -182,8 +182,8 @@ impl Check<'_> {
         match self.reference_problem(text, known) {
             Err(error) => self.say(path, error),
             Ok(ports) => match known.port {
-                Port::Told => self.ports.told.extend(ports),
-                Port::Asked => self.ports.asked.extend(ports.into_iter().map(|name| (path.clone(), name))),
+                Port::Provided => self.ports.provided.extend(ports),
+                Port::Expected => self.ports.expected.extend(ports.into_iter().map(|name| (path.clone(), name))),
                 Port::Neither => {}
             },
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use unladen_journal::notices::FEWEST_ROUNDS;
+use unladen_journal::notices::MIN_ROUNDS;
 use unladen_journal::record::Design;
 
 use super::super::key::KeyPath;
@@ -21,7 +21,7 @@ impl Check<'_> {
         let root = KeyPath::default();
         self.range(root.key("rounds"), (1..=10_000).contains(&study.rounds), "from 1 to 10000", study.rounds);
         if !study.until.is_empty() {
-            let fits = study.rounds >= FEWEST_ROUNDS;
+            let fits = study.rounds >= MIN_ROUNDS;
             self.range(root.key("rounds"), fits, "at least 6, so that there is an interval to look at", study.rounds);
         }
         let path = root.key("until");

@@ -155,7 +155,7 @@ impl Check<'_> {
         {
             self.say(path.clone(), kind);
         }
-        self.asked(path, url);
+        self.expect_port(path, url);
     }
 
     fn each(&mut self, path: &KeyPath, each: f64) {

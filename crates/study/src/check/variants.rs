@@ -61,8 +61,8 @@ impl Check<'_> {
     fn variant(&mut self, path: &KeyPath, name: &str, variant: &Variant) {
         let services = &self.study.services;
         let mut subjects = services.values().filter(|service| service.role == Role::Subject).peekable();
-        let is_told = self.unknown_only();
-        if !is_told && subjects.peek().is_some() && !subjects.any(|service| service.runs_in(name)) {
+        let is_reported = self.unknown_only();
+        if !is_reported && subjects.peek().is_some() && !subjects.any(|service| service.runs_in(name)) {
             self.say(path.clone(), ProblemKind::NoSubjectHere);
         }
         if let Some(spans) = variant.spans_per_request {
@@ -84,7 +84,7 @@ impl Check<'_> {
                 Some(declared) if declared.lifetime == Lifetime::Study => {
                     self.say(path.clone(), ProblemKind::SharedService { service: service.clone() });
                 }
-                Some(declared) if !is_told && !declared.runs_in(name) => {
+                Some(declared) if !is_reported && !declared.runs_in(name) => {
                     let kind = ProblemKind::AbsentService { service: service.clone(), variant: name.to_owned() };
                     self.say(path.clone(), kind);
                 }

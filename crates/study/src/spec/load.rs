@@ -169,7 +169,7 @@ impl Load {
 
     /// Connections that are opened: the load's; with users one for each, or for as many as it has streams.
     #[must_use]
-    pub fn most_connections(&self) -> u32 {
+    pub fn max_connections(&self) -> u32 {
         let streams = if self.http == 2 || self.grpc.is_some() { self.streams } else { 1 };
         self.users.as_ref().map_or(self.connections, |users| (users.most() / f64::from(streams)).ceil() as u32)
     }

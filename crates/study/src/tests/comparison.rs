@@ -69,11 +69,11 @@ load:
     assert_eq!(study(&text, &[]), made, "saved, it is the same study");
     let plan = Plan::from_study(made, Path::new("/anywhere")).expect("a plan");
     assert_eq!(
-        plan.arms.iter().map(|arm| arm.name.as_str()).collect::<Vec<_>>(),
+        plan.variants.iter().map(|variant| variant.name.as_str()).collect::<Vec<_>>(),
         ["baseline", "placebo", "otel", "slow"]
     );
-    assert_eq!(plan.arms[3].processes[0].command[1], "-Dname=a b");
-    assert!(plan.arms[3].processes[0].env.is_empty(), "what the baseline alone sets doesn't reach the others");
+    assert_eq!(plan.variants[3].processes[0].command[1], "-Dname=a b");
+    assert!(plan.variants[3].processes[0].env.is_empty(), "what the baseline alone sets doesn't reach the others");
     assert_eq!(plan.sinks(), ["otlp_grpc"]);
 }
 
@@ -105,29 +105,30 @@ fn a_service_is_named_after_its_program() {
 
 #[test]
 fn what_cannot_be_compared_is_refused() {
-    let said = |comparison: Comparison| comparison.study().expect_err("no study").to_string();
+    let refusal = |comparison: Comparison| comparison.study().expect_err("no study").to_string();
     assert_eq!(
-        said(comparison("localhost:80", "a", &["b=c"])),
+        refusal(comparison("localhost:80", "a", &["b=c"])),
         "--url: `localhost:80` is no URL to send requests to: it doesn't begin with `http://`; write one such as `http://127.0.0.1:8080/path`"
     );
     assert!(
-        said(comparison("http://example.org/", "a", &["b=c"])).starts_with("--url: `example.org` isn't this machine")
+        refusal(comparison("http://example.org/", "a", &["b=c"]))
+            .starts_with("--url: `example.org` isn't this machine")
     );
     assert_eq!(
-        said(comparison("http://localhost/", "a 'b", &["b=c"])),
+        refusal(comparison("http://localhost/", "a 'b", &["b=c"])),
         "--baseline: the quote `'` at character 3 of the command isn't closed"
     );
-    assert!(said(comparison("http://localhost/", "a", &["b=c | d"])).starts_with("--variant b: `|` needs a shell"));
+    assert!(refusal(comparison("http://localhost/", "a", &["b=c | d"])).starts_with("--variant b: `|` needs a shell"));
     assert_eq!(
-        said(comparison("http://localhost/", "a", &["b=c", "b=d"])),
+        refusal(comparison("http://localhost/", "a", &["b=c", "b=d"])),
         "two variants are named `b`; give each a name of its own"
     );
     assert_eq!(
-        said(comparison("http://localhost/", "a", &[])),
+        refusal(comparison("http://localhost/", "a", &[])),
         "there is nothing to compare the baseline with; add `--variant 'NAME=COMMAND'`"
     );
     let still = Comparison { rate: Some(0.0), ..comparison("http://localhost/", "a", &["b=c"]) };
-    assert_eq!(said(still), "--rate: a rate is more than 0 requests per second, not 0");
+    assert_eq!(refusal(still), "--rate: a rate is more than 0 requests per second, not 0");
 
     let named = |text: &str| text.parse::<super::super::compare::NamedCommand>();
     assert!(matches!(named("java -jar x"), Err(CompareError::NoName { .. })));

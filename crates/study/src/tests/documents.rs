@@ -128,7 +128,7 @@ fn every_study_of_the_repository_has_a_plan_in_every_profile() {
             let name = format!("{}, {profile:?}", study.study);
             let plan = Plan::from_study(study, &root()).unwrap_or_else(|error| panic!("{name}: {error}"));
             // Java takes an empty argument for a class without a name.
-            let processes = plan.arms.iter().flat_map(|arm| &arm.processes);
+            let processes = plan.variants.iter().flat_map(|variant| &variant.processes);
             for process in processes.filter(|it| it.command.first().is_some_and(|program| program == "java")) {
                 assert!(
                     !process.command.iter().any(String::is_empty),

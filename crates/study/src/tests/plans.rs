@@ -1,8 +1,8 @@
-//! What a study means: arms, merged processes, their order, replicas.
+//! What a study means: variants, merged processes, their order, replicas.
 
 use std::path::Path;
 
-use unladen_journal::record::ArmKind;
+use unladen_journal::record::VariantKind;
 
 use super::super::plan::Plan;
 use super::super::spec::{Lifetime, TraceHeader};
@@ -47,45 +47,52 @@ load: {url: 'http://127.0.0.1:${port.app}/'}
 ";
 
 #[test]
-fn arms_are_baseline_placebo_and_variants_in_order() {
+fn variants_are_baseline_placebo_and_the_others_in_order() {
     let plan = plan(LADDER, &[]);
-    let arms: Vec<_> = plan.arms.iter().map(|arm| (arm.name.as_str(), arm.label.as_str(), arm.kind)).collect();
+    let variants: Vec<_> =
+        plan.variants.iter().map(|variant| (variant.name.as_str(), variant.label.as_str(), variant.kind)).collect();
     assert_eq!(
-        arms,
+        variants,
         [
-            ("baseline", "Bare", ArmKind::Baseline),
-            ("placebo", "placebo", ArmKind::Placebo),
-            ("otel", "OpenTelemetry", ArmKind::Variant),
-            ("other", "other", ArmKind::Variant),
+            ("baseline", "Bare", VariantKind::Baseline),
+            ("placebo", "placebo", VariantKind::Placebo),
+            ("otel", "OpenTelemetry", VariantKind::Variant),
+            ("other", "other", VariantKind::Variant),
         ]
     );
-    let spans: Vec<_> = plan.arms.iter().map(|arm| (arm.spans_per_request, arm.sampled.0)).collect();
+    let spans: Vec<_> = plan.variants.iter().map(|variant| (variant.spans_per_request, variant.sampled.0)).collect();
     assert_eq!(spans, [(Some(0.0), 1.0), (Some(0.0), 1.0), (Some(3.0), 0.1), (None, 1.0)]);
-    let headers: Vec<_> = plan.arms.iter().map(|arm| arm.load.trace).collect();
+    let headers: Vec<_> = plan.variants.iter().map(|variant| variant.load.trace).collect();
     assert_eq!(headers, [TraceHeader::W3c, TraceHeader::W3c, TraceHeader::W3c, TraceHeader::Sw8]);
-    assert_eq!(plan.arms[0].processes, plan.arms[1].processes, "the placebo is the baseline");
+    assert_eq!(plan.variants[0].processes, plan.variants[1].processes, "the placebo is the baseline");
     let without = super::study(LADDER, &["placebo=false"]);
     let without = Plan::from_study(without, Path::new("/x")).expect("a plan");
-    assert!(without.arms.iter().all(|arm| arm.kind != ArmKind::Placebo));
+    assert!(without.variants.iter().all(|variant| variant.kind != VariantKind::Placebo));
 }
 
 #[test]
 fn processes_start_after_what_they_need() {
     let plan = plan(LADDER, &[]);
-    let order = |arm: usize| -> Vec<String> {
-        plan.arms[arm].processes.iter().map(|process| format!("{}.{}", process.service, process.replica)).collect()
+    let order = |variant: usize| -> Vec<String> {
+        plan.variants[variant]
+            .processes
+            .iter()
+            .map(|process| format!("{}.{}", process.service, process.replica))
+            .collect()
     };
     assert_eq!(order(0), ["db.0", "proxy.0", "app.0", "app.1"]);
     assert_eq!(order(2), ["otelcol.0", "db.0", "proxy.0", "app.0", "app.1"]);
     assert_eq!(plan.shared().iter().map(|process| process.service.as_str()).collect::<Vec<_>>(), ["db"]);
-    assert!(plan.arms[0].fresh().all(|process| process.lifetime == Lifetime::Run));
+    assert!(plan.variants[0].fresh().all(|process| process.lifetime == Lifetime::Run));
 }
 
 #[test]
 fn a_variant_is_merged_over_the_service() {
     let plan = plan(LADDER, &[]);
-    let app = |arm: usize| plan.arms[arm].processes.iter().find(|process| process.service == "app").expect("app");
-    let env = |arm: usize| app(arm).env.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
+    let app =
+        |variant: usize| plan.variants[variant].processes.iter().find(|process| process.service == "app").expect("app");
+    let env =
+        |variant: usize| app(variant).env.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>();
     assert_eq!(env(0), ["A=base", "B=base", "PORT=${port.app.0}"]);
     assert_eq!(env(2), ["A=base", "B=otel", "PORT=${port.app.0}", "C=otel"]);
     assert_eq!(app(2).command.last().map(String::as_str), Some("--traced"));
@@ -100,7 +107,7 @@ fn a_variant_is_merged_over_the_service() {
 #[test]
 fn replicas_have_ports_of_their_own() {
     let plan = plan(LADDER, &[]);
-    let second = plan.arms[0].processes.iter().find(|process| process.replica == 1).expect("a second replica");
+    let second = plan.variants[0].processes.iter().find(|process| process.replica == 1).expect("a second replica");
     assert_eq!(
         second.command,
         [
@@ -126,20 +133,20 @@ fn replicas_have_ports_of_their_own() {
 #[test]
 fn variables_are_filled_in_without_splitting_words() {
     let plan = plan(SHOP, &["heap=1g -Xss1m"]);
-    let app = plan.arms[0].processes.last().expect("app");
+    let app = plan.variants[0].processes.last().expect("app");
     assert_eq!(app.command, ["java", "-Xmx1g -Xss1m", "-jar", "app.jar"]);
 }
 
 #[test]
 fn only_some_variants() {
     let narrowed = plan(LADDER, &[]).only(&["other"]).expect("a plan");
-    let arms: Vec<_> = narrowed.arms.iter().map(|arm| arm.name.as_str()).collect();
-    assert_eq!(arms, ["baseline", "placebo", "other"]);
+    let variants: Vec<_> = narrowed.variants.iter().map(|variant| variant.name.as_str()).collect();
+    assert_eq!(variants, ["baseline", "placebo", "other"]);
     assert!(!narrowed.study.services.contains_key("otelcol"), "what only `otel` needs is gone with it");
     assert!(narrowed.study.variants.keys().eq(["baseline", "other"]));
 
     let all = plan(LADDER, &[]).only(&["otel", "other", "placebo", "baseline"]).expect("a plan");
-    assert_eq!(all.arms.len(), 4);
+    assert_eq!(all.variants.len(), 4);
 
     let error = plan(LADDER, &[]).only(&["otl"]).expect_err("no such variant");
     assert_eq!(error.to_string(), "--only: variants: there is no variant `otl`, did you mean `otel`?");
@@ -153,11 +160,11 @@ fn a_variant_takes_part_when_it_is_told_to() {
         text.replace("role: dependency, command: proxy", "when: '${var.proxied}', role: dependency, command: proxy");
     for (set, takes_part) in [("agent.jar=", false), ("agent.jar=no", false), ("agent.jar=a.jar", true)] {
         let (plan, out) = plan(&text, &[set]).of_those_that_take_part().expect("a plan");
-        assert_eq!(plan.arms.iter().any(|arm| arm.name == "other"), takes_part, "{set}");
+        assert_eq!(plan.variants.iter().any(|variant| variant.name == "other"), takes_part, "{set}");
         assert_eq!(out, if takes_part { vec![] } else { vec!["other"] });
         assert_eq!(plan.study.ladder.each().count(), usize::from(takes_part));
         assert!(!plan.study.services.contains_key("proxy") && plan.study.services.contains_key("db"));
-        assert!(plan.arms.iter().any(|arm| arm.name == "otel"), "a variant without `when` always does");
+        assert!(plan.variants.iter().any(|variant| variant.name == "otel"), "a variant without `when` always does");
     }
 }
 

@@ -14,7 +14,7 @@ struct Case<'a> {
     /// Everything of the case but what is said.
     head: Vec<&'a str>,
     /// What is said, as recorded.
-    said: Vec<&'a str>,
+    recorded: Vec<&'a str>,
 }
 
 impl Case<'_> {
@@ -51,8 +51,8 @@ fn cases(file: &str) -> Vec<Case<'_>> {
     let mut cases: Vec<Case<'_>> = Vec::new();
     for line in file.lines().filter(|line| !line.is_empty()) {
         match (line.strip_prefix("> "), cases.last_mut()) {
-            (_, _) if line.starts_with("## ") => cases.push(Case { head: vec![line], said: Vec::new() }),
-            (Some(said), Some(case)) => case.said.push(said),
+            (_, _) if line.starts_with("## ") => cases.push(Case { head: vec![line], recorded: Vec::new() }),
+            (Some(recorded), Some(case)) => case.recorded.push(recorded),
             (None, Some(case)) => case.head.push(line),
             (_, None) => panic!("`{line}` stands before the first case"),
         }
@@ -68,11 +68,15 @@ fn every_refusal_reads_as_recorded() {
     let mut blessed = String::new();
     let mut wrong = String::new();
     for case in &cases {
-        let said = case.says();
-        let _ = writeln!(blessed, "{}\n> {}\n", case.head.join("\n"), said.replace('\n', "\n> "));
-        if said != case.said.join("\n") {
-            let _ =
-                writeln!(wrong, "{}\n  says     {said}\n  recorded {}", case.head[0], case.said.join("\n           "));
+        let text = case.says();
+        let _ = writeln!(blessed, "{}\n> {}\n", case.head.join("\n"), text.replace('\n', "\n> "));
+        if text != case.recorded.join("\n") {
+            let _ = writeln!(
+                wrong,
+                "{}\n  says     {text}\n  recorded {}",
+                case.head[0],
+                case.recorded.join("\n           ")
+            );
         }
     }
     if std::env::var_os("UNLADEN_BLESS").is_some() {
@@ -138,8 +142,8 @@ fn hostile_documents_are_refused() {
         (&variables, "the variables in this text stand for more than".to_owned()),
     ] {
         let started = std::time::Instant::now();
-        let said = refusal(text, &[]);
-        assert!(said.contains(&expected), "{expected}: {}", said.lines().next().unwrap_or_default());
+        let text = refusal(text, &[]);
+        assert!(text.contains(&expected), "{expected}: {}", text.lines().next().unwrap_or_default());
         assert!(started.elapsed().as_secs() < 5, "{expected}: took {:?}", started.elapsed());
     }
 }
@@ -172,8 +176,8 @@ mod any {
 
         #[test]
         fn changes_are_made_or_refused(key in "[a-z.]{1,12}|(variants|services|load|budgets)(\\.[a-z0-9]{0,6}){0,4}", value in "\\PC{0,12}") {
-            let said = refusal(SHOP, &[&format!("{key}={value}")]);
-            prop_assert!(!said.is_empty());
+            let text = refusal(SHOP, &[&format!("{key}={value}")]);
+            prop_assert!(!text.is_empty());
         }
     }
 }

@@ -47,7 +47,7 @@ fn what_is_filled_in_is_not_read_again() {
 #[test]
 fn what_is_not_known_is_refused() {
     let variables = Variables { run_dir: None, ..variables() };
-    for (text, said) in [
+    for (text, message) in [
         (
             "${env.TOKEN}",
             "the environment variable `TOKEN` isn't set; set it before starting unladen, or write `${env.TOKEN:-default}`",
@@ -61,7 +61,7 @@ fn what_is_not_known_is_refused() {
         ),
         ("${var.hep}", "the variable `hep` isn't defined, did you mean `${var.heap}`?"),
     ] {
-        assert_eq!(resolve(text, &variables).expect_err(text).to_string(), said);
+        assert_eq!(resolve(text, &variables).expect_err(text).to_string(), message);
     }
 }
 
@@ -81,9 +81,9 @@ load:
   body: ${study.dir}
 ";
 
-fn process(arm: usize) -> Process {
+fn process(variant: usize) -> Process {
     let plan = Plan::from_study(study(STUDY, &[]), Path::new("/studies/shop")).expect("a plan");
-    plan.arms[arm].processes[0].clone()
+    plan.variants[variant].processes[0].clone()
 }
 
 #[test]

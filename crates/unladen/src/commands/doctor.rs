@@ -64,11 +64,11 @@ mod tests {
             found: "0.0 % of the machine in 2 s".to_owned(),
             remedy: remedy.map(str::to_owned),
         };
-        let said = text(&[check(None), check(Some("Use another machine."))]).expect("text");
-        let lines: Vec<&str> = said.lines().collect();
+        let printed = text(&[check(None), check(Some("Use another machine."))]).expect("text");
+        let lines: Vec<&str> = printed.lines().collect();
         assert_eq!(lines[0], "ok    steal         0.0 % of the machine in 2 s");
         assert_eq!(lines[2], "                    → Use another machine.");
-        assert!(said.contains("with the reservation above"), "{said}");
+        assert!(printed.contains("with the reservation above"), "{printed}");
         let long = text(&[check(Some(&"word ".repeat(60)))]).expect("text");
         assert!(long.lines().take(5).all(|line| line.chars().count() <= 100), "{long}");
     }

@@ -15,13 +15,13 @@ use unladen_judge::Budgets;
 use unladen_measure::RunError;
 use unladen_measure::folder::RunFolder;
 use unladen_measure::host::Host;
-use unladen_measure::watch::Nobody;
+use unladen_measure::watch::NoWatcher;
 use unladen_stats::plan::{Step, TwoLooks};
 use unladen_study::compare::Comparison;
 use unladen_study::plan::Plan;
 use unladen_study::read::parse;
 use unladen_study::set::Set;
-use unladen_study::spec::{MOST_ROUNDS, OnUndecided, Study};
+use unladen_study::spec::{MAX_ROUNDS, OnUndecided, Study};
 use unladen_study::write::{concise_yaml, resolved_yaml};
 
 use super::pilot::Pilot;
@@ -58,8 +58,8 @@ pub fn run(options: &Run) -> anyhow::Result<ExitCode> {
         let plan = Study::read(path, &sets)?;
         let plan = if options.only.is_empty() { plan } else { plan.only(&options.only)? };
         let (plan, out) = plan.of_those_that_take_part()?;
-        let asked = out.iter().find(|name| options.only.contains(name));
-        if let Some(name) = asked {
+        let left_out = out.iter().find(|name| options.only.contains(name));
+        if let Some(name) = left_out {
             anyhow::bail!("{name} cannot take part: its `when` in {} is empty or says no", path.display());
         }
         if !out.is_empty() {
@@ -131,7 +131,7 @@ fn sets(options: &Measure) -> anyhow::Result<Vec<Set>> {
     }
     // How many rounds the study has of its own is not what was asked for.
     let is_open_ended = !options.until.is_empty() || options.at_most.is_some();
-    let rounds = options.rounds.or(is_open_ended.then_some(MOST_ROUNDS));
+    let rounds = options.rounds.or(is_open_ended.then_some(MAX_ROUNDS));
     let others = [
         set("rounds", rounds.map(|rounds| rounds.to_string())),
         time("at_most", options.at_most),
@@ -175,7 +175,7 @@ fn show(options: &Measure) -> Show {
 
 /// The variants' names for people.
 fn labels(plan: &Plan) -> IndexMap<String, String> {
-    plan.arms.iter().map(|arm| (arm.name.clone(), arm.label.clone())).collect()
+    plan.variants.iter().map(|variant| (variant.name.clone(), variant.label.clone())).collect()
 }
 
 /// A seed from the operating system's randomness, by way of the one that the standard library takes its hash keys from.
@@ -246,7 +246,7 @@ fn profile(
         eprintln!("sampling every variant once, for the flame graphs");
     }
     let library = options.async_profiler.clone();
-    let profiles = unladen_measure::profile::profiles(plan, folder, seed, library, interrupted, &mut Nobody);
+    let profiles = unladen_measure::profile::profiles(plan, folder, seed, library, interrupted, &mut NoWatcher);
     for failure in profiles?.iter().flat_map(|profiles| &profiles.failures) {
         eprintln!("no profile: {failure}");
     }
@@ -276,8 +276,8 @@ fn second_look(plan: &Plan, folder: &RunFolder) -> anyhow::Result<Option<Plan>> 
 /// One line on what is about to happen.
 fn head(plan: &Plan, folder: &RunFolder) -> String {
     let study = &plan.study;
-    let names: Vec<&str> = plan.arms.iter().map(|arm| arm.name.as_str()).collect();
-    let round_s = study.seconds_of(plan.arms.len());
+    let names: Vec<&str> = plan.variants.iter().map(|variant| variant.name.as_str()).collect();
+    let round_s = study.seconds_of(plan.variants.len());
     let people = |seconds: f64| indicatif::HumanDuration(Duration::from_secs_f64(seconds));
     let how_long = match study.at_most {
         Some(time) => until::fits(time.as_seconds(), round_s),
@@ -289,7 +289,7 @@ fn head(plan: &Plan, folder: &RunFolder) -> String {
         "{}: {} of {} variants ({}); {how_long}\nrun folder: {}",
         study.study,
         until::rounds(study),
-        plan.arms.len(),
+        plan.variants.len(),
         names.join(", "),
         folder.path().display()
     )

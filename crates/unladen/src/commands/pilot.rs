@@ -49,12 +49,12 @@ impl Pilot<'_> {
         }
         // A pilot has its number of pairs, and nothing else ends it.
         unladen_measure::study(&alone, &folder, self.seed, interrupted, &mut |_| Look::default(), watcher)?;
-        let arms = &self.plan.arms;
+        let variants = &self.plan.variants;
         let sizes = |available: u64, each: u64| {
             let fit = fitting(available, each as f64).min(MAX_ALIVE);
-            groups(arms, fit).iter().map(Vec::len).collect()
+            groups(variants, fit).iter().map(Vec::len).collect()
         };
-        let planned = Planned { study: &self.plan.study, arms: arms.len(), groups: &sizes };
+        let planned = Planned { study: &self.plan.study, variants: variants.len(), groups: &sizes };
         let found = pilot(&unladen_study::measured::read(folder.path())?, planned)?;
         folder.write(PLAN_FILE, &serde_json::to_string_pretty(&found)?)?;
         unladen_report::write_all(folder.path(), &unladen_judge::judge(folder.path())?)?;

@@ -64,8 +64,9 @@ impl Live {
             text.push_str("  no spans yet");
             return text + &troubles(summary);
         }
-        let lost =
-            |service: &str| summary.told.iter().filter(|it| it.service == service).map(|it| it.spans).sum::<u64>();
+        let lost = |service: &str| {
+            summary.reported_losses.iter().filter(|it| it.service == service).map(|it| it.spans).sum::<u64>()
+        };
         let _ =
             writeln!(text, "  {:<SERVICE$}{:>14}{:>12}{:>18}", "service", "spans", "per second", "lost, by its word");
         for (service, spans) in services.iter().take(SERVICES) {
@@ -102,13 +103,13 @@ impl Live {
 
 /// What is not as it should be, on a line of its own; empty if all is well.
 fn troubles(summary: &Summary) -> String {
-    let told: u64 = summary.told.iter().map(|told| told.spans).sum();
+    let lost: u64 = summary.reported_losses.iter().map(|loss| loss.spans).sum();
     let counts = [
-        (told, "lost in the agents, by their word"),
+        (lost, "lost in the agents, by their word"),
         (summary.duplicates, "received twice"),
         (summary.rejected, "rejected"),
         (summary.dropped, "thrown away on purpose"),
-        (summary.struck, "requests not served on purpose"),
+        (summary.faulted, "requests not served on purpose"),
         (summary.undecodable, "requests undecodable"),
         (summary.late, "late"),
     ];
@@ -162,13 +163,13 @@ pub(super) fn summary_text(summary: &Summary) -> String {
             delay.p50, delay.p99, delay.max
         );
     }
-    for told in &summary.told {
+    for loss in &summary.reported_losses {
         let _ = writeln!(
             text,
             "  {} says that it lost {} spans at {}",
-            shortened(&told.service, SERVICE - 1),
-            count(told.spans),
-            told.stage
+            shortened(&loss.service, SERVICE - 1),
+            count(loss.spans),
+            loss.stage
         );
     }
     if !summary.operations.is_empty() {
@@ -193,7 +194,7 @@ pub(super) fn summary_text(summary: &Summary) -> String {
 mod tests {
     use std::time::Duration;
 
-    use unladen_sink::summary::{Operation, Told};
+    use unladen_sink::summary::{Operation, ReportedLoss};
 
     use super::*;
 
@@ -207,8 +208,8 @@ mod tests {
         let (mut live, start) = (Live::default(), Instant::now());
         let first = live.table(&summary(1_000, &[("shop", 1_000)]), start);
         assert!(first.contains("1,000 spans received            0/s"), "{first}");
-        let told = vec![Told { service: "shop".into(), stage: "queue".into(), spans: 12 }];
-        let second = Summary { told, duplicates: 3, ..summary(6_000, &[("shop", 5_000), ("till", 1_000)]) };
+        let reported_losses = vec![ReportedLoss { service: "shop".into(), stage: "queue".into(), spans: 12 }];
+        let second = Summary { reported_losses, duplicates: 3, ..summary(6_000, &[("shop", 5_000), ("till", 1_000)]) };
         let second = live.table(&second, start + Duration::from_secs(2));
         let lines: Vec<String> =
             second.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();

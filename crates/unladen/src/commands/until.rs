@@ -1,6 +1,6 @@
 //! What a study is going to do that goes on until something else than a number of rounds ends it, in words.
 
-use unladen_journal::notices::FEWEST_ROUNDS;
+use unladen_journal::notices::MIN_ROUNDS;
 use unladen_journal::notices::stopped::in_words;
 use unladen_study::spec::Study;
 
@@ -21,11 +21,11 @@ pub(super) fn rounds(study: &Study) -> String {
 pub(super) fn fits(at_most_s: f64, round_s: f64) -> String {
     let limit = format!("at most {}", in_words(at_most_s));
     let fit = (at_most_s / round_s).floor();
-    if fit >= f64::from(FEWEST_ROUNDS) {
+    if fit >= f64::from(MIN_ROUNDS) {
         return limit;
     }
     format!(
-        "{limit}.\nAbout {fit} rounds fit into that, and {FEWEST_ROUNDS} are the least that gives an interval: raise --at-most, or shorten --window and --warmup"
+        "{limit}.\nAbout {fit} rounds fit into that, and {MIN_ROUNDS} are the least that gives an interval: raise --at-most, or shorten --window and --warmup"
     )
 }
 

@@ -9,7 +9,7 @@ use unladen_measure::watch::Step;
 use unladen_processes::linux::process::Identity;
 
 use super::Display;
-use crate::under_way::{FILE, Live, Under};
+use crate::under_way::{FILE, Live, LiveFile};
 
 /// Under this name it is written before it takes its place.
 const PART: &str = ".live.json.part";
@@ -37,7 +37,7 @@ impl Written {
     /// No `fsync`: nobody needs it after a crash, and it would take the disk from the subject.
     fn write(&self, live: &Live) -> io::Result<()> {
         let Some(Identity { pid, start_ticks }) = self.me else { return Ok(()) };
-        let text = serde_json::to_vec(&Under { pid, start_ticks, live })?;
+        let text = serde_json::to_vec(&LiveFile { pid, start_ticks, live })?;
         let part = self.folder.join(PART);
         fs::write(&part, text)?;
         fs::rename(&part, self.folder.join(FILE))
@@ -91,8 +91,8 @@ mod tests {
     fn the_file_of_a_process_that_has_gone_says_nothing() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let me = Identity::of(std::process::id()).expect("this process");
-        let under = Under { pid: me.pid, start_ticks: me.start_ticks + 1, live: Live::default() };
-        fs::write(folder.path().join(FILE), serde_json::to_vec(&under).expect("JSON")).expect("a temporary folder");
+        let content = LiveFile { pid: me.pid, start_ticks: me.start_ticks + 1, live: Live::default() };
+        fs::write(folder.path().join(FILE), serde_json::to_vec(&content).expect("JSON")).expect("a temporary folder");
         assert_eq!(read(folder.path()), None);
     }
 }

@@ -1,4 +1,4 @@
-//! A study under way as the terminal, `live.json` and the Prometheus endpoint show it: [`Told`] has a clock, and hands what is
+//! A study under way as the terminal, `live.json` and the Prometheus endpoint show it: [`LiveWatcher`] has a clock, and hands what is
 //! known to whoever shows it.
 
 pub mod file;
@@ -17,13 +17,13 @@ pub trait Display {
 }
 
 /// Watches a study and tells everybody who shows it.
-pub struct Told {
+pub struct LiveWatcher {
     live: Live,
     since: Instant,
     displays: Vec<Box<dyn Display>>,
 }
 
-impl Told {
+impl LiveWatcher {
     /// Tells these.
     #[must_use]
     pub fn new(live: Live, displays: Vec<Box<dyn Display>>) -> Self {
@@ -31,7 +31,7 @@ impl Told {
     }
 }
 
-impl Watcher for Told {
+impl Watcher for LiveWatcher {
     fn see(&mut self, step: Step<'_>) {
         self.live.see(step, self.since.elapsed().as_secs_f64());
         for display in &mut self.displays {

@@ -90,24 +90,24 @@ impl Follower {
         // Asked first: what is written before the process ends is then seen before the end is told.
         let live = under_way::read(&self.folder);
         for record in self.new_runs().unwrap_or_default() {
-            self.tell("run", &Run::of(&record));
+            self.send("run", &Run::of(&record));
         }
         if live.is_some() && live != self.live {
-            self.tell("live", &live);
+            self.send("live", &live);
         }
         let judged = fs::metadata(self.folder.join("findings.json")).and_then(|it| it.modified()).ok();
         if judged.is_some() && judged != self.judged {
             self.judged = judged;
-            self.tell("judged", &true);
+            self.send("judged", &true);
         }
         self.ended = live.is_none();
         self.live = live;
         if self.ended {
-            self.tell("end", &true);
+            self.send("end", &true);
         }
     }
 
-    fn tell(&mut self, name: &str, what: &impl Serialize) {
+    fn send(&mut self, name: &str, what: &impl Serialize) {
         // Records are JSON already; what could not be told would be in the journal all the same.
         self.queue.extend(Event::default().event(name).json_data(what).ok());
     }

@@ -33,17 +33,17 @@ pub struct Folder {
     /// Why what was found cannot be read.
     pub trouble: Option<String>,
     /// What it says of itself, if it was not judged.
-    begun: Begun,
+    begun: StudyStart,
 }
 
 /// What stands in a run folder from its first second on.
 #[derive(Debug, Clone, Default)]
-struct Begun {
+struct StudyStart {
     study: Option<String>,
     started: Option<String>,
 }
 
-impl Begun {
+impl StudyStart {
     fn of(folder: &Path) -> Self {
         #[derive(Deserialize)]
         struct Study {
@@ -143,20 +143,20 @@ fn name_of(folder: &Path) -> String {
 
 /// What tells whether a file has changed.
 type Stamp = (SystemTime, u64);
-type Kept = BTreeMap<PathBuf, (Stamp, Result<Arc<Findings>, String>)>;
+type FindingsCache = BTreeMap<PathBuf, (Stamp, Result<Arc<Findings>, String>)>;
 
 /// The run folders below a folder.
 #[derive(Debug)]
 pub struct Folders {
     root: PathBuf,
-    kept: Mutex<Kept>,
+    cache: Mutex<FindingsCache>,
 }
 
 impl Folders {
     /// Below `root`.
     #[must_use]
     pub fn new(root: PathBuf) -> Self {
-        Self { root, kept: Mutex::default() }
+        Self { root, cache: Mutex::default() }
     }
 
     /// All of them, the latest first; those under way come before all others.
@@ -199,7 +199,7 @@ impl Folders {
             Some(Ok(findings)) => (Some(findings), None),
             Some(Err(trouble)) => (None, Some(trouble)),
         };
-        let begun = if findings.is_some() { Begun::default() } else { Begun::of(&path) };
+        let begun = if findings.is_some() { StudyStart::default() } else { StudyStart::of(&path) };
         Folder { id, path, findings, live, trouble, begun }
     }
 
@@ -208,8 +208,8 @@ impl Folders {
         let path = folder.join(FINDINGS);
         let metadata = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?;
         let stamp = (metadata.modified().ok()?, metadata.len());
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((known, findings)) = kept.get(&path)
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, findings)) = cache.get(&path)
             && *known == stamp
         {
             return Some(findings.clone());
@@ -219,7 +219,7 @@ impl Folders {
         let findings = read.map(Arc::new).map_err(|error| {
             format!("{FINDINGS} cannot be read: {error}. `unladen report` on the folder writes it again")
         });
-        kept.insert(path, (stamp, findings.clone()));
+        cache.insert(path, (stamp, findings.clone()));
         Some(findings)
     }
 }

@@ -210,11 +210,11 @@ async fn resources(State(folders): Shared, Query(Chosen { id }): Query<Chosen>) 
 }
 
 /// The chart library; hardly any client takes it otherwise than compressed.
-async fn library(asked: HeaderMap) -> Response {
+async fn library(headers: HeaderMap) -> Response {
     let compressed = unladen_report::CHART_LIBRARY;
     let takes = |value: &HeaderValue| value.to_str().is_ok_and(|it| it.contains("gzip"));
     let lasting = (header::CACHE_CONTROL, "max-age=86400");
-    if asked.get_all(header::ACCEPT_ENCODING).iter().any(takes) {
+    if headers.get_all(header::ACCEPT_ENCODING).iter().any(takes) {
         let headers =
             [(header::CONTENT_TYPE, "text/javascript; charset=utf-8"), (header::CONTENT_ENCODING, "gzip"), lasting];
         return (headers, compressed).into_response();

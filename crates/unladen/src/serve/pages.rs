@@ -171,8 +171,8 @@ fn row(pair: &Pair<'_>) -> Option<Row> {
     }
     let without = |finding: &Finding| format!("{}, no interval", Scale::of_values(finding).with_unit(finding.value));
     let side = |side: Option<(&VariantFindings, &Finding)>| {
-        let told = |finding: &Finding| units::estimate(finding, pair.relative).unwrap_or_else(|| without(finding));
-        side.map_or_else(|| "–".to_owned(), |(_, finding)| told(finding))
+        let words = |finding: &Finding| units::estimate(finding, pair.relative).unwrap_or_else(|| without(finding));
+        side.map_or_else(|| "–".to_owned(), |(_, finding)| words(finding))
     };
     let baseline = |side: Option<(&VariantFindings, &Finding)>| {
         side.map_or_else(|| "–".to_owned(), |(_, finding)| Scale::of_values(finding).with_unit(finding.baseline))
@@ -250,7 +250,7 @@ fn setting(before: &Findings, after: &Findings) -> Vec<[String; 3]> {
 
 /// Lost spans on both sides, of every variant that wanted any.
 fn losses(before: &Findings, after: &Findings) -> Vec<[String; 3]> {
-    let told = |findings: &Findings, name: &str| {
+    let words = |findings: &Findings, name: &str| {
         let variant = findings.variants.iter().find(|it| it.name == name);
         let ledger = variant.and_then(|it| it.ledger.as_ref()).filter(|it| it.wanted > 0);
         ledger.map_or_else(
@@ -258,7 +258,7 @@ fn losses(before: &Findings, after: &Findings) -> Vec<[String; 3]> {
             |it| format!("{} of {} ({})", units::count(it.lost), units::count(it.wanted), units::share(it.loss_ratio)),
         )
     };
-    let rows = after.variants.iter().map(|it| [it.label.clone(), told(before, &it.name), told(after, &it.name)]);
+    let rows = after.variants.iter().map(|it| [it.label.clone(), words(before, &it.name), words(after, &it.name)]);
     rows.filter(|[_, before, after]| before != "–" || after != "–").collect()
 }
 

@@ -14,7 +14,7 @@ use unladen_journal::record::{Design, RunRecord};
 use unladen_judge::findings::{Finding, Findings, RoundValue};
 use unladen_study::measured::read;
 
-use crate::harness::{Said, Scratch, counting, demo_study, finding, measuring};
+use crate::harness::{CliOutput, Scratch, counting, demo_study, finding, measuring};
 use crate::truth::range;
 
 /// Requests per second of the load in [`demo_study`].
@@ -48,19 +48,19 @@ const KNOWN: &str = r#"  burn:
 "#;
 
 /// Runs a study of the embedded service without a placebo, whether the machine lets it come to a verdict or not.
-fn by_design(design: &str, study: &str, more: &[&str]) -> (Scratch, Said) {
+fn by_design(design: &str, study: &str, more: &[&str]) -> (Scratch, CliOutput) {
     let scratch = Scratch::with(study);
-    let said = scratch.run(&[&["--design", design, "--set", "placebo=false"], more].concat());
-    println!("{}", said.out);
+    let output = scratch.run(&[&["--design", design, "--set", "placebo=false"], more].concat());
+    println!("{}", output.out);
     let wanted = if design == "alternating" { Design::Alternating } else { Design::Separate };
-    assert!(runs(&scratch).iter().all(|run| run.design == wanted), "it fell back: {}\n{}", said.err, said.out);
-    (scratch, said)
+    assert!(runs(&scratch).iter().all(|run| run.design == wanted), "it fell back: {}\n{}", output.err, output.out);
+    (scratch, output)
 }
 
 /// The same, and it must come to a verdict.
 fn measured(design: &str, study: &str, more: &[&str]) -> Scratch {
-    let (scratch, said) = by_design(design, study, more);
-    said.ends_with(0);
+    let (scratch, output) = by_design(design, study, more);
+    output.ends_with(0);
     scratch
 }
 
@@ -190,7 +190,7 @@ fn a_stall_slows_nobody_else() {
     let time = ["--rounds", "5", "--warmup", "300ms", "--window", "1400ms", "--set", "alone=2100ms"];
     let scratch = measured("alternating", &study, &time);
     let findings = scratch.findings();
-    let told = |variant: &str, metric: &str| {
+    let values = |variant: &str, metric: &str| {
         let variant = findings.variants.iter().find(|it| it.name == variant).expect("a variant");
         let finding = variant.finding(metric).filter(|it| it.refused.is_none() && variant.refused.is_none())?;
         let of = |side: fn(&RoundValue) -> f64| finding.rounds.iter().map(side).collect::<Vec<f64>>();
@@ -198,20 +198,19 @@ fn a_stall_slows_nobody_else() {
         println!("{metric} of the baseline {baseline:.0?}, of {} {value:.0?} µs", variant.name);
         Some((median(baseline), median(value)))
     };
-    for (metric, most_ms) in
-        [("latency_p50", 10.0), ("latency_p90", 20.0), ("latency_p95", 20.0), ("latency_p99", 50.0)]
+    for (metric, max_ms) in [("latency_p50", 10.0), ("latency_p90", 20.0), ("latency_p95", 20.0), ("latency_p99", 50.0)]
     {
-        if let Some((baseline, same)) = told("same", metric) {
-            assert!(baseline < most_ms * 1e3 && same < most_ms * 1e3, "{metric}: {baseline} and {same} µs");
+        if let Some((baseline, same)) = values("same", metric) {
+            assert!(baseline < max_ms * 1e3 && same < max_ms * 1e3, "{metric}: {baseline} and {same} µs");
         }
     }
     for (metric, ms) in [("latency_p90", 130.0), ("latency_p95", 165.0), ("latency_p99", 193.0)] {
-        if let Some((_, stalling)) = told("stalling", metric) {
+        if let Some((_, stalling)) = values("stalling", metric) {
             assert!((ms - 40.0..ms + 40.0).contains(&(stalling / 1e3)), "{metric}: {stalling} µs, not {ms} ms");
         }
     }
     // What a median says does not depend on what is refused.
-    assert!(told("same", "latency_p50").is_some(), "the median is told");
+    assert!(values("same", "latency_p50").is_some(), "the median is told");
 }
 
 /// Half of the answers are errors, or all of them are shorter: not the same work, whoever takes turns.
@@ -238,7 +237,7 @@ fn unequal_work_has_no_verdict() {
 
 /// Every variant has books of its own, and they balance: warm-up, blocks and the stretch alone.
 #[test]
-fn every_span_is_in_the_books_of_its_variant() {
+fn every_span_is_in_the_ledger_of_its_variant() {
     let _turn = counting();
     let traced = |name: &str, sampled: &str| {
         format!(

@@ -16,8 +16,8 @@ fn a_leak_of_a_mebibyte_per_minute_is_found() {
         "leak",
         "  leaking:\n    services: {consumer: {args: [--leak-mib-per-minute, '1']}}\n",
     ));
-    let said = scratch.run(&["--window", "11s"]).ends_with(0);
-    println!("{}", said.out);
+    let output = scratch.run(&["--window", "11s"]).ends_with(0);
+    println!("{}", output.out);
     let findings = scratch.findings();
     let leak = finding(&findings, "leaking", "memory_slope");
     let found = leak.difference.expect("six rounds");
@@ -34,7 +34,7 @@ fn a_leak_of_a_mebibyte_per_minute_is_found() {
 
     let placebo = finding(&findings, "placebo", "memory_slope");
     assert!(placebo.difference.expect("six rounds").abs() < 0.5 * LEAK, "{:?}", placebo.difference);
-    assert!(!said.out.contains("placebo may leak"), "{}", said.out);
+    assert!(!output.out.contains("placebo may leak"), "{}", output.out);
 }
 
 /// 100 µs are put in and 100 µs are the limit: more rounds cannot be avoided, unless the first look errs.
@@ -44,13 +44,13 @@ fn an_undecided_study_goes_on_once() {
     let study = demo_study("extended", "  burn:\n    services: {consumer: {args: [--burn-us, '100']}}\n");
     let scratch = Scratch::with(&format!("{study}budgets: {{cpu_per_request: 100us}}\non_undecided: extend\n"));
     let short = ["--rounds", "7", "--warmup", "200ms", "--window", "700ms", "--set", "placebo=false"];
-    let said = scratch.run(&short).ends_with(0);
+    let output = scratch.run(&short).ends_with(0);
     let findings = scratch.findings();
-    if said.err.contains("going on, once, to 14") {
-        assert_eq!(findings.rounds_begun, 14, "{}", said.err);
+    if output.err.contains("going on, once, to 14") {
+        assert_eq!(findings.rounds_begun, 14, "{}", output.err);
     } else {
-        assert_eq!(findings.rounds_begun, 7, "{}", said.err);
-        assert_ne!(findings.budgets[0].outcome, "undecided", "{}", said.out);
+        assert_eq!(findings.rounds_begun, 7, "{}", output.err);
+        assert_ne!(findings.budgets[0].outcome, "undecided", "{}", output.out);
     }
     let level = finding(&findings, "burn", "cpu_per_request").level.expect("an interval");
     assert!(level > 0.965, "both looks are at 97 %, not at {level}");
@@ -101,8 +101,8 @@ fn the_line_over_the_doses_agrees_with_the_ladder() {
     let scratch = Scratch::with(&format!("{study}{more}"));
     // 8 rounds are the least that can tell a bend.
     let short = ["--rounds", "8", "--warmup", "300ms", "--window", "1500ms", "--set", "load.rate=600"];
-    let said = scratch.run(&[&short[..], &["--set", "placebo=false"]].concat()).ends_with(0);
-    println!("{}", said.out);
+    let output = scratch.run(&[&short[..], &["--set", "placebo=false"]].concat()).ends_with(0);
+    println!("{}", output.out);
     let findings = scratch.findings();
     let names: Vec<&str> = findings.variants.iter().map(|it| it.name.as_str()).collect();
     let doses = ["full@spans=1", "full@spans=2", "full@spans=5", "full@spans=10", "full@spans=20"];
@@ -119,5 +119,5 @@ fn the_line_over_the_doses_agrees_with_the_ladder() {
     // The points and the line are there to be drawn.
     assert_eq!(line.points.iter().map(|it| it.dose).collect::<Vec<_>>(), [1.0, 2.0, 5.0, 10.0, 20.0]);
     assert!(line.points.iter().all(|it| it.difference.is_some() && it.fitted.is_some()), "{line:?}");
-    assert!(said.out.contains("CPU per request over spans: full"), "{}", said.out);
+    assert!(output.out.contains("CPU per request over spans: full"), "{}", output.out);
 }

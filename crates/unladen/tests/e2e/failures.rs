@@ -145,11 +145,11 @@ fn a_full_disk_stops_the_study_and_keeps_what_there_is() {
         return;
     }
     let arguments = ["run", ".", "--plain", "--out", "small/out", "--warmup", "200ms", "--window", "500ms"];
-    let said = scratch.unladen(&arguments);
+    let output = scratch.unladen(&arguments);
     let left = fs::read_to_string(scratch.path("small/out/journal.jsonl")).unwrap_or_default();
     let unmounted = mount(&["umount", "small"]);
     assert!(unmounted, "the file system could not be unmounted");
-    said.ends_with(2).complains(&["space"]);
+    output.ends_with(2).complains(&["space"]);
     for line in left.lines() {
         serde_json::from_str::<serde_json::Value>(line).expect("whole lines only");
     }
@@ -173,10 +173,10 @@ fn without_cgroups_the_process_tree_is_read_and_limits_are_refused() {
         let mut command = std::process::Command::new("setpriv");
         command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "./unladen"]);
         command.args(arguments).current_dir(scratch.path("")).env("NO_COLOR", "1");
-        crate::harness::Said::new(&command.output().expect("setpriv starts"))
+        crate::harness::CliOutput::new(&command.output().expect("setpriv starts"))
     };
-    let said = as_nobody(&["run", ".", "--plain", "--out", "out", "--rounds", "1", "--window", "1s"]).ends_with(0);
-    assert!(said.out.contains("process tree"), "{}", said.out);
+    let output = as_nobody(&["run", ".", "--plain", "--out", "out", "--rounds", "1", "--window", "1s"]).ends_with(0);
+    assert!(output.out.contains("process tree"), "{}", output.out);
     let findings = scratch.findings();
     let cpu = &crate::harness::finding(&findings, "same", "cpu_per_request").rounds[0];
     assert!(cpu.value > 10.0 && cpu.baseline > 10.0, "{cpu:?}");

@@ -30,17 +30,17 @@ fn miniature(name: &str, variants: &str, sets: &[&str]) -> (BTreeMap<String, Run
     for set in sets {
         arguments.extend(["--set", set]);
     }
-    let said = scratch.unladen(&arguments);
+    let output = scratch.unladen(&arguments);
     // 2: the bare one failed too many requests for its run to count, which is what it should do.
-    assert!(matches!(said.code, Some(0 | 2)), "{}\n{}", said.out, said.err);
-    println!("{}", said.out);
+    assert!(matches!(output.code, Some(0 | 2)), "{}\n{}", output.out, output.err);
+    println!("{}", output.out);
     scratch.assert_nothing_left();
     let runs = read(&scratch.path("out")).expect("a run folder").runs;
     let runs: BTreeMap<String, RunRecord> = runs.into_iter().map(|run| (run.variant.clone(), run)).collect();
     for variant in variants.split(',').chain(["baseline"]) {
-        assert!(runs.contains_key(variant), "no run of {variant}:\n{}", said.err);
+        assert!(runs.contains_key(variant), "no run of {variant}:\n{}", output.err);
     }
-    (runs, said.out)
+    (runs, output.out)
 }
 
 /// Each request wants one of two versions of the provider; the answer of another one counts as an error.
@@ -96,8 +96,12 @@ fn the_governor_hands_tags_on_by_queues() {
     for queue in ["kafka", "rocketmq-push"] {
         let (runs, _) = miniature("sermant-tag-queues", "governor", &[&format!("queue={queue}")]);
         for (variant, tagged) in [("baseline", 0.0), ("governor", 2000.0)] {
-            let said = &runs[variant].said["caller"];
-            assert_eq!((said["sent"], said["taken"], said["tagged"]), (2000.0, 2000.0, tagged), "{queue}, {variant}");
+            let output = &runs[variant].reported_numbers["caller"];
+            assert_eq!(
+                (output["sent"], output["taken"], output["tagged"]),
+                (2000.0, 2000.0, tagged),
+                "{queue}, {variant}"
+            );
         }
     }
 }
@@ -110,7 +114,11 @@ fn what_writes_nothing_has_no_verdict() {
         let run = &runs[variant];
         let load = run.load.as_ref().expect("a load");
         assert_eq!((load.errors, load.bodies.len()), (0, 1), "{variant}: {load:?}");
-        assert!((run.said["rows"]["rows_per_insert"] - share).abs() < f64::EPSILON, "{variant}: {:?}", run.said);
+        assert!(
+            (run.reported_numbers["rows"]["rows_per_insert"] - share).abs() < f64::EPSILON,
+            "{variant}: {:?}",
+            run.reported_numbers
+        );
     }
     assert!(out.contains("No verdict on our governor, writes refused"), "{out}");
 }
@@ -120,8 +128,8 @@ fn what_writes_nothing_has_no_verdict() {
 fn what_takes_nothing_has_no_verdict() {
     let (runs, out) = miniature("sermant-consume-prohibition", "governor,governor-blocking", &[]);
     for (variant, taken) in [("baseline", 2000.0), ("governor", 2000.0), ("governor-blocking", 0.0)] {
-        let said = &runs[variant].said["producer"];
-        assert_eq!((said["sent"], said["taken"]), (2000.0, taken), "{variant}");
+        let output = &runs[variant].reported_numbers["producer"];
+        assert_eq!((output["sent"], output["taken"]), (2000.0, taken), "{variant}");
     }
     assert!(out.contains("No verdict on our governor, nothing taken"), "{out}");
 }

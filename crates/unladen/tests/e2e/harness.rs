@@ -157,13 +157,13 @@ impl Scratch {
     }
 
     /// Runs `unladen` to its end.
-    pub(crate) fn unladen(&self, arguments: &[&str]) -> Said {
+    pub(crate) fn unladen(&self, arguments: &[&str]) -> CliOutput {
         let output = self.command(arguments).output().expect("unladen starts");
-        Said::new(&output)
+        CliOutput::new(&output)
     }
 
     /// Runs the study of the scratch folder into `out`.
-    pub(crate) fn run(&self, more: &[&str]) -> Said {
+    pub(crate) fn run(&self, more: &[&str]) -> CliOutput {
         self.unladen(&[&["run", ".", "--out", "out", "--plain"], more].concat())
     }
 
@@ -176,13 +176,13 @@ impl Scratch {
 
 /// What a command said and how it ended.
 #[derive(Debug)]
-pub(crate) struct Said {
+pub(crate) struct CliOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl Said {
+impl CliOutput {
     pub(crate) fn new(output: &Output) -> Self {
         Self {
             code: output.status.code(),

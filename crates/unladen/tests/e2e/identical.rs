@@ -27,12 +27,12 @@ fn identical_variants_cost_nothing_by_turns() {
 fn identical_variants_cost_nothing(design: &str) {
     let _turn = measuring();
     let scratch = Scratch::with(&demo_study("identical", "  a: {}\n  b: {}\n  c: {}\n"));
-    let said = scratch.run(&["--rounds", "24", "--window", "1s", "--warmup", "300ms", "--design", design]);
-    println!("{}", said.out);
+    let output = scratch.run(&["--rounds", "24", "--window", "1s", "--warmup", "300ms", "--design", design]);
+    println!("{}", output.out);
     let folder = read(&scratch.path("out")).expect("a run folder");
-    let arms = ["baseline", "placebo", "a", "b", "c"];
+    let variants = ["baseline", "placebo", "a", "b", "c"];
     let alarms =
-        false_alarms(&folder, &arms, Draw { studies: STUDIES, rounds: 12, seed: 1 }).expect("runs to re-label");
+        false_alarms(&folder, &variants, Draw { studies: STUDIES, rounds: 12, seed: 1 }).expect("runs to re-label");
     println!("{design}: {STUDIES} studies of 12 rounds, re-labelled from {} runs", folder.runs.len());
     for (metric, alarms) in &alarms {
         println!("{metric:<32} {:>5.1} % of {}", alarms.share() * 100.0, alarms.comparisons);

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use unladen_study::measured::read;
 
-use crate::harness::{Said, Scratch, assert_nothing_left, demo_study, measuring, processes_with};
+use crate::harness::{CliOutput, Scratch, assert_nothing_left, demo_study, measuring, processes_with};
 
-/// Three arms, a second each: long enough to be met at work.
+/// Three variants, a second each: long enough to be met at work.
 fn short(mark: &str) -> String {
     demo_study(mark, "  same: {}\n").replace("window: 2s", "window: 1s")
 }
@@ -77,18 +77,18 @@ fn ctrl_c_keeps_what_was_measured_and_resume_goes_on() {
     let scratch = Scratch::with(&short("ctrl-c"));
     let child = started(&scratch);
     signal(&child, rustix::process::Signal::INT);
-    let said = Said::new(&child.wait_with_output().expect("it ends")).ends_with(130);
-    said.complains(&["interrupted", "--resume"]);
+    let output = CliOutput::new(&child.wait_with_output().expect("it ends")).ends_with(130);
+    output.complains(&["interrupted", "--resume"]);
     wait_until_clean();
     let before = whole_lines(&scratch);
     assert!(before >= 1);
     scratch.unladen(&["report", "out"]).ends_with(0);
 
-    // Two rounds of three arms; the run that was interrupted is done again, as are void ones, and the finished ones are not.
+    // Two rounds of three variants; the run that was interrupted is done again, as are void ones, and the finished ones are not.
     let finished =
         read(&scratch.path("out")).expect("a run folder").runs.iter().filter(|run| run.void.is_none()).count();
-    let said = scratch.unladen(&["run", "--resume", "out", "--plain", "--rounds", "2"]);
-    assert!(said.err.contains(&format!("{} runs, at least", 6 - finished)), "{}", said.err);
+    let output = scratch.unladen(&["run", "--resume", "out", "--plain", "--rounds", "2"]);
+    assert!(output.err.contains(&format!("{} runs, at least", 6 - finished)), "{}", output.err);
     // More than one line a run if the machine disturbed one and it was done again.
     assert!(whole_lines(&scratch) >= 6);
     assert_eq!(scratch.findings().rounds_begun, 2);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use unladen_study::measured::read;
 
-use crate::harness::{Said, Scratch, demo_study, measuring};
+use crate::harness::{CliOutput, Scratch, demo_study, measuring};
 
 /// The phases of an alternating round, as `live.json` has them.
 const PHASES: [&str; 6] = ["start", "warm_up", "window", "alone", "drain", "stop"];
@@ -60,13 +60,13 @@ fn interrupt_everywhere(mark: &str, signal: Signal, code: Option<i32>) {
         let mut child = start(&scratch);
         wait_for(&scratch, &mut child, phase);
         kill_process(Pid::from_child(&child), signal).expect("a signal to a child");
-        let said = Said::new(&child.wait_with_output().expect("it ends"));
+        let output = CliOutput::new(&child.wait_with_output().expect("it ends"));
         // What is being stopped has been measured: when nothing is left to do, the study comes to its end.
-        let is_done = phase == "stop" && said.code == Some(0);
-        assert!(said.code == code || is_done, "{phase}: {:?}: {}", said.code, said.err);
-        assert!(!said.err.contains("panicked"), "{phase}: {}", said.err);
+        let is_done = phase == "stop" && output.code == Some(0);
+        assert!(output.code == code || is_done, "{phase}: {:?}: {}", output.code, output.err);
+        assert!(!output.err.contains("panicked"), "{phase}: {}", output.err);
         if code.is_some() && !is_done {
-            assert!(said.err.contains("interrupted") && said.err.contains("--resume"), "{phase}: {}", said.err);
+            assert!(output.err.contains("interrupted") && output.err.contains("--resume"), "{phase}: {}", output.err);
         }
         scratch.wait_until_nothing_left();
         // Every line is whole, and none is of a round that did not come to its end.
@@ -76,10 +76,10 @@ fn interrupt_everywhere(mark: &str, signal: Signal, code: Option<i32>) {
         }
         scratch.unladen(&["report", "out"]);
     }
-    let said = Said::new(&start(&scratch).wait_with_output().expect("it ends"));
+    let output = CliOutput::new(&start(&scratch).wait_with_output().expect("it ends"));
     let runs = read(&scratch.path("out")).expect("a run folder").runs;
     for variant in ["baseline", "placebo", "otel", "same"] {
-        assert!(runs.iter().any(|run| run.variant == variant && run.round == 1), "{variant}: {}", said.err);
+        assert!(runs.iter().any(|run| run.variant == variant && run.round == 1), "{variant}: {}", output.err);
     }
     scratch.wait_until_nothing_left();
 }

@@ -47,8 +47,8 @@ fn heap_threads_and_classes_that_were_put_in_are_found() {
         "",
         "  heavy:\n    services: {app: {args: [--ballast-mib, '20', --threads, '5', --classes, '500']}}\n",
     );
-    let said = scratch.run(&[]).ends_with(0);
-    println!("{}", said.out);
+    let output = scratch.run(&[]).ends_with(0);
+    println!("{}", output.out);
     let findings = scratch.findings();
     let difference = |metric: &str| {
         let found = finding(&findings, "heavy", metric);

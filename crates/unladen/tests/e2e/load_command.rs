@@ -44,14 +44,14 @@ fn load(arguments: &[&str]) -> Assert {
     assert_cmd::Command::new(UNLADEN).arg("load").args(arguments).env("NO_COLOR", "1").assert()
 }
 
-fn said(assert: &Assert) -> (String, String) {
+fn output(assert: &Assert) -> (String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (text(&assert.get_output().stdout), text(&assert.get_output().stderr))
 }
 
 #[track_caller]
 fn refused(arguments: &[&str], words: &[&str]) {
-    let (_, err) = said(&load(arguments).code(2));
+    let (_, err) = output(&load(arguments).code(2));
     for word in words {
         assert!(err.contains(word), "no `{word}` in:\n{err}");
     }
@@ -67,7 +67,7 @@ fn the_summary_has_rate_latency_and_errors() {
     let _turn = measuring();
     let provider = Provider::start();
     let assert = load(&[&provider.path("/provider"), "--rate", "50", "-c", "4", "--duration", "1s"]).success();
-    let (out, _) = said(&assert);
+    let (out, _) = output(&assert);
     for word in ["open loop, 50 requests/s", "p99", "requests", "of 50.0/s wanted", "errors", "200: 50"] {
         assert!(out.contains(word), "no `{word}` in:\n{out}");
     }
@@ -80,13 +80,13 @@ fn capacity_is_searched_and_every_trial_shown() {
     let url = provider.path("/provider");
     let common = ["--rate", "20", "--most", "40", "--duration", "200ms", "-c", "4"];
     let assert = load(&[&[&url[..], "--capacity", "p50<5s"], &common[..]].concat()).success();
-    let (out, _) = said(&assert);
+    let (out, _) = output(&assert);
     for word in ["a rate fails at p50>=5s or error-rate>0.1%", "wanted/s", "yes", "at least 40 requests/s"] {
         assert!(out.contains(word), "no `{word}` in:\n{out}");
     }
     // Nothing is answered within a microsecond.
     let assert = load(&[&[&url[..], "--capacity", "p50<1us,errors<1"], &common[..]].concat()).code(1);
-    let (out, _) = said(&assert);
+    let (out, _) = output(&assert);
     assert!(out.contains("No capacity") && out.contains("p50 is"), "{out}");
     let found = json(&[&[&url[..], "--capacity", "p50<5s"], &common[..]].concat());
     assert_eq!((found["holds"].as_f64(), &found["fails"]), (Some(40.0), &serde_json::Value::Null));
@@ -111,7 +111,7 @@ fn a_script_is_sent_and_its_slips_are_told() {
         "order: sequence\nrequests:\n  - name: first\n    path: /ready\n    capture: {word: {regex: 'r.*'}}\n    expect: {ready: {body_contains: ready}}\n  - name: second\n    path: /provider?{{word}}\n    kinds: {fine: {status: 200}}\n",
     );
     let assert = load(&[&provider.url, "--script", &good, "--requests", "20", "-c", "2"]).success();
-    let (out, _) = said(&assert);
+    let (out, _) = output(&assert);
     for word in ["first", "second", "test       first: ready: 20 passed, 0 failed", "200: 40"].into_iter().chain([
         "kind       second: fine: 20",
         "kind       second: other: 0",
@@ -158,6 +158,6 @@ fn target_files_of_vegeta_are_read() {
     std::fs::write(&path, text).expect("written");
     let path: &Path = &path;
     let assert = load(&["--targets", &path.display().to_string(), "--requests", "40"]).success();
-    let (out, _) = said(&assert);
+    let (out, _) = output(&assert);
     assert!(out.contains("GET /provider") && out.contains("GET /ready") && out.contains("200: 40"), "{out}");
 }

@@ -128,7 +128,7 @@ fn answers_have_kinds_and_iterations_a_time_of_their_own() {
     let variants = "  slow:\n    services: {consumer: {args: [--burn-us, '4000']}}\n";
     let scratch = Scratch::with(&with_load("kinds", load, variants));
     scratch.write("pages.csv", "page\nready\nready\nwork\n");
-    let said = scratch.run(&["--rounds", "2", "--warmup", "200ms", "--set", "placebo=false"]).ends_with(0);
+    let output = scratch.run(&["--rounds", "2", "--warmup", "200ms", "--set", "placebo=false"]).ends_with(0);
     for run in runs(&scratch) {
         let load = run.load.expect("a load");
         let kinds: Vec<_> =
@@ -155,7 +155,7 @@ fn answers_have_kinds_and_iterations_a_time_of_their_own() {
         assert_eq!(slow > bare + 3_500.0, burnt, "{at}: {bare} and {slow}");
     }
     for part in ["Whole iterations, from", "Iterations up to page: worked", "p50, ms"] {
-        assert!(said.out.contains(part), "no {part} in {}", said.out);
+        assert!(output.out.contains(part), "no {part} in {}", output.out);
     }
     let csv = scratch.unladen(&["report", "out", "--format", "csv"]).ends_with(0).out;
     let rows = csv.lines().filter(|line| line.contains(",answers.count,,page: worked,count,20,20,")).count();
@@ -248,17 +248,17 @@ fn a_driver_does_the_work() {
         .replace("  url: \"http://127.0.0.1:${port.consumer}/work\"\n", "")
         .replace("  consumer:\n    needs", &format!("{driver}    needs"));
     let scratch = Scratch::with(&study);
-    let said = scratch.run(&["--rounds", "2", "--set", "placebo=false"]).ends_with(0);
-    assert!(said.out.contains("200 units of work by driver"), "{}", said.out);
+    let output = scratch.run(&["--rounds", "2", "--set", "placebo=false"]).ends_with(0);
+    assert!(output.out.contains("200 units of work by driver"), "{}", output.out);
     for run in runs(&scratch) {
         assert_eq!(run.void, None);
         assert!(run.load.is_none() && run.phases.warmup_s > 0.0);
         let work = run.work.expect("work");
         assert!(work.units == 200 && work.completion_s > 0.02 && work.completion_s < 60.0, "{work:?}");
-        let told = fs::read_to_string(scratch.path("out").join(&run.dir).join("driver.json")).expect("its outcome");
-        let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
-        assert_eq!(told["requests"], 200);
-        assert!(told["duration_s"].as_f64().expect("seconds") <= work.completion_s, "{told}");
+        let outcome = fs::read_to_string(scratch.path("out").join(&run.dir).join("driver.json")).expect("its outcome");
+        let outcome: serde_json::Value = serde_json::from_str(&outcome).expect("JSON");
+        assert_eq!(outcome["requests"], 200);
+        assert!(outcome["duration_s"].as_f64().expect("seconds") <= work.completion_s, "{outcome}");
         if run.variant == "otel" {
             let ledger = run.ledger.expect("a ledger by counts");
             // The rehearsal makes spans, too.

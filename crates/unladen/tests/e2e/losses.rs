@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use unladen_journal::record::RunRecord;
 use unladen_study::measured::{Measured, read};
 
-use crate::harness::{Said, Scratch, counting, demo_study};
+use crate::harness::{CliOutput, Scratch, counting, demo_study};
 
 /// A traced consumer as a variant, with further keys.
 fn traced(name: &str, env: &str, keys: &str) -> String {
@@ -36,7 +36,7 @@ fn stages(stages: &[(&str, u64)]) -> BTreeMap<String, u64> {
 }
 
 /// One round is enough, since every span is counted.
-fn run(scratch: &Scratch) -> Said {
+fn run(scratch: &Scratch) -> CliOutput {
     scratch.run(&["--rounds", "1", "--set", "placebo=false", "--set", "load.rate=500"])
 }
 
@@ -47,12 +47,12 @@ fn what_the_sink_throws_away_is_lost_in_the_export() {
     // Many small batches, so that a tenth of them is a number worth looking at.
     let env = "OTEL_BSP_MAX_EXPORT_BATCH_SIZE: 32, OTEL_BSP_SCHEDULE_DELAY: 20";
     let scratch = Scratch::with(&demo_study("drop-a-tenth", &traced("bad", env, keys)));
-    let said = run(&scratch);
+    let output = run(&scratch);
     let measured = measured(&scratch);
     for run in runs(&measured, "bad") {
         let (ledger, sink) = (run.ledger.as_ref().expect("a ledger"), run.sink.as_ref().expect("a sink"));
         assert!(sink.dropped > 100, "{sink:?}");
-        assert_eq!(ledger.lost, sink.dropped, "{ledger:?}\n{}", said.err);
+        assert_eq!(ledger.lost, sink.dropped, "{ledger:?}\n{}", output.err);
         assert_eq!(ledger.by_stage, stages(&[("export", sink.dropped)]));
         assert_eq!((ledger.expected, ledger.unexplained), (5_000, 0));
         assert_eq!(ledger.saved + ledger.lost, ledger.expected);
@@ -70,14 +70,14 @@ fn a_queue_that_is_too_small_is_named() {
     let keys = format!("{QUEUE}    spans_per_request: 4\n    faults: {{delay: 30ms}}\n");
     let env = "OTEL_BSP_MAX_QUEUE_SIZE: 16, OTEL_BSP_MAX_EXPORT_BATCH_SIZE: 16, OTEL_BSP_SCHEDULE_DELAY: 100";
     let scratch = Scratch::with(&demo_study("tiny-queue", &traced("tiny", env, &keys)));
-    let said = run(&scratch);
+    let output = run(&scratch);
     for run in runs(&measured(&scratch), "tiny") {
         let ledger = run.ledger.as_ref().expect("a ledger");
-        let told: u64 = run.told.iter().map(|told| told.spans).sum();
-        assert!(told > 500, "{:?}\n{}", run.told, said.err);
+        let lost: u64 = run.reported_losses.iter().map(|loss| loss.spans).sum();
+        assert!(lost > 500, "{:?}\n{}", run.reported_losses, output.err);
         // The SDK counted every span that it dropped, and the ledger found as many missing.
-        assert_eq!((ledger.lost, ledger.unexplained), (told, 0), "{ledger:?}");
-        assert_eq!(ledger.by_stage, stages(&[("queue", told)]));
+        assert_eq!((ledger.lost, ledger.unexplained), (lost, 0), "{ledger:?}");
+        assert_eq!(ledger.by_stage, stages(&[("queue", lost)]));
     }
 }
 
@@ -94,7 +94,7 @@ fn sampling_by_the_parent_is_no_loss() {
         assert_eq!((ledger.expected, ledger.spans_per_request), (5_000, 4.0));
         assert!(ledger.calibrated && !ledger.declared, "it was not declared");
         assert_eq!(ledger.sampled_out + ledger.saved, 5_000);
-        assert_eq!((run.told.len(), ledger.by_stage.len()), (1, 0), "the log was read and holds nothing");
+        assert_eq!((run.reported_losses.len(), ledger.by_stage.len()), (1, 0), "the log was read and holds nothing");
     }
     // The calibration knows what a request makes, by operation.
     let calibration = &measured.calibrations[0];
@@ -113,11 +113,11 @@ fn what_a_sample_says_of_latencies_is_held_to_the_truth() {
     // Fixed work from the first request on: a machine that is busy makes it slower, not wrong.
     let script = "  script: {requests: [{name: work, path: /work, span: GET /work}]}\n  requests: 1500\n";
     let scratch = Scratch::with(&demo_study("sampled", &variants).replace("  rate: 300\n", script));
-    let said = scratch.run(&["--rounds", "1", "--set", "placebo=false", "--set", "warmup=0s"]);
+    let output = scratch.run(&["--rounds", "1", "--set", "placebo=false", "--set", "warmup=0s"]);
     let findings = scratch.findings();
     let of = |name: &str| {
         let found = findings.sampled.iter().find(|it| it.variant == name);
-        found.unwrap_or_else(|| panic!("{name}: {:?}\n{}", findings.sampled, said.err))
+        found.unwrap_or_else(|| panic!("{name}: {:?}\n{}", findings.sampled, output.err))
     };
     let (tenth, all) = (of("tenth"), of("all"));
     assert_eq!(findings.sampled.len(), 2, "the baseline has no spans");
@@ -134,7 +134,7 @@ fn what_a_sample_says_of_latencies_is_held_to_the_truth() {
     assert!((0.05..0.2).contains(&tenth.ratio) && all.ratio == 1.0, "{} {}", tenth.ratio, all.ratio);
     assert_eq!(all.sampling_p99.map(|it| it.value), Some(0.0));
     assert!(tenth.sampling_p99.is_some());
-    assert!(said.out.contains("What sampling hides of work"), "{}", said.out);
+    assert!(output.out.contains("What sampling hides of work"), "{}", output.out);
 }
 
 #[test]
@@ -152,8 +152,8 @@ fn a_wrong_declaration_stops_the_study_before_the_first_round() {
     assert!(journal.contains("spans_declared_wrong"), "{journal}");
     // Corrected, it goes on, and does not calibrate again.
     let arguments = ["run", ".", "--resume", "out", "--plain", "--rounds", "1", "--set", "placebo=false"];
-    let said = scratch.unladen(&[&arguments[..], &["--set", "variants.otel.spans_per_request=4"]].concat());
-    assert!(!said.err.contains("calibration:"), "{}", said.err);
+    let output = scratch.unladen(&[&arguments[..], &["--set", "variants.otel.spans_per_request=4"]].concat());
+    assert!(!output.err.contains("calibration:"), "{}", output.err);
     assert_eq!(runs(&measured(&scratch), "otel")[0].ledger.as_ref().expect("a ledger").unexplained, 0);
 }
 
@@ -162,10 +162,10 @@ fn storage() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     std::thread::spawn(move || {
-        for (asked, stream) in listener.incoming().enumerate() {
+        for (request, stream) in listener.incoming().enumerate() {
             let mut stream = stream.expect("a connection");
             let _ = stream.read(&mut [0; 4_096]);
-            let body = format!("{{\"hits\": {{\"total\": {}}}}}", if asked == 0 { 7 } else { 167 });
+            let body = format!("{{\"hits\": {{\"total\": {}}}}}", if request == 0 { 7 } else { 167 });
             let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", body.len());
             let _ = stream.write_all((head + &body).as_bytes());
         }
@@ -186,9 +186,9 @@ fn a_storage_that_is_counted_decides_what_arrived() {
         ),
     );
     let scratch = Scratch::with(&study);
-    let said = scratch.run(&["--rounds", "1", "--set", "placebo=false"]);
+    let output = scratch.run(&["--rounds", "1", "--set", "placebo=false"]);
     let measured = measured(&scratch);
-    assert_eq!(measured.calibrations[0].mean, 4.0, "160 spans of 40 requests: {}", said.err);
+    assert_eq!(measured.calibrations[0].mean, 4.0, "160 spans of 40 requests: {}", output.err);
     let run = runs(&measured, "otel")[0];
     let ledger = run.ledger.as_ref().expect("a ledger");
     assert_eq!((ledger.saved, ledger.lost, ledger.counted_by.as_deref()), (0, 3_000, Some("store")));

@@ -5,8 +5,8 @@ use crate::harness::{Scratch, demo_study, measuring};
 #[test]
 fn the_doctor_looks_at_everything_and_has_remedies() {
     let scratch = Scratch::new();
-    let said = scratch.unladen(&["doctor", "--json"]).ends_with(0);
-    let checks: Vec<serde_json::Value> = serde_json::from_str(&said.out).expect("JSON");
+    let output = scratch.unladen(&["doctor", "--json"]).ends_with(0);
+    let checks: Vec<serde_json::Value> = serde_json::from_str(&output.out).expect("JSON");
     let names: Vec<&str> = checks.iter().filter_map(|check| check["what"].as_str()).collect();
     let expected = [
         "cores",
@@ -43,9 +43,9 @@ fn a_pilot_tells_what_the_study_would_find_in_what_time() {
     let study = demo_study("pilot", "  burn:\n    services: {consumer: {args: [--burn-us, '100']}}\n  same: {}\n")
         .replace("  rate: 300\n  connections: 8\n", "  connections: 2\n");
     let scratch = Scratch::with(&format!("{study}budgets: {{cpu_per_request: 100%}}\n"));
-    let said = scratch.run(&["--plan=2", "--rounds", "7", "--warmup", "200ms", "--window", "400ms"]).ends_with(0);
-    assert!(said.out.contains("the noise of 2 pairs of runs of the baseline"), "{}", said.out);
-    assert!(said.out.contains("7 rounds*") && said.out.contains("Budget on CPU per request"), "{}", said.out);
+    let output = scratch.run(&["--plan=2", "--rounds", "7", "--warmup", "200ms", "--window", "400ms"]).ends_with(0);
+    assert!(output.out.contains("the noise of 2 pairs of runs of the baseline"), "{}", output.out);
+    assert!(output.out.contains("7 rounds*") && output.out.contains("Budget on CPU per request"), "{}", output.out);
     let plan = std::fs::read_to_string(scratch.path("out/plan.json")).expect("plan.json");
     let plan: serde_json::Value = serde_json::from_str(&plan).expect("JSON");
     assert_eq!((plan["pairs"].as_u64(), plan["arms"].as_u64(), plan["rounds"].as_u64()), (Some(2), Some(4), Some(7)));

@@ -31,12 +31,12 @@ fn it_goes_on_until_it_is_narrow_and_then_for_a_time() {
         .replace("rate: 300", "rate: 100")
         .replace("warmup: 500ms", "warmup: 100ms\nplacebo: false");
     let scratch = Scratch::with(&study);
-    let said = scratch.run(&["--until", "cpu_per_request=1000%"]).ends_with(0);
+    let output = scratch.run(&["--until", "cpu_per_request=1000%"]).ends_with(0);
     let (first, stopped) = measured(&scratch);
     assert_eq!(stopped.by, StoppedBy::Width, "{stopped}");
     assert!(stopped.look.begun >= 6 && first.study.rounds == 200, "{stopped}");
     let words = "every interval of CPU per request is within ±";
-    assert!(said.err.contains(words), "{}", said.err);
+    assert!(output.err.contains(words), "{}", output.err);
     assert!(scratch.findings().notices.iter().any(|it| it.code == "stopped" && it.text.contains(words)));
     let levels = scratch.findings().variants.into_iter().flat_map(|it| it.metrics).filter_map(|it| it.level);
     assert!(levels.fold(1.0, f64::min) >= 0.96, "whoever looks after every round is held to more");

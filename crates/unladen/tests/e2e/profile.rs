@@ -37,14 +37,14 @@ fn perf_names_what_burns() {
         .replace("  rate: 300\n", "")
         .replace("connections: 8", "connections: 1");
     let scratch = Scratch::with(&study);
-    let said = scratch.run(&["--rounds", "1", "--set", "placebo=false", "--profile"]).ends_with(0);
-    println!("{}\n{}", said.out, said.err);
+    let output = scratch.run(&["--rounds", "1", "--set", "placebo=false", "--profile"]).ends_with(0);
+    println!("{}\n{}", output.out, output.err);
     let found = profile(&scratch, "burn", "perf");
     // It takes logarithms.
     let works = |frame: &str| ["logarithms", "::ln", "log"].iter().any(|word| frame.contains(word));
     let burning: f64 = found.frames.iter().filter(|it| works(&it.frame)).map(|it| it.difference).sum();
     assert!(burning > 100.0, "{found:#?}");
-    assert!(said.out.contains("where the CPU of consumer goes under burn"), "{}", said.out);
+    assert!(output.out.contains("where the CPU of consumer goes under burn"), "{}", output.out);
 }
 
 #[test]
@@ -56,8 +56,8 @@ fn async_profiler_names_what_burns_in_a_jvm() {
     let _turn = measuring();
     let scratch =
         jvm::scratch("jvm-profiled", "-Xmx96m", "", "  spin:\n    services: {app: {args: [--spin, '1000000']}}\n");
-    let said = scratch.run(&["--rounds", "1", "--window", "3s", "--profile"]).ends_with(0);
-    println!("{}\n{}", said.out, said.err);
+    let output = scratch.run(&["--rounds", "1", "--window", "3s", "--profile"]).ends_with(0);
+    println!("{}\n{}", output.out, output.err);
     let found = profile(&scratch, "spin", "async-profiler");
     let burning =
         found.frames.iter().find(|it| it.frame.contains("Subject.burn")).expect("the loop is among the first");
@@ -66,7 +66,7 @@ fn async_profiler_names_what_burns_in_a_jvm() {
     assert!(found.frames.iter().take(3).any(|it| it.frame == burning.frame), "{found:#?}");
 
     // What is missing is told with the way to get it.
-    let said = scratch.unladen(&[
+    let output = scratch.unladen(&[
         "run",
         ".",
         "--out",
@@ -80,6 +80,6 @@ fn async_profiler_names_what_burns_in_a_jvm() {
         "--async-profiler",
         "nowhere.so",
     ]);
-    let said = said.ends_with(0);
-    assert!(said.err.contains("nowhere.so") && said.err.contains("mvn dependency:unpack"), "{}", said.err);
+    let output = output.ends_with(0);
+    assert!(output.err.contains("nowhere.so") && output.err.contains("mvn dependency:unpack"), "{}", output.err);
 }

@@ -33,8 +33,8 @@ variants:
     services: {app: {args: [--threads, '7', --files, '11', --hold-mib, '20', --naps, '3']}}
 "#;
     let scratch = Scratch::with(&study.replace("SCRIPT", &script.display().to_string()));
-    let said = scratch.run(&[]).ends_with(0);
-    println!("{}", said.out);
+    let output = scratch.run(&[]).ends_with(0);
+    println!("{}", output.out);
     let findings = scratch.findings();
     let found = |metric: &str| {
         let found = finding(&findings, "heavy", metric);

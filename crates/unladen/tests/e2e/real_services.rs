@@ -33,7 +33,7 @@ fn nginx_pays_for_its_access_log() {
     scratch.write("on.conf", &nginx("access.log").replace("PORT", &port));
     let here = scratch.path("").display().to_string();
     let command = |conf: &str| format!("nginx -p {here} -e stderr -c {conf}");
-    let said = scratch
+    let output = scratch
         .unladen(&[
             "compare",
             "--url",
@@ -56,8 +56,8 @@ fn nginx_pays_for_its_access_log() {
             "--plain",
         ])
         .ends_with(0);
-    println!("{}", said.out);
-    assert!(said.err.contains("study:"), "the study it made is printed:\n{}", said.err);
+    println!("{}", output.out);
+    assert!(output.err.contains("study:"), "the study it made is printed:\n{}", output.err);
     let findings = scratch.findings();
     let cpu = finding(&findings, "access-log", "cpu_per_request");
     // How much the log costs is a few µs, which a busy machine hides; what must hold anywhere is the order of magnitude …
@@ -131,8 +131,8 @@ fn python_http_server_in_a_closed_loop() {
         .out;
     scratch.write("study.yaml", &study);
     // There are no spans to wait for, which only a study can say.
-    let said = scratch.run(&["--set", "drain.quiet=500ms"]).ends_with(0);
-    assert!(said.out.contains("too few rounds for an interval"), "{}", said.out);
+    let output = scratch.run(&["--set", "drain.quiet=500ms"]).ends_with(0);
+    assert!(output.out.contains("too few rounds for an interval"), "{}", output.out);
     let findings = scratch.findings();
     assert!(finding(&findings, "unbuffered", "throughput").value > 50.0);
     // http.server answers by HTTP/1.0 and closes: every request is a reconnect, none an error.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{Said, Scratch, demo_study, measuring};
+use crate::harness::{CliOutput, Scratch, demo_study, measuring};
 
 const TRACED: &str = r#"  otel:
     spans_per_request: 4
@@ -78,9 +78,9 @@ fn a_sink_that_is_killed_loses_nothing_that_it_acknowledged() {
     let scratch = Scratch::with(&demo_study("sink-killed", TRACED));
     let (child, run) = storing(&scratch);
     kill_process(sink_of(&run), Signal::KILL).expect("a signal to the sink");
-    let said = Said::new(&child.wait_with_output().expect("it ends")).ends_with(2);
-    let said = said.complains(&["unladen's own sink process failed", "was killed", "whole again"]);
-    assert!(rows(&run) > 500, "{} rows: {}", rows(&run), said.err);
+    let output = CliOutput::new(&child.wait_with_output().expect("it ends")).ends_with(2);
+    let output = output.complains(&["unladen's own sink process failed", "was killed", "whole again"]);
+    assert!(rows(&run) > 500, "{} rows: {}", rows(&run), output.err);
 }
 
 #[test]
@@ -98,10 +98,10 @@ fn a_study_that_is_killed_finishes_its_span_files_when_it_goes_on() {
 
     let arguments = ["run", "--resume", "out", "--plain", "--rounds", "1", "--window", "1s"];
     // Whether the machine let it come to a verdict is not asked.
-    let said = scratch.unladen(&arguments);
-    let said = said.complains(&[run.file_name().and_then(|it| it.to_str()).expect("a name"), "whole again"]);
-    assert!(!said.err.contains("calibration:"), "it was calibrated before: {}", said.err);
-    assert!(rows(&run) > 500, "{} rows: {}", rows(&run), said.err);
+    let output = scratch.unladen(&arguments);
+    let output = output.complains(&[run.file_name().and_then(|it| it.to_str()).expect("a name"), "whole again"]);
+    assert!(!output.err.contains("calibration:"), "it was calibrated before: {}", output.err);
+    assert!(rows(&run) > 500, "{} rows: {}", rows(&run), output.err);
     // The killed run keeps its folder: its repetition has another.
     let repeated: Vec<PathBuf> =
         folders(&scratch).into_iter().filter(|it| it != &run && it.to_string_lossy().ends_with("-otel")).collect();

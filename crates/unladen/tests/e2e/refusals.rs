@@ -66,10 +66,10 @@ fn a_variant_that_answers_500s_has_no_verdict() {
         "errors",
         "  failing:\n    services: {consumer: {args: [--error-share, '0.5']}}\n  same: {}\n",
     ));
-    let said = scratch.run(&["--rounds", "2", "--window", "500ms", "--set", "placebo=false"]).ends_with(0);
+    let output = scratch.run(&["--rounds", "2", "--window", "500ms", "--set", "placebo=false"]).ends_with(0);
     let findings = scratch.findings();
-    assert!(refused(&findings, "failing").contains("none of its runs counts"), "{}", said.out);
-    assert!(said.out.contains("No verdict on failing") && said.out.contains("requests failed"), "{}", said.out);
+    assert!(refused(&findings, "failing").contains("none of its runs counts"), "{}", output.out);
+    assert!(output.out.contains("No verdict on failing") && output.out.contains("requests failed"), "{}", output.out);
     assert_eq!(variant(&findings, "same").refused, None);
     // A budget on it is not kept: it is undecided.
     scratch.unladen(&["gate", "out", "--budget", "cpu_per_request=900%"]).ends_with(3);
@@ -83,10 +83,10 @@ fn a_variant_with_a_shorter_body_has_no_verdict() {
     let study = closed_loop("shorter", "  short:\n    services: {consumer: {args: [--body-extra, '10']}}\n")
         .replace("  baseline: {}", "  baseline:\n    services: {consumer: {args: [--body-extra, '100']}}");
     let scratch = Scratch::with(&study);
-    let said = scratch.run(&["--rounds", "2", "--window", "500ms", "--set", "placebo=false"]).ends_with(0);
+    let output = scratch.run(&["--rounds", "2", "--window", "500ms", "--set", "placebo=false"]).ends_with(0);
     let reason = refused(&scratch.findings(), "short");
     assert!(reason.contains("response bodies") && reason.contains("2 of its 2 runs"), "{reason}");
-    assert!(said.out.contains("does not do the same work"), "{}", said.out);
+    assert!(output.out.contains("does not do the same work"), "{}", output.out);
 }
 
 /// A closed loop of which the generator is the limit: what it captures of a long body takes it six times as long as the answer
@@ -166,17 +166,17 @@ fn rounds_that_a_burner_disturbs_are_done_again() {
     let study = closed_loop("disturbed", "  same: {}\n").replace("at_most: 0%", "at_most: 50%");
     let scratch = Scratch::with(&study);
     let burner = Burner::start();
-    let said = scratch.run(&["--rounds", "2", "--window", "500ms", "--set", "placebo=false"]);
+    let output = scratch.run(&["--rounds", "2", "--window", "500ms", "--set", "placebo=false"]);
     drop(burner);
     // A hypervisor may have taken its share, too.
-    assert!(said.err.contains("round 1 is done again: "), "{}", said.err);
+    assert!(output.err.contains("round 1 is done again: "), "{}", output.err);
     let attempts: Vec<(u32, u32)> = runs(&scratch).iter().map(|run| (run.round, run.attempt)).collect();
     assert_eq!(attempts, [(1, 1), (1, 1), (1, 2), (1, 2), (2, 1), (2, 1)], "one of two rounds, both of its runs");
     let findings = scratch.findings();
     assert_eq!((findings.rounds_repeated, findings.rounds_begun), (1, 2));
     let codes = codes(&findings);
     assert!(codes.contains(&"rounds_repeated") && codes.contains(&"others_busy"), "{codes:?}");
-    assert!(said.out.contains("rounds done again, whole: 1."), "{}", said.out);
+    assert!(output.out.contains("rounds done again, whole: 1."), "{}", output.out);
 }
 
 /// Burners on every core: no idle moment is left, and the far quantiles are those of a queue.
@@ -190,10 +190,10 @@ fn a_saturated_host_takes_the_verdict_from_far_quantiles() {
     let scratch = Scratch::with(&study);
     let cores = std::thread::available_parallelism().map_or(2, usize::from);
     let burners: Vec<Burner> = (0..cores + 1).map(|_| Burner::start()).collect();
-    let said = scratch.run(&["--window", "3500ms", "--rounds", "3", "--set", "placebo=false"]);
+    let output = scratch.run(&["--window", "3500ms", "--rounds", "3", "--set", "placebo=false"]);
     drop(burners);
     let findings = scratch.findings();
-    println!("{}", said.out);
+    println!("{}", output.out);
     let notice = findings.notices.iter().find(|it| it.code == "host_saturated").expect("it is told");
     assert!(notice.text.contains("% busy") && notice.severity == "refusal", "{}", notice.text);
     let far = finding(&findings, "same", "latency_p90");
@@ -207,10 +207,10 @@ fn a_variant_that_drifts_has_no_verdict() {
     let _turn = measuring();
     let drifting = "  drifting:\n    services: {consumer: {args: [--slower-us-per-second, '3000']}}\n";
     let scratch = Scratch::with(&closed_loop("drift", drifting));
-    let said = scratch.run(&["--warmup", "1s", "--window", "4s", "--set", "placebo=false"]).ends_with(0);
+    let output = scratch.run(&["--warmup", "1s", "--window", "4s", "--set", "placebo=false"]).ends_with(0);
     let reason = refused(&scratch.findings(), "drifting");
     assert!(reason.contains("from the first to the second half of the window"), "{reason}");
-    assert!(said.out.contains("No verdict on drifting"), "{}", said.out);
+    assert!(output.out.contains("No verdict on drifting"), "{}", output.out);
 }
 
 /// Three rounds have no interval, and no verdict is made of them.
@@ -221,10 +221,10 @@ fn too_few_rounds_have_no_verdict() {
     let scratch = Scratch::with(&closed_loop("few", burn));
     let arguments =
         ["--rounds", "3", "--window", "300ms", "--set", "placebo=false", "--set", "budgets.cpu_per_request=1%"];
-    let said = scratch.run(&arguments).ends_with(0);
+    let output = scratch.run(&arguments).ends_with(0);
     let findings = scratch.findings();
     let cpu = finding(&findings, "burn", "cpu_per_request");
-    assert_eq!((cpu.verdict.as_str(), cpu.difference, cpu.rounds.len()), ("cannot_tell", None, 3), "{}", said.out);
+    assert_eq!((cpu.verdict.as_str(), cpu.difference, cpu.rounds.len()), ("cannot_tell", None, 3), "{}", output.out);
     assert!(cpu.words.starts_with("needs 6 rounds, has 3"), "{}", cpu.words);
     assert!(codes(&findings).contains(&"too_few_rounds"));
     scratch.unladen(&["gate", "out"]).ends_with(3);
@@ -251,7 +251,7 @@ fn a_breach_of_littles_law_has_no_verdict() {
         })
         .collect();
     fs::write(&journal, changed.join("\n") + "\n").expect("written");
-    let said = scratch.unladen(&["report", "out"]).ends_with(0);
-    assert!(said.out.contains("No verdict on same: none of its runs counts"), "{}", said.out);
-    assert!(said.out.contains("requests were under way on average"), "{}", said.out);
+    let output = scratch.unladen(&["report", "out"]).ends_with(0);
+    assert!(output.out.contains("No verdict on same: none of its runs counts"), "{}", output.out);
+    assert!(output.out.contains("requests were under way on average"), "{}", output.out);
 }

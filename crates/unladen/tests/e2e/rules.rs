@@ -5,7 +5,7 @@ use unladen_journal::record::RunRecord;
 use unladen_judge::findings::{Findings, VariantFindings};
 use unladen_study::measured::read;
 
-use crate::harness::{Said, Scratch, assert_nothing_left, counting, demo_study, measuring};
+use crate::harness::{CliOutput, Scratch, assert_nothing_left, counting, demo_study, measuring};
 
 /// A closed loop over two connections: whether the generator of an open one is in time is the machine's affair.
 fn study(mark: &str, variants: &str, services: &str) -> String {
@@ -22,7 +22,7 @@ fn driven(mark: &str, script: &str, variants: &str, services: &str) -> String {
         .replace("  url: \"http://127.0.0.1:${port.consumer}/work\"\n", "")
 }
 
-fn short(scratch: &Scratch, rounds: &str, more: &[&str]) -> Said {
+fn short(scratch: &Scratch, rounds: &str, more: &[&str]) -> CliOutput {
     let usual = ["--rounds", rounds, "--warmup", "200ms", "--window", "300ms", "--set", "placebo=false"];
     scratch.run(&[&usual, more].concat())
 }
@@ -45,7 +45,7 @@ fn a_variant_without_its_agent_has_no_verdict() {
         "  loaded:\n    services:\n      consumer:\n        command: [sh, -c, 'echo Load agent 2.2 done; exec \"$$0\" \"$$@\"', {consumer}]\n        expect_log: [Load agent .* done$, ready|agent]\n  silent:\n    services: {{consumer: {{expect_log: Load agent .* done}}}}\n"
     );
     let scratch = Scratch::with(&study("expected", &variants, ""));
-    let said = short(&scratch, "2", &[]).ends_with(0);
+    let output = short(&scratch, "2", &[]).ends_with(0);
     assert!(runs(&scratch, "baseline").iter().chain(&runs(&scratch, "loaded")).all(|run| run.void.is_none()));
     let silent = runs(&scratch, "silent");
     assert_eq!(silent.len(), 2, "the study goes on");
@@ -56,7 +56,7 @@ fn a_variant_without_its_agent_has_no_verdict() {
     }
     let refused = variant(&scratch.findings(), "silent").refused.clone();
     assert_eq!(refused.as_deref(), Some("none of its runs counts"));
-    assert!(said.out.contains("The agent is probably not there"), "{}", said.out);
+    assert!(output.out.contains("The agent is probably not there"), "{}", output.out);
     scratch.unladen(&["gate", "out", "--budget", "cpu_per_request=900%"]).ends_with(3);
 }
 
@@ -68,12 +68,12 @@ fn a_long_window_ends_when_the_line_is_overdue() {
         .replace("    needs: [provider]\n", "    needs: [provider]\n    expect_log: never said\n");
     let scratch = Scratch::with(&text);
     let started = std::time::Instant::now();
-    let said = scratch.run(&["--rounds", "1", "--window", "60s", "--set", "placebo=false"]);
+    let output = scratch.run(&["--rounds", "1", "--window", "60s", "--set", "placebo=false"]);
     assert!(started.elapsed().as_secs() < 50, "two runs of five seconds: {:?}", started.elapsed());
-    said.ends_with(2);
+    output.ends_with(2);
     let all = [runs(&scratch, "baseline"), runs(&scratch, "same")].concat();
     assert_eq!(all.len(), 2);
-    assert!(all.iter().all(|run| matches!(run.void, Some(Notice::NotSaid { .. }))), "{all:?}");
+    assert!(all.iter().all(|run| matches!(run.void, Some(Notice::ExpectedLogMissing { .. }))), "{all:?}");
     scratch.assert_nothing_left();
 }
 
@@ -98,11 +98,11 @@ fn a_check_voids_the_runs_that_it_does_not_find_well() {
 "#;
     let variants = "  greedy:\n    services: {seats: {env: {CODE: 3}}}\n  slow:\n    services: {seats: {env: {NAP: 600}}}\n  otel:\n    services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: \"http://${sink.otlp_grpc}\"}, args: [--trace, otlp]}}\n";
     let scratch = Scratch::with(&study("checked", variants, services));
-    let said = short(&scratch, "1", &[]).ends_with(0);
+    let output = short(&scratch, "1", &[]).ends_with(0);
     for well in ["baseline", "otel"] {
         let [run] = &runs(&scratch, well)[..] else { panic!("one round of {well}") };
         assert_eq!(run.void, None, "{well}");
-        assert_eq!(run.said["event"]["events"], 1.0);
+        assert_eq!(run.reported_numbers["event"]["events"], 1.0);
         assert!(run.phases.check_s > 0.0 && run.phases.setup_s > 0.0, "{:?}", run.phases);
         let processes: Vec<&str> = run.processes.iter().map(|process| process.service.as_str()).collect();
         assert!(!processes.iter().any(|name| ["event", "up", "seats"].contains(name)), "no cost: {processes:?}");
@@ -110,7 +110,7 @@ fn a_check_voids_the_runs_that_it_does_not_find_well() {
     let why = |name: &str| runs(&scratch, name)[0].void.as_ref().map(ToString::to_string).expect("void");
     let greedy = why("greedy");
     assert!(greedy.contains("seats, which checks every run") && greedy.contains("exit 3"), "{greedy}");
-    assert!(greedy.contains("seat 7 sold twice") && said.out.contains("seat 7 sold twice"), "{}", said.out);
+    assert!(greedy.contains("seat 7 sold twice") && output.out.contains("seat 7 sold twice"), "{}", output.out);
     assert!(why("slow").contains("still running after 0.5 s"), "{}", why("slow"));
     assert!(scratch.path("out/runs/calibration-otel/event").exists(), "a calibration needs it, too");
     assert_nothing_left("# seats");
@@ -124,10 +124,13 @@ fn whoever_stores_less_has_no_verdict() {
     let variants =
         "  same: {}\n  prohibited:\n    label: write prohibited\n    services: {writer: {env: {STORED: 0}}}\n";
     let scratch = Scratch::with(&driven("stores", script, variants, ""));
-    let said = short(&scratch, "2", &[]).ends_with(0);
+    let output = short(&scratch, "2", &[]).ends_with(0);
     for (name, stored) in [("baseline", 200.0), ("same", 200.0), ("prohibited", 0.0)] {
         for run in runs(&scratch, name) {
-            assert_eq!((run.said["writer"]["sent"], run.said["writer"]["stored"]), (200.0, stored));
+            assert_eq!(
+                (run.reported_numbers["writer"]["sent"], run.reported_numbers["writer"]["stored"]),
+                (200.0, stored)
+            );
         }
     }
     let findings = scratch.findings();
@@ -135,9 +138,9 @@ fn whoever_stores_less_has_no_verdict() {
     let refused = variant(&findings, "prohibited").refused.clone().expect("refused");
     assert!(refused.contains("writer says `stored` 0 where the baseline's says 200"), "{refused}");
     assert!(variant(&findings, "prohibited").metrics.iter().all(|it| it.verdict == "cannot_tell"));
-    assert!(said.out.contains("No verdict on write prohibited"), "{}", said.out);
+    assert!(output.out.contains("No verdict on write prohibited"), "{}", output.out);
     for column in ["writer · stored", "writer · sent", "0 (not 200)"] {
-        assert!(said.out.contains(column), "no {column} in {}", said.out);
+        assert!(output.out.contains(column), "no {column} in {}", output.out);
     }
 }
 

@@ -45,9 +45,9 @@ variants:
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/go/main.go");
     let built = Command::new("go").args(["build", "-o"]).arg(scratch.path("app")).arg(source).status();
     assert!(built.expect("Go is installed: `make deps` says how").success());
-    let said = scratch.run(&[]).ends_with(0);
-    println!("{}", said.out);
-    assert!(said.out.contains("has no not_there"), "{}", said.out);
+    let output = scratch.run(&[]).ends_with(0);
+    println!("{}", output.out);
+    assert!(output.out.contains("has no not_there"), "{}", output.out);
     let findings = scratch.findings();
     let difference = |metric: &str| {
         let found = finding(&findings, "heavy", metric);

@@ -13,10 +13,10 @@ fn the_shop_makes_ten_spans_a_request() {
     let _turn = measuring();
     let scratch = Scratch::new();
     let path = study("easeagent").display().to_string();
-    let said = scratch
+    let output = scratch
         .unladen(&["run", &path, "--set", "profile=ci", "--only", "skywalking", "--out", "out", "--plain"])
         .ends_with(0);
-    println!("{}", said.out);
+    println!("{}", output.out);
     let runs = read(&scratch.path("out")).expect("a run folder").runs;
     for run in &runs {
         let load = run.load.as_ref().expect("a load");
@@ -27,7 +27,7 @@ fn the_shop_makes_ten_spans_a_request() {
         assert!(run.processes.iter().all(|it| it.extra.get("classes").is_some_and(|&n| n > 5_000.0)), "JVMs");
     }
     let traced: Vec<_> = runs.iter().filter(|run| run.variant == "skywalking").collect();
-    assert!(!traced.is_empty(), "{}", said.err);
+    assert!(!traced.is_empty(), "{}", output.err);
     for run in traced {
         let answered = run.load.as_ref().expect("a load").answered_total;
         let ledger = run.ledger.as_ref().expect("a ledger");

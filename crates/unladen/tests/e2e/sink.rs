@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use unladen_prometheus::{samples, sum};
 use unladen_study::measured::read;
 
-use crate::harness::{Said, Scratch, counting, demo_study};
+use crate::harness::{CliOutput, Scratch, counting, demo_study};
 
 /// What HTTP/1.1 answers to one request.
 fn exchange(address: SocketAddr, request: &str) -> String {
@@ -78,13 +78,13 @@ fn alone_it_counts_and_tells() {
     }
 
     kill_process(Pid::from_child(&child), Signal::INT).expect("a signal");
-    let mut said = Said::new(&child.wait_with_output().expect("it ends")).ends_with(0);
-    lines.read_to_string(&mut said.err).expect("the rest");
-    assert!(said.out.starts_with("2 spans received ("), "{}", said.out);
+    let mut output = CliOutput::new(&child.wait_with_output().expect("it ends")).ends_with(0);
+    lines.read_to_string(&mut output.err).expect("the rest");
+    assert!(output.out.starts_with("2 spans received ("), "{}", output.out);
     assert!(
-        said.out.contains("2 stored in") && said.out.contains("1 traces") && said.out.contains("get"),
+        output.out.contains("2 stored in") && output.out.contains("1 traces") && output.out.contains("get"),
         "{}",
-        said.out
+        output.out
     );
     assert!(fs::read_to_string(scratch.path("spans/summary.json")).expect("summary.json").contains("\"received\": 2"));
 }
@@ -102,10 +102,10 @@ fn faults_are_said_and_done() {
     let head = "POST /v1/traces HTTP/1.1\r\nhost: sink\r\nconnection: close\r\ncontent-length: 0\r\n\r\n";
     assert!(exchange(http, head).starts_with("HTTP/1.1 429"));
     kill_process(Pid::from_child(&child), Signal::TERM).expect("a signal");
-    let said = Said::new(&child.wait_with_output().expect("it ends")).ends_with(0);
+    let output = CliOutput::new(&child.wait_with_output().expect("it ends")).ends_with(0);
     let mut rest = String::new();
     lines.read_to_string(&mut rest).expect("the rest");
-    assert!(said.out.contains("1 requests not served on purpose"), "{}\n{rest}", said.out);
+    assert!(output.out.contains("1 requests not served on purpose"), "{}\n{rest}", output.out);
     scratch.unladen(&["sink", "--out", "x", "--drop", "110%"]).ends_with(2).complains(&["0% to 100%"]);
 }
 
@@ -128,12 +128,12 @@ fn a_storage_behind_a_study_is_counted() {
     let study = demo_study("storage", variants).replace("services:\n  provider:", &format!("{store}  provider:"));
     let study = study.replace("needs: [provider]", "needs: [provider, store]");
     let scratch = Scratch::with(&study);
-    let said = scratch.run(&["--rounds", "1", "--set", "placebo=false"]);
+    let output = scratch.run(&["--rounds", "1", "--set", "placebo=false"]);
     let measured = read(&scratch.path("out")).expect("a run folder");
-    assert_eq!(measured.calibrations[0].spans_per_request, 4.0, "{}", said.err);
+    assert_eq!(measured.calibrations[0].spans_per_request, 4.0, "{}", output.err);
     let run = measured.runs.iter().find(|run| run.variant == "otel").expect("a run");
     let ledger = run.ledger.as_ref().expect("a ledger");
-    let books = (ledger.expected, ledger.saved, ledger.lost, ledger.unexplained);
-    assert_eq!(books, (3_000, 3_000, 0, 0), "what the service flushed as it ended counts too: {:?}", run.counted);
+    let account = (ledger.expected, ledger.saved, ledger.lost, ledger.unexplained);
+    assert_eq!(account, (3_000, 3_000, 0, 0), "what the service flushed as it ended counts too: {:?}", run.counted);
     assert!(ledger.by_count && ledger.calibrated && ledger.counted_by.as_deref() == Some("store"), "{ledger:?}");
 }

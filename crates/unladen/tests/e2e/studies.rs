@@ -8,10 +8,10 @@ use std::path::Path;
 use unladen_journal::record::RunRecord;
 use unladen_study::measured::read;
 
-use crate::harness::{Said, Scratch, measuring, study};
+use crate::harness::{CliOutput, Scratch, measuring, study};
 
 /// Runs a study in its profile `ci`. What it keeps for a while goes into the scratch folder, too, so that nothing of it may be left.
-fn miniature(name: &str, variants: &[&str]) -> (Scratch, Said, Vec<RunRecord>) {
+fn miniature(name: &str, variants: &[&str]) -> (Scratch, CliOutput, Vec<RunRecord>) {
     let built = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/subjects/.ready");
     assert!(built.exists(), "the subjects are not built: `make go-subjects` builds them");
     let scratch = Scratch::new();
@@ -19,16 +19,16 @@ fn miniature(name: &str, variants: &[&str]) -> (Scratch, Said, Vec<RunRecord>) {
     let only = variants.join(",");
     let arguments = ["run", &folder, "--set", "profile=ci", "--only", &only, "--out", "out", "--plain"];
     let output = scratch.command(&arguments).env("TMPDIR", scratch.path("")).output().expect("unladen starts");
-    let said = Said::new(&output).ends_with(0);
+    let output = CliOutput::new(&output).ends_with(0);
     scratch.assert_nothing_left();
     let left: Vec<_> =
         fs::read_dir(scratch.path("")).expect("the scratch folder").flatten().map(|it| it.file_name()).collect();
     assert_eq!(left, ["out"], "a folder of a database is left");
     let runs = read(&scratch.path("out")).expect("a run folder").runs;
     for variant in variants.iter().chain(&["baseline"]) {
-        assert!(runs.iter().any(|run| run.variant == *variant), "no run of {variant}:\n{}", said.err);
+        assert!(runs.iter().any(|run| run.variant == *variant), "no run of {variant}:\n{}", output.err);
     }
-    (scratch, said, runs)
+    (scratch, output, runs)
 }
 
 /// Whether a run counts is a question of how quiet the machine is; whether its spans arrived is none.
@@ -40,7 +40,7 @@ fn assert_all_arrived(runs: &[RunRecord], per_request: &BTreeMap<&str, u64>) {
         assert_eq!(load.errors, 0, "{}", run.variant);
         assert_eq!(ledger.saved, wanted * load.answered_total, "{}: {ledger:?}", run.variant);
         assert_eq!((ledger.lost, ledger.unexplained, ledger.duplicates), (0, 0, 0), "{}: {ledger:?}", run.variant);
-        assert!(run.told.iter().all(|told| told.spans == 0), "{}: {:?}", run.variant, run.told);
+        assert!(run.reported_losses.iter().all(|loss| loss.spans == 0), "{}: {:?}", run.variant, run.reported_losses);
     }
 }
 

@@ -7,27 +7,27 @@ use std::fs;
 use unladen_journal::record::RunRecord;
 use unladen_study::measured::read;
 
-use crate::harness::{Said, Scratch, build, starting, study};
+use crate::harness::{CliOutput, Scratch, build, starting, study};
 
 /// Reservations of the profile `ci`, and seats of its four areas: more is wanted than there is.
 const RESERVATIONS: f64 = 1_500.0;
 const SEATS: f64 = 4.0 * 400.0;
 
 /// Runs the study in a profile; a run folder must come of it.
-fn run(scratch: &Scratch, profile: &str, more: &[&str]) -> (Said, Vec<RunRecord>) {
+fn run(scratch: &Scratch, profile: &str, more: &[&str]) -> (CliOutput, Vec<RunRecord>) {
     build("tickets");
     let (path, profile) = (study("ticket-master").display().to_string(), format!("profile={profile}"));
     let arguments = [&["run", path.as_str(), "--set", profile.as_str(), "--out", "out", "--plain"], more].concat();
     let output = scratch.command(&arguments).env("TMPDIR", scratch.path("")).output().expect("unladen starts");
-    let said = Said::new(&output).ends_with(0);
-    println!("{}", said.out);
+    let output = CliOutput::new(&output).ends_with(0);
+    println!("{}", output.out);
     scratch.assert_nothing_left();
-    (said, read(&scratch.path("out")).expect("a run folder").runs)
+    (output, read(&scratch.path("out")).expect("a run folder").runs)
 }
 
 /// What the check has found. It fails if a seat was sold twice, or a reservation has no result or two; then it says nothing.
 fn books(run: &RunRecord) -> &BTreeMap<String, f64> {
-    run.said.get("books").unwrap_or_else(|| panic!("{}: {:?}", run.variant, run.void))
+    run.reported_numbers.get("books").unwrap_or_else(|| panic!("{}: {:?}", run.variant, run.void))
 }
 
 /// Spans of the load, by service and operation.
@@ -41,9 +41,9 @@ fn spans(run: &RunRecord) -> BTreeMap<(&str, &str), u64> {
 fn the_ticket_shop_sells_every_seat_once() {
     let _turn = starting();
     let scratch = Scratch::new();
-    let (said, runs) = run(&scratch, "ci", &["--only", "http1-otel-10"]);
+    let (output, runs) = run(&scratch, "ci", &["--only", "http1-otel-10"]);
     let variants: Vec<&str> = runs.iter().map(|run| run.variant.as_str()).collect();
-    assert!(variants.contains(&"baseline") && variants.contains(&"http1-otel-10"), "{variants:?}\n{}", said.err);
+    assert!(variants.contains(&"baseline") && variants.contains(&"http1-otel-10"), "{variants:?}\n{}", output.err);
     for run in &runs {
         let load = run.load.as_ref().expect("a load");
         assert_eq!(load.errors, 0, "{}: {:?}", run.variant, load.error_classes);
@@ -100,8 +100,8 @@ fn the_ticket_shop_sells_every_seat_once() {
 fn a_ticket_shop_whose_broker_is_killed_keeps_its_books() {
     let _turn = starting();
     let scratch = Scratch::new();
-    let (said, runs) = run(&scratch, "crash", &["--only", "http1"]);
-    assert_eq!(runs.len(), 2, "{}", said.err);
+    let (output, runs) = run(&scratch, "crash", &["--only", "http1"]);
+    assert_eq!(runs.len(), 2, "{}", output.err);
     for run in &runs {
         let log = scratch.path("out").join(&run.dir).join("logs/broker.log");
         let log = fs::read_to_string(&log).unwrap_or_else(|error| panic!("{}: {error}", log.display()));

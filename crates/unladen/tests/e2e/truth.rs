@@ -46,8 +46,8 @@ pub(crate) fn known_costs() -> &'static Findings {
         );
         let scratch = Scratch::with(&format!("{study}ladder: [baseline, burn, more]\n"));
         let short = ["--rounds", "14", "--warmup", "200ms", "--window", "700ms", "--set", "placebo=false"];
-        let said = scratch.run(&short).ends_with(0);
-        println!("{}", said.out);
+        let output = scratch.run(&short).ends_with(0);
+        println!("{}", output.out);
         scratch.findings()
     });
     &FINDINGS

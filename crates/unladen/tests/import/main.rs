@@ -117,13 +117,13 @@ fn every_tool_is_read_in_its_own_units() {
 fn a_table_of_repetitions_is_judged() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let out = dir.path().join("out");
-    let said = import(
+    let output = import(
         &out,
         &["--baseline", "overhead.csv#none", "--variant", "agent=overhead.csv#agent", "--budget", "latency_mean=50%"],
     );
-    let said = String::from_utf8_lossy(&said.success().get_output().stdout).into_owned();
-    assert!(said.contains("imported from OpenTelemetry overhead tests"), "{said}");
-    assert!(said.contains("do not say whether the sides were run by turns"), "{said}");
+    let output = String::from_utf8_lossy(&output.success().get_output().stdout).into_owned();
+    assert!(output.contains("imported from OpenTelemetry overhead tests"), "{output}");
+    assert!(output.contains("do not say whether the sides were run by turns"), "{output}");
     let text = std::fs::read_to_string(out.join("findings.json")).expect("written");
     let findings: Findings = serde_json::from_str(&text).expect("findings");
     let find = |metric: &str| findings.variants[0].metrics.iter().find(|it| it.metric == metric).expect("imported");
@@ -154,14 +154,14 @@ fn numbers_that_cannot_be_are_refused() {
     let wrk = std::fs::read_to_string(files().join("wrk.txt")).expect("the example");
     std::fs::write(dir.path().join("odd.txt"), wrk.replace("64 connections", "32 connections")).expect("written");
     let odd = dir.path().join("odd.txt").display().to_string();
-    let said =
+    let output =
         import(&dir.path().join("out"), &["--baseline", "wrk.txt", "--variant", &format!("odd={odd}")]).success();
-    let said = String::from_utf8_lossy(&said.get_output().stdout)
+    let output = String::from_utf8_lossy(&output.get_output().stdout)
         .into_owned()
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
-    assert!(said.contains("64.0 requests under way, but there were at most 32"), "{said}");
+    assert!(output.contains("64.0 requests under way, but there were at most 32"), "{output}");
 }
 
 #[test]
@@ -193,8 +193,8 @@ fn what_cannot_be_read_is_told_with_its_place() {
         let path = dir.path().join(name);
         std::fs::write(&path, text).expect("written");
         let path = path.display().to_string();
-        let said = import(&dir.path().join("out"), &["--baseline", &path, "--variant", "x=k6.json"]).code(2);
-        let error = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
+        let output = import(&dir.path().join("out"), &["--baseline", &path, "--variant", "x=k6.json"]).code(2);
+        let error = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
         assert!(error.contains(expected) && !error.contains("panicked"), "{name}: {error}");
         assert!(!dir.path().join("out/journal.jsonl").exists(), "nothing is written for {name}");
     }
@@ -205,8 +205,8 @@ fn what_cannot_be_read_is_told_with_its_place() {
         (vec!["--baseline", "k6.json", "--variant", "placebo=k6.json"], "cannot be the name of a variant"),
         (vec!["--baseline", "rounds.csv#nobody", "--variant", "x=k6.json"], "baseline has no run"),
     ] {
-        let said = import(&dir.path().join("out"), &arguments).code(2);
-        let error = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
+        let output = import(&dir.path().join("out"), &arguments).code(2);
+        let error = String::from_utf8_lossy(&output.get_output().stderr).into_owned();
         assert!(error.contains(expected), "{arguments:?}: {error}");
     }
 }

@@ -16,11 +16,11 @@ fn when_unladen_is_killed_nothing_stays() {
         let here = folder.path().to_str().expect("plain text");
         let words = child::command("launcher", &[here, groups]);
         let mut unladen = Command::new(&words[0]).args(&words[1..]).spawn().expect("it starts");
-        let told = eventually(Duration::from_secs(20), || folder.path().join("roots").exists());
-        if !told {
+        let started = eventually(Duration::from_secs(20), || folder.path().join("roots").exists());
+        if !started {
             let _ = unladen.kill();
         }
-        assert!(told, "the services did not start");
+        assert!(started, "the services did not start");
 
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("it is there");
         let guard: u32 = read("guard").parse().expect("a pid");
@@ -63,11 +63,11 @@ fn without_the_right_to_make_groups_services_run_in_a_process_tree() {
         Ok(output) => output,
         Err(error) => return skipped(&format!("nobody may not run this binary where it lies: {error}")),
     };
-    let said = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("none: /sys/fs/cgroup") && said.contains("may not be written"), "{said}");
-    assert!(said.contains("limit: cannot limit memory of app") && said.contains("Run as root"), "{said}");
-    assert!(said.contains("ended: signal 15 (terminated)"), "{said}");
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{stdout}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(stdout.contains("none: /sys/fs/cgroup") && stdout.contains("may not be written"), "{stdout}");
+    assert!(stdout.contains("limit: cannot limit memory of app") && stdout.contains("Run as root"), "{stdout}");
+    assert!(stdout.contains("ended: signal 15 (terminated)"), "{stdout}");
 }
 
 fn cpu_ticks(pid: u32) -> u64 {

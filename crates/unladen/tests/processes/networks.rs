@@ -234,8 +234,8 @@ fn a_relay_reaches_what_listens_outside() {
     let mut refused = network.enter(|| TcpStream::connect(&nobody)).expect("entered").expect("the relay listens");
     let error = refused.read(&mut [0]).expect_err("it is reset");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
-    let told = format!("{nobody} was asked for, and nothing answers there outside");
-    assert!(eventually(Duration::from_secs(5), || running.log_tail(5).contains(&told)), "{}", running.log_tail(5));
+    let line = format!("{nobody} was asked for, and nothing answers there outside");
+    assert!(eventually(Duration::from_secs(5), || running.log_tail(5).contains(&line)), "{}", running.log_tail(5));
 
     // It ends with unladen.
     drop(stdin);
@@ -254,8 +254,8 @@ fn a_relay_that_is_told_to_ends_and_one_that_cannot_listen_says_why() {
     let config = relay::Config { network: network.path(), addresses: vec!["127.0.0.1:5432".to_owned()] };
     let mut late = part(&scratch, "relay", &config, None);
     assert!(eventually(Duration::from_secs(5), || late.running.alive().is_some()), "it lives on");
-    let said = late.running.log_tail(5);
-    assert!(said.contains("cannot listen at 127.0.0.1:5432") && said.contains("`reach`"), "{said}");
+    let text = late.running.log_tail(5);
+    assert!(text.contains("cannot listen at 127.0.0.1:5432") && text.contains("`reach`"), "{text}");
 }
 
 #[test]
@@ -267,22 +267,22 @@ fn another_machine_is_reached_at_its_own_address() {
         TcpListener::bind(FAR).expect("it is there")
     });
     let far = far.expect("it can be entered");
-    let (input, mut tell) = std::io::pipe().expect("a pipe");
-    let (output, said) = std::io::pipe().expect("a pipe");
+    let (input, mut control) = std::io::pipe().expect("a pipe");
+    let (output, writer) = std::io::pipe().expect("a pipe");
     // The relay runs in this process, on a thread that takes `outside` for the outside.
     let relaying = std::thread::spawn(move || {
         outside.move_thread().expect("it can be entered");
-        relay::main(input, said)
+        relay::main(input, writer)
     });
     let config = relay::Config { network: inside.path(), addresses: vec![FAR.to_owned()] };
-    writeln!(tell, "{}", serde_json::to_string(&config).expect("JSON")).expect("it is read");
+    writeln!(control, "{}", serde_json::to_string(&config).expect("JSON")).expect("it is read");
     assert_eq!(events(output).next(), Some(Event::Ready));
     let mut near = inside.enter(|| TcpStream::connect(FAR)).expect("entered").expect("the relay listens");
     near.write_all(b"ping").expect("it is carried");
     let mut text = [0; 4];
     far.accept().expect("the relay connects").0.read_exact(&mut text).expect("it is carried");
     assert_eq!(&text, b"ping");
-    drop(tell);
+    drop(control);
     assert_eq!(relaying.join().expect("it ends well"), std::process::ExitCode::SUCCESS);
 }
 
@@ -347,11 +347,11 @@ fn a_user_who_is_not_root_has_networks_as_well() {
         Ok(output) => output,
         Err(error) => return skipped(&format!("nobody may not run this binary where it lies: {error}")),
     };
-    let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if said.contains("SKIPPED") {
-        return skipped(&said);
+    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if text.contains("SKIPPED") {
+        return skipped(&text);
     }
-    assert!(output.status.success() && said.contains("nobody is done"), "{said}");
+    assert!(output.status.success() && text.contains("nobody is done"), "{text}");
 }
 
 /// The same as the tests above, without the rights of root.

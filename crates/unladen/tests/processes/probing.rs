@@ -44,8 +44,8 @@ fn watch(scratch: &Scratch, launch: &Launch, window_ms: u64) -> (Running, Observ
 }
 
 /// Whether two times agree within a share and an absolute slack.
-fn agree(seen_ns: u64, truth_ns: u64, share: f64, slack_ns: u64) -> bool {
-    seen_ns.abs_diff(truth_ns) <= (truth_ns as f64 * share) as u64 + slack_ns
+fn agree(measured_ns: u64, truth_ns: u64, share: f64, slack_ns: u64) -> bool {
+    measured_ns.abs_diff(truth_ns) <= (truth_ns as f64 * share) as u64 + slack_ns
 }
 
 /// A way of reading CPU time.
@@ -88,17 +88,17 @@ fn watch_work(way: &Way, launch: &Launch, scratch: &Scratch, word: &str) -> (u64
     assert_eq!(reader.source(), way.source, "{}", way.name);
     let mut tree = Tree::new(running.family().clone());
     let before = reader.read(&mut tree).expect("a CPU time");
-    let mut said = None;
+    let mut reported = None;
     let done = eventually(Duration::from_secs(60), || {
-        said = said.or(number_in_log(running.log(), word));
+        reported = reported.or(number_in_log(running.log(), word));
         std::thread::sleep(Duration::from_millis(40));
         reader.read(&mut tree).expect("a CPU time");
-        said.is_some()
+        reported.is_some()
     });
     assert!(done, "{}: the child has not said {word}: {}", way.name, running.log_tail(5));
     let after = reader.read(&mut tree).expect("a CPU time");
-    let seen = after.total_ns - before.total_ns;
-    (seen, after.split_since(&before, seen), said.expect("it has said it"))
+    let measured = after.total_ns - before.total_ns;
+    (measured, after.split_since(&before, measured), reported.expect("it has said it"))
 }
 
 #[test]
@@ -107,13 +107,13 @@ fn cpu_time_is_what_the_child_says_it_burned() {
         let scratch = Scratch::on(way.mounts.clone(), false);
         for (role, arguments) in [("burn", vec!["400"]), ("burn-in-threads", vec!["4", "100"])] {
             let launch = scratch.child(role, role, &arguments);
-            let (seen, parts, burned) = watch_work(&way, &launch, &scratch, "burned");
+            let (measured, parts, burned) = watch_work(&way, &launch, &scratch, "burned");
             // What the child does besides (waking up, writing two lines) is a few 100 µs; the kernel's counters lag by at
             // most a tick of 4 ms at either end, and nothing runs there.
             let name = way.name;
-            assert!(agree(seen, burned, 0.02, 8 * MS), "{name}, {role}: {seen} ns seen, {burned} ns burned");
+            assert!(agree(measured, burned, 0.02, 8 * MS), "{name}, {role}: {measured} ns seen, {burned} ns burned");
             let (user, system) = parts.expect("user and system time");
-            assert_eq!(user + system, seen, "{name}: the parts add up");
+            assert_eq!(user + system, measured, "{name}: the parts add up");
             assert!(user > system, "{name}: spinning is user time");
         }
     }
@@ -124,11 +124,11 @@ fn children_that_come_and_go_are_counted() {
     for way in ways() {
         let scratch = Scratch::on(way.mounts.clone(), false);
         let launch = scratch.child("parent", "burn-in-children", &["4", "100"]);
-        let (seen, _, children) = watch_work(&way, &launch, &scratch, "children");
+        let (measured, _, children) = watch_work(&way, &launch, &scratch, "children");
         assert!(children >= 400 * MS, "{children}");
         // In the tree, children that ended are seen through their parent in ticks of 10 ms, user and system apart; what the
         // parent itself uses for four forks is a few ms.
-        assert!(agree(seen, children, 0.03, 40 * MS), "{}: {seen} ns seen, {children} ns used", way.name);
+        assert!(agree(measured, children, 0.03, 40 * MS), "{}: {measured} ns seen, {children} ns used", way.name);
     }
 }
 
@@ -238,7 +238,7 @@ fn a_sampler_that_is_dropped_stops_at_once() {
     let sampler = observe(Vec::new(), Duration::from_secs(1), Duration::from_secs(3600));
     let before = std::time::Instant::now();
     assert!(!sampler.is_finished());
-    sampler.abort();
+    drop(sampler);
     assert!(before.elapsed() < Duration::from_secs(2));
 }
 

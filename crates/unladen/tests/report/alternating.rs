@@ -46,7 +46,8 @@ pub(crate) fn alternate_like(run: &mut RunRecord, like: Like) {
     for process in &mut run.processes {
         process.cpu_ns = process.cpu_ns.map(|ns| (ns as f64 * share) as u64);
         process.cpu_foreign_ns = Some(0);
-        process.idle_cpu = Some(if run.kind == unladen_journal::record::ArmKind::Variant { 0.0062 } else { 0.0021 });
+        process.idle_cpu =
+            Some(if run.kind == unladen_journal::record::VariantKind::Variant { 0.0062 } else { 0.0021 });
     }
     // The machine has the pace that it had at the end of the blocks.
     let last = &points[points.len() - 20..];

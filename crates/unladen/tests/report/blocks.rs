@@ -17,7 +17,7 @@ fn of_code<'a>(findings: &'a Findings, code: &str) -> Vec<&'a str> {
 }
 
 fn alternating() -> Sketch {
-    Sketch { mishap: alternate, ..ladder() }
+    Sketch { change_run: alternate, ..ladder() }
 }
 
 /// The findings of a sketch whose runs are changed.
@@ -65,7 +65,7 @@ fn the_compilers_part_is_taken_out_by_request() {
 
 #[test]
 fn idle_cpu_is_compared_by_service() {
-    let found = changed(&Sketch { mishap: |_| {}, ..ladder() }, |run| {
+    let found = changed(&Sketch { change_run: |_| {}, ..ladder() }, |run| {
         let mut gateway = run.processes[0].clone();
         gateway.service = "gateway".to_owned();
         run.processes.push(gateway);
@@ -95,13 +95,15 @@ fn no_tail_of_blocks_is_told() {
     assert!(few[0].starts_with("latency p99.9 not shown") && few[0].contains("Raise `alone`"), "{few:?}");
     assert!(of_code(&alone, "not_in_blocks").is_empty());
 
-    let without = Sketch { mishap: |run| alternate_like(run, Like { alone: false, ..SOUND }), ..ladder() };
+    let without = Sketch { change_run: |run| alternate_like(run, Like { alone: false, ..SOUND }), ..ladder() };
     let found = findings(&without);
-    let told = variant(&found, "otel").metrics.iter().filter(|it| tail.contains(&it.metric.as_str())).count();
-    assert_eq!(told, 0);
+    let texts = variant(&found, "otel").metrics.iter().filter(|it| tail.contains(&it.metric.as_str())).count();
+    assert_eq!(texts, 0);
     assert!(variant(&found, "otel").finding("latency_p90").is_some());
-    let said = of_code(&found, "not_in_blocks");
-    assert!(said[0].starts_with("latency p95, latency p99, latency p99.9, mean latency and largest latency not shown"));
+    let notices = of_code(&found, "not_in_blocks");
+    assert!(
+        notices[0].starts_with("latency p95, latency p99, latency p99.9, mean latency and largest latency not shown")
+    );
     assert_eq!(latency_p99_us(&without.runs()[0]), None, "whoever watches sees none either");
     assert!(latency_p99_us(&alternating().runs()[0]).is_some());
 }
@@ -109,7 +111,7 @@ fn no_tail_of_blocks_is_told() {
 /// What exists of the blocks only: answers by kind, operations, curves, seconds.
 #[test]
 fn nor_by_kind_operation_quantile_or_second() {
-    let mishap = |run: &mut RunRecord| {
+    let change_run = |run: &mut RunRecord| {
         let load = run.load.as_mut().expect("a load");
         let times = Quantiles { count: 5_000, p50: 900.0, p90: 1_000.0, p95: 1_100.0, p99: 1_200.0, ..load.latency_us };
         let named =
@@ -118,15 +120,15 @@ fn nor_by_kind_operation_quantile_or_second() {
         load.seconds.iter_mut().for_each(|second| second.p99_us = 5_000.0);
         alternate(run);
     };
-    let sketch = Sketch { mishap, ..ladder() };
+    let sketch = Sketch { change_run, ..ladder() };
     let dir = tempfile::tempdir().expect("a temporary folder");
     let runs = sketch.runs();
     write(dir.path(), &sketch.study(), &runs);
     files::write(dir.path(), &runs);
     let found = judge(dir.path()).expect("a whole run folder");
     let answers = variant(&found, "otel").answers.iter().filter_map(|it| it.value);
-    let told: Vec<_> = answers.map(|it| (it.p90_us.is_some(), it.p95_us, it.p99_us)).collect();
-    assert_eq!(told, [(true, None, None); 2]);
+    let texts: Vec<_> = answers.map(|it| (it.p90_us.is_some(), it.p95_us, it.p99_us)).collect();
+    assert_eq!(texts, [(true, None, None); 2]);
     assert!(!found.operations.is_empty() && found.operations.iter().all(|it| it.p99_us.is_none()));
     let curves = found.curves.as_ref().expect("read");
     let quantiles = &curves.latency.as_ref().expect("histograms").quantiles;
@@ -162,22 +164,23 @@ fn blocks_are_held_to_what_users_see() {
     assert!(variant(&sound, "otel").blocks_against_alone.expect("twelve rounds").magnitude() < 0.02);
     assert!(of_code(&sound, "blocks_unlike_alone").is_empty());
 
-    let cold = findings(&Sketch { mishap: |run| alternate_like(run, Like { colder: 1.12, ..SOUND }), ..ladder() });
+    let cold = findings(&Sketch { change_run: |run| alternate_like(run, Like { colder: 1.12, ..SOUND }), ..ladder() });
     let Range { value, low, high } = ratio(&cold).expect("twelve rounds");
     assert!((value - 0.12).abs() < 0.01 && low <= value && value <= high, "{low} {value} {high}");
-    let told = of_code(&cold, "blocks_unlike_alone");
-    assert_eq!(told.len(), 4, "baseline, placebo and two variants: {told:?}");
+    let texts = of_code(&cold, "blocks_unlike_alone");
+    assert_eq!(texts.len(), 4, "baseline, placebo and two variants: {texts:?}");
     assert!(
-        told[0].starts_with("CPU per request of baseline is 12.")
-            || told[0].starts_with("CPU per request of baseline is 11."),
-        "{told:?}"
+        texts[0].starts_with("CPU per request of baseline is 12.")
+            || texts[0].starts_with("CPU per request of baseline is 11."),
+        "{texts:?}"
     );
-    assert!(told[0].contains("higher in blocks than alone") && told[0].contains("`design: separate`"), "{told:?}");
+    assert!(texts[0].contains("higher in blocks than alone") && texts[0].contains("`design: separate`"), "{texts:?}");
     assert!(render(&cold, Format::Text).contains("CPU per request in blocks against alone: baseline +1"));
     // Within 3 % nobody is warned, nor where the interval reaches into it.
-    let little = findings(&Sketch { mishap: |run| alternate_like(run, Like { colder: 1.02, ..SOUND }), ..ladder() });
+    let little =
+        findings(&Sketch { change_run: |run| alternate_like(run, Like { colder: 1.02, ..SOUND }), ..ladder() });
     assert!(of_code(&little, "blocks_unlike_alone").is_empty());
-    let five = Sketch { rounds: 5, mishap: |run| alternate_like(run, Like { colder: 1.12, ..SOUND }), ..ladder() };
+    let five = Sketch { rounds: 5, change_run: |run| alternate_like(run, Like { colder: 1.12, ..SOUND }), ..ladder() };
     assert_eq!(ratio(&findings(&five)), None, "too few rounds");
 }
 
@@ -188,10 +191,10 @@ fn what_is_thrown_away_is_told_with_its_reasons() {
         let blocks = run.blocks.as_mut().expect("blocks");
         (blocks.kept, blocks.late, blocks.disturbed) = (40, 4, 6);
     });
-    let told = of_code(&found, "blocks_thrown_away");
-    assert!(told[0].starts_with("20 % of the super-blocks were thrown away"), "{told:?}");
-    assert!(told[0].contains("48 because the load generator was late"), "a round counts once: {told:?}");
-    assert!(told[0].contains(" and 72 because the hypervisor or other processes"), "{told:?}");
+    let texts = of_code(&found, "blocks_thrown_away");
+    assert!(texts[0].starts_with("20 % of the super-blocks were thrown away"), "{texts:?}");
+    assert!(texts[0].contains("48 because the load generator was late"), "a round counts once: {texts:?}");
+    assert!(texts[0].contains(" and 72 because the hypervisor or other processes"), "{texts:?}");
     let design = found.design.expect("measured");
     assert_eq!((design.late, design.disturbed, design.thrown_away), (48, 72, Some(0.2)));
 }
@@ -222,7 +225,7 @@ fn how_it_was_measured_is_said_in_a_sentence() {
 /// A study that was continued with another design: each round is of the design that more of its variants have.
 #[test]
 fn designs_do_not_meet_within_a_round() {
-    let sketch = Sketch { mishap: |_| {}, ..ladder() };
+    let sketch = Sketch { change_run: |_| {}, ..ladder() };
     let mixed = changed(&sketch, |run| {
         let torn = run.round == 7 && run.variant != "otel";
         if run.round > 7 || torn {
@@ -238,8 +241,8 @@ fn designs_do_not_meet_within_a_round() {
     assert!(design.words.starts_with("Measured by two designs, which meet in no round."), "{}", design.words);
     let rounds = |name: &str| finding(&mixed, name, "cpu_per_request").rounds.len();
     assert_eq!((rounds("otel"), rounds("otel-10pct")), (11, 12), "the one run that is of the other design is left out");
-    let told = of_code(&mixed, "designs_mixed");
-    assert!(told[0].contains("one after the other: 1. ") && told[0].contains("left out there: 1 of"), "{told:?}");
+    let texts = of_code(&mixed, "designs_mixed");
+    assert!(texts[0].contains("one after the other: 1. ") && texts[0].contains("left out there: 1 of"), "{texts:?}");
     assert!(of_code(&mixed, "rounds_repeated").is_empty(), "nothing was done again");
 
     // The same round, finished by the new design beside the run that was there.
@@ -264,7 +267,7 @@ fn what_varies_is_told() {
     assert!(start.rounds_help && start.between > 5.0 * start.within, "{start:?}");
     assert!(start.words.starts_with("What varies is the start (") && start.words.ends_with("more rounds help"));
     let noisy = |run: &mut RunRecord| alternate_like(run, Like { within: 0.2, ..SOUND });
-    let within = of(&Sketch { noise: 0.0005, mishap: noisy, ..ladder() });
+    let within = of(&Sketch { noise: 0.0005, change_run: noisy, ..ladder() });
     // 20 % in each of 49 blocks, on both sides.
     assert!((within.within - 0.2 * 2.0_f64.sqrt() / 7.0).abs() < 0.01, "{within:?}");
     assert!(!within.rounds_help && within.words.ends_with("a longer window helps"), "{within:?}");
@@ -300,12 +303,12 @@ fn starts_of_two_kinds_are_told() {
 #[test]
 fn a_pilot_says_what_to_buy_and_what_a_round_takes() {
     let mut sketch = alternating();
-    sketch.arms.truncate(2);
+    sketch.variants.truncate(2);
     let dir = tempfile::tempdir().expect("a temporary folder");
     write(dir.path(), &sketch.study(), &sketch.runs());
     let folder = read(dir.path()).expect("a run folder");
     let found =
-        pilot(&folder, Planned { study: &folder.study, arms: 5, groups: &|_, _| vec![5] }).expect("twelve pairs");
+        pilot(&folder, Planned { study: &folder.study, variants: 5, groups: &|_, _| vec![5] }).expect("twelve pairs");
     // 0.12 + 2 + 5 + 0.05 s and 2 s alone for each of five, and 0.5 s once.
     assert!((found.round_seconds.alternating - (5.0 * 9.17 + 0.5)).abs() < 1e-9, "{:?}", found.round_seconds);
     assert!((found.round_seconds.separate - 5.0 * 7.67).abs() < 1e-9, "{:?}", found.round_seconds);

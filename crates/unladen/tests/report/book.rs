@@ -107,13 +107,13 @@ fn commands_marked_so_do_what_the_page_says() {
                     .current_dir(folder.path())
                     .output()
                     .expect("the executable");
-                let told = String::from_utf8_lossy(&output.stderr);
-                let said = String::from_utf8_lossy(&output.stdout);
+                let stderr = String::from_utf8_lossy(&output.stderr);
+                let stdout = String::from_utf8_lossy(&output.stdout);
                 // A machine that is too busy to measure gets no verdict: so it should be.
-                let late = said.contains("void") || told.contains("the load was to start");
+                let late = stdout.contains("void") || stderr.contains("the load was to start");
                 let void = late && output.status.code() == Some(2);
-                assert!(void || output.status.code() == Some(wanted), "{page}: {command}\n{said}{told}");
-                assert!(void || !said.is_empty(), "{page}: {command} says nothing");
+                assert!(void || output.status.code() == Some(wanted), "{page}: {command}\n{stdout}{stderr}");
+                assert!(void || !stdout.is_empty(), "{page}: {command} says nothing");
                 ran += 1;
             }
         }
@@ -123,15 +123,15 @@ fn commands_marked_so_do_what_the_page_says() {
 
 #[test]
 fn every_command_is_one_that_unladen_takes() {
-    let mut seen = 0;
+    let mut count = 0;
     for page in pages().into_iter().chain(["../README.md".to_owned()]) {
         for command in typed(&page) {
             let parsed = unladen::cli::Cli::command().try_get_matches_from(words(&command));
             assert!(parsed.is_ok(), "{page}: {command}\n{}", parsed.expect_err("not taken"));
-            seen += 1;
+            count += 1;
         }
     }
-    assert!(seen >= 30, "{seen} commands");
+    assert!(count >= 30, "{count} commands");
 }
 
 #[test]
@@ -158,14 +158,14 @@ fn links(page: &str) -> Vec<String> {
 /// The study on a page of its own is one that is taken.
 #[test]
 fn studies_in_the_how_to_pages_are_studies() {
-    let mut seen = 0;
+    let mut count = 0;
     for page in pages().into_iter().filter(|it| it.starts_with("how-to/")) {
         for block in text(&page).split("```yaml\n").skip(1) {
             let yaml = block.split("```").next().unwrap_or_default();
             let read = unladen_study::read::parse(yaml, &page, &[]);
             assert!(read.is_ok(), "{page}: {}", read.expect_err("not taken"));
-            seen += 1;
+            count += 1;
         }
     }
-    assert!(seen > 0);
+    assert!(count > 0);
 }

@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Page {
     browser: Child,
     input: ChildStdin,
-    said: Receiver<Value>,
+    received: Receiver<Value>,
     session: Option<String>,
     number: u64,
     events: Vec<Value>,
@@ -43,7 +43,7 @@ impl Page {
             .expect("a shell");
         let input = browser.stdin.take().expect("a pipe");
         let output = browser.stdout.take().expect("a pipe");
-        let (send, said) = channel();
+        let (send, received) = channel();
         std::thread::spawn(move || {
             let messages = BufReader::new(output).split(0).map_while(Result::ok);
             for message in messages.filter_map(|message| serde_json::from_slice(&message).ok()) {
@@ -52,7 +52,8 @@ impl Page {
                 }
             }
         });
-        let mut page = Self { browser, input, said, session: None, number: 0, events: Vec::new(), _profile: profile };
+        let mut page =
+            Self { browser, input, received, session: None, number: 0, events: Vec::new(), _profile: profile };
         let target = page.call("Target.createTarget", &json!({"url": "about:blank"}))["targetId"].clone();
         let attached = page.call("Target.attachToTarget", &json!({"targetId": target, "flatten": true}));
         page.session = attached["sessionId"].as_str().map(str::to_owned);
@@ -193,7 +194,7 @@ impl Page {
         let hint = "chromium does not answer: `make deps` installs it";
         self.input.write_all(&bytes).and_then(|()| self.input.flush()).expect(hint);
         loop {
-            let answer = self.said.recv_timeout(PATIENCE).expect(hint);
+            let answer = self.received.recv_timeout(PATIENCE).expect(hint);
             if answer["id"] == json!(self.number) {
                 return match answer.get("error") {
                     Some(error) => Err(error.clone()),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use unladen::under_way::Under;
+use unladen::under_way::LiveFile;
 use unladen::under_way::{Live, Second, Service, Variant};
 use unladen_judge::metrics::METRICS;
 
@@ -42,7 +42,7 @@ fn every_key_of_the_live_file_is_described() {
     let mut live = Live::default();
     (live.second, live.services) = (Some(Second::default()), vec![Service::default()]);
     let mut keys = Vec::new();
-    collect(&serde_json::to_value(Under { pid: 1, start_ticks: 1, live }).expect("JSON"), &mut keys);
+    collect(&serde_json::to_value(LiveFile { pid: 1, start_ticks: 1, live }).expect("JSON"), &mut keys);
     // Of `variants` the keys are names.
     collect(&serde_json::to_value(Variant::default()).expect("JSON"), &mut keys);
     for key in keys {

@@ -83,17 +83,17 @@ fn receiver(status: &'static str, answer: Vec<u8>) -> (String, std::thread::Join
     let url = format!("http://{}/v1/metrics", listener.local_addr().expect("an address"));
     let thread = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a connection");
-        let mut asked = Vec::new();
+        let mut request = Vec::new();
         let mut piece = [0; 65536];
         let body = loop {
             let length = stream.read(&mut piece).expect("a request");
-            asked.extend_from_slice(&piece[..length]);
-            let Some(end) = asked.windows(4).position(|it| it == b"\r\n\r\n") else { continue };
-            let head = String::from_utf8_lossy(&asked[..end]).to_lowercase();
+            request.extend_from_slice(&piece[..length]);
+            let Some(end) = request.windows(4).position(|it| it == b"\r\n\r\n") else { continue };
+            let head = String::from_utf8_lossy(&request[..end]).to_lowercase();
             assert!(head.starts_with("post /v1/metrics http/1.1") && head.contains("application/x-protobuf"), "{head}");
             let length = head.lines().find_map(|it| it.strip_prefix("content-length: ")).expect("a length");
-            if asked.len() >= end + 4 + length.parse::<usize>().expect("a number") {
-                break asked.split_off(end + 4);
+            if request.len() >= end + 4 + length.parse::<usize>().expect("a number") {
+                break request.split_off(end + 4);
             }
         };
         write!(stream, "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", answer.len())

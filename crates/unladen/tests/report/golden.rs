@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use unladen_journal::notices::Notice;
-use unladen_journal::record::{ArmKind, RunRecord};
+use unladen_journal::record::{RunRecord, VariantKind};
 use unladen_judge::findings::{Finding, Findings, RoundValue};
 use unladen_judge::judge;
 use unladen_load::outcome::{Iterations, Kind, Named, Quantiles};
@@ -12,7 +12,7 @@ use unladen_report::{Format, render};
 
 use crate::alternating::alternate;
 use crate::files;
-use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};
+use crate::sketch::{Sketch, SketchedVariant, findings, ladder, late, sketched, write};
 
 /// Compares with the expected files, or writes them.
 fn check(name: &str, findings: &Findings, formats: &[Format]) {
@@ -57,13 +57,13 @@ fn without_elements(mut page: String) -> String {
     page
 }
 
-fn otel() -> Arm {
-    arm("otel", "OpenTelemetry", ArmKind::Variant)
+fn otel() -> SketchedVariant {
+    sketched("otel", "OpenTelemetry", VariantKind::Variant)
 }
 
 /// What OpenTelemetry costs when every span is kept.
-fn costly() -> Arm {
-    Arm { cpu: 1.18, memory: 9.0, latency: 1.12, spans: 4.0, ..otel() }
+fn costly() -> SketchedVariant {
+    SketchedVariant { cpu: 1.18, memory: 9.0, latency: 1.12, spans: 4.0, ..otel() }
 }
 
 #[test]
@@ -76,19 +76,28 @@ fn an_effect() {
 /// The same effect, found side by side.
 #[test]
 fn an_effect_in_alternating_rounds() {
-    let sketch = Sketch { mishap: alternate, ..ladder() };
+    let sketch = Sketch { change_run: alternate, ..ladder() };
     check("alternating", &findings(&sketch), &[Format::Text, Format::Markdown, Format::Html]);
 }
 
 /// From the bare service to the full agent, step by step.
 #[test]
 fn a_ladder() {
-    let step = |name, label, cpu, memory, latency, spans| Arm { name, label, cpu, memory, latency, spans, ..otel() };
+    let step = |name, label, cpu, memory, latency, spans| SketchedVariant {
+        name,
+        label,
+        cpu,
+        memory,
+        latency,
+        spans,
+        ..otel()
+    };
     let sketch = Sketch { more: "ladder: [baseline, attached, unsampled, full]\n", ..ladder() };
-    let sketch = Sketch { arms: Sketch::new("", "").arms, question: "Where does the cost come from?", ..sketch }
-        .with(step("attached", "agent attached", 1.03, 6.0, 1.0, 0.0))
-        .with(step("unsampled", "context", 1.07, 6.5, 1.03, 0.0))
-        .with(step("full", "spans and export", 1.18, 9.0, 1.12, 4.0));
+    let sketch =
+        Sketch { variants: Sketch::new("", "").variants, question: "Where does the cost come from?", ..sketch }
+            .with(step("attached", "agent attached", 1.03, 6.0, 1.0, 0.0))
+            .with(step("unsampled", "context", 1.07, 6.5, 1.03, 0.0))
+            .with(step("full", "spans and export", 1.18, 9.0, 1.12, 4.0));
     let findings = findings(&sketch);
     let steps: Vec<(&str, &str)> =
         findings.ladders[0].steps.iter().map(|step| (step.from.as_str(), step.to.as_str())).collect();
@@ -100,7 +109,7 @@ fn a_ladder() {
 #[test]
 fn a_dose() {
     let more = "matrix: {spans: ['1', '2', '5', '10']}\nvariables: {spans: '1'}\n";
-    let of = |name, value: &'static str, spans: f64| Arm {
+    let of = |name, value: &'static str, spans: f64| SketchedVariant {
         name,
         label: "full",
         cpu: 1.03 + 0.02 * spans,
@@ -110,7 +119,7 @@ fn a_dose() {
     };
     let sketch = Sketch { more, question: "How does the cost grow with the spans?", ..Sketch::new("dose", "") };
     let sketch = sketch
-        .with(Arm { name: "full", label: "", spans: 1.0, ..otel() })
+        .with(SketchedVariant { name: "full", label: "", spans: 1.0, ..otel() })
         .with(of("full@spans=1", "1", 1.0))
         .with(of("full@spans=2", "2", 2.0))
         .with(of("full@spans=5", "5", 5.0))
@@ -134,10 +143,15 @@ fn a_dose() {
 #[test]
 fn names_side_by_side() {
     let more = "matrix: {client: [http, grpc]}\nvariables: {client: http}\n";
-    let of =
-        |name, value: &'static str, cpu: f64| Arm { name, label: "full", cpu, cell: vec![("client", value)], ..otel() };
+    let of = |name, value: &'static str, cpu: f64| SketchedVariant {
+        name,
+        label: "full",
+        cpu,
+        cell: vec![("client", value)],
+        ..otel()
+    };
     let sketch = Sketch { more, question: "Which client costs more?", ..Sketch::new("names", "") };
-    let sketch = sketch.with(Arm { name: "full", label: "", ..otel() });
+    let sketch = sketch.with(SketchedVariant { name: "full", label: "", ..otel() });
     let mut findings =
         findings(&sketch.with(of("full@client=http", "http", 1.03)).with(of("full@client=grpc", "grpc", 1.2)));
     let text = render(&findings, Format::Text);
@@ -169,8 +183,8 @@ fn names_side_by_side() {
 fn money_and_a_leak() {
     let more = "prices: {requests_per_second: 5000, instances: 20, core_hour: 0.04, gib_hour: 0.005, \
                 instance: {cores: 4, memory: 16GiB, utilisation: 60%}}\n";
-    let leaking = Arm { name: "leaking", label: "OpenTelemetry, leaking", ..costly() };
-    let mishap = |run: &mut unladen_journal::record::RunRecord| {
+    let leaking = SketchedVariant { name: "leaking", label: "OpenTelemetry, leaking", ..costly() };
+    let change_run = |run: &mut unladen_journal::record::RunRecord| {
         // 1 MiB a minute, under the teeth of a collector; everybody else stays level.
         let per_minute = if run.variant == "leaking" { 1_048_576 } else { 0 };
         let sample = |second: u32| {
@@ -180,18 +194,18 @@ fn money_and_a_leak() {
         };
         run.processes[0].rss_floor = (0..=60).map(sample).collect();
     };
-    let sketch = Sketch { more, mishap, question: "What does it cost a year?", ..Sketch::new("shop", "") };
+    let sketch = Sketch { more, change_run, question: "What does it cost a year?", ..Sketch::new("shop", "") };
     let findings = findings(&sketch.with(costly()).with(leaking));
-    let told = |variant: &str| &findings.conclusions.iter().find(|it| it.variant == variant).expect("told").words;
-    assert!(told("leaking").contains("may leak: its memory grows 1."), "{}", told("leaking"));
-    assert!(!told("otel").contains("leak"), "{}", told("otel"));
+    let words_of = |variant: &str| &findings.conclusions.iter().find(|it| it.variant == variant).expect("told").words;
+    assert!(words_of("leaking").contains("may leak: its memory grows 1."), "{}", words_of("leaking"));
+    assert!(!words_of("otel").contains("leak"), "{}", words_of("otel"));
     check("money", &findings, &[Format::Text, Format::Markdown]);
 }
 
 /// A JVM keeps its memory, whatever it does with it, and takes more of it for minutes: then what collections leave tells.
 #[test]
 fn a_leak_that_only_the_heap_shows() {
-    let mishap = |run: &mut unladen_journal::record::RunRecord| {
+    let change_run = |run: &mut unladen_journal::record::RunRecord| {
         let if_it_is = |name: &str| if run.variant == name { 1_048_576 } else { 0 };
         let sample = |second: u32, per_minute: u32| {
             let bytes =
@@ -201,14 +215,14 @@ fn a_leak_that_only_the_heap_shows() {
         run.processes[0].rss_floor = (0..=60).map(|second| sample(second, if_it_is("taking"))).collect();
         run.processes[0].heap_floor = (0..=60).map(|second| sample(second, if_it_is("leaking"))).collect();
     };
-    let leaking = Arm { name: "leaking", label: "OpenTelemetry, leaking", ..costly() };
-    let taking = Arm { name: "taking", label: "OpenTelemetry, taking memory", ..costly() };
-    let sketch = Sketch { mishap, question: "Does it leak?", ..Sketch::new("heap", "") };
+    let leaking = SketchedVariant { name: "leaking", label: "OpenTelemetry, leaking", ..costly() };
+    let taking = SketchedVariant { name: "taking", label: "OpenTelemetry, taking memory", ..costly() };
+    let sketch = Sketch { change_run, question: "Does it leak?", ..Sketch::new("heap", "") };
     let findings = findings(&sketch.with(costly()).with(leaking).with(taking));
-    let told = |variant: &str| &findings.conclusions.iter().find(|it| it.variant == variant).expect("told").words;
-    assert!(told("leaking").contains("may leak: its heap grows 1."), "{}", told("leaking"));
-    assert!(!told("otel").contains("leak"), "{}", told("otel"));
-    let taking = told("taking");
+    let words_of = |variant: &str| &findings.conclusions.iter().find(|it| it.variant == variant).expect("told").words;
+    assert!(words_of("leaking").contains("may leak: its heap grows 1."), "{}", words_of("leaking"));
+    assert!(!words_of("otel").contains("leak"), "{}", words_of("otel"));
+    let taking = words_of("taking");
     assert!(taking.contains("its memory grows 1.") && taking.contains("its heap does not"), "{taking}");
     assert!(!taking.contains("leak"), "{taking}");
 }
@@ -222,7 +236,7 @@ fn no_effect() {
 
 #[test]
 fn spans_are_lost() {
-    let lossy = Arm { lost: 0.31, name: "lossy", label: "OpenTelemetry, small queue", ..costly() };
+    let lossy = SketchedVariant { lost: 0.31, name: "lossy", label: "OpenTelemetry, small queue", ..costly() };
     let sketch = Sketch::new("loss", "What does it cost to lose a third of the spans?").with(lossy);
     check("loss", &findings(&sketch), &[Format::Text, Format::Markdown]);
 }
@@ -230,7 +244,7 @@ fn spans_are_lost() {
 #[test]
 fn runs_are_void() {
     let sketch = Sketch {
-        mishap: |run| {
+        change_run: |run| {
             if run.run % 7 == 0 {
                 late(run);
             }
@@ -246,14 +260,14 @@ fn runs_are_void() {
 #[test]
 fn the_harness_is_broken() {
     let mut sketch = ladder();
-    sketch.arms[1].cpu = 1.06;
+    sketch.variants[1].cpu = 1.06;
     check("broken-harness", &findings(&sketch), &[Format::Text, Format::Markdown, Format::Html]);
 }
 
 #[test]
 fn a_variant_answers_with_errors() {
     let sketch = Sketch {
-        mishap: |run| {
+        change_run: |run| {
             if let (true, Some(load)) = (run.variant == "otel", &mut run.load) {
                 load.errors = load.requests / 25;
                 load.requests -= load.errors;
@@ -270,10 +284,10 @@ fn a_variant_answers_with_errors() {
 #[test]
 fn a_variant_stores_nothing() {
     let sketch = Sketch {
-        mishap: |run| {
+        change_run: |run| {
             let stored = if run.variant == "otel" { 0.0 } else { 12_000.0 };
-            let said = [("sent".to_owned(), 12_000.0), ("stored".to_owned(), stored)];
-            run.said = [("writer".to_owned(), said.into())].into();
+            let numbers = [("sent".to_owned(), 12_000.0), ("stored".to_owned(), stored)];
+            run.reported_numbers = [("writer".to_owned(), numbers.into())].into();
         },
         ..ladder()
     };
@@ -321,7 +335,7 @@ fn reserving(run: &mut RunRecord) {
 
 #[test]
 fn answers_are_of_several_kinds() {
-    let sketch = Sketch { mishap: reserving, ..ladder() };
+    let sketch = Sketch { change_run: reserving, ..ladder() };
     let findings = findings(&sketch);
     check("kinds", &findings, &[Format::Text, Format::Markdown, Format::Csv]);
     let otel = findings.variants.iter().find(|variant| variant.name == "otel").expect("it is there");
@@ -353,7 +367,7 @@ fn sampled_spans_are_held_to_what_clients_saw() {
         }
         load.named = vec![named];
     };
-    let sketch = Sketch { mishap: with_truth, ..ladder() };
+    let sketch = Sketch { change_run: with_truth, ..ladder() };
     let dir = tempfile::tempdir().expect("a temporary folder");
     let script = "  script: {requests: [{name: work, span: GET /work}, {name: other}]}\n";
     let study = sketch.study().replace("  connections: 16\n", &format!("  connections: 16\n{script}"));
@@ -402,7 +416,7 @@ fn every_round_stands_in_markdown_with_its_mean() {
             late(run);
         }
     };
-    let findings = findings(&Sketch { mishap: lose_one, ..ladder() });
+    let findings = findings(&Sketch { change_run: lose_one, ..ladder() });
     let otel = findings.variants.iter().find(|it| it.name == "otel").expect("it is there");
     let cpu = otel.finding("cpu_per_request").expect("a finding");
     let mean = |of: fn(&RoundValue) -> f64| cpu.rounds.iter().map(of).sum::<f64>() / 11.0;
@@ -425,7 +439,7 @@ fn every_round_stands_in_markdown_with_its_mean() {
 #[test]
 fn none_of_a_variants_runs_counts() {
     let sketch = Sketch {
-        mishap: |run| {
+        change_run: |run| {
             if run.variant == "otel" {
                 run.void = Some(Notice::ServiceDied {
                     service: "app".to_owned(),
@@ -452,7 +466,7 @@ fn a_closed_loop() {
 #[test]
 fn several_services() {
     let sketch = Sketch {
-        mishap: |run| {
+        change_run: |run| {
             let mut gateway = run.processes[0].clone();
             gateway.service = "api-gateway".to_owned();
             gateway.cpu_ns = gateway.cpu_ns.map(|cpu| cpu / 3);
@@ -483,7 +497,7 @@ fn a_study_that_was_killed() {
 fn a_noisy_host() {
     let label = "java -javaagent:opentelemetry-javaagent.jar -Dotel.traces.exporter=otlp -jar petclinic.jar";
     let mut sketch = Sketch { noise: 0.12, rounds: 8, rate: Some(400.0), ..Sketch::new("compare", "") };
-    sketch.arms.pop();
-    let sketch = sketch.with(Arm { name: "with", label, ..costly() });
+    sketch.variants.pop();
+    let sketch = sketch.with(SketchedVariant { name: "with", label, ..costly() });
     check("noisy", &findings(&sketch), &[Format::Text, Format::Html]);
 }

@@ -2,20 +2,20 @@
 //! stage and operation, and said of a backend that was at fault on purpose.
 
 use unladen_journal::notices::Notice;
-use unladen_journal::record::{ArmKind, Calibration, CalibrationRecord, RunRecord, SCHEMA};
+use unladen_journal::record::{Calibration, CalibrationRecord, RunRecord, SCHEMA, VariantKind};
 use unladen_judge::findings::Findings;
 use unladen_judge::{Budgets, GateOutcome, judge, judge_with_budgets, outcome};
 use unladen_report::{Format, render};
 use unladen_sink::faults::Faults;
 use unladen_sink::ledger::Shortfall;
 
-use crate::sketch::{Arm, Sketch, arm, write};
+use crate::sketch::{Sketch, SketchedVariant, sketched, write};
 use crate::verdicts::{finding, variant};
 
 /// A variant that loses this share of its spans, and saves CPU.
 fn sketch(lost: f64) -> Sketch {
-    let lossy = arm("lossy", "Lossy", ArmKind::Variant);
-    Sketch::new("loss", "").with(Arm { cpu: 0.8, spans: 3.0, lost, ..lossy })
+    let lossy = sketched("lossy", "Lossy", VariantKind::Variant);
+    Sketch::new("loss", "").with(SketchedVariant { cpu: 0.8, spans: 3.0, lost, ..lossy })
 }
 
 fn changed(lost: f64, change: impl Fn(&mut RunRecord)) -> Findings {
@@ -79,7 +79,7 @@ fn a_bad_day_is_said_with_what_it_did() {
     let findings = changed(0.1, |run| {
         run.faults = Some(Faults { drop_share: 0.1, ..Faults::default() });
         if let Some(sink) = &mut run.sink {
-            (sink.dropped, sink.struck) = (100, 2);
+            (sink.dropped, sink.faulted) = (100, 2);
         }
     });
     let words = "the sink throws away 10 % of the batches and says that all is well (24 requests not served, 1,200 spans thrown \
@@ -134,8 +134,8 @@ fn what_a_calibration_found_out_stands_among_the_notices() {
 /// more.
 #[test]
 fn spans_are_not_charged_with_the_compiler() {
-    let traced = arm("traced", "Traced", ArmKind::Variant);
-    let sketch = Sketch::new("compiled", "").with(Arm { cpu: 1.5, spans: 3.0, ..traced });
+    let traced = sketched("traced", "Traced", VariantKind::Variant);
+    let sketch = Sketch::new("compiled", "").with(SketchedVariant { cpu: 1.5, spans: 3.0, ..traced });
     let mut runs = sketch.runs();
     for run in &mut runs {
         let share = if run.variant == "traced" { 0.3 } else { 0.1 };

@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use base64::Engine;
 use serde_json::json;
-use unladen_journal::record::{ArmKind, RunRecord};
+use unladen_journal::record::{RunRecord, VariantKind};
 use unladen_judge::judge;
 use unladen_report::{Format, render, write_all};
 
 use crate::alternating::alternate;
 use crate::chromium::Page;
 use crate::files;
-use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};
+use crate::sketch::{Sketch, SketchedVariant, findings, ladder, late, sketched, write};
 
 /// A study with something for every section of the page.
 fn rich() -> Sketch {
     let more = "ladder: [baseline, attached, full]\nmatrix: {spans: ['1', '2', '5']}\nvariables: {spans: '1'}\n";
-    let of = |name, value: &'static str, spans: f64| Arm {
+    let of = |name, value: &'static str, spans: f64| SketchedVariant {
         label: "full",
         cpu: 1.05 + 0.03 * spans,
         memory: 6.0 + spans,
@@ -26,9 +26,9 @@ fn rich() -> Sketch {
         spans,
         lost: 0.02 * spans,
         cell: vec![("spans", value)],
-        ..arm(name, "", ArmKind::Variant)
+        ..sketched(name, "", VariantKind::Variant)
     };
-    let mishap = |run: &mut RunRecord| {
+    let change_run = |run: &mut RunRecord| {
         if run.run % 11 == 3 {
             late(run);
         }
@@ -41,18 +41,24 @@ fn rich() -> Sketch {
         collector.cpu_ns = collector.cpu_ns.map(|cpu| if run.variant == "baseline" { 0 } else { cpu / 5 });
         run.processes.push(collector);
         for process in &mut run.processes {
-            process.extra.insert("telemetry_bytes".to_owned(), if run.kind == ArmKind::Variant { 4e6 } else { 0.0 });
+            process
+                .extra
+                .insert("telemetry_bytes".to_owned(), if run.kind == VariantKind::Variant { 4e6 } else { 0.0 });
         }
     };
     let budgets = vec![("cpu_per_request", "10%"), ("rss", "8MiB")];
     let question = "What does a rather long question about the cost of instrumentation look like on a narrow screen?";
-    Sketch { more, mishap, budgets, ..Sketch::new("rich", question) }
-        .with(Arm {
+    Sketch { more, change_run, budgets, ..Sketch::new("rich", question) }
+        .with(SketchedVariant {
             cpu: 1.03,
             memory: 5.0,
-            ..arm("attached", "agent attached <b>&amp;</b> a label that is too long for any column", ArmKind::Variant)
+            ..sketched(
+                "attached",
+                "agent attached <b>&amp;</b> a label that is too long for any column",
+                VariantKind::Variant,
+            )
         })
-        .with(Arm { spans: 1.0, ..arm("full", "", ArmKind::Variant) })
+        .with(SketchedVariant { spans: 1.0, ..sketched("full", "", VariantKind::Variant) })
         .with(of("full@spans=1", "1", 1.0))
         .with(of("full@spans=2", "2", 2.0))
         .with(of("full@spans=5", "5", 5.0))
@@ -97,8 +103,8 @@ fn every_chart_is_drawn_and_switches() {
 
     // Hover tells values.
     let hover = "Plotly.Fx.hover(document.querySelector('[data-chart=quantiles].chart'), [{curveNumber: 1, pointNumber: 9}]); document.querySelector('[data-chart=quantiles] .hoverlayer').textContent";
-    let told = page.ask(hover);
-    assert!(told.as_str().is_some_and(|it| it.contains("p45: ") && it.contains("of the rounds: ")), "{told}");
+    let text = page.ask(hover);
+    assert!(text.as_str().is_some_and(|it| it.contains("p45: ") && it.contains("of the rounds: ")), "{text}");
 
     // A variant can be switched off, by mouse and by keyboard, in every chart that shows it.
     let of_full = "[...document.querySelectorAll('.chart')].map(it => it.data.filter(trace => JSON.stringify(trace).includes('spans=5')).length)";
@@ -170,7 +176,7 @@ fn it_fits_screens_paper_and_the_dark() {
 /// Alternating rounds show the machine's pace: under all variants at once, one round or all of them side by side.
 #[test]
 fn the_pace_of_the_machine_is_drawn() {
-    let (_dir, file) = report(&Sketch { mishap: alternate, ..ladder() });
+    let (_dir, file) = report(&Sketch { change_run: alternate, ..ladder() });
     let mut page = opened(&file, 1400);
     assert_eq!(page.ask(UNDRAWN), json!(0));
     let lines = |kind: &str| {
@@ -192,8 +198,8 @@ fn the_pace_of_the_machine_is_drawn() {
     let (wide, narrow) = (page.ask(&spread("pace", 2)), page.ask(&spread("pace_ratio", 1)));
     // µs of about 400, and per cent.
     assert!(wide.as_f64() > Some(60.0) && narrow.as_f64() < Some(8.0), "{wide} µs, {narrow} %");
-    let told = page.ask("Plotly.Fx.hover(document.querySelector('[data-chart=pace].chart'), [{curveNumber: 2, pointNumber: 9}]); document.querySelector('[data-chart=pace] .hoverlayer').textContent");
-    assert!(told.as_str().is_some_and(|it| it.contains("OpenTelemetry, round 7")), "{told}");
+    let text = page.ask("Plotly.Fx.hover(document.querySelector('[data-chart=pace].chart'), [{curveNumber: 2, pointNumber: 9}]); document.querySelector('[data-chart=pace] .hoverlayer').textContent");
+    assert!(text.as_str().is_some_and(|it| it.contains("OpenTelemetry, round 7")), "{text}");
     page.ask("document.querySelectorAll('details.numbers').forEach(it => it.open = true)");
     page.wait("[...document.querySelectorAll('details.numbers')].every(it => it.querySelectorAll('tr').length > 1)");
     assert!(page.complaints().is_empty(), "{:#?}", page.complaints());
@@ -203,14 +209,14 @@ fn the_pace_of_the_machine_is_drawn() {
 #[test]
 fn losses_without_a_second_are_not_denied() {
     let text = |lost: f64| {
-        let otel = Arm { spans: 4.0, lost, ..arm("otel", "OpenTelemetry", ArmKind::Variant) };
+        let otel = SketchedVariant { spans: 4.0, lost, ..sketched("otel", "OpenTelemetry", VariantKind::Variant) };
         let mut findings = findings(&Sketch::new("counted", "").with(otel));
         findings.variants.iter_mut().flat_map(|it| &mut it.ledger).for_each(|it| it.lost_by_second.clear());
         render(&findings, Format::Html)
     };
-    let (denied, told) = ("No span was lost in any run", "in which second is not known");
-    assert!(text(0.1).contains(told) && !text(0.1).contains(denied));
-    assert!(text(0.0).contains(denied) && !text(0.0).contains(told));
+    let (denied, undated) = ("No span was lost in any run", "in which second is not known");
+    assert!(text(0.1).contains(undated) && !text(0.1).contains(denied));
+    assert!(text(0.0).contains(denied) && !text(0.0).contains(undated));
 }
 
 /// Studies without much in them leave sections out, not holes.
@@ -231,8 +237,13 @@ fn a_large_study_stays_small_and_quick() {
     let mut sketch = Sketch { rounds: 24, window_s: 1200, rate: Some(500.0), ..Sketch::new("large", "How large?") };
     let names = ["a", "b", "c", "d", "e", "f"];
     for (name, cost) in names.into_iter().zip([1.02, 1.05, 1.1, 1.15, 1.2, 1.3]) {
-        sketch =
-            sketch.with(Arm { cpu: cost, memory: 4.0, latency: cost, spans: 3.0, ..arm(name, name, ArmKind::Variant) });
+        sketch = sketch.with(SketchedVariant {
+            cpu: cost,
+            memory: 4.0,
+            latency: cost,
+            spans: 3.0,
+            ..sketched(name, name, VariantKind::Variant)
+        });
     }
     let (_dir, file) = report(&sketch);
     let bytes = fs::metadata(&file).expect("just written").len();

@@ -144,11 +144,11 @@ fn complaints(dashboard: &Value) -> String {
     let file = folder.path().join("dashboard.json");
     fs::write(&file, dashboard.to_string()).expect("a temporary folder");
     let output = Command::new("node").arg(&check).arg(&file).output().expect("node is there");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(told.is_empty(), "{told}\n`make deps` installs {}", check.display());
-    assert_eq!(output.status.success(), said.is_empty(), "{said}");
-    said
+    let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.is_empty(), "{stderr}\n`make deps` installs {}", check.display());
+    assert_eq!(output.status.success(), stdout.is_empty(), "{stdout}");
+    stdout
 }
 
 #[test]
@@ -166,8 +166,8 @@ fn grafanas_own_types_take_the_dashboard() {
     ] {
         let mut wrong = dashboard.clone();
         wrong.pointer_mut(pointer).expect(pointer)[name] = value.into();
-        let said = complaints(&wrong);
-        assert!(said.contains(complaint), "{pointer}/{name}: {said}");
+        let stdout = complaints(&wrong);
+        assert!(stdout.contains(complaint), "{pointer}/{name}: {stdout}");
     }
 }
 

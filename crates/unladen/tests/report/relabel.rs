@@ -25,12 +25,12 @@ fn identical_variants_raise_few_false_alarms() {
     }
 }
 
-/// The labels are drawn by lot, so even a difference of 50 % between the arms falls on both sides alike: the test is exact for
+/// The labels are drawn by lot, so even a difference of 50 % between the variants falls on both sides alike: the test is exact for
 /// any noise, and only its own level is left.
 #[test]
 fn labels_drawn_by_lot_hide_even_a_real_difference() {
     let mut sketch = Sketch { rounds: 24, seed: 2, ..Sketch::new("a-b", "") };
-    sketch.arms[1].cpu = 1.5;
+    sketch.variants[1].cpu = 1.5;
     let alarms = false_alarms(&stored(&sketch), &["baseline", "placebo"], Draw { studies: 200, rounds: 12, seed: 5 })
         .expect("rounds are stored");
     assert!(alarms["cpu_per_request"].share() <= 0.08, "{}", alarms["cpu_per_request"].share());
@@ -50,8 +50,9 @@ fn a_single_variant_cannot_be_re_labelled() {
 fn stored_runs_of_identical_variants_raise_few_false_alarms() {
     let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stored/identical");
     let folder = read(std::path::Path::new(stored)).expect("a stored run folder");
-    let arms = ["baseline", "placebo", "a", "b", "c"];
-    let alarms = false_alarms(&folder, &arms, Draw { studies: 200, rounds: 12, seed: 3 }).expect("rounds are stored");
+    let variants = ["baseline", "placebo", "a", "b", "c"];
+    let alarms =
+        false_alarms(&folder, &variants, Draw { studies: 200, rounds: 12, seed: 3 }).expect("rounds are stored");
     for (metric, alarms) in &alarms {
         println!("{metric:<32} {:>5.1} % of {}", alarms.share() * 100.0, alarms.comparisons);
     }
@@ -69,9 +70,9 @@ fn stored_runs_of_identical_variants_raise_few_false_alarms() {
 fn gate(factor: f64) -> Vec<GateOutcome> {
     let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stored/identical");
     let folder = read(std::path::Path::new(stored)).expect("a stored run folder");
-    let arms = ["baseline", "placebo", "a", "b", "c"];
+    let variants = ["baseline", "placebo", "a", "b", "c"];
     let budgets: Budgets = [("cpu_per_request".to_owned(), "5%".to_owned())].into();
-    let drawn = studies(&folder, &arms, Draw { studies: 40, rounds: 12, seed: 8 }).expect("rounds are stored");
+    let drawn = studies(&folder, &variants, Draw { studies: 40, rounds: 12, seed: 8 }).expect("rounds are stored");
     let outcomes = drawn.map(|mut study| {
         for process in study.runs.iter_mut().filter(|run| run.variant == RELABELLED).flat_map(|run| &mut run.processes)
         {

@@ -1,18 +1,18 @@
 //! Names and labels come from the study, bodies of notices from logs: none of it may act on whoever reads a report.
 
 use unladen_journal::notices::Notice;
-use unladen_journal::record::ArmKind;
+use unladen_journal::record::VariantKind;
 use unladen_judge::findings::Findings;
 use unladen_report::{Format, render, write_all};
 
-use crate::sketch::{Arm, Sketch, arm, findings, ladder};
+use crate::sketch::{Sketch, SketchedVariant, findings, ladder, sketched};
 
 const SCRIPT: &str = "<script>alert('x')</script>";
 
 /// A study in which everything that a user or a log can fill is hostile.
 fn hostile() -> Findings {
     let sketch = Sketch {
-        mishap: |run| {
+        change_run: |run| {
             if run.run == 5 {
                 let log_tail = format!("{SCRIPT}\n\u{1b}[31m| a | b |\u{7}");
                 run.void = Some(Notice::ServiceDied { service: "app".to_owned(), how: "exit 1".to_owned(), log_tail });
@@ -20,8 +20,8 @@ fn hostile() -> Findings {
         },
         ..Sketch::new("hostile", "<img src=x onerror=alert(1)> | `a` [b](http://evil) \u{1b}[2J")
     };
-    let bad = arm("=cmd|'/c calc'!A1", "@SUM(1,2) \"<b>\u{202e}</b>\" | x\n# y", ArmKind::Variant);
-    let mut findings = findings(&sketch.with(Arm { cpu: 1.2, spans: 1.0, lost: 0.2, ..bad }));
+    let bad = sketched("=cmd|'/c calc'!A1", "@SUM(1,2) \"<b>\u{202e}</b>\" | x\n# y", VariantKind::Variant);
+    let mut findings = findings(&sketch.with(SketchedVariant { cpu: 1.2, spans: 1.0, lost: 0.2, ..bad }));
     findings.load.url = format!("http://127.0.0.1/{SCRIPT}");
     findings
 }
@@ -119,7 +119,7 @@ fn the_terminal_gets_no_control_characters() {
 #[test]
 fn passwords_in_urls_stay_at_home() {
     let dir = tempfile::tempdir().expect("a temporary folder");
-    let sketch = Sketch::new("secret", "").with(arm("otel", "", ArmKind::Variant));
+    let sketch = Sketch::new("secret", "").with(sketched("otel", "", VariantKind::Variant));
     let study = sketch.study().replace("http://127.0.0.1", "http://admin:hunter2@127.0.0.1");
     crate::sketch::write(dir.path(), &study, &sketch.runs());
     let findings = unladen_judge::judge(dir.path()).expect("a whole run folder");

@@ -31,8 +31,8 @@ fn findings_are_valid() {
         ladder(),
         Sketch { rounds: 3, ..ladder() },
         Sketch { rate: None, budgets: vec![("throughput", "5%"), ("heap", "1MiB")], ..ladder() },
-        Sketch { mishap: late, ..ladder() },
-        Sketch { mishap: alternate, ..ladder() },
+        Sketch { change_run: late, ..ladder() },
+        Sketch { change_run: alternate, ..ladder() },
     ];
     for sketch in studies {
         let json = render(&findings(&sketch), Format::Json);

@@ -50,26 +50,26 @@ fn no_file_of_a_run_has_them() {
         [output.stdout, output.stderr].concat()
     };
     let with_password = "load.url=http://me:p4ssw0rd@127.0.0.1:${port.app}/provider";
-    let mut said = vec![
+    let mut outputs = vec![
         (PathBuf::from("what run says"), unladen(&["run", ".", "--out", "out", "--plain"])),
         // Refused by the load generator, which must not say too much either.
         (PathBuf::from("run --set"), unladen(&["run", ".", "--out", "refused", "--plain", "--set", with_password])),
     ];
-    let refused = String::from_utf8_lossy(&said[1].1);
+    let refused = String::from_utf8_lossy(&outputs[1].1);
     assert!(refused.contains("belong in an Authorization header"), "{refused}");
     for format in ["text", "markdown", "json", "csv", "html", "svg"] {
-        said.push((PathBuf::from(format), unladen(&["report", "out", "--format", format])));
+        outputs.push((PathBuf::from(format), unladen(&["report", "out", "--format", format])));
     }
     let journal = fs::read_to_string(dir.path().join("out/journal.jsonl")).expect("a journal");
-    let told = String::from_utf8_lossy(&said[0].1);
+    let stdout = String::from_utf8_lossy(&outputs[0].1);
     // More where a busy machine made runs void.
-    assert!(journal.lines().filter(|line| line.contains("\"slot\":")).count() >= 2, "two runs: {told}");
+    assert!(journal.lines().filter(|line| line.contains("\"slot\":")).count() >= 2, "two runs: {stdout}");
     for folder in ["out", "refused"] {
         let files = files(&dir.path().join(folder)).into_iter();
-        said.extend(files.map(|path| (path.clone(), fs::read(path).expect("a file"))));
+        outputs.extend(files.map(|path| (path.clone(), fs::read(path).expect("a file"))));
     }
-    assert!(said.iter().any(|(path, _)| path.ends_with("out/report.html")), "there is a page");
-    for (path, content) in &said {
+    assert!(outputs.iter().any(|(path, _)| path.ends_with("out/report.html")), "there is a page");
+    for (path, content) in &outputs {
         let text = String::from_utf8_lossy(content);
         for secret in SECRETS {
             assert!(!text.contains(secret), "{} has {secret}", path.display());

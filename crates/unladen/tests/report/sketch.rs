@@ -7,7 +7,7 @@ use std::path::Path;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use unladen_journal::notices::Notice;
-use unladen_journal::record::{ArmKind, CpuSource, HostWindow, Ledger, Phases, ProcessRecord, RunRecord, SCHEMA};
+use unladen_journal::record::{CpuSource, HostWindow, Ledger, Phases, ProcessRecord, RunRecord, SCHEMA, VariantKind};
 use unladen_journal::role::Role;
 use unladen_judge::findings::Findings;
 use unladen_judge::judge;
@@ -23,7 +23,7 @@ pub(crate) struct Sketch {
     /// Requests per second; `None`: closed loop.
     pub(crate) rate: Option<f64>,
     pub(crate) window_s: u32,
-    pub(crate) arms: Vec<Arm>,
+    pub(crate) variants: Vec<SketchedVariant>,
     pub(crate) budgets: Vec<(&'static str, &'static str)>,
     /// More lines of the study.
     pub(crate) more: &'static str,
@@ -31,15 +31,15 @@ pub(crate) struct Sketch {
     pub(crate) noise: f64,
     pub(crate) seed: u64,
     /// Changes runs after they are made.
-    pub(crate) mishap: fn(&mut RunRecord),
+    pub(crate) change_run: fn(&mut RunRecord),
 }
 
 /// A variant to be: what it adds to the bare service.
 #[derive(Clone)]
-pub(crate) struct Arm {
+pub(crate) struct SketchedVariant {
     pub(crate) name: &'static str,
     pub(crate) label: &'static str,
-    pub(crate) kind: ArmKind,
+    pub(crate) kind: VariantKind,
     /// Factor on the CPU per request.
     pub(crate) cpu: f64,
     /// MiB on top.
@@ -56,8 +56,8 @@ pub(crate) struct Arm {
     pub(crate) cell: Vec<(&'static str, &'static str)>,
 }
 
-pub(crate) fn arm(name: &'static str, label: &'static str, kind: ArmKind) -> Arm {
-    Arm {
+pub(crate) fn sketched(name: &'static str, label: &'static str, kind: VariantKind) -> SketchedVariant {
+    SketchedVariant {
         name,
         label,
         kind,
@@ -80,18 +80,21 @@ impl Sketch {
             rounds: 12,
             rate: Some(2000.0),
             window_s: 5,
-            arms: vec![arm("baseline", "", ArmKind::Baseline), arm("placebo", "", ArmKind::Placebo)],
+            variants: vec![
+                sketched("baseline", "", VariantKind::Baseline),
+                sketched("placebo", "", VariantKind::Placebo),
+            ],
             budgets: Vec::new(),
             more: "",
             noise: 0.01,
             seed: 1,
-            mishap: |_| {},
+            change_run: |_| {},
         }
     }
 
-    /// With one more arm.
-    pub(crate) fn with(mut self, arm: Arm) -> Self {
-        self.arms.push(arm);
+    /// With one more variant.
+    pub(crate) fn with(mut self, variant: SketchedVariant) -> Self {
+        self.variants.push(variant);
         self
     }
 
@@ -102,15 +105,15 @@ impl Sketch {
         for round in 1..=self.rounds {
             // The host drifts: what all runs of a round share.
             let drift = self.scatter(&mut random, 5.0);
-            let first = random.random_range(0..self.arms.len());
-            for slot in 0..self.arms.len() {
-                let arm = &self.arms[(first + slot) % self.arms.len()];
-                let mut run = self.run(arm, drift, &mut random);
+            let first = random.random_range(0..self.variants.len());
+            for slot in 0..self.variants.len() {
+                let variant = &self.variants[(first + slot) % self.variants.len()];
+                let mut run = self.run(variant, drift, &mut random);
                 run.run = u32::try_from(runs.len()).expect("few runs") + 1;
                 run.round = round;
                 run.slot = u32::try_from(slot).expect("few arms") + 1;
                 run.dir = format!("runs/{:02}-{}", run.run, run.variant);
-                (self.mishap)(&mut run);
+                (self.change_run)(&mut run);
                 runs.push(run);
             }
         }
@@ -124,19 +127,19 @@ impl Sketch {
         (normal * self.noise * times).exp()
     }
 
-    fn run(&self, arm: &Arm, drift: f64, random: &mut ChaCha8Rng) -> RunRecord {
+    fn run(&self, variant: &SketchedVariant, drift: f64, random: &mut ChaCha8Rng) -> RunRecord {
         let window = f64::from(self.window_s);
         let connections = 16.0;
-        let latency = 800.0 * arm.latency * drift * self.scatter(random, 3.0);
+        let latency = 800.0 * variant.latency * drift * self.scatter(random, 3.0);
         let rate = self.rate.unwrap_or(connections / (latency * 1.2 / 1e6));
         let requests = (rate * window).round() as u64;
         let sent = (rate * (window + 2.0)).round() as u64;
-        let cpu = 340.0 * arm.cpu * drift * self.scatter(random, 1.0);
-        let memory = (24.0 + arm.memory) * self.scatter(random, 0.5);
+        let cpu = 340.0 * variant.cpu * drift * self.scatter(random, 1.0);
+        let memory = (24.0 + variant.memory) * self.scatter(random, 0.5);
         let tail = latency * 3.0 * self.scatter(random, 6.0);
-        let expected = (sent as f64 * arm.spans).round() as u64;
-        let sampled_out = (expected as f64 * (1.0 - arm.sampled)).round() as u64;
-        let lost = ((expected - sampled_out) as f64 * arm.lost).round() as u64;
+        let expected = (sent as f64 * variant.spans).round() as u64;
+        let sampled_out = (expected as f64 * (1.0 - variant.sampled)).round() as u64;
+        let lost = ((expected - sampled_out) as f64 * variant.lost).round() as u64;
         let saved = expected - sampled_out - lost;
         RunRecord {
             schema: SCHEMA,
@@ -144,9 +147,9 @@ impl Sketch {
             round: 0,
             slot: 0,
             attempt: 1,
-            variant: arm.name.to_owned(),
-            kind: arm.kind,
-            cell: arm.cell.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
+            variant: variant.name.to_owned(),
+            kind: variant.kind,
+            cell: variant.cell.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect(),
             against: "baseline".to_owned(),
             dir: String::new(),
             started: "2026-03-01T12:00:00Z".to_owned(),
@@ -162,17 +165,17 @@ impl Sketch {
             },
             load: Some(self.outcome(rate, requests, sent, latency, tail)),
             work: None,
-            said: BTreeMap::new(),
+            reported_numbers: BTreeMap::new(),
             saturation: None,
             capacity: None,
             faults: None,
-            told: Vec::new(),
+            reported_losses: Vec::new(),
             counted: Vec::new(),
             shortfalls: Vec::new(),
             sink: Some(Summary { received: saved, saved, stored_bytes: saved * 61, ..Summary::default() }),
             ledger: Some(Ledger {
                 expected,
-                spans_per_request: arm.spans,
+                spans_per_request: variant.spans,
                 declared: true,
                 sampled_out,
                 saved,
@@ -193,7 +196,7 @@ impl Sketch {
                 cpu_ns: Some((cpu * 1e3 * requests as f64) as u64),
                 rss: Some((memory * 1_048_576.0) as u64),
                 rss_peak: Some((memory * 1.1 * 1_048_576.0) as u64),
-                threads: Some(if arm.spans > 0.0 { 11 } else { 9 }),
+                threads: Some(if variant.spans > 0.0 { 11 } else { 9 }),
                 voluntary_switches: Some(requests * 2),
                 involuntary_switches: Some(requests / 50),
                 network_received: Some(requests * 220),
@@ -266,11 +269,14 @@ impl Sketch {
             serde_json::json!(self.question),
             self.rounds,
             self.window_s,
-            self.arms.iter().any(|arm| arm.kind == ArmKind::Placebo),
+            self.variants.iter().any(|variant| variant.kind == VariantKind::Placebo),
         );
-        for arm in self.arms.iter().filter(|arm| arm.kind != ArmKind::Placebo && arm.cell.is_empty()) {
-            let label = if arm.label.is_empty() { serde_json::Value::Null } else { serde_json::json!(arm.label) };
-            yaml.push_str(&format!("  {}:\n    label: {label}\n", serde_json::json!(arm.name)));
+        for variant in
+            self.variants.iter().filter(|variant| variant.kind != VariantKind::Placebo && variant.cell.is_empty())
+        {
+            let label =
+                if variant.label.is_empty() { serde_json::Value::Null } else { serde_json::json!(variant.label) };
+            yaml.push_str(&format!("  {}:\n    label: {label}\n", serde_json::json!(variant.name)));
         }
         yaml.push_str("load:\n  url: http://127.0.0.1:${port.app}/work\n  connections: 16\n");
         if let Some(rate) = self.rate {
@@ -307,10 +313,10 @@ fn instrument(part: &str, cpu_ns: u64) -> ProcessRecord {
 
 /// OpenTelemetry at full, at a tenth and switched off: the ladder of the demo.
 pub(crate) fn ladder() -> Sketch {
-    let otel = arm("otel", "OpenTelemetry", ArmKind::Variant);
+    let otel = sketched("otel", "OpenTelemetry", VariantKind::Variant);
     Sketch::new("demo", "What does OpenTelemetry cost this service, and do its spans arrive?")
-        .with(Arm { cpu: 1.18, memory: 9.0, latency: 1.12, spans: 4.0, ..otel.clone() })
-        .with(Arm {
+        .with(SketchedVariant { cpu: 1.18, memory: 9.0, latency: 1.12, spans: 4.0, ..otel.clone() })
+        .with(SketchedVariant {
             name: "otel-10pct",
             label: "OpenTelemetry, 10 %",
             cpu: 1.05,

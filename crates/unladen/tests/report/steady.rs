@@ -13,8 +13,8 @@ fn windows_that_were_not_warm_are_told() {
             second.p50_us *= 1.0 - 0.04 * index as f64;
         }
     });
-    let told = findings.notices.iter().find(|it| it.code == "not_steady").expect("told");
-    assert!(told.text.starts_with("in otel the median latency changed by −"), "{}", told.text);
+    let notices = findings.notices.iter().find(|it| it.code == "not_steady").expect("told");
+    assert!(notices.text.starts_with("in otel the median latency changed by −"), "{}", notices.text);
     assert_eq!(codes(&findings).iter().filter(|code| **code == "not_steady").count(), 1, "the others were");
 }
 
@@ -69,8 +69,8 @@ fn a_burst_is_not_meant_to_be_steady() {
 #[test]
 fn rounds_unlike_all_others_are_told() {
     let rounds = |findings: &Findings| -> Vec<String> {
-        let told = findings.notices.iter().filter(|it| it.code == "rounds_apart");
-        told.map(|it| it.text.clone()).collect()
+        let notices = findings.notices.iter().filter(|it| it.code == "rounds_apart");
+        notices.map(|it| it.text.clone()).collect()
     };
     assert_eq!(rounds(&findings(&ladder())), [] as [String; 0]);
     let spun = changed(&ladder(), "otel", |run| {
@@ -78,9 +78,9 @@ fn rounds_unlike_all_others_are_told() {
             run.processes[0].cpu_ns = run.processes[0].cpu_ns.map(|cpu| 9 * cpu);
         }
     });
-    let told = rounds(&spun);
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("in rounds 2 and 5 (runs "), "{}", told[0]);
-    assert!(told[0].contains(") otel took ") && told[0].contains("of CPU per request, and "), "{}", told[0]);
+    let notices = rounds(&spun);
+    assert_eq!(notices.len(), 1, "{notices:?}");
+    assert!(notices[0].starts_with("in rounds 2 and 5 (runs "), "{}", notices[0]);
+    assert!(notices[0].contains(") otel took ") && notices[0].contains("of CPU per request, and "), "{}", notices[0]);
     assert_eq!(finding(&spun, "otel", "cpu_per_request").rounds.len(), spun.rounds as usize);
 }

@@ -1,7 +1,7 @@
 //! What the judge concludes: known effects come back, unequal work and a broken harness take the verdict away, budgets
 //! come out as they must.
 
-use unladen_journal::record::{ArmKind, RunRecord};
+use unladen_journal::record::{RunRecord, VariantKind};
 use unladen_journal::role::Role;
 use unladen_judge::findings::{Finding, Findings, RoundValue, VariantFindings};
 use unladen_judge::{Budgets, GateOutcome, JudgeError, judge, judge_with_budgets, more_rounds_may_decide, outcome};
@@ -9,7 +9,7 @@ use unladen_load::outcome::BodyClass;
 use unladen_study::measured::read;
 use unladen_study::write::resolved_yaml;
 
-use crate::sketch::{Arm, Sketch, arm, findings, ladder, late, write};
+use crate::sketch::{Sketch, SketchedVariant, findings, ladder, late, sketched, write};
 
 const MIB: f64 = 1024.0 * 1024.0;
 
@@ -88,7 +88,7 @@ fn the_rounds_hold_the_evidence() {
 #[test]
 fn a_placebo_that_differs_voids_the_study() {
     let mut sketch = Sketch { budgets: vec![("cpu_per_request", "50%")], ..ladder() };
-    sketch.arms[1].cpu = 1.06;
+    sketch.variants[1].cpu = 1.06;
     let broken = findings(&sketch);
     assert!(broken.void.as_deref().is_some_and(|reason| reason.contains("CPU per request")), "{:?}", broken.void);
     assert_eq!(outcome(&broken), GateOutcome::Void);
@@ -100,7 +100,7 @@ fn a_placebo_that_differs_voids_the_study() {
 
     // In another metric it is a warning, and the others can be believed.
     let mut sketch = ladder();
-    sketch.arms[1].memory = 5.0;
+    sketch.variants[1].memory = 5.0;
     let uneven = findings(&sketch);
     assert_eq!(uneven.void, None);
     assert!(codes(&uneven).contains(&"placebo_uneven"), "{:?}", codes(&uneven));
@@ -111,7 +111,7 @@ fn a_placebo_that_differs_voids_the_study() {
 #[test]
 fn a_placebo_that_hardly_differs_is_only_a_warning() {
     let mut sketch = Sketch { noise: 0.0005, ..ladder() };
-    sketch.arms[1].cpu = 1.003;
+    sketch.variants[1].cpu = 1.003;
     let findings = findings(&sketch);
     assert_eq!(findings.void, None);
     assert!(codes(&findings).contains(&"placebo_uneven"));
@@ -121,28 +121,33 @@ fn a_placebo_that_hardly_differs_is_only_a_warning() {
 #[test]
 fn other_work_takes_the_verdict_away() {
     let sketch = Sketch {
-        mishap: |run| {
+        change_run: |run| {
             let stored = 1_000.0 + f64::from(run.run % 3);
-            run.said = [("db".to_owned(), [("stored".to_owned(), stored)].into())].into();
+            run.reported_numbers = [("db".to_owned(), [("stored".to_owned(), stored)].into())].into();
         },
         ..ladder()
     };
     let refused = |findings: Findings| variant(&findings, "otel").refused.clone();
     assert_eq!(refused(findings(&sketch)), None, "the same, but for what the baseline scatters itself");
     let less = refused(changed(&sketch, "otel", |run| {
-        run.said = [("db".to_owned(), [("stored".to_owned(), 970.0)].into())].into()
+        run.reported_numbers = [("db".to_owned(), [("stored".to_owned(), 970.0)].into())].into()
     }));
     assert!(
         less.as_deref().is_some_and(|it| it.contains("db says `stored` 970 where the baseline's says 1,000.5")),
         "{less:?}"
     );
-    let silent = refused(changed(&sketch, "otel", |run| run.said.clear()));
+    let silent = refused(changed(&sketch, "otel", |run| run.reported_numbers.clear()));
     assert!(silent.as_deref().is_some_and(|it| it.contains("db says nothing of `stored`")), "{silent:?}");
-    let more =
-        changed(&sketch, "otel", |run| drop(run.said.insert("own".to_owned(), [("rows".to_owned(), 5.0)].into())));
-    let said = &variant(&more, "otel").said;
-    assert_eq!(said.len(), 2);
-    assert_eq!((said[1].baseline, said[1].value, said[1].differs), (None, Some(5.0), false), "nothing to hold it to");
+    let more = changed(&sketch, "otel", |run| {
+        drop(run.reported_numbers.insert("own".to_owned(), [("rows".to_owned(), 5.0)].into()))
+    });
+    let numbers = &variant(&more, "otel").reported_numbers;
+    assert_eq!(numbers.len(), 2);
+    assert_eq!(
+        (numbers[1].baseline, numbers[1].value, numbers[1].differs),
+        (None, Some(5.0), false),
+        "nothing to hold it to"
+    );
     assert_eq!(variant(&more, "otel").refused, None);
 }
 
@@ -272,8 +277,8 @@ fn budgets_pass_fail_or_stay_undecided() {
 /// Throughput is better the more there is: a budget limits what may be lost.
 #[test]
 fn a_budget_on_throughput_limits_the_loss() {
-    let slow = arm("slow", "", ArmKind::Variant);
-    let sketch = Sketch { rate: None, ..Sketch::new("closed", "").with(Arm { latency: 1.2, ..slow }) };
+    let slow = sketched("slow", "", VariantKind::Variant);
+    let sketch = Sketch { rate: None, ..Sketch::new("closed", "").with(SketchedVariant { latency: 1.2, ..slow }) };
     let of = |limit| outcome(&findings(&Sketch { budgets: vec![("throughput", limit)], ..sketch.clone() }));
     assert_eq!(of("25%"), GateOutcome::Pass);
     assert_eq!(of("10%"), GateOutcome::Fail, "1/1.2 is 17 % less");
@@ -356,9 +361,9 @@ fn repeated_rounds() {
     let findings = of_runs(&sketch, &runs);
     assert_eq!((findings.rounds, findings.rounds_repeated), (12, 1));
     assert_eq!((variant(&findings, "otel").valid_runs, variant(&findings, "otel").runs), (12, 13));
-    let told = findings.notices.iter().find(|it| it.code == "rounds_repeated").expect("it is told");
-    assert!(told.text.starts_with("rounds done again, whole: 1.") && told.text.contains("25 %"), "{}", told.text);
-    assert!(told.text.contains("(4, of all variants)"), "{}", told.text);
+    let notice = findings.notices.iter().find(|it| it.code == "rounds_repeated").expect("it is told");
+    assert!(notice.text.starts_with("rounds done again, whole: 1.") && notice.text.contains("25 %"), "{}", notice.text);
+    assert!(notice.text.contains("(4, of all variants)"), "{}", notice.text);
     assert!(!codes(&findings).contains(&"runs_void") && !codes(&findings).contains(&"runs_surplus"));
 }
 
@@ -397,9 +402,9 @@ fn quantiles_need_requests() {
         .collect();
     // 12 rounds of 500.
     assert_eq!(shown, ["latency_p50", "latency_p75", "latency_p90", "latency_p95"]);
-    let told = few.notices.iter().find(|it| it.code == "too_few_requests").expect("told");
+    let notice = few.notices.iter().find(|it| it.code == "too_few_requests").expect("told");
     for part in ["latency p99 and latency p99.9", "10,000 requests over all rounds", "about 6,000, 500 in each"] {
-        assert!(told.text.contains(part), "{}", told.text);
+        assert!(notice.text.contains(part), "{}", notice.text);
     }
     // 12 of 900 are enough together, but not each.
     let thin = findings(&Sketch { rate: Some(180.0), ..ladder() });
@@ -433,8 +438,8 @@ fn a_baseline_with_spans_is_not_bare() {
 /// The ledger is a census: sums over the valid runs, the worst run apart, the cost shared among the spans that arrived.
 #[test]
 fn the_ledger_adds_up() {
-    let lossy = arm("lossy", "", ArmKind::Variant);
-    let sketch = Sketch::new("loss", "").with(Arm { cpu: 1.2, spans: 3.0, lost: 0.25, ..lossy });
+    let lossy = sketched("lossy", "", VariantKind::Variant);
+    let sketch = Sketch::new("loss", "").with(SketchedVariant { cpu: 1.2, spans: 3.0, lost: 0.25, ..lossy });
     let findings = changed(&sketch, "lossy", |run| {
         if run.round == 12 {
             late(run);
@@ -579,7 +584,7 @@ fn budgets_as_test_results() {
     insta::assert_snapshot!(xml);
 
     let mut broken = sketch;
-    broken.arms[1].cpu = 1.06;
+    broken.variants[1].cpu = 1.06;
     let xml = unladen_report::junit::render(&findings(&broken)).expect("XML");
     assert!(xml.contains("errors=\"1\"") && xml.contains("the baseline"), "{xml}");
 }

@@ -51,7 +51,7 @@ enum Care {
 #[track_caller]
 fn watched(sink: Sink, receiver: &str, options: &[String], care: Care) -> Had {
     let service = Process::start(java().args(options).args(["-cp", &libraries(), "unladen.Pets"]));
-    let address = service.hear("its address", |line| line.strip_prefix("listening on ").map(str::to_string));
+    let address = service.wait_for_line("its address", |line| line.strip_prefix("listening on ").map(str::to_string));
     if care == Care::AtStartAndEnd {
         wait_until(|| sink.is_connected(receiver), || "the agent does not connect".into());
     }
@@ -63,9 +63,9 @@ fn watched(sink: Sink, receiver: &str, options: &[String], care: Care) -> Had {
         wait_until(|| sink.on_disk() >= SPANS, || format!("{} of {SPANS} spans arrived", sink.on_disk()));
     }
     service.terminate();
-    let (status, printed, said) = service.end();
-    assert_eq!(status.code(), Some(143), "{}", said.join("\n"));
-    let lines = printed.lines().chain(said.iter().map(String::as_str));
+    let (status, printed, errors) = service.end();
+    assert_eq!(status.code(), Some(143), "{}", errors.join("\n"));
+    let lines = printed.lines().chain(errors.iter().map(String::as_str));
     let complaints: Vec<_> = lines.filter(|line| line.contains("WARN") || line.contains("ERROR")).collect();
     // SkyWalking's agent finds its defaults good enough, and closes its channel before it reports that it ends; what it sends of its
     // metrics in that moment fails with it.

@@ -43,7 +43,7 @@ pub(crate) fn wait_until(holds: impl Fn() -> bool, otherwise: impl Fn() -> Strin
 /// A process that does not outlive the test.
 pub(crate) struct Process {
     child: Child,
-    said: mpsc::Receiver<String>,
+    lines: mpsc::Receiver<String>,
 }
 
 impl Process {
@@ -53,19 +53,19 @@ impl Process {
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let mut child = child.unwrap_or_else(|error| panic!("{command:?} does not start: {error}; run `make deps`"));
         let stderr = child.stderr.take().expect("standard error is a pipe");
-        let (say, said) = mpsc::channel();
+        let (say, lines) = mpsc::channel();
         // Ends with the pipe.
         thread::spawn(move || BufReader::new(stderr).lines().map_while(Result::ok).try_for_each(|line| say.send(line)));
-        Self { child, said }
+        Self { child, lines }
     }
 
     /// The first line that `wanted` makes something of.
     #[track_caller]
-    pub(crate) fn hear<T>(&self, what: &str, wanted: impl Fn(&str) -> Option<T>) -> T {
+    pub(crate) fn wait_for_line<T>(&self, what: &str, wanted: impl Fn(&str) -> Option<T>) -> T {
         let until = Instant::now() + PATIENCE;
         let mut lines = Vec::new();
         loop {
-            let Ok(line) = self.said.recv_timeout(until.saturating_duration_since(Instant::now())) else {
+            let Ok(line) = self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) else {
                 panic!("no word of {what}, only:\n{}", lines.join("\n"));
             };
             match wanted(&line) {
@@ -98,7 +98,7 @@ impl Process {
             }
         };
         let text = reader.join().expect("the reader does not panic").expect("standard output can be read");
-        (status, text, self.said.iter().collect())
+        (status, text, self.lines.iter().collect())
     }
 }
 
@@ -136,7 +136,7 @@ impl Sink {
         command.args(RECEIVERS.iter().flat_map(|(option, _)| [*option, "127.0.0.1:0"]));
         let process = Process::start(&mut command);
         let addresses = RECEIVERS.map(|_| {
-            process.hear("its addresses", |line| {
+            process.wait_for_line("its addresses", |line| {
                 let (name, address) = line.strip_prefix("listening: ")?.split_once(" on ")?;
                 let (_, name) = RECEIVERS.iter().find(|(_, known)| *known == name)?;
                 Some((*name, address.parse().expect("an address")))

@@ -65,7 +65,7 @@ impl Had {
         assert_eq!((summary.received, summary.saved), (spans, spans), "{summary:#?}");
         let amiss = [summary.duplicates, summary.rejected, summary.undecodable, summary.dropped];
         assert_eq!(amiss, [0; 4], "duplicates, rejected, undecodable, dropped");
-        assert_eq!(summary.told, [], "no agent tells of a loss");
+        assert_eq!(summary.reported_losses, [], "no agent tells of a loss");
         assert_eq!(summary.by_protocol, BTreeMap::from([(protocol.to_string(), spans)]));
         assert!(self.rows.iter().all(|row| row["protocol"] == protocol));
         let by = |member: &str| {

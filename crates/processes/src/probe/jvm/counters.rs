@@ -13,7 +13,7 @@ const PROLOGUE: usize = 32;
 /// Size of an entry's head.
 const ENTRY: usize = 20;
 /// More entries than any JVM has; a larger count is nonsense.
-const MOST_ENTRIES: u32 = 10_000;
+const MAX_ENTRIES: u32 = 10_000;
 
 /// Counters by name.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -36,7 +36,7 @@ impl<'a> Counters<'a> {
         }
         let mut at = usize::try_from(bytes.word(24)?).ok()?;
         let count = bytes.word(28)?;
-        if count > MOST_ENTRIES {
+        if count > MAX_ENTRIES {
             return None;
         }
         let mut counters = Self::default();

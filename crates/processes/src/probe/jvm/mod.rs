@@ -25,7 +25,7 @@ use crate::linux::process::Identity;
 /// Heap that collections leave, in the timeline at the last one, in the journal at the lowest.
 pub(super) const HEAP_AFTER_GC: &str = "heap_after_gc";
 /// Largest file that is read; `-XX:PerfDataMemorySize` is 32 KiB by default.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 /// How often a process is looked at before it is taken for none: a launcher may yet become a JVM.
 const LOOKS: u32 = 3;
 
@@ -125,7 +125,7 @@ pub fn find(pid: u32) -> Option<File> {
 /// Reads the counters of a JVM as they are now.
 #[must_use]
 pub fn read(file: &File, buffer: &mut Vec<u8>) -> Option<Heap> {
-    let length = file.metadata().ok()?.len().min(MOST_BYTES);
+    let length = file.metadata().ok()?.len().min(MAX_BYTES);
     buffer.resize(usize::try_from(length).ok()?, 0);
     let read = file.read_at(buffer, 0).ok()?;
     Heap::of(&Counters::parse(buffer.get(..read)?)?)

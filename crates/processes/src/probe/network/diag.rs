@@ -243,15 +243,15 @@ mod tests {
 
         let cookie = theirs.cookie;
         drop((client, server));
-        let mut told = Vec::new();
+        let mut listed = Vec::new();
         for _ in 0..200 {
-            told.extend(diag.destroyed().expect("few were destroyed"));
-            if told.iter().any(|socket| socket.cookie == cookie) {
+            listed.extend(diag.destroyed().expect("few were destroyed"));
+            if listed.iter().any(|socket| socket.cookie == cookie) {
                 break;
             }
             std::thread::sleep(Duration::from_millis(5));
         }
-        let last = told.iter().find(|socket| socket.cookie == cookie).expect("it was told");
+        let last = listed.iter().find(|socket| socket.cookie == cookie).expect("it was told");
         assert!((1000..=1001).contains(&last.received), "{last:?}");
     }
 }

@@ -21,7 +21,7 @@ use crate::linux::netns::within;
 use crate::linux::process::Identity;
 
 /// Most doubt that a figure may have, as a share of it.
-const MOST_DOUBT: f64 = 0.01;
+const MAX_UNCERTAIN: f64 = 0.01;
 
 /// Bytes received and sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -196,7 +196,7 @@ impl Ledger {
         // A service is not its own client.
         let others = self.doubtful.iter().filter(|(port, _)| !self.ports[service].contains(port));
         let doubt: u64 = others.map(|(_, bytes)| bytes).sum();
-        (doubt as f64 <= (sum.received + sum.sent) as f64 * MOST_DOUBT).then_some(sum)
+        (doubt as f64 <= (sum.received + sum.sent) as f64 * MAX_UNCERTAIN).then_some(sum)
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// Longest wait for any part of the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Most bytes that are read of an answer.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// The body that `http://HOST:PORT/PATH` answers with.
 ///
@@ -40,7 +40,7 @@ pub fn get(url: &http::Uri, patience: Option<Duration>) -> io::Result<Vec<u8>> {
     );
     stream.write_all(request.as_bytes())?;
     let mut answer = Vec::new();
-    stream.take(MOST_BYTES).read_to_end(&mut answer)?;
+    stream.take(MAX_BYTES).read_to_end(&mut answer)?;
     body(&answer)
 }
 

@@ -52,7 +52,7 @@ pub struct Scraped {
     /// Every sample: instant (`CLOCK_MONOTONIC`, ns), name, value.
     pub samples: Vec<(u64, String, f64)>,
     /// Questions.
-    pub asked: u32,
+    pub attempts: u32,
     /// Of them, without an answer that could be read.
     pub failed: u32,
     /// Why the last of these failed.
@@ -118,7 +118,7 @@ impl Asker {
     }
 
     fn run(mut self, (start, end): (u64, u64), stopped: &Receiver<()>) -> Scraped {
-        let useless = |error| Scraped { asked: 1, failed: 1, error: Some(error), ..Scraped::default() };
+        let useless = |error| Scraped { attempts: 1, failed: 1, error: Some(error), ..Scraped::default() };
         let url: http::Uri = match self.endpoint.url.parse() {
             Ok(url) => url,
             Err(_) => return useless(format!("`{}` is no URL", self.endpoint.url)),
@@ -150,7 +150,7 @@ impl Asker {
     }
 
     fn ask(&mut self, url: &http::Uri) {
-        self.scraped.asked += 1;
+        self.scraped.attempts += 1;
         let at_ns = monotonic_ns();
         let answer = match get::get(url, None) {
             Ok(answer) => answer,
@@ -173,7 +173,7 @@ impl Asker {
 
     fn conclude(mut self, (start, end): (u64, u64)) -> Scraped {
         for ((wanted, values), &counter) in self.endpoint.keep.iter().zip(&self.values).zip(&self.counters) {
-            if values.is_empty() && self.scraped.failed < self.scraped.asked {
+            if values.is_empty() && self.scraped.failed < self.scraped.attempts {
                 self.scraped.missing.push(wanted.name.clone());
             }
             let number = if counter { added(values, end.saturating_sub(start)) } else { median(values) };
@@ -261,14 +261,14 @@ mod tests {
         let now = monotonic_ns();
         let endpoint = Endpoint { url, every: Duration::from_millis(20), keep, network: None };
         let scraped = scrape(endpoint, now, 200);
-        assert!((3..=11).contains(&scraped.asked), "{scraped:?}");
+        assert!((3..=11).contains(&scraped.attempts), "{scraped:?}");
         assert_eq!((scraped.failed, &scraped.missing), (0, &vec!["no".to_owned()]), "{scraped:?}");
         let number = |name: &str| scraped.numbers.iter().find(|(known, _)| known == name).expect(name).1;
-        assert!((number("goroutines") - (5.0 + f64::from(scraped.asked - 1) / 2.0)).abs() < 1e-9, "{scraped:?}");
+        assert!((number("goroutines") - (5.0 + f64::from(scraped.attempts - 1) / 2.0)).abs() < 1e-9, "{scraped:?}");
         // Every answer has 100 more, doubled; over the time between the first and the last one, about the window.
-        let added = 200.0 * f64::from(scraped.asked - 1);
+        let added = 200.0 * f64::from(scraped.attempts - 1);
         assert!((0.5..=1.1).contains(&(number("work") / added)), "{scraped:?}");
-        assert_eq!(scraped.samples.len(), 2 * scraped.asked as usize);
+        assert_eq!(scraped.samples.len(), 2 * scraped.attempts as usize);
     }
 
     #[test]
@@ -284,7 +284,7 @@ mod tests {
         let scraper = Scraper::start(endpoint, (now, now + 7_200_000_000_000), None).expect("a thread");
         std::thread::sleep(Duration::from_millis(100));
         let scraped = scraper.finish();
-        assert_eq!((scraped.asked, scraped.failed), (2, 0), "{scraped:?}");
+        assert_eq!((scraped.attempts, scraped.failed), (2, 0), "{scraped:?}");
         assert!((9.0..=12.0).contains(&scraped.numbers[0].1), "{scraped:?}");
     }
 
@@ -312,6 +312,6 @@ mod tests {
             network: None,
         };
         let scraped = Scraper::start(gone, (now, monotonic_ns()), None).expect("a thread").finish();
-        assert_eq!(scraped.failed, scraped.asked);
+        assert_eq!(scraped.failed, scraped.attempts);
     }
 }

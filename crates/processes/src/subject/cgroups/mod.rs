@@ -93,7 +93,8 @@ impl Cgroups {
             Hierarchy::V1 { cpuacct, cpu, memory, cpuset } => {
                 // A directory of `cpu` also changes how the scheduler shares the machine, and one of `memory` how it
                 // is charged: they are made for those only who asked for a limit.
-                let wanted = |asked: bool, parent: &Option<PathBuf>| parent.as_deref().filter(|_| asked).map(own);
+                let wanted =
+                    |is_requested: bool, parent: &Option<PathBuf>| parent.as_deref().filter(|_| is_requested).map(own);
                 Cgroup {
                     version: Version::V1,
                     accounting: own(cpuacct),

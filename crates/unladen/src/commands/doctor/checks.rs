@@ -152,14 +152,14 @@ fn share(facts: &Facts, seconds: f64) -> f64 {
 fn pressure(facts: &Facts) -> Check {
     let waits =
         [("a CPU", facts.window.cpu_pressure), ("memory", facts.memory_pressure), ("a disk", facts.io_pressure)];
-    let told: Vec<String> =
+    let parts: Vec<String> =
         waits.iter().filter_map(|(what, share)| Some(format!("{what} {:.1} %", (*share)? * 100.0))).collect();
-    if told.is_empty() {
+    if parts.is_empty() {
         return check("pressure", "not told by this kernel (boot with psi=1 to have it)", true, "");
     }
     let high = waits.iter().any(|(_, share)| share.is_some_and(|share| share > PRESSURE_LIMIT));
     let remedy = "Something on this machine waits before unladen has begun. Find it with `cat /proc/pressure/*` and `top`, and stop it.";
-    check("pressure", format!("time in which something waited for {}", told.join(", ")), !high, remedy)
+    check("pressure", format!("time in which something waited for {}", parts.join(", ")), !high, remedy)
 }
 
 fn memory(facts: &Facts) -> Check {

@@ -28,11 +28,11 @@ impl Collector {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a free port");
         let address = listener.local_addr().expect("bound");
         let exports = Arc::new(Mutex::new(Vec::new()));
-        let kept = Arc::clone(&exports);
+        let received = Arc::clone(&exports);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let kept = Arc::clone(&kept);
-                let keep = service_fn(move |request| keep(request, Arc::clone(&kept)));
+                let received = Arc::clone(&received);
+                let keep = service_fn(move |request| keep(request, Arc::clone(&received)));
                 tokio::spawn(http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), keep));
             }
         });
@@ -62,13 +62,13 @@ impl Collector {
 
 async fn keep(
     request: Request<Incoming>,
-    kept: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
+    received: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
 ) -> Result<Response<impl hyper::body::Body<Data = Bytes, Error = Infallible>>, hyper::Error> {
     assert_eq!(request.uri().path(), "/opentelemetry.proto.collector.trace.v1.TraceService/Export");
     let body = request.into_body().collect().await?.to_bytes();
     // A gRPC message: one byte of flags, four of length, then the message.
     let export = ExportTraceServiceRequest::decode(&body[5..]).expect("a well-formed export");
-    kept.lock().expect("not poisoned").push(export);
+    received.lock().expect("not poisoned").push(export);
 
     let done = HeaderMap::from_iter([("grpc-status".parse().expect("a name"), HeaderValue::from_static("0"))]);
     let empty_message = Full::new(Bytes::from_static(&[0; 5]));

@@ -286,9 +286,9 @@ async fn a_stall_holds_everybody_up() {
     let ready = format!("{}/ready", consumer.url);
     let (start, mut longest) = (Instant::now(), Duration::ZERO);
     while start.elapsed() < Duration::from_millis(1_200) {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         get(&ready, None).await;
-        longest = longest.max(asked.elapsed());
+        longest = longest.max(sent_at.elapsed());
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     assert!(longest >= Duration::from_millis(250), "{longest:?}");

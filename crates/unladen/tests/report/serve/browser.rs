@@ -7,8 +7,8 @@ use std::time::Duration;
 use base64::Engine;
 use serde_json::Value;
 
-use super::asked::body;
 use super::followed::under_way;
+use super::requests::body;
 use super::{Server, history, run_folder, study};
 use crate::chromium::Page;
 use crate::files;

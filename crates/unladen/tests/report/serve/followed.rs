@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use indexmap::IndexMap;
 use serde_json::Value;
-use unladen::under_way::{FILE, Under};
+use unladen::under_way::{FILE, LiveFile};
 use unladen::under_way::{Live, Second, Service};
 use unladen_processes::linux::process::Identity;
 
@@ -58,8 +58,8 @@ pub(super) fn under_way(dir: &Path, runs_done: usize) {
     let mut live = Live::new("demo", &IndexMap::new());
     (live.runs_done, live.runs_of, live.round) = (runs_done, 48, 1);
     (live.variant, live.second, live.services) = ("otel".to_owned(), second, services);
-    let under = Under { pid: me.pid, start_ticks: me.start_ticks, live };
-    fs::write(dir.join(".part"), serde_json::to_vec(&under).expect("JSON")).expect("a temporary folder");
+    let content = LiveFile { pid: me.pid, start_ticks: me.start_ticks, live };
+    fs::write(dir.join(".part"), serde_json::to_vec(&content).expect("JSON")).expect("a temporary folder");
     fs::rename(dir.join(".part"), dir.join(FILE)).expect("a temporary folder");
 }
 
@@ -104,8 +104,8 @@ fn a_folder_whose_process_was_killed_is_not_under_way() {
     fs::create_dir(&dir).expect("a temporary folder");
     sketch::write(&dir, &ladder().study(), &ladder().runs()[..2]);
     let me = Identity::of(std::process::id()).expect("this process");
-    let under = Under { pid: me.pid, start_ticks: me.start_ticks + 1, live: Live::default() };
-    fs::write(dir.join(FILE), serde_json::to_vec(&under).expect("JSON")).expect("a temporary folder");
+    let content = LiveFile { pid: me.pid, start_ticks: me.start_ticks + 1, live: Live::default() };
+    fs::write(dir.join(FILE), serde_json::to_vec(&content).expect("JSON")).expect("a temporary folder");
     let server = Server::start(root.path());
     assert!(server.ask("/").1.contains("stopped"));
     let mut events = Events::of(&server, "demo");

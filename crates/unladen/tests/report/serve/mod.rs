@@ -1,8 +1,8 @@
 //! `unladen serve` as browsers and others see it: pages, files, who may ask, trends, comparisons, a run under way.
 
-mod asked;
 mod browser;
 mod followed;
+mod requests;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -10,11 +10,11 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use unladen_journal::record::ArmKind;
+use unladen_journal::record::VariantKind;
 use unladen_judge::judge;
 use unladen_report::write_all;
 
-use crate::sketch::{self, Arm, Sketch, arm};
+use crate::sketch::{self, Sketch, SketchedVariant, sketched};
 
 /// A server of its own; ends with the value.
 struct Server {
@@ -66,9 +66,9 @@ impl Drop for Server {
 
 /// A study with one variant that costs this much.
 fn study(id: &str, name: &'static str, cpu: f64) -> Sketch {
-    let otel = arm("otel", "Open <b>Telemetry</b>", ArmKind::Variant);
+    let otel = sketched("otel", "Open <b>Telemetry</b>", VariantKind::Variant);
     let sketch = Sketch { noise: 0.002, seed: id.len() as u64, ..Sketch::new(name, "What does it cost?") };
-    let sketch = sketch.with(Arm { cpu, memory: 9.0, spans: 4.0, ..otel });
+    let sketch = sketch.with(SketchedVariant { cpu, memory: 9.0, spans: 4.0, ..otel });
     Sketch { budgets: vec![("cpu_per_request", "20%")], ..sketch }
 }
 

@@ -7,7 +7,7 @@ pub(super) type Numbers = BTreeMap<String, f64>;
 
 /// What the end of an output says.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(super) struct Said {
+pub(super) struct ReportedNumbers {
     /// The numbers.
     pub(super) numbers: Numbers,
     /// The last line, if it looks like numbers and is none.
@@ -15,13 +15,13 @@ pub(super) struct Said {
 }
 
 /// Reads the last line that is a JSON object of numbers alone. A runtime may still say something behind it.
-pub(super) fn read(tail: &str) -> Said {
+pub(super) fn read(tail: &str) -> ReportedNumbers {
     if let Some(numbers) = tail.lines().rev().find_map(numbers) {
-        return Said { numbers, unread: None };
+        return ReportedNumbers { numbers, unread: None };
     }
     let last = tail.lines().rev().map(str::trim).find(|line| !line.is_empty());
     let unread = last.filter(|line| line.starts_with('{')).map(str::to_owned);
-    Said { numbers: Numbers::new(), unread }
+    ReportedNumbers { numbers: Numbers::new(), unread }
 }
 
 /// The numbers of a line that holds nothing else.
@@ -38,16 +38,23 @@ fn numbers(line: &str) -> Option<Numbers> {
 mod tests {
     use super::*;
 
-    fn said(tail: &str) -> Vec<(String, f64)> {
+    fn numbers_of(tail: &str) -> Vec<(String, f64)> {
         read(tail).numbers.into_iter().collect()
     }
 
     #[test]
     fn the_last_line_of_numbers_is_taken() {
         let both = [("sent".to_owned(), 100_000.0), ("stored".to_owned(), 99_999.5)];
-        assert_eq!(said("up\n{\"sent\": 100000, \"stored\": 99999.5}\n"), both);
-        assert_eq!(said("{\"sent\": 1}\n  {\"stored\": 99999.5, \"sent\": 1e5}  \nWARN: shutting down\n\n"), both);
-        assert_eq!(said("{\"sent\": 100000, \"stored\": 99999.5}\n{\"level\": \"info\"}\n"), both, "a log of JSON");
+        assert_eq!(numbers_of("up\n{\"sent\": 100000, \"stored\": 99999.5}\n"), both);
+        assert_eq!(
+            numbers_of("{\"sent\": 1}\n  {\"stored\": 99999.5, \"sent\": 1e5}  \nWARN: shutting down\n\n"),
+            both
+        );
+        assert_eq!(
+            numbers_of("{\"sent\": 100000, \"stored\": 99999.5}\n{\"level\": \"info\"}\n"),
+            both,
+            "a log of JSON"
+        );
         for nothing in ["", "done\n", "(it wrote nothing)", "{}", "[1, 2]", "5"] {
             assert_eq!(read(nothing).numbers, Numbers::new(), "{nothing}");
         }

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 
 /// A number that a program of the study said of its work: medians over the valid runs that have it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct SaidFindings {
+#[schemars(rename = "SaidFindings")]
+pub struct ReportedNumberFindings {
     /// Service that said it.
     pub service: String,
     /// Its name for the number.

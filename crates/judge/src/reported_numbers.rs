@@ -9,28 +9,29 @@ use std::collections::BTreeSet;
 use unladen_journal::record::RunRecord;
 use unladen_stats::estimate::median;
 
-use super::evidence::{Arm, Evidence};
-use super::findings::SaidFindings;
+use super::evidence::{Evidence, VariantRuns};
+use super::findings::ReportedNumberFindings;
 use super::units;
 use super::work::{SCATTER, TOLERANCE};
 
 /// All numbers of a variant and its baseline, by service and name.
-pub(super) fn of(evidence: &Evidence<'_>, arm: &Arm<'_>) -> Vec<SaidFindings> {
-    let bare: Vec<&RunRecord> = evidence.bare(arm).into_iter().flat_map(|arm| arm.valid.values().copied()).collect();
-    let runs: Vec<&RunRecord> = arm.valid.values().copied().collect();
-    let all = bare.iter().chain(&runs).flat_map(|run| &run.said);
+pub(super) fn of(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Vec<ReportedNumberFindings> {
+    let bare: Vec<&RunRecord> =
+        evidence.bare(variant).into_iter().flat_map(|variant| variant.valid.values().copied()).collect();
+    let runs: Vec<&RunRecord> = variant.valid.values().copied().collect();
+    let all = bare.iter().chain(&runs).flat_map(|run| &run.reported_numbers);
     let names: BTreeSet<(&str, &str)> =
-        all.flat_map(|(service, said)| said.keys().map(|name| (service.as_str(), name.as_str()))).collect();
+        all.flat_map(|(service, numbers)| numbers.keys().map(|name| (service.as_str(), name.as_str()))).collect();
     let finding = |(service, name): (&str, &str)| {
-        let said = |runs: &[&RunRecord]| -> Vec<f64> {
-            runs.iter().filter_map(|run| run.said.get(service)?.get(name).copied()).collect()
+        let numbers = |runs: &[&RunRecord]| -> Vec<f64> {
+            runs.iter().filter_map(|run| run.reported_numbers.get(service)?.get(name).copied()).collect()
         };
-        let (theirs, ours) = (said(&bare), said(&runs));
+        let (theirs, ours) = (numbers(&bare), numbers(&runs));
         // A check may be there for some variants only.
-        let runs_here = evidence.folder.study.services.get(service).is_none_or(|it| it.runs_in(arm.key()));
+        let runs_here = evidence.folder.study.services.get(service).is_none_or(|it| it.runs_in(variant.key()));
         let differs = !runs.is_empty() && runs_here && are_apart(&theirs, &ours);
         let (service, name) = (service.to_owned(), name.to_owned());
-        SaidFindings { service, name, baseline: median(&theirs), value: median(&ours), differs }
+        ReportedNumberFindings { service, name, baseline: median(&theirs), value: median(&ours), differs }
     };
     names.into_iter().map(finding).collect()
 }
@@ -45,8 +46,8 @@ fn are_apart(theirs: &[f64], ours: &[f64]) -> bool {
 }
 
 /// What differs, in words.
-pub(super) fn differs(evidence: &Evidence<'_>, arm: &Arm<'_>) -> Option<String> {
-    let words = |it: &SaidFindings| {
+pub(super) fn differs(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Option<String> {
+    let words = |it: &ReportedNumberFindings| {
         let number = |number: f64| units::chosen("", number);
         let bare = it.baseline.map_or_else(String::new, number);
         match it.value {
@@ -56,7 +57,7 @@ pub(super) fn differs(evidence: &Evidence<'_>, arm: &Arm<'_>) -> Option<String> 
             None => format!("{} says nothing of `{}` where the baseline's says {bare}", it.service, it.name),
         }
     };
-    let all: Vec<String> = of(evidence, arm).iter().filter(|it| it.differs).map(words).collect();
+    let all: Vec<String> = of(evidence, variant).iter().filter(|it| it.differs).map(words).collect();
     (!all.is_empty()).then(|| all.join("; "))
 }
 

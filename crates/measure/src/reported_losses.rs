@@ -1,4 +1,4 @@
-//! What agents tell about their own losses outside of OTLP: lines of a log by a pattern of the study, and counters in
+//! What agents report of their own losses outside of OTLP: lines of a log by a pattern of the study, and counters in
 //! Prometheus' text format.
 
 use std::fs::File;
@@ -8,50 +8,55 @@ use std::path::Path;
 use regex::Regex;
 use unladen_journal::notices::Notice;
 use unladen_journal::role::Role;
-use unladen_sink::summary::Told;
-use unladen_study::plan::Arm;
+use unladen_sink::summary::ReportedLoss;
+use unladen_study::plan::PlannedVariant;
 use unladen_study::spec::{Loss, Numbers};
 
-use super::one::Up;
-use super::queries::Asked;
+use super::one::RunningService;
+use super::queries::NumberQuery;
 
 /// Longest part of a line that is looked at.
 const LONGEST_LINE: u64 = 64 << 10;
 
 /// Losses by service and stage, of everything that the variant names; what could not be read is told.
-pub(super) fn losses(arm: &Arm, ups: &[Up], asked: &[Asked], notices: &mut Vec<Notice>) -> Vec<Told> {
-    let mut told = Vec::new();
-    for (stage, loss) in &arm.losses {
-        let mut book = |service: &str, number: u64| {
+pub(super) fn read(
+    variant: &PlannedVariant,
+    services: &[RunningService],
+    queries: &[NumberQuery],
+    notices: &mut Vec<Notice>,
+) -> Vec<ReportedLoss> {
+    let mut losses = Vec::new();
+    for (stage, loss) in &variant.losses {
+        let mut add = |service: &str, number: u64| {
             let spans = (number as f64 * loss.each).round() as u64;
-            told.push(Told { service: service.to_owned(), stage: stage.clone(), spans });
+            losses.push(ReportedLoss { service: service.to_owned(), stage: stage.clone(), spans });
         };
         if loss.prometheus.is_some() {
-            let found = asked.iter().find(|asked| asked.name == *stage).and_then(|asked| asked.number(notices));
+            let found = queries.iter().find(|query| query.name == *stage).and_then(|query| query.number(notices));
             if let Some(number) = found {
-                book(loss.service.as_deref().unwrap_or(stage), number);
+                add(loss.service.as_deref().unwrap_or(stage), number);
             }
             continue;
         }
         let Some(pattern) = loss.log.as_deref().and_then(|pattern| Regex::new(pattern).ok()) else { continue };
-        for up in ups.iter().filter(|up| is_meant(loss, up)) {
-            match in_log(up.running.log(), &pattern, loss.numbers) {
-                Ok(number) => book(&up.process.service, number),
+        for service in services.iter().filter(|service| is_meant(loss, service)) {
+            match in_log(service.running.log(), &pattern, loss.numbers) {
+                Ok(number) => add(&service.process.service, number),
                 Err(error) => notices.push(Notice::LossUnread {
-                    service: up.process.service.clone(),
+                    service: service.process.service.clone(),
                     stage: stage.clone(),
                     error: error.to_string(),
                 }),
             }
         }
     }
-    told
+    losses
 }
 
-fn is_meant(loss: &Loss, up: &Up) -> bool {
+fn is_meant(loss: &Loss, service: &RunningService) -> bool {
     match &loss.service {
-        Some(service) => up.process.service == *service,
-        None => up.process.role == Role::Subject,
+        Some(name) => service.process.service == *name,
+        None => service.process.role == Role::Subject,
     }
 }
 

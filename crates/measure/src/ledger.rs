@@ -1,12 +1,12 @@
-//! Closing the books of a run: the load generator's account of the requests beside the sink's account of the spans, or a
+//! Closing the ledger of a run: the load generator's account of the requests beside the sink's account of the spans, or a
 //! backend's.
 
 use unladen_journal::record::RunRecord;
 use unladen_journal::role::Role;
 use unladen_load::outcome::Outcome;
 use unladen_sink::ledger::{self, Ledger, LedgerError, Load, Sampling, SecondOfRequests};
-use unladen_sink::summary::{Summary, Told};
-use unladen_study::plan::Arm;
+use unladen_sink::summary::{ReportedLoss, Summary};
+use unladen_study::plan::PlannedVariant;
 
 /// Stage of spans that a collector had and that never arrived behind it.
 const COLLECTOR: &str = "collector";
@@ -15,40 +15,46 @@ const COLLECTOR: &str = "collector";
 /// (`is_traced`), else by number. `others` are requests that were sent besides, under ids of their own. `None` if spans per
 /// request are not known.
 #[must_use]
-pub fn account(arm: &Arm, is_traced: bool, record: &RunRecord, summary: &Summary, others: u64) -> Option<Ledger> {
-    let RunRecord { told, counted, .. } = record;
+pub fn account(
+    variant: &PlannedVariant,
+    is_traced: bool,
+    record: &RunRecord,
+    summary: &Summary,
+    others: u64,
+) -> Option<Ledger> {
+    let RunRecord { reported_losses, counted, .. } = record;
     let storage = counted.iter().find(|it| it.role == Role::Storage);
     let saved = storage.map_or(summary.saved - summary.foreign.min(summary.saved), |storage| storage.spans);
-    let behind = counted.iter().filter(|it| it.role == Role::Collector).map(|collector| Told {
+    let behind = counted.iter().filter(|it| it.role == Role::Collector).map(|collector| ReportedLoss {
         service: collector.service.clone(),
         stage: COLLECTOR.to_owned(),
         spans: collector.spans.saturating_sub(saved),
     });
     let mut summary = summary.clone();
-    told.iter().cloned().chain(behind).for_each(|told| hear(&mut summary.told, told));
+    reported_losses.iter().cloned().chain(behind).for_each(|loss| add_loss(&mut summary.reported_losses, loss));
     let ledger = match storage {
         Some(storage) => {
-            let ledger = by_counts(arm, requests(arm, is_traced, record, others)?, storage.spans, &summary)?;
+            let ledger = by_counts(variant, requests(variant, is_traced, record, others)?, storage.spans, &summary)?;
             // What the sink has received is of other services.
             Ledger { counted_by: Some(storage.service.clone()), duplicates: 0, ..ledger }
         }
-        None if is_traced => without_others(close(arm, record.load.as_ref()?, &summary).ok()?, others),
-        None => by_counts(arm, requests(arm, is_traced, record, others)?, summary.saved, &summary)?,
+        None if is_traced => without_others(close(variant, record.load.as_ref()?, &summary).ok()?, others),
+        None => by_counts(variant, requests(variant, is_traced, record, others)?, summary.saved, &summary)?,
     };
-    Some(Ledger { declared: ledger.declared && !arm.calibrated, calibrated: arm.calibrated, ..ledger })
+    Some(Ledger { declared: ledger.declared && !variant.calibrated, calibrated: variant.calibrated, ..ledger })
 }
 
-/// Adds a loss to what is told already. An agent that tells the same loss in two ways is heard once.
-fn hear(all: &mut Vec<Told>, told: Told) {
-    match all.iter_mut().find(|known| known.service == told.service && known.stage == told.stage) {
-        Some(known) => known.spans = known.spans.max(told.spans),
-        None => all.push(told),
+/// Adds a loss to those that are known. A loss that an agent reports in two ways counts once.
+fn add_loss(all: &mut Vec<ReportedLoss>, loss: ReportedLoss) {
+    match all.iter_mut().find(|known| known.service == loss.service && known.stage == loss.stage) {
+        Some(known) => known.spans = known.spans.max(loss.spans),
+        None => all.push(loss),
     }
 }
 
 /// Requests answered (or units of work done), and those of them whose spans are wanted: known by the flag where there is one.
-fn requests(arm: &Arm, is_traced: bool, record: &RunRecord, others: u64) -> Option<(u64, u64)> {
-    let share = |requests: u64| (requests as f64 * arm.sampled.0).round() as u64;
+fn requests(variant: &PlannedVariant, is_traced: bool, record: &RunRecord, others: u64) -> Option<(u64, u64)> {
+    let share = |requests: u64| (requests as f64 * variant.sampled.0).round() as u64;
     let all = units(record)? + others;
     let flagged = record.load.as_ref().filter(|_| is_traced).map(|outcome| outcome.sampled_total + share(others));
     Some((all, flagged.unwrap_or_else(|| share(all))))
@@ -71,7 +77,7 @@ fn without_others(ledger: Ledger, requests: u64) -> Ledger {
 ///
 /// # Errors
 /// When spans cannot be tied to requests, or nothing has arrived from which the spans per request could be learned.
-pub fn close(arm: &Arm, outcome: &Outcome, summary: &Summary) -> Result<Ledger, LedgerError> {
+pub fn close(variant: &PlannedVariant, outcome: &Outcome, summary: &Summary) -> Result<Ledger, LedgerError> {
     let seconds: Vec<SecondOfRequests> = outcome
         .seconds
         .iter()
@@ -88,14 +94,19 @@ pub fn close(arm: &Arm, outcome: &Outcome, summary: &Summary) -> Result<Ledger, 
         answered: outcome.answered_total,
         sampled: outcome.sampled_total,
     };
-    ledger::close(summary, &load, arm.spans_per_request, Sampling::Flag)
+    ledger::close(summary, &load, variant.spans_per_request, Sampling::Flag)
 }
 
 /// A ledger by counts alone: nobody knows which spans are lost, only how many are there. `None` unless it is known how many a
 /// request makes.
 #[must_use]
-pub fn by_counts(arm: &Arm, (requests, sampled): (u64, u64), saved: u64, summary: &Summary) -> Option<Ledger> {
-    let spans_per_request = arm.spans_per_request?;
+pub fn by_counts(
+    variant: &PlannedVariant,
+    (requests, sampled): (u64, u64),
+    saved: u64,
+    summary: &Summary,
+) -> Option<Ledger> {
+    let spans_per_request = variant.spans_per_request?;
     let expected = (spans_per_request * requests as f64).round() as u64;
     let wanted = ((spans_per_request * sampled as f64).round() as u64).min(expected);
     let lost = wanted.saturating_sub(saved);
@@ -119,13 +130,13 @@ pub fn by_counts(arm: &Arm, (requests, sampled): (u64, u64), saved: u64, summary
 /// Spans that are on their way when the load has ended, if it is known how many a request makes. `others` are requests with other
 /// trace ids.
 #[must_use]
-pub fn wanted(arm: &Arm, outcome: Option<&Outcome>, others: u64) -> Option<u64> {
+pub fn wanted(variant: &PlannedVariant, outcome: Option<&Outcome>, others: u64) -> Option<u64> {
     // Which of the others are sampled is another chance: then nobody knows when all spans are there.
-    if others > 0 && arm.sampled.0 < 1.0 {
+    if others > 0 && variant.sampled.0 < 1.0 {
         return None;
     }
     let requests = outcome?.sampled_total + others;
-    arm.spans_per_request.map(|spans| (spans * requests as f64).round() as u64)
+    variant.spans_per_request.map(|spans| (spans * requests as f64).round() as u64)
 }
 
 #[cfg(test)]
@@ -137,25 +148,25 @@ mod tests {
 
     use super::*;
 
-    fn arm(sampled: f64) -> Arm {
-        Arm { spans_per_request: Some(4.0), sampled: Ratio(sampled), ..Arm::empty("otel") }
+    fn variant(sampled: f64) -> PlannedVariant {
+        PlannedVariant { spans_per_request: Some(4.0), sampled: Ratio(sampled), ..PlannedVariant::empty("otel") }
     }
 
     /// 100 answered requests, so many of them sampled; what else was said and counted.
-    fn record(sampled: u64, told: &[Told], counted: &[Counted]) -> RunRecord {
+    fn record(sampled: u64, reported_losses: &[ReportedLoss], counted: &[Counted]) -> RunRecord {
         let outcome = Outcome { answered_total: 100, sent_total: 100, sampled_total: sampled, ..Outcome::default() };
         let json = serde_json::json!({
             "schema": 1, "run": 1, "round": 1, "slot": 1, "variant": "otel", "kind": "variant", "dir": "", "started": "",
             "void": null, "notices": [], "load": outcome, "sink": null, "ledger": null, "processes": [], "instrument": [],
-            "told": told, "counted": counted,
+            "told": reported_losses, "counted": counted,
             "phases": {"start_s": 0.0, "warmup_s": 0.0, "window_s": 0.0, "drain_s": 0.0, "stop_s": 0.0},
             "host": {"cores": 2, "busy_s": 0.0, "others_s": 0.0, "steal_s": 0.0, "cpu_pressure": null, "memory_available": 1},
         });
         serde_json::from_value(json).expect("a record")
     }
 
-    fn told(service: &str, stage: &str, spans: u64) -> Told {
-        Told { service: service.into(), stage: stage.into(), spans }
+    fn loss(service: &str, stage: &str, spans: u64) -> ReportedLoss {
+        ReportedLoss { service: service.into(), stage: stage.into(), spans }
     }
 
     fn counted(service: &str, role: Role, spans: u64) -> Counted {
@@ -174,11 +185,11 @@ mod tests {
             [(400, 1.0, (0, 0, 0)), (350, 1.0, (0, 50, 0)), (401, 1.0, (0, 0, -1)), (40, 0.1, (360, 0, 0))]
         {
             let summary = Summary { saved, ..Summary::default() };
-            let ledger = account(&arm(share), false, &record(0, &[], &[]), &summary, 0).expect("declared");
+            let ledger = account(&variant(share), false, &record(0, &[], &[]), &summary, 0).expect("declared");
             assert_eq!((ledger.sampled_out, ledger.lost, ledger.unexplained), (sampled_out, lost, unexplained));
             assert!(balanced(ledger).by_count);
         }
-        let unknown = Arm { spans_per_request: None, ..arm(1.0) };
+        let unknown = PlannedVariant { spans_per_request: None, ..variant(1.0) };
         assert_eq!(account(&unknown, false, &record(0, &[], &[]), &Summary::default(), 0), None);
     }
 
@@ -186,8 +197,9 @@ mod tests {
     fn a_storage_says_what_arrived_and_a_collector_where_it_was_last_seen() {
         let all = [counted("collector", Role::Collector, 390), counted("jaeger", Role::Storage, 300)];
         let summary = Summary { saved: 7, foreign: 7, ..Summary::default() };
-        let said = [told("shop", "queue", 10)];
-        let ledger = balanced(account(&arm(1.0), true, &record(100, &said, &all), &summary, 0).expect("declared"));
+        let losses = [loss("shop", "queue", 10)];
+        let ledger =
+            balanced(account(&variant(1.0), true, &record(100, &losses, &all), &summary, 0).expect("declared"));
         assert_eq!((ledger.saved, ledger.lost, ledger.counted_by.as_deref()), (300, 100, Some("jaeger")));
         let stages = BTreeMap::from([("queue".to_owned(), 10), ("collector".to_owned(), 90)]);
         assert_eq!(ledger.by_stage, stages);
@@ -197,7 +209,7 @@ mod tests {
     fn a_collector_in_front_of_the_sink_keeps_the_ledger_by_requests() {
         let summary = Summary { saved: 360, spans_by_request: vec![(4, 90)], ..Summary::default() };
         let all = [counted("collector", Role::Collector, 400)];
-        let ledger = balanced(account(&arm(1.0), true, &record(100, &[], &all), &summary, 0).expect("declared"));
+        let ledger = balanced(account(&variant(1.0), true, &record(100, &[], &all), &summary, 0).expect("declared"));
         assert_eq!((ledger.lost, ledger.missing, ledger.by_count), (40, 10, false));
         assert_eq!(ledger.by_stage, BTreeMap::from([("collector".to_owned(), 40)]));
     }
@@ -207,11 +219,11 @@ mod tests {
         let summary = Summary {
             saved: 300,
             spans_by_request: vec![(4, 75)],
-            told: vec![told("shop", "queue", 30)],
+            reported_losses: vec![loss("shop", "queue", 30)],
             ..Summary::default()
         };
-        let said = [told("shop", "queue", 20), told("shop", "export", 5), told("till", "queue", 1)];
-        let ledger = account(&arm(1.0), true, &record(100, &said, &[]), &summary, 0).expect("declared");
+        let losses = [loss("shop", "queue", 20), loss("shop", "export", 5), loss("till", "queue", 1)];
+        let ledger = account(&variant(1.0), true, &record(100, &losses, &[]), &summary, 0).expect("declared");
         assert_eq!(ledger.by_stage, BTreeMap::from([("queue".to_owned(), 31), ("export".to_owned(), 5)]));
     }
 
@@ -221,7 +233,7 @@ mod tests {
         assert_eq!(without_others(ledger.clone(), 10).foreign, 5);
         assert_eq!(without_others(ledger, 100).foreign, 0);
         let all = [counted("jaeger", Role::Storage, 440)];
-        let ledger = account(&arm(1.0), true, &record(100, &[], &all), &Summary::default(), 10).expect("declared");
+        let ledger = account(&variant(1.0), true, &record(100, &[], &all), &Summary::default(), 10).expect("declared");
         assert_eq!((ledger.expected, ledger.lost, ledger.unexplained), (440, 0, 0));
     }
 }

@@ -5,7 +5,7 @@
 //! 9 to 14 bytes a span.
 //!
 //! Requests of the load come nearly in their order, so what is known of neighbours lies together and is at hand. Other
-//! traces come in no order: to look for them takes as long as the memory does, see [`Seen::fetch`].
+//! traces come in no order: to look for them takes as long as the memory does, see [`DistinctSpans::fetch`].
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ const PAGE_BITS: u32 = 10;
 /// Pages that may still be incomplete when the next one begins, and one that is not.
 const NEIGHBOURS: usize = 16;
 /// Spans of a page that are foreseen: one crowded request must not make all that follow it large.
-const MOST_FORESEEN: usize = 16 << PAGE_BITS;
+const MAX_RESERVED: usize = 16 << PAGE_BITS;
 /// Parts of the table that grow on their own, so that growing never takes much memory at once.
 const SHARD_BITS: u32 = 8;
 /// Buckets that are allocated together. All pieces are of one size, so that what one part gives back when it grows is
@@ -31,7 +31,7 @@ const TRACE: u64 = 0x1000_0000_01b3_cbf3;
 
 /// Spans seen.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct DistinctSpans {
     /// Of requests.
     pages: Vec<Page>,
     /// Where the page of some requests is, by the upper bits of their indices.
@@ -55,7 +55,7 @@ struct Page {
     marks: Shard,
 }
 
-impl Seen {
+impl DistinctSpans {
     /// Marks of a span and, if it is of no request, of its trace; else the second is of no meaning.
     #[inline]
     pub(crate) fn marks(trace: TraceMarks, span_id: [u8; 8]) -> [u64; 2] {
@@ -68,7 +68,7 @@ impl Seen {
         std::hint::black_box(marks.fold(0, |all, mark| all ^ self.marks.touch(mark)));
     }
 
-    /// Notes a span of a request of the load; false if it was there before. `mark` is from [`Seen::marks`].
+    /// Notes a span of a request of the load; false if it was there before. `mark` is from [`DistinctSpans::marks`].
     #[inline]
     pub(crate) fn of_request(&mut self, index: u64, mark: u64) -> bool {
         let page = self.page(index >> PAGE_BITS);
@@ -86,7 +86,7 @@ impl Seen {
             self.last_page = *self.places.entry(number).or_insert_with(|| {
                 // Most likely as many spans as its neighbours have, so it need not grow step by step.
                 let used = self.pages.iter().rev().take(NEIGHBOURS).map(|page| page.marks.used).max();
-                let marks = Shard::with_room_for(used.unwrap_or(0).min(MOST_FORESEEN));
+                let marks = Shard::with_room_for(used.unwrap_or(0).min(MAX_RESERVED));
                 self.pages.push(Page { number, counts: Box::new([0; 1 << PAGE_BITS]), marks });
                 self.pages.len() - 1
             });
@@ -123,7 +123,7 @@ impl Seen {
     }
 }
 
-/// What spans of one trace share: a salt that makes [`Seen::marks`] a bijection of the span id, and the trace's own mark.
+/// What spans of one trace share: a salt that makes [`DistinctSpans::marks`] a bijection of the span id, and the trace's own mark.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TraceMarks {
     salt: u64,
@@ -283,60 +283,63 @@ mod tests {
 
     use super::*;
 
-    fn of_request(seen: &mut Seen, index: u64, span_id: [u8; 8]) -> bool {
-        seen.of_request(index, Seen::marks(TraceMarks::of(Some(index), &[0; 16]), span_id)[0])
+    fn of_request(distinct: &mut DistinctSpans, index: u64, span_id: [u8; 8]) -> bool {
+        distinct.of_request(index, DistinctSpans::marks(TraceMarks::of(Some(index), &[0; 16]), span_id)[0])
     }
 
-    fn of_trace(seen: &mut Seen, trace_id: [u8; 16], span_id: [u8; 8]) -> bool {
-        let marks = Seen::marks(TraceMarks::of(None, &trace_id), span_id);
-        seen.fetch(marks.into_iter());
-        seen.of_trace(marks)
+    fn of_trace(distinct: &mut DistinctSpans, trace_id: [u8; 16], span_id: [u8; 8]) -> bool {
+        let marks = DistinctSpans::marks(TraceMarks::of(None, &trace_id), span_id);
+        distinct.fetch(marks.into_iter());
+        distinct.of_trace(marks)
     }
 
     proptest! {
         /// Against a plain set, with few enough ids that duplicates and neighbours are frequent.
         #[test]
         fn agrees_with_a_set(spans in prop::collection::vec((0_u64..40, 0_u64..6, any::<bool>()), 0..400)) {
-            let mut seen = Seen::default();
+            let mut distinct = DistinctSpans::default();
             let mut set = BTreeSet::new();
             let mut counts = BTreeMap::new();
             for (index, span, tied) in spans {
                 let new = set.insert((index, span, tied));
                 let span_id = span.to_be_bytes();
                 if tied {
-                    prop_assert_eq!(of_request(&mut seen, index, span_id), new);
+                    prop_assert_eq!(of_request(&mut distinct, index, span_id), new);
                     *counts.entry(index).or_insert(0) += u32::from(new);
                 } else {
-                    prop_assert_eq!(of_trace(&mut seen, u128::from(index).to_be_bytes(), span_id), new);
+                    prop_assert_eq!(of_trace(&mut distinct, u128::from(index).to_be_bytes(), span_id), new);
                 }
             }
-            prop_assert_eq!(seen.spans_by_request(), run_lengths(counts));
+            prop_assert_eq!(distinct.spans_by_request(), run_lengths(counts));
             let traces: BTreeSet<_> = set.iter().map(|(index, _, tied)| (*index, *tied)).collect();
-            prop_assert_eq!(seen.traces(), traces.len() as u64);
+            prop_assert_eq!(distinct.traces(), traces.len() as u64);
         }
     }
 
     #[test]
     fn crowded_requests_and_traces_stay_exact() {
-        let mut seen = Seen::default();
+        let mut distinct = DistinctSpans::default();
         for pass in 0..2 {
             for span in 0..5_000_u64 {
-                assert_eq!(of_request(&mut seen, 7, span.to_be_bytes()), pass == 0);
-                assert_eq!(of_trace(&mut seen, [7; 16], span.to_be_bytes()), pass == 0);
+                assert_eq!(of_request(&mut distinct, 7, span.to_be_bytes()), pass == 0);
+                assert_eq!(of_trace(&mut distinct, [7; 16], span.to_be_bytes()), pass == 0);
             }
         }
-        assert!(of_request(&mut seen, 6, 1_u64.to_be_bytes()), "a neighbour in the same page is another request");
-        assert_eq!(seen.spans_by_request(), [(0, 6), (1, 1), (5_000, 1)]);
+        assert!(of_request(&mut distinct, 6, 1_u64.to_be_bytes()), "a neighbour in the same page is another request");
+        assert_eq!(distinct.spans_by_request(), [(0, 6), (1, 1), (5_000, 1)]);
     }
 
     #[test]
     fn pages_have_the_room_that_their_neighbours_needed() {
-        let mut seen = Seen::default();
+        let mut distinct = DistinctSpans::default();
         let mut fill = |page: u64, spans: u64| {
             for span in 0..spans {
-                assert!(of_request(&mut seen, (page << PAGE_BITS) | (span % 1_024), span.to_be_bytes()));
+                assert!(of_request(&mut distinct, (page << PAGE_BITS) | (span % 1_024), span.to_be_bytes()));
             }
-            (seen.pages[page as usize].marks.pieces.len(), seen.pages.iter().map(|page| page.marks.used).sum::<usize>())
+            (
+                distinct.pages[page as usize].marks.pieces.len(),
+                distinct.pages.iter().map(|page| page.marks.used).sum::<usize>(),
+            )
         };
         let (grown, _) = fill(0, 3_072);
         assert_eq!((grown, fill(1, 1), fill(2, 3_072)), (8, (7, 3_073), (7, 6_145)));
@@ -346,9 +349,9 @@ mod tests {
 
     #[test]
     fn a_huge_index_costs_one_page() {
-        let mut seen = Seen::default();
-        assert!(of_request(&mut seen, MAX_INDEX, [1; 8]));
-        assert_eq!(seen.pages.len(), 1);
-        assert_eq!(seen.spans_by_request(), [(0, MAX_INDEX), (1, 1)]);
+        let mut distinct = DistinctSpans::default();
+        assert!(of_request(&mut distinct, MAX_INDEX, [1; 8]));
+        assert_eq!(distinct.pages.len(), 1);
+        assert_eq!(distinct.spans_by_request(), [(0, MAX_INDEX), (1, 1)]);
     }
 }

@@ -6,26 +6,12 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::outcome::{Little, Outcome};
-
-/// Share of the wanted rate that must come back.
-const RATE: f64 = 0.98;
-/// A generator may be this late (99th percentile), µs …
-const LATE_US: f64 = 1_000.0;
-/// … or this share of the median service time, whichever is more.
-const LATE_SHARE: f64 = 0.1;
-/// Share of a core above which a thread has nothing left.
-const SATURATED: f64 = 0.95;
-/// Share of requests that may wait for a connection.
-const WAITING: f64 = 0.01;
-/// Both sides of Little's law may be this far apart, as a share of the larger.
-const LITTLE_SHARE: f64 = 0.1;
-/// Samples below which Little's law says nothing.
-const LITTLE_SAMPLES: u64 = 20;
+use crate::trust::{LITTLE_SAMPLES, LITTLE_SHARE, MIN_RATE_SHARE, SATURATED, WAITING, late_limit_us};
 
 /// A reason to doubt a load.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "snake_case")]
-pub enum Doubt {
+pub enum LoadWarning {
     /// The generator sent late although a connection was free: it woke up late or had no CPU.
     Late {
         /// 99th percentile of [`Outcome::lateness_us`].
@@ -63,7 +49,7 @@ pub enum Doubt {
     },
 }
 
-impl fmt::Display for Doubt {
+impl fmt::Display for LoadWarning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match *self {
             Self::Late { p99_us, limit_us } => write!(
@@ -110,28 +96,28 @@ pub(crate) fn judge_little(
 }
 
 /// Every reason to doubt a load. `spins`: its threads never sleep, and use up their cores whatever they do.
-pub(crate) fn doubts(outcome: &Outcome, spins: bool) -> Vec<Doubt> {
+pub(crate) fn warnings(outcome: &Outcome, spins: bool) -> Vec<LoadWarning> {
     let mut found = Vec::new();
     let due = outcome.requests + outcome.errors;
     if let Some(wanted) = outcome.target_rate {
-        if outcome.rate < RATE * wanted {
-            found.push(Doubt::RateMissed { wanted, achieved: outcome.rate });
+        if outcome.rate < MIN_RATE_SHARE * wanted {
+            found.push(LoadWarning::RateMissed { wanted, achieved: outcome.rate });
         }
-        let limit_us = LATE_US.max(LATE_SHARE * outcome.service_time_us.p50);
+        let limit_us = late_limit_us(outcome.service_time_us.p50);
         let p99_us = outcome.lateness_us.p99;
         if p99_us > limit_us {
-            found.push(Doubt::Late { p99_us, limit_us });
+            found.push(LoadWarning::Late { p99_us, limit_us });
         }
         if outcome.queued as f64 > WAITING * due as f64 {
-            found.push(Doubt::OutOfConnections { queued: outcome.queued, requests: due });
+            found.push(LoadWarning::OutOfConnections { queued: outcome.queued, requests: due });
         }
     }
     if outcome.busiest_thread >= SATURATED && !spins {
-        found.push(Doubt::Saturated { share: outcome.busiest_thread });
+        found.push(LoadWarning::Saturated { share: outcome.busiest_thread });
     }
     let Little { in_flight, expected, tolerance, holds, .. } = outcome.little;
     if holds == Some(false) {
-        found.push(Doubt::Little { in_flight, expected, tolerance });
+        found.push(LoadWarning::Little { in_flight, expected, tolerance });
     }
     found
 }
@@ -148,8 +134,8 @@ mod tests {
 
     #[test]
     fn a_good_load_is_not_doubted() {
-        assert_eq!(doubts(&good(), false), []);
-        assert_eq!(doubts(&Outcome { busiest_thread: 1.0, ..good() }, true), []);
+        assert_eq!(warnings(&good(), false), []);
+        assert_eq!(warnings(&Outcome { busiest_thread: 1.0, ..good() }, true), []);
     }
 
     #[test]
@@ -163,18 +149,18 @@ mod tests {
             (Outcome { rate: 489.0, ..good() }, "489.0 answers"),
             (Outcome { little: broken, ..good() }, "in flight"),
         ] {
-            let found = doubts(&outcome, false);
+            let found = warnings(&outcome, false);
             assert_eq!(found.len(), 1, "{name}: {found:?}");
             assert!(found[0].to_string().contains(name), "{}", found[0]);
         }
         let fine = Outcome { queued: 10, busiest_thread: 0.94, rate: 491.0, lateness_us: late(999.0), ..good() };
-        assert_eq!(doubts(&fine, false), []);
+        assert_eq!(warnings(&fine, false), []);
         // Whoever waits 50 ms for an answer may be asked 5 ms late.
         let mut slow = Outcome { lateness_us: late(4_999.0), ..good() };
         slow.service_time_us.p50 = 50_000.0;
-        assert_eq!(doubts(&slow, false), []);
+        assert_eq!(warnings(&slow, false), []);
         let closed = Outcome { target_rate: None, rate: 1.0, queued: 500, ..good() };
-        assert_eq!(doubts(&closed, false), []);
+        assert_eq!(warnings(&closed, false), []);
     }
 
     #[test]
@@ -194,9 +180,9 @@ mod tests {
 
     #[test]
     fn reasons_are_read_back() {
-        let doubt = Doubt::OutOfConnections { queued: 5, requests: 10 };
-        let text = serde_json::to_string(&doubt).expect("data");
+        let warning = LoadWarning::OutOfConnections { queued: 5, requests: 10 };
+        let text = serde_json::to_string(&warning).expect("data");
         assert_eq!(text, r#"{"reason":"out_of_connections","queued":5,"requests":10}"#);
-        assert_eq!(serde_json::from_str::<Doubt>(&text).expect("the same"), doubt);
+        assert_eq!(serde_json::from_str::<LoadWarning>(&text).expect("the same"), warning);
     }
 }

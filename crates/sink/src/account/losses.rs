@@ -1,4 +1,4 @@
-//! What agents tell about their own losses: by service and stage.
+//! What agents report of their own losses: by service and stage.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -6,7 +6,7 @@ use super::UNKNOWN_SERVICE;
 use crate::span::Source;
 use crate::summary;
 
-/// Counters kept; agents that tell of more are not booked any further.
+/// Counters kept; agents that report more are not counted any further.
 const MAX_COUNTERS: usize = 10_000;
 
 /// Where an agent lost spans.
@@ -30,8 +30,8 @@ impl Stage {
 
 /// One value of one of an agent's counters of lost spans.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Told<'a> {
-    /// Who tells.
+pub(crate) struct LossCount<'a> {
+    /// Who reports it.
     pub(crate) source: Source<'a>,
     /// Where the spans were lost.
     pub(crate) stage: Stage,
@@ -41,23 +41,23 @@ pub(crate) struct Told<'a> {
     pub(crate) series: u64,
     /// The count.
     pub(crate) spans: u64,
-    /// Whether it is the count since the agent's start; else since it told last.
+    /// Whether it is the count since the agent's start; else since its last report.
     pub(crate) is_cumulative: bool,
 }
 
 /// Service, instance, metric and series.
 type Counter = (Box<[u8]>, Box<[u8]>, Box<[u8]>, u64);
 
-/// Losses told so far.
+/// Losses reported so far.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     counters: HashMap<(Stage, Counter), u64>,
 }
 
 impl Losses {
-    /// Books what was told.
-    pub(crate) fn book(&mut self, told: &Told<'_>) {
-        let Told { source, stage, metric, series, spans, is_cumulative } = told;
+    /// Adds a report.
+    pub(crate) fn add(&mut self, loss: &LossCount<'_>) {
+        let LossCount { source, stage, metric, series, spans, is_cumulative } = loss;
         let service = if source.service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { source.service };
         let counter = (service.into(), source.instance.unwrap_or_default().into(), (*metric).into(), *series);
         let key = (*stage, counter);
@@ -68,21 +68,22 @@ impl Losses {
         *count = if *is_cumulative { (*count).max(*spans) } else { count.saturating_add(*spans) };
     }
 
-    /// By service and stage. An agent that tells the same loss under two names is heard once.
-    pub(crate) fn list(&self) -> Vec<summary::Told> {
+    /// By service and stage. A loss that an agent reports under two names counts once.
+    pub(crate) fn list(&self) -> Vec<summary::ReportedLoss> {
         let mut by_metric: BTreeMap<(&[u8], Stage, &[u8]), u64> = BTreeMap::new();
         for ((stage, (service, _, metric, _)), spans) in &self.counters {
             let sum = by_metric.entry((service, *stage, metric)).or_insert(0);
             *sum = sum.saturating_add(*spans);
         }
-        let mut told: BTreeMap<(&[u8], Stage), u64> = BTreeMap::new();
+        let mut by_stage: BTreeMap<(&[u8], Stage), u64> = BTreeMap::new();
         for ((service, stage, _), spans) in by_metric {
-            let most = told.entry((service, stage)).or_insert(0);
+            let most = by_stage.entry((service, stage)).or_insert(0);
             *most = spans.max(*most);
         }
         let text = |name: &[u8]| String::from_utf8_lossy(name).into_owned();
-        told.into_iter()
-            .map(|((service, stage), spans)| summary::Told {
+        by_stage
+            .into_iter()
+            .map(|((service, stage), spans)| summary::ReportedLoss {
                 service: text(service),
                 stage: stage.name().into(),
                 spans,
@@ -95,14 +96,14 @@ impl Losses {
 mod tests {
     use super::*;
 
-    fn told(instance: &'static [u8], metric: &'static [u8], spans: u64, is_cumulative: bool) -> Told<'static> {
+    fn loss(instance: &'static [u8], metric: &'static [u8], spans: u64, is_cumulative: bool) -> LossCount<'static> {
         let source = Source { service: b"shop", instance: Some(instance) };
-        Told { source, stage: Stage::Queue, metric, series: 1, spans, is_cumulative }
+        LossCount { source, stage: Stage::Queue, metric, series: 1, spans, is_cumulative }
     }
 
-    fn spans(all: &[Told<'_>]) -> u64 {
+    fn spans(all: &[LossCount<'_>]) -> u64 {
         let mut losses = Losses::default();
-        all.iter().for_each(|told| losses.book(told));
+        all.iter().for_each(|loss| losses.add(loss));
         let list = losses.list();
         assert_eq!((list.len(), list[0].service.as_str(), list[0].stage.as_str()), (1, "shop", "queue"));
         list[0].spans
@@ -110,11 +111,11 @@ mod tests {
 
     #[test]
     fn counters_grow_or_add_up() {
-        assert_eq!(spans(&[told(b"1", b"new", 5, true), told(b"1", b"new", 9, true)]), 9);
-        assert_eq!(spans(&[told(b"1", b"new", 5, false), told(b"1", b"new", 9, false)]), 14);
-        assert_eq!(spans(&[told(b"1", b"new", 5, true), told(b"2", b"new", 9, true)]), 14, "two instances");
-        assert_eq!(spans(&[told(b"1", b"new", 5, true), told(b"1", b"old", 5, true)]), 5, "the same under two names");
-        let most = [told(b"1", b"new", u64::MAX, true), told(b"2", b"new", u64::MAX, true)];
+        assert_eq!(spans(&[loss(b"1", b"new", 5, true), loss(b"1", b"new", 9, true)]), 9);
+        assert_eq!(spans(&[loss(b"1", b"new", 5, false), loss(b"1", b"new", 9, false)]), 14);
+        assert_eq!(spans(&[loss(b"1", b"new", 5, true), loss(b"2", b"new", 9, true)]), 14, "two instances");
+        assert_eq!(spans(&[loss(b"1", b"new", 5, true), loss(b"1", b"old", 5, true)]), 5, "the same under two names");
+        let most = [loss(b"1", b"new", u64::MAX, true), loss(b"2", b"new", u64::MAX, true)];
         assert_eq!(spans(&most), u64::MAX, "nonsense does not wrap around");
     }
 }

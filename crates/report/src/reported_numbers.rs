@@ -1,6 +1,6 @@
 //! What the study's own programs said of their work, as a table: whether everybody did the same.
 
-use unladen_judge::findings::{Findings, SaidFindings, VariantFindings};
+use unladen_judge::findings::{Findings, ReportedNumberFindings, VariantFindings};
 use unladen_judge::units;
 
 use super::view;
@@ -8,17 +8,19 @@ use super::view;
 /// A table in the form of a ladder's, if anything was said: baseline and variants as lines, numbers as columns.
 pub(super) fn table(findings: &Findings) -> Option<view::LadderTable> {
     let mut names: Vec<(&str, &str)> = Vec::new();
-    let said = || findings.variants.iter().flat_map(|variant| &variant.said);
-    for name in said().map(name) {
+    let all = || findings.variants.iter().flat_map(|variant| &variant.reported_numbers);
+    for name in all().map(name) {
         if !names.contains(&name) {
             names.push(name);
         }
     }
     let number = |number: Option<f64>| number.map_or_else(|| view::NONE.to_owned(), |it| units::chosen("", it));
     // Of a matrix the baselines may differ; then the cells say so.
-    let of_baseline = |wanted: &(&str, &str)| said().find(|it| name(it) == *wanted).and_then(|it| it.baseline);
+    let of_baseline = |wanted: &(&str, &str)| all().find(|it| name(it) == *wanted).and_then(|it| it.baseline);
     let cell = |variant: &VariantFindings, wanted: &(&str, &str)| {
-        let Some(it) = variant.said.iter().find(|it| name(it) == *wanted) else { return view::NONE.to_owned() };
+        let Some(it) = variant.reported_numbers.iter().find(|it| name(it) == *wanted) else {
+            return view::NONE.to_owned();
+        };
         match it.baseline {
             Some(baseline) if it.differs => format!("{} (not {})", number(it.value), number(Some(baseline))),
             _ => number(it.value),
@@ -35,6 +37,6 @@ pub(super) fn table(findings: &Findings) -> Option<view::LadderTable> {
     })
 }
 
-fn name(said: &SaidFindings) -> (&str, &str) {
-    (&said.service, &said.name)
+fn name(number: &ReportedNumberFindings) -> (&str, &str) {
+    (&number.service, &number.name)
 }

@@ -185,9 +185,9 @@ fn pages_on_the_web_cannot_ask() {
 fn the_chart_library_comes_compressed_to_whoever_takes_it() {
     let root = history();
     let server = Server::start(root.path());
-    let asked =
+    let request =
         "GET /assets/plotly.js HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: gzip, br\r\nConnection: close\r\n\r\n";
-    let compressed = server.send(asked).1;
+    let compressed = server.send(request).1;
     assert!(compressed.contains("content-encoding: gzip"));
     let plain = server.ask("/assets/plotly.js").1;
     assert!(body(&plain).contains("plotly.js v") && plain.len() > compressed.len());
