@@ -271,7 +271,7 @@ fn particular(way: Way) -> Vec<Case> {
                 "a million broken lines",
                 format!("{METADATA}{}", "x\n".repeat(1_000_000)).into(),
                 refused("a line"),
-                { Adds { rejected: 1_000_000, ..Adds::default() } },
+                Adds { rejected: 1_000_000, ..Adds::default() },
             );
         }
         Way::JaegerThrift => {
