@@ -29,6 +29,18 @@ pub enum VariantKind {
     Variant,
 }
 
+impl VariantKind {
+    /// As it stands in files, and for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Baseline => "baseline",
+            Self::Placebo => "placebo",
+            Self::Variant => "variant",
+        }
+    }
+}
+
 /// One finished run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {

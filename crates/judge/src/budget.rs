@@ -88,7 +88,7 @@ pub(super) fn hold(
                 metric: metric.to_owned(),
                 service: service.map(str::to_owned),
                 limit: text.clone(),
-                outcome: name(Outcome::Undecided).to_owned(),
+                outcome: Outcome::Undecided,
                 words,
             });
         }
@@ -99,7 +99,7 @@ pub(super) fn hold(
     for ((it, outcome), (values, _)) in decidable.iter().zip(budgets(&budgeted, level)).zip(&family) {
         let finding = &mut variants[it.variant].comparisons[it.comparison].finding;
         let line = &mut lines[it.line];
-        line.outcome = name(outcome).to_owned();
+        line.outcome = outcome;
         line.words = if values.is_empty() {
             format!("a relative limit needs a baseline above zero in {}", finding.title)
         } else {
@@ -115,7 +115,7 @@ pub(super) fn hold(
             limit: line.limit.clone(),
             value: it.limit.value,
             relative: it.limit.relative,
-            outcome: line.outcome.clone(),
+            outcome,
         });
     }
     Ok(lines)
@@ -139,7 +139,7 @@ fn span_loss(judged: &Judged<'_>, limit: Limit, text: &str) -> BudgetLine {
         metric: SPAN_LOSS.to_owned(),
         service: None,
         limit: text.to_owned(),
-        outcome: name(outcome).to_owned(),
+        outcome,
         words,
     }
 }
@@ -173,13 +173,5 @@ fn unavailable(metric: &str, service: Option<&str>, comparisons: &[Comparison]) 
     match nearest.filter(|nearest| metrics::find(metric).is_none() && likeness(nearest) > 0.85) {
         Some(nearest) => format!("{metric} was not measured; did you mean {nearest}?"),
         None => format!("{metric} was not measured in this study"),
-    }
-}
-
-fn name(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Pass => "pass",
-        Outcome::Fail => "fail",
-        Outcome::Undecided => "undecided",
     }
 }

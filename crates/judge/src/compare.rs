@@ -12,7 +12,7 @@ use unladen_study::spec::{OnUndecided, Study};
 
 use super::evidence::{VariantRuns, number};
 use super::findings::{Finding, NoticeLine, RoundValue};
-use super::metrics::{Margin, Metric, Place};
+use super::metrics::{Margin, Metric};
 use super::words;
 
 /// The level of every interval in the findings of a study: 95 %, or what two looks, or looking until it is narrow, leave of it.
@@ -88,7 +88,7 @@ impl Comparison {
         let finding = Finding {
             metric: metric.name.to_string(),
             title: metric.title.to_string(),
-            place: place(metric.place).to_owned(),
+            place: metric.place,
             unit: metric.unit.to_owned(),
             service: service.map(str::to_owned),
             operation: None,
@@ -104,7 +104,7 @@ impl Comparison {
             ratio_high: ratio.and_then(|ratio| ratio.interval).map(|interval| interval.high),
             mean_ratio: ratio.and_then(|ratio| ratio.interval.map(|_| ratio.mean)),
             level: difference.interval.map(|interval| interval.achieved),
-            verdict: String::new(),
+            verdict: Verdict::CannotTell,
             words: String::new(),
             refused: None,
             detectable: None,
@@ -123,7 +123,7 @@ impl Comparison {
             level,
             finding,
         };
-        comparison.finding.verdict = name(comparison.verdict()).to_owned();
+        comparison.finding.verdict = comparison.verdict();
         Some(comparison)
     }
 
@@ -186,7 +186,7 @@ impl Comparison {
             && check.on_the_effect()
             && let CrossCheck::Disagree { rank, t } = check
         {
-            let (rank, t) = (words::verdict(rank).to_owned(), words::verdict(t).to_owned());
+            let (rank, t) = (rank.words().to_owned(), t.words().to_owned());
             self.finding.notices.push(NoticeLine::from(&Notice::MethodsDisagree { rank, t }));
         }
     }
@@ -196,23 +196,5 @@ impl Comparison {
         let values = self.deciding();
         let interval = hodges_lehmann(values, self.level).ok()?.interval?;
         plan::implied_sd(&interval, values.len(), self.level).filter(|sd| *sd > 0.0)
-    }
-}
-
-/// A verdict as it stands in `findings.json`.
-pub(super) fn name(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Costs => "costs",
-        Verdict::Saves => "saves",
-        Verdict::NoDifference => "no_difference",
-        Verdict::CannotTell => "cannot_tell",
-    }
-}
-
-fn place(place: Place) -> &'static str {
-    match place {
-        Place::Sentence => "sentence",
-        Place::Table => "table",
-        Place::Detail => "detail",
     }
 }

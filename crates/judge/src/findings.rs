@@ -1,7 +1,5 @@
 //! What the judge says: `findings.json`. Everything that a report prints stands here; a report only formats.
 
-use std::collections::BTreeMap;
-
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,13 +8,23 @@ use super::curves::Curves;
 
 mod answers;
 mod design;
+mod ladder;
+mod ledger;
+mod profile;
 mod reported_numbers;
 mod sampled;
 
+pub use super::metrics::Place;
 pub use answers::{AnswerFindings, AnswerNumbers};
 pub use design::{DesignFindings, VarianceFindings};
+pub use ladder::{LadderFindings, StepFindings};
+pub use ledger::{LedgerFindings, OperationLoss};
+pub use profile::{FrameFindings, ProfileFindings};
 pub use reported_numbers::ReportedNumberFindings;
 pub use sampled::{SampledFindings, SampledQuantiles, SampledRound};
+pub use unladen_journal::notices::Severity;
+pub use unladen_journal::record::VariantKind;
+pub use unladen_stats::verdict::{Outcome, Verdict};
 
 /// Version of the format.
 pub const SCHEMA: u32 = 1;
@@ -190,38 +198,6 @@ pub struct DosePoint {
     pub fitted: Option<Range>,
 }
 
-/// Variants held each against the one before it, from the bare service to the full instrumentation.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LadderFindings {
-    /// Name of the ladder; empty if the study has but one without a name.
-    pub name: String,
-    /// Key of the variant at its foot.
-    pub foot: String,
-    /// Name of that variant for people.
-    pub foot_label: String,
-    /// The steps upwards: what each adds to the one before.
-    pub steps: Vec<StepFindings>,
-    /// The highest step against the foot: what all steps add together, measured on its own and not summed up.
-    pub whole: StepFindings,
-    /// The answer in words.
-    pub words: String,
-}
-
-/// What one step of a ladder adds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct StepFindings {
-    /// Key of the variant below.
-    pub from: String,
-    /// Key of the variant.
-    pub to: String,
-    /// Name of the variant for people.
-    pub label: String,
-    /// Why nothing is said about this step, whatever the numbers; `null`: it is judged.
-    pub refused: Option<String>,
-    /// One finding per metric; `baseline` is the variant below.
-    pub metrics: Vec<Finding>,
-}
-
 /// A sentence for people.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Conclusion {
@@ -242,7 +218,8 @@ pub struct VariantFindings {
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub cell: IndexMap<String, String>,
     /// `placebo` or `variant`.
-    pub kind: String,
+    #[schemars(with = "String")]
+    pub kind: VariantKind,
     /// Why nothing is said about this variant, whatever the numbers; `null`: it is judged.
     pub refused: Option<String>,
     /// Runs that count.
@@ -312,7 +289,8 @@ pub struct Finding {
     /// Its name for people.
     pub title: String,
     /// How prominent it is: `sentence` (in the conclusion and everywhere), `table` (in every table) or `detail` (in the long ones).
-    pub place: String,
+    #[schemars(with = "String")]
+    pub place: Place,
     /// Unit of `baseline`, `value` and `difference`: `us`, `ms`, `B`, `B/min`, `1/s`, `share` (0 to 1), `count`, `cores`, or empty.
     pub unit: String,
     /// Service that it belongs to; `null`: the subject as a whole, or the load.
@@ -346,7 +324,8 @@ pub struct Finding {
     /// Level that the exact interval achieves, 0.958 for 12 rounds.
     pub level: Option<f64>,
     /// `costs`, `saves`, `no_difference` or `cannot_tell`. More is a cost, except for `throughput` and `capacity`, where less is.
-    pub verdict: String,
+    #[schemars(with = "String")]
+    pub verdict: Verdict,
     /// The verdict in words.
     pub words: String,
     /// Why nothing is said about this metric, whatever its numbers; `null`: it is judged (unless the variant as a whole is not).
@@ -393,7 +372,8 @@ pub struct BudgetFinding {
     /// Whether the limit is relative.
     pub relative: bool,
     /// `pass`, `fail` or `undecided`.
-    pub outcome: String,
+    #[schemars(with = "String")]
+    pub outcome: Outcome,
 }
 
 /// A budget of one variant, whether or not there is a finding for it.
@@ -409,130 +389,10 @@ pub struct BudgetLine {
     /// As the user wrote it.
     pub limit: String,
     /// `pass`, `fail` or `undecided`.
-    pub outcome: String,
+    #[schemars(with = "String")]
+    pub outcome: Outcome,
     /// The outcome in words.
     pub words: String,
-}
-
-/// The account of the spans of one variant over all its valid runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LedgerFindings {
-    /// Spans that the answered requests should have made.
-    pub expected: u64,
-    /// Distinct spans in the store.
-    pub saved: u64,
-    /// Spans that never arrived.
-    pub lost: u64,
-    /// Spans of requests that were not to be sampled.
-    pub sampled_out: u64,
-    /// Spans received more than once.
-    pub duplicates: u64,
-    /// What the books do not explain.
-    pub unexplained: i64,
-    /// Spans whose trace id is not of this load.
-    pub foreign: u64,
-    /// Traces with all, some and none of their spans.
-    pub complete: u64,
-    /// See `complete`.
-    pub partial: u64,
-    /// See `complete`.
-    pub missing: u64,
-    /// Spans that should have arrived: expected − sampled out.
-    pub wanted: u64,
-    /// Lost over wanted, 0 to 1.
-    pub loss_ratio: f64,
-    /// Loss ratio of the worst run.
-    pub worst_loss_ratio: f64,
-    /// Lost spans by stage.
-    pub by_stage: BTreeMap<String, u64>,
-    /// Lost spans by second of the load, summed over the runs; empty if none were lost.
-    pub lost_by_second: Vec<u64>,
-    /// Spans per sampled request.
-    pub spans_per_request: f64,
-    /// Whether `spans_per_request` was declared (else learned).
-    pub declared: bool,
-    /// Whether it was learned in the calibration, before any load (else from what arrived under load).
-    #[serde(default)]
-    pub calibrated: bool,
-    /// Whether spans could only be counted, not tied to requests.
-    #[serde(default)]
-    pub by_count: bool,
-    /// Service that counted them, if not the sink.
-    #[serde(default)]
-    pub counted_by: Option<String>,
-    /// Whether so many spans were lost that the costs are those of less work: whatever looks like a gain is bought with them.
-    #[serde(default)]
-    pub bought_with_loss: bool,
-    /// Spans thrown away by the sink on purpose, though their sender was told that all is well.
-    #[serde(default)]
-    pub dropped: u64,
-    /// Requests that the sink refused, reset or never answered on purpose.
-    #[serde(rename = "struck", default)]
-    pub faulted: u64,
-    /// Operations that lack spans, the largest lack first, as far as the calibration knows what is due.
-    #[serde(default)]
-    pub by_operation: Vec<OperationLoss>,
-    /// What the spans are charged with below is the CPU without that of the JIT compiler.
-    #[serde(default)]
-    pub cpu_without_jit: bool,
-    /// CPU cost of the subject over the spans that arrived, µs per span, estimate and interval; `null` without a cost or spans.
-    pub cpu_us_per_delivered_span: Option<f64>,
-    /// See `cpu_us_per_delivered_span`.
-    pub cpu_us_per_delivered_span_low: Option<f64>,
-    /// See `cpu_us_per_delivered_span`.
-    pub cpu_us_per_delivered_span_high: Option<f64>,
-}
-
-/// Where a variant spends its CPU, beside the baseline: one service. Sampled once, in runs of their own: it says where a
-/// difference comes from, not how large it is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct ProfileFindings {
-    /// Key of the variant.
-    pub variant: String,
-    /// Service.
-    pub service: String,
-    /// What sampled: `async-profiler`, `pprof` or `perf`.
-    pub profiler: String,
-    /// Samples of the baseline and of the variant.
-    pub baseline_samples: u64,
-    /// See `baseline_samples`.
-    pub samples: u64,
-    /// The frames with the largest difference, the largest first.
-    pub frames: Vec<FrameFindings>,
-    /// Folded stacks of the baseline and of the variant, and the flame graph of their difference, relative to the run folder.
-    pub baseline_file: String,
-    /// See `baseline_file`.
-    pub file: String,
-    /// See `baseline_file`.
-    pub flame_graph: String,
-}
-
-/// CPU time in one frame itself, without what it calls, µs per request.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct FrameFindings {
-    /// Name of the frame.
-    pub frame: String,
-    /// In the baseline.
-    pub baseline: f64,
-    /// In the variant.
-    pub value: f64,
-    /// Variant less baseline.
-    pub difference: f64,
-}
-
-/// Spans that one operation lacks.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct OperationLoss {
-    /// Service name of its spans.
-    pub service: String,
-    /// Name of its spans.
-    pub operation: String,
-    /// Spans due, by what a request makes of them in the calibration.
-    pub due: f64,
-    /// Spans that arrived.
-    pub saved: u64,
-    /// Lack over due, 0 to 1.
-    pub loss_ratio: f64,
 }
 
 /// A notice as it is printed.
@@ -541,7 +401,8 @@ pub struct NoticeLine {
     /// Stable name of the notice, snake case.
     pub code: String,
     /// `refusal` (takes the verdict away), `warning` or `note`.
-    pub severity: String,
+    #[schemars(with = "String")]
+    pub severity: Severity,
     /// What happened and what to do.
     pub text: String,
 }

@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 
-use super::findings::{Finding, Findings, Range, VariantFindings};
+use super::findings::{Finding, Findings, Range, VariantFindings, VariantKind};
 
 /// A result with the name that it is known by.
 #[derive(Debug, Clone, Copy)]
@@ -132,7 +132,7 @@ pub struct Point {
 pub fn trends(results: &[Result<'_>]) -> Vec<Trend> {
     let mut trends: Vec<Trend> = Vec::new();
     for result in results.iter().rev() {
-        for variant in result.findings.variants.iter().filter(|it| it.kind != "placebo") {
+        for variant in result.findings.variants.iter().filter(|it| it.kind != VariantKind::Placebo) {
             for finding in &variant.metrics {
                 let key = Key::of(variant, finding);
                 if !trends.iter().any(|it| it.key == key) {
@@ -160,7 +160,7 @@ fn trend(key: Key, variant: &VariantFindings, finding: &Finding, results: &[Resu
         key,
         label: variant.label.clone(),
         title: finding.title.clone(),
-        place: finding.place.clone(),
+        place: finding.place,
         unit: finding.unit.clone(),
         relative,
         points,

@@ -58,10 +58,7 @@ fn step(
     let mut metrics: Vec<Finding> = comparisons.into_iter().map(|comparison| comparison.finding).collect();
     let refused = [&to.name, &from.name].into_iter().find_map(|name| refused(name));
     if let Some(reason) = &refused {
-        for finding in &mut metrics {
-            "cannot_tell".clone_into(&mut finding.verdict);
-            finding.words = format!("no verdict: {reason}");
-        }
+        metrics.iter_mut().for_each(|finding| finding.take_verdict(reason));
     }
     StepFindings { from: from.name.clone(), to: to.name.clone(), label: to.label.clone(), refused, metrics }
 }

@@ -7,7 +7,7 @@ use unladen_journal::record::Ledger;
 use unladen_sink::summary::Summary;
 
 use super::evidence::VariantRuns;
-use super::findings::{Finding, LedgerFindings, OperationLoss};
+use super::findings::{Finding, LedgerFindings, OperationLoss, Verdict};
 use super::lookup::of_whole;
 use super::units;
 
@@ -49,7 +49,7 @@ pub(super) fn sum_up(variant: &VariantRuns<'_>, findings: &[Finding]) -> Option<
     let requests: u64 =
         variant.valid.values().filter_map(|run| run.load.as_ref()).map(|load| load.answered_total).sum();
     let per_span = |cost: Option<f64>| Some(cost? * requests as f64 / saved as f64);
-    let costs = |metric| of_whole(findings, metric).filter(|cpu| cpu.verdict == "costs" && saved > 0);
+    let costs = |metric| of_whole(findings, metric).filter(|cpu| cpu.verdict == Verdict::Costs && saved > 0);
     let cpu = CHARGED.into_iter().find_map(costs);
     Some(LedgerFindings {
         expected,

@@ -50,6 +50,7 @@ mod values;
 mod words;
 mod work;
 
+use crate::findings::Outcome;
 pub use budget::{BudgetError, Budgets};
 use findings::{Finding, Findings};
 pub use so_far::{cpu_us_per_request, latency_p99_us, so_far};
@@ -138,7 +139,8 @@ pub fn judge_folder(folder: &Measured, budgets: &Budgets) -> Result<Findings, Ju
 #[must_use]
 pub fn more_rounds_may_decide(findings: &Findings) -> bool {
     let undecided = |finding: &Finding| {
-        finding.difference.is_some() && finding.budget.as_ref().is_some_and(|budget| budget.outcome == "undecided")
+        finding.difference.is_some()
+            && finding.budget.as_ref().is_some_and(|budget| budget.outcome == Outcome::Undecided)
     };
     findings.void.is_none() && findings.variants.iter().flat_map(|variant| &variant.metrics).any(undecided)
 }
@@ -149,10 +151,10 @@ pub fn outcome(findings: &Findings) -> GateOutcome {
     if findings.void.is_some() {
         return GateOutcome::Void;
     }
-    let outcomes = findings.budgets.iter().map(|line| match line.outcome.as_str() {
-        "pass" => GateOutcome::Pass,
-        "fail" => GateOutcome::Fail,
-        _ => GateOutcome::Undecided,
+    let outcomes = findings.budgets.iter().map(|line| match line.outcome {
+        Outcome::Pass => GateOutcome::Pass,
+        Outcome::Fail => GateOutcome::Fail,
+        Outcome::Undecided => GateOutcome::Undecided,
     });
     outcomes.min().unwrap_or(GateOutcome::Pass)
 }

@@ -1,19 +1,21 @@
 //! Findings in findings: by metric, by kind; and what a range says of itself. Decides nothing.
 
+use unladen_journal::record::VariantKind;
 use unladen_stats::estimate::median;
+use unladen_stats::verdict::Verdict;
 
 use super::findings::{Finding, Findings, Range, StepFindings, VariantFindings};
 
 impl Findings {
     /// Findings about the study's variants without the placebo's.
     pub fn real_variants(&self) -> impl Iterator<Item = &VariantFindings> {
-        self.variants.iter().filter(|variant| variant.kind != "placebo")
+        self.variants.iter().filter(|variant| variant.kind != VariantKind::Placebo)
     }
 
     /// The placebo's findings.
     #[must_use]
     pub fn placebo(&self) -> Option<&VariantFindings> {
-        self.variants.iter().find(|variant| variant.kind == "placebo")
+        self.variants.iter().find(|variant| variant.kind == VariantKind::Placebo)
     }
 }
 
@@ -52,7 +54,7 @@ impl Finding {
 
     /// Takes its verdict away; the numbers stay.
     pub(super) fn take_verdict(&mut self, reason: &str) {
-        "cannot_tell".clone_into(&mut self.verdict);
+        self.verdict = Verdict::CannotTell;
         self.words = format!("no verdict: {reason}");
     }
 }

@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use serde::{Deserialize, Serialize};
 use unladen_journal::record::RunRecord;
 use unladen_journal::role::Role;
 use unladen_study::metrics::{self, Compared, Worse};
@@ -78,7 +79,8 @@ pub enum Margin {
 }
 
 /// Where the reports show a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Place {
     /// In the sentence and in every table.
     Sentence,

@@ -11,7 +11,7 @@ use super::findings::NoticeLine;
 
 impl From<&Notice> for NoticeLine {
     fn from(notice: &Notice) -> Self {
-        Self { code: notice.code(), severity: severity(notice.severity()).to_owned(), text: notice.to_string() }
+        Self { code: notice.code(), severity: notice.severity(), text: notice.to_string() }
     }
 }
 
@@ -84,13 +84,5 @@ fn service(notice: &Notice) -> Option<&str> {
         | Notice::ScrapeFailed { service, .. }
         | Notice::ScrapeMissing { service, .. } => Some(service),
         _ => None,
-    }
-}
-
-fn severity(severity: Severity) -> &'static str {
-    match severity {
-        Severity::Note => "note",
-        Severity::Warning => "warning",
-        Severity::Refusal => "refusal",
     }
 }

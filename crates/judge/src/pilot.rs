@@ -16,7 +16,7 @@ use unladen_study::spec::Study;
 
 use super::compare::{Comparison, level};
 use super::evidence::Evidence;
-use super::findings::{NoticeLine, VarianceFindings};
+use super::findings::{NoticeLine, Place, VarianceFindings};
 use super::{JudgeError, levels, notices, study};
 use times::Times;
 
@@ -170,7 +170,7 @@ pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeErro
     let metrics: Vec<MetricNoise> = comparisons
         .iter()
         .filter(|it| it.finding.is_of_whole())
-        .filter(|it| it.finding.place != "detail" || has_budget(&it.finding.metric))
+        .filter(|it| it.finding.place != Place::Detail || has_budget(&it.finding.metric))
         .filter_map(|it| noise(it, planned.study, round_s))
         .collect();
     Ok(Pilot {

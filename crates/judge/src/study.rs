@@ -16,7 +16,7 @@ use super::compare::{Comparison, compare, level};
 use super::evidence::{Evidence, VariantRuns, number};
 use super::findings::{
     Comparisons, Conclusion, Findings, InstrumentFindings, LadderFindings, LoadFindings, NoticeLine, SCHEMA,
-    VariantFindings,
+    VariantFindings, VariantKind, Verdict,
 };
 use super::metrics::{METRICS, Metric, Of, Place, delivered};
 use super::{
@@ -74,11 +74,11 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
     let comparisons_made = made(&drafts, &ladders, &evidence.baseline.name);
     let mut variants = Vec::new();
     let mut conclusions = Vec::new();
-    for (kind, draft) in
-        against_itself.map(|draft| ("placebo", draft)).into_iter().chain(drafts.into_iter().map(|it| ("variant", it)))
-    {
+    let placebo = against_itself.map(|draft| (VariantKind::Placebo, draft));
+    let others = drafts.into_iter().map(|draft| (VariantKind::Variant, draft));
+    for (kind, draft) in placebo.into_iter().chain(others) {
         let variant = finish(kind, draft, &evidence, &mut notices);
-        let words = if kind == "placebo" { words::noise_floor(&variant) } else { words::sentence(&variant) };
+        let words = if kind == VariantKind::Placebo { words::noise_floor(&variant) } else { words::sentence(&variant) };
         conclusions.push(Conclusion { variant: variant.name.clone(), words });
         variants.push(variant);
     }
@@ -249,7 +249,12 @@ fn reason_alone(notice: &Notice) -> String {
     }
 }
 
-fn finish(kind: &str, draft: Draft<'_, '_>, evidence: &Evidence<'_>, notices: &mut Vec<Notice>) -> VariantFindings {
+fn finish(
+    kind: VariantKind,
+    draft: Draft<'_, '_>,
+    evidence: &Evidence<'_>,
+    notices: &mut Vec<Notice>,
+) -> VariantFindings {
     let prices = evidence.folder.study.prices.as_ref();
     let Draft { variant, comparisons, refused } = draft;
     let mut metrics: Vec<_> = comparisons.into_iter().map(|comparison| comparison.finding).collect();
@@ -259,7 +264,7 @@ fn finish(kind: &str, draft: Draft<'_, '_>, evidence: &Evidence<'_>, notices: &m
     let ledger = ledger::sum_up(variant, &metrics);
     let of_ledger: Vec<Notice> = ledger.iter().flat_map(|ledger| ledger::notices(&variant.name, ledger)).collect();
     if let Some(bought) = of_ledger.iter().find(|it| matches!(it, Notice::BoughtWithLoss { .. })) {
-        let gains = metrics.iter_mut().filter(|finding| finding.verdict == "saves");
+        let gains = metrics.iter_mut().filter(|finding| finding.verdict == Verdict::Saves);
         gains.for_each(|finding| finding.notices.push(NoticeLine::from(bought)));
     }
     notices.extend(of_ledger);
@@ -267,11 +272,13 @@ fn finish(kind: &str, draft: Draft<'_, '_>, evidence: &Evidence<'_>, notices: &m
         name: variant.name.clone(),
         label: variant.label.clone(),
         cell: variant.cell.clone(),
-        kind: kind.to_owned(),
+        kind,
         valid_runs: variant.valid_runs(),
         runs: number(variant.all.len()),
         faults: variant.all.iter().find_map(|run| run.faults.as_ref()).map(ToString::to_string),
-        money: prices.filter(|_| kind == "variant" && refused.is_none()).and_then(|it| money::of(it, &metrics)),
+        money: prices
+            .filter(|_| kind == VariantKind::Variant && refused.is_none())
+            .and_then(|it| money::of(it, &metrics)),
         reported_numbers: reported_numbers::of(evidence, variant),
         answers: answers::of(evidence, variant),
         blocks_against_alone: agreement::of(variant),

@@ -7,19 +7,10 @@ use unladen_stats::estimate::{Estimate, Interval};
 use unladen_stats::plan::MAX_ROUNDS;
 use unladen_stats::verdict::{Verdict, less_than_margin};
 
-use super::findings::{Finding, LedgerFindings, VariantFindings};
+use super::findings::{Finding, LedgerFindings, Place, VariantFindings};
 use super::units::{self, Scale};
 
 /// The verdict as two words at most, for tables.
-pub(super) fn verdict(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Costs => "costs",
-        Verdict::Saves => "saves",
-        Verdict::NoDifference => "no difference",
-        Verdict::CannotTell => "cannot tell",
-    }
-}
-
 /// Instead of an interval.
 pub(super) fn too_few(rounds: usize, needed: usize) -> String {
     format!("needs {needed} rounds, has {rounds}: no interval yet")
@@ -103,21 +94,23 @@ pub(super) fn sentence(variant: &VariantFindings) -> String {
     if judged.iter().any(|finding| finding.difference.is_none()) {
         clauses.push(format!("too few rounds for an interval; so far {}", list(judged.iter().map(|it| so_far(it)))));
     } else {
-        let of = |verdict: &str| judged.iter().copied().filter(|it| it.verdict == verdict).collect::<Vec<&Finding>>();
-        let costs = of("costs");
+        let of =
+            |verdict: Verdict| judged.iter().copied().filter(|it| it.verdict == verdict).collect::<Vec<&Finding>>();
+        let costs = of(Verdict::Costs);
         if !costs.is_empty() {
             clauses.push(format!("costs {}", list(costs.iter().map(|it| amount(it)))));
         }
-        let saves = of("saves");
+        let saves = of(Verdict::Saves);
         if !saves.is_empty() {
             clauses
                 .push(format!("saves {} (unexpected: look before believing)", list(saves.iter().map(|it| amount(it)))));
         }
-        let same = of("no_difference");
+        let same = of(Verdict::NoDifference);
         if !same.is_empty() {
             clauses.push(format!("no difference in {}", list(same.iter().map(|it| floor(it)))));
         }
-        let (refused, unclear): (Vec<_>, Vec<_>) = of("cannot_tell").into_iter().partition(|it| it.refused.is_some());
+        let (refused, unclear): (Vec<_>, Vec<_>) =
+            of(Verdict::CannotTell).into_iter().partition(|it| it.refused.is_some());
         if !unclear.is_empty() {
             clauses.push(cannot_tell(&unclear));
         }
@@ -136,7 +129,7 @@ fn leak(variant: &VariantFindings) -> Option<String> {
     let growth = |metric, what| {
         let slope = variant.finding(metric)?;
         // Less than the margin is what an allocator does in its first minutes.
-        let grows = slope.verdict == "costs" && slope.difference_low? > 0.0 && slope.difference? > slope.margin;
+        let grows = slope.verdict == Verdict::Costs && slope.difference_low? > 0.0 && slope.difference? > slope.margin;
         let amount = estimate(slope, false);
         grows.then(|| format!("its {what} grows {} faster than the baseline's", amount.trim_start_matches('+')))
     };
@@ -145,7 +138,7 @@ fn leak(variant: &VariantFindings) -> Option<String> {
     }
     let memory = growth("memory_slope", "memory")?;
     let heap = variant.finding("heap_slope").filter(|heap| heap.difference.is_some());
-    Some(match heap.map(|heap| heap.verdict == "cannot_tell") {
+    Some(match heap.map(|heap| heap.verdict == Verdict::CannotTell) {
         None => format!("may leak: {memory}"),
         Some(false) => format!("{memory}, its heap does not"),
         Some(true) => format!("{memory}, whether its heap does cannot be told"),
@@ -165,8 +158,8 @@ pub(super) fn noise_floor(placebo: &VariantFindings) -> String {
 /// The findings that a sentence speaks of: the most telling ones and the largest latency quantile of the tables.
 fn judged(variant: &VariantFindings) -> Vec<&Finding> {
     let whole = || variant.metrics.iter().filter(|it| it.is_of_whole());
-    let latency = whole().rfind(|it| it.place == "table" && it.metric.starts_with("latency_p"));
-    whole().filter(|it| it.place == "sentence").chain(latency).collect()
+    let latency = whole().rfind(|it| it.place == Place::Table && it.metric.starts_with("latency_p"));
+    whole().filter(|it| it.place == Place::Sentence).chain(latency).collect()
 }
 
 /// `62 µs of CPU per request (+18.4 % [16.9, 19.8])`.

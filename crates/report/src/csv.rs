@@ -40,7 +40,7 @@ fn row(csv: &mut String, findings: &Findings, variant: &VariantFindings, cells: 
         text(&findings.study),
         text(&variant.name),
         text(&variant.label),
-        text(&variant.kind),
+        variant.kind.name().to_owned(),
         variant.valid_runs.to_string(),
     ];
     for (index, cell) in head.iter().chain(cells).enumerate() {
@@ -69,10 +69,10 @@ fn of_finding(finding: &Finding) -> Cells {
         number(finding.mean_ratio),
         number(finding.level),
         number(finding.detectable),
-        text(&finding.verdict),
+        finding.verdict.name().to_owned(),
         text(&finding.words),
         budget.map_or_else(String::new, |budget| text(&budget.limit)),
-        budget.map_or_else(String::new, |budget| text(&budget.outcome)),
+        budget.map_or_else(String::new, |budget| budget.outcome.name().to_owned()),
     ]
 }
 

@@ -4,7 +4,7 @@
 //! void study is one case with an error.
 
 use quick_junit::{NonSuccessKind, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
-use unladen_judge::findings::{BudgetLine, Findings};
+use unladen_judge::findings::{BudgetLine, Findings, Outcome};
 
 use super::view;
 
@@ -27,10 +27,10 @@ pub fn render(findings: &Findings) -> Result<String, SerializeError> {
         }
         let mut suite = TestSuite::new(view::clean(&variant.label));
         suite.add_test_cases(lines.into_iter().map(|line| {
-            let status = match line.outcome.as_str() {
-                "pass" => TestCaseStatus::success(),
-                "fail" => not_passed(NonSuccessKind::Failure, "over budget", &line.words),
-                _ => not_passed(NonSuccessKind::Error, "undecided", &line.words),
+            let status = match line.outcome {
+                Outcome::Pass => TestCaseStatus::success(),
+                Outcome::Fail => not_passed(NonSuccessKind::Failure, "over budget", &line.words),
+                Outcome::Undecided => not_passed(NonSuccessKind::Error, "undecided", &line.words),
             };
             let service = line.service.as_ref().map_or_else(String::new, |service| format!("@{service}"));
             case(&format!("{}{service} within {}", line.metric, line.limit), status)

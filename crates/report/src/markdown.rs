@@ -48,7 +48,7 @@ fn table(out: &mut String, variant: &VariantFindings, findings: &[&Finding]) {
         out.push_str("Nothing to compare.\n");
         return;
     }
-    let value = if variant.kind == "placebo" { "placebo" } else { "variant" };
+    let value = variant.kind.name();
     push(out, format_args!("| | baseline | {value} | difference | relative | verdict |\n|:--|--:|--:|:--|:--|:--|\n"));
     for finding in findings {
         let row = view::row(variant, finding);
@@ -104,7 +104,7 @@ fn budgets(out: &mut String, findings: &Findings) {
     }
     out.push_str("\n### Budgets\n\n| outcome | variant | metric | limit | |\n|:--|:--|:--|--:|:--|\n");
     for line in &findings.budgets {
-        let cells = [&line.outcome, &line.variant, &line.metric, &line.limit, &line.words].map(|cell| text(cell));
+        let cells = [line.outcome.name(), &line.variant, &line.metric, &line.limit, &line.words].map(|cell| text(cell));
         push(out, format_args!("| {} |\n", cells.join(" | ")));
     }
 }
@@ -127,7 +127,7 @@ fn notices(out: &mut String, findings: &Findings) {
     }
     out.push_str("\n### Before believing\n\n");
     for notice in &findings.notices {
-        push(out, format_args!("- **{}**: {}\n", notice.severity, text(&notice.text)));
+        push(out, format_args!("- **{}**: {}\n", notice.severity.name(), text(&notice.text)));
     }
 }
 

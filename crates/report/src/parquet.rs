@@ -111,8 +111,8 @@ fn of_finding<'a>(findings: &'a Findings, variant: &'a VariantFindings, it: &'a 
     let budget = it.budget.as_ref();
     let mut texts = texts(findings, variant, &it.metric, &it.unit);
     (texts[6], texts[7]) = (it.service.as_deref(), it.operation.as_deref());
-    (texts[9], texts[10]) = (Some(it.verdict.as_str()), budget.map(|it| it.limit.as_str()));
-    texts[11] = budget.map(|it| it.outcome.as_str());
+    (texts[9], texts[10]) = (Some(it.verdict.name()), budget.map(|it| it.limit.as_str()));
+    texts[11] = budget.map(|it| it.outcome.name());
     let numbers = [
         Some(it.baseline),
         Some(it.value),
@@ -162,7 +162,7 @@ fn texts<'a>(
     let mut texts = [None; TEXTS.len()];
     (texts[0], texts[1]) = (Some(findings.study.as_str()), started);
     (texts[2], texts[3], texts[4]) =
-        (Some(variant.name.as_str()), Some(variant.label.as_str()), Some(variant.kind.as_str()));
+        (Some(variant.name.as_str()), Some(variant.label.as_str()), Some(variant.kind.name()));
     (texts[5], texts[8]) = (Some(metric), Some(unit));
     texts
 }

@@ -41,7 +41,7 @@ pub fn text(pilot: &Pilot) -> String {
         }
     }
     for notice in &pilot.notices {
-        let _ = writeln!(out, "{:<9}{}", notice.severity, view::clean(&notice.text));
+        let _ = writeln!(out, "{:<9}{}", notice.severity.name(), view::clean(&notice.text));
     }
     out
 }

@@ -1,7 +1,7 @@
 //! Geometry of the forest plots: where the intervals of the findings stand on an axis. Draws nothing; the template does.
 
 use serde::Serialize;
-use unladen_judge::findings::{Finding, Findings, RoundValue, VariantFindings};
+use unladen_judge::findings::{Finding, Findings, RoundValue, VariantFindings, VariantKind};
 use unladen_judge::units::{self, Scale};
 
 use super::view;
@@ -172,7 +172,7 @@ impl<'a> Shown<'a> {
 
     /// How far the placebo's interval reaches from 0: the noise floor.
     fn noise(&self) -> Option<f64> {
-        let (_, placebo) = self.findings.iter().find(|(variant, _)| variant.kind == "placebo")?;
+        let (_, placebo) = self.findings.iter().find(|(variant, _)| variant.kind == VariantKind::Placebo)?;
         let [low, _, high] = self.interval(placebo)?;
         Some(low.abs().max(high.abs()))
     }
@@ -211,7 +211,11 @@ fn panel(findings: &Findings, metric: &str) -> Option<Panel> {
         let row = view::row(variant, finding);
         let unit = Scale::of_values(finding).unit();
         Mark {
-            label: if variant.kind == "placebo" { "noise floor".to_owned() } else { view::clean(&variant.label) },
+            label: if variant.kind == VariantKind::Placebo {
+                "noise floor".to_owned()
+            } else {
+                view::clean(&variant.label)
+            },
             y: ROW * (f64::from(index) + 0.5),
             interval: shown.interval(finding).map(|it| it.map(|number| axis.at(number))),
             dots: shown.dots(finding).into_iter().map(|number| axis.at(number)).collect(),

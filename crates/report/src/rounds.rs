@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use unladen_judge::findings::{Finding, Findings, SampledFindings, SampledQuantiles, SampledRound};
+use unladen_judge::findings::{Finding, Findings, Place, SampledFindings, SampledQuantiles, SampledRound};
 use unladen_judge::units::Scale;
 
 use super::view::{self, LadderTable};
@@ -13,7 +13,7 @@ pub(super) fn tables(findings: &Findings) -> Vec<LadderTable> {
     let mut metrics: Vec<&Finding> = Vec::new();
     for finding in findings.variants.iter().flat_map(|variant| &variant.metrics) {
         let differs = finding.rounds.iter().any(|it| it.baseline != 0.0 || it.value != 0.0);
-        let is_shown = finding.place != "detail" && finding.is_of_whole() && differs;
+        let is_shown = finding.place != Place::Detail && finding.is_of_whole() && differs;
         if is_shown && !metrics.iter().any(|known| known.metric == finding.metric) {
             metrics.push(finding);
         }

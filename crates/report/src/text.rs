@@ -4,11 +4,12 @@
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use unladen_judge::findings::{Conclusion, Findings, VariantFindings};
+use unladen_judge::findings::{Conclusion, Findings, Outcome, Place, Severity, VariantFindings};
 
 use super::answers;
 use super::sampled;
 use super::view::{self, Row};
+use std::cmp::Reverse;
 
 const WIDTH: usize = 100;
 /// Longest name in a table; longer ones are cut.
@@ -81,7 +82,7 @@ fn tables(out: &mut Page, findings: &Findings) {
         runs(out, variant);
         out.line("");
     }
-    let detail = findings.variants.iter().flat_map(|variant| &variant.metrics).filter(|it| it.place == "detail");
+    let detail = findings.variants.iter().flat_map(|variant| &variant.metrics).filter(|it| it.place == Place::Detail);
     let hidden = detail.map(|finding| finding.metric.as_str()).collect::<std::collections::BTreeSet<_>>().len();
     if hidden > 0 {
         out.wrapped("", "", &format!("{hidden} more metrics are in report.md, report.html and findings.json."), DIM);
@@ -169,13 +170,13 @@ fn budgets(out: &mut Page, findings: &Findings) {
     for line in &findings.budgets {
         let variant = findings.variants.iter().find(|it| it.name == line.variant);
         let label = variant.map_or_else(|| view::clean(&line.variant), |it| view::clean(&it.label));
-        let style = match line.outcome.as_str() {
-            "pass" => AnsiColor::Green.on_default(),
-            "fail" => red(),
-            _ => AnsiColor::Yellow.on_default(),
+        let style = match line.outcome {
+            Outcome::Pass => AnsiColor::Green.on_default(),
+            Outcome::Fail => red(),
+            Outcome::Undecided => AnsiColor::Yellow.on_default(),
         };
         out.wrapped(
-            &paint(&format!("{:<11}", line.outcome), style),
+            &paint(&format!("{:<11}", line.outcome.name()), style),
             "           ",
             &format!("{label}: {}", view::clean(&line.words)),
             Style::new(),
@@ -209,22 +210,18 @@ fn notices(out: &mut Page, findings: &Findings) {
     }
     // A void study has said so at the top.
     own.retain(|(_, notice)| findings.void.as_deref() != Some(notice.text.as_str()));
-    own.sort_by_key(|(_, notice)| match notice.severity.as_str() {
-        "refusal" => 0,
-        "warning" => 1,
-        _ => 2,
-    });
+    own.sort_by_key(|(_, notice)| Reverse(notice.severity));
     if own.is_empty() {
         return;
     }
     out.line("");
     for (of, notice) in own {
-        let style = match notice.severity.as_str() {
-            "refusal" => red(),
-            "warning" => AnsiColor::Yellow.on_default(),
-            _ => DIM,
+        let style = match notice.severity {
+            Severity::Refusal => red(),
+            Severity::Warning => AnsiColor::Yellow.on_default(),
+            Severity::Note => DIM,
         };
-        let tag = format!("{:<9}", notice.severity);
+        let tag = format!("{:<9}", notice.severity.name());
         out.wrapped(&paint(&tag, style), "         ", &format!("{of}{}", view::clean(&notice.text)), Style::new());
     }
 }

@@ -2,7 +2,7 @@
 
 use unladen_judge::findings::{
     Conclusion, Finding, Findings, FrameFindings, LadderFindings, LedgerFindings, MoneyFindings, OperationFindings,
-    ProfileFindings, Range, StepFindings, VariantFindings,
+    Place, ProfileFindings, Range, StepFindings, VariantFindings, VariantKind,
 };
 use unladen_judge::units::{self, Scale};
 
@@ -79,24 +79,19 @@ pub(super) fn verdict(variant: &VariantFindings, finding: &Finding) -> &'static 
     if finding.difference.is_none() {
         return "too few rounds";
     }
-    match finding.verdict.as_str() {
-        "costs" => "costs",
-        "saves" => "saves",
-        "no_difference" => "no difference",
-        _ => "cannot tell",
-    }
+    finding.verdict.words()
 }
 
 /// The findings for a short table: the prominent ones and whatever has a budget.
 pub(super) fn prominent(variant: &VariantFindings) -> Vec<&Finding> {
-    variant.metrics.iter().filter(|finding| finding.place != "detail" || finding.budget.is_some()).collect()
+    variant.metrics.iter().filter(|finding| finding.place != Place::Detail || finding.budget.is_some()).collect()
 }
 
 /// `OpenTelemetry (otel)`.
 pub(super) fn heading(variant: &VariantFindings) -> String {
     let bought = variant.ledger.as_ref().is_some_and(|ledger| ledger.bought_with_loss);
     let mark = if bought { ", bought with lost spans" } else { "" };
-    if variant.label == variant.name || variant.kind == "placebo" {
+    if variant.label == variant.name || variant.kind == VariantKind::Placebo {
         format!("{}{mark}", clean(&variant.label))
     } else {
         format!("{} ({}){mark}", clean(&variant.label), clean(&variant.name))
@@ -412,7 +407,7 @@ pub(super) fn reading(findings: &Findings) -> Vec<String> {
 
 /// A variant in a list of all of them.
 fn short_label(variant: &VariantFindings) -> String {
-    if variant.kind == "placebo" { variant.kind.clone() } else { clean(&variant.label) }
+    if variant.kind == VariantKind::Placebo { variant.kind.name().to_owned() } else { clean(&variant.label) }
 }
 
 /// Whether blocks show what users see.

@@ -3,6 +3,8 @@
 //! "Not significant" is never read as "no difference": that takes the whole interval inside of the margin that
 //! matters. Whatever is not a number ends in [`Verdict::CannotTell`] or [`Outcome::Undecided`], never in a claim.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     arithmetic::count,
     estimate::{Estimate, Interval, Level, hodges_lehmann},
@@ -10,7 +12,8 @@ use crate::{
 };
 
 /// What an interval says about a variant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Verdict {
     /// The whole interval is above 0.
     Costs,
@@ -20,6 +23,30 @@ pub enum Verdict {
     NoDifference,
     /// None of these: more rounds are needed.
     CannotTell,
+}
+
+impl Verdict {
+    /// As it stands in files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Costs => "costs",
+            Self::Saves => "saves",
+            Self::NoDifference => "no_difference",
+            Self::CannotTell => "cannot_tell",
+        }
+    }
+
+    /// For people.
+    #[must_use]
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Costs => "costs",
+            Self::Saves => "saves",
+            Self::NoDifference => "no difference",
+            Self::CannotTell => "cannot tell",
+        }
+    }
 }
 
 /// The verdict on `interval`, given the smallest difference that matters, on the same scale as the interval and not
@@ -83,7 +110,8 @@ pub fn cross_check(rank: &Estimate, t: &Estimate, margin: f64) -> CrossCheck {
 }
 
 /// How a budget came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The whole interval is within the budget.
     Pass,
@@ -91,6 +119,18 @@ pub enum Outcome {
     Fail,
     /// The interval holds the budget: more rounds would decide.
     Undecided,
+}
+
+impl Outcome {
+    /// As it stands in files, and for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Fail => "fail",
+            Self::Undecided => "undecided",
+        }
+    }
 }
 
 /// The outcome of a single budget: pass if `high ≤ limit`, fail if `low > limit`. For several at once see [`budgets`].

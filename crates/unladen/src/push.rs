@@ -20,7 +20,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message as _;
-use unladen_judge::findings::{Finding, Findings, VariantFindings};
+use unladen_judge::findings::{Finding, Findings, Outcome, VariantFindings};
 
 /// How long the receiver may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -150,10 +150,10 @@ pub fn request(findings: &Findings, at_ns: u64) -> ExportMetricsServiceRequest {
         }
     }
     for line in &findings.budgets {
-        let outcome = match line.outcome.as_str() {
-            "pass" => 1.0,
-            "fail" => -1.0,
-            _ => 0.0,
+        let outcome = match line.outcome {
+            Outcome::Pass => 1.0,
+            Outcome::Fail => -1.0,
+            Outcome::Undecided => 0.0,
         };
         let mut attributes =
             vec![("study", findings.study.as_str()), ("variant", &line.variant), ("metric", &line.metric)];

@@ -16,6 +16,18 @@ pub enum Severity {
     Refusal,
 }
 
+impl Severity {
+    /// As it stands in files, and for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Refusal => "refusal",
+        }
+    }
+}
+
 impl Notice {
     /// Stable name, snake case: the `code` that the journal holds.
     #[must_use]

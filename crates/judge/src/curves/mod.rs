@@ -12,6 +12,7 @@ use unladen_stats::quantile::nearest_rank;
 use unladen_study::measured::{self, Measured};
 
 use super::evidence::{Evidence, VariantRuns};
+use crate::findings::VariantKind;
 use pace::PaceRound;
 use services::Resources;
 
@@ -37,14 +38,14 @@ pub struct Curves {
 }
 
 /// A variant, also the baseline.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VariantName {
     /// Key of the variant.
     pub name: String,
     /// Name for people.
     pub label: String,
     /// `baseline`, `placebo` or `variant`.
-    pub kind: &'static str,
+    pub kind: VariantKind,
 }
 
 /// The latency of all variants: quantile curves, and what share of the requests took how long.
@@ -144,9 +145,9 @@ pub(super) fn read(folder: &Measured) -> Curves {
 fn name(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> VariantName {
     let is = |other: &VariantRuns<'_>| other.name == variant.name;
     let kind = match evidence {
-        it if it.placebo.as_ref().is_some_and(is) => "placebo",
-        it if it.variants.iter().any(is) => "variant",
-        _ => "baseline",
+        it if it.placebo.as_ref().is_some_and(is) => VariantKind::Placebo,
+        it if it.variants.iter().any(is) => VariantKind::Variant,
+        _ => VariantKind::Baseline,
     };
     VariantName { name: variant.name.clone(), label: variant.label.clone(), kind }
 }

@@ -5,7 +5,8 @@ use serde::{Serialize, Serializer};
 use unladen_judge::curves::pace::PaceRound;
 use unladen_judge::curves::{Band, Course, Curves, Latency, VariantName};
 use unladen_judge::findings::{
-    DoseFindings, Finding, Findings, LadderFindings, OperationFindings, Range, StepFindings, VariantFindings,
+    DoseFindings, Finding, Findings, LadderFindings, OperationFindings, Place, Range, StepFindings, VariantFindings,
+    VariantKind,
 };
 use unladen_judge::units::Scale;
 
@@ -258,7 +259,7 @@ fn numbers(values: &[Option<f64>], scale: Scale) -> Numbers {
 fn variants(findings: &Findings, curves: &Curves) -> Vec<VariantName> {
     let named = |variant: &VariantName| VariantName {
         label: match variant.kind {
-            "placebo" => "placebo (the baseline once more)".to_owned(),
+            VariantKind::Placebo => "placebo (the baseline once more)".to_owned(),
             _ => view::clean(&variant.label),
         },
         ..variant.clone()
@@ -266,11 +267,12 @@ fn variants(findings: &Findings, curves: &Curves) -> Vec<VariantName> {
     if !curves.variants.is_empty() {
         return curves.variants.iter().map(named).collect();
     }
-    let baseline = VariantName { name: "baseline".to_owned(), label: "baseline".to_owned(), kind: "baseline" };
-    let others = findings.variants.iter().map(|it| {
-        let kind = if it.kind == "placebo" { "placebo" } else { "variant" };
-        named(&VariantName { name: it.name.clone(), label: it.label.clone(), kind })
-    });
+    let baseline =
+        VariantName { name: "baseline".to_owned(), label: "baseline".to_owned(), kind: VariantKind::Baseline };
+    let others = findings
+        .variants
+        .iter()
+        .map(|it| named(&VariantName { name: it.name.clone(), label: it.label.clone(), kind: it.kind }));
     std::iter::once(baseline).chain(others).collect()
 }
 
@@ -361,7 +363,7 @@ fn rounds(findings: &Findings) -> Vec<Rounds<'_>> {
             metrics.push(finding);
         }
     }
-    metrics.sort_by_key(|finding| finding.place == "detail");
+    metrics.sort_by_key(|finding| finding.place == Place::Detail);
     let of_metric = |first: &Finding| {
         let same = |it: &(&VariantFindings, &Finding)| it.1.metric == first.metric && it.1.is_of_whole();
         let values = || all().filter(same).flat_map(|(_, it)| it.rounds.iter().flat_map(|it| [it.baseline, it.value]));
@@ -377,7 +379,7 @@ fn rounds(findings: &Findings) -> Vec<Rounds<'_>> {
         Rounds {
             title,
             unit: scale.unit(),
-            prominent: first.place != "detail",
+            prominent: first.place != Place::Detail,
             variants: all().filter(same).map(|(variant, it)| (variant.name.as_str(), numbers(it))).collect(),
         }
     };

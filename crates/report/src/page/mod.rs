@@ -9,7 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use unladen_judge::curves::Curves;
 use unladen_judge::findings::{
-    BudgetLine, CommandLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, RunLine, VariantFindings,
+    BudgetLine, CommandLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, RunLine, Severity,
+    VariantFindings,
 };
 
 use super::{answers, doses, names, reported_numbers, rounds, sampled, template, view};
@@ -133,11 +134,11 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
         data: in_element(&serde_json::to_string(&charts).unwrap_or_default()),
         legend: charts
             .variants()
-            .map(|it| LegendEntry { name: &it.name, label: it.label.clone(), kind: it.kind })
+            .map(|it| LegendEntry { name: &it.name, label: it.label.clone(), kind: it.kind.name() })
             .collect(),
         forests: charts.forests().collect(),
         has: charts.has(),
-        warnings: notices.iter().filter(|it| it.severity != "note").count(),
+        warnings: notices.iter().filter(|it| it.severity != Severity::Note).count(),
         variants: findings.variants.iter().map(variant).collect(),
         profiles: findings.profiles.iter().map(profile).collect(),
         ladders: findings.ladders.iter().map(view::ladder).collect(),
@@ -215,7 +216,7 @@ fn variant(variant: &VariantFindings) -> Variant<'_> {
     let detail = variant.metrics.iter().filter(|it| !prominent.contains(it));
     Variant {
         heading: view::heading(variant),
-        value: if variant.kind == "placebo" { "placebo" } else { "variant" },
+        value: variant.kind.name(),
         rows: prominent.iter().map(|it| row(variant, it)).collect(),
         more: detail.map(|it| row(variant, it)).collect(),
         faults: view::faults(variant),

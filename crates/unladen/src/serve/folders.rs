@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
-use unladen_judge::findings::Findings;
+use unladen_judge::findings::{Findings, VariantKind};
 use unladen_judge::{GateOutcome, outcome};
 
 use super::files;
@@ -115,7 +115,8 @@ impl Folder {
             _ if self.trouble.is_some() => self.trouble.iter().cloned().collect(),
             Some(Findings { void: Some(reason), .. }) => vec![reason.clone()],
             Some(findings) => {
-                let placebo = |name: &str| findings.variants.iter().any(|it| it.name == name && it.kind == "placebo");
+                let placebo =
+                    |name: &str| findings.variants.iter().any(|it| it.name == name && it.kind == VariantKind::Placebo);
                 findings.conclusions.iter().filter(|it| !placebo(&it.variant)).map(|it| it.words.clone()).collect()
             }
             None => Vec::new(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use minijinja::Error;
 use minijinja::value::{Serde, Value};
 use serde::Serialize;
-use unladen_judge::findings::{Finding, Findings, VariantFindings};
+use unladen_judge::findings::{Finding, Findings, Place, VariantFindings, VariantKind};
 use unladen_judge::history::{self, Change, Pair, Trend};
 use unladen_judge::units::{self, Scale};
 use unladen_report::template_environment;
@@ -166,7 +166,7 @@ struct Row {
 /// A row of the comparison; the placebo has none, being the baseline once more.
 fn row(pair: &Pair<'_>) -> Option<Row> {
     let (variant, finding) = pair.after.or(pair.before)?;
-    if variant.kind == "placebo" {
+    if variant.kind == VariantKind::Placebo {
         return None;
     }
     let without = |finding: &Finding| format!("{}, no interval", Scale::of_values(finding).with_unit(finding.value));
@@ -192,7 +192,7 @@ fn row(pair: &Pair<'_>) -> Option<Row> {
         after: side(pair.after),
         change,
         words,
-        detail: finding.place == "detail",
+        detail: finding.place == Place::Detail,
     })
 }
 

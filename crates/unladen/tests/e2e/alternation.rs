@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use unladen_journal::record::{Design, RunRecord};
-use unladen_judge::findings::{Finding, Findings, RoundValue};
+use unladen_judge::findings::{Finding, Findings, RoundValue, Verdict};
 use unladen_study::measured::read;
 
 use crate::harness::{CliOutput, Scratch, counting, demo_study, finding, measuring};
@@ -117,7 +117,7 @@ fn known_cost_comes_back() {
     // A process that is let alone gives some of its memory back, or does not.
     assert_near(findings, "hold", "rss", HOLD_BYTES, HOLD_BYTES / 25.0);
     assert_near(findings, "same", "rss", 0.0, HOLD_BYTES / 25.0);
-    assert_eq!(finding(findings, "burn", "cpu_per_request").verdict, "costs");
+    assert_eq!(finding(findings, "burn", "cpu_per_request").verdict, Verdict::Costs);
     for run in runs {
         let blocks = run.blocks.as_ref().expect("blocks of an alternating round");
         assert_eq!(blocks.variants, 6);
@@ -226,7 +226,7 @@ fn unequal_work_has_no_verdict() {
     let findings = scratch.findings();
     let refused = |name: &str| {
         let variant = findings.variants.iter().find(|it| it.name == name).expect("a variant");
-        assert!(variant.metrics.iter().all(|it| it.verdict == "cannot_tell"), "{name}");
+        assert!(variant.metrics.iter().all(|it| it.verdict == Verdict::CannotTell), "{name}");
         variant.refused.clone().unwrap_or_else(|| panic!("{name} is judged"))
     };
     assert!(refused("failing").contains("none of its runs counts"), "{}", refused("failing"));

@@ -2,6 +2,7 @@
 
 use crate::harness::{Scratch, demo_study, finding, measuring};
 use crate::truth::{known_costs, range};
+use unladen_judge::findings::{Outcome, Verdict};
 
 /// What the leaking variant leaks.
 const LEAK: f64 = 1024.0 * 1024.0;
@@ -28,7 +29,7 @@ fn a_leak_of_a_mebibyte_per_minute_is_found() {
         leak.difference_high.expect("six rounds") / LEAK
     );
     assert!((found / LEAK - 1.0).abs() < 0.5, "{found}");
-    assert_eq!(leak.verdict, "costs");
+    assert_eq!(leak.verdict, Verdict::Costs);
     let sentence = &findings.conclusions.iter().find(|it| it.variant == "leaking").expect("told").words;
     assert!(sentence.contains("may leak"), "{sentence}");
 
@@ -50,16 +51,16 @@ fn an_undecided_study_goes_on_once() {
         assert_eq!(findings.rounds_begun, 14, "{}", output.err);
     } else {
         assert_eq!(findings.rounds_begun, 7, "{}", output.err);
-        assert_ne!(findings.budgets[0].outcome, "undecided", "{}", output.out);
+        assert_ne!(findings.budgets[0].outcome, Outcome::Undecided, "{}", output.out);
     }
     let level = finding(&findings, "burn", "cpu_per_request").level.expect("an interval");
     assert!(level > 0.965, "both looks are at 97 %, not at {level}");
 
     // The gate says the same with its exit code, and leaves a file for CI.
-    let code = match findings.budgets[0].outcome.as_str() {
-        "pass" => 0,
-        "fail" => 1,
-        _ => 3,
+    let code = match findings.budgets[0].outcome {
+        Outcome::Pass => 0,
+        Outcome::Fail => 1,
+        Outcome::Undecided => 3,
     };
     scratch.unladen(&["gate", "out", "--junit", "unladen.xml", "--format", "markdown"]).ends_with(code);
     let xml = std::fs::read_to_string(scratch.path("unladen.xml")).expect("written");
@@ -77,7 +78,7 @@ fn a_ladder_finds_what_each_step_adds() {
         let cpu = step.finding("cpu_per_request").expect("measured");
         let (low, high) = range(cpu);
         assert!(low <= truth && truth <= high, "{}: {truth} µs were put in, the rounds say {low} to {high}", step.to);
-        assert_eq!(cpu.verdict, "costs", "{}", step.to);
+        assert_eq!(cpu.verdict, Verdict::Costs, "{}", step.to);
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use unladen_journal::notices::Notice;
 use unladen_journal::record::RunRecord;
-use unladen_judge::findings::AnswerNumbers;
+use unladen_judge::findings::{AnswerNumbers, Verdict};
 use unladen_processes::linux::CpuSet;
 use unladen_study::measured::read;
 
@@ -89,7 +89,7 @@ fn a_fixed_number_of_requests_is_timed() {
     for metric in ["completion_time", "completion_time_per_million", "cpu_per_request"] {
         let found = finding(&findings, "slow", metric);
         assert!(found.ratio_low.expect("an interval") > 0.0, "{metric}: {}", found.words);
-        assert_eq!(found.verdict, "costs", "{metric}");
+        assert_eq!(found.verdict, Verdict::Costs, "{metric}");
     }
     let time = finding(&findings, "slow", "completion_time");
     let million = finding(&findings, "slow", "completion_time_per_million");
@@ -186,7 +186,7 @@ fn capacity_and_saturation_follow_the_window() {
         // 5 ms of CPU on top of a fraction of one: the limit falls to a small part.
         let high = found.ratio_high.unwrap_or_else(|| panic!("{metric}: {:?} {:?}", found.rounds, findings.notices));
         assert!(high < -0.3, "{metric}: {}", found.words);
-        assert_eq!(found.verdict, "costs", "{metric}: less is worse");
+        assert_eq!(found.verdict, Verdict::Costs, "{metric}: less is worse");
     }
     let words = &findings.conclusions[0].words;
     assert!(words.contains("of capacity") && words.contains("of CPU per request"), "side by side: {words}");

@@ -6,7 +6,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use unladen_judge::findings::Finding;
+use unladen_judge::findings::{Finding, Verdict};
 
 use crate::harness::{Scratch, UNLADEN, demo_study, finding, measuring};
 
@@ -42,7 +42,7 @@ fn found(share: f64) -> usize {
         let percent = |it: Option<f64>| it.unwrap_or(f64::NAN) * 100.0;
         let (middle, low, high) = (percent(found.ratio), percent(found.ratio_low), percent(found.ratio_high));
         println!("study {number}: {middle:+.2} % [{low:.2}, {high:.2}], {}", found.verdict);
-        found.verdict == "costs"
+        found.verdict == Verdict::Costs
     });
     let count = costs.count();
     println!("+{} % of real work: \"costs\" in {count} of {STUDIES} studies of 12 rounds of 4 s", share * 100.0);

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use unladen_journal::notices::Notice;
 use unladen_journal::record::RunRecord;
-use unladen_judge::findings::{Findings, VariantFindings};
+use unladen_judge::findings::{Findings, Severity, VariantFindings, Verdict};
 use unladen_study::measured::read;
 
 use crate::harness::{Scratch, demo_study, finding, measuring};
@@ -23,7 +23,7 @@ fn variant<'a>(findings: &'a Findings, name: &str) -> &'a VariantFindings {
 fn refused(findings: &Findings, name: &str) -> String {
     let variant = variant(findings, name);
     for finding in &variant.metrics {
-        assert_eq!(finding.verdict, "cannot_tell", "{}", finding.metric);
+        assert_eq!(finding.verdict, Verdict::CannotTell, "{}", finding.metric);
     }
     variant.refused.clone().unwrap_or_else(|| panic!("{name} is judged: {:?}", findings.conclusions))
 }
@@ -155,8 +155,8 @@ fn latencies_behind_a_quota_have_no_verdict() {
     let findings = scratch.findings();
     let latency = finding(&findings, "held", "latency_p50");
     assert!(latency.refused.as_deref().is_some_and(|it| it.contains("throttled by its CPU limit")), "{latency:#?}");
-    assert_eq!(latency.verdict, "cannot_tell");
-    assert_eq!(finding(&findings, "held", "cpu_per_request").verdict, "costs");
+    assert_eq!(latency.verdict, Verdict::CannotTell);
+    assert_eq!(finding(&findings, "held", "cpu_per_request").verdict, Verdict::Costs);
 }
 
 /// A burner outside takes a core: the round is done again, whole, as long as the allowance lasts, and the warning stays.
@@ -195,7 +195,7 @@ fn a_saturated_host_takes_the_verdict_from_far_quantiles() {
     let findings = scratch.findings();
     println!("{}", output.out);
     let notice = findings.notices.iter().find(|it| it.code == "host_saturated").expect("it is told");
-    assert!(notice.text.contains("% busy") && notice.severity == "refusal", "{}", notice.text);
+    assert!(notice.text.contains("% busy") && notice.severity == Severity::Refusal, "{}", notice.text);
     let far = finding(&findings, "same", "latency_p90");
     assert!(far.refused.as_deref().is_some_and(|it| it.contains("those of a queue")), "{far:?}");
     assert_eq!(finding(&findings, "same", "latency_p50").refused, None);
@@ -224,7 +224,7 @@ fn too_few_rounds_have_no_verdict() {
     let output = scratch.run(&arguments).ends_with(0);
     let findings = scratch.findings();
     let cpu = finding(&findings, "burn", "cpu_per_request");
-    assert_eq!((cpu.verdict.as_str(), cpu.difference, cpu.rounds.len()), ("cannot_tell", None, 3), "{}", output.out);
+    assert_eq!((cpu.verdict, cpu.difference, cpu.rounds.len()), (Verdict::CannotTell, None, 3), "{}", output.out);
     assert!(cpu.words.starts_with("needs 6 rounds, has 3"), "{}", cpu.words);
     assert!(codes(&findings).contains(&"too_few_rounds"));
     scratch.unladen(&["gate", "out"]).ends_with(3);

@@ -2,7 +2,7 @@
 
 use unladen_journal::notices::Notice;
 use unladen_journal::record::RunRecord;
-use unladen_judge::findings::{Findings, VariantFindings};
+use unladen_judge::findings::{Findings, VariantFindings, Verdict};
 use unladen_study::measured::read;
 
 use crate::harness::{CliOutput, Scratch, assert_nothing_left, counting, demo_study, measuring};
@@ -137,7 +137,7 @@ fn whoever_stores_less_has_no_verdict() {
     assert_eq!(variant(&findings, "same").refused, None);
     let refused = variant(&findings, "prohibited").refused.clone().expect("refused");
     assert!(refused.contains("writer says `stored` 0 where the baseline's says 200"), "{refused}");
-    assert!(variant(&findings, "prohibited").metrics.iter().all(|it| it.verdict == "cannot_tell"));
+    assert!(variant(&findings, "prohibited").metrics.iter().all(|it| it.verdict == Verdict::CannotTell));
     assert!(output.out.contains("No verdict on write prohibited"), "{}", output.out);
     for column in ["writer · stored", "writer · sent", "0 (not 200)"] {
         assert!(output.out.contains(column), "no {column} in {}", output.out);

@@ -10,7 +10,7 @@
 use std::sync::LazyLock;
 
 use unladen_journal::record::Ledger;
-use unladen_judge::findings::{Finding, Findings};
+use unladen_judge::findings::{Finding, Findings, Verdict};
 use unladen_study::measured::read;
 
 use crate::harness::{Scratch, counting, demo_study, finding, measuring};
@@ -67,7 +67,7 @@ fn known_cost_comes_back() {
             found.difference, found.difference_low, found.difference_high
         );
         assert!(low <= truth && truth <= high, "{metric}: {truth} is outside of {low} to {high}");
-        assert_eq!(found.verdict, "costs", "{metric}");
+        assert_eq!(found.verdict, Verdict::Costs, "{metric}");
     }
     // "costs" where nothing was put in happens in 2.5 % of the findings by construction; a range that excludes zero
     // happens in less than 1 of 2,000.

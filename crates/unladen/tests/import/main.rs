@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
 use unladen_journal::record::Imported;
-use unladen_judge::findings::Findings;
+use unladen_judge::findings::{Findings, Outcome, Verdict};
 use unladen_study::measured::read;
 
 /// Numbers by metric.
@@ -127,11 +127,11 @@ fn a_table_of_repetitions_is_judged() {
     let text = std::fs::read_to_string(out.join("findings.json")).expect("written");
     let findings: Findings = serde_json::from_str(&text).expect("findings");
     let find = |metric: &str| findings.variants[0].metrics.iter().find(|it| it.metric == metric).expect("imported");
-    assert_eq!(find("latency_mean").verdict, "costs");
+    assert_eq!(find("latency_mean").verdict, Verdict::Costs);
     assert_eq!(find("latency_mean").rounds.len(), 7);
     assert_eq!(find("averageCpuUser").rounds.len(), 6, "a NaN leaves its round out");
     assert!((find("gc_time").baseline - 2_905.0).abs() < 1e-9, "ms, not ns");
-    assert_eq!(findings.budgets[0].outcome, "fail");
+    assert_eq!(findings.budgets[0].outcome, Outcome::Fail);
     // The folder is a run folder like any other.
     for (command, code) in [("report", 0), ("gate", 1)] {
         Command::new(env!("CARGO_BIN_EXE_unladen")).arg(command).arg(&out).assert().code(code);

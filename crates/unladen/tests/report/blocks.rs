@@ -1,6 +1,6 @@
 //! What is made of alternating rounds: which requests costs are spread over, where latencies come from, whether blocks are to be believed.
 use unladen_journal::record::{Design, RunRecord};
-use unladen_judge::findings::{Findings, Range};
+use unladen_judge::findings::{Findings, Place, Range, Verdict};
 use unladen_judge::pilot::{Planned, pilot};
 use unladen_judge::{judge, latency_p99_us};
 use unladen_load::outcome::{Named, Quantiles};
@@ -48,7 +48,7 @@ fn cpu_is_spread_over_the_blocks_that_count_and_counters_over_all_that_was_asked
     // 340 µs bare, 18 % more with OpenTelemetry; the noise of a run is 1 %.
     let cpu = finding(&sound, "otel", "cpu_per_request");
     assert!((cpu.ratio.expect("twelve rounds") - 0.18).abs() < 0.02, "{cpu:?}");
-    assert_eq!(cpu.verdict, "costs");
+    assert_eq!(cpu.verdict, Verdict::Costs);
 }
 
 /// The compiler's time is known for all super-blocks, CPU for those that count: each is spread over its own requests.
@@ -72,7 +72,7 @@ fn idle_cpu_is_compared_by_service() {
         alternate(run);
     });
     let idle = finding(&found, "otel", "idle_cpu");
-    assert_eq!((idle.unit.as_str(), idle.verdict.as_str(), idle.place.as_str()), ("cores", "costs", "detail"));
+    assert_eq!((idle.unit.as_str(), idle.verdict, idle.place), ("cores", Verdict::Costs, Place::Detail));
     assert!((idle.difference.expect("twelve rounds") - 0.0082).abs() < 1e-9, "{idle:?}");
     let services = variant(&found, "otel").metrics.iter().filter(|it| it.metric == "idle_cpu");
     let services: Vec<_> = services.filter_map(|it| it.service.as_deref()).collect();

@@ -3,7 +3,7 @@
 
 use unladen_journal::notices::Notice;
 use unladen_journal::record::{Calibration, CalibrationRecord, RunRecord, SCHEMA, VariantKind};
-use unladen_judge::findings::Findings;
+use unladen_judge::findings::{Findings, Outcome, Verdict};
 use unladen_judge::{Budgets, GateOutcome, judge, judge_with_budgets, outcome};
 use unladen_report::{Format, render};
 use unladen_sink::faults::Faults;
@@ -37,7 +37,7 @@ fn a_gain_that_comes_with_loss_is_marked_in_every_report() {
     let findings = changed(0.25, |_| ());
     let lossy = findings.real_variants().next().expect("a variant");
     let cpu = lossy.metrics.iter().find(|it| it.metric == "cpu_per_request").expect("it is measured");
-    assert_eq!(cpu.verdict, "saves");
+    assert_eq!(cpu.verdict, Verdict::Saves);
     assert!(cpu.notices.iter().any(|notice| notice.code == "bought_with_loss"), "{:?}", cpu.notices);
     for format in [Format::Text, Format::Markdown, Format::Html] {
         let report = flowing(&render(&findings, format));

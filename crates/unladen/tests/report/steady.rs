@@ -1,7 +1,7 @@
 //! Windows in which something still moves: what is told, and what has no verdict.
 
 use unladen_journal::record::RunRecord;
-use unladen_judge::findings::Findings;
+use unladen_judge::findings::{Findings, Verdict};
 
 use crate::sketch::{Sketch, findings, ladder};
 use crate::verdicts::{changed, codes, finding, variant};
@@ -21,23 +21,23 @@ fn windows_that_were_not_warm_are_told() {
 /// A compiler that is still at work makes of whoever starts sooner the cheaper one.
 #[test]
 fn cpu_that_still_falls_within_the_windows_has_no_verdict() {
-    let cpu = |findings: &Findings, name: &str| finding(findings, name, "cpu_per_request").verdict.clone();
+    let cpu = |findings: &Findings, name: &str| finding(findings, name, "cpu_per_request").verdict;
     let falls = |run: &mut RunRecord| run.processes[0].cpu_halves = Some([0.4, 0.2]);
     let falling = changed(&ladder(), "otel", falls);
-    assert_eq!(cpu(&falling, "otel"), "cannot_tell");
+    assert_eq!(cpu(&falling, "otel"), Verdict::CannotTell);
     let refused = finding(&falling, "otel", "cpu_per_request").refused.clone().expect("a reason");
     assert!(refused.starts_with("CPU per request of otel changed by −50 %"), "{refused}");
     assert_eq!(codes(&falling).iter().filter(|code| **code == "unsteady").count(), 1);
     // All else is what it was, and so are the others.
     let sound = findings(&ladder());
-    assert_eq!(cpu(&sound, "otel"), "costs");
+    assert_eq!(cpu(&sound, "otel"), Verdict::Costs);
     for metric in ["rss", "latency_p50"] {
         assert_eq!(finding(&falling, "otel", metric).verdict, finding(&sound, "otel", metric).verdict, "{metric}");
     }
     assert!(variant(&falling, "otel").refused.is_none());
     // Of the baseline it concerns everybody, and is told once.
     let all = changed(&ladder(), "baseline", falls);
-    assert!(all.variants.iter().all(|it| cpu(&all, &it.name) == "cannot_tell"));
+    assert!(all.variants.iter().all(|it| cpu(&all, &it.name) == Verdict::CannotTell));
     assert_eq!(codes(&all).iter().filter(|code| **code == "unsteady").count(), 1);
     // Half the CPU for half the answers is as much per answer.
     let slows = changed(&ladder(), "otel", |run| {
@@ -46,7 +46,7 @@ fn cpu_that_still_falls_within_the_windows_has_no_verdict() {
         let half = seconds.len() - 3;
         seconds[half..].iter_mut().for_each(|second| second.answered /= 2);
     });
-    assert_eq!(cpu(&slows, "otel"), "costs");
+    assert_eq!(cpu(&slows, "otel"), Verdict::Costs);
 }
 
 /// Who comes last in a burst waits longest, and it has done all of its work at its end.

@@ -3,7 +3,7 @@
 
 use unladen_journal::record::{RunRecord, VariantKind};
 use unladen_journal::role::Role;
-use unladen_judge::findings::{Finding, Findings, RoundValue, VariantFindings};
+use unladen_judge::findings::{Finding, Findings, Outcome, RoundValue, VariantFindings, Verdict};
 use unladen_judge::{Budgets, GateOutcome, JudgeError, judge, judge_with_budgets, more_rounds_may_decide, outcome};
 use unladen_load::outcome::BodyClass;
 use unladen_study::measured::read;
@@ -42,7 +42,7 @@ fn of_runs(sketch: &Sketch, runs: &[RunRecord]) -> Findings {
 fn a_known_cost_comes_back() {
     let findings = findings(&ladder());
     let cpu = finding(&findings, "otel", "cpu_per_request");
-    assert_eq!(cpu.verdict, "costs");
+    assert_eq!(cpu.verdict, Verdict::Costs);
     assert!(cpu.relative);
     // A 95 % interval misses the truth in 1 of 20 studies; the range of 12 rounds in less than 1 of 2,000 (sign test).
     let range = |of: fn(&RoundValue) -> f64, finding: &Finding| {
@@ -93,10 +93,10 @@ fn a_placebo_that_differs_voids_the_study() {
     assert!(broken.void.as_deref().is_some_and(|reason| reason.contains("CPU per request")), "{:?}", broken.void);
     assert_eq!(outcome(&broken), GateOutcome::Void);
     for variant in broken.real_variants() {
-        assert!(variant.metrics.iter().all(|it| it.verdict == "cannot_tell"));
+        assert!(variant.metrics.iter().all(|it| it.verdict == Verdict::CannotTell));
         assert!(variant.ledger.as_ref().is_some_and(|ledger| ledger.cpu_us_per_delivered_span.is_none()));
     }
-    assert!(broken.budgets.iter().all(|line| line.outcome == "undecided"));
+    assert!(broken.budgets.iter().all(|line| line.outcome == Outcome::Undecided));
 
     // In another metric it is a warning, and the others can be believed.
     let mut sketch = ladder();
@@ -104,7 +104,7 @@ fn a_placebo_that_differs_voids_the_study() {
     let uneven = findings(&sketch);
     assert_eq!(uneven.void, None);
     assert!(codes(&uneven).contains(&"placebo_uneven"), "{:?}", codes(&uneven));
-    assert_eq!(finding(&uneven, "otel", "cpu_per_request").verdict, "costs");
+    assert_eq!(finding(&uneven, "otel", "cpu_per_request").verdict, Verdict::Costs);
 }
 
 /// A difference that is sure and too small to matter does not condemn the harness.
@@ -163,7 +163,7 @@ fn other_answers_take_the_verdict_away() {
         refused.contains("12 of its 12 runs") && refused.contains("13 bytes") && refused.contains("1024 bytes"),
         "{refused}"
     );
-    assert!(variant(&findings, "otel").metrics.iter().all(|it| it.verdict == "cannot_tell"));
+    assert!(variant(&findings, "otel").metrics.iter().all(|it| it.verdict == Verdict::CannotTell));
     assert_eq!(variant(&findings, "otel-10pct").refused, None, "the others are judged");
 
     let wrong = |run: &mut RunRecord| {
@@ -285,7 +285,7 @@ fn a_budget_on_throughput_limits_the_loss() {
     assert_eq!(of("100/s"), GateOutcome::Fail);
     let findings = findings(&sketch);
     let throughput = finding(&findings, "slow", "throughput");
-    assert_eq!(throughput.verdict, "costs");
+    assert_eq!(throughput.verdict, Verdict::Costs);
     assert!(throughput.ratio.is_some_and(|ratio| (-0.2..-0.14).contains(&ratio)), "{:?}", throughput.ratio);
     assert!(throughput.words.starts_with("costs 1"), "{}", throughput.words);
 }
@@ -487,7 +487,7 @@ fn extra_numbers_become_findings() {
     }
     let findings = of_runs(&ladder(), &runs);
     let heap = finding(&findings, "otel", "heap");
-    assert_eq!((heap.unit.as_str(), heap.verdict.as_str()), ("B", "costs"));
+    assert_eq!((heap.unit.as_str(), heap.verdict), ("B", Verdict::Costs));
     assert!(heap.difference.is_some_and(|it| (it / MIB - 4.0).abs() < 0.1));
     assert_eq!(finding(&findings, "otel", "goroutines").words, "the same in every round");
 }
@@ -504,7 +504,7 @@ fn a_collector_of_one_variant_is_weighed_against_none() {
         run.processes.push(collector);
     });
     let collector = finding(&findings, "otel", "collector_cpu");
-    assert_eq!((collector.baseline, collector.verdict.as_str()), (0.0, "costs"));
+    assert_eq!((collector.baseline, collector.verdict), (0.0, Verdict::Costs));
     assert!(collector.difference.is_some_and(|it| (it - 20.0).abs() < 0.1), "{:?}", collector.difference);
     let of = |name| variant(&findings, name).metrics.iter().any(|it| it.metric == "collector_cpu");
     assert!(!of("otel-10pct") && !of("placebo"));
@@ -570,9 +570,9 @@ fn a_service_has_a_budget_of_its_own() {
         };
         findings.budgets.iter().find(mine).expect("a budget").clone()
     };
-    assert_eq!(line("app").outcome, "fail");
+    assert_eq!(line("app").outcome, Outcome::Fail);
     assert!(line("app").words.contains("of app"), "{}", line("app").words);
-    assert_eq!(line("db").outcome, "pass");
+    assert_eq!(line("db").outcome, Outcome::Pass);
 }
 
 /// JUnit: a case per budget and variant; a failure, an error and neither.
