@@ -7,7 +7,7 @@
 
 use serde::Serialize;
 
-use super::findings::{Finding, Findings, Range, VariantFindings, VariantKind};
+use super::findings::{Finding, Findings, Place, Range, VariantFindings, VariantKind};
 
 /// A result with the name that it is known by.
 #[derive(Debug, Clone, Copy)]
@@ -102,7 +102,7 @@ pub struct Trend {
     /// Name of the metric for people.
     pub title: String,
     /// `sentence`, `table` or `detail`, as in the last result that has it.
-    pub place: String,
+    pub place: Place,
     /// Unit of the differences, if they are not relative.
     pub unit: String,
     /// Whether the differences are relative to the baseline.

@@ -104,7 +104,7 @@ fn budgets(out: &mut String, findings: &Findings) {
     }
     out.push_str("\n### Budgets\n\n| outcome | variant | metric | limit | |\n|:--|:--|:--|--:|:--|\n");
     for line in &findings.budgets {
-        let cells = [line.outcome.name(), &line.variant, &line.metric, &line.limit, &line.words].map(|cell| text(cell));
+        let cells = [line.outcome.name(), &line.variant, &line.metric, &line.limit, &line.words].map(text);
         push(out, format_args!("| {} |\n", cells.join(" | ")));
     }
 }

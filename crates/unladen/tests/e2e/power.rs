@@ -41,7 +41,7 @@ fn found(share: f64) -> usize {
         let found = weigh(logarithms, "12");
         let percent = |it: Option<f64>| it.unwrap_or(f64::NAN) * 100.0;
         let (middle, low, high) = (percent(found.ratio), percent(found.ratio_low), percent(found.ratio_high));
-        println!("study {number}: {middle:+.2} % [{low:.2}, {high:.2}], {}", found.verdict);
+        println!("study {number}: {middle:+.2} % [{low:.2}, {high:.2}], {}", found.verdict.words());
         found.verdict == Verdict::Costs
     });
     let count = costs.count();

@@ -3,7 +3,7 @@
 
 use unladen_journal::notices::Notice;
 use unladen_journal::record::{Calibration, CalibrationRecord, RunRecord, SCHEMA, VariantKind};
-use unladen_judge::findings::{Findings, Outcome, Verdict};
+use unladen_judge::findings::{Findings, Verdict};
 use unladen_judge::{Budgets, GateOutcome, judge, judge_with_budgets, outcome};
 use unladen_report::{Format, render};
 use unladen_sink::faults::Faults;
