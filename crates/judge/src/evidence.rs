@@ -217,15 +217,9 @@ impl<'a> Evidence<'a> {
         if again > 0 {
             notices.push(Notice::RunsRepeated { runs: again });
         }
-        for name in self
-            .folder
-            .study
-            .variants
-            .keys()
-            .filter(|name| self.all_variants().all(|variant| variant_of(&variant.name) != **name))
-        {
-            notices.push(Notice::NoRuns { variant: name.clone() });
-        }
+        let has_runs = |name: &&String| self.all_variants().any(|variant| variant.key() == name.as_str());
+        let without = self.folder.study.variants.keys().filter(|name| !has_runs(name));
+        notices.extend(without.map(|name| Notice::NoRuns { variant: name.clone() }));
         notices
     }
 }

@@ -50,9 +50,8 @@ mod values;
 mod words;
 mod work;
 
-use crate::findings::Outcome;
 pub use budget::{BudgetError, Budgets};
-use findings::{Finding, Findings};
+use findings::{Finding, Findings, Outcome};
 pub use so_far::{cpu_us_per_request, latency_p99_us, so_far};
 
 /// A study that cannot be judged.

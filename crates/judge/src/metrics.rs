@@ -79,7 +79,7 @@ pub enum Margin {
 }
 
 /// Where the reports show a metric.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Place {
     /// In the sentence and in every table.

@@ -21,15 +21,10 @@ fn read(method: &str, input: &[u8], piece: usize, ends: bool) -> Parsed {
             return Err(());
         }
         if let Some(response) = reader.push(&mut heads, bytes).map_err(|_| ())? {
-            let hash = match &response.body {
-                Body::Whole(body) => {
-                    let _ = WholeAnswer::new(response.status, response.head, body);
-                    let mut hash = crate::bodies::BodyHash::default();
-                    hash.update(body);
-                    hash
-                }
-                Body::Pieces(hash) => *hash,
-            };
+            if let Body::Whole(body) = response.body {
+                let _ = WholeAnswer::new(response.status, response.head, body);
+            }
+            let hash = response.body.hash();
             found = Some((response.status, hash.length(), hash.finish()));
         }
         assert!(reader.captured().1.len() <= MAX_BODY, "what is kept is bounded");
@@ -94,15 +89,7 @@ fn converse(input: &[u8], piece: usize) -> Vec<(&'static str, u64, u64)> {
                 Ok(Some(Event::Ready)) => events.push(("ready", 0, 0)),
                 Ok(Some(Event::Answered { request, status, body, captured, .. })) => {
                     check_captured(&request, status, &body, &captured);
-                    let hash = match body {
-                        Body::Whole(body) => {
-                            let mut hash = crate::bodies::BodyHash::default();
-                            hash.update(body);
-                            hash
-                        }
-                        Body::Pieces(hash) => hash,
-                    };
-                    events.push(("answered", request.index, hash.finish() ^ u64::from(status)));
+                    events.push(("answered", request.index, body.hash().finish() ^ u64::from(status)));
                 }
                 Ok(Some(Event::Failed { request, failure })) => events.push(("failed", request.index, failure as u64)),
                 Ok(Some(Event::Returned { request, tries })) => events.push(("returned", request.index, tries.into())),

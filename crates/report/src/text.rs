@@ -2,6 +2,8 @@
 //!
 //! Fits 100 columns. Colours only repeat what the words say.
 
+use std::cmp::Reverse;
+
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use unladen_judge::findings::{Conclusion, Findings, Outcome, Place, Severity, VariantFindings};
@@ -9,7 +11,6 @@ use unladen_judge::findings::{Conclusion, Findings, Outcome, Place, Severity, Va
 use super::answers;
 use super::sampled;
 use super::view::{self, Row};
-use std::cmp::Reverse;
 
 const WIDTH: usize = 100;
 /// Longest name in a table; longer ones are cut.

@@ -11,8 +11,8 @@ use unladen_stats::estimate::median;
 use unladen_stats::quantile::nearest_rank;
 use unladen_study::measured::{self, Measured};
 
-use super::evidence::{Evidence, VariantRuns};
-use crate::findings::VariantKind;
+use super::evidence::Evidence;
+use super::findings::VariantKind;
 use pace::PaceRound;
 use services::Resources;
 
@@ -132,24 +132,19 @@ pub fn resources(dir: &Path) -> Result<Resources, ReadError> {
 pub(super) fn read(folder: &Measured) -> Curves {
     let evidence = Evidence::of(folder);
     let mut unread = 0;
-    let variants = evidence
-        .all_variants()
-        .filter(|variant| !variant.all.is_empty())
-        .map(|variant| name(&evidence, variant))
-        .collect();
+    let variants = names(&evidence);
     let latency = latency::read(&evidence, &mut unread);
     let courses = time::read(&evidence, &mut unread);
     Curves { variants, latency, courses, pace: pace::read(&evidence), unread }
 }
 
-fn name(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> VariantName {
-    let is = |other: &VariantRuns<'_>| other.name == variant.name;
-    let kind = match evidence {
-        it if it.placebo.as_ref().is_some_and(is) => VariantKind::Placebo,
-        it if it.variants.iter().any(is) => VariantKind::Variant,
-        _ => VariantKind::Baseline,
-    };
-    VariantName { name: variant.name.clone(), label: variant.label.clone(), kind }
+/// All variants with runs, the baseline first.
+fn names(evidence: &Evidence<'_>) -> Vec<VariantName> {
+    let named = evidence.all_variants().filter_map(|variant| {
+        let kind = variant.all.first()?.kind;
+        Some(VariantName { name: variant.name.clone(), label: variant.label.clone(), kind })
+    });
+    named.collect()
 }
 
 /// With four digits that count: more cannot be seen, and would be most of a report's bytes.

@@ -12,7 +12,7 @@ use unladen_study::measured::Measured;
 
 use super::super::evidence::Evidence;
 use super::time::{self, Steps};
-use super::{Band, VariantName, name};
+use super::{Band, VariantName, names};
 
 /// Metrics of the timeline, in the order of [`Courses`].
 const METRICS: [&str; 2] = ["cpu_cores", "rss"];
@@ -62,11 +62,7 @@ pub(super) fn read(folder: &Measured) -> Resources {
     let evidence = Evidence::of(folder);
     let runs = || evidence.valid().filter(|run| run.imported.is_none());
     let step_s = time::step_s(runs());
-    let variants: Vec<VariantName> = evidence
-        .all_variants()
-        .filter(|variant| !variant.all.is_empty())
-        .map(|variant| name(&evidence, variant))
-        .collect();
+    let variants = names(&evidence);
     let (mut found, mut unread) = (BTreeMap::<Key, Courses>::new(), 0);
     for run in runs() {
         let Some(variant) = variants.iter().position(|variant| variant.name == run.variant) else { continue };

@@ -39,6 +39,18 @@ impl Body<'_> {
             Self::Pieces(hash) => hash.length(),
         }
     }
+
+    /// Its hash, however it came.
+    pub(crate) fn hash(&self) -> BodyHash {
+        match self {
+            Self::Whole(bytes) => {
+                let mut hash = BodyHash::default();
+                hash.update(bytes);
+                hash
+            }
+            Self::Pieces(hash) => *hash,
+        }
+    }
 }
 
 /// Where in a response the reader is.
@@ -253,14 +265,7 @@ mod tests {
     type Parsed = (u16, u64, u64, bool);
 
     fn parsed(response: &Response<'_>) -> Parsed {
-        let hash = match &response.body {
-            Body::Whole(bytes) => {
-                let mut hash = BodyHash::default();
-                hash.update(bytes);
-                hash
-            }
-            Body::Pieces(hash) => *hash,
-        };
+        let hash = response.body.hash();
         (response.status, hash.length(), hash.finish(), response.close)
     }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use unladen_judge::curves::Curves;
 use unladen_judge::findings::{
     BudgetLine, CommandLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, RunLine, Severity,
-    VariantFindings,
+    VariantFindings, VariantKind,
 };
 
 use super::{answers, doses, names, reported_numbers, rounds, sampled, template, view};
@@ -72,7 +72,7 @@ struct Page<'a> {
 struct LegendEntry<'a> {
     name: &'a str,
     label: String,
-    kind: &'a str,
+    kind: VariantKind,
 }
 
 #[derive(Serialize)]
@@ -134,7 +134,7 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
         data: in_element(&serde_json::to_string(&charts).unwrap_or_default()),
         legend: charts
             .variants()
-            .map(|it| LegendEntry { name: &it.name, label: it.label.clone(), kind: it.kind.name() })
+            .map(|it| LegendEntry { name: &it.name, label: it.label.clone(), kind: it.kind })
             .collect(),
         forests: charts.forests().collect(),
         has: charts.has(),

@@ -1,8 +1,9 @@
 //! What decides: a leak is found and none is invented, an undecided study goes on once, a ladder is told by step.
 
+use unladen_judge::findings::{Outcome, Verdict};
+
 use crate::harness::{Scratch, demo_study, finding, measuring};
 use crate::truth::{known_costs, range};
-use unladen_judge::findings::{Outcome, Verdict};
 
 /// What the leaking variant leaks.
 const LEAK: f64 = 1024.0 * 1024.0;
