@@ -14,7 +14,7 @@ use unladen_study::spec::PreheatUntil;
 use super::RunError;
 use super::instrument::{Part, Silence};
 use super::one::RunContext;
-use super::preheat::elsewhere;
+use super::preheat::{elsewhere, stretches};
 use super::round::Round;
 use super::watch::{Phase, Step};
 
@@ -61,7 +61,10 @@ impl Round<'_, '_> {
             }
         }
         let started = Instant::now();
-        let heated = self.heat(contexts);
+        // Side by side the variants share the cores: together they have as long as one after the other.
+        let time = self.setup.plan.study.preheat.0 * u32::try_from(contexts.len()).unwrap_or(u32::MAX);
+        let heated =
+            stretches(time).try_fold(true, |heated, time| if heated { self.heat(contexts, time) } else { Ok(false) });
         for (at, context) in contexts.iter_mut().enumerate() {
             if let Some((own, all)) = &elsewhere {
                 self.run(at).move_services(context, all, own)?;
@@ -72,9 +75,7 @@ impl Round<'_, '_> {
         heated
     }
 
-    fn heat(&mut self, contexts: &mut [RunContext<'_>]) -> Result<bool, RunError> {
-        // Side by side the variants share the cores: together they have as long as one after the other.
-        let time = Time(self.setup.plan.study.preheat.0 * u32::try_from(contexts.len()).unwrap_or(u32::MAX));
+    fn heat(&mut self, contexts: &mut [RunContext<'_>], time: Time) -> Result<bool, RunError> {
         contexts.iter().take(1).for_each(|context| context.see(Step::Phase(Phase::WarmUp)));
         let mut parts: Vec<Part<Event>> = Vec::with_capacity(contexts.len());
         for (at, context) in contexts.iter().enumerate() {

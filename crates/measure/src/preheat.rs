@@ -1,5 +1,8 @@
 //! Heating up: full speed before the warm-up, not measured.
 
+use std::time::Duration;
+
+use unladen_journal::units::Time;
 use unladen_load::plan::Pacing;
 use unladen_processes::linux::CpuSet;
 use unladen_study::spec::PreheatCpuset;
@@ -15,6 +18,13 @@ pub(super) fn elsewhere(setup: &Setup<'_>) -> Option<(CpuSet, CpuSet)> {
     (setup.plan.study.preheat_cpuset == PreheatCpuset::All && all != own).then_some((own, all))
 }
 
+/// Heating up comes in two loads, each with connections of its own. The end of the first is the first time that many connections close
+/// at once, and that is when an optimising compiler throws code away that did not expect it: V8 then compiles a dozen functions of the
+/// stream of a request anew, 30 ms of work. After the second nothing is new.
+pub(super) fn stretches(time: Duration) -> impl Iterator<Item = Time> {
+    [time * 3 / 4, time / 4].into_iter().map(Time)
+}
+
 impl Run<'_> {
     /// Heats the services up for as long as the study says. Returns how many seconds it took; `None`: something ended, and the record
     /// says what.
@@ -23,7 +33,10 @@ impl Run<'_> {
         if let Some((own, all)) = &elsewhere {
             self.move_services(context, own, all)?;
         }
-        let took_s = self.unmeasured(context, self.setup.plan().study.preheat, Some(Pacing::Closed));
+        let took_s = stretches(self.setup.plan().study.preheat.0).try_fold(Some(0.0), |before, time| {
+            let Some(before) = before else { return Ok(None) };
+            Ok(self.unmeasured(context, time, Some(Pacing::Closed))?.map(|took_s| before + took_s))
+        });
         // Services that live as long as the study are needed again, whatever has become of this run.
         if let Some((own, all)) = &elsewhere {
             self.move_services(context, all, own)?;
