@@ -55,7 +55,7 @@ mod tests {
         ] {
             assert_eq!(url_problem(url, false), None, "{url}");
         }
-        for host in ["example.org", "10.0.0.1", "0.0.0.0", "localhost.example.org", "[::2]"] {
+        for host in ["example.org", "10.0.0.1", "0.0.0.0", "2130706433", "localhost.example.org", "[::2]"] {
             let url = format!("http://{host}/");
             assert_eq!(url_problem(&url, false), Some(ProblemKind::Remote { host: host.to_owned() }), "{url}");
             assert_eq!(url_problem(&url, true), None, "{url}");
