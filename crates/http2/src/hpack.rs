@@ -8,6 +8,8 @@
 use std::collections::VecDeque;
 
 use crate::huffman;
+use crate::static_table::STATIC;
+pub use crate::static_table::{FIRST_DYNAMIC, static_field};
 
 /// Size of the dynamic table that the server may use, bytes by RFC 7541, 4.1: the default, which we do not change.
 pub const TABLE_SIZE: usize = 4096;
@@ -38,71 +40,6 @@ pub enum BlockError {
     #[error("a header block unfolds to more than 256 KiB")]
     TooLarge,
 }
-
-/// The static table, RFC 7541, Appendix A; index 1 is the first.
-const STATIC: [(&str, &str); 61] = [
-    (":authority", ""),
-    (":method", "GET"),
-    (":method", "POST"),
-    (":path", "/"),
-    (":path", "/index.html"),
-    (":scheme", "http"),
-    (":scheme", "https"),
-    (":status", "200"),
-    (":status", "204"),
-    (":status", "206"),
-    (":status", "304"),
-    (":status", "400"),
-    (":status", "404"),
-    (":status", "500"),
-    ("accept-charset", ""),
-    ("accept-encoding", "gzip, deflate"),
-    ("accept-language", ""),
-    ("accept-ranges", ""),
-    ("accept", ""),
-    ("access-control-allow-origin", ""),
-    ("age", ""),
-    ("allow", ""),
-    ("authorization", ""),
-    ("cache-control", ""),
-    ("content-disposition", ""),
-    ("content-encoding", ""),
-    ("content-language", ""),
-    ("content-length", ""),
-    ("content-location", ""),
-    ("content-range", ""),
-    ("content-type", ""),
-    ("cookie", ""),
-    ("date", ""),
-    ("etag", ""),
-    ("expect", ""),
-    ("expires", ""),
-    ("from", ""),
-    ("host", ""),
-    ("if-match", ""),
-    ("if-modified-since", ""),
-    ("if-none-match", ""),
-    ("if-range", ""),
-    ("if-unmodified-since", ""),
-    ("last-modified", ""),
-    ("link", ""),
-    ("location", ""),
-    ("max-forwards", ""),
-    ("proxy-authenticate", ""),
-    ("proxy-authorization", ""),
-    ("range", ""),
-    ("referer", ""),
-    ("refresh", ""),
-    ("retry-after", ""),
-    ("server", ""),
-    ("set-cookie", ""),
-    ("strict-transport-security", ""),
-    ("transfer-encoding", ""),
-    ("user-agent", ""),
-    ("vary", ""),
-    ("via", ""),
-    ("www-authenticate", ""),
-];
 
 /// The dynamic table and its decoder.
 #[derive(Debug)]
@@ -287,11 +224,6 @@ fn put_string(into: &mut Vec<u8>, text: &[u8]) {
     into.extend_from_slice(text);
 }
 
-/// Index of a field in the static table, if it is there as a whole.
-pub fn static_field(name: &str, value: &str) -> Option<usize> {
-    STATIC.iter().position(|&field| field == (name, value)).map(|place| place + 1)
-}
-
 /// Appends a reference to a whole field.
 pub fn put_indexed(into: &mut Vec<u8>, index: usize) {
     put_number(into, 0x80, 7, index);
@@ -320,9 +252,6 @@ pub fn put_literal_named(into: &mut Vec<u8>, name_index: usize, value: &[u8]) {
 pub fn put_table_size(into: &mut Vec<u8>, size: usize) {
     put_number(into, 0x20, 5, size);
 }
-
-/// Index of the first entry of the dynamic table.
-pub const FIRST_DYNAMIC: usize = STATIC.len() + 1;
 
 /// What a field takes in the dynamic table.
 pub fn entry_size(name: &str, value: &str) -> usize {

@@ -3,3 +3,4 @@
 pub mod frame;
 pub mod hpack;
 mod huffman;
+mod static_table;

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 
 use crate::outcome::BodyClass;
 
+/// Longest body that a plan looks into, bytes, after decompression.
+pub(crate) const MAX_BODY: usize = 1 << 20;
 /// Classes that are told apart per thread.
 const MAX_CLASSES: usize = 1024;
 /// Largest body that is kept for comparison, bytes.

@@ -1,12 +1,14 @@
 //! Entry points for fuzzing: hidden, and no part of what the crate promises. The same code replays the seeds in a test.
 
+use crate::bodies::MAX_BODY;
+use crate::h2::captured::{Captured, Wants};
 use crate::h2::frame;
 use crate::h2::request::{Encoded, Fields};
-use crate::h2::session::{Captured, Event, Session, Wants};
+use crate::h2::session::{Event, Session};
 use crate::http1::head::HeadReader;
 use crate::http1::response::{Body, ResponseReader};
-use crate::record::Request;
-use crate::script::{MAX_BODY, WholeAnswer};
+use crate::request::Request;
+use crate::script::WholeAnswer;
 
 /// What came of reading: status, length and hash of the body, and what was kept of it. `Err`: it is malformed.
 type Parsed = Result<Option<(u16, u64, u64)>, ()>;

@@ -11,8 +11,10 @@ use crate::merge::add_counts;
 use crate::named::NamedRows;
 use crate::outcome::{Iterations, Kind, Little, Named, NamedSecond, Outcome, Second, Tested};
 use crate::pace::{SECOND, Span};
-use crate::record::{Failure, Recorder, SecondPart};
+use crate::record::Recorder;
+use crate::request::Failure;
 use crate::script::Script;
+use crate::second::SecondPart;
 use crate::warning::judge_little;
 
 /// Seconds of which some threads' parts are in.
@@ -146,7 +148,7 @@ pub(crate) fn outcome(
     let mut asked_again = BTreeMap::new();
     records.iter().for_each(|record| add_counts(&mut asked_again, record.asked_again.clone()));
     let mut grpc_statuses = BTreeMap::new();
-    for (place, name) in crate::grpc::STATUSES.into_iter().enumerate() {
+    for (place, name) in crate::grpc::status::STATUSES.into_iter().enumerate() {
         let count: u64 = records.iter().map(|record| record.grpc_statuses[place]).sum();
         if count > 0 {
             grpc_statuses.insert(name.to_owned(), count);

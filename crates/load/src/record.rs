@@ -7,120 +7,14 @@ use std::collections::{BTreeMap, VecDeque};
 
 use hdrhistogram::Histogram;
 
-use crate::bodies::{Bodies, Class};
+use crate::bodies::Bodies;
 use crate::error::LoadError;
+use crate::grpc::status::{STATUSES, place};
 use crate::histogram::{Histograms, empty};
-use crate::named::NamedParts;
-use crate::outcome::Second;
 use crate::pace::{SECOND, Span};
+use crate::request::{Answer, Failure, Request};
 use crate::script::Script;
-
-/// Why a request failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Failure {
-    /// No connection could be made.
-    Connect,
-    /// No answer in time.
-    Timeout,
-    /// The connection or the stream ended before the answer did.
-    Reset,
-    /// What came is not the protocol that was asked for.
-    Protocol,
-    /// Not the wanted status.
-    Status,
-    /// Not the wanted length.
-    Length,
-    /// gRPC: not the status OK.
-    Grpc,
-    /// Still waiting for a free connection when the load was given up.
-    Unsent,
-    /// A test of the plan's does not hold.
-    Check,
-    /// What a later step needs is not there.
-    Capture,
-    /// A redirect that is not followed: it leads elsewhere, or it is one too many.
-    Redirect,
-}
-
-impl Failure {
-    /// All classes with their names, in the order of [`Failure`].
-    pub(crate) const NAMES: [&'static str; 11] = [
-        "connect", "timeout", "reset", "protocol", "status", "length", "grpc", "unsent", "check", "capture", "redirect",
-    ];
-}
-
-/// A request on its way.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Request {
-    /// Number in due order.
-    pub(crate) index: u64,
-    /// When it was due, monotonic nanoseconds.
-    pub(crate) due: u64,
-    /// When it was sent.
-    pub(crate) sent: u64,
-    /// Whether it carries the sampled flag.
-    pub(crate) sampled: bool,
-    /// Whether it waited for a connection: what it is late then is not the generator's doing.
-    pub(crate) waited: bool,
-    /// Plans with several requests or users: the iteration under way that it belongs to.
-    pub(crate) lane: u32,
-}
-
-/// A complete answer.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Answer {
-    /// When its last byte arrived, monotonic nanoseconds.
-    pub(crate) arrived: u64,
-    /// Status code.
-    pub(crate) status: u16,
-    /// Class of the body; `None`: there are too many.
-    pub(crate) class: Option<Class>,
-    /// Why it is not a good one.
-    pub(crate) failure: Option<Failure>,
-    /// Whether the step is sent again, as what it waits for is not there yet.
-    pub(crate) asks_again: bool,
-}
-
-/// One thread's part of a second.
-#[derive(Debug, Clone)]
-pub(crate) struct SecondPart {
-    /// The counts; `first_index` is `u64::MAX` if nothing was due.
-    pub(crate) row: Second,
-    /// Latencies of the well answered requests, nanoseconds.
-    pub(crate) latency: Histogram<u32>,
-    /// The same by name.
-    pub(crate) named: NamedParts,
-}
-
-impl SecondPart {
-    /// A second in which nothing has happened yet.
-    pub(crate) fn new(second: u32) -> Result<Self, LoadError> {
-        let latency = Histogram::new_with_bounds(1 << 7, 1 << 42, 2)
-            .map_err(|error| LoadError::System { what: "make a histogram", source: std::io::Error::other(error) })?;
-        Ok(Self {
-            row: Second { second, first_index: u64::MAX, ..Second::default() },
-            latency,
-            named: NamedParts::default(),
-        })
-    }
-
-    /// A copy for the live view, without the names.
-    pub(crate) fn live(&self) -> Self {
-        Self { row: self.row.clone(), latency: self.latency.clone(), named: NamedParts::default() }
-    }
-
-    /// Adds another thread's part of the same second.
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.row.first_index = self.row.first_index.min(other.row.first_index);
-        self.row.sent += other.row.sent;
-        self.row.answered += other.row.answered;
-        self.row.sampled += other.row.sampled;
-        self.row.errors += other.row.errors;
-        self.named.add(&other.named);
-        let added = self.latency.add(&other.latency);
-        debug_assert!(added.is_ok(), "histograms of seconds have the same bounds");
-    }
-}
+use crate::second::SecondPart;
 
 /// The requests of one name, due in the window.
 #[derive(Debug)]
@@ -198,8 +92,8 @@ pub(crate) struct Recorder {
     pub(crate) statuses: Box<[u64; 1000]>,
     /// Of those, the ones after which a step was sent again.
     pub(crate) asked_again: BTreeMap<u16, u64>,
-    /// gRPC: answers of the window by status, see [`crate::grpc::STATUSES`].
-    pub(crate) grpc_statuses: [u64; crate::grpc::STATUSES.len()],
+    /// gRPC: answers of the window by status, see [`STATUSES`].
+    pub(crate) grpc_statuses: [u64; STATUSES.len()],
     /// Errors of the window by [`Failure`].
     pub(crate) failures: [u64; Failure::NAMES.len()],
     /// Requests of the window answered well.
@@ -257,7 +151,7 @@ impl Recorder {
             bodies: Bodies::default(),
             statuses: Box::new([0; 1000]),
             asked_again: BTreeMap::new(),
-            grpc_statuses: [0; crate::grpc::STATUSES.len()],
+            grpc_statuses: [0; STATUSES.len()],
             failures: [0; Failure::NAMES.len()],
             requests: 0,
             served_ns: 0,
@@ -452,7 +346,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn grpc_status(&mut self, due: u64, status: Option<u16>) {
         if self.span.in_window(due) {
-            self.grpc_statuses[crate::grpc::place(status)] += 1;
+            self.grpc_statuses[place(status)] += 1;
         }
     }
 

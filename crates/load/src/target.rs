@@ -131,6 +131,9 @@ mod tests {
             ("HTTP://a.example?q", "a.example", 80, "a.example", "/?q"),
             ("http://[::1]:9/x", "::1", 9, "[::1]:9", "/x"),
             ("http://[::1]", "::1", 80, "[::1]", "/"),
+            // What is written is what is sent, see docs/adr/0006-urls.md.
+            ("http://h:80/a/../b/./c", "h", 80, "h:80", "/a/../b/./c"),
+            ("http://H/{id}|\"//x", "H", 80, "H", "/{id}|\"//x"),
         ] {
             let target = Target::parse(url).expect("a good url");
             assert_eq!(
@@ -171,10 +174,13 @@ mod tests {
             "localhost:8080",
             "ftp://x/",
             "http://",
+            "http:/x",
+            "http:///x",
             "http://:80/",
             "http://h:0/",
             "http://h:99999/",
             "http://h:x/",
+            "http://h:${port.app}/",
             "http://[::1/",
             "http://u:p@h/",
             "http://h/a b",

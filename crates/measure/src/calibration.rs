@@ -13,12 +13,13 @@ use unladen_sink::ledger;
 use unladen_sink::summary::Summary;
 use unladen_study::plan::{Plan, PlannedVariant, Process};
 
-use super::RunError;
+use super::error::RunError;
 use super::instrument::SinkPart;
-use super::one::{LAST_QUIET, RunningService, stop_in_two_steps};
 use super::programs;
 use super::queries;
+use super::service::RunningService;
 use super::setup::Setup;
+use super::stop::{self, LAST_QUIET, stop_in_two_steps};
 use super::watch::{Step, Watcher};
 
 /// Runs of a study are numbered from 1; trace ids of calibrations come from numbers that no run reaches.
@@ -133,7 +134,7 @@ fn one(
         }
         let drain = &setup.plan.study.drain;
         let wanted = variant.spans_per_request.map(|spans| (spans * outcome.answered_total as f64).round() as u64);
-        super::one::drain(&mut sink, drain, wanted, interrupted)?;
+        stop::drain(&mut sink, drain, wanted, interrupted)?;
         Ok((outcome.answered_total, backends))
     };
     let loaded = load();

@@ -2,7 +2,7 @@
 //!
 //! None of these rules looks at which variant the run belongs to, nor at its cost: a run is never dropped for its result.
 
-use unladen_journal::notices::Notice;
+use unladen_journal::notices::{LoadNotice, Notice};
 use unladen_journal::record::{HostWindow, ProcessRecord, RunRecord};
 use unladen_journal::units::Ratio;
 use unladen_load::outcome::{Little, Outcome};
@@ -23,7 +23,9 @@ const OTHERS_LIMIT: f64 = 0.05;
 pub fn load(outcome: &Outcome, study: &Load) -> Option<Notice> {
     let due = outcome.requests + outcome.errors + outcome.unanswered;
     if due == 0 {
-        return Some(Notice::LoadFailed { message: "no request was due in the window; make it longer".to_owned() });
+        return Some(
+            LoadNotice::LoadFailed { message: "no request was due in the window; make it longer".to_owned() }.into(),
+        );
     }
     let failed = outcome.errors + outcome.unanswered;
     if failed as f64 > study.errors.0 * due as f64 {
@@ -32,7 +34,7 @@ pub fn load(outcome: &Outcome, study: &Load) -> Option<Notice> {
         if outcome.unanswered > 0 {
             classes.push(format!("{} unanswered", outcome.unanswered));
         }
-        return Some(Notice::Errors { errors: failed, requests: due, classes: classes.join(", ") });
+        return Some(LoadNotice::Errors { errors: failed, requests: due, classes: classes.join(", ") }.into());
     }
     let open = study.is_open();
     if let Some(target) = outcome.target_rate
@@ -40,21 +42,21 @@ pub fn load(outcome: &Outcome, study: &Load) -> Option<Notice> {
         && study.requests.is_none()
         && outcome.rate < trust::MIN_RATE_SHARE * target
     {
-        return Some(Notice::RateMissed { wanted: target, achieved: outcome.rate });
+        return Some(LoadNotice::RateMissed { wanted: target, achieved: outcome.rate }.into());
     }
     let queued = queued(outcome, study);
     if queued > trust::WAITING_VOID {
-        return Some(Notice::OutOfConnections { percent: queued * 100.0, connections: study.connections });
+        return Some(LoadNotice::OutOfConnections { percent: queued * 100.0, connections: study.connections }.into());
     }
     // The generator's own lateness: requests that waited for a connection are late, too, but not because of it.
     let lag = outcome.lateness_us.p99;
     let limit = trust::late_limit_us(outcome.service_time_us.p50);
     if open && study.burst.is_none() && lag > limit {
-        return Some(Notice::GeneratorLate { lag_p99_us: lag, limit_us: limit });
+        return Some(LoadNotice::GeneratorLate { lag_p99_us: lag, limit_us: limit }.into());
     }
     // An open loop whose generator is on time has what it needs, however busy it is.
     let saturated = outcome.warnings.iter().find_map(|warning| match warning {
-        LoadWarning::Saturated { share } => Some(Notice::GeneratorSaturated { percent: share * 100.0 }),
+        LoadWarning::Saturated { share } => Some(LoadNotice::GeneratorSaturated { percent: share * 100.0 }.into()),
         _ => None,
     });
     if let Some(saturated) = saturated.filter(|_| !open) {
@@ -68,7 +70,7 @@ pub fn load(outcome: &Outcome, study: &Load) -> Option<Notice> {
 fn little(outcome: &Outcome) -> Option<Notice> {
     let Little { in_flight, expected, holds, .. } = outcome.little;
     let off = (in_flight - expected).abs() > 1.0 + trust::LITTLE_VOID * in_flight.max(expected);
-    (holds == Some(false) && off).then_some(Notice::LittleLawOff { seen: in_flight, expected })
+    (holds == Some(false) && off).then_some(LoadNotice::LittleLawOff { seen: in_flight, expected }.into())
 }
 
 /// Share of the window's requests that found every connection busy; a burst and a replay want that.
@@ -82,25 +84,26 @@ fn queued(outcome: &Outcome, study: &Load) -> f64 {
 pub fn remarks(outcome: &Outcome, study: &Load) -> Option<Notice> {
     let queued = queued(outcome, study);
     (queued >= trust::WAITING)
-        .then_some(Notice::ConnectionsShort { percent: queued * 100.0, connections: study.connections })
+        .then_some(LoadNotice::ConnectionsShort { percent: queued * 100.0, connections: study.connections }.into())
 }
 
 /// What the phases after the window have to be read with.
 #[must_use]
 pub fn after(record: &RunRecord, study: &Study) -> Vec<Notice> {
     let at_limit = |busy: f64, what: &str| {
-        (busy > trust::BUSY_AT_LIMIT).then(|| Notice::GeneratorAtLimit { percent: busy * 100.0, what: what.to_owned() })
+        (busy > trust::BUSY_AT_LIMIT)
+            .then(|| Notice::from(LoadNotice::GeneratorAtLimit { percent: busy * 100.0, what: what.to_owned() }))
     };
     let saturated = record.saturation.and_then(|found| at_limit(found.generator_busy, "saturation"));
     let capacity = record.capacity.as_ref().and_then(|found| {
         let first = found.trials.first().map_or(0.0, |trial| trial.rate);
         match (found.holds, found.fails) {
-            (None, fails) => Some(Notice::NoCapacity { rate: fails.unwrap_or(first) }),
+            (None, fails) => Some(LoadNotice::NoCapacity { rate: fails.unwrap_or(first) }.into()),
             (Some(holds), None) if study.capacity.as_ref().is_some_and(|wanted| holds >= wanted.most) => {
-                Some(Notice::CapacityBeyond { rate: holds })
+                Some(LoadNotice::CapacityBeyond { rate: holds }.into())
             }
             (Some(holds), fails) if found.cut_short => {
-                Some(Notice::CapacityCutShort { holds, fails: fails.unwrap_or(f64::INFINITY) })
+                Some(LoadNotice::CapacityCutShort { holds, fails: fails.unwrap_or(f64::INFINITY) }.into())
             }
             _ => {
                 let failed = found.trials.iter().filter(|trial| Some(trial.rate) == found.fails && !trial.held);
@@ -195,7 +198,7 @@ mod tests {
         assert_eq!(notice.to_string(), "11 of 1011 requests failed (11 timeout). Look at the logs in the run's folder");
         outcome.errors = 0;
         outcome.unanswered = 500;
-        assert!(matches!(load(&outcome, &open()), Some(Notice::Errors { .. })));
+        assert!(matches!(load(&outcome, &open()), Some(Notice::Load(LoadNotice::Errors { .. }))));
         let meant_to_fail = Load { errors: Ratio(0.4), ..open() };
         assert_eq!(load(&outcome, &meant_to_fail), None, "a third");
     }
@@ -204,7 +207,7 @@ mod tests {
     fn a_late_or_short_generator_voids_an_open_loop_only() {
         let mut outcome = good();
         outcome.lateness_us.p99 = 1_001.0;
-        assert!(matches!(load(&outcome, &open()), Some(Notice::GeneratorLate { .. })));
+        assert!(matches!(load(&outcome, &open()), Some(Notice::Load(LoadNotice::GeneratorLate { .. }))));
         let burst = Load { burst: Some(1000), ..Load::new("") };
         for closed in [Load::new(""), burst] {
             assert_eq!(load(&outcome, &closed), None);
@@ -212,7 +215,7 @@ mod tests {
         outcome.service_time_us.p50 = 20_000.0;
         assert_eq!(load(&outcome, &open()), None, "a tenth of the median latency is allowed");
         outcome.rate = 480.0;
-        assert!(matches!(load(&outcome, &open()), Some(Notice::RateMissed { .. })));
+        assert!(matches!(load(&outcome, &open()), Some(Notice::Load(LoadNotice::RateMissed { .. }))));
         assert_eq!(load(&outcome, &Load::new("")), None);
         let users = unladen_study::spec::Users { count: 10.0, rate: Some(500.0), ..Default::default() };
         assert_eq!(load(&outcome, &Load { users: Some(users), ..Load::new("") }), None, "a target is no promise");
@@ -224,9 +227,14 @@ mod tests {
         (outcome.queued, outcome.send_lag_us.p99) = (20, 30_000.0);
         assert_eq!(outcome.lateness_us.p99, 0.0);
         assert_eq!(load(&outcome, &open()), None, "a pause of the service");
-        assert!(matches!(remarks(&outcome, &open()), Some(Notice::ConnectionsShort { percent, .. }) if percent == 2.0));
+        assert!(
+            matches!(remarks(&outcome, &open()), Some(Notice::Load(LoadNotice::ConnectionsShort { percent, .. })) if percent == 2.0)
+        );
         outcome.queued = 251;
-        assert!(matches!(load(&outcome, &open()), Some(Notice::OutOfConnections { connections: 16, .. })));
+        assert!(matches!(
+            load(&outcome, &open()),
+            Some(Notice::Load(LoadNotice::OutOfConnections { connections: 16, .. }))
+        ));
     }
 
     #[test]
@@ -234,7 +242,7 @@ mod tests {
         let mut outcome = good();
         outcome.warnings = vec![LoadWarning::Saturated { share: 0.97 }];
         assert_eq!(load(&outcome, &open()), None, "it was on time");
-        assert!(matches!(load(&outcome, &Load::new("")), Some(Notice::GeneratorSaturated { .. })));
+        assert!(matches!(load(&outcome, &Load::new("")), Some(Notice::Load(LoadNotice::GeneratorSaturated { .. }))));
     }
 
     #[test]
@@ -289,7 +297,7 @@ mod tests {
     fn an_empty_window_is_refused() {
         let mut outcome = good();
         outcome.requests = 0;
-        assert!(matches!(load(&outcome, &open()), Some(Notice::LoadFailed { .. })));
+        assert!(matches!(load(&outcome, &open()), Some(Notice::Load(LoadNotice::LoadFailed { .. }))));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use regex::bytes::Regex;
 use unladen_journal::notices::Notice;
 use unladen_processes::subject::{Listener, Wanted};
 
-use super::one::RunningService;
+use super::service::RunningService;
 
 /// Time after readiness that a service has in any case, however short the warm-up.
 const GRACE: Duration = Duration::from_secs(5);

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use unladen_journal::notices::Notice;
+use unladen_journal::notices::LoadNotice;
 use unladen_journal::units::Time;
 use unladen_load::outcome::{Event, Outcome};
 use unladen_load::plan::Pacing;
@@ -11,11 +11,11 @@ use unladen_processes::linux::process::Identity;
 use unladen_processes::probe::jvm::JitClock;
 use unladen_study::spec::PreheatUntil;
 
-use super::RunError;
+use super::error::RunError;
 use super::instrument::{Part, Silence};
-use super::one::RunContext;
 use super::preheat::{elsewhere, stretches};
 use super::round::Round;
+use super::run::RunContext;
 use super::watch::{Phase, Step};
 
 /// How often the compilers are looked at.
@@ -100,7 +100,8 @@ impl Round<'_, '_> {
                     Ok(Event::Done(outcome)) => outcomes[at] = Some(*outcome),
                     Ok(Event::Ready | Event::Second(_)) | Err(Silence::Timeout) => {}
                     Err(Silence::Ended) => {
-                        contexts[at].record.void = Some(Notice::LoadFailed { message: part.failure().to_string() });
+                        contexts[at].record.void =
+                            Some(LoadNotice::LoadFailed { message: part.failure().to_string() }.into());
                         return Ok(false);
                     }
                 }

@@ -7,6 +7,7 @@ mod calibration;
 pub mod checks;
 mod design;
 pub mod ends;
+mod error;
 mod expected;
 pub mod folder;
 pub mod groups;
@@ -19,6 +20,7 @@ mod one;
 pub mod ports;
 mod preheat;
 pub mod profile;
+mod profiler;
 mod programs;
 mod queries;
 mod recovery;
@@ -26,36 +28,35 @@ mod repeats;
 mod reported_losses;
 mod reported_numbers;
 mod round;
+mod run;
 pub mod schedule;
+mod service;
 mod session;
 mod setup;
+mod stop;
 pub mod turns;
 pub mod watch;
 mod window;
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
-use unladen_journal::notices::Notice;
-use unladen_journal::read::{Lines, ReadError};
+use unladen_journal::read::Lines;
 use unladen_journal::record::{Design, RunRecord};
-use unladen_journal::write::{Journal, WriteError};
-use unladen_processes::linux::CpuSet;
-use unladen_processes::subject::SubjectError;
+use unladen_journal::write::Journal;
 use unladen_study::mask::masked;
 use unladen_study::measured::{self, Measured};
 use unladen_study::plan::Plan;
-use unladen_study::resolve::ResolveError;
 use unladen_study::spec::Study;
 use unladen_study::write::resolved_yaml;
 
 use self::ends::{Ends, Judge};
-use self::folder::{FolderError, RunFolder};
+pub use self::error::RunError;
+use self::folder::RunFolder;
 use self::host::{Host, Setting};
-use self::one::{RunningService, stop_all};
+use self::service::stop_all;
 use self::session::Session;
 use self::setup::Setup;
 use self::watch::Watcher;
@@ -64,120 +65,6 @@ use self::watch::Watcher;
 pub const STUDY_FILE: &str = "study.yaml";
 /// The machine in a run folder.
 pub const HOST_FILE: &str = "host.json";
-
-/// Why a study could not go on.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// The user interrupted it.
-    #[error("interrupted")]
-    Interrupted,
-    /// The run folder.
-    #[error(transparent)]
-    Folder(#[from] FolderError),
-    /// The journal could not be written.
-    #[error(transparent)]
-    Journal(#[from] WriteError),
-    /// The journal could not be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// A build step failed.
-    #[error(transparent)]
-    Build(#[from] builds::BuildError),
-    /// A variable of the study has no value.
-    #[error(transparent)]
-    Variable(#[from] ResolveError),
-    /// No port is free.
-    #[error(transparent)]
-    Port(#[from] ports::NoPort),
-    /// Something else listens where a service is to.
-    #[error(
-        "{address} is already in use, so {service} cannot listen there and unladen would measure a stranger. Stop what listens there (`ss -ltnp` shows it), or use ${{port.NAME}} for a free port"
-    )]
-    PortTaken {
-        /// Service.
-        service: String,
-        /// Address.
-        address: String,
-    },
-    /// A process could not be started.
-    #[error(transparent)]
-    Subject(#[from] SubjectError),
-    /// A service could not be moved to other cores.
-    #[error(
-        "cannot move {service} to the cores {cpus}, where it is to be heated up or measured: {source}. Leave out `preheat_cpuset`"
-    )]
-    Cores {
-        /// Service.
-        service: String,
-        /// Cores.
-        cpus: CpuSet,
-        /// What the system says.
-        source: std::io::Error,
-    },
-    /// A part of the instrument failed.
-    #[error(transparent)]
-    Instrument(#[from] instrument::InstrumentError),
-    /// A load could not be sent.
-    #[error(transparent)]
-    Load(#[from] unladen_load::LoadError),
-    /// The study declares another number of spans than there are.
-    #[error("{notice}\nThe calibration is in the journal. Correct the study and start it anew, or go on with `unladen run --resume {}` and `--set`", folder.display())]
-    Declared {
-        /// What was found.
-        notice: Notice,
-        /// Run folder.
-        folder: PathBuf,
-    },
-    /// What sets runs up failed in a calibration.
-    #[error("{notice}\nNothing of the variant was measured yet. Mend it and go on with `unladen run --resume {}`", folder.display())]
-    NotSetUp {
-        /// Which program, how and its last words.
-        notice: Notice,
-        /// Run folder.
-        folder: PathBuf,
-    },
-    /// A file of the load cannot be used.
-    #[error(transparent)]
-    LoadFile(#[from] load_plan::LoadFileError),
-    /// Saturation or the search of the capacity failed.
-    #[error(transparent)]
-    After(#[from] after::AfterError),
-    /// The disk is full.
-    #[error("no space is left for the run folder {}: {source}\nFree some space and go on with `unladen run --resume {}`; the runs so far are kept", folder.display(), folder.display())]
-    Full {
-        /// Run folder.
-        folder: PathBuf,
-        /// What failed because of it.
-        source: Box<RunError>,
-    },
-    /// The probe could not be started.
-    #[error("cannot start the probe: {0}")]
-    Probe(std::io::Error),
-    /// The services of a round do not fit into the memory together.
-    #[error(
-        "the memory suffices for {fit} variants at the same time, and {variants} are to take turns: leave some out (`--only`), limit the memory of the services, or run them one after the other (`design: separate`)"
-    )]
-    Memory {
-        /// How many are to take turns.
-        variants: usize,
-        /// For how many it suffices.
-        fit: usize,
-    },
-    /// Something could not be removed at the end.
-    #[error("something of the study is left over: {0}")]
-    LeftOver(std::io::Error),
-    /// The machine's CPUs cannot be read.
-    #[error("cannot tell which CPUs may be used: {0}")]
-    Cpus(std::io::Error),
-    /// A service ended while it was needed.
-    #[error("{notice}\nThe run is in the journal as void. Mend the service and go on with `unladen run --resume {}`", folder.display())]
-    Died {
-        /// Which, how and its last words.
-        notice: Notice,
-        /// Run folder.
-        folder: PathBuf,
-    },
-}
 
 /// Runs what the journal in `folder` does not hold yet. The folder holds a valid study at every moment. `judge` is asked between rounds
 /// how far the study has come, if something else than a number of rounds ends it.
@@ -226,7 +113,7 @@ fn runs(
     build(&setup, interrupted, watcher)?;
 
     let number = recovery::highest(folder.path()).max(done.iter().map(|run| run.run).max().unwrap_or(0));
-    let mut shared = start_shared(&setup, interrupted)?;
+    let mut shared = setup.start_shared(interrupted)?;
     let mut known = calibrations.clone();
     let learned = calibration::calibrate(&setup, calibrations, interrupted, watcher, |calibration| {
         known.push(calibration.clone());
@@ -289,22 +176,6 @@ fn build(setup: &Setup<'_>, interrupted: &AtomicBool, watcher: &mut dyn Watcher)
         }
     }
     Ok(builds::run(&processes, setup.folder.path(), interrupted, watcher)?)
-}
-
-/// Starts the services that live through the study.
-fn start_shared(setup: &Setup<'_>, interrupted: &AtomicBool) -> Result<Vec<RunningService>, RunError> {
-    let shared = setup.folder.run("shared")?;
-    let mut services = Vec::new();
-    for process in setup.plan.shared() {
-        match setup.site(0).start(process, &shared, 0, interrupted) {
-            Ok(service) => services.push(service),
-            Err(error) => {
-                let _ = stop_all(&mut services);
-                return Err(error);
-            }
-        }
-    }
-    Ok(services)
 }
 
 /// Folders of the runs that are in the journal.

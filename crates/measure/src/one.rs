@@ -1,110 +1,33 @@
 //! One run: fresh processes, ready, warm-up, window, drain, stop. The unit of evidence.
 
 use std::cell::RefCell;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use unladen_journal::notices::Notice;
 use unladen_journal::record::{Ledger, ProcessRecord, RunRecord};
 use unladen_journal::role::Role;
-use unladen_processes::linux::Netns;
-use unladen_processes::probe::scrape::{Endpoint, Wanted};
-use unladen_processes::probe::{Target, timeline};
-use unladen_processes::subject::{Ended, Running, SubjectError};
+use unladen_processes::probe::timeline;
+use unladen_processes::subject::Ended;
 use unladen_sink::ledger::{Learned, Shortfall};
 use unladen_sink::summary::Summary;
-use unladen_study::plan::{PlannedVariant, Process};
-use unladen_study::spec::{Drain, Faults, Keep, Scrape, ScrapeKind};
+use unladen_study::plan::PlannedVariant;
+use unladen_study::spec::Faults;
 
-use super::RunError;
 use super::after;
 use super::checks;
+use super::error::RunError;
 use super::expected::Expected;
-use super::instrument::{InstrumentError, RelayPart, SinkPart};
+use super::instrument::SinkPart;
 use super::ledger;
-use super::profile::Profiler;
-use super::queries::{self, NumberQuery};
+use super::queries;
 use super::reported_losses;
-use super::schedule::Slot;
-use super::setup::{Setup, Site, TraceIds};
+use super::run::{Numbers, Run, RunContext, Watched, WindowResult};
+use super::service::{Ends, RunningService, stop_all};
+use super::stop::{LAST_QUIET, drain, stop_in_two_steps};
 use super::watch::{Phase, Step, Watcher};
-use super::window::WindowResult;
 
-/// How long the sink may be quiet after the last process has ended before the ledger is closed.
-pub(super) const LAST_QUIET: Duration = Duration::from_millis(150);
-
-/// A process of the study that runs.
-#[derive(Debug)]
-pub(super) struct RunningService {
-    /// What was started.
-    pub(super) process: Process,
-    /// The process.
-    pub(super) running: Running,
-    /// Seconds from exec to readiness; `None` if the study does not say when it is ready.
-    pub(super) start_up_s: Option<f64>,
-    /// The network that it is in, if it is not unladen's.
-    pub(super) network: Option<Arc<Netns>>,
-}
-
-/// What a run needs besides the study's setup.
-pub(super) struct Run<'a> {
-    pub(super) setup: Site<'a>,
-    pub(super) shared: &'a mut [RunningService],
-    pub(super) slot: Slot,
-    pub(super) number: u32,
-    pub(super) interrupted: &'a AtomicBool,
-    /// Samples the subjects over the window.
-    pub(super) profiler: Option<&'a mut Profiler>,
-}
-
-/// What belongs to one run while it is measured.
-pub(super) struct RunContext<'w> {
-    /// Folder of the run.
-    pub(super) folder: PathBuf,
-    /// Its logs.
-    pub(super) logs: PathBuf,
-    /// Ids of the traces of the window.
-    pub(super) ids: TraceIds,
-    pub(super) sink: SinkPart,
-    /// Takes services in a network of their own to what is outside.
-    pub(super) relay: Option<RelayPart>,
-    /// Services of the run.
-    pub(super) services: Vec<RunningService>,
-    pub(super) record: RunRecord,
-    /// What services have yet to say.
-    pub(super) expected: Expected,
-    /// Numbers that the study asks for.
-    queries: Numbers,
-    /// Requests with other trace ids, whose spans are no part of the ledger.
-    pub(super) others: u64,
-    watcher: &'w Watched<'w>,
-}
-
-/// Who watches, for several runs at the same time.
-pub(super) type Watched<'w> = RefCell<&'w mut dyn Watcher>;
-
-impl RunContext<'_> {
-    /// Asks agents once more what they lost.
-    pub(super) fn ask_again(&mut self) {
-        self.queries.losses.iter_mut().for_each(NumberQuery::ask_again);
-    }
-
-    /// Tells whoever watches.
-    pub(super) fn see(&self, step: Step<'_>) {
-        self.watcher.borrow_mut().see(step);
-    }
-}
-
-/// How the services of a run ended: name, replica, how.
-pub(super) type Ends = Vec<(String, u32, Ended)>;
-
-impl<'a> Run<'a> {
-    pub(super) fn variant(&self) -> &'a PlannedVariant {
-        &self.setup.plan().variants[self.slot.variant]
-    }
-
+impl Run<'_> {
     /// Does the run. The record is complete even when the run is void; an error means that the study cannot go on.
     pub(super) fn perform(mut self, watcher: &mut dyn Watcher) -> Result<RunRecord, RunError> {
         let watched: Watched<'_> = RefCell::new(&mut *watcher);
@@ -268,11 +191,6 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// An error if the user has interrupted the study.
-    pub(super) fn check_interrupted(&self) -> Result<(), RunError> {
-        if self.interrupted.load(Ordering::Relaxed) { Err(RunError::Interrupted) } else { Ok(()) }
-    }
-
     /// Starts the services of the run in order and waits until each is ready.
     fn start_services(&self, variant: &PlannedVariant, context: &mut RunContext<'_>) -> Result<(), RunError> {
         for process in variant.fresh() {
@@ -369,64 +287,6 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Numbers that the study asks for.
-#[derive(Debug, Default)]
-pub(super) struct Numbers {
-    backends: Vec<NumberQuery>,
-    losses: Vec<NumberQuery>,
-}
-
-impl Numbers {
-    fn before(setup: Site<'_>, variant: &PlannedVariant) -> Result<Self, RunError> {
-        Ok(Self { backends: queries::backends(setup, variant)?, losses: queries::losses(setup, variant)? })
-    }
-}
-
-/// Waits for the spans that are still on their way; whether they still arrived when the time was up.
-pub(super) fn drain(
-    sink: &mut SinkPart,
-    drain: &Drain,
-    wanted: Option<u64>,
-    interrupted: &AtomicBool,
-) -> Result<bool, InstrumentError> {
-    let started = Instant::now();
-    loop {
-        sink.look(Duration::from_millis(20))?;
-        let all_there = wanted.is_some_and(|wanted| sink.received() >= wanted);
-        let quiet = sink.quiet().min(started.elapsed()) >= drain.quiet.0;
-        if all_there || quiet || interrupted.load(Ordering::Relaxed) {
-            return Ok(false);
-        }
-        if started.elapsed() >= drain.limit.0 {
-            return Ok(sink.quiet() < Duration::from_millis(500));
-        }
-    }
-}
-
-/// Stops the processes, and in between, when those that send have flushed what they held but the backends that the study counts
-/// (and what these need) still run, does `between`. Without such backends `between` comes last.
-pub(super) fn stop_in_two_steps<T>(
-    setup: &Setup<'_>,
-    variant: &PlannedVariant,
-    services: &mut Vec<RunningService>,
-    between: impl FnOnce() -> T,
-) -> (Result<Ends, SubjectError>, T) {
-    let counted = queries::counted_services(&setup.plan.study, variant);
-    let (mut backends, mut senders): (Vec<RunningService>, Vec<RunningService>) =
-        services.drain(..).partition(|service| counted.contains(&service.process.service));
-    let first = stop_all(&mut senders);
-    let result = between();
-    let second = stop_all(&mut backends);
-    // Those that were started first stand first again.
-    services.append(&mut backends);
-    services.append(&mut senders);
-    let ends = first.and_then(|mut ends| {
-        ends.extend(second?);
-        Ok(ends)
-    });
-    (ends, result)
-}
-
 /// Start-up time and end of a process, which the probe does not know.
 fn complete<'a>(
     record: &mut ProcessRecord,
@@ -441,63 +301,4 @@ fn complete<'a>(
         .iter()
         .find(|(service, replica, _)| same(service, *replica))
         .map_or_else(|| "running".to_owned(), |(_, _, ended)| ended.to_string());
-}
-
-pub(super) fn target(service: &RunningService) -> Target {
-    Target {
-        endpoint: service.process.scrape.as_ref().map(|scrape| endpoint(scrape, service.network.clone())),
-        service: service.process.service.clone(),
-        replica: service.process.replica,
-        role: Some(service.process.role),
-        family: service.running.family().clone(),
-        cgroup: service.running.cgroup().cloned(),
-    }
-}
-
-fn endpoint(scrape: &Scrape, network: Option<Arc<Netns>>) -> Endpoint {
-    let wanted = |(name, keep): (&String, &Keep)| Wanted {
-        name: name.clone(),
-        labels: keep.labels.iter().map(|(label, value)| (label.clone(), value.clone())).collect(),
-        metric: keep.metric(name).to_owned(),
-        factor: keep.factor(name),
-        counter: keep.kind.map(|kind| kind == ScrapeKind::Counter),
-    };
-    let keep = scrape.keep.iter().map(wanted).collect();
-    Endpoint { url: scrape.url.clone(), every: scrape.every.0, keep, network }
-}
-
-pub(super) fn instrument((name, running): (&str, &Running)) -> Target {
-    Target {
-        endpoint: None,
-        service: name.to_owned(),
-        replica: 0,
-        role: None,
-        family: running.family().clone(),
-        cgroup: running.cgroup().cloned(),
-    }
-}
-
-/// How a service ended, if it has.
-pub(super) fn died(service: &mut RunningService) -> Option<Notice> {
-    let ended = service.running.alive()?;
-    Some(Notice::ServiceDied {
-        service: service.process.service.clone(),
-        how: ended.to_string(),
-        log_tail: service.running.log_tail(5),
-    })
-}
-
-/// Stops the processes, the last started first, the replicas of a service together. All are asked, also when one cannot be stopped.
-pub(super) fn stop_all(services: &mut [RunningService]) -> Result<Ends, SubjectError> {
-    let stop = |service: &mut RunningService| -> Result<_, SubjectError> {
-        Ok((service.process.service.clone(), service.process.replica, service.running.stop(service.process.grace.0)?))
-    };
-    let by_service = services.chunk_by_mut(|one, next| one.process.service == next.process.service).rev();
-    let ends: Vec<_> = by_service
-        .flat_map(|replicas| {
-            replicas.iter_mut().for_each(|service| service.running.ask_to_stop());
-            replicas.iter_mut().rev().map(stop)
-        })
-        .collect();
-    ends.into_iter().collect()
 }

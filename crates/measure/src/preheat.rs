@@ -7,8 +7,8 @@ use unladen_load::plan::Pacing;
 use unladen_processes::linux::CpuSet;
 use unladen_study::spec::PreheatCpuset;
 
-use super::RunError;
-use super::one::{Run, RunContext};
+use super::error::RunError;
+use super::run::{Run, RunContext};
 use super::setup::Setup;
 
 /// The cores of the services and those to which they are moved to be heated up; `None`: they stay where they are.

@@ -9,9 +9,9 @@ use unladen_journal::role::Role;
 use unladen_processes::subject::Ended;
 use unladen_study::plan::Process;
 
-use super::RunError;
-use super::one::{Run, RunContext};
+use super::error::RunError;
 use super::reported_numbers::{self, ReportedNumbers};
+use super::run::{Run, RunContext};
 use super::setup::Site;
 
 /// How often it is looked whether a program has ended: what its time is exact to.

@@ -16,7 +16,7 @@ use unladen_study::resolve::ResolveError;
 use unladen_study::spec::{Drain, Study};
 use unladen_study::variables::resolve;
 
-use super::RunError;
+use super::error::RunError;
 use super::setup::Site;
 
 /// Between two looks at a backend's number.

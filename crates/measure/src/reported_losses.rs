@@ -12,8 +12,8 @@ use unladen_sink::summary::ReportedLoss;
 use unladen_study::plan::PlannedVariant;
 use unladen_study::spec::{Loss, Numbers};
 
-use super::one::RunningService;
 use super::queries::NumberQuery;
+use super::service::RunningService;
 
 /// Longest part of a line that is looked at.
 const LONGEST_LINE: u64 = 64 << 10;

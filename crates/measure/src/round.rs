@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use unladen_journal::notices::Notice;
+use unladen_journal::notices::{LoadNotice, Notice};
 use unladen_journal::record::{Design, RunRecord};
 use unladen_journal::role::Role;
 use unladen_load::alternate::{self, Alternation, Lengths};
@@ -17,17 +17,17 @@ use unladen_processes::probe::{Observation, Sampler, Schedule, Target};
 use unladen_study::plan::Process;
 use unladen_study::spec::Study;
 
-use super::RunError;
 use super::blocks::{Lifespan, Turns, rates, smaller};
 use super::checks;
+use super::error::RunError;
 use super::groups;
 use super::instrument::{Part, Silence};
-use super::one::{Ends, Run, RunContext, RunningService, Watched, died, instrument, stop_all, target};
+use super::run::{Run, RunContext, Watched, WindowResult};
 use super::schedule::Slot;
+use super::service::{Ends, RunningService, died, instrument, stop_all, target};
 use super::setup::Setup;
 use super::turns::{Config, Event, Measured};
 use super::watch::{Phase, Step, Watcher};
-use super::window::WindowResult;
 
 /// From the last block of the warm-up to the first that is measured: the probes start in it.
 const HEAD_START: Duration = Duration::from_millis(250);
@@ -244,13 +244,15 @@ impl Round<'_, '_> {
                     contexts.iter().take(1).for_each(|context| context.see(Step::Second(&second)))
                 }
                 Ok(Event::Ready) | Err(Silence::Timeout) => {}
-                Err(Silence::Ended) => break Err((0, Notice::LoadFailed { message: part.failure().to_string() })),
+                Err(Silence::Ended) => {
+                    break Err((0, LoadNotice::LoadFailed { message: part.failure().to_string() }.into()));
+                }
             }
             if let Some(gone) = self.missing(contexts) {
                 break Err(gone);
             }
             if Instant::now() > deadline {
-                break Err((0, Notice::LoadFailed { message: "it did not end in time".to_owned() }));
+                break Err((0, LoadNotice::LoadFailed { message: "it did not end in time".to_owned() }.into()));
             }
             contexts.iter_mut().try_for_each(|context| context.sink.look(Duration::ZERO))?;
         };

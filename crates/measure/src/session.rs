@@ -6,18 +6,19 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use unladen_journal::notices::{Notice, Severity};
+use unladen_journal::notices::{LoadNotice, Notice, Severity};
 use unladen_journal::record::{Design, RunRecord};
 use unladen_journal::write::Journal;
 
-use super::RunError;
 use super::design::Choice;
 use super::ends::Ends;
+use super::error::RunError;
 use super::folder::RunFolder;
-use super::one::{Run, RunningService};
 use super::repeats::Repeats;
 use super::round as alternating;
+use super::run::Run;
 use super::schedule::{self, Round, Slot};
+use super::service::RunningService;
 use super::setup::Setup;
 use super::watch::{Step, Watcher};
 
@@ -153,7 +154,7 @@ impl Session<'_, '_> {
 /// Whether the run is void because the machine kept the generator from its schedule. That says nothing of the variant, so
 /// the run is done again; all attempts are in the journal, and the first that counts is judged.
 fn late(record: &RunRecord) -> bool {
-    matches!(record.void, Some(Notice::GeneratorLate { .. }))
+    matches!(record.void, Some(Notice::Load(LoadNotice::GeneratorLate { .. })))
 }
 
 /// A service that ends while it is needed, or a program that cannot do its part, will do so again: the study stops, the user looks,
@@ -162,7 +163,7 @@ fn stop_on_death(record: &RunRecord, folder: &RunFolder) -> Result<(), RunError>
     match &record.void {
         Some(
             notice @ (Notice::ServiceDied { .. }
-            | Notice::LoadFailed { .. }
+            | Notice::Load(LoadNotice::LoadFailed { .. })
             | Notice::DriverFailed { .. }
             | Notice::SetupFailed { .. }),
         ) => {

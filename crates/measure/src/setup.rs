@@ -21,10 +21,11 @@ use unladen_study::plan::{Plan, PlannedVariant, Process};
 use unladen_study::spec::{Attributes, Faults, Lifetime, Network, Sync};
 use unladen_study::variables::{PortName, SINKS, Variables};
 
+use super::error::RunError;
 use super::folder::RunFolder;
 use super::instrument::RelayPart;
-use super::one::RunningService;
-use super::{RunError, load_plan, ports};
+use super::service::{RunningService, stop_all};
+use super::{load_plan, ports};
 
 /// Ids of one run's traces: see `unladen_trace`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -201,6 +202,22 @@ impl<'a> Setup<'a> {
     /// As this one of the runs that are alive at the same time sees it.
     pub(super) fn site(&'a self, number: usize) -> Site<'a> {
         Site { setup: self, number }
+    }
+
+    /// Starts the services that live through the study.
+    pub(super) fn start_shared(&self, interrupted: &AtomicBool) -> Result<Vec<RunningService>, RunError> {
+        let shared = self.folder.run("shared")?;
+        let mut services = Vec::new();
+        for process in self.plan.shared() {
+            match self.site(0).start(process, &shared, 0, interrupted) {
+                Ok(service) => services.push(service),
+                Err(error) => {
+                    let _ = stop_all(&mut services);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(services)
     }
 }
 

@@ -2,21 +2,22 @@
 
 use std::time::{Duration, Instant};
 
-use unladen_journal::notices::Notice;
+use unladen_journal::notices::{LoadNotice, Notice};
 use unladen_journal::record::Work;
 use unladen_journal::units::Time;
 use unladen_load::outcome::{Event as LoadEvent, Outcome};
 use unladen_load::plan::{Pacing, Plan};
 use unladen_processes::linux::clock::reaped_cpu_ns;
 use unladen_processes::linux::monotonic_ns;
-use unladen_processes::probe::{Observation, Sampler, Schedule, Viewer};
+use unladen_processes::probe::{Sampler, Schedule, Viewer};
 use unladen_study::plan::Process;
 
-use super::RunError;
 use super::checks;
+use super::error::RunError;
 use super::instrument::{Part, Silence};
-use super::one::{Run, RunContext, RunningService, died, instrument, target};
 use super::programs::{End, FinishedProgram};
+use super::run::{Run, RunContext, WindowResult};
+use super::service::{RunningService, died, instrument, target};
 use super::watch::{Phase, Step};
 
 /// Time between "all is ready" and the first request: the load generator starts and connects in it.
@@ -26,15 +27,6 @@ const PATIENT_HEAD_START: Duration = Duration::from_secs(1);
 const PER_CONNECTION: Duration = Duration::from_millis(2);
 /// Time between the sampler's start and the driver's.
 const DRIVER_HEAD_START: Duration = Duration::from_millis(20);
-
-/// What was measured in the window.
-#[derive(Debug, Default)]
-pub(super) struct WindowResult {
-    /// The generator's account. `None`: a driver did the work, or something ended; the record then says what.
-    pub(super) outcome: Option<Outcome>,
-    /// The probe's. `None`: there was no window.
-    pub(super) observation: Option<Observation>,
-}
 
 impl Run<'_> {
     /// Warm-up and window.
@@ -189,7 +181,7 @@ impl Run<'_> {
     }
 
     fn unfinished(&self) -> Notice {
-        Notice::WorkUnfinished { limit_s: self.variant().load.at_most.as_seconds() }
+        LoadNotice::WorkUnfinished { limit_s: self.variant().load.at_most.as_seconds() }.into()
     }
 
     /// Starts the load generator.
@@ -252,7 +244,7 @@ impl Run<'_> {
                 }
                 Ok(LoadEvent::Ready) | Err(Silence::Timeout) => {}
                 Err(Silence::Ended) => {
-                    context.record.void = Some(Notice::LoadFailed { message: load.failure().to_string() });
+                    context.record.void = Some(LoadNotice::LoadFailed { message: load.failure().to_string() }.into());
                     break None;
                 }
             }
@@ -261,7 +253,8 @@ impl Run<'_> {
                 break None;
             }
             if Instant::now() > limit {
-                context.record.void = Some(Notice::LoadFailed { message: "it did not end in time".to_owned() });
+                context.record.void =
+                    Some(LoadNotice::LoadFailed { message: "it did not end in time".to_owned() }.into());
                 break None;
             }
             context.sink.look(Duration::ZERO)?;

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod ask;
 pub mod linux;
 pub mod probe;
 pub mod profile;

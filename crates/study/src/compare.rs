@@ -9,8 +9,8 @@ use std::str::FromStr;
 use indexmap::IndexMap;
 use unladen_journal::units::Time;
 
-use super::check::{BASELINE, PLACEBO, url_problem};
-use super::spec::{Command, Load, Override, Ready, Service, Study, Variant};
+use super::spec::{BASELINE, Command, Load, Override, PLACEBO, Ready, Service, Study, Variant};
+use super::url::url_problem;
 use super::variables::{Reference, expand, is_name};
 use super::words::{self, WordsError};
 

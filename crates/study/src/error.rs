@@ -72,6 +72,11 @@ impl StudyError {
         Self::Refused(Refusal { file: file.to_owned(), problems })
     }
 
+    /// A refusal of a study that has no file.
+    pub(super) fn of_no_file(problems: Vec<Problem>) -> Self {
+        Self::refused("study", None, problems)
+    }
+
     /// What is wrong with the study; empty if the file couldn't be had at all.
     #[must_use]
     pub fn problems(&self) -> &[Problem] {

@@ -1,10 +1,13 @@
 #![doc = include_str!("../README.md")]
 //! ## From text to plan
 //!
-//! `read` → `yaml` (text to tree) → `set` (profiles, `--set`) → `typed` (tree to [`spec::Study`]) → `check` → [`plan`].
+//! `read` → `yaml` (text to tree) → `set` (profiles, `--set`) → `typed` (tree to [`spec::Study`]) → `checked` (`check`, and the
+//! `cells` of a matrix) → [`plan`], whose variants are `planned`.
 //! Only [`read`] and [`measured`] touch a file.
 
+mod cells;
 mod check;
+mod checked;
 pub mod compare;
 pub mod error;
 mod guess;
@@ -13,7 +16,9 @@ pub mod mask;
 pub mod matrix;
 pub mod measured;
 pub mod metrics;
+mod order;
 pub mod plan;
+mod planned;
 pub mod prices;
 pub mod problem;
 pub mod read;
@@ -25,12 +30,13 @@ pub mod set;
 pub mod spec;
 mod tree;
 mod typed;
+mod url;
 pub mod variables;
 pub mod words;
 pub mod write;
 mod yaml;
 
-pub use check::{BASELINE, PLACEBO};
+pub use spec::{BASELINE, PLACEBO};
 
 #[cfg(test)]
 mod tests;

@@ -5,22 +5,16 @@
 
 use std::path::{Path, PathBuf};
 
-use indexmap::IndexMap;
-use unladen_journal::record::VariantKind;
-use unladen_journal::role::Role;
-use unladen_journal::units::{Ratio, Time};
-
-use super::check::{BASELINE, PLACEBO, check};
+use super::cells::variants_of_all_cells;
+use super::checked::Checked;
 use super::error::StudyError;
 use super::guess::guess;
 use super::key::KeyPath;
-use super::matrix::{self, Cell};
+use super::planned::once;
+pub use super::planned::{PlannedVariant, Process};
 use super::problem::{Problem, ProblemKind};
-use super::spec::{
-    Command, Faults, Lifetime, Limits, Load, Loss, Override, Ready, Scrape, Service, Study, TraceHeader, Variant,
-};
-use super::variables::{Reference, VariableError, expand};
-use super::words;
+use super::spec::{BASELINE, PLACEBO, Study, Variant};
+use super::variables::expand;
 
 /// A study, ready to run.
 #[derive(Debug, Clone)]
@@ -33,88 +27,18 @@ pub struct Plan {
     pub variants: Vec<PlannedVariant>,
 }
 
-/// One variant with everything that its runs need.
-#[derive(Debug, Clone, PartialEq)]
-pub struct PlannedVariant {
-    /// What it is called: the key of the variant; `placebo` for the placebo; of a matrix, with its values: `full@spans=5`.
-    pub name: String,
-    /// Key of the variant in the study.
-    pub key: String,
-    /// The values of the matrix that it depends on.
-    pub cell: Cell,
-    /// Name of the variant that it is held against.
-    pub against: String,
-    /// What is asked of it.
-    pub load: Load,
-
-    /// Name for people.
-    pub label: String,
-    /// What the variant is for.
-    pub kind: VariantKind,
-    /// Processes in start order (after `needs`), replicas unrolled; also those that live through the study.
-    pub processes: Vec<Process>,
-    /// Declared spans per sampled request. `Some(0.0)` for baseline and placebo unless the study says otherwise.
-    pub spans_per_request: Option<f64>,
-    /// Whether `spans_per_request` was learned in the calibration.
-    pub calibrated: bool,
-    /// Share of requests that carry the sampled flag.
-    pub sampled: Ratio,
-    /// What the sink does to its senders.
-    pub faults: Option<Faults>,
-    /// Where the agent tells what it lost itself, by stage.
-    pub losses: IndexMap<String, Loss>,
-}
-
-/// One process to start.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Process {
-    /// Name of its service.
-    pub service: String,
-    /// 0, 1, … within the service.
-    pub replica: u32,
-    /// What the service is in the study.
-    pub role: Role,
-    /// Fresh for every run, or one for the study.
-    pub lifetime: Lifetime,
-    /// Program first, then its arguments.
-    pub command: Vec<String>,
-    /// Environment on top of unladen's own.
-    pub env: IndexMap<String, String>,
-    /// Working directory; absolute once resolved.
-    pub cwd: PathBuf,
-    /// Command that builds it, if any.
-    pub build: Option<Vec<String>>,
-    /// When it counts as ready.
-    pub ready: Ready,
-    /// Regular expressions: what it must have said when the window begins.
-    pub expect_log: Vec<String>,
-    /// Longest time that it may take, if it is a check or a setup.
-    pub at_most: Time,
-    /// Limits on its cgroup.
-    pub limits: Limits,
-    /// Time between SIGTERM and SIGKILL.
-    pub grace: Time,
-    /// What to keep of the metrics that it shows of itself.
-    pub scrape: Option<Scrape>,
-    /// Where it gives its CPU profile.
-    pub pprof: Option<String>,
-}
-
-/// Longest time that a check or a setup may take, unless the study says otherwise.
-const AT_MOST: Time = Time(std::time::Duration::from_secs(60));
-/// Names a study that has no file, in errors.
-const NO_FILE: &str = "study";
-
 impl Plan {
     /// What a study means. `dir` is where its relative paths start.
     ///
     /// # Errors
     /// Everything that is wrong with the study.
     pub fn from_study(study: Study, dir: &Path) -> Result<Self, StudyError> {
-        let problems = check(&study);
-        if !problems.is_empty() {
-            return Err(StudyError::refused(NO_FILE, None, problems));
-        }
+        Self::of(Checked::study(study).map_err(StudyError::of_no_file)?, dir)
+    }
+
+    /// What a study means with which nothing is wrong.
+    pub(super) fn of(study: Checked<Study>, dir: &Path) -> Result<Self, StudyError> {
+        let study = study.into_inner();
         let variants = variants_of_all_cells(&study)?;
         Ok(Self { study, dir: dir.to_owned(), variants })
     }
@@ -187,258 +111,5 @@ impl Plan {
     #[must_use]
     pub fn shared(&self) -> Vec<&Process> {
         once(self.variants.iter().flat_map(PlannedVariant::shared))
-    }
-}
-
-impl PlannedVariant {
-    /// A variant of nothing.
-    #[must_use]
-    pub fn empty(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            key: name.to_owned(),
-            cell: Cell::new(),
-            against: BASELINE.to_owned(),
-            load: Load::new("http://127.0.0.1/"),
-            label: name.to_owned(),
-            kind: VariantKind::Variant,
-            processes: Vec::new(),
-            spans_per_request: None,
-            calibrated: false,
-            sampled: Ratio(1.0),
-            faults: None,
-            losses: IndexMap::new(),
-        }
-    }
-
-    /// Whether its requests carry trace ids.
-    #[must_use]
-    pub fn is_traced(&self) -> bool {
-        self.load.trace != TraceHeader::None && self.load.driver.is_none()
-    }
-
-    /// Whether a service runs in the variant.
-    #[must_use]
-    pub fn runs(&self, service: &str) -> bool {
-        self.processes.iter().any(|process| process.service == service)
-    }
-
-    /// Processes that live through the study, in start order.
-    pub fn shared(&self) -> impl Iterator<Item = &Process> {
-        self.processes.iter().filter(|process| process.lifetime == Lifetime::Study)
-    }
-
-    /// Processes that are started afresh for every run of this variant, in start order.
-    pub fn fresh(&self) -> impl Iterator<Item = &Process> {
-        let is_fresh = |process: &&Process| process.lifetime == Lifetime::Run && !process.role.ends_by_itself();
-        self.processes.iter().filter(is_fresh)
-    }
-
-    /// The program that does the work of the load, if the study has one. It is started when everything else is ready.
-    #[must_use]
-    pub fn driver(&self) -> Option<&Process> {
-        self.programs(Role::Driver).next()
-    }
-
-    /// The programs of a role that run to their end, in the order of the study after `needs`.
-    pub fn programs(&self, role: Role) -> impl Iterator<Item = &Process> {
-        self.processes.iter().filter(move |process| role.ends_by_itself() && process.role == role)
-    }
-}
-
-/// Services in an order in which each comes after those that it needs, else in the order of the file; or the names of
-/// a circle of services that need each other, its first one also last. Services that aren't there are passed over.
-pub(super) fn start_order(services: &IndexMap<String, Service>) -> Result<Vec<&str>, Vec<String>> {
-    let mut order: Vec<&str> = Vec::with_capacity(services.len());
-    let waits_for = |service: &Service, order: &[&str]| {
-        service.needs.iter().find(|needed| services.contains_key(*needed) && !order.contains(&needed.as_str())).cloned()
-    };
-    while order.len() < services.len() {
-        let waiting = || services.iter().filter(|(name, _)| !order.contains(&name.as_str()));
-        let next = waiting().find(|(_, service)| waits_for(service, &order).is_none());
-        if let Some((name, _)) = next {
-            order.push(name);
-            continue;
-        }
-        // Everything that is left waits for something that is left: following that must come back to where it was.
-        let mut circle: Vec<String> = waiting().take(1).map(|(name, _)| name.clone()).collect();
-        loop {
-            let last = circle.last().and_then(|name| services.get(name));
-            let Some(needed) = last.and_then(|service| waits_for(service, &order)) else { return Err(circle) };
-            let seen = circle.iter().position(|name| *name == needed);
-            circle.push(needed);
-            if let Some(start) = seen {
-                return Err(circle.split_off(start));
-            }
-        }
-    }
-    Ok(order)
-}
-
-/// Each service and replica once, as it comes first.
-fn once<'a>(processes: impl Iterator<Item = &'a Process>) -> Vec<&'a Process> {
-    let mut found: Vec<&Process> = Vec::new();
-    for process in processes {
-        if !found.iter().any(|known| known.service == process.service && known.replica == process.replica) {
-            found.push(process);
-        }
-    }
-    found
-}
-
-/// What lives through a study without a matrix.
-pub(super) fn shared_by_variants(study: &Study) -> Result<Vec<Process>, StudyError> {
-    let variants = variants(study).map_err(|problem| StudyError::refused(NO_FILE, None, vec![*problem]))?;
-    Ok(once(variants.iter().flat_map(PlannedVariant::shared)).into_iter().cloned().collect())
-}
-
-/// The variants of the study, or of all cells of its matrix.
-fn variants_of_all_cells(study: &Study) -> Result<Vec<PlannedVariant>, StudyError> {
-    let of = |study: &Study| variants(study).map_err(|problem| StudyError::refused(NO_FILE, None, vec![*problem]));
-    if study.matrix.is_empty() {
-        return of(study);
-    }
-    let cells = matrix::cells(&study.matrix).into_iter().map(|cell| {
-        let variants = of(&matrix::study_in(study, &cell)?)?;
-        Ok((cell, variants))
-    });
-    Ok(matrix::merged(cells.collect::<Result<_, StudyError>>()?))
-}
-
-/// Baseline, placebo, variants.
-fn variants(study: &Study) -> Result<Vec<PlannedVariant>, Box<Problem>> {
-    let order = start_order(&study.services).map_err(|circle| {
-        let kind = ProblemKind::Circle { circle: circle.join(" → ") };
-        Problem::boxed(KeyPath::of(&["services"]), None, kind)
-    })?;
-    let mut variants = Vec::with_capacity(study.variants.len() + 1);
-    if let Some(baseline) = study.variants.get(BASELINE) {
-        variants.push(planned(study, &order, BASELINE, baseline, VariantKind::Baseline)?);
-        if study.placebo {
-            variants.push(planned(study, &order, BASELINE, baseline, VariantKind::Placebo)?);
-        }
-    }
-    for (name, variant) in study.variants.iter().filter(|(name, _)| *name != BASELINE) {
-        variants.push(planned(study, &order, name, variant, VariantKind::Variant)?);
-    }
-    Ok(variants)
-}
-
-fn planned(
-    study: &Study,
-    order: &[&str],
-    key: &str,
-    variant: &Variant,
-    kind: VariantKind,
-) -> Result<PlannedVariant, Box<Problem>> {
-    let unchanged = Override::default();
-    let mut processes = Vec::new();
-    for name in order {
-        let Some(service) = study.services.get(*name).filter(|service| service.runs_in(key)) else { continue };
-        let change = variant.services.get(*name);
-        for replica in 0..service.replicas {
-            let process = process(study, name, service, change.unwrap_or(&unchanged), replica);
-            let path = match change {
-                Some(_) => KeyPath::of(&["variants", key, "services", name]),
-                None => KeyPath::of(&["services", name]),
-            };
-            processes.push(process.map_err(|kind| Problem::boxed(path, None, kind))?);
-        }
-    }
-    let name = if kind == VariantKind::Placebo { PLACEBO } else { key };
-    Ok(PlannedVariant {
-        name: name.to_owned(),
-        key: key.to_owned(),
-        cell: Cell::new(),
-        against: BASELINE.to_owned(),
-        load: Load { trace: variant.trace.unwrap_or(study.load.trace), ..load(study)? },
-        label: variant.label.clone().filter(|_| kind != VariantKind::Placebo).unwrap_or_else(|| name.to_owned()),
-        kind,
-        processes,
-        // The bare service makes no spans, so that any that arrive in its runs are unexplained.
-        spans_per_request: variant.spans_per_request.or((kind != VariantKind::Variant).then_some(0.0)),
-        calibrated: false,
-        sampled: variant.sampled.unwrap_or(Ratio(1.0)),
-        faults: variant.faults.clone().or_else(|| study.sink.faults.clone()),
-        losses: variant.losses.clone(),
-    })
-}
-
-/// The load with the study's variables filled in.
-fn load(study: &Study) -> Result<Load, Box<Problem>> {
-    let mut load = study.load.clone();
-    for (path, text) in load.texts_mut() {
-        *text = expand(text, &study.variables, |_| None).map_err(|error| Problem::boxed(path, None, error.into()))?;
-    }
-    Ok(load)
-}
-
-fn process(
-    study: &Study,
-    name: &str,
-    service: &Service,
-    change: &Override,
-    replica: u32,
-) -> Result<Process, ProblemKind> {
-    // Within a service with replicas, a port is the replica's own, unless it is named after another service.
-    let own = |reference: &Reference| match reference {
-        Reference::Replica => Some(replica.to_string()),
-        Reference::Port { name: port, replica: None } if service.replicas > 1 => {
-            let of_another = port != name && study.services.contains_key(port);
-            (!of_another).then(|| format!("${{port.{port}.{replica}}}"))
-        }
-        _ => None,
-    };
-    let text = |text: &str| -> Result<String, VariableError> { expand(text, &study.variables, own) };
-    let build_text = |text: &str| -> Result<String, VariableError> { expand(text, &study.variables, |_| None) };
-    let optional = |value: &Option<String>| value.as_deref().map(text).transpose();
-
-    let scrape = |scrape: &Scrape| Ok::<_, VariableError>(Scrape { url: text(&scrape.url)?, ..scrape.clone() });
-
-    let mut command = words_of(change.command.as_ref().unwrap_or(&service.command), text)?;
-    for argument in service.args.iter().chain(&change.args) {
-        command.push(text(argument)?);
-    }
-    let mut env = IndexMap::new();
-    for (name, value) in service.env.iter().chain(&change.env) {
-        env.insert(name.clone(), text(value)?);
-    }
-    let build = change.build.as_ref().or(service.build.as_ref());
-    let ready = change.ready.as_ref().unwrap_or(&service.ready);
-    let cwd = optional(&change.cwd)?.or(optional(&service.cwd)?);
-    Ok(Process {
-        service: name.to_owned(),
-        replica,
-        role: service.role,
-        lifetime: service.lifetime,
-        command,
-        env,
-        cwd: PathBuf::from(cwd.unwrap_or_default()),
-        build: build.map(|build| words_of(build, build_text)).transpose()?,
-        ready: Ready {
-            http: optional(&ready.http)?,
-            tcp: optional(&ready.tcp)?,
-            log: optional(&ready.log)?,
-            timeout: ready.timeout,
-        },
-        // Patterns are as they stand: a `$` in them is an end of a line.
-        expect_log: service.expect_log.all().iter().chain(change.expect_log.all()).cloned().collect(),
-        at_most: service.at_most.unwrap_or(AT_MOST),
-        limits: change.limits.clone().unwrap_or_else(|| service.limits.clone()),
-        grace: service.stop.grace,
-        pprof: optional(&service.pprof)?,
-        scrape: service.scrape.as_ref().map(scrape).transpose()?,
-    })
-}
-
-/// Program and arguments. Split before anything is filled in, so that a value never splits a word.
-fn words_of(
-    command: &Command,
-    text: impl Fn(&str) -> Result<String, VariableError>,
-) -> Result<Vec<String>, ProblemKind> {
-    let fill = |word: &str| text(word).map_err(ProblemKind::from);
-    match command {
-        Command::Line(line) => words::filled(line, fill),
-        Command::Words(words) => words.iter().map(|word| fill(word)).collect(),
     }
 }

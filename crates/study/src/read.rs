@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use super::checked::{Checked, problems};
 use super::error::StudyError;
 use super::plan::Plan;
 use super::problem::Problem;
@@ -11,7 +12,7 @@ use super::set::{Set, apply, change_by_profile};
 use super::spec::Study;
 use super::spec::script::Script;
 use super::tree::Node;
-use super::{check, typed, yaml};
+use super::{typed, yaml};
 
 /// Name of the study file in its folder.
 pub const FILE_NAME: &str = "study.yaml";
@@ -28,10 +29,10 @@ impl Study {
         let file = find(path.as_ref())?;
         let text = read_text(&file)?;
         let name = file.display().to_string();
-        let study = parse(&text, &name, overrides)?;
+        let study = checked(&text, &name, overrides)?;
         let unreadable = |source| StudyError::Unreadable { path: file.clone(), source };
         let dir = std::path::absolute(&file).map_err(unreadable)?.parent().map(PathBuf::from).unwrap_or_default();
-        Plan::from_study(study, &dir)
+        Plan::of(study, &dir)
     }
 }
 
@@ -45,8 +46,7 @@ impl Script {
         let tree = yaml::parse(&text).map_err(|problem| StudyError::refused(&name, None, vec![*problem]))?;
         let refused = |problems| StudyError::refused(&name, Some(&tree), problems);
         let script = typed::read(&tree, &["requests"]).map_err(refused)?;
-        let problems = check::script(&script);
-        if problems.is_empty() { Ok(script) } else { Err(refused(problems)) }
+        Checked::script(script).map(Checked::into_inner).map_err(refused)
     }
 }
 
@@ -55,42 +55,46 @@ impl Script {
 /// # Errors
 /// Everything that is wrong in it.
 pub fn parse(text: &str, file_name: &str, overrides: &[Set]) -> Result<Study, StudyError> {
+    checked(text, file_name, overrides).map(Checked::into_inner)
+}
+
+/// [`parse`], for those who go on from there.
+fn checked(text: &str, file_name: &str, overrides: &[Set]) -> Result<Checked<Study>, StudyError> {
     // Editors on Windows put a byte order mark in front.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut tree = yaml::parse(text).map_err(|problem| StudyError::refused(file_name, None, vec![*problem]))?;
-    let refused = |tree: &Node, problems| Err(StudyError::refused(file_name, Some(tree), problems));
+    let refused = |tree: &Node, problems| StudyError::refused(file_name, Some(tree), problems);
     let profiles = check_profiles(&tree);
     if !profiles.is_empty() {
-        return refused(&tree, profiles);
+        return Err(refused(&tree, profiles));
     }
     let mut problems = apply(&mut tree, overrides);
     let study = match typed::study(&tree) {
         Ok(study) if problems.is_empty() => study,
         result => {
             problems.extend(result.err().unwrap_or_default());
-            return refused(&tree, problems);
+            return Err(refused(&tree, problems));
         }
     };
-    let problems = check::check(&study);
-    if problems.is_empty() { Ok(study) } else { refused(&tree, problems) }
+    Checked::study(study).map_err(|problems| refused(&tree, problems))
 }
 
 /// What is wrong with profiles, used or not: a slip in `published` should not show in the night it is first needed.
 fn check_profiles(tree: &Node) -> Vec<Problem> {
     let Ok(study) = typed::study(tree) else { return Vec::new() };
-    if !check::check(&study).is_empty() {
+    if !problems(&study).is_empty() {
         return Vec::new();
     }
     let profiles = tree.get("profiles").map(Node::entries).unwrap_or_default();
-    let mut problems = Vec::new();
+    let mut all = Vec::new();
     for profile in profiles {
         let mut changed = tree.clone();
-        problems.extend(change_by_profile(&mut changed, &profile.key, &profile.node));
-        let mut found = typed::study(&changed).map_or_else(|found| found, |study| check::check(&study));
+        all.extend(change_by_profile(&mut changed, &profile.key, &profile.node));
+        let mut found = typed::study(&changed).map_or_else(|found| found, |study| problems(&study));
         found.iter_mut().for_each(|problem| problem.locate(&changed));
-        problems.extend(found);
+        all.extend(found);
     }
-    problems
+    all
 }
 
 /// The study file that a path stands for.

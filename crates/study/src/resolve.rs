@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 
-use super::check::url_problem;
 use super::key::KeyPath;
 use super::plan::{Plan, Process};
 use super::spec::{Load, Ready, Scrape};
+use super::url::url_problem;
 use super::variables::{PortName, Reference, VariableError, Variables, names, resolve};
 
 /// A text that cannot be filled in.

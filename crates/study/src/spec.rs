@@ -4,14 +4,11 @@
 //! Nothing here touches a file, a clock or a process. What the words *mean* together (which processes a variant
 //! starts, with which merged environment) is worked out in [`super::plan`].
 
-use std::fmt;
-
 use indexmap::IndexMap;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 use unladen_journal::record::Design;
-use unladen_journal::role::Role;
-use unladen_journal::units::{Bytes, Ratio, Time};
+use unladen_journal::units::{Ratio, Time};
 
 use super::matrix::Matrix;
 use super::prices::Prices;
@@ -24,6 +21,10 @@ pub mod network;
 pub mod phases;
 pub mod repeat;
 pub mod script;
+pub mod service;
+pub mod spans;
+pub mod texts;
+pub mod variant;
 
 pub use design::SeparateReason;
 pub use ladder::Ladder;
@@ -31,11 +32,10 @@ pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
 pub use network::Network;
 pub use phases::{Capacity, PreheatCpuset, PreheatUntil, Quantile, Saturation};
 pub use repeat::Repeat;
-pub mod spans;
-pub mod texts;
-
+pub use service::{Command, Lifetime, Limits, Ready, Service, Stop};
 pub use spans::{Attributes, Calibration, Count, Delay, Faults, Flapping, Loss, Numbers, Refuse, Sink, Sync};
 pub use texts::Texts;
+pub use variant::{BASELINE, Override, PLACEBO, Variant};
 
 /// Most rounds of a study that something else ends, unless it says how many.
 pub const MAX_ROUNDS: u32 = 200;
@@ -248,201 +248,6 @@ pub enum OnUndecided {
     Extend,
 }
 
-/// How long a service lives.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Lifetime {
-    /// Started afresh for every run.
-    #[default]
-    Run,
-    /// Started once and shared by all runs (a database, say).
-    Study,
-}
-
-/// A process (or several replicas of it) that unladen starts.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Service {
-    /// What the service is in the study.
-    #[serde(default)]
-    pub role: Role,
-    /// The service takes part only if this says something other than `no`: `${var.cache}`. Absent: it does.
-    #[serde(default)]
-    pub when: Option<String>,
-    /// Program and arguments. A list is run as it is; a string is split into words like a shell would, but no shell runs.
-    pub command: Command,
-    /// Arguments appended to the command.
-    #[serde(default)]
-    pub args: Vec<String>,
-    /// Environment, on top of unladen's own.
-    #[serde(default)]
-    pub env: IndexMap<String, String>,
-    /// Working directory; relative to the study file.
-    #[serde(default)]
-    pub cwd: Option<String>,
-    /// Command that builds the service, run once before the first run, in `cwd`.
-    #[serde(default)]
-    pub build: Option<Command>,
-    /// When the service counts as ready.
-    #[serde(default)]
-    pub ready: Ready,
-    /// What the service must have said when the window begins, or 5 s after readiness if that is later: a regular expression, or a
-    /// list of them, each for one line of its output. A run in which a replica has not said all of it does not count. For the line
-    /// in which an agent tells that it is there; `${…}` is not filled in.
-    #[serde(default)]
-    pub expect_log: Texts,
-    /// Longest time that a `check` or a `setup` may take. Absent: 60 s.
-    #[serde(default)]
-    pub at_most: Option<Time>,
-    /// Services that must be ready before this one starts.
-    #[serde(default)]
-    pub needs: Vec<String>,
-    /// How many processes to start; `${replica}` is 0, 1, ….
-    #[serde(default = "defaults::one")]
-    pub replicas: u32,
-    /// Fresh for every run, or one for the study.
-    #[serde(default)]
-    pub lifetime: Lifetime,
-    /// Variants in which the service runs (a collector that only one of them needs, say). Absent: all of them. The
-    /// placebo goes with the baseline.
-    #[serde(default)]
-    pub only: Vec<String>,
-    /// Limits on each process's cgroup.
-    #[serde(default)]
-    pub limits: Limits,
-    /// How the service is stopped.
-    #[serde(default)]
-    pub stop: Stop,
-    /// What to keep of the metrics that the service shows of itself. JVMs need none of this for their heap, threads, classes and
-    /// collections: they are found by themselves.
-    #[serde(default)]
-    pub scrape: Option<Scrape>,
-    /// Where a Go service gives its CPU profile, for `unladen run --profile`: `http://127.0.0.1:${port.app}/debug/pprof/profile`.
-    #[serde(default)]
-    pub pprof: Option<String>,
-    /// How a collector or storage is asked how many spans it has taken: what the ledger then says arrived.
-    #[serde(default)]
-    pub count: Option<Count>,
-}
-
-impl Service {
-    /// A subject with every default.
-    #[must_use]
-    pub fn new(command: Command) -> Self {
-        Self {
-            role: Role::default(),
-            when: None,
-            command,
-            args: Vec::new(),
-            env: IndexMap::new(),
-            cwd: None,
-            build: None,
-            ready: Ready::default(),
-            expect_log: Texts::default(),
-            at_most: None,
-            needs: Vec::new(),
-            replicas: defaults::one(),
-            lifetime: Lifetime::default(),
-            only: Vec::new(),
-            limits: Limits::default(),
-            stop: Stop::default(),
-            scrape: None,
-            pprof: None,
-            count: None,
-        }
-    }
-
-    /// Whether the service runs in a variant, by the variant's key.
-    #[must_use]
-    pub fn runs_in(&self, variant: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|name| name == variant)
-    }
-}
-
-/// A program with its arguments.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(untagged)]
-pub enum Command {
-    /// One line, split into words by the rules of POSIX shells (quotes, backslashes); no shell runs it.
-    Line(String),
-    /// Program first, then one string per argument.
-    Words(Vec<String>),
-}
-
-// By hand, because an untagged enum can only say "data did not match any variant".
-impl<'de> Deserialize<'de> for Command {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = Command;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a command line such as `java -jar app.jar`, or a list of words")
-            }
-            fn visit_str<E: de::Error>(self, line: &str) -> Result<Command, E> {
-                Ok(Command::Line(line.to_owned()))
-            }
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut words: A) -> Result<Command, A::Error> {
-                let mut list = Vec::new();
-                while let Some(word) = words.next_element()? {
-                    list.push(word);
-                }
-                Ok(Command::Words(list))
-            }
-        }
-        deserializer.deserialize_any(Visitor)
-    }
-}
-
-/// When a service counts as ready. All conditions that are given must hold; with none, when it has been alive for 100 ms.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Ready {
-    /// A URL that must answer with a status below 400.
-    pub http: Option<String>,
-    /// A `host:port` that must accept a connection.
-    pub tcp: Option<String>,
-    /// A text that must appear in a line of its output.
-    pub log: Option<String>,
-    /// How long to wait at most.
-    pub timeout: Time,
-}
-
-/// Limits on a process's cgroup. They need root (or a delegated cgroup) and are refused without, but for `cpuset: all`.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Limits {
-    /// CPU time per second, in cores: `1.5`.
-    pub cpus: Option<f64>,
-    /// Cores to run on, as a Linux list: `0-1,3`; or `all`, those of the instrument as well. Default: the cores that the instrument
-    /// leaves free.
-    pub cpuset: Option<String>,
-    /// Most memory: `512MiB`.
-    pub memory: Option<Bytes>,
-}
-
-impl Limits {
-    /// Whether it may run on all cores; that takes no cgroup.
-    #[must_use]
-    pub fn on_all_cores(&self) -> bool {
-        self.cpuset.as_deref() == Some("all")
-    }
-
-    /// Whether there is anything to be limited.
-    #[must_use]
-    pub fn are_any(&self) -> bool {
-        self.cpus.is_some() || self.memory.is_some() || (self.cpuset.is_some() && !self.on_all_cores())
-    }
-}
-
-/// How a service is stopped: SIGTERM, and SIGKILL after the grace.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Stop {
-    /// Time between SIGTERM and SIGKILL.
-    pub grace: Time,
-}
-
 /// Waiting for late spans at the end of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -451,65 +256,6 @@ pub struct Drain {
     pub quiet: Time,
     /// The run ends after this long in any case.
     pub limit: Time,
-}
-
-/// One way to run the subject: what differs from the services as declared.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Variant {
-    /// Name for people: `OpenTelemetry`. Default: the variant's key.
-    pub label: Option<String>,
-    /// The variant takes part only if this says something other than `no`: `${var.agent}`, for an agent that has to be brought
-    /// with `--set agent=PATH`. What is left out is told.
-    pub when: Option<String>,
-    /// What changes, by service.
-    pub services: IndexMap<String, Override>,
-    /// How many spans a sampled request makes. Absent: none for the baseline, else learned in the calibration.
-    pub spans_per_request: Option<f64>,
-    /// Share of the requests whose spans are wanted: the load generator sets the
-    /// sampled flag on exactly these. Absent: all of them.
-    pub sampled: Option<Ratio>,
-    /// Which trace header its requests carry. Absent: as the load says. For agents that know no other one.
-    pub trace: Option<TraceHeader>,
-    /// What the sink does to its senders in this variant: the agent on a bad day. Replaces `sink.faults`.
-    pub faults: Option<Faults>,
-    /// Where the agent tells what it lost itself, by stage: `queue`, `export`, or a name of your own.
-    pub losses: IndexMap<String, Loss>,
-}
-
-/// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args` and
-/// `expect_log` are appended, everything else replaces.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Override {
-    /// Replaces the command.
-    pub command: Option<Command>,
-    /// Appended to the service's arguments.
-    pub args: Vec<String>,
-    /// Merged over the service's environment.
-    pub env: IndexMap<String, String>,
-    /// Replaces the build step.
-    pub build: Option<Command>,
-    /// Replaces the working directory.
-    pub cwd: Option<String>,
-    /// Replaces the readiness conditions.
-    pub ready: Option<Ready>,
-    /// What the service must have said besides, in this variant.
-    pub expect_log: Texts,
-    /// Replaces the limits.
-    pub limits: Option<Limits>,
-}
-
-impl Default for Ready {
-    fn default() -> Self {
-        Self { http: None, tcp: None, log: None, timeout: Time::seconds(30.0) }
-    }
-}
-
-impl Default for Stop {
-    fn default() -> Self {
-        Self { grace: Time::seconds(10.0) }
-    }
 }
 
 impl Default for Drain {
@@ -539,8 +285,5 @@ mod defaults {
     }
     pub(super) fn margin() -> Ratio {
         Ratio(0.01)
-    }
-    pub(super) fn one() -> u32 {
-        1
     }
 }

@@ -268,7 +268,7 @@ pub fn read(folder: &Path) -> Option<Live> {
 
 #[cfg(test)]
 mod tests {
-    use unladen_journal::notices::{Notice, Stopped, StoppedBy};
+    use unladen_journal::notices::{LoadNotice, Notice, Stopped, StoppedBy};
 
     use super::*;
 
@@ -315,7 +315,10 @@ mod tests {
         let ledger =
             unladen_journal::record::Ledger { expected: 10, sampled_out: 2, saved: 7, lost: 1, ..Default::default() };
         let good = RunRecord { ledger: Some(ledger), ..record(1, "otel") };
-        let bad = RunRecord { void: Some(Notice::GeneratorLate { lag_p99_us: 9.0, limit_us: 1.0 }), ..good.clone() };
+        let bad = RunRecord {
+            void: Some(LoadNotice::GeneratorLate { lag_p99_us: 9.0, limit_us: 1.0 }.into()),
+            ..good.clone()
+        };
         live.see(Step::Done { record: &good, again: false }, 1.0);
         live.see(Step::Done { record: &bad, again: false }, 2.0);
         let variant = &live.variants["otel"];

@@ -41,20 +41,12 @@ impl Notice {
     pub fn severity(&self) -> Severity {
         match self {
             Self::ServiceDied { .. }
-            | Self::GeneratorLate { .. }
-            | Self::RateMissed { .. }
-            | Self::Errors { .. }
-            | Self::LoadFailed { .. }
             | Self::SinkFailed { .. }
             | Self::DriverFailed { .. }
             | Self::ExpectedLogMissing { .. }
             | Self::SetupFailed { .. }
             | Self::CheckFailed { .. }
-            | Self::WorkUnfinished { .. }
-            | Self::OutOfConnections { .. }
             | Self::BlocksLost { .. }
-            | Self::GeneratorSaturated { .. }
-            | Self::LittleLawOff { .. }
             | Self::PlaceboDiffers { .. }
             | Self::NoBaseline
             | Self::NothingCounts { .. }
@@ -65,11 +57,6 @@ impl Notice {
             | Self::SpansDeclaredWrong { .. }
             | Self::LittleLawBroken { .. } => Severity::Refusal,
             Self::Throttled { .. }
-            | Self::ConnectionsShort { .. }
-            | Self::GeneratorAtLimit { .. }
-            | Self::CapacityBeyond { .. }
-            | Self::NoCapacity { .. }
-            | Self::CapacityCutShort { .. }
             | Self::Steal { .. }
             | Self::OthersBusy { .. }
             | Self::DrainLimit { .. }
@@ -106,6 +93,7 @@ impl Notice {
             | Self::NoPlacebo
             | Self::TooFewRequests { .. }
             | Self::SpansLearned { .. } => Severity::Note,
+            Self::Load(notice) => notice.severity(),
             Self::Rounds(notice) => notice.severity(),
         }
     }

@@ -2,10 +2,12 @@
 
 use std::os::fd::OwnedFd;
 
-use super::http1::Http1;
-use super::http2::Http2;
-use super::tls::Secure;
-use crate::record::Request;
+use rustix::io::Errno;
+
+use super::protocol::Protocol;
+use super::secure::Secure;
+use crate::request::Request;
+use crate::sys;
 
 /// Whether a connection is open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,26 +39,6 @@ pub(super) enum Phase {
     Tls,
     /// HTTP/2: the server's settings have not come.
     Settings,
-}
-
-/// What a connection speaks, with what that needs to remember.
-#[derive(Debug)]
-pub(super) enum Protocol {
-    /// One request at a time.
-    Http1(Http1),
-    /// Several at once.
-    Http2(Box<Http2>),
-}
-
-impl Protocol {
-    /// The requests without an answer.
-    fn outstanding(&self) -> impl Iterator<Item = &Request> {
-        let (one, several) = match self {
-            Self::Http1(http1) => (Some(http1.outstanding()), None),
-            Self::Http2(http2) => (None, Some(http2.session.outstanding())),
-        };
-        one.into_iter().flatten().chain(several.into_iter().flatten())
-    }
 }
 
 /// One connection.
@@ -151,5 +133,25 @@ impl Connection {
     /// Due times of the requests on it.
     pub(super) fn outstanding_dues(&self) -> impl Iterator<Item = u64> {
         self.outstanding().map(|request| request.due)
+    }
+
+    /// Sends bytes; what the socket does not take at once is kept. Returns how many it took (of the sealed bytes, with TLS).
+    #[inline]
+    pub(super) fn transmit(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
+        let Some(socket) = &self.socket else { return Ok(0) };
+        let bytes = match &mut self.secure {
+            None => bytes,
+            Some(secure) => secure.seal(bytes),
+        };
+        let taken = if self.unsent.is_empty() {
+            match sys::send(socket, bytes) {
+                Err(Errno::AGAIN | Errno::INTR) => 0,
+                result => result?,
+            }
+        } else {
+            0
+        };
+        self.unsent.extend_from_slice(&bytes[taken..]);
+        Ok(taken)
     }
 }

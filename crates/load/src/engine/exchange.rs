@@ -5,13 +5,12 @@ use std::os::fd::OwnedFd;
 
 use rustix::io::Errno;
 
-use super::connection::{Phase, Protocol, State};
-use super::http2::Http2;
-use super::{Engine, RETRY};
+use super::connection::{Phase, State};
+use super::protocol::{Http2, Protocol, RETRY};
+use super::{Engine, TICK};
 use crate::error::LoadError;
-use crate::http1::response::{Body, Response};
 use crate::network::within;
-use crate::record::{Answer, Failure, Request};
+use crate::request::{Failure, Request};
 use crate::sys::{self, Ready};
 use crate::target::Address;
 
@@ -30,14 +29,14 @@ impl Engine<'_> {
                 self.connect(next, None);
                 next += 1;
             }
-            let ready = self.poller.wait(super::TICK).map_err(LoadError::system("wait for the sockets"))?;
+            let ready = self.poller.wait(TICK).map_err(LoadError::system("wait for the sockets"))?;
             for at in 0..ready {
                 self.attend(self.poller.get(at));
             }
             let now = self.now();
             if now >= self.next_tick {
                 self.time_out(now);
-                self.next_tick = now + super::TICK;
+                self.next_tick = now + TICK;
             }
             if now >= patience {
                 break;
@@ -359,26 +358,4 @@ impl Engine<'_> {
         connection.unsent.clear();
         self.closed.push_back(at);
     }
-}
-
-/// What an answer is worth.
-#[inline]
-pub(super) fn judge(
-    check: &crate::plan::Check,
-    bodies: &mut crate::bodies::Bodies,
-    response: &Response<'_>,
-    arrived: u64,
-) -> Answer {
-    let failure = if check.status.map_or(response.status >= 400, |wanted| response.status != wanted) {
-        Some(Failure::Status)
-    } else if check.length.is_some_and(|wanted| response.body.length() != wanted) {
-        Some(Failure::Length)
-    } else {
-        None
-    };
-    let class = match &response.body {
-        Body::Whole(bytes) => bodies.whole(bytes),
-        Body::Pieces(hash) => bodies.hashed(hash),
-    };
-    Answer { arrived, status: response.status, class, failure, asks_again: false }
 }

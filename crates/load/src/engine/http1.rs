@@ -1,49 +1,9 @@
 //! HTTP/1.1 on a connection: one request at a time, one send for it and usually one receive for its answer.
 
 use super::Engine;
-use super::connection::Protocol;
-use super::exchange::judge;
-use crate::http1::response::{Body, Response, ResponseReader};
-use crate::plan::Check;
-use crate::record::{Answer, Failure, Recorder, Request};
-use crate::script::{Progress, Script, Verdict, WholeAnswer};
-
-/// What an HTTP/1.1 connection remembers.
-#[derive(Debug)]
-pub(super) struct Http1 {
-    reader: ResponseReader,
-    /// The request that it waits for the answer to.
-    request: Option<Request>,
-}
-
-impl Http1 {
-    /// Before the first request.
-    pub(super) fn new() -> Self {
-        Self { reader: ResponseReader::new(), request: None }
-    }
-
-    /// Whether it is free.
-    #[inline]
-    pub(super) fn has_room(&self) -> bool {
-        self.request.is_none()
-    }
-
-    /// Requests without an answer.
-    pub(super) fn in_flight(&self) -> usize {
-        usize::from(self.request.is_some())
-    }
-
-    /// The request without an answer, if any.
-    pub(super) fn outstanding(&self) -> impl Iterator<Item = &Request> {
-        self.request.iter()
-    }
-
-    /// Forgets the request: it has been accounted for.
-    pub(super) fn reset(&mut self) {
-        self.reader.reset();
-        self.request = None;
-    }
-}
+use super::judge::{judge, look};
+use super::protocol::Protocol;
+use crate::request::{Answer, Failure, Request};
 
 impl Engine<'_> {
     /// Sends a request on an open connection that is free.
@@ -150,42 +110,4 @@ impl Engine<'_> {
             None => self.fail(at, Failure::Reset),
         }
     }
-}
-
-/// What an answer to a step of a script is worth.
-pub(super) fn look(
-    script: &Script,
-    progress: &mut Progress,
-    recorder: &mut Recorder,
-    response: &Response<'_>,
-    captured: (&[u8], &[u8]),
-    arrived: u64,
-) -> Answer {
-    let Some(step) = script.steps().get(progress.step) else {
-        return judge(&Check::default(), &mut recorder.bodies, response, arrived);
-    };
-    let mut answer = judge(&step.check, &mut recorder.bodies, response, arrived);
-    if !step.looks() {
-        return answer;
-    }
-    let whole = match &response.body {
-        Body::Whole(body) => WholeAnswer::new(response.status, response.head, body),
-        Body::Pieces(_) => WholeAnswer::new(response.status, captured.0, captured.1),
-    };
-    let verdict = script.look(progress, &whole, &mut recorder.tests);
-    let failure = match verdict {
-        Verdict::Redirected => {
-            // Whatever status is wanted in the end, this one is not the end.
-            answer.failure = None;
-            recorder.redirected += 1;
-            None
-        }
-        Verdict::CannotFollow => Some(Failure::Redirect),
-        Verdict::Good | Verdict::NotYet => None,
-        Verdict::TestFailed => Some(Failure::Check),
-        Verdict::NothingToCapture => Some(Failure::Capture),
-    };
-    answer.failure = answer.failure.or(failure);
-    answer.asks_again = verdict == Verdict::NotYet && answer.failure.is_none();
-    answer
 }

@@ -4,57 +4,16 @@
 //! Kernel receive stamps say when the last byte of a read came. With several answers on one connection that is too late for the
 //! first of them, so a connection with more than one request in flight is read as soon as it is ready.
 
-use super::connection::{Phase, Protocol, State};
-use super::exchange::judge;
-use super::http1::look;
-use super::{Engine, RETRY};
+use super::Engine;
+use super::connection::{Phase, State};
+use super::judge::{judge, look};
+use super::protocol::{Http2, Protocol};
 use crate::h2::Violation;
-use crate::h2::session::{Event, MAX_UNREAD, Session, Wants};
+use crate::h2::captured::Wants;
+use crate::h2::session::{Event, MAX_UNREAD};
 use crate::http1::response::Response;
-use crate::record::{End, Failure, Request};
-
-/// What an HTTP/2 connection remembers.
-#[derive(Debug)]
-pub(super) struct Http2 {
-    pub(super) session: Session,
-    /// The beginning of a frame whose end has not come.
-    pub(super) carry: Vec<u8>,
-    /// Whether it is in the list of connections with room.
-    pub(super) listed: bool,
-    /// Whether it is in the list of connections with something to send.
-    dirty: bool,
-    /// Whether a request has been answered on it.
-    useful: bool,
-    /// When something was last read, ns.
-    last_read: u64,
-}
-
-impl Http2 {
-    /// Before the connection is open.
-    pub(super) fn new(streams: usize, method: &str) -> Self {
-        Self {
-            session: Session::new(streams, method),
-            carry: Vec::new(),
-            listed: false,
-            dirty: false,
-            useful: false,
-            last_read: 0,
-        }
-    }
-
-    /// Puts the beginning of a frame that has come at the start of the buffer; returns its length.
-    #[inline]
-    pub(super) fn put_carry(&self, buffer: &mut [u8]) -> usize {
-        buffer[..self.carry.len()].copy_from_slice(&self.carry);
-        self.carry.len()
-    }
-
-    /// How long to wait before a replacement is made: a server that ends connections before it has answered anything is not to
-    /// be asked in a tight loop.
-    pub(super) fn pause(&self) -> u64 {
-        if self.useful { 0 } else { RETRY }
-    }
-}
+use crate::record::End;
+use crate::request::{Failure, Request};
 
 impl Engine<'_> {
     /// The HTTP/2 part of a connection.

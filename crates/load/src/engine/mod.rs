@@ -8,12 +8,18 @@
 
 mod agenda;
 mod connection;
+mod dispatch;
 mod exchange;
 mod http1;
 mod http2;
+mod iterations;
+mod judge;
 mod lanes;
+mod protocol;
+mod secure;
 mod tick;
 mod tls;
+mod users;
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -27,16 +33,18 @@ use crate::http1::head::HeadReader;
 use crate::http1::request::Template;
 use crate::pace::{Cursor, Profile, Schedule, Span};
 use crate::plan::{self, Check};
-use crate::record::{Recorder, Request, Samples, SecondPart};
+use crate::record::{Recorder, Samples};
+use crate::request::Request;
 use crate::script::{Progress, Script};
+use crate::second::SecondPart;
 use crate::sys::{self, Alarm, Clock, ClockBridge, Poller, ThreadTimes};
 use crate::target::Address;
 use crate::tls::Tls;
-use agenda::{Agenda, Turns, Users};
-use connection::{Connection, Protocol};
-use http1::Http1;
-use http2::Http2;
+use agenda::Agenda;
+use connection::Connection;
 use lanes::Lanes;
+use protocol::{Http1, Http2, Protocol};
+use users::{Turns, Users};
 
 /// Bytes that one read takes at most, with the beginning of a frame that was left of the last one.
 const BUFFER: usize = (64 << 10) + frame::HEAD + frame::MAX_PAYLOAD;
@@ -46,8 +54,6 @@ const LARGE_RESPONSE: u64 = 32 << 10;
 const LONGEST_BLIND_SLEEP: u64 = 2_000_000;
 /// How often timeouts, the stop flag and the seconds are looked after, nanoseconds.
 const TICK: u64 = 10_000_000;
-/// How long to wait before a failed connection is tried again, nanoseconds.
-const RETRY: u64 = 10_000_000;
 /// How long connections outlive a load whose time is up, ns. A service may end a thread with its connection, and with the thread goes what
 /// the kernel has counted for it: whoever reads that at the window's end needs a moment.
 const LINGER: u64 = 50_000_000;
@@ -336,105 +342,6 @@ impl<'a> Engine<'a> {
     /// Whether the kernel stamps what comes: it does so for TCP, and only a timed load needs it.
     fn is_stamped(&self) -> bool {
         self.is_timed() && matches!(self.shared.address, Address::Tcp(..))
-    }
-
-    /// The instant at which the next iteration is due: in a closed loop of connections, now. `None`: there are no more, or
-    /// they are on the agenda.
-    #[inline]
-    fn next_due(&self, now: u64) -> Option<u64> {
-        let due = match &self.cursor {
-            Some(cursor) => self.span.start + cursor.due_ns()?,
-            None if self.users.is_some() || self.is_used_up() => return None,
-            None => now,
-        };
-        (due < self.span.window_end.min(self.turn_end)).then_some(due)
-    }
-
-    /// Whether nothing that is due before `end` is left to be sent, and nothing waits for an answer.
-    fn is_quiet(&self, now: u64, end: u64) -> bool {
-        self.next_due(now).is_none() && self.active == 0 && self.returned.is_empty() && !self.agenda.has_before(end)
-    }
-
-    /// Whether the plan has a number of iterations and all of them are taken.
-    fn is_used_up(&self) -> bool {
-        match &self.cursor {
-            Some(cursor) => cursor.is_used_up(),
-            None => self.shared.limit < u64::MAX && self.shared.iterations.load(Ordering::Relaxed) >= self.shared.limit,
-        }
-    }
-
-    /// Takes the next iteration on, if it is due: index of its first request, and its due time.
-    #[inline]
-    fn take_due(&mut self, now: u64) -> Option<(u64, u64)> {
-        let due = self.next_due(now).filter(|&due| due <= now)?;
-        Some((self.claim_iteration(due)?, due))
-    }
-
-    /// Takes on an iteration that is due at this instant: index of its first request. `None`: there are no more.
-    #[inline]
-    fn claim_iteration(&mut self, due: u64) -> Option<u64> {
-        self.iteration = match &mut self.cursor {
-            Some(cursor) => cursor.take(),
-            None => {
-                let number = self.shared.iterations.fetch_add(1, Ordering::Relaxed);
-                if number >= self.shared.limit {
-                    return None;
-                }
-                number * self.shared.shard.1 + self.shared.shard.0
-            }
-        };
-        let several = self.script.as_ref().is_some_and(Script::is_sequence);
-        let index = if several { self.claim_index() } else { self.iteration };
-        self.recorder.taken(index, due);
-        Some(index)
-    }
-
-    /// Index of the next request, where iterations have several.
-    fn claim_index(&self) -> u64 {
-        self.shared.counter.fetch_add(1, Ordering::Relaxed) * self.shared.shard.1 + self.shared.shard.0
-    }
-
-    /// Hands requests that are due to connections with room.
-    fn dispatch(&mut self, now: u64) {
-        self.dispatch_agenda(now);
-        self.send_again(now);
-        while self.next_due(now).is_some_and(|due| due <= now) {
-            let Some(at) = self.take_free(now) else { break };
-            match self.take_due(now) {
-                Some((index, due)) => self.assign(at, index, due, false),
-                None if self.connections[at].has_room() => self.idle.push_front(at),
-                None => self.closed.push_front(at),
-            }
-        }
-        self.flush(now);
-    }
-
-    /// Hands requests that have come back to connections with room.
-    fn send_again(&mut self, now: u64) {
-        while !self.returned.is_empty() {
-            let Some(at) = self.take_free(now) else { return };
-            if !self.connections[at].has_room() {
-                self.connect(at, None);
-            } else if let Some((request, tries)) = self.returned.pop_front() {
-                self.recorder.resent += 1;
-                self.move_lane(request.lane, at);
-                self.send_http2(at, request, tries);
-            }
-        }
-    }
-
-    /// A connection for a request: an open one, or else one that may be tried (again).
-    fn take_free(&mut self, now: u64) -> Option<usize> {
-        while let Some(at) = self.idle.pop_front() {
-            if let Protocol::Http2(http2) = &mut self.connections[at].protocol {
-                http2.listed = false;
-            }
-            if self.connections[at].has_room() {
-                return Some(at);
-            }
-        }
-        let place = self.closed.iter().position(|&at| self.connections[at].may_connect(now))?;
-        self.closed.remove(place)
     }
 
     /// Waits for the next thing to do; returns how many sockets are ready.

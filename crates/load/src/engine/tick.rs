@@ -2,11 +2,13 @@
 
 use std::sync::atomic::Ordering;
 
-use super::connection::{Connection, Protocol, State};
+use super::connection::{Connection, State};
+use super::protocol::Protocol;
 use super::{Engine, Message, TICK};
 use crate::error::LoadError;
 use crate::pace::{SECOND, Span};
-use crate::record::{Failure, Recorder};
+use crate::record::Recorder;
+use crate::request::Failure;
 use crate::sys::{self, ClockBridge};
 
 /// How long an interrupted load waits for answers, nanoseconds.

@@ -1,59 +1,14 @@
 //! TLS on a connection: what it says is sealed before it is sent, what comes is opened before the protocol sees it.
 
-use std::io::{Read, Write};
+use std::io::Read;
 
-use rustix::io::Errno;
 use rustls::ClientConnection;
 
 use super::Engine;
-use super::connection::{Connection, Phase, Protocol, State};
-use crate::record::Failure;
-use crate::sys;
-
-/// The TLS part of a connection.
-#[derive(Debug)]
-pub(super) struct Secure {
-    session: ClientConnection,
-    /// Sealed bytes on their way to the socket.
-    sealed: Vec<u8>,
-}
-
-impl Secure {
-    /// Seals bytes, and whatever TLS itself has to say.
-    fn seal(&mut self, bytes: &[u8]) -> &[u8] {
-        self.sealed.clear();
-        // Both write to memory, which does not fail.
-        let _ = self.session.writer().write_all(bytes);
-        while self.session.wants_write() {
-            if self.session.write_tls(&mut self.sealed).is_err() {
-                break;
-            }
-        }
-        &self.sealed
-    }
-}
-
-impl Connection {
-    /// Sends bytes; what the socket does not take at once is kept. Returns how many it took (of the sealed bytes, with TLS).
-    #[inline]
-    pub(super) fn transmit(&mut self, bytes: &[u8]) -> Result<usize, Errno> {
-        let Some(socket) = &self.socket else { return Ok(0) };
-        let bytes = match &mut self.secure {
-            None => bytes,
-            Some(secure) => secure.seal(bytes),
-        };
-        let taken = if self.unsent.is_empty() {
-            match sys::send(socket, bytes) {
-                Err(Errno::AGAIN | Errno::INTR) => 0,
-                result => result?,
-            }
-        } else {
-            0
-        };
-        self.unsent.extend_from_slice(&bytes[taken..]);
-        Ok(taken)
-    }
-}
+use super::connection::{Phase, State};
+use super::protocol::Protocol;
+use super::secure::Secure;
+use crate::request::Failure;
 
 impl Engine<'_> {
     /// Sends what TLS has to say by itself.
@@ -70,7 +25,7 @@ impl Engine<'_> {
         match ClientConnection::new(tls.config.clone(), tls.name.clone()) {
             Ok(mut session) => {
                 session.set_buffer_limit(None);
-                self.connections[at].secure = Some(Box::new(Secure { session, sealed: Vec::new() }));
+                self.connections[at].secure = Some(Box::new(Secure::new(session)));
                 self.transmit_tls(at);
             }
             Err(error) => {

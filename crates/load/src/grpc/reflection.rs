@@ -10,13 +10,14 @@ use prost::Message;
 use prost_reflect::DescriptorPool;
 use prost_reflect::prost_types::FileDescriptorProto;
 
+use super::status::{STATUSES, place};
 use super::{framed, refuse};
 use crate::error::LoadError;
 use crate::h2::frame::{self, Head, flag, kind};
 use crate::h2::request::{Encoded, Fields};
 use crate::h2::session::{Event, Session};
 use crate::network::within;
-use crate::record::Request;
+use crate::request::Request;
 use crate::target::{Address, Target};
 use crate::tls::Tls;
 
@@ -83,7 +84,7 @@ fn failed(status: u16, what: &str) -> LoadError {
     if status == UNIMPLEMENTED {
         return refuse("the server does not know reflection; name .proto files or a descriptor set in the plan");
     }
-    let name = super::STATUSES[super::place(Some(status))];
+    let name = STATUSES[place(Some(status))];
     refuse(&format!("the server answers the question for {what} by reflection with the status {name}"))
 }
 

@@ -1,6 +1,6 @@
 //! What is kept of an answer that a plan looks at: its fields and the beginning of its body.
 
-use crate::script::MAX_BODY;
+use crate::bodies::MAX_BODY;
 
 /// What is particular about an answer that is waited for.
 #[derive(Debug, Clone, Copy, Default)]

@@ -5,7 +5,7 @@ use super::frame::{self, Head, MAX_PAYLOAD, code, flag, kind, setting};
 use super::hpack;
 use super::request::Table;
 use super::session::{Event, MAX_WINDOW, Session};
-use crate::record::Failure;
+use crate::request::Failure;
 
 /// How often a request that the server has refused is sent again: it means to be asked less.
 const MAX_REFUSALS: u8 = 3;

@@ -1,16 +1,17 @@
 //! HTTP/2 as a client that sends the same requests over and over speaks it (RFC 9113): own framing, header blocks that are
 //! encoded once, real flow control. No sockets, no clock.
 
+pub(crate) mod captured;
 mod control;
-pub(crate) use unladen_http2::frame;
-mod captured;
 mod heads;
-pub(crate) use unladen_http2::hpack;
+mod receive;
 pub(crate) mod request;
 pub(crate) mod session;
 #[cfg(test)]
 mod session_tests;
 mod streams;
+
+pub(crate) use unladen_http2::{frame, hpack};
 
 use frame::code;
 

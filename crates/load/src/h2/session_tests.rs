@@ -2,13 +2,14 @@
 
 use proptest::prelude::*;
 
+use super::captured::Wants;
 use super::frame::{self, HEAD, Head, PREFACE, flag, kind, setting};
 use super::hpack;
 use super::request::{Encoded, Fields};
-use super::session::{Event, Session, Wants};
+use super::session::{Event, Session};
 use super::{Violation, code};
 use crate::http1::response::Body;
-use crate::record::{Failure, Request};
+use crate::request::{Failure, Request};
 
 /// A frame as the server sends it.
 fn put(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
@@ -295,7 +296,7 @@ fn what_is_kept_of_an_answer_is_bounded_and_has_its_fields_and_trailers() {
     let trailers = put(kind::HEADERS, flag::END_HEADERS | flag::END_STREAM, 1, &last);
     let Ok(Some(Event::Answered { body, captured, .. })) = session.next(&trailers, &mut 0) else { panic!("an answer") };
     assert_eq!(body.length(), 100 * frame::MAX_PAYLOAD as u64);
-    assert_eq!(captured.body().len(), crate::script::MAX_BODY);
+    assert_eq!(captured.body().len(), crate::bodies::MAX_BODY);
     assert_eq!(captured.head(), b"HTTP/2 200\r\nx-a: 1\r\ngrpc-status: 5\r\n");
 }
 

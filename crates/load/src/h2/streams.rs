@@ -5,7 +5,7 @@
 
 use super::captured::Captured;
 use crate::bodies::BodyHash;
-use crate::record::Request;
+use crate::request::Request;
 
 /// The last stream number; a connection that has used it up is replaced.
 const LAST: u32 = 0x7fff_ffff;

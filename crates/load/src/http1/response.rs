@@ -3,8 +3,7 @@
 use super::Malformed;
 use super::chunked::Chunked;
 use super::head::{Framing, Head, HeadReader, MAX_HEAD};
-use crate::bodies::BodyHash;
-use crate::script::MAX_BODY as MAX_CAPTURED;
+use crate::bodies::{BodyHash, MAX_BODY};
 
 /// Interim (1xx) responses that are skipped before a request counts as failed.
 const MAX_INTERIM: u32 = 100;
@@ -98,7 +97,7 @@ impl ResponseReader {
         }
     }
 
-    /// Says whether the next responses are kept for [`ResponseReader::captured`], up to [`MAX_CAPTURED`] bytes of body.
+    /// Says whether the next responses are kept for [`ResponseReader::captured`], up to [`MAX_BODY`] bytes of body.
     pub(crate) fn capture(&mut self, captures: bool) {
         self.captures = captures;
         self.captured.0.clear();
@@ -164,7 +163,7 @@ impl ResponseReader {
         let mut take_in = |data: &[u8]| {
             hash.update(data);
             if captures {
-                let room = MAX_CAPTURED - captured.len().min(MAX_CAPTURED);
+                let room = MAX_BODY - captured.len().min(MAX_BODY);
                 captured.extend_from_slice(&data[..data.len().min(room)]);
             }
         };
@@ -322,7 +321,7 @@ mod tests {
             assert_eq!(done, number == 299);
         }
         assert_eq!(reader.captured().0, head.as_bytes());
-        assert_eq!(reader.captured().1.len(), MAX_CAPTURED);
+        assert_eq!(reader.captured().1.len(), MAX_BODY);
         assert_eq!(&reader.captured().1[9_999..10_001], b"01");
     }
 

@@ -5,11 +5,10 @@ use std::io::Read;
 
 use regex::bytes::Regex;
 
+use crate::bodies::MAX_BODY;
 use crate::error::LoadError;
 use crate::plan::{Source, Test};
 
-/// Longest body that is looked at, bytes, after decompression.
-pub(crate) const MAX_BODY: usize = 1 << 20;
 /// Longest value that is taken from an answer, bytes.
 const MAX_CAPTURE: usize = 64 << 10;
 
@@ -99,7 +98,7 @@ impl CompiledTest {
     pub(crate) fn new(test: &Test) -> Result<Self, LoadError> {
         Ok(match test {
             Test::Status(status) => Self::Status(*status),
-            Test::GrpcStatus(text) => Self::GrpcStatus(crate::grpc::code(text)?),
+            Test::GrpcStatus(text) => Self::GrpcStatus(crate::grpc::status::code(text)?),
             Test::BodyContains(text) => Self::Contains(text.as_bytes().to_vec()),
             Test::BodyMatches(text) => Self::Matches(compile(text)?),
             Test::JsonEquals { pointer: text, value } => Self::Json(pointer(text)?, value.clone()),

@@ -138,6 +138,9 @@ mod tests {
             ("//other.example/new", false, "/new"),
             ("/with space\r\nX: y", true, "/with%20space%0D%0AX:%20y"),
             ("/ä", true, "/%C3%A4"),
+            // Nothing is mended: see docs/adr/0006-urls.md.
+            ("\\\\other.example/x", true, "/a/%5C%5Cother.example/x"),
+            ("/%2e%2e/x", true, "/%2e%2e/x"),
         ] {
             let place = origin.resolve("/a/b?x=1", reference.as_bytes());
             assert_eq!(place, Some(Place { here, path: path.as_bytes().to_vec() }), "{reference:?}");

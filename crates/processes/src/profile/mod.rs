@@ -14,12 +14,13 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use bytes::Bytes;
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
 
+use crate::ask;
 use crate::linux::Netns;
 use crate::probe::jvm;
-use crate::probe::scrape::get::get;
 
 /// Time between two samples, ns: 199 a second, so that nothing that happens every 10 ms is always or never met.
 const PERIOD_NS: u64 = 5_025_126;
@@ -92,7 +93,7 @@ pub struct Sampling {
 #[derive(Debug)]
 enum Way {
     Jvm { pid: u32, library: PathBuf, out: PathBuf },
-    Pprof { url: String, answer: JoinHandle<io::Result<Vec<u8>>> },
+    Pprof { url: String, answer: JoinHandle<io::Result<Bytes>> },
     Perf { child: Child, data: PathBuf },
 }
 
@@ -201,7 +202,7 @@ fn pprof_of(url: String, window: Duration, network: Option<Arc<Netns>>) -> Way {
     let patience = window + Duration::from_secs(10);
     let answer = std::thread::spawn(move || {
         network.map_or(Ok(()), |network| network.move_thread())?;
-        get(&address.parse().map_err(io::Error::other)?, Some(patience))
+        ask::get(&address.parse().map_err(io::Error::other)?, patience)
     });
     Way::Pprof { url, answer }
 }

@@ -4,13 +4,10 @@
 
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{Request, Uri, header};
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::TokioExecutor;
+use http::Uri;
 use unladen_prometheus::Selector;
 
+use crate::ask::Question;
 use crate::linux::Netns;
 use crate::linux::netns::within;
 
@@ -43,9 +40,6 @@ pub enum Query {
 /// Why there is no number.
 #[derive(Debug, thiserror::Error)]
 pub enum ScrapeError {
-    /// No runtime.
-    #[error("cannot start the asynchronous runtime: {0}")]
-    Runtime(std::io::Error),
     /// The network namespace cannot be entered.
     #[error("cannot enter the service's network namespace: {0}")]
     Network(std::io::Error),
@@ -133,26 +127,16 @@ fn start(text: &str) -> String {
 
 /// The text behind a URL.
 fn get(url: &str, body: Option<&str>) -> Result<String, ScrapeError> {
-    let uri: Uri = url.parse().map_err(|_| ScrapeError::Url(url.to_owned()))?;
-    let request = match body {
-        Some(_) => Request::post(uri).header(header::CONTENT_TYPE, "application/json"),
-        None => Request::get(uri),
-    };
-    let request = request
-        .header(header::ACCEPT, "application/json, text/plain;version=0.0.4, */*")
-        .body(Full::new(Bytes::from(body.unwrap_or_default().to_owned())))
-        .map_err(|_| ScrapeError::Url(url.to_owned()))?;
-    let unreachable = |message: String| ScrapeError::Unreachable { url: url.to_owned(), message };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ScrapeError::Runtime)?;
-    let (status, bytes) = runtime.block_on(async {
-        let exchange = async {
-            let client = Client::builder(TokioExecutor::new()).build_http();
-            let answer = client.request(request).await.map_err(|error| unreachable(chain(&error)))?;
-            let status = answer.status();
-            let body = Limited::new(answer.into_body(), LONGEST).collect().await;
-            Ok((status, body.map_err(|error| unreachable(error.to_string()))?.to_bytes()))
-        };
-        tokio::time::timeout(TIMEOUT, exchange).await.map_err(|_| ScrapeError::TimedOut { url: url.to_owned() })?
+    let bad = || ScrapeError::Url(url.to_owned());
+    let uri: Uri = url.parse().map_err(|_| bad())?;
+    if uri.scheme_str() != Some("http") {
+        return Err(bad());
+    }
+    let accept = "application/json, text/plain;version=0.0.4, */*";
+    let answer = Question { url: &uri, json: body, accept, patience: TIMEOUT }.ask(LONGEST);
+    let (status, bytes) = answer.map_err(|error| match error.kind() {
+        std::io::ErrorKind::TimedOut => ScrapeError::TimedOut { url: url.to_owned() },
+        _ => ScrapeError::Unreachable { url: url.to_owned(), message: error.to_string() },
     })?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     if status.is_success() {
@@ -160,15 +144,6 @@ fn get(url: &str, body: Option<&str>) -> Result<String, ScrapeError> {
     } else {
         Err(ScrapeError::Status { url: url.to_owned(), status, start: start(&text) })
     }
-}
-
-/// The innermost cause says it best.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
 }
 
 #[cfg(test)]

@@ -17,18 +17,15 @@ use unladen_stats::plan::TwoLooks;
 
 use super::guess::{Guess, guess};
 use super::key::KeyPath;
-use super::matrix::{self, Cell};
+use super::matrix::MAX_VARIANTS;
 use super::metrics;
-use super::plan::{Process, shared_by_variants};
 use super::problem::{Problem, ProblemKind};
 use super::schema;
 use super::spec::script::Script;
 use super::spec::{Load, OnUndecided, Study, TraceHeader};
 use super::variables::{is_name, is_variable};
-pub(super) use load::url_problem;
-pub use variants::{BASELINE, PLACEBO};
 
-/// Everything that is wrong with a study; empty if nothing is.
+/// Everything that is wrong with a study, the cells of its matrix apart; empty if nothing is.
 pub(super) fn check(study: &Study) -> Vec<Problem> {
     let mut check = Check { study, problems: Vec::new(), faulty: Vec::new(), ports: references::Ports::default() };
     check.whole();
@@ -132,7 +129,7 @@ impl Check<'_> {
         }
     }
 
-    /// A matrix: keys that may be set, values, and not too many variants. Whether a value fits shows when its cell is made.
+    /// A matrix: keys that may be set, values, and not too many variants. Whether a value fits shows in `cells`.
     fn matrix(&mut self) {
         let study = self.study;
         let allowed = ["variants.", "services.", "load.", "sink."];
@@ -151,38 +148,8 @@ impl Check<'_> {
             cells = cells.saturating_mul(values.len().max(1));
         }
         let variants = cells.saturating_mul(study.variants.len());
-        if !study.matrix.is_empty() && variants > 2 * matrix::MAX_VARIANTS {
+        if !study.matrix.is_empty() && variants > 2 * MAX_VARIANTS {
             self.say(KeyPath::of(&["matrix"]), ProblemKind::MatrixTooLarge { variants });
-        } else if self.problems.is_empty() {
-            self.cells();
-        }
-    }
-
-    /// The cells of a matrix: each must be a study, and all must share what lives through the study.
-    fn cells(&mut self) {
-        let mut first: Option<(Cell, Vec<Process>)> = None;
-        for cell in matrix::cells(&self.study.matrix).into_iter().filter(|cell| !cell.is_empty()) {
-            let shared = match matrix::study_in(self.study, &cell).and_then(|study| shared_by_variants(&study)) {
-                Ok(shared) => shared,
-                Err(error) => {
-                    self.say(KeyPath::of(&["matrix"]), ProblemKind::BadCell { message: error.to_string() });
-                    return;
-                }
-            };
-            let Some((of_first, known)) = &first else {
-                first = Some((cell, shared));
-                continue;
-            };
-            let other = known.iter().find(|it| !shared.contains(it)).or(shared.iter().find(|it| !known.contains(it)));
-            if let Some(other) = other {
-                let service = other.service.clone();
-                // The last key turns fastest, so the first cell that differs does so in few of them.
-                let key =
-                    cell.iter().find(|(key, value)| of_first.get(*key) != Some(value)).map(|(key, _)| key.clone());
-                let key = key.unwrap_or_default();
-                self.say(KeyPath::of(&["matrix", &key]), ProblemKind::SharedByCells { service, key });
-                return;
-            }
         }
     }
 

@@ -5,13 +5,14 @@ use unladen_journal::role::Role;
 use super::super::guess::guess;
 use super::super::key::KeyPath;
 use super::super::metrics;
-use super::super::plan;
+use super::super::order::start_order;
 use super::super::problem::ProblemKind;
 use super::super::scrape::MAPPABLE;
 use super::super::spec::{Command, Lifetime, Limits, Ready, Scrape, Service, Texts};
+use super::super::url::url_problem;
 use super::super::variables::{Reference, expand};
 use super::super::words;
-use super::{Check, url_problem};
+use super::Check;
 
 impl Check<'_> {
     pub(super) fn services(&mut self) {
@@ -24,7 +25,7 @@ impl Check<'_> {
             self.name(path.clone(), "a service", name);
             self.service(&path, name, service);
         }
-        if let Err(circle) = plan::start_order(services) {
+        if let Err(circle) = start_order(services) {
             let names = circle.join(" → ");
             let path = KeyPath::of(&["services", &circle[0], "needs"]);
             let itself = circle.len() == 2;

@@ -9,7 +9,8 @@ use super::super::guess::guess;
 use super::super::key::KeyPath;
 use super::super::problem::ProblemKind;
 use super::super::spec::{Count, Delay, Faults, Lifetime, Loss, Service};
-use super::{Check, url_problem};
+use super::super::url::url_problem;
+use super::Check;
 
 impl Check<'_> {
     pub(super) fn spans(&mut self) {

@@ -5,13 +5,8 @@ use unladen_journal::role::Role;
 use super::super::guess::guess;
 use super::super::key::KeyPath;
 use super::super::problem::ProblemKind;
-use super::super::spec::{Lifetime, Override, Variant};
+use super::super::spec::{BASELINE, Lifetime, Override, PLACEBO, Variant};
 use super::Check;
-
-/// The bare variant.
-pub const BASELINE: &str = "baseline";
-/// The baseline once more.
-pub const PLACEBO: &str = "placebo";
 
 impl Check<'_> {
     pub(super) fn variants(&mut self) {

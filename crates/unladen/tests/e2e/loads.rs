@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use unladen_journal::notices::Notice;
+use unladen_journal::notices::{LoadNotice, Notice};
 use unladen_journal::record::RunRecord;
 use unladen_judge::findings::{AnswerNumbers, Verdict};
 use unladen_processes::linux::CpuSet;
@@ -304,7 +304,10 @@ fn a_driver_that_fails_or_lingers_is_told() {
     scratch.run(&["--rounds", "1", "--set", "placebo=false"]).ends_with(2);
     let runs = runs(&scratch);
     assert_eq!(runs.len(), 2);
-    assert!(runs.iter().all(|run| matches!(run.void, Some(Notice::WorkUnfinished { .. }))), "{runs:?}");
+    assert!(
+        runs.iter().all(|run| matches!(run.void, Some(Notice::Load(LoadNotice::WorkUnfinished { .. })))),
+        "{runs:?}"
+    );
     assert_nothing_left("600 # lingers");
 }
 
@@ -335,6 +338,12 @@ fn a_load_that_runs_out_of_connections_does_not_count() {
     scratch.run(&["--rounds", "1", "--set", "placebo=false"]);
     for run in runs(&scratch) {
         let void = run.void.expect("it does not count");
-        assert!(matches!(void, Notice::OutOfConnections { .. } | Notice::RateMissed { .. }), "{void}");
+        assert!(
+            matches!(
+                void,
+                Notice::Load(LoadNotice::OutOfConnections { .. }) | Notice::Load(LoadNotice::RateMissed { .. })
+            ),
+            "{void}"
+        );
     }
 }

@@ -7,7 +7,7 @@
 use std::fs;
 use std::process::{Child, Command, Stdio};
 
-use unladen_journal::notices::Notice;
+use unladen_journal::notices::{LoadNotice, Notice};
 use unladen_journal::record::RunRecord;
 use unladen_judge::findings::{Findings, Severity, VariantFindings, Verdict};
 use unladen_study::measured::read;
@@ -112,7 +112,13 @@ fn a_generator_that_is_the_limit_voids_the_run() {
             continue;
         }
         let void = run.void.expect("it does not count");
-        assert!(matches!(void, Notice::GeneratorSaturated { .. } | Notice::LittleLawOff { .. }), "{void}");
+        assert!(
+            matches!(
+                void,
+                Notice::Load(LoadNotice::GeneratorSaturated { .. }) | Notice::Load(LoadNotice::LittleLawOff { .. })
+            ),
+            "{void}"
+        );
     }
 }
 
@@ -127,10 +133,10 @@ fn a_rate_beyond_reach_voids_the_run() {
         let void = run.void.expect("it does not count");
         let expected = matches!(
             void,
-            Notice::RateMissed { .. }
-                | Notice::OutOfConnections { .. }
-                | Notice::GeneratorLate { .. }
-                | Notice::Errors { .. }
+            Notice::Load(LoadNotice::RateMissed { .. })
+                | Notice::Load(LoadNotice::OutOfConnections { .. })
+                | Notice::Load(LoadNotice::GeneratorLate { .. })
+                | Notice::Load(LoadNotice::Errors { .. })
         );
         assert!(expected, "{void}");
     }

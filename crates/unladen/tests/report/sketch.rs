@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use unladen_journal::notices::Notice;
+use unladen_journal::notices::LoadNotice;
 use unladen_journal::record::{CpuSource, HostWindow, Ledger, Phases, ProcessRecord, RunRecord, SCHEMA, VariantKind};
 use unladen_journal::role::Role;
 use unladen_judge::findings::Findings;
@@ -330,7 +330,7 @@ pub(crate) fn ladder() -> Sketch {
 
 /// The run does not count.
 pub(crate) fn late(run: &mut RunRecord) {
-    run.void = Some(Notice::GeneratorLate { lag_p99_us: 5200.0, limit_us: 1000.0 });
+    run.void = Some(LoadNotice::GeneratorLate { lag_p99_us: 5200.0, limit_us: 1000.0 }.into());
 }
 
 /// The findings of a sketch, by way of a run folder.

@@ -4,7 +4,6 @@
 //! The endpoint is asked at the window's start, every so often within it, and at its end. Of a gauge the run's number is the
 //! median of the samples, of a counter what was added between the first and the last answer, stretched to the window.
 
-pub mod get;
 pub mod text;
 
 use std::sync::Arc;
@@ -14,7 +13,11 @@ use std::time::Duration;
 
 use text::Exposition;
 
+use crate::ask;
 use crate::linux::{CpuSet, Netns, monotonic_ns};
+
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// An endpoint and what to keep of it.
 #[derive(Debug, Clone, PartialEq)]
@@ -152,7 +155,7 @@ impl Asker {
     fn ask(&mut self, url: &http::Uri) {
         self.scraped.attempts += 1;
         let at_ns = monotonic_ns();
-        let answer = match get::get(url, None) {
+        let answer = match ask::get(url, PATIENCE) {
             Ok(answer) => answer,
             Err(error) => {
                 self.scraped.failed += 1;

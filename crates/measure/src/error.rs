@@ -1,0 +1,131 @@
+//! Why a study could not go on.
+
+use std::path::PathBuf;
+
+use unladen_journal::notices::Notice;
+use unladen_journal::read::ReadError;
+use unladen_journal::write::WriteError;
+use unladen_processes::linux::CpuSet;
+use unladen_processes::subject::SubjectError;
+use unladen_study::resolve::ResolveError;
+
+use super::after::AfterError;
+use super::builds::BuildError;
+use super::folder::FolderError;
+use super::instrument::InstrumentError;
+use super::load_plan::LoadFileError;
+use super::ports::NoPort;
+
+/// Why a study could not go on.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The user interrupted it.
+    #[error("interrupted")]
+    Interrupted,
+    /// The run folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The journal could not be written.
+    #[error(transparent)]
+    Journal(#[from] WriteError),
+    /// The journal could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// A build step failed.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// A variable of the study has no value.
+    #[error(transparent)]
+    Variable(#[from] ResolveError),
+    /// No port is free.
+    #[error(transparent)]
+    Port(#[from] NoPort),
+    /// Something else listens where a service is to.
+    #[error(
+        "{address} is already in use, so {service} cannot listen there and unladen would measure a stranger. Stop what listens there (`ss -ltnp` shows it), or use ${{port.NAME}} for a free port"
+    )]
+    PortTaken {
+        /// Service.
+        service: String,
+        /// Address.
+        address: String,
+    },
+    /// A process could not be started.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    /// A service could not be moved to other cores.
+    #[error(
+        "cannot move {service} to the cores {cpus}, where it is to be heated up or measured: {source}. Leave out `preheat_cpuset`"
+    )]
+    Cores {
+        /// Service.
+        service: String,
+        /// Cores.
+        cpus: CpuSet,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A part of the instrument failed.
+    #[error(transparent)]
+    Instrument(#[from] InstrumentError),
+    /// A load could not be sent.
+    #[error(transparent)]
+    Load(#[from] unladen_load::LoadError),
+    /// The study declares another number of spans than there are.
+    #[error("{notice}\nThe calibration is in the journal. Correct the study and start it anew, or go on with `unladen run --resume {}` and `--set`", folder.display())]
+    Declared {
+        /// What was found.
+        notice: Notice,
+        /// Run folder.
+        folder: PathBuf,
+    },
+    /// What sets runs up failed in a calibration.
+    #[error("{notice}\nNothing of the variant was measured yet. Mend it and go on with `unladen run --resume {}`", folder.display())]
+    NotSetUp {
+        /// Which program, how and its last words.
+        notice: Notice,
+        /// Run folder.
+        folder: PathBuf,
+    },
+    /// A file of the load cannot be used.
+    #[error(transparent)]
+    LoadFile(#[from] LoadFileError),
+    /// Saturation or the search of the capacity failed.
+    #[error(transparent)]
+    After(#[from] AfterError),
+    /// The disk is full.
+    #[error("no space is left for the run folder {}: {source}\nFree some space and go on with `unladen run --resume {}`; the runs so far are kept", folder.display(), folder.display())]
+    Full {
+        /// Run folder.
+        folder: PathBuf,
+        /// What failed because of it.
+        source: Box<RunError>,
+    },
+    /// The probe could not be started.
+    #[error("cannot start the probe: {0}")]
+    Probe(std::io::Error),
+    /// The services of a round do not fit into the memory together.
+    #[error(
+        "the memory suffices for {fit} variants at the same time, and {variants} are to take turns: leave some out (`--only`), limit the memory of the services, or run them one after the other (`design: separate`)"
+    )]
+    Memory {
+        /// How many are to take turns.
+        variants: usize,
+        /// For how many it suffices.
+        fit: usize,
+    },
+    /// Something could not be removed at the end.
+    #[error("something of the study is left over: {0}")]
+    LeftOver(std::io::Error),
+    /// The machine's CPUs cannot be read.
+    #[error("cannot tell which CPUs may be used: {0}")]
+    Cpus(std::io::Error),
+    /// A service ended while it was needed.
+    #[error("{notice}\nThe run is in the journal as void. Mend the service and go on with `unladen run --resume {}`", folder.display())]
+    Died {
+        /// Which, how and its last words.
+        notice: Notice,
+        /// Run folder.
+        folder: PathBuf,
+    },
+}

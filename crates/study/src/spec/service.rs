@@ -1,0 +1,225 @@
+//! The processes of a study: what is started, when it counts as ready, within which limits it runs, how it is stopped.
+
+use std::fmt;
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de};
+use unladen_journal::role::Role;
+use unladen_journal::units::{Bytes, Time};
+
+use super::spans::Count;
+use super::texts::Texts;
+use crate::scrape::Scrape;
+
+/// How long a service lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Lifetime {
+    /// Started afresh for every run.
+    #[default]
+    Run,
+    /// Started once and shared by all runs (a database, say).
+    Study,
+}
+
+/// A process (or several replicas of it) that unladen starts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Service {
+    /// What the service is in the study.
+    #[serde(default)]
+    pub role: Role,
+    /// The service takes part only if this says something other than `no`: `${var.cache}`. Absent: it does.
+    #[serde(default)]
+    pub when: Option<String>,
+    /// Program and arguments. A list is run as it is; a string is split into words like a shell would, but no shell runs.
+    pub command: Command,
+    /// Arguments appended to the command.
+    #[serde(default)]
+    pub args: Vec<String>,
+    /// Environment, on top of unladen's own.
+    #[serde(default)]
+    pub env: IndexMap<String, String>,
+    /// Working directory; relative to the study file.
+    #[serde(default)]
+    pub cwd: Option<String>,
+    /// Command that builds the service, run once before the first run, in `cwd`.
+    #[serde(default)]
+    pub build: Option<Command>,
+    /// When the service counts as ready.
+    #[serde(default)]
+    pub ready: Ready,
+    /// What the service must have said when the window begins, or 5 s after readiness if that is later: a regular expression, or a
+    /// list of them, each for one line of its output. A run in which a replica has not said all of it does not count. For the line
+    /// in which an agent tells that it is there; `${…}` is not filled in.
+    #[serde(default)]
+    pub expect_log: Texts,
+    /// Longest time that a `check` or a `setup` may take. Absent: 60 s.
+    #[serde(default)]
+    pub at_most: Option<Time>,
+    /// Services that must be ready before this one starts.
+    #[serde(default)]
+    pub needs: Vec<String>,
+    /// How many processes to start; `${replica}` is 0, 1, ….
+    #[serde(default = "one")]
+    pub replicas: u32,
+    /// Fresh for every run, or one for the study.
+    #[serde(default)]
+    pub lifetime: Lifetime,
+    /// Variants in which the service runs (a collector that only one of them needs, say). Absent: all of them. The
+    /// placebo goes with the baseline.
+    #[serde(default)]
+    pub only: Vec<String>,
+    /// Limits on each process's cgroup.
+    #[serde(default)]
+    pub limits: Limits,
+    /// How the service is stopped.
+    #[serde(default)]
+    pub stop: Stop,
+    /// What to keep of the metrics that the service shows of itself. JVMs need none of this for their heap, threads, classes and
+    /// collections: they are found by themselves.
+    #[serde(default)]
+    pub scrape: Option<Scrape>,
+    /// Where a Go service gives its CPU profile, for `unladen run --profile`: `http://127.0.0.1:${port.app}/debug/pprof/profile`.
+    #[serde(default)]
+    pub pprof: Option<String>,
+    /// How a collector or storage is asked how many spans it has taken: what the ledger then says arrived.
+    #[serde(default)]
+    pub count: Option<Count>,
+}
+
+impl Service {
+    /// A subject with every default.
+    #[must_use]
+    pub fn new(command: Command) -> Self {
+        Self {
+            role: Role::default(),
+            when: None,
+            command,
+            args: Vec::new(),
+            env: IndexMap::new(),
+            cwd: None,
+            build: None,
+            ready: Ready::default(),
+            expect_log: Texts::default(),
+            at_most: None,
+            needs: Vec::new(),
+            replicas: one(),
+            lifetime: Lifetime::default(),
+            only: Vec::new(),
+            limits: Limits::default(),
+            stop: Stop::default(),
+            scrape: None,
+            pprof: None,
+            count: None,
+        }
+    }
+
+    /// Whether the service runs in a variant, by the variant's key.
+    #[must_use]
+    pub fn runs_in(&self, variant: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == variant)
+    }
+}
+
+/// A program with its arguments.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+pub enum Command {
+    /// One line, split into words by the rules of POSIX shells (quotes, backslashes); no shell runs it.
+    Line(String),
+    /// Program first, then one string per argument.
+    Words(Vec<String>),
+}
+
+// By hand, because an untagged enum can only say "data did not match any variant".
+impl<'de> Deserialize<'de> for Command {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl<'de> de::Visitor<'de> for Visitor {
+            type Value = Command;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a command line such as `java -jar app.jar`, or a list of words")
+            }
+            fn visit_str<E: de::Error>(self, line: &str) -> Result<Command, E> {
+                Ok(Command::Line(line.to_owned()))
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut words: A) -> Result<Command, A::Error> {
+                let mut list = Vec::new();
+                while let Some(word) = words.next_element()? {
+                    list.push(word);
+                }
+                Ok(Command::Words(list))
+            }
+        }
+        deserializer.deserialize_any(Visitor)
+    }
+}
+
+/// When a service counts as ready. All conditions that are given must hold; with none, when it has been alive for 100 ms.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Ready {
+    /// A URL that must answer with a status below 400.
+    pub http: Option<String>,
+    /// A `host:port` that must accept a connection.
+    pub tcp: Option<String>,
+    /// A text that must appear in a line of its output.
+    pub log: Option<String>,
+    /// How long to wait at most.
+    pub timeout: Time,
+}
+
+/// Limits on a process's cgroup. They need root (or a delegated cgroup) and are refused without, but for `cpuset: all`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// CPU time per second, in cores: `1.5`.
+    pub cpus: Option<f64>,
+    /// Cores to run on, as a Linux list: `0-1,3`; or `all`, those of the instrument as well. Default: the cores that the instrument
+    /// leaves free.
+    pub cpuset: Option<String>,
+    /// Most memory: `512MiB`.
+    pub memory: Option<Bytes>,
+}
+
+impl Limits {
+    /// Whether it may run on all cores; that takes no cgroup.
+    #[must_use]
+    pub fn on_all_cores(&self) -> bool {
+        self.cpuset.as_deref() == Some("all")
+    }
+
+    /// Whether there is anything to be limited.
+    #[must_use]
+    pub fn are_any(&self) -> bool {
+        self.cpus.is_some() || self.memory.is_some() || (self.cpuset.is_some() && !self.on_all_cores())
+    }
+}
+
+/// How a service is stopped: SIGTERM, and SIGKILL after the grace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stop {
+    /// Time between SIGTERM and SIGKILL.
+    pub grace: Time,
+}
+
+impl Default for Ready {
+    fn default() -> Self {
+        Self { http: None, tcp: None, log: None, timeout: Time::seconds(30.0) }
+    }
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { grace: Time::seconds(10.0) }
+    }
+}
+
+/// Replicas, unless a service says how many.
+fn one() -> u32 {
+    1
+}

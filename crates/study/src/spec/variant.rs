@@ -1,0 +1,63 @@
+//! Variants: what of the services each of them changes.
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use unladen_journal::units::Ratio;
+
+use super::load::TraceHeader;
+use super::service::{Command, Limits, Ready};
+use super::spans::{Faults, Loss};
+use super::texts::Texts;
+
+/// The bare variant.
+pub const BASELINE: &str = "baseline";
+/// The baseline once more.
+pub const PLACEBO: &str = "placebo";
+
+/// One way to run the subject: what differs from the services as declared.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Variant {
+    /// Name for people: `OpenTelemetry`. Default: the variant's key.
+    pub label: Option<String>,
+    /// The variant takes part only if this says something other than `no`: `${var.agent}`, for an agent that has to be brought
+    /// with `--set agent=PATH`. What is left out is told.
+    pub when: Option<String>,
+    /// What changes, by service.
+    pub services: IndexMap<String, Override>,
+    /// How many spans a sampled request makes. Absent: none for the baseline, else learned in the calibration.
+    pub spans_per_request: Option<f64>,
+    /// Share of the requests whose spans are wanted: the load generator sets the
+    /// sampled flag on exactly these. Absent: all of them.
+    pub sampled: Option<Ratio>,
+    /// Which trace header its requests carry. Absent: as the load says. For agents that know no other one.
+    pub trace: Option<TraceHeader>,
+    /// What the sink does to its senders in this variant: the agent on a bad day. Replaces `sink.faults`.
+    pub faults: Option<Faults>,
+    /// Where the agent tells what it lost itself, by stage: `queue`, `export`, or a name of your own.
+    pub losses: IndexMap<String, Loss>,
+}
+
+/// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args` and
+/// `expect_log` are appended, everything else replaces.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Override {
+    /// Replaces the command.
+    pub command: Option<Command>,
+    /// Appended to the service's arguments.
+    pub args: Vec<String>,
+    /// Merged over the service's environment.
+    pub env: IndexMap<String, String>,
+    /// Replaces the build step.
+    pub build: Option<Command>,
+    /// Replaces the working directory.
+    pub cwd: Option<String>,
+    /// Replaces the readiness conditions.
+    pub ready: Option<Ready>,
+    /// What the service must have said besides, in this variant.
+    pub expect_log: Texts,
+    /// Replaces the limits.
+    pub limits: Option<Limits>,
+}
