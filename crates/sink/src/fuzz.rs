@@ -10,11 +10,11 @@ use std::rc::Rc;
 
 use bumpalo::Bump;
 
-use crate::body::{self, BodyError, Budget, Encoding, Payload};
+use crate::body::{BodyError, Budget, Payload};
 use crate::elastic;
 use crate::grpc;
 use crate::h2;
-use crate::inflate::Inflate;
+use crate::inflate::{Encoding, Inflate, unpack};
 use crate::jaeger;
 use crate::otlp;
 use crate::skywalking;
@@ -111,7 +111,7 @@ fn decompressed(bytes: &[u8]) {
     if body.push(bytes, LARGEST_BODY).is_err() {
         return;
     }
-    let whole = body::unpack(encoding, body, LARGEST_BODY, &budget);
+    let whole = unpack(encoding, body, LARGEST_BODY, &budget);
     if let Ok(plain) = &whole {
         assert!(plain.bytes().len() <= LARGEST_BODY);
     }

@@ -3,17 +3,9 @@
 
 use bumpalo::Bump;
 
-use crate::span::{Batch, RawAttributes, Source, Span, Value};
-use crate::store::log;
-
-/// Spans of one message that are taken: many times what any agent sends at once. A span may take two bytes in a message
-/// and hundreds in memory, so the size of a message alone is no bound.
-pub(crate) const MAX_SPANS: usize = 65_536;
-pub(crate) const TOO_MANY: &str = "a message has more than 65536 spans; send smaller batches";
-/// Bytes of a span that is taken, however large messages may be. Its attributes may take six times as much in memory, in
-/// one piece.
-pub(crate) const MAX_SPAN: usize = 16 << 20;
-pub(crate) const TOO_LARGE: &str = "a span takes more than 16 MiB";
+use crate::attributes::{RawAttributes, logged};
+use crate::span::{Batch, MAX_SPANS, Source, Span};
+use crate::value::Value;
 
 /// A batch in the making.
 #[derive(Debug)]
@@ -22,29 +14,6 @@ pub(crate) struct Gatherer<'a> {
     batch: Batch<'a>,
     /// Of the span at hand.
     attributes: Vec<u8>,
-}
-
-impl<'a> Batch<'a> {
-    /// Adds a span within the bounds; whether it was.
-    #[inline]
-    pub(crate) fn push(&mut self, span: Span<'a>) -> bool {
-        if self.spans.len() == MAX_SPANS {
-            self.reject(TOO_MANY);
-        } else if span.size as usize > MAX_SPAN {
-            self.reject(TOO_LARGE);
-        } else {
-            self.spans.push(span);
-            return true;
-        }
-        false
-    }
-
-    /// Counts a span that can never be stored.
-    #[cold]
-    pub(crate) fn reject(&mut self, reason: &'static str) {
-        self.rejected += 1;
-        self.reason.get_or_insert(reason);
-    }
 }
 
 impl<'a> Gatherer<'a> {
@@ -66,7 +35,7 @@ impl<'a> Gatherer<'a> {
 
     /// Adds an attribute to the span at hand.
     pub(crate) fn attribute(&mut self, key: &[u8], value: Value<'_>) {
-        log::attribute(key, value, &mut self.attributes);
+        logged::put(key, value, &mut self.attributes);
     }
 
     /// The same for text that may not be there.
@@ -117,9 +86,4 @@ impl<'a> Gatherer<'a> {
     pub(crate) fn finish(self) -> Batch<'a> {
         self.batch
     }
-}
-
-/// Length of a span in its message.
-pub(crate) fn size(bytes: usize) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX)
 }

@@ -3,20 +3,18 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
-use http::{HeaderMap, HeaderValue, Response, header};
-
+use http::{HeaderValue, Response, header};
 use tokio::time::timeout;
 
-use crate::body::{self, BodyError, Payload, Reply};
+use crate::answer::{PREFIX, Reply, grpc as response};
+use crate::body::{BodyError, Payload};
 use crate::hub::{Hub, Refused};
 use crate::inbound::{Body, Request};
-use crate::otlp::reply::{Code, status_with_retry};
+use crate::inflate::gunzip;
+use crate::status::{Code, status_with_retry};
 
 /// Seconds after which a refused sender may come again.
 const RETRY_AFTER: u64 = 1;
-/// Compressed flag and length before every message.
-pub(crate) const PREFIX: usize = 5;
-
 /// A call that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
@@ -176,7 +174,7 @@ pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn unpack(hub: &Hub, encoding: Option<&HeaderValue>, message: &[u8]) -> Result<Payload, Failure> {
     match encoding.map(HeaderValue::as_bytes) {
-        Some(b"gzip") => body::gunzip(message, hub.max_message(), hub.budget()).map_err(|error| refuse(hub, &error)),
+        Some(b"gzip") => gunzip(message, hub.max_message(), hub.budget()).map_err(|error| refuse(hub, &error)),
         None | Some(b"identity") => {
             hub.undecodable();
             let message = "the message is compressed but grpc-encoding names no compression";
@@ -242,17 +240,6 @@ fn read_prefix(prefix: [u8; PREFIX]) -> Result<(bool, usize), Failure> {
     Ok((flag == 1, u32::from_be_bytes(length) as usize))
 }
 
-/// A response with one message.
-pub(crate) fn success(message: &[u8]) -> Response<Reply> {
-    let mut framed = Vec::with_capacity(PREFIX + message.len());
-    framed.push(0);
-    framed.extend_from_slice(&(message.len() as u32).to_be_bytes());
-    framed.extend_from_slice(message);
-    let mut trailers = HeaderMap::with_capacity(1);
-    trailers.insert("grpc-status", HeaderValue::from_static("0"));
-    response(Reply::new(framed, Some(trailers)))
-}
-
 /// A "trailers-only" response: the status stands in the headers.
 pub(crate) fn failure(failure: &Failure) -> Response<Reply> {
     let Failure { code, message } = failure;
@@ -282,12 +269,6 @@ pub(crate) fn refusal(code: u8) -> Response<Reply> {
     let headers = response.headers_mut();
     headers.insert("grpc-status", HeaderValue::from(u16::from(code)));
     headers.insert("grpc-message", HeaderValue::from_static("refused on purpose"));
-    response
-}
-
-fn response(reply: Reply) -> Response<Reply> {
-    let mut response = Response::new(reply);
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     response
 }
 

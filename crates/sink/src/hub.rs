@@ -8,13 +8,12 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::{Notify, oneshot};
 
-use crate::account::Accounts;
+use crate::account::{Accounts, LossCount};
 use crate::arena::Arena;
 use crate::body::Budget;
 use crate::broken::Broken;
 use crate::config::Config;
 use crate::faults::Faults;
-use crate::otlp;
 use crate::span::{Decode, Protocol, Source};
 use crate::store::{Handle, Store, StoreRefusal};
 use crate::summary::Summary;
@@ -256,14 +255,10 @@ impl Hub {
         Ok((Accepted { rejected: batch.rejected, reason: batch.reason }, rows))
     }
 
-    /// Counts what an `ExportMetricsServiceRequest` reports of losses; if it is broken, what stands before the break.
-    pub(crate) fn metrics(&self, message: &[u8]) {
-        let mut accounts = self.accounts.borrow_mut();
-        // Metrics are taken as a courtesy; broken ones are no concern of an account of spans.
-        let _ = otlp::metrics::visit(message, |mut loss| {
-            loss.source.bound();
-            accounts.add_loss(&loss);
-        });
+    /// Counts what an agent reports of its own losses.
+    pub(crate) fn reported(&self, mut loss: LossCount<'_>) {
+        loss.source.bound();
+        self.accounts.borrow_mut().add_loss(&loss);
     }
 
     /// Commits rows that wait to become durable and tells those who wait for it, as long as the sink lives.

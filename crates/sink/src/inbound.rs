@@ -4,14 +4,13 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use http::request::Parts;
-use http::{HeaderMap, Method, Response, Uri, Version};
+use http::{HeaderMap, Method, Uri, Version};
 use http_body_util::BodyExt;
 use hyper::body::{Body as _, Incoming};
 use tokio::time::timeout;
 
-use crate::body::{BodyError, Budget, Payload, Reply};
-use crate::grpc;
-use crate::h2::inbox::Reader;
+use crate::body::{BodyError, Budget, Payload};
+use crate::inbox::Reader;
 
 /// Head and body. The head is shared by requests that have the same one, as those of an agent do.
 #[derive(Debug)]
@@ -123,29 +122,5 @@ impl Body {
             }
         }
         Ok(None)
-    }
-}
-
-/// What a request gets. Nearly every one gets the first, so it is not made of header maps.
-#[derive(Debug)]
-pub(crate) enum Answer {
-    /// A message of gRPC, and that all is well.
-    Message(Vec<u8>),
-    /// Anything else.
-    Response(Box<Response<Reply>>),
-}
-
-impl From<Response<Reply>> for Answer {
-    fn from(response: Response<Reply>) -> Self {
-        Self::Response(Box::new(response))
-    }
-}
-
-impl From<Answer> for Response<Reply> {
-    fn from(answer: Answer) -> Self {
-        match answer {
-            Answer::Message(message) => grpc::success(&message),
-            Answer::Response(response) => *response,
-        }
     }
 }

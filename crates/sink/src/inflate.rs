@@ -1,18 +1,83 @@
-//! Decompression of a body while it comes in, in steps of bounded size: for protocols whose senders hold a request open
-//! and send line by line. Bodies that are one message are decompressed as a whole, in `body`.
+//! Decompression of bodies: as a whole if they are one message, or while they come in, in steps of bounded size, for
+//! protocols whose senders hold a request open and send line by line. Either way a bomb is noticed early.
 
-use std::io::Write;
+use std::io::{Read, Write};
+use std::rc::Rc;
 
+use flate2::read::{DeflateDecoder, MultiGzDecoder as WholeGzDecoder, ZlibDecoder};
 use flate2::write::MultiGzDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
+use http::{HeaderMap, HeaderValue, header};
 use zstd::stream::raw::{DParameter, Decoder, Operation};
 
-use crate::body::{BodyError, Encoding, Payload, ZSTD_WINDOW};
+use crate::body::{BodyError, Budget, Payload};
 
+/// Largest window of zstd, as a power of two: what RFC 8878 asks every decoder to take at least.
+const ZSTD_WINDOW: u32 = 23;
 /// Compressed bytes of gzip that are looked at in one step; they become at most about a thousand times as many.
 const GZIP_STEP: usize = 256;
 /// Decompressed bytes of one step of the other formats.
 const STEP: usize = 16 << 10;
+
+/// How a body is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Encoding {
+    /// Not at all.
+    Identity,
+    /// RFC 1952.
+    Gzip,
+    /// RFC 1950, or RFC 1951 bare, as some senders read HTTP.
+    Deflate,
+    /// RFC 8878.
+    Zstd,
+}
+
+impl Encoding {
+    /// What `content-encoding` says; its value if it is another.
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, String> {
+        match headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes) {
+            None | Some(b"" | b"identity") => Ok(Self::Identity),
+            Some(b"gzip" | b"x-gzip") => Ok(Self::Gzip),
+            Some(b"deflate") => Ok(Self::Deflate),
+            Some(b"zstd") => Ok(Self::Zstd),
+            Some(other) => Err(String::from_utf8_lossy(other).into_owned()),
+        }
+    }
+}
+
+/// Decompresses a body to at most `limit` bytes.
+pub(crate) fn unpack(
+    encoding: Encoding,
+    body: Payload,
+    limit: usize,
+    budget: &Rc<Budget>,
+) -> Result<Payload, BodyError> {
+    let bytes = body.bytes();
+    match encoding {
+        Encoding::Identity => Ok(body),
+        Encoding::Gzip => gunzip(bytes, limit, budget),
+        Encoding::Deflate => match bytes {
+            [first, second, ..] if is_zlib(*first, *second) => inflate(ZlibDecoder::new(bytes), limit, budget),
+            _ => inflate(DeflateDecoder::new(bytes), limit, budget),
+        },
+        Encoding::Zstd => {
+            let mut decoder = zstd::stream::read::Decoder::with_buffer(bytes).map_err(|_| BodyError::Compression)?;
+            decoder.window_log_max(ZSTD_WINDOW).map_err(|_| BodyError::Compression)?;
+            inflate(decoder, limit, budget)
+        }
+    }
+}
+
+/// Decompresses gzip, one member or several, to at most `limit` bytes.
+pub(crate) fn gunzip(compressed: &[u8], limit: usize, budget: &Rc<Budget>) -> Result<Payload, BodyError> {
+    inflate(WholeGzDecoder::new(compressed), limit, budget)
+}
+
+fn inflate(decoder: impl Read, limit: usize, budget: &Rc<Budget>) -> Result<Payload, BodyError> {
+    let mut payload = Payload::new(budget);
+    payload.read_from(decoder, limit)?;
+    Ok(payload)
+}
 
 /// A body's decompressor.
 pub(crate) struct Inflate {
@@ -150,7 +215,6 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::body::{Budget, unpack};
 
     fn pack(encoding: Encoding, is_bare: bool, plain: &[u8]) -> Vec<u8> {
         let level = Compression::default();
@@ -171,6 +235,12 @@ mod tests {
             Encoding::Zstd => zstd::bulk::compress(plain, 1),
         };
         done.expect("writing to memory")
+    }
+
+    fn whole(encoding: Encoding, body: &[u8], limit: usize, budget: &Rc<Budget>) -> Result<Payload, BodyError> {
+        let mut packed = Payload::new(&Budget::new(usize::MAX));
+        packed.push(body, usize::MAX)?;
+        unpack(encoding, packed, limit, budget)
     }
 
     /// Feeds a body piece by piece, forgetting what came out as a stream would; everything that came out, and the largest
@@ -202,6 +272,29 @@ mod tests {
         (Encoding::Deflate, true),
         (Encoding::Zstd, false),
     ];
+
+    #[test]
+    fn every_encoding_comes_back_whole_and_no_bomb_goes_off() {
+        let budget = Budget::new(1 << 20);
+        for (encoding, is_bare) in ALL {
+            let sound = whole(encoding, &pack(encoding, is_bare, b"one two"), 7, &budget);
+            assert_eq!(sound.expect("sound").bytes(), b"one two", "{encoding:?}");
+        }
+        for (encoding, is_bare) in &ALL[1..] {
+            let bomb = pack(*encoding, *is_bare, &vec![0; 8 << 20]);
+            assert!(bomb.len() < 10_000, "{encoding:?}");
+            let gone = |limit| whole(*encoding, &bomb, limit, &budget);
+            assert!(matches!(gone(100_000), Err(BodyError::TooLarge)), "{encoding:?}");
+            assert!(matches!(gone(16 << 20), Err(BodyError::Busy)), "{encoding:?}");
+            for scrap in [&bomb[..bomb.len() / 2], b"\xff\xff\xff", b"nothing compressed at all"] {
+                let scrap = whole(*encoding, scrap, 100_000_000, &Budget::new(1 << 30));
+                assert!(matches!(scrap, Err(BodyError::Compression)), "{encoding:?}");
+            }
+        }
+        let two_members = [pack(Encoding::Gzip, false, b"one "), pack(Encoding::Gzip, false, b"two")].concat();
+        assert_eq!(gunzip(&two_members, 100, &budget).expect("sound").bytes(), b"one two");
+        assert_eq!(budget.used(), 0, "everything is given back");
+    }
 
     #[test]
     fn bombs_come_in_small_pieces() {
@@ -253,10 +346,7 @@ mod tests {
             let at = at.index(body.len());
             if cut { body.truncate(at) } else { body[at] = byte }
             let streamed = stream(encoding, &body, pieces, 1 << 20);
-            let budget = Budget::new(1 << 22);
-            let mut whole = Payload::new(&budget);
-            whole.push(&body, 1 << 20).expect("within the budget");
-            let whole = unpack(encoding, whole, 1 << 20, &budget);
+            let whole = whole(encoding, &body, 1 << 20, &Budget::new(1 << 22));
             if let (Ok((streamed, _)), Ok(whole)) = (streamed, whole) {
                 prop_assert_eq!(&streamed[..], whole.bytes());
             }

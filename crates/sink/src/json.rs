@@ -2,7 +2,7 @@
 
 pub(crate) mod reader;
 
-use crate::span::Value;
+use crate::value::Value;
 
 /// `"key":value`, with the bracket or comma before it.
 pub(crate) fn member(key: &[u8], value: Value<'_>, first: bool, out: &mut Vec<u8>) {

@@ -3,13 +3,18 @@
 //!
 //! [`run`] is all of it: [`config::Config`] in, [`summary::Event`]s while it lives, a [`summary::Summary`] at the end.
 //! [`child::main`] is the same as a process of its own. [`ledger`] compares the summary with what the load generator
-//! sent. Spans flow in one direction: a receiver decodes (`otlp`), the hub books (`account`) and stores (`store`).
+//! sent. Spans flow in one direction: a receiver (`otlp`, `zipkin`, …) hands a body and its decoder to the hub; the decoder
+//! makes spans of it (`span`), and the hub counts them (`account`) and stores them (`store`), which has the decoder of their
+//! attributes (`attributes`) show these one by one (`value`).
 
 mod account;
 mod admin;
+mod answer;
 mod arena;
+mod attributes;
 mod body;
 mod broken;
+mod buffers;
 pub mod child;
 pub mod config;
 mod elastic;
@@ -23,6 +28,7 @@ mod h2;
 mod hub;
 mod ids;
 mod inbound;
+mod inbox;
 mod inflate;
 mod jaeger;
 mod json;
@@ -34,8 +40,10 @@ mod rewind;
 mod server;
 mod skywalking;
 mod span;
+mod status;
 mod store;
 pub mod summary;
+mod value;
 mod web;
 mod wire;
 mod zipkin;

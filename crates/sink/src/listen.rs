@@ -17,12 +17,12 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use unladen_http2::frame::PREFACE;
 
-use crate::body::Reply;
+use crate::answer::{Answer, PREFIX, Reply};
 use crate::error::SinkError;
 use crate::faults::Fate;
 use crate::h2::{self, Scratch};
 use crate::hub::Hub;
-use crate::inbound::{Answer, Request};
+use crate::inbound::Request;
 use crate::rewind::Rewind;
 use crate::span::Protocol;
 use crate::web::Failure;
@@ -131,7 +131,7 @@ impl Connections {
         };
         let Ok(Some(prefix)) = prefix else { return };
         if prefix == PREFACE {
-            let bodies = (self.hub.budget(), self.hub.max_message().saturating_add(grpc::PREFIX));
+            let bodies = (self.hub.budget(), self.hub.max_message().saturating_add(PREFIX));
             let is_behind = || self.hub.is_behind();
             return h2::serve(stream, &prefix, &self.scratch, bodies, is_behind, answer, stop).await;
         }

@@ -2,13 +2,21 @@
 
 use bumpalo::Bump;
 
+use crate::attributes::RawAttributes;
 use crate::broken::Broken;
 use crate::ids;
-use crate::otlp;
-use crate::skywalking;
 
 /// Decodes a message. What cannot be a slice of it, such as text with escapes, is put into the arena.
 pub(crate) type Decode = for<'a> fn(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>;
+
+/// Spans of one message that are taken: many times what any agent sends at once. A span may take two bytes in a message
+/// and hundreds in memory, so the size of a message alone is no bound.
+pub(crate) const MAX_SPANS: usize = 65_536;
+pub(crate) const TOO_MANY: &str = "a message has more than 65536 spans; send smaller batches";
+/// Bytes of a span that is taken, however large messages may be. Its attributes may take six times as much in memory, in
+/// one piece.
+pub(crate) const MAX_SPAN: usize = 16 << 20;
+pub(crate) const TOO_LARGE: &str = "a span takes more than 16 MiB";
 
 /// One request of a sender, decoded: nothing of it has been counted yet.
 #[derive(Debug, Default)]
@@ -21,6 +29,29 @@ pub(crate) struct Batch<'a> {
     pub(crate) rejected: u64,
     /// Why the first of them cannot.
     pub(crate) reason: Option<&'static str>,
+}
+
+impl<'a> Batch<'a> {
+    /// Adds a span within the bounds; whether it was.
+    #[inline]
+    pub(crate) fn push(&mut self, span: Span<'a>) -> bool {
+        if self.spans.len() == MAX_SPANS {
+            self.reject(TOO_MANY);
+        } else if span.size as usize > MAX_SPAN {
+            self.reject(TOO_LARGE);
+        } else {
+            self.spans.push(span);
+            return true;
+        }
+        false
+    }
+
+    /// Counts a span that can never be stored.
+    #[cold]
+    pub(crate) fn reject(&mut self, reason: &'static str) {
+        self.rejected += 1;
+        self.reason.get_or_insert(reason);
+    }
 }
 
 /// The process that made spans.
@@ -61,21 +92,18 @@ pub(crate) struct Span<'a> {
     pub(crate) attributes: RawAttributes<'a>,
 }
 
-/// Attributes as the protocol encodes them.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum RawAttributes<'a> {
-    /// The part of a `Span` message of OTLP that has them.
-    Otlp(&'a [u8]),
-    /// The part of a `SpanObject` message of SkyWalking that has them.
-    Skywalking(&'a [u8]),
-    /// As the store's log has them: what receivers make that cannot leave them as they came.
-    Logged(&'a [u8]),
-}
-
+/// Name of a service that gives none, as OpenTelemetry's resource conventions have it.
+pub(crate) const UNKNOWN_SERVICE: &str = "unknown_service";
 /// Bytes of a source's names that are kept: they are written with every span, though they come once in a message.
 const MAX_SOURCE_NAME: usize = 1_024;
 
 impl Source<'_> {
+    /// The service under the name that it is counted and stored by.
+    #[inline]
+    pub(crate) fn service(&self) -> &[u8] {
+        if self.service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { self.service }
+    }
+
     /// Cuts names that are no names.
     pub(crate) fn bound(&mut self) {
         let head = |name: &mut &[u8]| *name = &name[..name.len().min(MAX_SOURCE_NAME)];
@@ -117,68 +145,6 @@ impl Span<'_> {
             attributes: RawAttributes::Logged(&[]),
         }
     }
-}
-
-/// Who looks at attributes.
-pub(crate) trait Visitor {
-    /// Takes an attribute as it is encoded, which is not empty, if it knows what that means; most say the same as in the
-    /// span before.
-    #[inline]
-    fn takes(&mut self, _encoded: &[u8]) -> bool {
-        false
-    }
-
-    /// Takes an attribute.
-    fn attribute(&mut self, encoded: &[u8], key: &[u8], value: Value<'_>);
-}
-
-impl<F: FnMut(&[u8], Value<'_>)> Visitor for F {
-    #[inline]
-    fn attribute(&mut self, _: &[u8], key: &[u8], value: Value<'_>) {
-        self(key, value);
-    }
-}
-
-impl RawAttributes<'_> {
-    /// Shows every attribute, in the order of the message. What cannot be decoded is left out.
-    #[inline]
-    pub(crate) fn visit(&self, visitor: &mut impl Visitor) {
-        match self {
-            RawAttributes::Otlp(fields) => otlp::attributes::visit(fields, visitor),
-            RawAttributes::Skywalking(fields) => skywalking::segment::visit(fields, visitor),
-            RawAttributes::Logged(attributes) => crate::store::log::visit(attributes, visitor),
-        }
-    }
-
-    /// Appends the wanted attributes as a JSON object; appends nothing and returns false if there are none.
-    #[cfg(test)]
-    pub(crate) fn write_json(&self, which: crate::config::Attributes, out: &mut Vec<u8>) -> bool {
-        let start = out.len();
-        self.visit(&mut |key: &[u8], value: Value<'_>| {
-            if which.wants(key) {
-                crate::json::member(key, value, out.len() == start, out);
-            }
-        });
-        if out.len() > start {
-            out.push(b'}');
-        }
-        out.len() > start
-    }
-}
-
-/// The value of an attribute.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Value<'a> {
-    /// As it came: not necessarily UTF-8.
-    Text(&'a [u8]),
-    /// A whole number.
-    Whole(i64),
-    /// Any other number.
-    Real(f64),
-    /// True or false.
-    Truth(bool),
-    /// Lists, maps, bytes and nothing, as JSON text.
-    Json(&'a [u8]),
 }
 
 /// Side of a call that a span describes, as in OTLP.

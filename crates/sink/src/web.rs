@@ -2,9 +2,11 @@
 
 use http::{HeaderValue, Response, StatusCode, header};
 
-use crate::body::{self, BodyError, Encoding, Payload, Reply};
+use crate::answer::Reply;
+use crate::body::{BodyError, Payload};
 use crate::hub::{Hub, Refused};
 use crate::inbound::Request;
+use crate::inflate::{Encoding, unpack};
 
 /// A media type.
 pub(crate) const JSON: &str = "application/json";
@@ -65,7 +67,7 @@ pub(crate) async fn receive(hub: &Hub, request: Request) -> Result<Payload, Fail
     let body = request.into_body().whole(limit, hub.budget(), hub.silence()).await;
     let body = body.map_err(|error| refuse(hub, &error))?;
     hub.body(body.bytes().len());
-    body::unpack(encoding, body, limit, hub.budget()).map_err(|error| refuse(hub, &error))
+    unpack(encoding, body, limit, hub.budget()).map_err(|error| refuse(hub, &error))
 }
 
 /// Why a body is not read.

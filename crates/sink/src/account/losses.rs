@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::UNKNOWN_SERVICE;
 use crate::span::Source;
 use crate::summary;
 
@@ -58,8 +57,7 @@ impl Losses {
     /// Adds a report.
     pub(crate) fn add(&mut self, loss: &LossCount<'_>) {
         let LossCount { source, stage, metric, series, spans, is_cumulative } = loss;
-        let service = if source.service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { source.service };
-        let counter = (service.into(), source.instance.unwrap_or_default().into(), (*metric).into(), *series);
+        let counter = (source.service().into(), source.instance.unwrap_or_default().into(), (*metric).into(), *series);
         let key = (*stage, counter);
         if self.counters.len() >= MAX_COUNTERS && !self.counters.contains_key(&key) {
             return;

@@ -14,7 +14,6 @@ use distinct::{DistinctSpans, TraceMarks};
 use losses::Losses;
 pub(crate) use losses::{LossCount, Stage};
 use operations::Operations;
-pub(crate) use operations::UNKNOWN_SERVICE;
 
 /// What a span has been counted as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -197,7 +196,7 @@ impl Accounts {
                 // Neighbours mostly have one source.
                 let service = match last {
                     Some((source, service)) if source == span.source => service,
-                    _ => self.operations.number(sources[span.source as usize].service),
+                    _ => self.operations.number(sources[span.source as usize].service()),
                 };
                 last = Some((span.source, service));
                 self.operations.count(service, span.operation, span.duration_ns, request.is_some());

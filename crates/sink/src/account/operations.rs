@@ -9,13 +9,11 @@ use std::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
 use hdrhistogram::Histogram;
 
-use crate::store::same;
+use crate::buffers::same;
 use crate::summary;
 
 /// Name under which services and operations beyond the limits are counted.
 pub(crate) const OTHER: &str = "(other)";
-/// Name of a service that gives none, as OpenTelemetry's resource conventions have it.
-pub(crate) const UNKNOWN_SERVICE: &str = "unknown_service";
 /// Services told apart.
 const MAX_SERVICES: usize = 256;
 /// Operations told apart, over all services: each has a histogram of up to 300 KiB.
@@ -96,7 +94,6 @@ impl Operations {
     /// Number of a service.
     #[inline]
     pub(crate) fn number(&mut self, service: &[u8]) -> u32 {
-        let service = if service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { service };
         self.services.number(head(service))
     }
 
@@ -205,9 +202,10 @@ fn text(name: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::span::{Source, UNKNOWN_SERVICE};
 
     fn count(operations: &mut Operations, service: &[u8], operation: &[u8], duration_ns: i64, is_of_load: bool) {
-        let service = operations.number(service);
+        let service = operations.number(Source { service, instance: None }.service());
         operations.count(service, operation, duration_ns, is_of_load);
     }
 

@@ -9,7 +9,8 @@ use crate::broken::Broken;
 use crate::gather::Gatherer;
 use crate::ids::hex_exact;
 use crate::json::reader::Reader;
-use crate::span::{Batch, Kind, Source, Span, Status, Value};
+use crate::span::{Batch, Kind, Source, Span, Status};
+use crate::value::Value;
 
 const TRACE_ID: &str = "an event's trace_id is not 32 hexadecimal digits, or all zeros";
 const SPAN_ID: &str = "an event's id is not 16 hexadecimal digits, or all zeros";

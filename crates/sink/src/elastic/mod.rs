@@ -9,7 +9,7 @@ mod intake;
 
 use http::{HeaderValue, Method, Response, StatusCode, header};
 
-use crate::body::Reply;
+use crate::answer::Reply;
 use crate::hub::Hub;
 use crate::inbound::Request;
 use crate::web::{self, Failure, JSON};

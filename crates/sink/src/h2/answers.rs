@@ -4,8 +4,8 @@ use bytes::Bytes;
 use unladen_http2::frame::{self, code, flag, kind};
 
 use super::Session;
+use crate::answer::Answer;
 use crate::h2::heads::{self, ALL_DONE, ALL_WELL};
-use crate::inbound::Answer;
 
 impl Session {
     /// Answers a request; nothing happens if the client gave it up.

@@ -2,7 +2,6 @@
 //! server costs seven times as much per request. Requests run on the connection's own task.
 
 mod heads;
-pub(crate) mod inbox;
 mod session;
 
 use std::cell::RefCell;
@@ -17,8 +16,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
+use crate::answer::Answer;
 use crate::body::Budget;
-use crate::inbound::{Answer, Request};
+use crate::inbound::Request;
 pub(crate) use session::Session;
 
 /// Bytes to be sent from which on no more are read: a client that does not listen is not heard either.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use unladen_http2::hpack::{Decoder, put_literal};
 
 use super::*;
-use crate::inbound::Answer;
+use crate::answer::Answer;
 
 const LIMIT: usize = 100_000;
 

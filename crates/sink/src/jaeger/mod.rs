@@ -6,11 +6,12 @@ pub(crate) mod thrift;
 
 use http::{Method, StatusCode};
 
+use crate::answer::Answer;
 use crate::grpc;
 use crate::hub::Hub;
-use crate::inbound::{Answer, Request};
-use crate::otlp::reply::Code;
+use crate::inbound::Request;
 use crate::span::Protocol;
+use crate::status::Code;
 use crate::web::{self, Failure, JSON, TEXT, content_type};
 
 const TRACES: &str = "/api/traces";

@@ -6,9 +6,11 @@ use bumpalo::Bump;
 
 use super::{SPAN_ID, SpecialTags, TRACE_ID};
 use crate::broken::Broken;
-use crate::gather::{Gatherer, size};
+use crate::buffers::size;
+use crate::gather::Gatherer;
 use crate::ids::padded;
-use crate::span::{Batch, Source, Span, Value};
+use crate::span::{Batch, Source, Span};
+use crate::value::Value;
 use crate::wire::{self, Fields, WireError};
 
 /// Bytes of a usual span.

@@ -7,8 +7,8 @@
 use bumpalo::Bump;
 
 use crate::broken::Broken;
-use crate::gather::size;
-use crate::span::Value;
+use crate::buffers::size;
+use crate::value::Value;
 
 /// Values within values that are followed before the text is called broken.
 const MAX_DEPTH: u32 = 64;
@@ -333,26 +333,6 @@ fn unescape<'a>(text: &[u8], offset: usize, arena: &'a Bump) -> Result<&'a [u8],
 fn unit(text: &[u8], at: usize) -> Option<u32> {
     let [b'\\', b'u', digits @ ..] = text.get(at..at + 6)? else { return None };
     digits.iter().try_fold(0, |unit, digit| Some(unit << 4 | char::from(*digit).to_digit(16)?))
-}
-
-impl Value<'_> {
-    /// A whole number, whether it comes as one, as text or with a fraction that is cut off.
-    pub(crate) fn whole(&self) -> Option<i64> {
-        match *self {
-            Value::Whole(number) => Some(number),
-            Value::Text(text) => std::str::from_utf8(text).ok()?.parse().ok(),
-            Value::Real(number) if number.is_finite() => Some(number as i64),
-            _ => None,
-        }
-    }
-
-    /// A number.
-    pub(crate) fn real(&self) -> Option<f64> {
-        match *self {
-            Value::Real(number) => Some(number),
-            _ => self.whole().map(|number| number as f64),
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 //! spans are slices of the body. A broken message gives an error and no span at all, so that what the sender is told
 //! (refused) is what is counted. Attributes, events and links are not looked into here.
 
-use super::attributes::ATTRIBUTE;
-use crate::gather::size;
-use crate::span::{Batch, Kind, RawAttributes, Source, Span, Status};
+use crate::attributes::RawAttributes;
+use crate::attributes::otlp::ATTRIBUTE;
+use crate::buffers::size;
+use crate::span::{Batch, Kind, Source, Span, Status};
 use crate::wire::{Fields, Value, WireError, pair};
 
 /// Why a span can never be stored.

@@ -10,7 +10,7 @@ use prost::Message;
 
 use super::*;
 use crate::config::Attributes;
-use crate::gather::{MAX_SPAN, MAX_SPANS, TOO_LARGE, TOO_MANY};
+use crate::span::{MAX_SPAN, MAX_SPANS, TOO_LARGE, TOO_MANY};
 use crate::wire::put_bytes;
 
 fn any_value() -> impl Strategy<Value = Option<AnyValue>> {

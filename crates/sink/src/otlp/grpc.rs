@@ -5,12 +5,13 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, Version, header};
 
 use super::decode::decode;
-use super::reply::{Code, export_response};
-use crate::body::Reply;
+use super::{metrics, reply};
+use crate::answer::{Answer, Reply};
 use crate::grpc::{self, Failure, failure, refused};
 use crate::hub::Hub;
-use crate::inbound::{Answer, Request};
+use crate::inbound::Request;
 use crate::span::Protocol;
+use crate::status::Code;
 
 const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 const METRICS: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
@@ -39,12 +40,12 @@ async fn call(hub: &Hub, request: Request) -> Result<Vec<u8>, Failure> {
     let message = grpc::unary(hub, request).await?;
     if !is_traces {
         if is_metrics {
-            hub.metrics(message.bytes());
+            metrics::count(hub, message.bytes());
         }
         return Ok(Vec::new());
     }
     match hub.take(Protocol::OtlpGrpc, message, |message, _| Ok(decode(message)?)).await {
-        Ok(accepted) => Ok(export_response(accepted.rejected, accepted.reason)),
+        Ok(accepted) => Ok(reply::protobuf(accepted)),
         Err(reason) => Err(refused(reason, "an ExportTraceServiceRequest")),
     }
 }

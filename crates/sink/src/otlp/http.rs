@@ -5,12 +5,12 @@
 use http::{Method, Response, StatusCode};
 
 use super::decode::decode;
-use super::json::{self, decode as decode_json};
-use super::reply::{self, Code, export_response};
-use crate::body::Reply;
+use super::{json, metrics, reply};
+use crate::answer::Reply;
 use crate::hub::{Accepted, Hub};
 use crate::inbound::Request;
 use crate::span::Protocol;
+use crate::status::{self, Code};
 use crate::web::{self, Failure, JSON, content_type};
 
 const PROTOBUF: &str = "application/x-protobuf";
@@ -19,8 +19,8 @@ const PROTOBUF: &str = "application/x-protobuf";
 pub(crate) async fn serve(hub: &Hub, request: Request) -> Response<Reply> {
     let is_json = content_type(&request) == JSON.as_bytes();
     match export(hub, request, is_json).await {
-        Ok(accepted) if is_json => web::reply(StatusCode::OK, JSON, json::response(accepted)),
-        Ok(accepted) => web::reply(StatusCode::OK, PROTOBUF, export_response(accepted.rejected, accepted.reason)),
+        Ok(accepted) if is_json => web::reply(StatusCode::OK, JSON, reply::json(accepted)),
+        Ok(accepted) => web::reply(StatusCode::OK, PROTOBUF, reply::protobuf(accepted)),
         Err(failure) => fail(failure, is_json),
     }
 }
@@ -45,12 +45,12 @@ async fn export(hub: &Hub, request: Request, is_json: bool) -> Result<Accepted, 
     if !is_traces {
         // Only what is encoded as protobuf is looked into.
         if is_metrics && is_protobuf {
-            hub.metrics(message.bytes());
+            metrics::count(hub, message.bytes());
         }
         return Ok(Accepted { rejected: 0, reason: None });
     }
     let taken = if is_json {
-        hub.take(Protocol::OtlpHttp, message, decode_json).await
+        hub.take(Protocol::OtlpHttp, message, json::decode).await
     } else {
         hub.take(Protocol::OtlpHttp, message, |message, _| Ok(decode(message)?)).await
     };
@@ -70,7 +70,7 @@ fn fail(failure: Failure, is_json: bool) -> Response<Reply> {
         let text = serde_json::json!({"code": code as u8, "message": message}).to_string();
         web::reply(status, JSON, text)
     } else {
-        web::reply(status, PROTOBUF, reply::status(code, &message))
+        web::reply(status, PROTOBUF, status::status(code, &message))
     };
     web::retry(&mut response);
     response

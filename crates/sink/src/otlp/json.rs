@@ -9,31 +9,16 @@ use bumpalo::Bump;
 use super::decode::{PARENT_ID, SPAN_ID, TRACE_ID, kind_of};
 use crate::broken::Broken;
 use crate::gather::Gatherer;
-use crate::hub::Accepted;
 use crate::ids::hex_exact;
 use crate::json;
 use crate::json::reader::Reader;
-use crate::span::{Batch, Kind, Source, Span, Status, Value};
+use crate::span::{Batch, Kind, Source, Span, Status};
+use crate::value::Value;
 
 /// Values within values that are followed; deeper ones become `null`.
 const MAX_DEPTH: u32 = 16;
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 700;
-
-/// An `ExportTraceServiceResponse`.
-pub(crate) fn response(accepted: Accepted) -> String {
-    match accepted {
-        Accepted { rejected: 0, .. } => "{}".into(),
-        Accepted { rejected, reason } => {
-            let partial = serde_json::json!({
-                // As text, because it is an int64.
-                "rejectedSpans": rejected.to_string(),
-                "errorMessage": reason.unwrap_or_default(),
-            });
-            serde_json::json!({ "partialSuccess": partial }).to_string()
-        }
-    }
-}
 
 /// All spans of a request.
 pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {

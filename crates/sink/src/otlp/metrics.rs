@@ -7,11 +7,17 @@
 
 use super::decode::resource;
 use crate::account::{LossCount, Stage};
+use crate::hub::Hub;
 use crate::span::Source;
 use crate::wire::{Fields, Value, WireError, pair};
 
 /// A counter's points are each the whole count since the start; else each is what came since the last.
 const CUMULATIVE: u64 = 2;
+
+/// Counts the losses of a request; if it is broken, those that stand before the break: metrics are taken as a courtesy.
+pub(crate) fn count(hub: &Hub, body: &[u8]) {
+    let _ = visit(body, |loss| hub.reported(loss));
+}
 
 /// Shows every loss that is told.
 pub(crate) fn visit(body: &[u8], mut on_loss: impl FnMut(LossCount<'_>)) -> Result<(), WireError> {

@@ -1,7 +1,6 @@
 //! The OpenTelemetry protocol, <https://opentelemetry.io/docs/specs/otlp/>: one receiver for gRPC, one for HTTP, one
 //! decoder for both.
 
-pub(crate) mod attributes;
 pub(crate) mod decode;
 pub(crate) mod grpc;
 pub(crate) mod http;

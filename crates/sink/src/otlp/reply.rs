@@ -1,25 +1,10 @@
-//! What OTLP answers: `ExportTraceServiceResponse` and `google.rpc.Status`, encoded by hand (two fields each).
+//! What OTLP answers: an `ExportTraceServiceResponse`, as protobuf or JSON.
 
+use crate::hub::Accepted;
 use crate::wire::{put_bytes, put_number};
 
-/// Codes of `google.rpc.Code`, which are also the status codes of gRPC.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Code {
-    /// The message cannot be decoded, ever.
-    InvalidArgument = 3,
-    /// Too large.
-    ResourceExhausted = 8,
-    /// No such service, method or compression.
-    Unimplemented = 12,
-    /// gRPC's own framing is broken.
-    Internal = 13,
-    /// May pass later.
-    Unavailable = 14,
-}
-
 /// An `ExportTraceServiceResponse`; all empty unless spans were rejected, as the specification wants it.
-pub(crate) fn export_response(rejected: u64, reason: Option<&str>) -> Vec<u8> {
+pub(crate) fn protobuf(Accepted { rejected, reason }: Accepted) -> Vec<u8> {
     let mut partial_success = Vec::new();
     put_number(&mut partial_success, 1, rejected);
     if let Some(reason) = reason {
@@ -32,24 +17,17 @@ pub(crate) fn export_response(rejected: u64, reason: Option<&str>) -> Vec<u8> {
     response
 }
 
-/// A `google.rpc.Status`.
-pub(crate) fn status(code: Code, message: &str) -> Vec<u8> {
-    let mut status = Vec::new();
-    put_number(&mut status, 1, code as u64);
-    put_bytes(&mut status, 2, message.as_bytes());
-    status
-}
-
-/// A `google.rpc.Status` that says when to come again: OTLP's way of throttling a sender.
-pub(crate) fn status_with_retry(code: Code, message: &str, after_seconds: u64) -> Vec<u8> {
-    let mut duration = Vec::new();
-    put_number(&mut duration, 1, after_seconds);
-    let mut retry_info = Vec::new();
-    put_bytes(&mut retry_info, 1, &duration);
-    let mut any = Vec::new();
-    put_bytes(&mut any, 1, b"type.googleapis.com/google.rpc.RetryInfo");
-    put_bytes(&mut any, 2, &retry_info);
-    let mut status = status(code, message);
-    put_bytes(&mut status, 3, &any);
-    status
+/// The same as JSON.
+pub(crate) fn json(accepted: Accepted) -> String {
+    match accepted {
+        Accepted { rejected: 0, .. } => "{}".into(),
+        Accepted { rejected, reason } => {
+            let partial = serde_json::json!({
+                // As text, because it is an int64.
+                "rejectedSpans": rejected.to_string(),
+                "errorMessage": reason.unwrap_or_default(),
+            });
+            serde_json::json!({ "partialSuccess": partial }).to_string()
+        }
+    }
 }

@@ -4,7 +4,7 @@
 use super::{Batch, Bump, Found, Gatherer, Segment};
 use crate::broken::Broken;
 use crate::json::reader::Reader;
-use crate::span::Value;
+use crate::value::Value;
 
 /// All segments of a body.
 pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump, is_list: bool) -> Result<Batch<'a>, Broken> {

@@ -10,13 +10,15 @@ pub(crate) mod segment;
 use bumpalo::Bump;
 use http::{Method, StatusCode};
 
+use crate::answer::Answer;
+use crate::attributes::RawAttributes;
 use crate::gather::Gatherer;
 use crate::grpc::{self, Messages, Next};
 use crate::hub::{Accepted, Hub, Refused};
 use crate::ids;
-use crate::inbound::{Answer, Request};
-use crate::otlp::reply::Code;
-use crate::span::{Batch, Kind, Protocol, RawAttributes, Source, Span, Status};
+use crate::inbound::Request;
+use crate::span::{Batch, Kind, Protocol, Source, Span, Status};
+use crate::status::Code;
 use crate::web::{self, Failure, JSON};
 
 const PACKAGE: &str = "/skywalking.v3.";

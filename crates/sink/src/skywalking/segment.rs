@@ -1,17 +1,15 @@
 //! `SegmentObject` and `SegmentCollection` (`language-agent/Tracing.proto`), walked without copying.
 
 use super::{Batch, Bump, Found, Gatherer, Segment};
+use crate::attributes::RawAttributes;
+use crate::attributes::skywalking::TAG;
 use crate::broken::Broken;
-use crate::gather::size;
+use crate::buffers::size;
 use crate::grpc;
-use crate::span::{RawAttributes, Value as Attribute, Visitor};
-use crate::wire::{Fields, Value, WireError, pair};
+use crate::wire::{Fields, WireError};
 
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 350;
-/// What a tag begins with in a `SpanObject`: field 12, of bytes.
-const TAG: u8 = 12 << 3 | 2;
-
 /// One segment.
 pub(crate) fn decode<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, 0);
@@ -97,40 +95,6 @@ fn span(message: &[u8]) -> Result<(Found<'_>, RawAttributes<'_>), WireError> {
         }
     }
     Ok((found, RawAttributes::Skywalking(attributes)))
-}
-
-/// Shows the tags among the fields of a `SpanObject` one by one, and its peer. What cannot be decoded is left out, because
-/// the span itself is sound.
-pub(crate) fn visit(fields: &[u8], visitor: &mut impl Visitor) {
-    let mut fields = Fields::of(fields);
-    let (mut peer, mut peer_field) = (&[][..], &[][..]);
-    loop {
-        let rest = fields.rest();
-        let field = match fields.another(TAG) {
-            Some(tag) => Ok(Some((12, Value::Bytes(tag)))),
-            None => fields.next(),
-        };
-        // As a whole, so that no tag is taken for a peer.
-        let encoded = &rest[..rest.len() - fields.rest().len()];
-        let tag = match field {
-            Ok(Some((12, Value::Bytes(tag)))) => tag,
-            Ok(Some((7, Value::Bytes(bytes)))) => {
-                (peer, peer_field) = (bytes, encoded);
-                continue;
-            }
-            Ok(Some(_)) => continue,
-            // The fields were walked once, so an error cannot come.
-            Ok(None) | Err(_) => break,
-        };
-        if !visitor.takes(encoded)
-            && let Ok((key, content)) = pair(tag)
-        {
-            visitor.attribute(encoded, key, Attribute::Text(content));
-        }
-    }
-    if !peer.is_empty() && !visitor.takes(peer_field) {
-        visitor.attribute(peer_field, b"peer", Attribute::Text(peer));
-    }
 }
 
 /// Segment and span that a reference names.

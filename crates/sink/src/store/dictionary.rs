@@ -7,7 +7,7 @@ use std::hash::{BuildHasher, Hasher};
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use super::empty;
+use crate::buffers::{empty, same};
 
 /// Bytes of the length before a string in PLAIN encoding.
 const LENGTH: usize = 4;
@@ -144,37 +144,6 @@ fn hash(hasher: &DefaultHashBuilder, bytes: &[u8]) -> u64 {
     let mut hasher = hasher.build_hasher();
     hasher.write(bytes);
     hasher.finish()
-}
-
-/// Whether two short strings are equal. Calling `memcmp`, as `==` does, costs more than comparing them.
-#[inline]
-pub(crate) fn same(a: &[u8], b: &[u8]) -> bool {
-    let length = a.len();
-    if length != b.len() {
-        return false;
-    }
-    let words = |at: usize| -> Option<bool> {
-        let (a, b) = (a.get(at..)?.first_chunk::<8>()?, b.get(at..)?.first_chunk::<8>()?);
-        Some(u64::from_le_bytes(*a) == u64::from_le_bytes(*b))
-    };
-    let pairs = |at: usize| -> Option<bool> {
-        let (a, b) = (a.get(at..)?.first_chunk::<16>()?, b.get(at..)?.first_chunk::<16>()?);
-        Some(u128::from_le_bytes(*a) == u128::from_le_bytes(*b))
-    };
-    match length {
-        0 => true,
-        1..8 => a.iter().zip(b).fold(0, |all, (a, b)| all | (a ^ b)) == 0,
-        // The words overlap where the length is no multiple of eight.
-        8..=16 => words(0) == Some(true) && words(length - 8) == Some(true),
-        17..=32 => pairs(0) == Some(true) && pairs(length - 16) == Some(true),
-        33..=64 => {
-            pairs(0) == Some(true)
-                && pairs(16) == Some(true)
-                && pairs(length - 32) == Some(true)
-                && pairs(length - 16) == Some(true)
-        }
-        _ => a == b,
-    }
 }
 
 /// Which rows have a value: a bit each, as Parquet has its definition levels.
@@ -346,20 +315,6 @@ mod tests {
         assert_eq!((column.present.words.as_slice(), column.codes.len()), (&[1 << 63 | 5, 1, 0, 1 << 8][..], 5));
         column.clear();
         assert!(!column.has(0) && column.present.words.is_empty());
-    }
-
-    #[test]
-    fn equal_is_what_is_equal() {
-        for length in 0..72 {
-            let a: Vec<u8> = (0..length).collect();
-            assert!(same(&a, &a.clone()));
-            assert!(!same(&a, &[&a[..], b"x"].concat()));
-            for at in 0..a.len() {
-                let mut b = a.clone();
-                b[at] ^= 0x80;
-                assert!(!same(&a, &b), "{length} bytes, another at {at}");
-            }
-        }
     }
 
     #[test]

@@ -6,11 +6,12 @@ use std::io;
 
 use zstd::bulk::Compressor;
 
+use super::columns::Type;
 use super::dictionary::{Column, Ids, Presence};
-use super::empty;
 use super::footer::{self, Leaf, Range, Totals};
-use super::group::{Group, Row, Type};
+use super::group::{Group, Row};
 use super::pages::{self, Encoding, Kind};
+use crate::buffers::{empty, put_bytes};
 use crate::span;
 
 /// A fast level: the next ones take a third longer and save a few bytes of a hundred.
@@ -194,10 +195,7 @@ impl Encoder {
     /// A column of few names, by discriminant.
     fn names(&mut self, all: &mut Chunks<'_>, names: &[&str], rows: &[u32]) -> io::Result<()> {
         let mut dictionary = Vec::new();
-        for name in names {
-            dictionary.extend_from_slice(&(name.len() as u32).to_le_bytes());
-            dictionary.extend_from_slice(name.as_bytes());
-        }
+        names.iter().for_each(|name| put_bytes(name.as_bytes(), &mut dictionary));
         let width = pages::width(names.len() as u64 - 1);
         let first = rows.first().copied().unwrap_or(0);
         let only = rows.iter().all(|row| *row == first).then_some(first);

@@ -12,9 +12,10 @@ use std::path::{Path, PathBuf};
 
 use parquet::errors::{ParquetError, Result};
 
+use super::columns::{CORE, Keys};
 use super::encode::{Encoder, Place};
-use super::footer::{CORE, Footer, Leaf, Schema};
-use super::group::{Group, Keys};
+use super::footer::{Footer, Leaf, Schema};
+use super::group::Group;
 
 const MAGIC: &[u8; 4] = b"PAR1";
 /// Ends every record.

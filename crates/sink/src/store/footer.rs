@@ -5,87 +5,10 @@
 
 use std::sync::Arc;
 
-use super::group::{Keys, Type};
+use super::columns::{CORE, Core, Keys, Meaning, Physical, Type};
 use super::pages::Encoding;
 use super::thrift::{Of, Struct, put_binary, put_list, zigzag};
 use crate::wire::put_varint;
-
-/// Physical types of columns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Physical {
-    Boolean,
-    Int64,
-    Double,
-    ByteArray,
-    /// Of so many bytes.
-    Fixed(u8),
-}
-
-impl Physical {
-    fn number(self) -> i32 {
-        match self {
-            Self::Boolean => 0,
-            Self::Int64 => 2,
-            Self::Double => 5,
-            Self::ByteArray => 6,
-            Self::Fixed(_) => 7,
-        }
-    }
-}
-
-/// What bytes mean: numbers of the older `ConvertedType` and of the field of `LogicalType`, since readers know one or the
-/// other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Meaning {
-    Plain,
-    Utf8,
-    Json,
-}
-
-impl Meaning {
-    fn numbers(self) -> Option<(i32, u8)> {
-        match self {
-            Self::Plain => None,
-            Self::Utf8 => Some((0, 1)),
-            Self::Json => Some((19, 12)),
-        }
-    }
-}
-
-/// A column that every file has.
-#[derive(Debug)]
-pub(super) struct Core {
-    /// Its name.
-    pub(super) name: &'static str,
-    physical: Physical,
-    is_optional: bool,
-    meaning: Meaning,
-}
-
-const fn core(name: &'static str, physical: Physical, is_optional: bool, meaning: Meaning) -> Core {
-    Core { name, physical, is_optional, meaning }
-}
-
-/// One row per span; columns of attributes follow. `request` is the index of the request that started the trace,
-/// `attributes` a JSON object of those that have no column. Times are plain numbers of nanoseconds, because several
-/// readers refuse Parquet's own nanosecond timestamps.
-pub(super) const CORE: [Core; 15] = [
-    core("trace_id", Physical::Fixed(16), false, Meaning::Plain),
-    core("span_id", Physical::Fixed(8), false, Meaning::Plain),
-    core("parent_id", Physical::Fixed(8), true, Meaning::Plain),
-    core("kind", Physical::ByteArray, false, Meaning::Utf8),
-    core("service", Physical::ByteArray, false, Meaning::Utf8),
-    core("instance", Physical::ByteArray, true, Meaning::Utf8),
-    core("operation", Physical::ByteArray, false, Meaning::Utf8),
-    core("start_ns", Physical::Int64, false, Meaning::Plain),
-    core("duration_ns", Physical::Int64, false, Meaning::Plain),
-    core("status", Physical::ByteArray, false, Meaning::Utf8),
-    core("protocol", Physical::ByteArray, false, Meaning::Utf8),
-    core("arrival_ns", Physical::Int64, false, Meaning::Plain),
-    core("size", Physical::Int64, false, Meaning::Plain),
-    core("request", Physical::Int64, true, Meaning::Plain),
-    core("attributes", Physical::ByteArray, true, Meaning::Json),
-];
 
 /// A column of a file.
 #[derive(Debug)]

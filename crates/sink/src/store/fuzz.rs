@@ -6,7 +6,8 @@ use std::path::Path;
 use super::group::Group;
 use super::log::{self, Log, Logged};
 use crate::config::Attributes;
-use crate::span::{Batch, Protocol, Source, Span, Value};
+use crate::span::{Batch, Protocol, Source, Span};
+use crate::value::Value;
 
 /// Writes a span to a log and reads it back.
 pub(crate) fn goes_through_the_log(span: &Span<'_>, source: &Source<'_>) {

@@ -3,28 +3,21 @@
 //! Every attribute key has a column of its own, up to a bound; what has none (too many keys, values of another type than
 //! the key's first, keys that are no good names) goes into one column of JSON objects, so nothing is lost.
 
-use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use hashbrown::{DefaultHashBuilder, HashTable};
-
-use super::dictionary::{Column, Guess, Ids, Presence, same};
-use super::empty;
-use super::footer::CORE;
-use crate::account::UNKNOWN_SERVICE;
+use super::columns::{Keys, Type};
+use super::dictionary::{Column, Guess, Ids, Presence};
+use crate::buffers::{empty, same};
 use crate::config::Attributes;
 use crate::json;
-use crate::span::{Protocol, Source, Span, Value, Visitor};
+use crate::span::{Protocol, Source, Span};
+use crate::value::{Value, Visitor};
 
 /// Rows of a row group: larger ones cost more memory, hardly less CPU, and save hardly a byte; smaller ones are synced more
 /// often.
 const GROUP_ROWS: usize = 16_384;
 /// Bytes that its spans may have in their messages.
 const GROUP_BYTES: usize = 16 << 20;
-/// Attribute keys that get a column.
-const MAX_KEYS: usize = 128;
-/// Longest key that gets a column, in bytes.
-const MAX_KEY: usize = 200;
 /// Attributes of an operation that are foreseen, and of all operations.
 const MAX_ROUTE: usize = 256;
 const MAX_STEPS: usize = 16_384;
@@ -38,61 +31,6 @@ const MAX_ENCODED: usize = 64;
 const MAX_CHANGES: u8 = 8;
 /// Stands in a route for a key without column.
 const NO_COLUMN: u32 = u32::MAX;
-
-/// What a column of attributes holds, by the first value of its key.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum Type {
-    #[default]
-    Text,
-    Whole,
-    Real,
-    Truth,
-}
-
-impl Type {
-    fn of(value: Value<'_>) -> Option<Self> {
-        match value {
-            Value::Text(_) => Some(Self::Text),
-            Value::Whole(_) => Some(Self::Whole),
-            Value::Real(_) => Some(Self::Real),
-            Value::Truth(_) => Some(Self::Truth),
-            Value::Json(_) => None,
-        }
-    }
-}
-
-/// Name and type of every column of attributes; once there, a column stays.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Keys {
-    pub(super) columns: Vec<(Arc<str>, Type)>,
-    table: HashTable<u32>,
-    hasher: DefaultHashBuilder,
-}
-
-impl Keys {
-    fn find(&self, key: &[u8]) -> Option<u32> {
-        let hash = self.hasher.hash_one(key);
-        self.table.find(hash, |column| self.columns[*column as usize].0.as_bytes() == key).copied()
-    }
-
-    /// Whether a key can have a column: readers of Parquet tell names apart without regard to case.
-    fn admits(&self, key: &[u8]) -> bool {
-        let is_taken = |name: &str| name.as_bytes().eq_ignore_ascii_case(key);
-        self.columns.len() < MAX_KEYS
-            && (1..=MAX_KEY).contains(&key.len())
-            && !CORE.iter().any(|core| is_taken(core.name))
-            && !self.columns.iter().any(|(name, _)| is_taken(name))
-    }
-
-    fn add(&mut self, key: &str, kind: Type) -> u32 {
-        let column = self.columns.len() as u32;
-        self.columns.push((key.into(), kind));
-        let (columns, hasher) = (&self.columns, &self.hasher);
-        let hash = |column: &u32| hasher.hash_one(columns[*column as usize].0.as_bytes());
-        self.table.insert_unique(hash(&column), column, hash);
-        column
-    }
-}
 
 /// An attribute of an earlier span: the next one of the same operation most likely has the same key, and often the value.
 #[derive(Debug)]
@@ -236,9 +174,8 @@ impl Group {
 
     /// Codes of what spans come from; of this group's rows only.
     pub(super) fn origin(&mut self, source: &Source<'_>) -> Origin {
-        let service = if source.service.is_empty() { UNKNOWN_SERVICE.as_bytes() } else { source.service };
         Origin {
-            service: self.service.dictionary.text(service, &mut self.last_service),
+            service: self.service.dictionary.text(source.service(), &mut self.last_service),
             instance: source.instance.map(|name| self.instance.dictionary.text(name, &mut self.last_instance)),
         }
     }
@@ -419,9 +356,8 @@ impl Visitor for Columns<'_> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::log;
     use super::*;
-    use crate::span::RawAttributes;
+    use crate::attributes::{RawAttributes, logged as log};
     use crate::wire::{put_bytes, put_number};
 
     /// What a span says, by key; numbers are whole or text by their sign.
@@ -450,7 +386,7 @@ mod tests {
         for (key, number) in numbered {
             let text = number.to_string().repeat(*key as usize + 1);
             let value = if *number < 0 { Value::Text(text.as_bytes()) } else { Value::Whole(*number) };
-            log::attribute(format!("key.{key}").as_bytes(), value, &mut attributes);
+            log::put(format!("key.{key}").as_bytes(), value, &mut attributes);
         }
         attributes
     }

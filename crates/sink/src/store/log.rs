@@ -12,8 +12,11 @@ use std::path::{Path, PathBuf};
 
 use zstd::bulk::Compressor;
 
+use crate::attributes::{RawAttributes, logged};
+use crate::buffers::{put_bytes, take, take_bytes};
 use crate::config::Attributes;
-use crate::span::{Kind, Protocol, RawAttributes, Source, Span, Status, Value, Visitor};
+use crate::span::{Kind, Protocol, Source, Span, Status};
+use crate::value::Value;
 
 /// Name of the log in the folder of span files.
 pub(super) const NAME: &str = "spans.log";
@@ -151,15 +154,15 @@ pub(super) fn write(logged: &Logged<'_>, which: Attributes, out: &mut Vec<u8>) {
     out.extend_from_slice(&span.duration_ns.to_le_bytes());
     out.extend_from_slice(&arrival_ns.to_le_bytes());
     out.extend_from_slice(&span.size.to_le_bytes());
-    put(source.service, out);
-    put(source.instance.unwrap_or_default(), out);
-    put(span.operation, out);
+    put_bytes(source.service, out);
+    put_bytes(source.instance.unwrap_or_default(), out);
+    put_bytes(span.operation, out);
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     if which != Attributes::None {
         span.attributes.visit(&mut |key: &[u8], value: Value<'_>| {
             if which.wants(key) {
-                attribute(key, value, out);
+                logged::put(key, value, out);
             }
         });
     }
@@ -167,51 +170,22 @@ pub(super) fn write(logged: &Logged<'_>, which: Attributes, out: &mut Vec<u8>) {
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// Appends one attribute.
-pub(crate) fn attribute(key: &[u8], value: Value<'_>, out: &mut Vec<u8>) {
-    put(key, out);
-    match value {
-        Value::Text(text) => {
-            out.push(0);
-            put(text, out);
-        }
-        Value::Json(json) => {
-            out.push(1);
-            put(json, out);
-        }
-        Value::Whole(number) => {
-            out.push(2);
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        Value::Real(number) => {
-            out.push(3);
-            out.extend_from_slice(&number.to_le_bytes());
-        }
-        Value::Truth(truth) => out.extend_from_slice(&[4, u8::from(truth)]),
-    }
-}
-
-fn put(bytes: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-    out.extend_from_slice(bytes);
-}
-
 /// Takes the next span off `rest`; `None` at the end.
 pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Logged<'a>> {
-    let [flags, kind, status, protocol] = fixed(rest)?;
+    let [flags, kind, status, protocol] = take(rest)?;
     let has = |flag| flags & flag != 0;
-    let trace_id = fixed(rest)?;
-    let span_id = fixed(rest)?;
-    let parent_id = Some(fixed(rest)?).filter(|_| has(HAS_PARENT));
-    let request = Some(u64::from_le_bytes(fixed(rest)?)).filter(|_| has(HAS_REQUEST));
-    let start_ns = u64::from_le_bytes(fixed(rest)?);
-    let duration_ns = i64::from_le_bytes(fixed(rest)?);
-    let arrival_ns = i64::from_le_bytes(fixed(rest)?);
-    let size = u32::from_le_bytes(fixed(rest)?);
-    let service = bytes(rest)?;
-    let instance = Some(bytes(rest)?).filter(|_| has(HAS_INSTANCE));
-    let operation = bytes(rest)?;
-    let attributes = RawAttributes::Logged(bytes(rest)?);
+    let trace_id = take(rest)?;
+    let span_id = take(rest)?;
+    let parent_id = Some(take(rest)?).filter(|_| has(HAS_PARENT));
+    let request = Some(u64::from_le_bytes(take(rest)?)).filter(|_| has(HAS_REQUEST));
+    let start_ns = u64::from_le_bytes(take(rest)?);
+    let duration_ns = i64::from_le_bytes(take(rest)?);
+    let arrival_ns = i64::from_le_bytes(take(rest)?);
+    let size = u32::from_le_bytes(take(rest)?);
+    let service = take_bytes(rest)?;
+    let instance = Some(take_bytes(rest)?).filter(|_| has(HAS_INSTANCE));
+    let operation = take_bytes(rest)?;
+    let attributes = RawAttributes::Logged(take_bytes(rest)?);
     let kind = *Kind::ALL.get(usize::from(kind))?;
     let status = *Status::ALL.get(usize::from(status))?;
     let protocol = *Protocol::ALL.get(usize::from(protocol))?;
@@ -231,37 +205,4 @@ pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Logged<'a>> {
         attributes,
     };
     Some(Logged { span, source, request, protocol, arrival_ns })
-}
-
-/// Shows the attributes of a span from the log.
-pub(crate) fn visit(mut rest: &[u8], visitor: &mut impl Visitor) {
-    let mut before = rest;
-    while let Some(key) = bytes(&mut rest) {
-        let value = fixed::<1>(&mut rest).and_then(|[kind]| match kind {
-            0 => bytes(&mut rest).map(Value::Text),
-            1 => bytes(&mut rest).map(Value::Json),
-            2 => fixed(&mut rest).map(|number| Value::Whole(i64::from_le_bytes(number))),
-            3 => fixed(&mut rest).map(|number| Value::Real(f64::from_le_bytes(number))),
-            _ => fixed(&mut rest).map(|[truth]| Value::Truth(truth != 0)),
-        });
-        let Some(value) = value else { return };
-        let encoded = &before[..before.len() - rest.len()];
-        if !visitor.takes(encoded) {
-            visitor.attribute(encoded, key, value);
-        }
-        before = rest;
-    }
-}
-
-fn fixed<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-    let (bytes, behind) = rest.split_first_chunk::<N>()?;
-    *rest = behind;
-    Some(*bytes)
-}
-
-fn bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = u32::from_le_bytes(fixed(rest)?);
-    let (bytes, behind) = rest.split_at_checked(length as usize)?;
-    *rest = behind;
-    Some(bytes)
 }

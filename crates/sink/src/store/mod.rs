@@ -5,6 +5,7 @@
 //! whatever the disk does. If spans are acknowledged only when durable, they are committed together: every few
 //! milliseconds, or as soon as there are some thousand; see [`log`] for what a commit of few spans is.
 
+mod columns;
 mod dictionary;
 mod encode;
 mod file;
@@ -12,7 +13,7 @@ mod footer;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzz;
 mod group;
-pub(crate) mod log;
+mod log;
 mod pages;
 mod recover;
 mod shape;
@@ -34,7 +35,6 @@ use crate::account::CountedAs;
 use crate::config::{Attributes, Config, Sync};
 use crate::error::SinkError;
 use crate::span::{Batch, Protocol};
-pub(crate) use dictionary::same;
 use group::Group;
 pub use recover::{Recovered, recover};
 pub(crate) use shape::shape;
@@ -51,8 +51,6 @@ const HOLD: Duration = Duration::from_millis(4);
 const GROUP_AGE: Duration = Duration::from_secs(2);
 /// The same where rows are in memory only until then.
 const UNSAFE_GROUP_AGE: Duration = Duration::from_millis(500);
-/// Bytes that a buffer keeps for the next row group.
-const MAX_RETAINED: usize = 1 << 20;
 /// How long a sender waits for room before it is told to come again.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -291,15 +289,6 @@ impl Handle {
     pub(crate) fn written(&self) -> (u64, bool) {
         let progress = self.progress.borrow();
         (progress.rows, progress.is_failing)
-    }
-}
-
-/// Empties a buffer that will be used again; gives its memory back if something unusually large was in it.
-fn empty<T>(buffer: &mut Vec<T>) {
-    if buffer.capacity() * size_of::<T>() > MAX_RETAINED {
-        *buffer = Vec::new();
-    } else {
-        buffer.clear();
     }
 }
 

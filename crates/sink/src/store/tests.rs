@@ -15,8 +15,10 @@ use super::group::Group;
 use super::log::{self, Logged};
 use super::recover::recover;
 use super::writer::path;
+use crate::attributes::{RawAttributes, logged};
 use crate::config::Attributes;
-use crate::span::{Kind, Protocol, RawAttributes, Source, Span, Status, Value};
+use crate::span::{Kind, Protocol, Source, Span, Status};
+use crate::value::Value;
 
 /// A span that owns what it is made of; attributes as the log has them.
 #[derive(Debug, Clone)]
@@ -89,7 +91,7 @@ impl Owned {
 
     fn attributes(&self) -> Vec<u8> {
         let mut out = Vec::new();
-        self.attributes.iter().for_each(|(key, value)| log::attribute(key.as_bytes(), value.value(), &mut out));
+        self.attributes.iter().for_each(|(key, value)| logged::put(key.as_bytes(), value.value(), &mut out));
         out
     }
 }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use parquet::errors::ParquetError;
 use tokio::sync::{mpsc, watch};
 
-use super::empty;
 use super::encode::Encoder;
 use super::file::SpanFile;
 use super::group::Group;
 use super::log::Log;
+use crate::buffers::empty;
 use crate::config::{Config, Sync};
 use crate::error::SinkError;
 

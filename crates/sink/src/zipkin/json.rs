@@ -7,7 +7,8 @@ use crate::broken::Broken;
 use crate::gather::Gatherer;
 use crate::ids::hex;
 use crate::json::reader::Reader;
-use crate::span::{Batch, Kind, Value};
+use crate::span::{Batch, Kind};
+use crate::value::Value;
 
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 400;

@@ -6,11 +6,12 @@ pub(crate) mod protobuf;
 
 use http::{Method, Response, StatusCode};
 
-use crate::body::Reply;
+use crate::answer::Reply;
 use crate::gather::Gatherer;
 use crate::hub::Hub;
 use crate::inbound::Request;
-use crate::span::{Kind, Protocol, Source, Span, Status, Value};
+use crate::span::{Kind, Protocol, Source, Span, Status};
+use crate::value::Value;
 use crate::web::{self, Failure, JSON, TEXT, content_type};
 
 const SPANS: &str = "/api/v2/spans";

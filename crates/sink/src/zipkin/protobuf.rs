@@ -4,9 +4,11 @@ use bumpalo::Bump;
 
 use super::Found;
 use crate::broken::Broken;
-use crate::gather::{Gatherer, size};
+use crate::buffers::size;
+use crate::gather::Gatherer;
 use crate::ids::padded;
-use crate::span::{Batch, Kind, Value};
+use crate::span::{Batch, Kind};
+use crate::value::Value;
 use crate::wire::{Fields, WireError, pair};
 
 /// Bytes of a usual span.

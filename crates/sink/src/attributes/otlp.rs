@@ -8,14 +8,14 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use crate::json;
-use crate::span::{Value as Attribute, Visitor};
+use crate::value::{Value as Attribute, Visitor};
 use crate::wire::{Fields, Value, WireError, pair};
 
 /// Values within values that are followed; deeper ones become `null`.
 const MAX_DEPTH: u32 = 16;
 
 /// The tag of an attribute in a `Span`: field 9, of bytes.
-pub(super) const ATTRIBUTE: u8 = 9 << 3 | 2;
+pub(crate) const ATTRIBUTE: u8 = 9 << 3 | 2;
 
 /// Shows the attributes among the fields of a `Span`, one by one.
 #[inline]
