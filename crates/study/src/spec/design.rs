@@ -32,8 +32,12 @@ impl fmt::Display for SeparateReason {
     }
 }
 
-/// Length of a block unless the study says otherwise.
-const BLOCK: Time = Time(Duration::from_millis(100));
+/// Longest and shortest block unless the study says otherwise. The shorter, the less the machine changes from one to the next: what a
+/// round's difference is off by falls with the square root of the length (`bench/README.md`).
+const LONGEST_BLOCK: Duration = Duration::from_millis(100);
+const SHORTEST_BLOCK: Duration = Duration::from_millis(25);
+/// Requests that a block holds where it may be so long: of fewer, the first one, which finds cold caches, is too large a part.
+const REQUESTS_OF_A_BLOCK: f64 = 12.0;
 /// Longest stretch alone unless the study says otherwise.
 const ALONE: Time = Time(Duration::from_secs(2));
 
@@ -44,10 +48,13 @@ impl Study {
         self.design != Some(Design::Separate) && self.why_separate().is_none()
     }
 
-    /// Length of a block of an alternating round.
+    /// Length of a block of an alternating round. In a closed loop the ends of a block, at which its connections run out of work, weigh
+    /// more, so there it is long.
     #[must_use]
     pub fn block_length(&self) -> Time {
-        self.block.unwrap_or(BLOCK)
+        let wanted = self.load.rate.map_or(LONGEST_BLOCK.as_secs_f64(), |rate| REQUESTS_OF_A_BLOCK / rate);
+        let bounds = (SHORTEST_BLOCK.as_secs_f64(), LONGEST_BLOCK.as_secs_f64());
+        self.block.unwrap_or(Time(Duration::from_secs_f64(wanted.clamp(bounds.0, bounds.1))))
     }
 
     /// For how long each variant has the load for itself after the blocks of an alternating round.
@@ -75,6 +82,18 @@ impl Study {
 mod tests {
     use super::*;
     use crate::spec::{Capacity, Load};
+
+    #[test]
+    fn a_block_holds_a_dozen_requests_if_it_may_be_so_long() {
+        let length = |rate: Option<f64>| {
+            Study::new("x", Load { rate, ..Load::new("http://localhost/") }).block_length().0.as_millis()
+        };
+        let rates = [None, Some(50.0), Some(200.0), Some(500.0), Some(10_000.0)];
+        assert_eq!(rates.map(length), [100, 100, 60, 25, 25]);
+        let study = Study::new("x", Load { rate: Some(500.0), ..Load::new("http://localhost/") });
+        let own = Study { block: Some(Time(Duration::from_millis(50))), ..study };
+        assert_eq!(own.block_length().0.as_millis(), 50);
+    }
 
     #[test]
     fn what_is_done_once_or_alone_takes_no_turns() {
