@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::{Design, Study, Time};
+use super::{Design, PreheatUntil, Study, Time};
 
 /// Why the variants of a study cannot take turns within a round, whatever `design` says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,10 +49,11 @@ impl Study {
     }
 
     /// Length of a block of an alternating round. In a closed loop the ends of a block, at which its connections run out of work, weigh
-    /// more, so there it is long.
+    /// more, and a JVM, for which one heats up until its compilers rest, pays more for cold caches: there it is long.
     #[must_use]
     pub fn block_length(&self) -> Time {
-        let wanted = self.load.rate.map_or(LONGEST_BLOCK.as_secs_f64(), |rate| REQUESTS_OF_A_BLOCK / rate);
+        let rate = self.load.rate.filter(|_| self.preheat_until != PreheatUntil::Steady);
+        let wanted = rate.map_or(LONGEST_BLOCK.as_secs_f64(), |rate| REQUESTS_OF_A_BLOCK / rate);
         let bounds = (SHORTEST_BLOCK.as_secs_f64(), LONGEST_BLOCK.as_secs_f64());
         self.block.unwrap_or(Time(Duration::from_secs_f64(wanted.clamp(bounds.0, bounds.1))))
     }
@@ -91,6 +92,8 @@ mod tests {
         let rates = [None, Some(50.0), Some(200.0), Some(500.0), Some(10_000.0)];
         assert_eq!(rates.map(length), [100, 100, 60, 25, 25]);
         let study = Study::new("x", Load { rate: Some(500.0), ..Load::new("http://localhost/") });
+        let jvm = Study { preheat_until: PreheatUntil::Steady, ..study.clone() };
+        assert_eq!(jvm.block_length().0.as_millis(), 100);
         let own = Study { block: Some(Time(Duration::from_millis(50))), ..study };
         assert_eq!(own.block_length().0.as_millis(), 50);
     }
