@@ -16,6 +16,7 @@ pub mod history;
 pub mod metrics;
 pub mod pilot;
 pub mod relabel;
+pub mod sections;
 pub mod so_far;
 pub mod units;
 pub mod until;
@@ -109,6 +110,7 @@ pub fn judge(dir: &Path) -> Result<Findings, JudgeError> {
     findings.operations = operations::read(&folder);
     findings.sampled = sampled::read(&folder);
     findings.curves = Some(curves::read(&folder));
+    findings.sections = sections::of(&findings);
     Ok(findings)
 }
 
@@ -131,7 +133,9 @@ pub fn judge_folder(folder: &Measured, budgets: &Budgets) -> Result<Findings, Ju
     if folder.runs.is_empty() {
         return Err(JudgeError::NoRuns { folder: folder.dir.display().to_string() });
     }
-    Ok(study::judge(folder, budgets)?)
+    let mut findings = study::judge(folder, budgets)?;
+    findings.sections = sections::of(&findings);
+    Ok(findings)
 }
 
 /// Whether a budget is undecided that more rounds may decide: one whose metric was measured and has an interval.

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use unladen_judge::findings::MISSING;
 use unladen_judge::pilot::{Goal, MetricNoise, Pilot};
 use unladen_judge::units::{self, Scale};
 
@@ -117,7 +118,7 @@ fn row(metric: &MetricNoise) -> Vec<String> {
         Scale::of(unit, metric.margin.precision, None).with_unit(metric.margin.precision)
     };
     let settled = match (metric.margin.rounds, metric.margin.precision > 0.0) {
-        (_, false) => view::NONE.to_owned(),
+        (_, false) => MISSING.to_owned(),
         (Some(rounds), _) => format!("±{margin}: {rounds}"),
         (None, _) => format!("±{margin}: >200"),
     };
