@@ -2,7 +2,8 @@
 //! ## Inside
 //!
 //! `evidence` says which runs count, [`metrics`] and `values` which number a run has, `compare` what the rounds say about
-//! it; `placebo` and `work` say whether to believe it, [`budget`] and `ledger` what follows, `words` how to say it.
+//! it; `placebo` and `work` say whether to believe it, [`budget`] and `ledger` what follows, `words` how to say it, [`sections`] what stands in
+//! tables.
 
 use std::path::Path;
 

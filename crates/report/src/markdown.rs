@@ -106,7 +106,7 @@ fn section(out: &mut String, heading: &str, section: &Section) {
 
 fn cell(cell: &Cell) -> String {
     match cell {
-        Cell::Verdict { verdict } => emphasized(*verdict),
+        Cell::Verdict(verdict) => emphasized(*verdict),
         other => text(&other.to_string()),
     }
 }

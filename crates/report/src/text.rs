@@ -95,21 +95,15 @@ fn section(out: &mut Page, section: &Section) {
     let rows: Vec<Vec<String>> = [heads].into_iter().chain(section.rows.iter().map(cells)).collect();
     let width = |index: usize| rows.iter().map(|row| row[index].chars().count() + 2).max().unwrap_or(0);
     let room = WIDTH.saturating_sub((1..section.columns.len()).map(width).sum()).max(NAME / 2);
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    for row in &rows {
-        table.add_row([view::shortened(&row[0], room)].iter().chain(&row[1..]));
-    }
-    for (column, head) in table.column_iter_mut().zip(&section.columns) {
-        column.set_padding((0, 2));
-        column.set_cell_alignment(if head.align == Align::Right { CellAlignment::Right } else { CellAlignment::Left });
-    }
-    let mut lines = table.lines();
-    out.line(&paint(lines.next().unwrap_or_default().trim_end(), DIM));
+    let is_right = |index: usize| section.columns[index].align == Align::Right;
+    let cut =
+        |row: &Vec<String>| [view::shortened(&row[0], room)].into_iter().chain(row[1..].iter().cloned()).collect();
+    let mut lines = beneath_each_other(rows.iter().map(cut), is_right, 2).into_iter();
+    out.line(&paint(&lines.next().unwrap_or_default(), DIM));
     for (line, row) in lines.zip(&section.rows) {
         match row.last() {
-            Some(Cell::Verdict { verdict }) => out.line(&with_colour(line.trim_end(), *verdict)),
-            _ => out.line(line.trim_end()),
+            Some(Cell::Verdict(verdict)) => out.line(&with_colour(&line, *verdict)),
+            _ => out.line(&line),
         }
     }
     if let Some(drawing) = &section.drawing {
@@ -153,17 +147,28 @@ fn aligned(tables: &[(&VariantFindings, Vec<Row>)]) -> Vec<String> {
 }
 
 fn laid_out(tables: &[(&VariantFindings, Vec<Row>)], gap: u16, name: usize) -> Vec<String> {
+    let head = ["", "baseline", "variant", "difference", "relative", "verdict"].map(str::to_owned);
+    let cells = |row: &Row| {
+        let name = format!("  {}", view::shortened(&row.short, name));
+        let verdict = row.verdict.words().to_owned();
+        [name, row.baseline.clone(), row.value.clone(), row.difference.clone(), row.ratio.clone(), verdict].to_vec()
+    };
+    let rows = tables.iter().flat_map(|(_, rows)| rows).map(cells);
+    beneath_each_other([head.to_vec()].into_iter().chain(rows), |index| matches!(index, 1 | 2), gap)
+}
+
+/// Rows of cells as lines, with this gap between the columns.
+pub(super) fn beneath_each_other(
+    rows: impl Iterator<Item = Vec<String>>,
+    is_right: impl Fn(usize) -> bool,
+    gap: u16,
+) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.add_row(["", "baseline", "variant", "difference", "relative", "verdict"]);
-    for row in tables.iter().flat_map(|(_, rows)| rows) {
-        let name = format!("  {}", view::shortened(&row.short, name));
-        table.add_row([name.as_str(), &row.baseline, &row.value, &row.difference, &row.ratio, row.verdict.words()]);
-    }
+    table.add_rows(rows);
     for (index, column) in table.column_iter_mut().enumerate() {
-        let right = matches!(index, 1 | 2);
-        column.set_padding((0, if index == 5 { 0 } else { gap }));
-        column.set_cell_alignment(if right { CellAlignment::Right } else { CellAlignment::Left });
+        column.set_padding((0, gap));
+        column.set_cell_alignment(if is_right(index) { CellAlignment::Right } else { CellAlignment::Left });
     }
     table.lines().map(|line| line.trim_end().to_owned()).collect()
 }

@@ -199,28 +199,20 @@ fn where_to(ledger: &LedgerFindings) -> String {
 
 /// `15.5 µs [14.3, 16.8] of CPU per span that arrived`, or `… of CPU without JIT …`.
 pub(super) fn delivered(ledger: &LedgerFindings) -> Option<String> {
-    let (value, low, high) = (
-        ledger.cpu_us_per_delivered_span?,
-        ledger.cpu_us_per_delivered_span_low?,
-        ledger.cpu_us_per_delivered_span_high?,
-    );
-    // A quarter of the width stands in for a resolution: only the number of digits depends on it.
-    let scale = Scale::of("us", high, Some((high - low) / 2.0));
-    let range = format!("[{}, {}]", scale.number(low), scale.number(high));
+    let range = Range {
+        value: ledger.cpu_us_per_delivered_span?,
+        low: ledger.cpu_us_per_delivered_span_low?,
+        high: ledger.cpu_us_per_delivered_span_high?,
+    };
+    let cost =
+        Number { signed: false, ..Number::estimate_with_unit(Scale::of("us", range.high, range.half_width()), range) };
     let cpu = if ledger.cpu_without_jit { "CPU without JIT" } else { "CPU" };
-    Some(format!("{} {range} of {cpu} per span that arrived", scale.with_unit(value)))
+    Some(format!("{cost} of {cpu} per span that arrived"))
 }
 
 /// At the user's traffic and prices, in one line: `+0.4 cores [0.3, 0.5], +1,000 MiB [990, 1,010], …`.
 pub(super) fn money(money: &MoneyFindings) -> String {
-    let amount = |range: Range, unit: &str| {
-        let scale = Scale::of_range(unit, range);
-        let ends = format!("[{}, {}]", scale.number(range.low), scale.number(range.high));
-        match scale.unit() {
-            "" => format!("{} {ends}", scale.signed(range.value)),
-            unit => format!("{} {unit} {ends}", scale.signed(range.value)),
-        }
-    };
+    let amount = |range: Range, unit: &str| Number::estimate_with_unit(Scale::of_range(unit, range), range);
     let mut parts: Vec<String> = Vec::new();
     parts.extend(money.cores.map(|it| format!("{} cores", amount(it, ""))));
     parts.extend(money.memory_bytes.map(|it| format!("{} of memory", amount(it, "B"))));

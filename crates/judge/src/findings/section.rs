@@ -80,29 +80,18 @@ pub enum Align {
 
 /// A cell of a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(rename_all = "snake_case")]
 pub enum Cell {
     /// There is no such number.
     Missing,
     /// A name, or words.
-    Text {
-        /// It.
-        text: String,
-    },
+    Text(String),
     /// A number.
     Number(Number),
-    /// A verdict.
-    Verdict {
-        /// `costs`, `saves`, `no_difference`, `cannot_tell`, `too_few_rounds` or `no_verdict`.
-        #[schemars(with = "String")]
-        verdict: Judgement,
-    },
-    /// How a budget came out.
-    Outcome {
-        /// `pass`, `fail` or `undecided`.
-        #[schemars(with = "String")]
-        outcome: Outcome,
-    },
+    /// `costs`, `saves`, `no_difference`, `cannot_tell`, `too_few_rounds` or `no_verdict`.
+    Verdict(#[schemars(with = "String")] Judgement),
+    /// How a budget came out: `pass`, `fail` or `undecided`.
+    Outcome(#[schemars(with = "String")] Outcome),
 }
 
 /// A number, perhaps with its interval, in the unit in which it is printed.
@@ -224,17 +213,17 @@ impl fmt::Display for Cell {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Missing => out.write_str(MISSING),
-            Self::Text { text } => out.write_str(text),
+            Self::Text(text) => out.write_str(text),
             Self::Number(number) => number.fmt(out),
-            Self::Verdict { verdict } => out.write_str(verdict.words()),
-            Self::Outcome { outcome } => out.write_str(outcome.name()),
+            Self::Verdict(verdict) => out.write_str(verdict.words()),
+            Self::Outcome(outcome) => out.write_str(outcome.name()),
         }
     }
 }
 
 impl From<String> for Cell {
     fn from(text: String) -> Self {
-        Self::Text { text }
+        Self::Text(text)
     }
 }
 

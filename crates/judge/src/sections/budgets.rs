@@ -13,7 +13,7 @@ pub(super) fn sections(findings: &Findings) -> Vec<Section> {
     ];
     let row = |line: &BudgetLine| {
         let words = [&line.variant, &line.metric, &line.limit, &line.words].map(|it| it.clone().into());
-        [Cell::Outcome { outcome: line.outcome }].into_iter().chain(words).collect()
+        [Cell::Outcome(line.outcome)].into_iter().chain(words).collect()
     };
     let rows = findings.budgets.iter().map(row).collect();
     vec![Section { place: Place::Detail, ..Section::new(Topic::Budgets, "Budgets".to_owned(), columns, rows) }]

@@ -1,6 +1,5 @@
 //! Where the CPU goes, if it was sampled: the frames with the largest difference.
 
-use super::label;
 use crate::findings::{Column, Findings, FrameFindings, Number, ProfileFindings, Section, Topic};
 use crate::units::{self, Scale};
 

@@ -48,7 +48,7 @@ struct Page<'a> {
     has: AvailableCharts,
     warnings: usize,
     variants: Vec<Variant<'a>>,
-    tables: BTreeMap<Topic, Vec<Group<'a>>>,
+    tables: BTreeMap<Topic, Vec<Table<'a>>>,
     notices: Vec<&'a NoticeLine>,
     reading: Vec<String>,
     instrument: Option<String>,
@@ -67,15 +67,10 @@ struct LegendEntry<'a> {
     kind: VariantKind,
 }
 
-/// Tables that are folded away together, or are in sight.
-#[derive(Serialize)]
-struct Group<'a> {
-    fold: Option<String>,
-    tables: Vec<Table<'a>>,
-}
-
 #[derive(Serialize)]
 struct Table<'a> {
+    /// Neighbours of the same are folded away together.
+    fold: Option<String>,
     title: String,
     notes: &'a [String],
     heads: Vec<(String, String)>,
@@ -120,6 +115,10 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
     let none = Curves::default();
     let charts = Charts::of(findings, findings.curves.as_ref().unwrap_or(&none));
     let notices: Vec<_> = findings.notices.iter().filter(|it| findings.void.as_ref() != Some(&it.text)).collect();
+    let mut tables: BTreeMap<Topic, Vec<Table<'_>>> = BTreeMap::new();
+    for section in &findings.sections {
+        tables.entry(section.topic).or_default().push(table(section));
+    }
     let page = Page {
         study: &findings.study,
         question: &findings.question,
@@ -143,7 +142,7 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
         has: charts.has(),
         warnings: notices.iter().filter(|it| it.severity != Severity::Note).count(),
         variants: findings.variants.iter().map(variant).collect(),
-        tables: tables(&findings.sections),
+        tables,
         notices,
         reading: view::reading(findings),
         instrument: view::instrument(findings),
@@ -201,24 +200,10 @@ fn words(conclusions: &[&Conclusion]) -> Vec<String> {
     conclusions.iter().map(|conclusion| view::glued(&conclusion.words)).collect()
 }
 
-/// The tables of every topic.
-fn tables(sections: &[Section]) -> BTreeMap<Topic, Vec<Group<'_>>> {
-    let mut topics: BTreeMap<Topic, Vec<Group<'_>>> = BTreeMap::new();
-    for section in sections {
-        let groups = topics.entry(section.topic).or_default();
-        let fold = section.fold.as_deref().map(view::clean);
-        match groups.last_mut() {
-            Some(group) if group.fold == fold => group.tables.push(table(section)),
-            _ => groups.push(Group { fold, tables: vec![table(section)] }),
-        }
-    }
-    topics
-}
-
 fn table(section: &Section) -> Table<'_> {
     let class = |column: &Column, cell: Option<&Cell>| match (cell, column.align) {
-        (Some(Cell::Verdict { verdict }), _) => format!("verdict {}", view::class(*verdict)),
-        (Some(Cell::Outcome { outcome }), _) => format!("outcome {}", outcome.name()),
+        (Some(Cell::Verdict(verdict)), _) => format!("verdict {}", view::class(*verdict)),
+        (Some(Cell::Outcome(outcome)), _) => format!("outcome {}", outcome.name()),
         (_, Align::Left) => String::new(),
         (_, Align::Right) => "right".to_owned(),
         (_, Align::Wrapped) => "words".to_owned(),
@@ -228,6 +213,7 @@ fn table(section: &Section) -> Table<'_> {
         cells.map(|(cell, column)| (view::clean(&cell.to_string()), class(column, Some(cell)))).collect()
     };
     Table {
+        fold: section.fold.as_deref().map(view::clean),
         title: view::title(section),
         notes: &section.notes,
         heads: section.columns.iter().map(|column| (view::clean(&column.head()), class(column, None))).collect(),
