@@ -8,6 +8,7 @@ use super::units::Scale;
 mod answers;
 mod budgets;
 mod doses;
+mod idle_cpu;
 mod ladders;
 mod names;
 mod operations;
@@ -25,6 +26,7 @@ pub fn of(findings: &Findings) -> Vec<Section> {
         ladders::sections,
         doses::sections,
         reported_numbers::sections,
+        idle_cpu::sections,
         answers::sections,
         sampled::sections,
         profiles::sections,
