@@ -8,20 +8,24 @@ use super::curves::Curves;
 
 mod answers;
 mod design;
+mod judgement;
 mod ladder;
 mod ledger;
 mod profile;
 mod reported_numbers;
 mod sampled;
+mod section;
 
 pub use super::metrics::Place;
 pub use answers::{AnswerFindings, AnswerNumbers};
 pub use design::{DesignFindings, VarianceFindings};
+pub use judgement::Judgement;
 pub use ladder::{LadderFindings, StepFindings};
 pub use ledger::{LedgerFindings, OperationLoss};
 pub use profile::{FrameFindings, ProfileFindings};
 pub use reported_numbers::ReportedNumberFindings;
 pub use sampled::{SampledFindings, SampledQuantiles, SampledRound};
+pub use section::{Align, Cell, Column, MISSING, Number, Section, Topic};
 pub use unladen_journal::notices::Severity;
 pub use unladen_journal::record::VariantKind;
 pub use unladen_stats::verdict::{Outcome, Verdict};
@@ -87,6 +91,9 @@ pub struct Findings {
     pub commands: Vec<CommandLine>,
     /// Environment: the content of `host.json`.
     pub host: serde_json::Value,
+    /// The same as tables, as every report for people prints them; those of verdicts are `metrics` of the variants.
+    #[serde(default)]
+    pub sections: Vec<Section>,
     /// For the charts of a report; no part of `findings.json`, because no verdict rests on it.
     #[serde(skip)]
     pub curves: Option<Curves>,

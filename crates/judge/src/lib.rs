@@ -2,7 +2,8 @@
 //! ## Inside
 //!
 //! `evidence` says which runs count, [`metrics`] and `values` which number a run has, `compare` what the rounds say about
-//! it; `placebo` and `work` say whether to believe it, [`budget`] and `ledger` what follows, `words` how to say it.
+//! it; `placebo` and `work` say whether to believe it, [`budget`] and `ledger` what follows, `words` how to say it, [`sections`] what stands in
+//! tables.
 
 use std::path::Path;
 
@@ -16,6 +17,7 @@ pub mod history;
 pub mod metrics;
 pub mod pilot;
 pub mod relabel;
+pub mod sections;
 pub mod so_far;
 pub mod units;
 pub mod until;
@@ -109,6 +111,7 @@ pub fn judge(dir: &Path) -> Result<Findings, JudgeError> {
     findings.operations = operations::read(&folder);
     findings.sampled = sampled::read(&folder);
     findings.curves = Some(curves::read(&folder));
+    findings.sections = sections::of(&findings);
     Ok(findings)
 }
 
@@ -131,7 +134,9 @@ pub fn judge_folder(folder: &Measured, budgets: &Budgets) -> Result<Findings, Ju
     if folder.runs.is_empty() {
         return Err(JudgeError::NoRuns { folder: folder.dir.display().to_string() });
     }
-    Ok(study::judge(folder, budgets)?)
+    let mut findings = study::judge(folder, budgets)?;
+    findings.sections = sections::of(&findings);
+    Ok(findings)
 }
 
 /// Whether a budget is undecided that more rounds may decide: one whose metric was measured and has an interval.

@@ -115,6 +115,7 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
         runs: runs::lines(&evidence),
         commands: runs::commands(&folder.study),
         host: folder.host.clone(),
+        sections: Vec::new(),
         curves: None,
     })
 }

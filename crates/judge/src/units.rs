@@ -16,7 +16,7 @@ const MINUS: char = '−';
 pub struct Scale {
     factor: f64,
     unit: &'static str,
-    decimals: usize,
+    pub(super) decimals: usize,
 }
 
 impl Scale {
@@ -179,9 +179,21 @@ pub fn share(value: f64) -> String {
 /// A limit that someone chose, as short as it is: `1 %`, `0.5 MiB`.
 #[must_use]
 pub fn chosen(unit: &str, value: f64) -> String {
+    as_chosen(unit, value).with_unit(value)
+}
+
+/// Its scale: no decimals but those that it has, of four.
+pub(super) fn as_chosen(unit: &str, value: f64) -> Scale {
     let scale = if unit == "%" { percent(value, None) } else { Scale::of(unit, value, None) };
     let number = format!("{:.4}", value * scale.factor);
-    join(&group(number.trim_end_matches('0').trim_end_matches('.')), scale.unit)
+    let decimals = number.trim_end_matches('0').split_once('.').map_or(0, |(_, decimals)| decimals.len());
+    Scale { decimals, ..scale }
+}
+
+/// A name and the unit of what it names: `CPU per request, µs`.
+#[must_use]
+pub fn named(name: &str, unit: &str) -> String {
+    if unit.is_empty() { name.to_owned() } else { format!("{name}, {unit}") }
 }
 
 /// `240,000`.
@@ -250,7 +262,7 @@ fn exponent(value: f64) -> i32 {
     value.max(1e-300).log10().floor() as i32
 }
 
-fn write_number(value: f64, decimals: usize, signed: bool) -> String {
+pub(super) fn write_number(value: f64, decimals: usize, signed: bool) -> String {
     if !value.is_finite() {
         return "?".to_owned();
     }

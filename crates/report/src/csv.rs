@@ -76,40 +76,35 @@ fn of_finding(finding: &Finding) -> Cells {
     ]
 }
 
-/// The ledger has totals, no comparison.
-fn of_ledger(ledger: &LedgerFindings) -> Vec<Cells> {
-    let line = |metric: &str, unit: &str, value: String| {
-        let mut cells = Cells::default();
-        cells[0] = metric.to_owned();
-        cells[3] = unit.to_owned();
-        cells[5] = value;
-        cells
-    };
-    let mut lines = vec![
-        line("spans_wanted", "count", ledger.wanted.to_string()),
-        line("spans_saved", "count", ledger.saved.to_string()),
-        line("spans_lost", "count", ledger.lost.to_string()),
-        line("spans_duplicates", "count", ledger.duplicates.to_string()),
-        line("spans_unexplained", "count", ledger.unexplained.to_string()),
-        line("spans_loss_ratio", "share", ledger.loss_ratio.to_string()),
-    ];
-    if let Some(cost) = ledger.cpu_us_per_delivered_span {
-        lines.push(line("cpu_per_delivered_span", "us", cost.to_string()));
-    }
-    lines
-}
-
-/// Medians without an interval.
-fn of_reported_number(it: &ReportedNumberFindings) -> Cells {
+/// A number without an interval.
+fn line(metric: &str, service: &str, operation: &str, unit: &str, baseline: Option<f64>, value: Option<f64>) -> Cells {
     let mut cells = Cells::default();
-    cells[0] = text(&format!("said.{}", it.name));
-    cells[1] = text(&it.service);
-    cells[4] = number(it.baseline);
-    cells[5] = number(it.value);
+    (cells[0], cells[1], cells[2], cells[3]) = (text(metric), text(service), text(operation), unit.to_owned());
+    (cells[4], cells[5]) = (number(baseline), number(value));
     cells
 }
 
-/// Medians without an interval: times of answers, or of iterations.
+/// The ledger has totals, no comparison.
+fn of_ledger(ledger: &LedgerFindings) -> Vec<Cells> {
+    let lines = [
+        ("spans_wanted", "count", Some(ledger.wanted as f64)),
+        ("spans_saved", "count", Some(ledger.saved as f64)),
+        ("spans_lost", "count", Some(ledger.lost as f64)),
+        ("spans_duplicates", "count", Some(ledger.duplicates as f64)),
+        ("spans_unexplained", "count", Some(ledger.unexplained as f64)),
+        ("spans_loss_ratio", "share", Some(ledger.loss_ratio)),
+        ("cpu_per_delivered_span", "us", ledger.cpu_us_per_delivered_span),
+    ];
+    let lines = lines.into_iter().filter(|(_, _, value)| value.is_some());
+    lines.map(|(metric, unit, value)| line(metric, "", "", unit, None, value)).collect()
+}
+
+/// Medians over the rounds.
+fn of_reported_number(it: &ReportedNumberFindings) -> Cells {
+    line(&format!("said.{}", it.name), &it.service, "", "", it.baseline, it.value)
+}
+
+/// Medians: times of answers, or of iterations.
 fn of_answers(answers: &AnswerFindings) -> Vec<Cells> {
     type Of = fn(&AnswerNumbers) -> Option<Range>;
     let columns: [(&str, &str, Of); 7] = [
@@ -122,15 +117,11 @@ fn of_answers(answers: &AnswerFindings) -> Vec<Cells> {
         ("p99", "us", |it| it.p99_us),
     ];
     let what = if answers.from == "iteration" { "iterations" } else { "answers" };
+    let operation = answers.request.as_ref().map_or_else(String::new, |_| answers.name());
     let line = |(name, unit, of): (&str, &str, Of)| {
         let median = |numbers: &Option<AnswerNumbers>| numbers.as_ref().and_then(of).map(|range| range.value);
         let (baseline, value) = (median(&answers.baseline), median(&answers.value));
-        let mut cells = Cells::default();
-        cells[0] = format!("{what}.{name}");
-        cells[2] = answers.request.as_ref().map_or_else(String::new, |_| text(&answers.name()));
-        cells[3] = unit.to_owned();
-        cells[4] = number(baseline);
-        cells[5] = number(value);
+        let cells = line(&format!("{what}.{name}"), "", &operation, unit, baseline, value);
         (baseline.is_some() || value.is_some()).then_some(cells)
     };
     columns.into_iter().filter_map(line).collect()
@@ -138,25 +129,14 @@ fn of_answers(answers: &AnswerFindings) -> Vec<Cells> {
 
 /// How far quantiles of spans are off, as shares of those that clients saw; medians over the rounds.
 fn of_sampled(sampled: &SampledFindings) -> Vec<Cells> {
-    let off = [
-        ("error_p50", sampled.error_p50),
-        ("error_p90", sampled.error_p90),
-        ("error_p95", sampled.error_p95),
-        ("error_p99", sampled.error_p99),
-        ("sampling_p50", sampled.sampling_p50),
-        ("sampling_p90", sampled.sampling_p90),
-        ("sampling_p95", sampled.sampling_p95),
-        ("sampling_p99", sampled.sampling_p99),
-    ];
-    let line = |(name, range): (&str, Option<Range>)| {
-        let mut cells = Cells::default();
-        cells[0] = format!("sampled.{name}");
-        cells[2] = text(&sampled.request);
-        cells[3] = "share".to_owned();
-        cells[5] = number(Some(range?.value));
-        Some(cells)
+    let off = [("error", sampled.errors()), ("sampling", sampled.sampling())];
+    let off = off
+        .into_iter()
+        .flat_map(|(what, ranges)| ["p50", "p90", "p95", "p99"].map(|it| (what, it)).into_iter().zip(ranges));
+    let line = |((what, quantile), range): ((&str, &str), Option<Range>)| {
+        Some(line(&format!("sampled.{what}_{quantile}"), "", &sampled.request, "share", None, Some(range?.value)))
     };
-    off.into_iter().filter_map(line).collect()
+    off.filter_map(line).collect()
 }
 
 fn number(number: Option<f64>) -> String {

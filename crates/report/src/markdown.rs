@@ -4,11 +4,8 @@
 
 use std::fmt::Write;
 
-use unladen_judge::findings::{Conclusion, Finding, Findings, VariantFindings};
+use unladen_judge::findings::{Align, Cell, Conclusion, Finding, Findings, Judgement, Section, VariantFindings};
 
-use super::answers;
-use super::rounds;
-use super::sampled;
 use super::view;
 
 pub(super) fn render(findings: &Findings) -> String {
@@ -31,11 +28,10 @@ pub(super) fn render(findings: &Findings) -> String {
         table(&mut out, variant, &view::prominent(variant));
         under(&mut out, variant);
     }
-    ladders(&mut out, findings);
-    budgets(&mut out, findings);
-    profiles(&mut out, findings);
+    sections(&mut out, findings.sections.iter().filter(|it| it.fold.is_none()));
     notices(&mut out, findings);
-    folded(&mut out, findings);
+    all_metrics(&mut out, findings);
+    sections(&mut out, findings.sections.iter().filter(|it| it.fold.is_some()));
     push(&mut out, format_args!("\n"));
     for line in view::reading(findings).into_iter().chain(view::instrument(findings)) {
         push(&mut out, format_args!("<sub>{}</sub>\n", text(&line)));
@@ -52,9 +48,7 @@ fn table(out: &mut String, variant: &VariantFindings, findings: &[&Finding]) {
     push(out, format_args!("| | baseline | {value} | difference | relative | verdict |\n|:--|--:|--:|:--|:--|:--|\n"));
     for finding in findings {
         let row = view::row(variant, finding);
-        let bold = if matches!(row.verdict, "costs" | "saves") { "**" } else { "" };
-        let verdict = format!("{bold}{}{bold}", row.verdict);
-        let name = text(&row.name);
+        let (name, verdict) = (text(&row.name), emphasized(row.verdict));
         push(
             out,
             format_args!(
@@ -80,45 +74,46 @@ fn under(out: &mut String, variant: &VariantFindings) {
     }
 }
 
-fn ladders(out: &mut String, findings: &Findings) {
-    for ladder in view::after_verdicts(findings).chain(answers::tables(findings)).chain(sampled::tables(findings)) {
-        steps(out, "###", &ladder);
-    }
-}
-
-/// A table in the form of a ladder's, under a heading.
-fn steps(out: &mut String, heading: &str, ladder: &view::LadderTable) {
-    push(out, format_args!("\n{heading} {}\n\n", text(&ladder.title)));
-    let row = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let escaped = |cells: &[String]| cells.iter().map(|cell| text(cell)).collect::<Vec<_>>();
-    out.push_str(&row([vec![String::new()], escaped(&ladder.columns)].concat()));
-    out.push_str(&row([vec![":--".to_owned()], vec!["--:".to_owned(); ladder.columns.len()]].concat()));
-    for (name, cells) in &ladder.lines {
-        out.push_str(&row([vec![text(name)], escaped(cells)].concat()));
-    }
-}
-
-fn budgets(out: &mut String, findings: &Findings) {
-    if findings.budgets.is_empty() {
-        return;
-    }
-    out.push_str("\n### Budgets\n\n| outcome | variant | metric | limit | |\n|:--|:--|:--|--:|:--|\n");
-    for line in &findings.budgets {
-        let cells = [line.outcome.name(), &line.variant, &line.metric, &line.limit, &line.words].map(text);
-        push(out, format_args!("| {} |\n", cells.join(" | ")));
-    }
-}
-
-/// Where the CPU goes, if it was sampled.
-fn profiles(out: &mut String, findings: &Findings) {
-    for profile in &findings.profiles {
-        push(out, format_args!("\n<details><summary>{}</summary>\n\n", text(&view::profile_heading(profile))));
-        push(out, format_args!("| frame | baseline | variant | difference |\n|:--|--:|--:|--:|\n"));
-        for [name, baseline, value, difference] in view::frames(profile) {
-            push(out, format_args!("| {} | {baseline} | {value} | {difference} |\n", text(&name)));
+/// Tables, those under one heading folded away together.
+fn sections<'a>(out: &mut String, sections: impl Iterator<Item = &'a Section>) {
+    for group in sections.collect::<Vec<_>>().chunk_by(|one, next| one.fold == next.fold) {
+        let fold = group.first().and_then(|first| first.fold.as_deref());
+        if let Some(fold) = fold {
+            push(out, format_args!("\n<details><summary>{}</summary>\n", text(fold)));
         }
-        push(out, format_args!("\nFlame graph of the difference: {}\n\n</details>\n", text(&profile.flame_graph)));
+        group.iter().for_each(|it| section(out, if fold.is_some() { "####" } else { "###" }, it));
+        if fold.is_some() {
+            out.push_str("\n</details>\n");
+        }
     }
+}
+
+fn section(out: &mut String, heading: &str, section: &Section) {
+    match view::title(section) {
+        title if title.is_empty() => {}
+        title => push(out, format_args!("\n{heading} {}\n", text(&title))),
+    }
+    section.notes.iter().for_each(|note| push(out, format_args!("\n{}\n", text(note))));
+    out.push('\n');
+    let mut row = |cells: Vec<String>| push(out, format_args!("| {} |\n", cells.join(" | ")));
+    row(section.columns.iter().map(|column| text(&column.head())).collect());
+    row(section.columns.iter().map(|it| if it.align == Align::Right { "--:" } else { ":--" }.to_owned()).collect());
+    section.rows.iter().for_each(|cells| row(cells.iter().map(cell).collect()));
+    if let Some(drawing) = &section.drawing {
+        push(out, format_args!("\nDrawn in {}\n", text(drawing)));
+    }
+}
+
+fn cell(cell: &Cell) -> String {
+    match cell {
+        Cell::Verdict(verdict) => emphasized(*verdict),
+        other => text(&other.to_string()),
+    }
+}
+
+fn emphasized(verdict: Judgement) -> String {
+    let bold = if verdict.is_difference() { "**" } else { "" };
+    format!("{bold}{}{bold}", verdict.words())
 }
 
 fn notices(out: &mut String, findings: &Findings) {
@@ -131,8 +126,8 @@ fn notices(out: &mut String, findings: &Findings) {
     }
 }
 
-/// All metrics, folded.
-fn folded(out: &mut String, findings: &Findings) {
+/// Folded.
+fn all_metrics(out: &mut String, findings: &Findings) {
     out.push_str("\n<details><summary>All metrics</summary>\n");
     for variant in &findings.variants {
         push(out, format_args!("\n#### {}\n\n", text(&view::heading(variant))));
@@ -144,12 +139,6 @@ fn folded(out: &mut String, findings: &Findings) {
         }
     }
     out.push_str("\n</details>\n");
-    let rounds = rounds::tables(findings);
-    if !rounds.is_empty() {
-        out.push_str("\n<details><summary>Every round</summary>\n");
-        rounds.iter().for_each(|table| steps(out, "####", table));
-        out.push_str("\n</details>\n");
-    }
 }
 
 /// Writing into a string cannot fail.

@@ -2,11 +2,11 @@
 
 use std::fmt::Write;
 
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use unladen_judge::findings::MISSING;
 use unladen_judge::pilot::{Goal, MetricNoise, Pilot};
 use unladen_judge::units::{self, Scale};
 
-use super::view;
+use super::{text, view};
 
 /// The pilot as plain text.
 #[must_use]
@@ -66,29 +66,18 @@ fn memory(pilot: &Pilot) -> String {
 }
 
 fn table(pilot: &Pilot) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     let reach = || pilot.metrics.first().into_iter().flat_map(|metric| &metric.reach);
     let own = |rounds: u32| if rounds == pilot.rounds { "*" } else { "" };
     let head = |words: [&str; 3], after: Vec<String>, last: &str| {
         let first = words.into_iter().map(str::to_owned);
         first.chain(after).chain([last.to_owned()]).collect::<Vec<String>>()
     };
-    table.add_row(head(
-        ["", "baseline", "noise"],
-        reach().map(|it| format!("{} rounds{}", it.rounds, own(it.rounds))).collect(),
-        "rounds to",
-    ));
+    let rounds = reach().map(|it| format!("{} rounds{}", it.rounds, own(it.rounds))).collect();
     let times = reach().map(|it| time(it.seconds)).collect();
-    table.add_row(head([""; 3], times, "settle"));
-    for metric in pilot.metrics.iter().filter(|metric| metric.noise > 0.0) {
-        table.add_row(row(metric));
-    }
-    for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 2));
-        column.set_cell_alignment(if index == 0 { CellAlignment::Left } else { CellAlignment::Right });
-    }
-    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    let heads = [head(["", "baseline", "noise"], rounds, "rounds to"), head([""; 3], times, "settle")];
+    let noisy = pilot.metrics.iter().filter(|metric| metric.noise > 0.0).map(row);
+    let lines = text::beneath_each_other(heads.into_iter().chain(noisy), |index| index > 0, 2);
+    lines.into_iter().map(|line| line + "\n").collect()
 }
 
 fn row(metric: &MetricNoise) -> Vec<String> {
@@ -117,7 +106,7 @@ fn row(metric: &MetricNoise) -> Vec<String> {
         Scale::of(unit, metric.margin.precision, None).with_unit(metric.margin.precision)
     };
     let settled = match (metric.margin.rounds, metric.margin.precision > 0.0) {
-        (_, false) => view::NONE.to_owned(),
+        (_, false) => MISSING.to_owned(),
         (Some(rounds), _) => format!("±{margin}: {rounds}"),
         (None, _) => format!("±{margin}: >200"),
     };

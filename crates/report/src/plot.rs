@@ -110,7 +110,7 @@ fn forest(findings: &Findings, metric: &str) -> Option<Forest> {
             dots: finding.rounds.iter().filter_map(|it| Some((it.round, short(shown.dot(it)?)))).collect(),
             budget: shown.limit(finding).map(short),
             budget_text: finding.budget.as_ref().map(|it| it.limit.clone()).unwrap_or_default(),
-            verdict: row.verdict,
+            verdict: row.verdict.words(),
             text: if shown.relative {
                 row.ratio
             } else {
@@ -221,8 +221,8 @@ fn panel(findings: &Findings, metric: &str) -> Option<Panel> {
             dots: shown.dots(finding).into_iter().map(|number| axis.at(number)).collect(),
             budget: shown.limit(finding).map(|number| axis.at(number)),
             budget_text: finding.budget.as_ref().map(|it| it.limit.clone()).unwrap_or_default(),
-            verdict: row.verdict,
-            class: row.verdict.replace(' ', "-"),
+            verdict: row.verdict.words(),
+            class: view::class(row.verdict),
             text: if shown.relative { row.ratio } else { format!("{} {unit}", row.difference) },
         }
     };

@@ -6,10 +6,10 @@ use std::cmp::Reverse;
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
-use unladen_judge::findings::{Conclusion, Findings, Outcome, Place, Severity, VariantFindings};
+use unladen_judge::findings::{
+    Align, Cell, Conclusion, Findings, Judgement, Outcome, Place, Section, Severity, VariantFindings, Verdict,
+};
 
-use super::answers;
-use super::sampled;
 use super::view::{self, Row};
 
 const WIDTH: usize = 100;
@@ -31,9 +31,8 @@ pub(super) fn coloured(findings: &Findings) -> String {
     out.line("");
     out.wrapped("", "", &view::setting_and_design(findings), DIM);
     tables(&mut out, findings);
-    ladders(&mut out, findings);
     budgets(&mut out, findings);
-    profiles(&mut out, findings);
+    findings.sections.iter().filter(|it| it.place != Place::Detail).for_each(|it| section(&mut out, it));
     notices(&mut out, findings);
     foot(&mut out, findings);
     out.text
@@ -75,10 +74,7 @@ fn tables(out: &mut Page, findings: &Findings) {
         out.line(&paint(&view::heading(variant), BOLD));
         for row in rows {
             let Some(line) = lines.next() else { return };
-            out.line(&match line.strip_suffix(row.verdict) {
-                Some(start) => format!("{start}{}", paint(row.verdict, style(row.verdict))),
-                None => line.clone(),
-            });
+            out.line(&with_colour(line, row.verdict));
         }
         runs(out, variant);
         out.line("");
@@ -90,24 +86,28 @@ fn tables(out: &mut Page, findings: &Findings) {
     }
 }
 
-/// What each step of a ladder adds, and each dose; and whether all did the same work.
-fn ladders(out: &mut Page, findings: &Findings) {
-    for ladder in view::after_verdicts(findings).chain(answers::short(findings)).chain(sampled::tables(findings)) {
-        out.line("");
-        out.line(&paint(&ladder.title, BOLD));
-        let mut table = Table::new();
-        table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header([String::new()].into_iter().chain(ladder.columns));
-        for (name, cells) in ladder.lines {
-            table.add_row([view::shortened(&name, NAME + 8)].into_iter().chain(cells));
+/// A table; its first column gets the room that the others leave.
+fn section(out: &mut Page, section: &Section) {
+    out.line("");
+    out.wrapped("", "  ", &view::clean(&section.title), BOLD);
+    let heads = section.columns.iter().map(|column| view::clean(&column.head())).collect();
+    let cells = |row: &Vec<Cell>| row.iter().map(|cell| view::clean(&cell.to_string())).collect::<Vec<_>>();
+    let rows: Vec<Vec<String>> = [heads].into_iter().chain(section.rows.iter().map(cells)).collect();
+    let width = |index: usize| rows.iter().map(|row| row[index].chars().count() + 2).max().unwrap_or(0);
+    let room = WIDTH.saturating_sub((1..section.columns.len()).map(width).sum()).max(NAME / 2);
+    let is_right = |index: usize| section.columns[index].align == Align::Right;
+    let cut =
+        |row: &Vec<String>| [view::shortened(&row[0], room)].into_iter().chain(row[1..].iter().cloned()).collect();
+    let mut lines = beneath_each_other(rows.iter().map(cut), is_right, 2).into_iter();
+    out.line(&paint(&lines.next().unwrap_or_default(), DIM));
+    for (line, row) in lines.zip(&section.rows) {
+        match row.last() {
+            Some(Cell::Verdict(verdict)) => out.line(&with_colour(&line, *verdict)),
+            _ => out.line(&line),
         }
-        for (index, column) in table.column_iter_mut().enumerate() {
-            column.set_padding((0, 2));
-            column.set_cell_alignment(if index > 0 { CellAlignment::Right } else { CellAlignment::Left });
-        }
-        let mut lines = table.lines();
-        out.line(&paint(lines.next().unwrap_or_default().trim_end(), DIM));
-        lines.for_each(|line| out.line(line.trim_end()));
+    }
+    if let Some(drawing) = &section.drawing {
+        out.line(&format!("drawn in {}", view::clean(drawing)));
     }
 }
 
@@ -147,17 +147,28 @@ fn aligned(tables: &[(&VariantFindings, Vec<Row>)]) -> Vec<String> {
 }
 
 fn laid_out(tables: &[(&VariantFindings, Vec<Row>)], gap: u16, name: usize) -> Vec<String> {
+    let head = ["", "baseline", "variant", "difference", "relative", "verdict"].map(str::to_owned);
+    let cells = |row: &Row| {
+        let name = format!("  {}", view::shortened(&row.short, name));
+        let verdict = row.verdict.words().to_owned();
+        [name, row.baseline.clone(), row.value.clone(), row.difference.clone(), row.ratio.clone(), verdict].to_vec()
+    };
+    let rows = tables.iter().flat_map(|(_, rows)| rows).map(cells);
+    beneath_each_other([head.to_vec()].into_iter().chain(rows), |index| matches!(index, 1 | 2), gap)
+}
+
+/// Rows of cells as lines, with this gap between the columns.
+pub(super) fn beneath_each_other(
+    rows: impl Iterator<Item = Vec<String>>,
+    is_right: impl Fn(usize) -> bool,
+    gap: u16,
+) -> Vec<String> {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.add_row(["", "baseline", "variant", "difference", "relative", "verdict"]);
-    for row in tables.iter().flat_map(|(_, rows)| rows) {
-        let name = format!("  {}", view::shortened(&row.short, name));
-        table.add_row([name.as_str(), &row.baseline, &row.value, &row.difference, &row.ratio, row.verdict]);
-    }
+    table.add_rows(rows);
     for (index, column) in table.column_iter_mut().enumerate() {
-        let right = matches!(index, 1 | 2);
-        column.set_padding((0, if index == 5 { 0 } else { gap }));
-        column.set_cell_alignment(if right { CellAlignment::Right } else { CellAlignment::Left });
+        column.set_padding((0, gap));
+        column.set_cell_alignment(if is_right(index) { CellAlignment::Right } else { CellAlignment::Left });
     }
     table.lines().map(|line| line.trim_end().to_owned()).collect()
 }
@@ -182,18 +193,6 @@ fn budgets(out: &mut Page, findings: &Findings) {
             &format!("{label}: {}", view::clean(&line.words)),
             Style::new(),
         );
-    }
-}
-
-/// Where the CPU goes, if it was sampled.
-fn profiles(out: &mut Page, findings: &Findings) {
-    for profile in &findings.profiles {
-        out.line("");
-        out.wrapped("", "  ", &format!("{}:", view::profile_heading(profile)), Style::new());
-        for [name, baseline, value, difference] in view::frames(profile) {
-            out.line(&format!("  {difference:>8}  {name} ({baseline} → {value})"));
-        }
-        out.line(&format!("  flame graph of the difference: {}", profile.flame_graph));
     }
 }
 
@@ -234,14 +233,17 @@ fn foot(out: &mut Page, findings: &Findings) {
     }
 }
 
-fn style(verdict: &str) -> Style {
-    match verdict {
-        "costs" => AnsiColor::Yellow.on_default().bold(),
-        "saves" => AnsiColor::Cyan.on_default().bold(),
-        "no difference" => AnsiColor::Green.on_default(),
-        "no verdict" => red(),
-        _ => DIM,
-    }
+/// A line that ends with this verdict.
+fn with_colour(line: &str, verdict: Judgement) -> String {
+    let style = match verdict {
+        Judgement::Of(Verdict::Costs) => AnsiColor::Yellow.on_default().bold(),
+        Judgement::Of(Verdict::Saves) => AnsiColor::Cyan.on_default().bold(),
+        Judgement::Of(Verdict::NoDifference) => AnsiColor::Green.on_default(),
+        Judgement::NoVerdict => red(),
+        Judgement::Of(Verdict::CannotTell) | Judgement::TooFewRounds => DIM,
+    };
+    let start = line.strip_suffix(verdict.words());
+    start.map_or_else(|| line.to_owned(), |start| format!("{start}{}", paint(verdict.words(), style)))
 }
 
 fn red() -> Style {

@@ -1,12 +1,10 @@
 //! Findings as cells and lines of text, shared by the reports for people.
 
 use unladen_judge::findings::{
-    Conclusion, Finding, Findings, FrameFindings, LadderFindings, LedgerFindings, MoneyFindings, OperationFindings,
-    Place, ProfileFindings, Range, StepFindings, VariantFindings, VariantKind,
+    Cell, Conclusion, Finding, Findings, Judgement, LedgerFindings, MoneyFindings, Number, Place, Range, Section,
+    VariantFindings, VariantKind,
 };
 use unladen_judge::units::{self, Scale};
-
-use super::{doses, names, reported_numbers};
 
 /// One line of a table.
 #[derive(Debug, Clone, PartialEq, serde::Serialize)]
@@ -21,21 +19,14 @@ pub(super) struct Row {
     pub(super) difference: String,
     /// `+18.4 % [16.9, 19.8]`.
     pub(super) ratio: String,
-    /// `costs`, `saves`, `no difference`, `cannot tell`, `too few rounds`, `no verdict`.
-    pub(super) verdict: &'static str,
+    pub(super) verdict: Judgement,
 }
-
-/// What an unknown number looks like.
-pub(super) const NONE: &str = "–";
 
 pub(super) fn row(variant: &VariantFindings, finding: &Finding) -> Row {
     let scale = Scale::of_values(finding);
-    let of = |what: &Option<String>| what.as_ref().map_or_else(String::new, |name| format!(" · {}", clean(name)));
-    let unit_of_ratio = " %";
-    let unit = if scale.unit().is_empty() { String::new() } else { format!(", {}", scale.unit()) };
-    let mut difference = interval(scale, finding.difference, finding.difference_low, finding.difference_high, "");
-    let mut ratio =
-        interval(Scale::of_ratio(finding), finding.ratio, finding.ratio_low, finding.ratio_high, unit_of_ratio);
+    let difference = finding.range(false).map(|range| Number::estimate(scale, range));
+    let ratio = finding.range(true).map(|range| Number::estimate_with_unit(Scale::of_ratio(finding), range));
+    let (mut difference, mut ratio) = (Cell::from(difference).to_string(), Cell::from(ratio).to_string());
     if finding.difference.is_none() {
         // Too few for an interval: then every round speaks for itself.
         let written = |numbers: Vec<f64>, scale: Scale| {
@@ -49,37 +40,29 @@ pub(super) fn row(variant: &VariantFindings, finding: &Finding) -> Row {
             _ => difference = written(finding.rounds.iter().map(|round| round.difference).collect(), scale),
         }
     }
+    let operation = finding.operation.as_ref().map_or_else(String::new, |name| format!(" · {}", clean(name)));
     Row {
-        name: format!("{}{unit}", whose(finding)),
+        name: units::named(&whose(finding), scale.unit()),
         short: match &finding.service {
-            Some(service) => format!("  · {}{}{unit}", clean(service), of(&finding.operation)),
-            None => format!("{}{unit}", finding.title),
+            Some(service) => units::named(&format!("  · {}{operation}", clean(service)), scale.unit()),
+            None => units::named(&finding.title, scale.unit()),
         },
         baseline: scale.number(finding.baseline),
         value: scale.number(finding.value),
         difference,
         ratio,
-        verdict: verdict(variant, finding),
+        verdict: variant.judgement(finding),
     }
 }
 
-fn interval(scale: Scale, value: Option<f64>, low: Option<f64>, high: Option<f64>, unit: &str) -> String {
-    match (value, low, high) {
-        (Some(value), Some(low), Some(high)) => {
-            format!("{}{unit} [{}, {}]", scale.signed(value), scale.number(low), scale.number(high))
-        }
-        _ => NONE.to_owned(),
-    }
+/// What a style sheet calls it.
+pub(super) fn class(verdict: Judgement) -> String {
+    verdict.words().replace(' ', "-")
 }
 
-pub(super) fn verdict(variant: &VariantFindings, finding: &Finding) -> &'static str {
-    if variant.refused.is_some() || finding.refused.is_some() {
-        return "no verdict";
-    }
-    if finding.difference.is_none() {
-        return "too few rounds";
-    }
-    finding.verdict.words()
+/// What stands above a table, if it is not what it is folded away under.
+pub(super) fn title(section: &Section) -> String {
+    if section.fold.as_ref() == Some(&section.title) { String::new() } else { clean(&section.title) }
 }
 
 /// The findings for a short table: the prominent ones and whatever has a budget.
@@ -119,74 +102,11 @@ pub(super) fn answers(findings: &Findings) -> (Vec<&Conclusion>, Vec<&Conclusion
     if findings.void.is_some() { (Vec::new(), floor) } else { (answers, floor) }
 }
 
-/// A ladder as a table: one line per step, one column per metric that is told for it.
-#[derive(Debug, Clone, PartialEq, serde::Serialize)]
-pub(super) struct LadderTable {
-    /// What the ladder is called.
-    pub(super) title: String,
-    /// `CPU per request, µs`: first what the service spends, then what its users feel.
-    pub(super) columns: Vec<String>,
-    /// Foot, steps, whole: a name and one cell per column.
-    pub(super) lines: Vec<(String, Vec<String>)>,
-}
-
-/// The metrics of a ladder's table: out of band (the machine's), then in band (the user's).
-const LADDER_METRICS: [&str; 6] =
-    ["cpu_per_request", "rss", "latency_p50", "latency_p99", "throughput", "completion_time"];
-
-/// What follows the tables of verdicts as text: values side by side, each ladder, each dose, and whether all did the same work.
-pub(super) fn after_verdicts(findings: &Findings) -> impl Iterator<Item = LadderTable> {
-    let parts = findings.ladders.iter().map(ladder).chain(doses::tables(findings));
-    names::tables(findings).into_iter().chain(parts).chain(reported_numbers::table(findings))
-}
-
-pub(super) fn ladder(ladder: &LadderFindings) -> LadderTable {
-    // One scale per column, that of the whole, so that steps can be compared at a glance.
-    let columns: Vec<(&Finding, Scale)> = LADDER_METRICS
-        .iter()
-        .filter_map(|metric| ladder.whole.finding(metric))
-        .map(|finding| (finding, finest(ladder, finding)))
-        .collect();
-    let cell = |step: &StepFindings, metric: &str, scale: Scale| match step.finding(metric) {
-        Some(finding) if step.refused.is_none() && finding.difference.is_some() => {
-            interval(scale, finding.difference, finding.difference_low, finding.difference_high, "")
-        }
-        Some(finding) if step.refused.is_none() => scale.signed(finding.value - finding.baseline),
-        _ => NONE.to_owned(),
-    };
-    let line = |name: String, step: &StepFindings| {
-        (name, columns.iter().map(|(whole, scale)| cell(step, &whole.metric, *scale)).collect())
-    };
-    let mut lines =
-        vec![(clean(&ladder.foot_label), columns.iter().map(|(whole, scale)| scale.number(whole.baseline)).collect())];
-    lines.extend(ladder.steps.iter().map(|step| line(format!("+ {}", clean(&step.label)), step)));
-    // Of a single step it would be the same once more.
-    if ladder.steps.len() > 1 {
-        lines.push(line("= all steps together".to_owned(), &ladder.whole));
-    }
-    let unit = |scale: &Scale| if scale.unit().is_empty() { String::new() } else { format!(", {}", scale.unit()) };
-    LadderTable {
-        title: match ladder.name.as_str() {
-            "" => "Where the cost comes from".to_owned(),
-            name => format!("Where the cost of {} comes from", clean(name)),
-        },
-        columns: columns.iter().map(|(whole, scale)| format!("{}{}", whole.title, unit(scale))).collect(),
-        lines,
-    }
-}
-
 /// The sentences of the ladders and doses; a void study has none.
 pub(super) fn ladder_words(findings: &Findings) -> Vec<String> {
     let ladders = findings.ladders.iter().map(|ladder| &ladder.words);
     let words = ladders.chain(findings.doses.iter().map(|dose| &dose.words));
     words.filter(|_| findings.void.is_none()).cloned().collect()
-}
-
-/// The scale of a column: the unit of the whole, and the digits that its narrowest interval bears.
-fn finest(ladder: &LadderFindings, whole: &Finding) -> Scale {
-    let of = |step: &StepFindings| step.finding(&whole.metric)?.range(false)?.half_width();
-    let widths = ladder.steps.iter().chain([&ladder.whole]).filter_map(of);
-    Scale::of(&whole.unit, whole.baseline.abs().max(whole.value.abs()), widths.reduce(f64::min))
 }
 
 /// What was measured, and how, in sentences.
@@ -217,29 +137,6 @@ pub(super) fn setting(findings: &Findings) -> String {
         (format!(" to {}", clean(&load.url)), format!("; {} requests answered, {} failed", counts.0, counts.1))
     };
     format!("{rounds}, {windows} {} s, {}{to}{requests}", plain(load.window_s), clean(&load.pacing))
-}
-
-/// What stands above the frames of a profile.
-pub(super) fn profile_heading(profile: &ProfileFindings) -> String {
-    format!(
-        "where the CPU of {} goes under {}: µs per request in each frame itself, by the difference ({} of the baseline and {} samples by {})",
-        clean(&profile.service),
-        clean(&profile.variant),
-        units::count(profile.baseline_samples),
-        units::count(profile.samples),
-        profile.profiler
-    )
-}
-
-/// The frames of a profile: name, baseline, variant, difference.
-pub(super) fn frames(profile: &ProfileFindings) -> Vec<[String; 4]> {
-    let largest = profile.frames.iter().map(|frame| frame.difference.abs()).fold(0.0, f64::max);
-    let scale = Scale::of("us", largest.min(999.0), None);
-    let row = |frame: &FrameFindings| {
-        let (baseline, value) = (scale.number(frame.baseline), scale.number(frame.value));
-        [clean(&frame.frame), baseline, value, scale.signed(frame.difference)]
-    };
-    profile.frames.iter().map(row).collect()
 }
 
 /// The account of the spans, in parts.
@@ -302,28 +199,20 @@ fn where_to(ledger: &LedgerFindings) -> String {
 
 /// `15.5 µs [14.3, 16.8] of CPU per span that arrived`, or `… of CPU without JIT …`.
 pub(super) fn delivered(ledger: &LedgerFindings) -> Option<String> {
-    let (value, low, high) = (
-        ledger.cpu_us_per_delivered_span?,
-        ledger.cpu_us_per_delivered_span_low?,
-        ledger.cpu_us_per_delivered_span_high?,
-    );
-    // A quarter of the width stands in for a resolution: only the number of digits depends on it.
-    let scale = Scale::of("us", high, Some((high - low) / 2.0));
-    let range = format!("[{}, {}]", scale.number(low), scale.number(high));
+    let range = Range {
+        value: ledger.cpu_us_per_delivered_span?,
+        low: ledger.cpu_us_per_delivered_span_low?,
+        high: ledger.cpu_us_per_delivered_span_high?,
+    };
+    let cost =
+        Number { signed: false, ..Number::estimate_with_unit(Scale::of("us", range.high, range.half_width()), range) };
     let cpu = if ledger.cpu_without_jit { "CPU without JIT" } else { "CPU" };
-    Some(format!("{} {range} of {cpu} per span that arrived", scale.with_unit(value)))
+    Some(format!("{cost} of {cpu} per span that arrived"))
 }
 
 /// At the user's traffic and prices, in one line: `+0.4 cores [0.3, 0.5], +1,000 MiB [990, 1,010], …`.
 pub(super) fn money(money: &MoneyFindings) -> String {
-    let amount = |range: Range, unit: &str| {
-        let scale = Scale::of_range(unit, range);
-        let ends = format!("[{}, {}]", scale.number(range.low), scale.number(range.high));
-        match scale.unit() {
-            "" => format!("{} {ends}", scale.signed(range.value)),
-            unit => format!("{} {unit} {ends}", scale.signed(range.value)),
-        }
-    };
+    let amount = |range: Range, unit: &str| Number::estimate_with_unit(Scale::of_range(unit, range), range);
     let mut parts: Vec<String> = Vec::new();
     parts.extend(money.cores.map(|it| format!("{} cores", amount(it, ""))));
     parts.extend(money.memory_bytes.map(|it| format!("{} of memory", amount(it, "B"))));
@@ -332,30 +221,6 @@ pub(super) fn money(money: &MoneyFindings) -> String {
     let instances =
         if money.instances == 1 { "1 instance".to_owned() } else { format!("{} instances", money.instances) };
     format!("At {} requests/s on {instances}: {}.", plain(money.requests_per_second), parts.join(", "))
-}
-
-/// Operations as rows of a table: variant, operation, spans, p50, p90 and p99 with the lowest and highest run.
-pub(super) fn operations(findings: &Findings) -> Vec<[String; 6]> {
-    let label = |name: &str| {
-        let variant = findings.variants.iter().find(|it| it.name == name);
-        variant.map_or_else(|| clean(name), |it| clean(&it.label))
-    };
-    let span = |range: Range| {
-        let scale = Scale::of("us", range.value, None);
-        format!("{} [{}, {}]", scale.with_unit(range.value), scale.number(range.low), scale.number(range.high))
-    };
-    let row = |it: &OperationFindings| {
-        let name = format!("{} · {}", clean(&it.service), clean(&it.operation));
-        [
-            label(&it.variant),
-            name,
-            units::count(it.spans),
-            span(it.p50_us),
-            span(it.p90_us),
-            it.p99_us.map_or_else(|| NONE.to_owned(), span),
-        ]
-    };
-    findings.operations.iter().map(row).collect()
 }
 
 /// What the instrument took, in one line.
@@ -485,12 +350,6 @@ pub(super) fn clean(text: &str) -> String {
 pub(super) fn whose(finding: &Finding) -> String {
     let of = [&finding.service, &finding.operation].into_iter().flatten().map(|name| format!(" · {}", clean(name)));
     std::iter::once(finding.title.clone()).chain(of).collect()
-}
-
-/// What people call a variant.
-pub(super) fn label(findings: &Findings, variant: &str) -> String {
-    let found = findings.variants.iter().find(|it| it.name == variant);
-    clean(found.map_or(variant, |it| it.label.as_str()))
 }
 
 /// At most `width` characters, the end cut off.

@@ -78,3 +78,17 @@ pub struct SampledQuantiles {
     /// 99th percentile.
     pub p99_us: f64,
 }
+
+impl SampledFindings {
+    /// What is wrong about each quantile: p50, p90, p95, p99.
+    #[must_use]
+    pub fn errors(&self) -> [Option<Range>; 4] {
+        [self.error_p50, self.error_p90, self.error_p95, self.error_p99]
+    }
+
+    /// What of it sampling adds.
+    #[must_use]
+    pub fn sampling(&self) -> [Option<Range>; 4] {
+        [self.sampling_p50, self.sampling_p90, self.sampling_p95, self.sampling_p99]
+    }
+}

@@ -374,10 +374,8 @@ fn rounds(findings: &Findings) -> Vec<Rounds<'_>> {
             };
             finding.rounds.iter().map(point).collect()
         };
-        let title =
-            if scale.unit().is_empty() { first.title.clone() } else { format!("{}, {}", first.title, scale.unit()) };
         Rounds {
-            title,
+            title: unladen_judge::units::named(&first.title, scale.unit()),
             unit: scale.unit(),
             prominent: first.place != Place::Detail,
             variants: all().filter(same).map(|(variant, it)| (variant.name.as_str(), numbers(it))).collect(),

@@ -2,6 +2,7 @@
 //! escaped by minijinja. The charts are drawn in the browser by plotly.js, which build.rs has compressed; the page holds
 //! it and unpacks it. What is drawn stands in the page as JSON, and what is important also as text.
 
+use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use base64::Engine;
@@ -9,11 +10,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 use unladen_judge::curves::Curves;
 use unladen_judge::findings::{
-    BudgetLine, CommandLine, Conclusion, Finding, Findings, NoticeLine, ProfileFindings, RunLine, Severity,
+    Align, Cell, Column, CommandLine, Conclusion, Finding, Findings, NoticeLine, RunLine, Section, Severity, Topic,
     VariantFindings, VariantKind,
 };
 
-use super::{answers, doses, names, reported_numbers, rounds, sampled, template, view};
+use super::{template, view};
 use charts::{AvailableCharts, Charts};
 
 mod charts;
@@ -47,22 +48,13 @@ struct Page<'a> {
     has: AvailableCharts,
     warnings: usize,
     variants: Vec<Variant<'a>>,
-    profiles: Vec<Profile<'a>>,
-    ladders: Vec<view::LadderTable>,
-    doses: Vec<view::LadderTable>,
-    names: Vec<view::LadderTable>,
-    reported_numbers: Option<view::LadderTable>,
-    kinds: Vec<view::LadderTable>,
-    sampled: Vec<view::LadderTable>,
-    by_round: Vec<view::LadderTable>,
-    budgets: &'a [BudgetLine],
+    tables: BTreeMap<Topic, Vec<Table<'a>>>,
     notices: Vec<&'a NoticeLine>,
     reading: Vec<String>,
     instrument: Option<String>,
     commands: &'a [CommandLine],
     facts: Vec<(&'static str, String)>,
     aside: Vec<&'a RunLine>,
-    operations: Vec<[String; 6]>,
     unread: u32,
     host: String,
     version: &'a str,
@@ -76,10 +68,15 @@ struct LegendEntry<'a> {
 }
 
 #[derive(Serialize)]
-struct Profile<'a> {
-    heading: String,
-    rows: Vec<[String; 4]>,
-    flame_graph: &'a str,
+struct Table<'a> {
+    /// Neighbours of the same are folded away together.
+    fold: Option<String>,
+    title: String,
+    notes: &'a [String],
+    heads: Vec<(String, String)>,
+    /// Text and class of every cell.
+    rows: Vec<Vec<(String, String)>>,
+    drawing: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -100,6 +97,7 @@ struct Variant<'a> {
 struct Row<'a> {
     cells: view::Row,
     class: String,
+    verdict: &'static str,
     words: &'a str,
     notices: Vec<&'a str>,
 }
@@ -117,6 +115,10 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
     let none = Curves::default();
     let charts = Charts::of(findings, findings.curves.as_ref().unwrap_or(&none));
     let notices: Vec<_> = findings.notices.iter().filter(|it| findings.void.as_ref() != Some(&it.text)).collect();
+    let mut tables: BTreeMap<Topic, Vec<Table<'_>>> = BTreeMap::new();
+    for section in &findings.sections {
+        tables.entry(section.topic).or_default().push(table(section));
+    }
     let page = Page {
         study: &findings.study,
         question: &findings.question,
@@ -140,22 +142,13 @@ fn page(findings: &Findings) -> Result<String, minijinja::Error> {
         has: charts.has(),
         warnings: notices.iter().filter(|it| it.severity != Severity::Note).count(),
         variants: findings.variants.iter().map(variant).collect(),
-        profiles: findings.profiles.iter().map(profile).collect(),
-        ladders: findings.ladders.iter().map(view::ladder).collect(),
-        doses: doses::tables(findings),
-        names: names::tables(findings),
-        reported_numbers: reported_numbers::table(findings),
-        kinds: answers::tables(findings),
-        sampled: sampled::tables(findings),
-        by_round: rounds::tables(findings),
-        budgets: &findings.budgets,
+        tables,
         notices,
         reading: view::reading(findings),
         instrument: view::instrument(findings),
         commands: &findings.commands,
         facts: facts(&findings.host),
         aside: findings.runs.iter().filter(|it| !it.counts || !it.disturbances.is_empty()).collect(),
-        operations: view::operations(findings),
         unread: findings.curves.as_ref().map_or(0, |curves| curves.unread),
         host: serde_json::to_string_pretty(&findings.host).unwrap_or_default(),
         version: env!("CARGO_PKG_VERSION"),
@@ -207,8 +200,26 @@ fn words(conclusions: &[&Conclusion]) -> Vec<String> {
     conclusions.iter().map(|conclusion| view::glued(&conclusion.words)).collect()
 }
 
-fn profile(profile: &ProfileFindings) -> Profile<'_> {
-    Profile { heading: view::profile_heading(profile), rows: view::frames(profile), flame_graph: &profile.flame_graph }
+fn table(section: &Section) -> Table<'_> {
+    let class = |column: &Column, cell: Option<&Cell>| match (cell, column.align) {
+        (Some(Cell::Verdict(verdict)), _) => format!("verdict {}", view::class(*verdict)),
+        (Some(Cell::Outcome(outcome)), _) => format!("outcome {}", outcome.name()),
+        (_, Align::Left) => String::new(),
+        (_, Align::Right) => "right".to_owned(),
+        (_, Align::Wrapped) => "words".to_owned(),
+    };
+    let cells = |row: &Vec<Cell>| {
+        let cells = row.iter().zip(&section.columns);
+        cells.map(|(cell, column)| (view::clean(&cell.to_string()), class(column, Some(cell)))).collect()
+    };
+    Table {
+        fold: section.fold.as_deref().map(view::clean),
+        title: view::title(section),
+        notes: &section.notes,
+        heads: section.columns.iter().map(|column| (view::clean(&column.head()), class(column, None))).collect(),
+        rows: section.rows.iter().map(cells).collect(),
+        drawing: section.drawing.as_deref(),
+    }
 }
 
 fn variant(variant: &VariantFindings) -> Variant<'_> {
@@ -230,7 +241,8 @@ fn variant(variant: &VariantFindings) -> Variant<'_> {
 fn row<'a>(variant: &VariantFindings, finding: &'a Finding) -> Row<'a> {
     let cells = view::row(variant, finding);
     Row {
-        class: cells.verdict.replace(' ', "-"),
+        class: view::class(cells.verdict),
+        verdict: cells.verdict.words(),
         cells,
         words: &finding.words,
         notices: finding.notices.iter().map(|it| it.text.as_str()).collect(),

@@ -78,6 +78,9 @@ fn idle_cpu_is_compared_by_service() {
     let services: Vec<_> = services.filter_map(|it| it.service.as_deref()).collect();
     assert_eq!(services, ["app", "gateway"]);
     assert!(render(&found, Format::Markdown).contains("| idle CPU, ms/s | 4.2 | 12.4 | +8.2 "), "the table says it");
+    let row = "| OpenTelemetry | gateway | 2.1 | 6.2 | +4.1 [4.1, 4.1] | **costs** |";
+    assert!(render(&found, Format::Markdown).contains(row), "and a table of its own says of whom");
+    assert!(!render(&findings(&ladder()), Format::Markdown).contains("Idle CPU"), "where it was measured");
 }
 
 /// The tail of blocks is that of all variants that are alive: it comes from the stretch alone, or is not told.

@@ -171,6 +171,7 @@ fn names_side_by_side() {
         whole.refused = Some("it fell".into());
         variant.metrics.push(rest);
     }
+    findings.sections = unladen_judge::sections::of(&findings);
     let text = render(&findings, Format::Text);
     let table = text.split("full, side by side").nth(1).expect("a table");
     assert!(table.contains("CPU without JIT"), "{table}");
@@ -402,7 +403,10 @@ fn sampled_spans_are_held_to_what_clients_saw() {
         "{markdown}"
     );
     assert!(page.contains("<h3>What sampling hides of work</h3>"), "the page has the table");
-    let rounds = markdown.split("<summary>Every round</summary>").nth(1).expect("every round stands in Markdown");
+    let rounds = markdown
+        .split("<summary>Every round, number by number</summary>")
+        .nth(1)
+        .expect("every round stands in Markdown");
     let of_spans = rounds.lines().find(|line| line.contains(": p95 of clients |")).expect("a line");
     assert_eq!(of_spans.matches(" 250 |").count(), 12 + 1, "twelve rounds and their mean: {of_spans}");
     assert!(csv.lines().any(|line| line.contains(",sampled.sampling_p99,,work,share,,-0.5,")), "{csv}");
