@@ -113,13 +113,10 @@ pub struct Ledger {
     /// Traces that must be of answered requests that were not to be recorded: a sampler that does not do as declared.
     pub unasked: u64,
     /// Traces with a span whose parent was lost: see [`Shape`](crate::summary::Shape).
-    #[serde(default)]
     pub orphaned: u64,
     /// Traces with a span that names no parent or itself as its ancestor.
-    #[serde(default)]
     pub wrong_parent: u64,
     /// Spans that arrived more than ten seconds after their end.
-    #[serde(default)]
     pub late: u64,
     /// Lost spans by second of the load; of seconds that were settled together, by what was due in each.
     pub lost_by_second: Vec<u64>,
@@ -194,9 +191,6 @@ pub fn close(
         expected,
         spans_per_request: per_request,
         declared: spans_per_request.is_some(),
-        calibrated: false,
-        by_count: false,
-        counted_by: None,
         agreement: exact as f64 / traces.values().sum::<u64>().max(1) as f64,
         sampled_out,
         saved,
@@ -213,6 +207,7 @@ pub fn close(
         wrong_parent: summary.shape.map_or(0, |shape| shape.wrong_parent),
         late: summary.late,
         lost_by_second,
+        ..Ledger::default()
     })
 }
 
