@@ -3,23 +3,20 @@
 
 use std::convert::Infallible;
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::Full;
+use http::{Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::net::TcpStream;
 
-use crate::error::SinkError;
+use crate::answer::Reply;
 use crate::hub::Hub;
 use crate::summary::Summary;
+use crate::web::reply;
 
 /// How the format calls itself.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -27,33 +24,9 @@ const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
 /// How long a request may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Pause after a connection could not be accepted.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Binds the address; port 0 takes a free one.
-pub(crate) async fn bind(address: SocketAddr) -> Result<(TcpListener, SocketAddr), SinkError> {
-    let error = |source| SinkError::listen("admin", address, source);
-    let listener = TcpListener::bind(address).await.map_err(error)?;
-    let bound = listener.local_addr().map_err(error)?;
-    Ok((listener, bound))
-}
-
-/// Answers until told to stop.
-pub(crate) async fn serve(hub: Rc<Hub>, listener: TcpListener, mut stop: watch::Receiver<bool>) {
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = stop.changed() => return,
-        };
-        match accepted {
-            Ok((stream, _)) => drop(tokio::task::spawn_local(connection(Rc::clone(&hub), stream))),
-            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
-        }
-    }
-}
-
-/// One request: whoever looks every few seconds need not hold a connection.
-async fn connection(hub: Rc<Hub>, stream: TcpStream) {
+/// Answers one request: whoever looks every few seconds need not hold a connection.
+pub(crate) async fn serve(hub: Rc<Hub>, stream: TcpStream) {
     let service = service_fn(|request| {
         let answer = answer(&hub, &request);
         async { Ok::<_, Infallible>(answer) }
@@ -64,26 +37,19 @@ async fn connection(hub: Rc<Hub>, stream: TcpStream) {
     let _ = http.serve_connection(TokioIo::new(stream), service).await;
 }
 
-fn answer(hub: &Hub, request: &Request<Incoming>) -> Response<Full<Bytes>> {
+fn answer(hub: &Hub, request: &Request<Incoming>) -> Response<Reply> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
-        return reply(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET is answered here\n".to_owned());
+        return reply(StatusCode::METHOD_NOT_ALLOWED, TEXT, "only GET is answered here\n");
     }
     match request.uri().path() {
         "/metrics" => {
             let (_, saved, quiet_ms) = hub.progress();
             reply(StatusCode::OK, PROMETHEUS, metrics(&hub.summary(), saved, quiet_ms))
         }
-        "/healthz" if hub.is_healthy() => reply(StatusCode::OK, TEXT, "ok\n".to_owned()),
-        "/healthz" => reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, "spans cannot be written\n".to_owned()),
-        _ => reply(StatusCode::NOT_FOUND, TEXT, "there are /metrics and /healthz\n".to_owned()),
+        "/healthz" if hub.is_healthy() => reply(StatusCode::OK, TEXT, "ok\n"),
+        "/healthz" => reply(StatusCode::SERVICE_UNAVAILABLE, TEXT, "spans cannot be written\n"),
+        _ => reply(StatusCode::NOT_FOUND, TEXT, "there are /metrics and /healthz\n"),
     }
-}
-
-fn reply(status: StatusCode, content_type: &'static str, body: String) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::new(Bytes::from(body)));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
 }
 
 /// All that is counted; `saved` are in the store, and the last span came `quiet_ms` ago.

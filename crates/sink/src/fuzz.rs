@@ -72,7 +72,8 @@ pub fn run(name: &str, bytes: &[u8]) -> bool {
 
 /// Spans that an `ExportTraceServiceRequest` has, sound or not; `None` if it cannot be decoded.
 pub fn otlp_protobuf(bytes: &[u8]) -> Option<u64> {
-    let batch = otlp::decode::decode(bytes).ok()?;
+    let arena = Bump::new();
+    let batch = otlp::decode::decode(bytes, &arena).ok()?;
     check(&batch);
     Some(batch.spans.len() as u64 + batch.rejected)
 }

@@ -59,9 +59,23 @@ impl<'a> Gatherer<'a> {
         (self.batch.sources.len() - 1) as u32
     }
 
-    /// The source that was given a number, to be changed when more is known of it.
-    pub(crate) fn source_mut(&mut self, source: u32) -> Option<&mut Source<'a>> {
-        self.batch.sources.get_mut(source as usize)
+    /// Says what is known by now of the source that was given a number, if one was.
+    pub(crate) fn known_source(&mut self, number: Option<u32>, source: Source<'a>) {
+        if let Some(known) = number.and_then(|number| self.batch.sources.get_mut(number as usize)) {
+            *known = source;
+        }
+    }
+
+    /// Whether a span has its ids; else it is counted as rejected, for the first or the second of the reasons.
+    pub(crate) fn has_ids(&mut self, span: &Span<'_>, [trace_id, span_id]: [&'static str; 2]) -> bool {
+        if span.trace_id == [0; 16] {
+            self.reject(trace_id);
+        } else if span.span_id == [0; 8] {
+            self.reject(span_id);
+        } else {
+            return true;
+        }
+        false
     }
 
     /// Adds the span at hand with its attributes.

@@ -6,28 +6,43 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use http::{HeaderValue, Response, header};
 use tokio::time::timeout;
 
-use crate::answer::{PREFIX, Reply, grpc as response};
+use crate::answer::{Answer, PREFIX, Reply, grpc as response};
 use crate::body::{BodyError, Payload};
-use crate::hub::{Hub, Refused};
+use crate::failure::Statuses;
+use crate::hub::{Accepted, Hub, Refused};
 use crate::inbound::{Body, Request};
 use crate::inflate::gunzip;
+use crate::span::{Decode, Protocol};
 use crate::status::{Code, status_with_retry};
 
 /// Seconds after which a refused sender may come again.
 const RETRY_AFTER: u64 = 1;
 /// A call that failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
-    /// Status.
-    pub(crate) code: Code,
-    /// What to do.
-    pub(crate) message: String,
+pub(crate) type Failure = crate::failure::Failure<Code>;
+
+impl Statuses for Code {
+    const BODY: &'static str = "message";
+    const COMPRESSED: &'static str = "with gzip";
+
+    fn of_body(error: &BodyError) -> Self {
+        match error {
+            BodyError::TooLarge => Self::ResourceExhausted,
+            BodyError::Busy | BodyError::Connection | BodyError::Silent => Self::Unavailable,
+            BodyError::Compression => Self::Internal,
+        }
+    }
+
+    fn of_spans(refused: &Refused) -> Self {
+        match refused {
+            Refused::Undecodable(_) => Self::InvalidArgument,
+            Refused::Busy | Refused::Closed => Self::Unavailable,
+        }
+    }
 }
 
-impl Failure {
-    /// A failure with its text.
-    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self { code, message: message.into() }
+impl From<Result<Vec<u8>, Failure>> for Answer {
+    fn from(outcome: Result<Vec<u8>, Failure>) -> Self {
+        outcome.map_or_else(|error| failure(&error).into(), Self::Message)
     }
 }
 
@@ -37,24 +52,27 @@ pub(crate) fn is_grpc(request: &Request) -> bool {
     content_type.is_some_and(|content_type| content_type.as_bytes().starts_with(b"application/grpc"))
 }
 
-/// Why spans are not taken; `what` they should have been.
-pub(crate) fn refused(reason: Refused, what: &str) -> Failure {
-    match reason {
-        Refused::Undecodable(error) => Failure::new(Code::InvalidArgument, format!("this is no {what}: {error}")),
-        Refused::Busy => Failure::new(Code::Unavailable, "the store is behind; try again"),
-        Refused::Closed => Failure::new(Code::Unavailable, "the sink is closing"),
-    }
-}
-
 /// The message of a unary call.
 pub(crate) async fn unary(hub: &Hub, request: Request) -> Result<Payload, Failure> {
     let encoding = request.headers().get("grpc-encoding").cloned();
     let limit = hub.max_message();
     let framed = request.into_body().whole(limit.saturating_add(PREFIX), hub.budget(), hub.silence()).await;
-    let framed = framed.map_err(|error| refuse(hub, &error))?;
+    let framed = framed.map_err(|error| Failure::unread(hub, &error))?;
     hub.body(framed.bytes().len());
     let message = unframe(framed.bytes()).inspect_err(|_| hub.undecodable())?;
     if message.compressed { unpack(hub, encoding.as_ref(), message.bytes) } else { Ok(framed.skip(PREFIX)) }
+}
+
+/// Has the spans of a unary call taken; `what` its message should be.
+pub(crate) async fn take(
+    hub: &Hub,
+    request: Request,
+    protocol: Protocol,
+    decode: Decode,
+    what: &str,
+) -> Result<Accepted, Failure> {
+    let message = unary(hub, request).await?;
+    hub.take(protocol, message, decode).await.map_err(|reason| Failure::refused(reason, what))
 }
 
 /// The messages of a client stream, as they come.
@@ -97,21 +115,21 @@ impl Messages {
         let (compressed, length) = read_prefix(prefix).inspect_err(|_| hub.undecodable())?;
         let limit = hub.max_message();
         if length > limit {
-            return Err(refuse(hub, &BodyError::TooLarge));
+            return Err(Failure::unread(hub, &BodyError::TooLarge));
         }
         let mut message = Payload::new(hub.budget());
         while message.bytes().len() < length {
             // Between messages a stream may rest, within one it takes memory.
             if self.rest.bytes().is_empty() {
                 let filled = timeout(hub.silence(), self.fill(hub)).await;
-                if !filled.map_err(|_| refuse(hub, &BodyError::Silent))?? {
+                if !filled.map_err(|_| Failure::unread(hub, &BodyError::Silent))?? {
                     hub.undecodable();
                     return Err(Failure::new(Code::Internal, "the message is shorter than its prefix says"));
                 }
             }
             let rest = self.rest.bytes();
             let part = rest.len().min(length - message.bytes().len());
-            message.push(&rest[..part], limit).map_err(|error| refuse(hub, &error))?;
+            message.push(&rest[..part], limit).map_err(|error| Failure::unread(hub, &error))?;
             self.rest.advance(part);
         }
         hub.body(PREFIX + length);
@@ -149,7 +167,7 @@ impl Messages {
     /// Gets what comes next once everything is taken; false at the end of the stream.
     async fn fill(&mut self, hub: &Hub) -> Result<bool, Failure> {
         self.rest.clear();
-        let piece = self.body.piece(hub.budget()).await.map_err(|error| refuse(hub, &error))?;
+        let piece = self.body.piece(hub.budget()).await.map_err(|error| Failure::unread(hub, &error))?;
         let is_there = piece.is_some();
         self.rest = piece.unwrap_or_else(|| Payload::new(hub.budget()));
         Ok(is_there)
@@ -174,7 +192,7 @@ pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 fn unpack(hub: &Hub, encoding: Option<&HeaderValue>, message: &[u8]) -> Result<Payload, Failure> {
     match encoding.map(HeaderValue::as_bytes) {
-        Some(b"gzip") => gunzip(message, hub.max_message(), hub.budget()).map_err(|error| refuse(hub, &error)),
+        Some(b"gzip") => gunzip(message, hub.max_message(), hub.budget()).map_err(|error| Failure::unread(hub, &error)),
         None | Some(b"identity") => {
             hub.undecodable();
             let message = "the message is compressed but grpc-encoding names no compression";
@@ -185,27 +203,6 @@ fn unpack(hub: &Hub, encoding: Option<&HeaderValue>, message: &[u8]) -> Result<P
             let other = String::from_utf8_lossy(other);
             let message = format!("compression {other} is not supported; use gzip or identity");
             Err(Failure::new(Code::Unimplemented, message))
-        }
-    }
-}
-
-fn refuse(hub: &Hub, error: &BodyError) -> Failure {
-    match error {
-        BodyError::TooLarge => {
-            hub.undecodable();
-            let limit = hub.max_message();
-            let message = format!("the message is larger than {limit} bytes; send smaller batches");
-            Failure::new(Code::ResourceExhausted, message)
-        }
-        BodyError::Busy => Failure::new(Code::Unavailable, "too many bytes are being received at once; try again"),
-        BodyError::Connection => Failure::new(Code::Unavailable, "the connection broke off within the message"),
-        BodyError::Silent => {
-            hub.undecodable();
-            Failure::new(Code::Unavailable, "nothing came for too long in the middle of the message; send it at once")
-        }
-        BodyError::Compression => {
-            hub.undecodable();
-            Failure::new(Code::Internal, "the message cannot be decompressed with gzip")
         }
     }
 }
@@ -242,7 +239,7 @@ fn read_prefix(prefix: [u8; PREFIX]) -> Result<(bool, usize), Failure> {
 
 /// A "trailers-only" response: the status stands in the headers.
 pub(crate) fn failure(failure: &Failure) -> Response<Reply> {
-    let Failure { code, message } = failure;
+    let Failure { status: code, message } = failure;
     let code = *code;
     let mut response = response(Reply::default());
     let headers = response.headers_mut();
@@ -293,7 +290,7 @@ mod tests {
         assert_eq!(unframe(&[1, 0, 0, 0, 0]), Ok(Message { compressed: true, bytes: &[] }));
         let broken: [&[u8]; 5] = [&[], &[0, 0, 0], &[0, 0, 0, 0, 3, 1], &[0, 0, 0, 0, 1, 1, 0], &[2, 0, 0, 0, 0]];
         for body in broken {
-            assert_eq!(unframe(body).expect_err("broken").code, Code::Internal, "{body:?}");
+            assert_eq!(unframe(body).expect_err("broken").status, Code::Internal, "{body:?}");
         }
     }
 

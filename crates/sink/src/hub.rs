@@ -52,7 +52,7 @@ pub(crate) struct Hub {
 type Waiting = (u64, oneshot::Sender<Result<(), StoreRefusal>>);
 
 /// A request that was taken, perhaps not whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Accepted {
     /// Spans that can never be stored.
     pub(crate) rejected: u64,
@@ -137,22 +137,22 @@ impl Hub {
 
     /// Counts the bytes of a body, before decompression.
     pub(crate) fn body(&self, bytes: usize) {
-        self.accounts.borrow_mut().body(bytes);
+        self.accounts.borrow_mut().counts.bytes += bytes as u64;
     }
 
     /// Counts a request that was refused before it could be decoded.
     pub(crate) fn undecodable(&self) {
-        self.accounts.borrow_mut().undecodable();
-    }
-
-    /// Counts a request that is refused, reset or never answered on purpose.
-    pub(crate) fn faulted(&self) {
-        self.accounts.borrow_mut().faulted();
+        self.accounts.borrow_mut().counts.undecodable += 1;
     }
 
     /// Takes back that the last message was counted as broken: its parts will be looked at one by one.
     pub(crate) fn undo_undecodable(&self) {
-        self.accounts.borrow_mut().undo_undecodable();
+        self.accounts.borrow_mut().counts.undecodable -= 1;
+    }
+
+    /// Counts a request that is refused, reset or never answered on purpose.
+    pub(crate) fn faulted(&self) {
+        self.accounts.borrow_mut().counts.faulted += 1;
     }
 
     /// Decodes a message, counts its spans and hands them to the store: all of it or, if it is broken, nothing. Waits while
@@ -227,12 +227,12 @@ impl Hub {
         let mut arena = self.arena.borrow_mut();
         arena.clear();
         let mut batch = decode(message, arena.bump()).map_err(|error| {
-            accounts.undecodable();
+            accounts.counts.undecodable += 1;
             Refused::Undecodable(error)
         })?;
         batch.sources.iter_mut().for_each(Source::bound);
         if !batch.spans.is_empty() && self.drops() {
-            accounts.dropped(batch.spans.len());
+            accounts.counts.dropped += batch.spans.len() as u64;
             return Ok((Accepted { rejected: batch.rejected, reason: batch.reason }, 0));
         }
         accounts.batch(protocol, &batch, arrival_ns);
@@ -314,8 +314,8 @@ impl Hub {
     pub(crate) fn progress(&self) -> (u64, u64, u64) {
         let quiet = u64::try_from(self.last_span.get().elapsed().as_millis()).unwrap_or(u64::MAX);
         let accounts = self.accounts.borrow();
-        let saved = self.store.borrow().as_ref().map_or_else(|| accounts.saved(), Store::saved);
-        (accounts.received(), saved, quiet)
+        let saved = self.store.borrow().as_ref().map_or_else(|| accounts.counts.saved, Store::saved);
+        (accounts.counts.received, saved, quiet)
     }
 
     /// Everything counted so far.

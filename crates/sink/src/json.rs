@@ -6,9 +6,19 @@ use crate::value::Value;
 
 /// `"key":value`, with the bracket or comma before it.
 pub(crate) fn member(key: &[u8], value: Value<'_>, first: bool, out: &mut Vec<u8>) {
+    self::key(key, first, out);
+    self::value(value, out);
+}
+
+/// `"key":`, with the bracket or comma before it.
+pub(crate) fn key(key: &[u8], first: bool, out: &mut Vec<u8>) {
     out.push(if first { b'{' } else { b',' });
     string(key, out);
     out.push(b':');
+}
+
+/// Any value.
+pub(crate) fn value(value: Value<'_>, out: &mut Vec<u8>) {
     match value {
         Value::Text(text) => string(text, out),
         Value::Whole(number) => out.extend_from_slice(number.to_string().as_bytes()),
@@ -19,7 +29,7 @@ pub(crate) fn member(key: &[u8], value: Value<'_>, first: bool, out: &mut Vec<u8
 }
 
 /// A number; infinities and NaN as strings, as in OTLP's own JSON.
-pub(crate) fn double(number: f64, out: &mut Vec<u8>) {
+fn double(number: f64, out: &mut Vec<u8>) {
     if number.is_finite() {
         // `{:?}` prints the shortest digits that read back as the same number, which JSON takes as they are.
         out.extend_from_slice(format!("{number:?}").as_bytes());

@@ -19,6 +19,7 @@ pub mod child;
 pub mod config;
 mod elastic;
 mod error;
+mod failure;
 pub mod faults;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
@@ -43,6 +44,8 @@ mod span;
 mod status;
 mod store;
 pub mod summary;
+#[cfg(test)]
+mod testing;
 mod value;
 mod web;
 mod wire;

@@ -35,12 +35,30 @@ const GREETING: Duration = Duration::from_secs(30);
 /// Pause after a connection could not be accepted, most likely for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Binds an address; port 0 takes a free one.
-pub(crate) async fn bind(protocol: Protocol, address: SocketAddr) -> Result<(TcpListener, SocketAddr), SinkError> {
-    let error = |source| SinkError::listen(protocol.name(), address, source);
+/// Binds an address; port 0 takes a free one. `name` is that of who listens.
+pub(crate) async fn bind(name: &'static str, address: SocketAddr) -> Result<(TcpListener, SocketAddr), SinkError> {
+    let error = |source| SinkError::listen(name, address, source);
     let listener = TcpListener::bind(address).await.map_err(error)?;
     let bound = listener.local_addr().map_err(error)?;
     Ok((listener, bound))
+}
+
+/// Accepts connections until told to stop; what is done with each goes on beside it.
+pub(crate) async fn accept<F: Future<Output = ()> + 'static>(
+    listener: TcpListener,
+    mut stop: watch::Receiver<bool>,
+    serve: impl Fn(TcpStream) -> F,
+) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stop.changed() => return,
+        };
+        match accepted {
+            Ok((stream, _)) => drop(tokio::task::spawn_local(serve(stream))),
+            Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+        }
+    }
 }
 
 /// What connections share.
@@ -66,26 +84,18 @@ impl Connections {
         self.open.get()
     }
 
-    /// Accepts connections until told to stop.
-    pub(crate) async fn accept(mut self, listener: TcpListener, protocol: Protocol) {
-        loop {
-            let accepted = tokio::select! {
-                accepted = listener.accept() => accepted,
-                _ = self.stop.changed() => return,
-            };
-            match accepted {
-                // Closed, not left waiting: a sender that is told can say so.
-                Ok(_) if self.open.get() >= self.limit => {}
-                Ok((stream, _)) => {
-                    let open = Open::new(&self.open);
-                    tokio::task::spawn_local(self.clone().serve(stream, protocol, open));
-                }
-                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+    /// Serves a connection to the listener of a protocol, which counts from now on.
+    pub(crate) fn serve(self, stream: TcpStream, protocol: Protocol) -> impl Future<Output = ()> {
+        let open = (self.open.get() < self.limit).then(|| Open::new(&self.open));
+        async move {
+            // Else closed, not left waiting: a sender that is told can say so.
+            if let Some(_open) = open {
+                self.run(stream, protocol).await;
             }
         }
     }
 
-    async fn serve(self, stream: TcpStream, protocol: Protocol, _open: Open) {
+    async fn run(self, stream: TcpStream, protocol: Protocol) {
         // Replies are small: without this each would wait for the acknowledgement of the last.
         let _ = stream.set_nodelay(true);
         if self.hub.faults().is_some_and(|(faults, _)| faults.reset) {

@@ -56,7 +56,7 @@ async fn serve(
     let mut addresses = BTreeMap::new();
     for (protocol, address) in wanted {
         if let Some(address) = address {
-            let (listener, bound) = listen::bind(protocol, address).await?;
+            let (listener, bound) = listen::bind(protocol.name(), address).await?;
             addresses.insert(protocol.name().to_string(), bound);
             listeners.push((listener, protocol));
         }
@@ -65,7 +65,7 @@ async fn serve(
         return Err(SinkError::NothingToListenOn);
     }
     let admin = match config.admin {
-        Some(address) => Some(admin::bind(address).await?),
+        Some(address) => Some(listen::bind("admin", address).await?),
         None => None,
     };
     addresses.extend(admin.iter().map(|(_, bound)| ("admin".to_owned(), *bound)));
@@ -75,11 +75,15 @@ async fn serve(
     tokio::task::spawn_local(async move { committing.keep_committing().await });
     let (stopping, stopped) = watch::channel(false);
     if let Some((listener, _)) = admin {
-        tokio::task::spawn_local(admin::serve(Rc::clone(&hub), listener, stopped.clone()));
+        let hub = Rc::clone(&hub);
+        let serve = move |stream| admin::serve(Rc::clone(&hub), stream);
+        tokio::task::spawn_local(listen::accept(listener, stopped.clone(), serve));
     }
-    let connections = Connections::new(Rc::clone(&hub), stopped, config.max_connections);
+    let connections = Connections::new(Rc::clone(&hub), stopped.clone(), config.max_connections);
     for (listener, protocol) in listeners {
-        tokio::task::spawn_local(connections.clone().accept(listener, protocol));
+        let connections = connections.clone();
+        let serve = move |stream| connections.clone().serve(stream, protocol);
+        tokio::task::spawn_local(listen::accept(listener, stopped.clone(), serve));
     }
     let stopped_already = tokio::select! {
         biased;

@@ -63,14 +63,14 @@ pub(crate) struct Source<'a> {
     pub(crate) instance: Option<&'a [u8]>,
 }
 
-/// One span. Strings are as they came: not necessarily UTF-8.
-#[derive(Debug, Clone, Copy)]
+/// One span. Strings are as they came: not necessarily UTF-8. An id of zeros is none, and such a span is not stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Span<'a> {
     /// Index in [`Batch::sources`].
     pub(crate) source: u32,
-    /// Not all zeros.
+    /// Which request it belongs to.
     pub(crate) trace_id: [u8; 16],
-    /// Not all zeros.
+    /// Its own.
     pub(crate) span_id: [u8; 8],
     /// `None` for a root.
     pub(crate) parent_id: Option<[u8; 8]>,
@@ -122,28 +122,11 @@ impl Span<'_> {
         ids::hash(!u64::from_be_bytes(self.span_id), service).to_be_bytes()
     }
 
-    /// A span of which only its times are known, ns; everything else is to be filled in.
-    pub(crate) fn between(start_ns: u64, end_ns: u64) -> Self {
+    /// How long it took, by its start and its end.
+    #[inline]
+    pub(crate) fn until(start_ns: u64, end_ns: u64) -> i64 {
         let duration = i128::from(end_ns) - i128::from(start_ns);
-        Self::lasting(start_ns, duration.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
-    }
-
-    /// The same with a duration.
-    pub(crate) fn lasting(start_ns: u64, duration_ns: i64) -> Self {
-        Self {
-            source: 0,
-            trace_id: [0; 16],
-            span_id: [0; 8],
-            parent_id: None,
-            kind: Kind::default(),
-            operation: &[],
-            start_ns,
-            duration_ns,
-            status: Status::default(),
-            is_shared: false,
-            size: 0,
-            attributes: RawAttributes::Logged(&[]),
-        }
+        duration.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 }
 
@@ -172,6 +155,25 @@ impl Kind {
         [Self::Unspecified, Self::Internal, Self::Server, Self::Client, Self::Producer, Self::Consumer];
     /// Names in the store, by discriminant.
     pub(crate) const NAMES: [&str; 6] = ["unspecified", "internal", "server", "client", "producer", "consumer"];
+
+    /// By its number in OTLP.
+    #[inline]
+    pub(crate) fn of(number: u64) -> Self {
+        Self::ALL.get(number as usize).copied().unwrap_or_default()
+    }
+
+    /// By its name, as protocols spell it.
+    #[inline]
+    pub(crate) fn named(name: &[u8]) -> Self {
+        match name {
+            b"internal" | b"INTERNAL" => Self::Internal,
+            b"server" | b"SERVER" => Self::Server,
+            b"client" | b"CLIENT" => Self::Client,
+            b"producer" | b"PRODUCER" => Self::Producer,
+            b"consumer" | b"CONSUMER" => Self::Consumer,
+            _ => Self::Unspecified,
+        }
+    }
 }
 
 /// Outcome of a span, as in OTLP.
@@ -192,6 +194,12 @@ impl Status {
     pub(crate) const ALL: [Self; 3] = [Self::Unset, Self::Ok, Self::Error];
     /// Names in the store, by discriminant.
     pub(crate) const NAMES: [&str; 3] = ["unset", "ok", "error"];
+
+    /// By its number in OTLP.
+    #[inline]
+    pub(crate) fn of(number: u64) -> Self {
+        Self::ALL.get(number as usize).copied().unwrap_or_default()
+    }
 }
 
 /// How spans come in.

@@ -1,12 +1,14 @@
 //! HTTP without gRPC, as the receivers share it: bodies in, whatever their compression; plain answers and refusals out.
 
-use http::{HeaderValue, Response, StatusCode, header};
+use http::{HeaderValue, Method, Response, StatusCode, header};
 
 use crate::answer::Reply;
 use crate::body::{BodyError, Payload};
-use crate::hub::{Hub, Refused};
+use crate::failure::Statuses;
+use crate::hub::{Accepted, Hub, Refused};
 use crate::inbound::Request;
 use crate::inflate::{Encoding, unpack};
+use crate::span::{Decode, Protocol};
 
 /// A media type.
 pub(crate) const JSON: &str = "application/json";
@@ -14,25 +16,30 @@ pub(crate) const JSON: &str = "application/json";
 pub(crate) const TEXT: &str = "text/plain";
 
 /// A request that failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Failure {
-    /// Status.
-    pub(crate) status: StatusCode,
-    /// What to do.
-    pub(crate) message: String,
+pub(crate) type Failure = crate::failure::Failure<StatusCode>;
+
+impl Statuses for StatusCode {
+    const BODY: &'static str = "body";
+    const COMPRESSED: &'static str = "as content-encoding says";
+
+    fn of_body(error: &BodyError) -> Self {
+        match error {
+            BodyError::TooLarge => Self::PAYLOAD_TOO_LARGE,
+            BodyError::Busy => Self::SERVICE_UNAVAILABLE,
+            BodyError::Silent => Self::REQUEST_TIMEOUT,
+            BodyError::Connection | BodyError::Compression => Self::BAD_REQUEST,
+        }
+    }
+
+    fn of_spans(refused: &Refused) -> Self {
+        match refused {
+            Refused::Undecodable(_) => Self::BAD_REQUEST,
+            Refused::Busy | Refused::Closed => Self::SERVICE_UNAVAILABLE,
+        }
+    }
 }
 
 impl Failure {
-    /// A failure with its text.
-    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Self {
-        Self { status, message: message.into() }
-    }
-
-    /// No such path.
-    pub(crate) fn unknown(path: &str, right: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, format!("unladen's sink does not know {path} here; spans go to {right}"))
-    }
-
     /// As plain text.
     pub(crate) fn plain(self) -> Response<Reply> {
         let (status, text) = (self.status, format!("{}\n", self.message));
@@ -65,42 +72,34 @@ pub(crate) async fn receive(hub: &Hub, request: Request) -> Result<Payload, Fail
     let encoding = encoding(&request)?;
     let limit = hub.max_message();
     let body = request.into_body().whole(limit, hub.budget(), hub.silence()).await;
-    let body = body.map_err(|error| refuse(hub, &error))?;
+    let body = body.map_err(|error| Failure::unread(hub, &error))?;
     hub.body(body.bytes().len());
-    unpack(encoding, body, limit, hub.budget()).map_err(|error| refuse(hub, &error))
+    unpack(encoding, body, limit, hub.budget()).map_err(|error| Failure::unread(hub, &error))
 }
 
-/// Why a body is not read.
-pub(crate) fn refuse(hub: &Hub, error: &BodyError) -> Failure {
-    match error {
-        BodyError::TooLarge => {
-            hub.undecodable();
-            let message = format!("the body is larger than {} bytes; send smaller batches", hub.max_message());
-            Failure::new(StatusCode::PAYLOAD_TOO_LARGE, message)
-        }
-        BodyError::Busy => {
-            Failure::new(StatusCode::SERVICE_UNAVAILABLE, "too many bytes are being received at once; try again")
-        }
-        BodyError::Connection => Failure::new(StatusCode::BAD_REQUEST, "the connection broke off within the body"),
-        BodyError::Silent => {
-            hub.undecodable();
-            let message = "nothing came for too long in the middle of the body; send it at once";
-            Failure::new(StatusCode::REQUEST_TIMEOUT, message)
-        }
-        BodyError::Compression => {
-            hub.undecodable();
-            Failure::new(StatusCode::BAD_REQUEST, "the body cannot be decompressed as content-encoding says")
-        }
-    }
+/// Reads a body and has its spans taken; `what` they should be.
+pub(crate) async fn take(
+    hub: &Hub,
+    request: Request,
+    protocol: Protocol,
+    decode: Decode,
+    what: &str,
+) -> Result<Accepted, Failure> {
+    let body = receive(hub, request).await?;
+    hub.take(protocol, body, decode).await.map_err(|reason| Failure::refused(reason, what))
 }
 
-/// Why spans are not taken; `what` they should have been.
-pub(crate) fn refused(reason: Refused, what: &str) -> Failure {
-    match reason {
-        Refused::Undecodable(error) => Failure::new(StatusCode::BAD_REQUEST, format!("this is no {what}: {error}")),
-        Refused::Busy => Failure::new(StatusCode::SERVICE_UNAVAILABLE, "the store is behind; try again"),
-        Refused::Closed => Failure::new(StatusCode::SERVICE_UNAVAILABLE, "the sink is closing"),
+/// A failure unless a request posts to one of these paths; `right` is where spans go.
+pub(crate) fn expect_post(request: &Request, paths: &[&str], right: &str) -> Result<(), Failure> {
+    let path = request.uri().path();
+    if !paths.contains(&path) {
+        let message = format!("unladen's sink does not know {path} here; spans go to {right}");
+        return Err(Failure::new(StatusCode::NOT_FOUND, message));
     }
+    if request.method() != Method::POST {
+        return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, format!("{path} takes POST requests only")));
+    }
+    Ok(())
 }
 
 /// The media type without its parameters.

@@ -226,6 +226,22 @@ fn slow_varint(bytes: &[u8]) -> Result<(u64, &[u8]), WireError> {
     Err(if bytes.len() < 10 { WireError::Truncated } else { WireError::Varint })
 }
 
+/// What stands in a length-delimited field that may be repeated. After an error there is no end.
+#[inline]
+pub(crate) fn repeated(message: &[u8], wanted: u32) -> impl Iterator<Item = Result<&[u8], WireError>> {
+    let mut fields = Fields::of(message);
+    std::iter::from_fn(move || {
+        loop {
+            match fields.next() {
+                Ok(Some((field, value))) if field == wanted => return Some(value.bytes()),
+                Ok(Some(_)) => {}
+                Ok(None) => return None,
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    })
+}
+
 /// Fields 1 and 2, both length-delimited: an entry of a map, or any pair of key and value.
 #[inline]
 pub(crate) fn pair(message: &[u8]) -> Result<(&[u8], &[u8]), WireError> {

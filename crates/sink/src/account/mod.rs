@@ -68,18 +68,11 @@ impl Delays {
 }
 
 /// All counters of a sink.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Accounts {
+    /// What is a plain number: counted here and by the hub.
+    pub(crate) counts: Summary,
     requests: Option<Requests>,
-    received: u64,
-    saved: u64,
-    duplicates: u64,
-    foreign: u64,
-    rejected: u64,
-    dropped: u64,
-    faulted: u64,
-    undecodable: u64,
-    bytes: u64,
     by_protocol: [u64; Protocol::NAMES.len()],
     operations: Operations,
     distinct: DistinctSpans,
@@ -93,66 +86,13 @@ pub(crate) struct Accounts {
 impl Accounts {
     /// Empty accounts.
     pub(crate) fn new(requests: Option<Requests>) -> Self {
-        Self {
-            requests,
-            received: 0,
-            saved: 0,
-            duplicates: 0,
-            foreign: 0,
-            rejected: 0,
-            dropped: 0,
-            faulted: 0,
-            undecodable: 0,
-            bytes: 0,
-            by_protocol: Default::default(),
-            operations: Operations::default(),
-            distinct: DistinctSpans::default(),
-            losses: Losses::default(),
-            delays: Delays::default(),
-            counted: Vec::new(),
-            prefetched: Vec::new(),
-        }
-    }
-
-    /// Spans received and understood.
-    pub(crate) fn received(&self) -> u64 {
-        self.received
-    }
-
-    /// Distinct spans.
-    pub(crate) fn saved(&self) -> u64 {
-        self.saved
-    }
-
-    /// Counts the bytes of a body, before decompression.
-    pub(crate) fn body(&mut self, bytes: usize) {
-        self.bytes += bytes as u64;
-    }
-
-    /// Counts spans that are thrown away on purpose.
-    pub(crate) fn dropped(&mut self, spans: usize) {
-        self.dropped += spans as u64;
-    }
-
-    /// Counts a request that a fault kept from being served.
-    pub(crate) fn faulted(&mut self) {
-        self.faulted += 1;
-    }
-
-    /// Counts a request that cannot be decoded.
-    pub(crate) fn undecodable(&mut self) {
-        self.undecodable += 1;
-    }
-
-    /// Takes the last of these back.
-    pub(crate) fn undo_undecodable(&mut self) {
-        self.undecodable -= 1;
+        Self { requests, ..Self::default() }
     }
 
     /// Counts a batch; what became of each span is in [`Accounts::counted`].
     pub(crate) fn batch(&mut self, protocol: Protocol, batch: &Batch<'_>, arrival_ns: i64) {
-        self.rejected += batch.rejected;
-        self.received += batch.spans.len() as u64;
+        self.counts.rejected += batch.rejected;
+        self.counts.received += batch.spans.len() as u64;
         self.by_protocol[protocol as usize] += batch.spans.len() as u64;
         self.counted.clear();
         // Some at a time: what is fetched must still be near when it is needed.
@@ -191,8 +131,8 @@ impl Accounts {
                 None => self.distinct.of_trace(*marks),
             };
             if is_new {
-                self.saved += 1;
-                self.foreign += u64::from(self.requests.is_some() && request.is_none());
+                self.counts.saved += 1;
+                self.counts.foreign += u64::from(self.requests.is_some() && request.is_none());
                 // Neighbours mostly have one source.
                 let service = match last {
                     Some((source, service)) if source == span.source => service,
@@ -203,7 +143,7 @@ impl Accounts {
                 self.delays.count(span, arrival_ns);
                 self.counted.push(CountedAs::New { request: *request });
             } else {
-                self.duplicates += 1;
+                self.counts.duplicates += 1;
                 self.counted.push(CountedAs::Duplicate);
             }
         }
@@ -219,7 +159,7 @@ impl Accounts {
         &self.counted
     }
 
-    /// Everything counted; `stored_bytes` is left to the store.
+    /// Everything counted; `stored_bytes` and `shape` are left to the store.
     pub(crate) fn summary(&mut self) -> Summary {
         let by_protocol: BTreeMap<String, u64> = Protocol::NAMES
             .iter()
@@ -228,17 +168,6 @@ impl Accounts {
             .map(|(name, spans)| (String::from(*name), spans))
             .collect();
         Summary {
-            received: self.received,
-            saved: self.saved,
-            shape: None,
-            duplicates: self.duplicates,
-            rejected: self.rejected,
-            dropped: self.dropped,
-            faulted: self.faulted,
-            undecodable: self.undecodable,
-            foreign: self.foreign,
-            bytes: self.bytes,
-            stored_bytes: 0,
             traces: self.distinct.traces(),
             late: self.delays.late,
             delay_ms: self.delays.quantiles(),
@@ -247,6 +176,7 @@ impl Accounts {
             by_service: self.operations.by_service(),
             operations: self.operations.list(),
             spans_by_request: self.distinct.spans_by_request(),
+            ..self.counts.clone()
         }
     }
 }

@@ -5,12 +5,10 @@ pub(crate) mod logged;
 pub(crate) mod otlp;
 pub(crate) mod skywalking;
 
-#[cfg(test)]
-use crate::value::Value;
 use crate::value::Visitor;
 
 /// Attributes as the protocol encodes them.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum RawAttributes<'a> {
     /// The part of a `Span` message of OTLP that has them.
     Otlp(&'a [u8]),
@@ -31,18 +29,23 @@ impl RawAttributes<'_> {
         }
     }
 
-    /// Appends the wanted attributes as a JSON object; appends nothing and returns false if there are none.
+    /// The wanted attributes as a JSON object; empty if there are none.
     #[cfg(test)]
-    pub(crate) fn write_json(&self, which: crate::config::Attributes, out: &mut Vec<u8>) -> bool {
-        let start = out.len();
-        self.visit(&mut |key: &[u8], value: Value<'_>| {
+    pub(crate) fn json(&self, which: crate::config::Attributes) -> String {
+        let mut out = Vec::new();
+        self.visit(&mut |key: &[u8], value: crate::value::Value<'_>| {
             if which.wants(key) {
-                crate::json::member(key, value, out.len() == start, out);
+                crate::json::member(key, value, out.is_empty(), &mut out);
             }
         });
-        if out.len() > start {
-            out.push(b'}');
-        }
-        out.len() > start
+        out.extend((!out.is_empty()).then_some(b'}'));
+        String::from_utf8(out).expect("JSON is UTF-8")
+    }
+}
+
+impl Default for RawAttributes<'_> {
+    /// None.
+    fn default() -> Self {
+        Self::Logged(&[])
     }
 }

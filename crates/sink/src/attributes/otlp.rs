@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::json;
 use crate::value::{Value as Attribute, Visitor};
-use crate::wire::{Fields, Value, WireError, pair};
+use crate::wire::{Fields, Value, WireError, pair, repeated};
 
 /// Values within values that are followed; deeper ones become `null`.
 const MAX_DEPTH: u32 = 16;
@@ -62,22 +62,31 @@ fn any_value<'a>(message: &'a [u8], json: &'a mut Vec<u8>) -> Result<Attribute<'
 
 #[inline(never)]
 fn seldom_value<'a>(message: &'a [u8], json: &'a mut Vec<u8>) -> Result<Attribute<'a>, WireError> {
-    Ok(match content(message)? {
-        Some((1, Value::Bytes(bytes))) => Attribute::Text(bytes),
-        Some((2, Value::Varint(number))) => Attribute::Truth(number != 0),
-        Some((3, Value::Varint(number))) => Attribute::Whole(number as i64),
-        Some((4, Value::Fixed64(bits))) => Attribute::Real(f64::from_bits(bits)),
-        _ => {
-            json.clear();
-            write(message, 0, json)?;
-            Attribute::Json(json)
-        }
+    let content = content(message)?;
+    if let Some(plain) = plain(content) {
+        return Ok(plain);
+    }
+    json.clear();
+    write(content, 0, json)?;
+    Ok(Attribute::Json(json))
+}
+
+type Content<'a> = Option<(u32, Value<'a>)>;
+
+/// What is the same in JSON.
+fn plain(content: Content<'_>) -> Option<Attribute<'_>> {
+    Some(match content? {
+        (1, Value::Bytes(bytes)) => Attribute::Text(bytes),
+        (2, Value::Varint(number)) => Attribute::Truth(number != 0),
+        (3, Value::Varint(number)) => Attribute::Whole(number as i64),
+        (4, Value::Fixed64(bits)) => Attribute::Real(f64::from_bits(bits)),
+        _ => return None,
     })
 }
 
 /// The field of an `AnyValue` that counts.
 #[inline]
-fn content(message: &[u8]) -> Result<Option<(u32, Value<'_>)>, WireError> {
+fn content(message: &[u8]) -> Result<Content<'_>, WireError> {
     let mut content = None;
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
@@ -89,24 +98,13 @@ fn content(message: &[u8]) -> Result<Option<(u32, Value<'_>)>, WireError> {
     Ok(content)
 }
 
-/// `"key":value`, with the bracket or comma before it; nothing if the value is broken.
-fn member(key: &[u8], content: &[u8], first: bool, depth: u32, out: &mut Vec<u8>) {
-    let start = out.len();
-    out.push(if first { b'{' } else { b',' });
-    json::string(key, out);
-    out.push(b':');
-    if write(content, depth, out).is_err() {
-        out.truncate(start);
-    }
-}
-
 /// An `AnyValue` as JSON.
-fn write(message: &[u8], depth: u32, out: &mut Vec<u8>) -> Result<(), WireError> {
-    match content(message)? {
-        Some((1, Value::Bytes(bytes))) => json::string(bytes, out),
-        Some((2, Value::Varint(number))) => out.extend_from_slice(if number == 0 { b"false" } else { b"true" }),
-        Some((3, Value::Varint(number))) => out.extend_from_slice((number as i64).to_string().as_bytes()),
-        Some((4, Value::Fixed64(bits))) => json::double(f64::from_bits(bits), out),
+fn write(content: Content<'_>, depth: u32, out: &mut Vec<u8>) -> Result<(), WireError> {
+    if let Some(plain) = plain(content) {
+        json::value(plain, out);
+        return Ok(());
+    }
+    match content {
         Some((5, Value::Bytes(list))) if depth < MAX_DEPTH => array(list, depth + 1, out)?,
         Some((6, Value::Bytes(list))) if depth < MAX_DEPTH => object(list, depth + 1, out)?,
         Some((7, Value::Bytes(bytes))) => json::string(STANDARD.encode(bytes).as_bytes(), out),
@@ -117,29 +115,24 @@ fn write(message: &[u8], depth: u32, out: &mut Vec<u8>) -> Result<(), WireError>
 }
 
 fn array(message: &[u8], depth: u32, out: &mut Vec<u8>) -> Result<(), WireError> {
-    out.push(b'[');
-    let mut first = true;
-    let mut fields = Fields::of(message);
-    while let Some((field, item)) = fields.next()? {
-        if field == 1 {
-            if !first {
-                out.push(b',');
-            }
-            first = false;
-            write(item.bytes()?, depth, out)?;
-        }
+    let start = out.len();
+    for item in repeated(message, 1) {
+        out.push(if out.len() == start { b'[' } else { b',' });
+        write(content(item?)?, depth, out)?;
     }
-    out.push(b']');
+    out.extend_from_slice(if out.len() == start { b"[]" } else { b"]" });
     Ok(())
 }
 
 fn object(message: &[u8], depth: u32, out: &mut Vec<u8>) -> Result<(), WireError> {
     let start = out.len();
-    let mut fields = Fields::of(message);
-    while let Some((field, entry)) = fields.next()? {
-        if field == 1 {
-            let (key, content) = pair(entry.bytes()?)?;
-            member(key, content, out.len() == start, depth, out);
+    for entry in repeated(message, 1) {
+        let (key, value) = pair(entry?)?;
+        let before = out.len();
+        json::key(key, before == start, out);
+        // A value that is broken is left out.
+        if content(value).and_then(|value| write(value, depth, out)).is_err() {
+            out.truncate(before);
         }
     }
     out.extend_from_slice(if out.len() == start { b"{}" } else { b"}" });

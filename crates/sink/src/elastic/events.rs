@@ -12,8 +12,11 @@ use crate::json::reader::Reader;
 use crate::span::{Batch, Kind, Source, Span, Status};
 use crate::value::Value;
 
-const TRACE_ID: &str = "an event's trace_id is not 32 hexadecimal digits, or all zeros";
-const SPAN_ID: &str = "an event's id is not 16 hexadecimal digits, or all zeros";
+/// Why an event without a trace id or an id can never be stored.
+const IDS: [&str; 2] = [
+    "an event's trace_id is not 32 hexadecimal digits, or all zeros",
+    "an event's id is not 16 hexadecimal digits, or all zeros",
+];
 const PARENT_ID: &str = "an event's parent_id is not 16 hexadecimal digits";
 const LINE: &str = "a line is no JSON object with an event in it";
 /// Bytes of a usual span.
@@ -53,10 +56,9 @@ fn metadata_of<'a>(line: &'a [u8], arena: &'a Bump) -> Result<Source<'a>, Broken
         reader.object(|reader, key| match key {
             b"service" => reader.object(|reader, key| match key {
                 b"name" => reader.text().map(|name| source.service = name),
-                b"node" => reader.object(|reader, key| match key {
-                    b"configured_name" => reader.text().map(|name| source.instance = Some(name)),
-                    _ => reader.skip(),
-                }),
+                b"node" => {
+                    within(reader, b"configured_name", |reader| reader.text().map(|name| source.instance = Some(name)))
+                }
                 _ => reader.skip(),
             }),
             b"system" => reader.object(|reader, key| match key {
@@ -81,7 +83,7 @@ fn event<'a>(line: &'a [u8], source: Source<'a>, gatherer: &mut Gatherer<'a>) ->
     reader.object(|reader, key| match key {
         b"transaction" | b"span" => {
             let mut found = Found { source, is_transaction: key == b"transaction", ..Found::default() };
-            found.size = reader.measured(|reader, key| found.member(reader, key, gatherer))?;
+            found.span.size = reader.measured(|reader, key| found.member(reader, key, gatherer))?;
             any = Some(Some(found));
             Ok(())
         }
@@ -103,40 +105,42 @@ fn event<'a>(line: &'a [u8], source: Source<'a>, gatherer: &mut Gatherer<'a>) ->
 /// A transaction or a span.
 #[derive(Debug, Default)]
 struct Found<'a> {
+    span: Span<'a>,
     source: Source<'a>,
     is_transaction: bool,
-    id: &'a [u8],
-    trace_id: &'a [u8],
     parent_id: &'a [u8],
-    name: &'a [u8],
     kind_of_event: &'a [u8],
-    otel_kind: &'a [u8],
     has_destination: bool,
-    outcome: &'a [u8],
-    /// µs.
-    timestamp: i64,
-    /// ms.
-    duration: f64,
-    size: u32,
 }
 
 impl<'a> Found<'a> {
     fn member(&mut self, reader: &mut Reader<'a>, key: &[u8], gatherer: &mut Gatherer<'a>) -> Result<(), Broken> {
         match key {
-            b"id" => self.id = reader.text()?,
-            b"trace_id" => self.trace_id = reader.text()?,
+            b"id" => self.span.span_id = hex_exact(reader.text()?).unwrap_or_default(),
+            b"trace_id" => self.span.trace_id = hex_exact(reader.text()?).unwrap_or_default(),
             b"parent_id" => self.parent_id = reader.text()?,
-            b"name" => self.name = reader.text()?,
+            b"name" => self.span.operation = reader.text()?,
             b"type" => {
                 self.kind_of_event = reader.text()?;
                 gatherer.text(b"type", self.kind_of_event);
             }
             b"subtype" | b"action" | b"result" => gatherer.text(key, reader.text()?),
-            b"outcome" => self.outcome = reader.text()?,
-            b"timestamp" => self.timestamp = reader.value()?.whole().unwrap_or(0),
-            b"duration" => self.duration = reader.value()?.real().unwrap_or(0.0),
+            b"outcome" => {
+                self.span.status = match reader.text()? {
+                    b"success" => Status::Ok,
+                    b"failure" => Status::Error,
+                    _ => Status::Unset,
+                }
+            }
+            // µs.
+            b"timestamp" => {
+                let timestamp = reader.value()?.whole().unwrap_or(0);
+                self.span.start_ns = u64::try_from(timestamp).unwrap_or(0).saturating_mul(1_000);
+            }
+            // ms. A float that is out of range becomes the nearest number in it.
+            b"duration" => self.span.duration_ns = (reader.value()?.real().unwrap_or(0.0) * 1e6).round() as i64,
             b"otel" => reader.object(|reader, key| match key {
-                b"span_kind" => reader.text().map(|kind| self.otel_kind = kind),
+                b"span_kind" => reader.text().map(|kind| self.span.kind = Kind::named(kind)),
                 b"attributes" => flat(reader, gatherer),
                 _ => reader.skip(),
             })?,
@@ -150,15 +154,12 @@ impl<'a> Found<'a> {
         let names: &[(&[u8], &[u8])] = match key {
             b"tags" => return flat(reader, gatherer),
             b"service" => {
-                return reader.object(|reader, key| match key {
-                    b"name" => {
-                        let name = reader.text()?;
-                        if !name.is_empty() {
-                            self.source.service = name;
-                        }
-                        Ok(())
+                return within(reader, b"name", |reader| {
+                    let name = reader.text()?;
+                    if !name.is_empty() {
+                        self.source.service = name;
                     }
-                    _ => reader.skip(),
+                    Ok(())
                 });
             }
             b"request" => {
@@ -182,10 +183,8 @@ impl<'a> Found<'a> {
                 });
             }
             b"message" => {
-                return reader.object(|reader, key| match key {
-                    b"queue" => named(reader, gatherer, &[(b"name", b"messaging.destination.name")]),
-                    _ => reader.skip(),
-                });
+                let name: &[(&[u8], &[u8])] = &[(b"name", b"messaging.destination.name")];
+                return within(reader, b"queue", |reader| named(reader, gatherer, name));
             }
             b"response" => &[(b"status_code", b"http.response.status_code")],
             b"http" => &[
@@ -199,45 +198,29 @@ impl<'a> Found<'a> {
         named(reader, gatherer, names)
     }
 
-    fn push(self, gatherer: &mut Gatherer<'a>) {
-        let Some(trace_id) = hex_exact(self.trace_id) else { return gatherer.reject(TRACE_ID) };
-        let Some(span_id) = hex_exact(self.id) else { return gatherer.reject(SPAN_ID) };
-        let parent_id = hex_exact(self.parent_id);
-        if parent_id.is_none() && self.parent_id.iter().any(|digit| *digit != b'0') {
+    fn push(mut self, gatherer: &mut Gatherer<'a>) {
+        if !gatherer.has_ids(&self.span, IDS) {
+            return;
+        }
+        self.span.parent_id = hex_exact(self.parent_id);
+        if self.span.parent_id.is_none() && self.parent_id.iter().any(|digit| *digit != b'0') {
             return gatherer.reject(PARENT_ID);
         }
-        let source = gatherer.source(self.source);
-        let start = u64::try_from(self.timestamp).unwrap_or(0).saturating_mul(1_000);
-        gatherer.push(Span {
-            source,
-            trace_id,
-            span_id,
-            parent_id,
-            kind: self.kind(),
-            operation: self.name,
-            status: match self.outcome {
-                b"success" => Status::Ok,
-                b"failure" => Status::Error,
-                _ => Status::Unset,
-            },
-            size: self.size,
-            // A float that is out of range becomes the nearest number in it.
-            ..Span::lasting(start, (self.duration * 1e6).round() as i64)
-        });
+        if self.span.kind == Kind::Unspecified {
+            self.span.kind = self.kind();
+        }
+        self.span.source = gatherer.source(self.source);
+        gatherer.push(self.span);
     }
 
+    /// If it does not say so itself.
     fn kind(&self) -> Kind {
-        match (self.otel_kind, self.is_transaction, self.kind_of_event) {
-            (b"INTERNAL", _, _) => Kind::Internal,
-            (b"SERVER", _, _) => Kind::Server,
-            (b"CLIENT", _, _) => Kind::Client,
-            (b"PRODUCER", _, _) => Kind::Producer,
-            (b"CONSUMER", _, _) => Kind::Consumer,
-            (_, true, b"request") => Kind::Server,
-            (_, true, b"messaging") => Kind::Consumer,
-            (_, false, b"messaging") => Kind::Producer,
-            (_, false, b"db" | b"external" | b"storage" | b"cache") => Kind::Client,
-            (_, false, _) if self.has_destination => Kind::Client,
+        match (self.is_transaction, self.kind_of_event) {
+            (true, b"request") => Kind::Server,
+            (true, b"messaging") => Kind::Consumer,
+            (false, b"messaging") => Kind::Producer,
+            (false, b"db" | b"external" | b"storage" | b"cache") => Kind::Client,
+            (false, _) if self.has_destination => Kind::Client,
             _ => Kind::Internal,
         }
     }
@@ -246,6 +229,15 @@ impl<'a> Found<'a> {
 /// The members of an object as attributes of the same names.
 fn flat<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>) -> Result<(), Broken> {
     reader.object(|reader, key| reader.value().map(|value| gatherer.attribute(key, value)))
+}
+
+/// One member of an object.
+fn within<'a>(
+    reader: &mut Reader<'a>,
+    member: &[u8],
+    mut read: impl FnMut(&mut Reader<'a>) -> Result<(), Broken>,
+) -> Result<(), Broken> {
+    reader.object(|reader, key| if key == member { read(reader) } else { reader.skip() })
 }
 
 /// Some members of an object as attributes, by member and attribute.
@@ -267,6 +259,7 @@ mod tests {
     use super::*;
     use crate::config::Attributes;
     use crate::ids::hex;
+    use crate::testing::broken;
 
     const STREAM: &str = concat!(
         r#"{"metadata":{"service":{"name":"pets","agent":{"name":"java","version":"1.55"}},"system":{"hostname":"h1"}}}"#,
@@ -296,11 +289,7 @@ mod tests {
         assert_eq!((transaction.start_ns, transaction.duration_ns), (1_496_170_407_154_000_000, 32_592_981));
         assert_eq!((span.kind, span.status), (Kind::Client, Status::Unset));
         assert_eq!((span.parent_id, span.trace_id), (Some(transaction.span_id), transaction.trace_id));
-        let json = |span: Span<'_>| {
-            let mut json = Vec::new();
-            span.attributes.write_json(Attributes::All, &mut json);
-            String::from_utf8(json).expect("JSON")
-        };
+        let json = |span: Span<'_>| span.attributes.json(Attributes::All);
         assert_eq!(
             json(transaction),
             r#"{"type":"request","result":"HTTP 2xx","http.request.method":"GET","url.path":"/vets","http.response.status_code":200,"n":1.5}"#
@@ -317,7 +306,7 @@ mod tests {
         stream += "{\"span\":{\"id\":\"1\"}}\nhello\n{\"other\":{}}\n{\"transaction\":{\"id\":\"";
         let arena = Bump::new();
         let batch = decode(stream.as_bytes(), &arena).expect("metadata is sound");
-        assert_eq!((batch.spans.len(), batch.rejected, batch.reason), (2, 4, Some(TRACE_ID)));
+        assert_eq!((batch.spans.len(), batch.rejected, batch.reason), (2, 4, Some(IDS[0])));
         for wrong in ["", "{}", "{\"span\":{}}", "hello", "{\"metadata\":{\"service\":1}}"] {
             assert!(decode(wrong.as_bytes(), &arena).is_err(), "{wrong}");
         }
@@ -326,9 +315,7 @@ mod tests {
     proptest! {
         #[test]
         fn broken_streams(at in any::<prop::sample::Index>(), byte: u8, cut: bool) {
-            let mut stream = STREAM.as_bytes().to_vec();
-            let at = at.index(stream.len());
-            if cut { stream.truncate(at) } else { stream[at] = byte }
+            let stream = broken(STREAM.as_bytes(), at, byte, cut);
             let arena = Bump::new();
             if let Ok(batch) = decode(&stream, &arena) {
                 prop_assert!(batch.spans.len() as u64 + batch.rejected <= 3 + 1);

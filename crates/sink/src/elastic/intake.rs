@@ -57,7 +57,7 @@ pub(super) async fn intake(hub: &Hub, request: Request) -> (Taken, Option<Failur
     // What is said to be accepted is durable, even if what follows it is broken.
     if let Err(reason) = hub.durable(stream.rows).await {
         stream.taken = Taken::default();
-        failure = Some(web::refused(reason, WHAT));
+        failure = Some(Failure::refused(reason, WHAT));
     }
     (stream.taken, failure)
 }
@@ -83,7 +83,7 @@ struct Stream<'h> {
 
 impl Stream<'_> {
     async fn read(&mut self, request: Request) -> Result<(), Failure> {
-        let mut inflate = Inflate::new(web::encoding(&request)?).map_err(|error| web::refuse(self.hub, &error))?;
+        let mut inflate = Inflate::new(web::encoding(&request)?).map_err(|error| Failure::unread(self.hub, &error))?;
         let mut body = request.into_body();
         loop {
             let piece = tokio::select! {
@@ -94,12 +94,12 @@ impl Stream<'_> {
                     self.take(false).await?;
                     continue;
                 }
-                () = tokio::time::sleep(self.hub.silence()) => return Err(web::refuse(self.hub, &BodyError::Silent)),
+                () = tokio::time::sleep(self.hub.silence()) => return Err(Failure::unread(self.hub, &BodyError::Silent)),
             };
-            let Some(piece) = piece.map_err(|error| web::refuse(self.hub, &error))? else { break };
+            let Some(piece) = piece.map_err(|error| Failure::unread(self.hub, &error))? else { break };
             self.feed(&mut inflate, piece.bytes()).await?;
         }
-        inflate.finish(&mut self.rest, self.hub.max_message()).map_err(|error| web::refuse(self.hub, &error))?;
+        inflate.finish(&mut self.rest, self.hub.max_message()).map_err(|error| Failure::unread(self.hub, &error))?;
         self.take(true).await
     }
 
@@ -111,12 +111,12 @@ impl Stream<'_> {
         while is_more {
             let before = self.rest.bytes().len();
             let fed = inflate.feed(&mut compressed, &mut self.rest, before + ENOUGH, limit);
-            is_more = fed.map_err(|error| web::refuse(self.hub, &error))?;
+            is_more = fed.map_err(|error| Failure::unread(self.hub, &error))?;
             let after = self.rest.bytes().len();
             self.total += after - before;
             self.is_fresh |= after > before;
             if self.total > limit {
-                return Err(web::refuse(self.hub, &BodyError::TooLarge));
+                return Err(Failure::unread(self.hub, &BodyError::TooLarge));
             }
             if after >= before + ENOUGH {
                 self.take(false).await?;
@@ -150,12 +150,12 @@ impl Stream<'_> {
         let mut rest = Payload::new(self.hub.budget());
         let limit = self.hub.max_message();
         let pushed = rest.push(&bytes[..self.metadata], limit).and_then(|()| rest.push(&bytes[whole..], usize::MAX));
-        pushed.map_err(|error| web::refuse(self.hub, &error))?;
+        pushed.map_err(|error| Failure::unread(self.hub, &error))?;
         let lines = Lines { payload: std::mem::replace(&mut self.rest, rest), end: whole };
         let events = events::lines(lines.as_ref()).skip(1).count() as u64;
         self.is_begun = true;
         let taken = self.hub.accept(Protocol::Elastic, lines.as_ref(), events::decode).await;
-        let (Accepted { rejected, reason }, rows) = taken.map_err(|reason| web::refused(reason, WHAT))?;
+        let (Accepted { rejected, reason }, rows) = taken.map_err(|reason| Failure::refused(reason, WHAT))?;
         self.taken.events += events;
         self.taken.rejected += rejected;
         self.taken.reason = self.taken.reason.or(reason);

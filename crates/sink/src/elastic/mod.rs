@@ -33,7 +33,10 @@ pub(crate) async fn serve(hub: &Hub, request: Request) -> Response<Reply> {
             web::reply(StatusCode::OK, JSON, about.to_string())
         }
         (&Method::GET | &Method::POST, CONFIG) => configuration(&request),
-        (&Method::POST, INTAKE) => {
+        _ => {
+            if let Err(failure) = web::expect_post(&request, &[INTAKE], INTAKE) {
+                return fail(&failure, 0);
+            }
             let query = request.uri().query().unwrap_or_default();
             let is_verbose = query.split('&').any(|part| part == "verbose" || part.starts_with("verbose="));
             match intake::intake(hub, request).await {
@@ -41,10 +44,6 @@ pub(crate) async fn serve(hub: &Hub, request: Request) -> Response<Reply> {
                 (taken, Some(failure)) => fail(&failure, taken.accepted()),
             }
         }
-        (_, INTAKE) => {
-            fail(&Failure::new(StatusCode::METHOD_NOT_ALLOWED, format!("{INTAKE} takes POST requests only")), 0)
-        }
-        _ => fail(&Failure::unknown(path, INTAKE), 0),
     }
 }
 

@@ -1,17 +1,15 @@
 //! A `PostSpansRequest` (jaegertracing/jaeger-idl, `api_v2/collector.proto` and `model.proto`).
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bumpalo::Bump;
 
-use super::{SPAN_ID, SpecialTags, TRACE_ID};
+use super::tags;
 use crate::broken::Broken;
 use crate::buffers::size;
 use crate::gather::Gatherer;
 use crate::ids::padded;
 use crate::span::{Batch, Source, Span};
 use crate::value::Value;
-use crate::wire::{self, Fields, WireError};
+use crate::wire::{self, Fields, WireError, repeated};
 
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 300;
@@ -19,11 +17,8 @@ const USUAL_SPAN: usize = 300;
 /// All spans of a request.
 pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
-    let mut request = Fields::of(body);
-    while let Some((field, value)) = request.next()? {
-        if field == 1 {
-            batch(value.bytes()?, &mut gatherer)?;
-        }
+    for message in repeated(body, 1) {
+        batch(message?, &mut gatherer)?;
     }
     Ok(gatherer.finish())
 }
@@ -31,17 +26,11 @@ pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, B
 fn batch<'a>(message: &'a [u8], gatherer: &mut Gatherer<'a>) -> Result<(), WireError> {
     // The process follows its spans on the wire: so it is read in a pass of its own.
     let mut source = Source::default();
-    let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
-        if field == 2 {
-            source = process(value.bytes()?)?;
-        }
+    for message in repeated(message, 2) {
+        source = process(message?)?;
     }
-    let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
-        if field == 1 {
-            span(value.bytes()?, source, gatherer)?;
-        }
+    for message in repeated(message, 1) {
+        span(message?, source, gatherer)?;
     }
     Ok(())
 }
@@ -53,8 +42,7 @@ fn process(message: &[u8]) -> Result<Source<'_>, WireError> {
         match field {
             1 => source.service = value.bytes()?,
             2 => {
-                let tag = tag(value.bytes()?)?;
-                if let (b"service.instance.id", wire::Value::Bytes(text)) = (tag.key, tag.value) {
+                if let (b"service.instance.id", _, Some(Value::Text(text))) = tag(value.bytes()?)? {
                     source.instance = Some(text);
                 }
             }
@@ -65,42 +53,37 @@ fn process(message: &[u8]) -> Result<Source<'_>, WireError> {
 }
 
 fn span<'a>(message: &'a [u8], mut source: Source<'a>, gatherer: &mut Gatherer<'a>) -> Result<(), WireError> {
-    let (mut trace_id, mut span_id, mut parent_id) = (None, None, None);
-    let (mut operation, mut start, mut duration) = (&[][..], 0, 0);
-    let mut special = SpecialTags::default();
+    let mut span = Span { size: size(message.len()), ..Span::default() };
     gatherer.begin();
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
         match field {
-            1 => trace_id = padded(value.bytes()?),
-            2 => span_id = padded(value.bytes()?),
-            3 => operation = value.bytes()?,
+            1 => span.trace_id = padded(value.bytes()?).unwrap_or_default(),
+            2 => span.span_id = padded(value.bytes()?).unwrap_or_default(),
+            3 => span.operation = value.bytes()?,
             4 => {
-                let (span, is_child) = reference(value.bytes()?)?;
+                let (parent_id, is_child) = reference(value.bytes()?)?;
                 // What a span follows from is its parent only if there is no other.
-                if parent_id.is_none() || is_child {
-                    parent_id = span;
+                if span.parent_id.is_none() || is_child {
+                    span.parent_id = parent_id;
                 }
             }
-            6 => start = seconds_and_nanos(value.bytes()?)?,
-            7 => duration = seconds_and_nanos(value.bytes()?)?,
-            8 => attribute(&tag(value.bytes()?)?, &mut special, gatherer),
+            6 => span.start_ns = u64::try_from(seconds_and_nanos(value.bytes()?)?).unwrap_or(0),
+            7 => span.duration_ns = seconds_and_nanos(value.bytes()?)?,
+            8 => {
+                // A value of another type than the tag says: the span is sound without it.
+                if let (key, kind, Some(value)) = tag(value.bytes()?)? {
+                    tags::add(key, kind, value, &mut span, gatherer);
+                }
+            }
             10 => source = process(value.bytes()?)?,
             _ => {}
         }
     }
-    let Some(trace_id) = trace_id else {
-        gatherer.reject(TRACE_ID);
-        return Ok(());
-    };
-    let Some(span_id) = span_id else {
-        gatherer.reject(SPAN_ID);
-        return Ok(());
-    };
-    let source = gatherer.source(source);
-    let (kind, status, size) = (special.kind, special.status(), size(message.len()));
-    let times = Span::lasting(u64::try_from(start).unwrap_or(0), duration);
-    gatherer.push(Span { source, trace_id, span_id, parent_id, kind, operation, status, size, ..times });
+    if gatherer.has_ids(&span, tags::IDS) {
+        span.source = gatherer.source(source);
+        gatherer.push(span);
+    }
     Ok(())
 }
 
@@ -132,14 +115,8 @@ fn seconds_and_nanos(message: &[u8]) -> Result<i64, WireError> {
     Ok(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
 }
 
-struct Tag<'a> {
-    key: &'a [u8],
-    kind: u64,
-    value: wire::Value<'a>,
-}
-
-fn tag(message: &[u8]) -> Result<Tag<'_>, WireError> {
-    // A value that is the default of its type is left out.
+/// A `KeyValue`: its key, its type, and its value if that is of the type.
+fn tag(message: &[u8]) -> Result<(&[u8], u8, Option<Value<'_>>), WireError> {
     let (mut key, mut kind, mut values) = (&[][..], 0, [None; 5]);
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
@@ -150,26 +127,19 @@ fn tag(message: &[u8]) -> Result<Tag<'_>, WireError> {
             _ => {}
         }
     }
-    let default = [wire::Value::Bytes(&[]), wire::Value::Varint(0), wire::Value::Varint(0), wire::Value::Fixed64(0)];
-    let position = usize::try_from(kind).unwrap_or(usize::MAX);
-    let default = default.get(position).copied().unwrap_or(wire::Value::Bytes(&[]));
-    Ok(Tag { key, kind, value: values.get(position).copied().flatten().unwrap_or(default) })
-}
-
-fn attribute(tag: &Tag<'_>, special: &mut SpecialTags, gatherer: &mut Gatherer<'_>) {
-    match (tag.kind, tag.value) {
-        (0, wire::Value::Bytes(text)) => {
-            special.text(tag.key, text);
-            gatherer.attribute(tag.key, Value::Text(text));
-        }
-        (1, wire::Value::Varint(number)) => {
-            special.truth(tag.key, number != 0);
-            gatherer.attribute(tag.key, Value::Truth(number != 0));
-        }
-        (2, wire::Value::Varint(number)) => gatherer.attribute(tag.key, Value::Whole(number as i64)),
-        (3, wire::Value::Fixed64(bits)) => gatherer.attribute(tag.key, Value::Real(f64::from_bits(bits))),
-        (4, wire::Value::Bytes(bytes)) => gatherer.attribute(tag.key, Value::Text(STANDARD.encode(bytes).as_bytes())),
-        // A value of another type than the tag says: the span is sound without it.
-        _ => {}
-    }
+    let kind = u8::try_from(kind).unwrap_or(u8::MAX);
+    let value = values.get(usize::from(kind)).copied().flatten();
+    let value = match (kind, value) {
+        (0 | 4, Some(wire::Value::Bytes(text))) => Some(Value::Text(text)),
+        (1, Some(wire::Value::Varint(number))) => Some(Value::Truth(number != 0)),
+        (2, Some(wire::Value::Varint(number))) => Some(Value::Whole(number as i64)),
+        (3, Some(wire::Value::Fixed64(bits))) => Some(Value::Real(f64::from_bits(bits))),
+        // A value that is the default of its type is left out.
+        (0 | 4, None) => Some(Value::Text(&[])),
+        (1, None) => Some(Value::Truth(false)),
+        (2, None) => Some(Value::Whole(0)),
+        (3, None) => Some(Value::Real(0.0)),
+        _ => None,
+    };
+    Ok((key, kind, value))
 }

@@ -1,11 +1,9 @@
 //! A `Batch` (jaegertracing/jaeger-idl, `jaeger.thrift`) in Thrift's binary protocol
 //! (<https://github.com/apache/thrift/blob/master/doc/specs/thrift-binary-protocol.md>), walked without copying.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bumpalo::Bump;
 
-use super::{SPAN_ID, SpecialTags, TRACE_ID};
+use super::tags;
 use crate::broken::Broken;
 use crate::buffers::size;
 use crate::gather::Gatherer;
@@ -48,9 +46,7 @@ pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, B
     if reader.at < body.len() {
         return reader.broken("there is more than one batch");
     }
-    if let Some(known) = number.and_then(|number| gatherer.source_mut(number)) {
-        *known = source;
-    }
+    gatherer.known_source(number, source);
     Ok(gatherer.finish())
 }
 
@@ -58,7 +54,7 @@ fn process<'a>(reader: &mut Reader<'a>, source: &mut Source<'a>) -> Result<(), B
     reader.structure(|reader, field, kind| match (field, kind) {
         (1, STRING) => reader.bytes().map(|name| source.service = name),
         (2, LIST) => reader.list(STRUCT, |reader| {
-            if let Tag { key: b"service.instance.id", kind: 0, text, .. } = tag(reader)? {
+            if let (b"service.instance.id", 0, Some(Value::Text(text))) = tag(reader)? {
                 source.instance = Some(text);
             }
             Ok(())
@@ -69,9 +65,8 @@ fn process<'a>(reader: &mut Reader<'a>, source: &mut Source<'a>) -> Result<(), B
 
 fn span<'a>(reader: &mut Reader<'a>, source: u32, gatherer: &mut Gatherer<'a>) -> Result<(), Broken> {
     let at = reader.at;
-    let (mut low, mut high, mut id, mut parent) = (0, 0, 0, 0);
-    let (mut operation, mut start, mut duration, mut referred) = (&[][..], 0_i64, 0_i64, 0);
-    let mut special = SpecialTags::default();
+    let mut span = Span { source, ..Span::default() };
+    let (mut low, mut high, mut id, mut parent, mut referred) = (0, 0, 0, 0, 0);
     gatherer.begin();
     reader.structure(|reader, field, kind| {
         match (field, kind) {
@@ -79,103 +74,71 @@ fn span<'a>(reader: &mut Reader<'a>, source: u32, gatherer: &mut Gatherer<'a>) -
             (2, I64) => high = reader.i64()?,
             (3, I64) => id = reader.i64()?,
             (4, I64) => parent = reader.i64()?,
-            (5, STRING) => operation = reader.bytes()?,
+            (5, STRING) => span.operation = reader.bytes()?,
             (6, LIST) => reader.list(STRUCT, |reader| {
-                let (mut kind_of_reference, mut span) = (0, 0);
-                reader.structure(|reader, field, kind| {
-                    match (field, kind) {
-                        (1, I32) => kind_of_reference = reader.i32()?,
-                        (4, I64) => span = reader.i64()?,
-                        _ => reader.skip(kind, 0)?,
-                    }
-                    Ok(())
-                })?;
-                if referred == 0 || kind_of_reference == 0 {
+                let (span, is_child) = reference(reader)?;
+                if referred == 0 || is_child {
                     referred = span;
                 }
                 Ok(())
             })?,
-            (8, I64) => start = reader.i64()?,
-            (9, I64) => duration = reader.i64()?,
+            (8, I64) => span.start_ns = u64::try_from(reader.i64()?).unwrap_or(0).saturating_mul(1_000),
+            (9, I64) => span.duration_ns = reader.i64()?.saturating_mul(1_000),
             (10, LIST) => reader.list(STRUCT, |reader| {
-                tag(reader)?.give(&mut special, gatherer);
+                if let (key, kind, Some(value)) = tag(reader)? {
+                    tags::add(key, kind, value, &mut span, gatherer);
+                }
                 Ok(())
             })?,
             _ => reader.skip(kind, 0)?,
         }
         Ok(())
     })?;
-    let number = |number: i64| padded(&number.to_be_bytes());
-    let trace_id = (u128::from(high as u64) << 64 | u128::from(low as u64)).to_be_bytes();
-    let Some(trace_id) = padded(&trace_id) else {
-        gatherer.reject(TRACE_ID);
-        return Ok(());
-    };
-    let Some(span_id) = number(id) else {
-        gatherer.reject(SPAN_ID);
-        return Ok(());
-    };
-    let times = Span::lasting(u64::try_from(start).unwrap_or(0).saturating_mul(1_000), duration.saturating_mul(1_000));
-    gatherer.push(Span {
-        source,
-        trace_id,
-        span_id,
-        parent_id: number(parent).or(number(referred)),
-        kind: special.kind,
-        operation,
-        status: special.status(),
-        size: size(reader.at - at),
-        ..times
-    });
+    let parent = if parent == 0 { referred } else { parent };
+    span.parent_id = padded(&parent.to_be_bytes());
+    span.trace_id = (u128::from(high as u64) << 64 | u128::from(low as u64)).to_be_bytes();
+    span.span_id = id.to_be_bytes();
+    span.size = size(reader.at - at);
+    if gatherer.has_ids(&span, tags::IDS) {
+        gatherer.push(span);
+    }
     Ok(())
 }
 
-#[derive(Default)]
-struct Tag<'a> {
-    key: &'a [u8],
-    kind: i32,
-    text: &'a [u8],
-    double: f64,
-    truth: bool,
-    long: i64,
-    binary: &'a [u8],
-}
-
-fn tag<'a>(reader: &mut Reader<'a>) -> Result<Tag<'a>, Broken> {
-    let mut tag = Tag::default();
+/// The span that a reference names, 0 for none, and whether this one is its child.
+fn reference(reader: &mut Reader<'_>) -> Result<(i64, bool), Broken> {
+    let (mut span, mut is_child) = (0, true);
     reader.structure(|reader, field, kind| {
         match (field, kind) {
-            (1, STRING) => tag.key = reader.bytes()?,
-            (2, I32) => tag.kind = reader.i32()?,
-            (3, STRING) => tag.text = reader.bytes()?,
-            (4, DOUBLE) => tag.double = f64::from_bits(reader.i64()? as u64),
-            (5, BOOL) => tag.truth = reader.take::<1>()? != [0],
-            (6, I64) => tag.long = reader.i64()?,
-            (7, STRING) => tag.binary = reader.bytes()?,
+            (1, I32) => is_child = reader.i32()? == 0,
+            (4, I64) => span = reader.i64()?,
             _ => reader.skip(kind, 0)?,
         }
         Ok(())
     })?;
-    Ok(tag)
+    Ok((span, is_child))
 }
 
-impl Tag<'_> {
-    fn give(&self, special: &mut SpecialTags, gatherer: &mut Gatherer<'_>) {
-        match self.kind {
-            0 => {
-                special.text(self.key, self.text);
-                gatherer.attribute(self.key, Value::Text(self.text));
-            }
-            1 => gatherer.attribute(self.key, Value::Real(self.double)),
-            2 => {
-                special.truth(self.key, self.truth);
-                gatherer.attribute(self.key, Value::Truth(self.truth));
-            }
-            3 => gatherer.attribute(self.key, Value::Whole(self.long)),
-            4 => gatherer.attribute(self.key, Value::Text(STANDARD.encode(self.binary).as_bytes())),
-            _ => {}
+/// A `Tag`: its key, its type, and its value if the type is known.
+fn tag<'a>(reader: &mut Reader<'a>) -> Result<(&'a [u8], u8, Option<Value<'a>>), Broken> {
+    let (mut key, mut kind) = (&[][..], 0);
+    // By type; bytes come last.
+    let mut values = [Value::Text(&[]), Value::Real(0.0), Value::Truth(false), Value::Whole(0), Value::Text(&[])];
+    reader.structure(|reader, field, of| {
+        match (field, of) {
+            (1, STRING) => key = reader.bytes()?,
+            (2, I32) => kind = reader.i32()?,
+            (3, STRING) => values[0] = Value::Text(reader.bytes()?),
+            (4, DOUBLE) => values[1] = Value::Real(f64::from_bits(reader.i64()? as u64)),
+            (5, BOOL) => values[2] = Value::Truth(reader.take::<1>()? != [0]),
+            (6, I64) => values[3] = Value::Whole(reader.i64()?),
+            (7, STRING) => values[4] = Value::Text(reader.bytes()?),
+            _ => reader.skip(of, 0)?,
         }
-    }
+        Ok(())
+    })?;
+    let kind = u8::try_from(kind).unwrap_or(u8::MAX);
+    Ok((key, kind, values.get(usize::from(kind)).copied()))
 }
 
 /// A cursor over Thrift's binary protocol.

@@ -62,9 +62,37 @@ impl<'a> Reader<'a> {
         if self.peek().is_some() { self.broken("there is more than one JSON value") } else { Ok(()) }
     }
 
-    fn deeper(&mut self) -> Result<(), Broken> {
+    /// Leads through what stands between two brackets, separated by commas; `null` is as good as nothing. `what` says what is
+    /// expected: the beginning, and a comma or the end.
+    #[inline]
+    fn bracketed(
+        &mut self,
+        [open, close]: [u8; 2],
+        what: [&'static str; 2],
+        mut item: impl FnMut(&mut Self) -> Result<(), Broken>,
+    ) -> Result<(), Broken> {
+        if self.peek() == Some(b'n') {
+            return self.word(b"null");
+        }
+        self.expect(open, what[0])?;
         self.depth += 1;
-        if self.depth > MAX_DEPTH { self.broken("values are nested too deeply") } else { Ok(()) }
+        if self.depth > MAX_DEPTH {
+            return self.broken("values are nested too deeply");
+        }
+        if self.peek() == Some(close) {
+            self.at += 1;
+        } else {
+            loop {
+                item(self)?;
+                match self.peek() {
+                    Some(b',') => self.at += 1,
+                    Some(byte) if byte == close => break self.at += 1,
+                    _ => return self.broken(what[1]),
+                }
+            }
+        }
+        self.depth -= 1;
+        Ok(())
     }
 
     /// Leads through an object: `member` gets each key and must read its value. `null` is an object without members.
@@ -72,27 +100,12 @@ impl<'a> Reader<'a> {
         &mut self,
         mut member: impl FnMut(&mut Self, &'a [u8]) -> Result<(), Broken>,
     ) -> Result<(), Broken> {
-        if self.peek() == Some(b'n') {
-            return self.word(b"null");
-        }
-        self.expect(b'{', "an object is expected")?;
-        self.deeper()?;
-        if self.peek() == Some(b'}') {
-            self.at += 1;
-        } else {
-            loop {
-                let key = self.string()?;
-                self.expect(b':', "a colon is expected")?;
-                member(self, key)?;
-                match self.peek() {
-                    Some(b',') => self.at += 1,
-                    Some(b'}') => break self.at += 1,
-                    _ => return self.broken("a comma or the end of an object is expected"),
-                }
-            }
-        }
-        self.depth -= 1;
-        Ok(())
+        let what = ["an object is expected", "a comma or the end of an object is expected"];
+        self.bracketed(*b"{}", what, |reader| {
+            let key = reader.string()?;
+            reader.expect(b':', "a colon is expected")?;
+            member(reader, key)
+        })
     }
 
     /// The same; gives the object's length in the text.
@@ -107,26 +120,8 @@ impl<'a> Reader<'a> {
     }
 
     /// Leads through an array: `item` must read each value. `null` is an array without values.
-    pub(crate) fn array(&mut self, mut item: impl FnMut(&mut Self) -> Result<(), Broken>) -> Result<(), Broken> {
-        if self.peek() == Some(b'n') {
-            return self.word(b"null");
-        }
-        self.expect(b'[', "an array is expected")?;
-        self.deeper()?;
-        if self.peek() == Some(b']') {
-            self.at += 1;
-        } else {
-            loop {
-                item(self)?;
-                match self.peek() {
-                    Some(b',') => self.at += 1,
-                    Some(b']') => break self.at += 1,
-                    _ => return self.broken("a comma or the end of an array is expected"),
-                }
-            }
-        }
-        self.depth -= 1;
-        Ok(())
+    pub(crate) fn array(&mut self, item: impl FnMut(&mut Self) -> Result<(), Broken>) -> Result<(), Broken> {
+        self.bracketed(*b"[]", ["an array is expected", "a comma or the end of an array is expected"], item)
     }
 
     /// A string; empty for `null`.
@@ -340,6 +335,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::testing::broken;
 
     fn read<T>(text: &[u8], read: impl FnOnce(&mut Reader<'_>) -> Result<T, Broken>) -> Result<T, Broken> {
         let arena = Bump::new();
@@ -456,9 +452,7 @@ mod tests {
         /// Broken texts never panic, and what serde takes, the reader takes.
         #[test]
         fn broken_texts(json in any_json(), at in any::<prop::sample::Index>(), byte: u8, cut: bool) {
-            let mut text = serde_json::to_vec(&json).expect("JSON");
-            let at = at.index(text.len());
-            if cut { text.truncate(at) } else { text[at] = byte }
+            let text = broken(&serde_json::to_vec(&json).expect("JSON"), at, byte, cut);
             let ours = read(&text, rebuilt);
             if let Ok(json) = serde_json::from_slice::<serde_json::Value>(&text) {
                 prop_assert_eq!(ours, Ok(json));

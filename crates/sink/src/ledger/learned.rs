@@ -3,7 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ledger, LedgerError, mean, most_frequent};
+use super::parts::{mean, most_frequent};
+use super::terms::{Ledger, LedgerError};
 use crate::summary::Summary;
 
 /// Spans of one recorded request, learned from a load so slow that nothing is lost.

@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{Load, SecondOfRequests};
+use super::terms::{Load, SecondOfRequests};
 
 /// Seconds of the load whose numbers do not mix with those of others, with the traces of their requests.
 #[derive(Debug, Clone, Default)]
@@ -116,4 +116,15 @@ pub(super) fn distribute(runs: &[(u32, u64)], parts: &mut [Part]) -> (u64, BTree
         }
     }
     (arrived, traces)
+}
+
+/// The larger if two are equally frequent.
+pub(super) fn most_frequent(traces: &BTreeMap<u32, u64>) -> Option<u32> {
+    traces.iter().max_by_key(|(spans, traces)| (**traces, **spans)).map(|(spans, _)| *spans)
+}
+
+/// Spans of a trace on average.
+pub(super) fn mean(traces: &BTreeMap<u32, u64>) -> f64 {
+    let spans: u64 = traces.iter().map(|(spans, traces)| u64::from(*spans) * traces).sum();
+    spans as f64 / traces.values().sum::<u64>() as f64
 }

@@ -1,7 +1,7 @@
 //! How many traces are due in each part of a load.
 
 use super::parts::Part;
-use super::{LedgerError, Sampling};
+use super::terms::{LedgerError, Sampling};
 
 /// Standard deviations by which the number of traces that a random sampler keeps may differ from its share: beyond that,
 /// chance explains it less than once in ten thousand runs.

@@ -2,11 +2,14 @@
 //! spans are slices of the body. A broken message gives an error and no span at all, so that what the sender is told
 //! (refused) is what is counted. Attributes, events and links are not looked into here.
 
+use bumpalo::Bump;
+
 use crate::attributes::RawAttributes;
 use crate::attributes::otlp::ATTRIBUTE;
+use crate::broken::Broken;
 use crate::buffers::size;
 use crate::span::{Batch, Kind, Source, Span, Status};
-use crate::wire::{Fields, Value, WireError, pair};
+use crate::wire::{Fields, Value, WireError, pair, repeated};
 
 /// Why a span can never be stored.
 pub(super) const TRACE_ID: &str = "a span's trace id is not 16 bytes, or all zeros";
@@ -16,16 +19,13 @@ pub(super) const PARENT_ID: &str = "a span's parent id is neither empty nor 8 by
 /// Bytes of a usual span; most are larger.
 const USUAL_SPAN: usize = 320;
 
-/// All spans of a request.
-pub(crate) fn decode(body: &[u8]) -> Result<Batch<'_>, WireError> {
+/// All spans of a request. Nothing is put into the arena.
+pub(crate) fn decode<'a>(body: &'a [u8], _: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut batch = Batch::default();
     // So that most messages need no second allocation.
     batch.spans.reserve(body.len() / USUAL_SPAN);
-    let mut request = Fields::of(body);
-    while let Some((field, value)) = request.next()? {
-        if field == 1 {
-            resource_spans(value.bytes()?, &mut batch)?;
-        }
+    for group in repeated(body, 1) {
+        resource_spans(group?, &mut batch)?;
     }
     Ok(batch)
 }
@@ -33,24 +33,13 @@ pub(crate) fn decode(body: &[u8]) -> Result<Batch<'_>, WireError> {
 fn resource_spans<'a>(message: &'a [u8], batch: &mut Batch<'a>) -> Result<(), WireError> {
     // The resource may follow its spans on the wire, and parts of it may come apart: so it is read in a pass of its own.
     let mut source = Source::default();
-    let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
-        if field == 1 {
-            resource(value.bytes()?, &mut source)?;
-        }
+    for part in repeated(message, 1) {
+        resource(part?, &mut source)?;
     }
     let known = batch.sources.len();
-    let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
-        if field != 2 {
-            continue;
-        }
-        let mut scope = Fields::of(value.bytes()?);
-        while let Some((field, value)) = scope.next()? {
-            if field != 2 {
-                continue;
-            }
-            match span(value.bytes()?, known as u32)? {
+    for scope in repeated(message, 2) {
+        for message in repeated(scope?, 2) {
+            match span(message?, known as u32)? {
                 Ok(span) => {
                     // Only a source with spans is kept: a body of empty ones must not grow into gigabytes.
                     if batch.push(span) && batch.sources.len() == known {
@@ -66,12 +55,8 @@ fn resource_spans<'a>(message: &'a [u8], batch: &mut Batch<'a>) -> Result<(), Wi
 
 /// What a `Resource` says of the process.
 pub(crate) fn resource<'a>(message: &'a [u8], source: &mut Source<'a>) -> Result<(), WireError> {
-    let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
-        if field != 1 {
-            continue;
-        }
-        let (key, value) = pair(value.bytes()?)?;
+    for attribute in repeated(message, 1) {
+        let (key, value) = pair(attribute?)?;
         match key {
             b"service.name" => source.service = string(value)?.unwrap_or_default(),
             b"service.instance.id" => source.instance = string(value)?,
@@ -111,7 +96,7 @@ fn span(message: &[u8], source: u32) -> Result<Result<Span<'_>, &'static str>, W
             2 => span_id = value.bytes()?,
             4 => parent_id = value.bytes()?,
             5 => operation = value.bytes()?,
-            6 => kind = kind_of(value.varint()?),
+            6 => kind = Kind::of(value.varint()?),
             7 => start = value.fixed64()?,
             8 => end = value.fixed64()?,
             9 => {
@@ -138,10 +123,12 @@ fn span(message: &[u8], source: u32) -> Result<Result<Span<'_>, &'static str>, W
         parent_id: id::<8>(parent_id),
         kind,
         operation,
+        start_ns: start,
+        duration_ns: Span::until(start, end),
         status,
+        is_shared: false,
         size: size(message.len()),
         attributes: RawAttributes::Otlp(attributes),
-        ..Span::between(start, end)
     }))
 }
 
@@ -150,26 +137,11 @@ fn id<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
     <[u8; N]>::try_from(bytes).ok().filter(|id| *id != [0; N])
 }
 
-pub(super) fn kind_of(number: u64) -> Kind {
-    match number {
-        1 => Kind::Internal,
-        2 => Kind::Server,
-        3 => Kind::Client,
-        4 => Kind::Producer,
-        5 => Kind::Consumer,
-        _ => Kind::Unspecified,
-    }
-}
-
 fn status_of(message: &[u8], status: &mut Status) -> Result<(), WireError> {
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
         if field == 3 {
-            *status = match value.varint()? {
-                1 => Status::Ok,
-                2 => Status::Error,
-                _ => Status::Unset,
-            };
+            *status = Status::of(value.varint()?);
         }
     }
     Ok(())

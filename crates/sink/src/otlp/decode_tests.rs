@@ -11,7 +11,13 @@ use prost::Message;
 use super::*;
 use crate::config::Attributes;
 use crate::span::{MAX_SPAN, MAX_SPANS, TOO_LARGE, TOO_MANY};
+use crate::testing::{broken, message};
 use crate::wire::put_bytes;
+
+/// Needs no arena.
+fn decode(body: &[u8]) -> Result<Batch<'_>, Broken> {
+    super::decode(body, Box::leak(Box::default()))
+}
 
 fn any_value() -> impl Strategy<Value = Option<AnyValue>> {
     let leaf = prop_oneof![
@@ -117,9 +123,7 @@ fn text(bytes: &[u8]) -> String {
 fn walked(batch: &Batch<'_>) -> Vec<SpanText> {
     let text_of = |span: &Span<'_>| {
         let source = batch.sources[span.source as usize];
-        let mut json = Vec::new();
-        let any = span.attributes.write_json(Attributes::All, &mut json);
-        assert_eq!(any, !json.is_empty());
+        let json = span.attributes.json(Attributes::All);
         SpanText {
             ids: (span.trace_id.to_vec(), span.span_id.to_vec(), span.parent_id.map(|id| id.to_vec())),
             service: text(source.service),
@@ -130,7 +134,7 @@ fn walked(batch: &Batch<'_>) -> Vec<SpanText> {
             start: span.start_ns,
             duration: span.duration_ns,
             size: span.size as usize,
-            attributes: any.then(|| serde_json::from_slice(&json).expect("valid JSON")),
+            attributes: (!json.is_empty()).then(|| serde_json::from_str(&json).expect("valid JSON")),
         }
     };
     batch.spans.iter().map(text_of).collect()
@@ -221,14 +225,10 @@ proptest! {
     fn order_on_the_wire_does_not_matter(request in request()) {
         let mut turned = Vec::new();
         for group in &request.resource_spans {
-            let mut message = Vec::new();
-            for scope in &group.scope_spans {
-                crate::wire::put_bytes(&mut message, 2, &scope.encode_to_vec());
-            }
-            if let Some(resource) = &group.resource {
-                crate::wire::put_bytes(&mut message, 1, &resource.encode_to_vec());
-            }
-            crate::wire::put_bytes(&mut turned, 1, &message);
+            let mut fields: Vec<_> = group.scope_spans.iter().map(|scope| (2, scope.encode_to_vec())).collect();
+            fields.extend(group.resource.iter().map(|resource| (1, resource.encode_to_vec())));
+            let fields: Vec<_> = fields.iter().map(|(field, bytes)| (*field, &bytes[..])).collect();
+            put_bytes(&mut turned, 1, &message(&fields));
         }
         let body = request.encode_to_vec();
         let (straight, turned) = (decode(&body).expect("sound"), decode(&turned).expect("sound"));
@@ -238,15 +238,11 @@ proptest! {
     /// Broken bytes never panic, and whatever prost takes, the walk takes, with as many spans.
     #[test]
     fn broken_bytes(request in request(), at in any::<prop::sample::Index>(), byte: u8, cut: bool) {
-        let mut body = request.encode_to_vec();
-        if !body.is_empty() {
-            let at = at.index(body.len());
-            if cut { body.truncate(at) } else { body[at] = byte }
-        }
+        let body = broken(&request.encode_to_vec(), at, byte, cut);
         let walked = decode(&body);
         if let Ok(batch) = &walked {
             for span in &batch.spans {
-                span.attributes.write_json(Attributes::All, &mut Vec::new());
+                span.attributes.json(Attributes::All);
             }
         }
         if let Ok(decoded) = ExportTraceServiceRequest::decode(&body[..]) {
@@ -260,6 +256,11 @@ proptest! {
     fn noise(body in vec(any::<u8>(), 0..200)) {
         let _ = decode(&body);
     }
+}
+
+/// A request of one group with one scope.
+fn group_of(scope: &[u8]) -> Vec<u8> {
+    message(&[(1, &message(&[(2, scope)]))])
 }
 
 #[test]
@@ -280,11 +281,7 @@ fn few_attributes_are_those_that_tell_what_was_called() {
         ..proto::Span::default()
     };
     let body = span.encode_to_vec();
-    let json = |which| {
-        let mut out = Vec::new();
-        RawAttributes::Otlp(&body).write_json(which, &mut out);
-        String::from_utf8(out).expect("JSON is UTF-8")
-    };
+    let json = |which| RawAttributes::Otlp(&body).json(which);
     assert_eq!(json(Attributes::None), "");
     assert_eq!(json(Attributes::Few), r#"{"http.route":"/owners/\"{id}\"\n","http.response.status_code":200}"#);
     assert!(json(Attributes::All).starts_with(r#"{"thread.id":7,"#));
@@ -292,24 +289,18 @@ fn few_attributes_are_those_that_tell_what_was_called() {
 
 #[test]
 fn invalid_utf_8_and_broken_attributes_do_not_cost_the_span() {
-    let mut span = Vec::new();
-    crate::wire::put_bytes(&mut span, 1, &[1; 16]);
-    crate::wire::put_bytes(&mut span, 2, &[2; 8]);
-    crate::wire::put_bytes(&mut span, 5, b"caf\xe9");
-    // {"k": "\xff"}, then a key with a value that is cut off.
-    crate::wire::put_bytes(&mut span, 9, &[0x0a, 1, b'k', 0x12, 3, 0x0a, 1, 0xff]);
-    crate::wire::put_bytes(&mut span, 9, &[0x0a, 1, b'l', 0x12, 2, 0x0a, 9]);
-    let mut scope = Vec::new();
-    crate::wire::put_bytes(&mut scope, 2, &span);
-    let mut group = Vec::new();
-    crate::wire::put_bytes(&mut group, 2, &scope);
-    let mut body = Vec::new();
-    crate::wire::put_bytes(&mut body, 1, &group);
+    let span = message(&[
+        (1, &[1; 16]),
+        (2, &[2; 8]),
+        (5, b"caf\xe9"),
+        // {"k": "\xff"}, then a key with a value that is cut off.
+        (9, &[0x0a, 1, b'k', 0x12, 3, 0x0a, 1, 0xff]),
+        (9, &[0x0a, 1, b'l', 0x12, 2, 0x0a, 9]),
+    ]);
+    let body = group_of(&message(&[(2, &span)]));
     let batch = decode(&body).expect("the span is sound");
     assert_eq!(batch.spans[0].operation, b"caf\xe9");
-    let mut json = Vec::new();
-    assert!(batch.spans[0].attributes.write_json(Attributes::All, &mut json));
-    assert_eq!(String::from_utf8(json).expect("JSON is UTF-8"), "{\"k\":\"\u{fffd}\"}");
+    assert_eq!(batch.spans[0].attributes.json(Attributes::All), "{\"k\":\"\u{fffd}\"}");
 }
 
 #[test]
@@ -318,30 +309,18 @@ fn empty_messages_take_no_memory() {
     let groups = [0x0a, 0].repeat(1 << 20);
     let batch = decode(&groups).expect("sound");
     assert_eq!((batch.sources.len(), batch.spans.len(), batch.rejected), (0, 0, 0));
-    let mut group = Vec::new();
-    crate::wire::put_bytes(&mut group, 2, &[0x12, 0].repeat(1 << 20));
-    let mut body = Vec::new();
-    crate::wire::put_bytes(&mut body, 1, &group);
+    let body = group_of(&[0x12, 0].repeat(1 << 20));
     let batch = decode(&body).expect("sound");
     assert_eq!((batch.sources.len(), batch.spans.len(), batch.rejected), (0, 0, 1 << 20));
 }
 
 #[test]
 fn many_spans_and_large_ones_are_rejected() {
-    let span = |attribute: usize| {
-        let mut span = Vec::new();
-        put_bytes(&mut span, 1, &[1; 16]);
-        put_bytes(&mut span, 2, &[1; 8]);
-        put_bytes(&mut span, 9, &vec![0; attribute]);
-        span
-    };
+    let span = |attribute: usize| message(&[(1, &[1; 16]), (2, &[1; 8]), (9, &vec![0; attribute])]);
     let request = |spans: &[(usize, Vec<u8>)]| {
         let mut scope = Vec::new();
         spans.iter().for_each(|(times, span)| (0..*times).for_each(|_| put_bytes(&mut scope, 2, span)));
-        let (mut resource, mut request) = (Vec::new(), Vec::new());
-        put_bytes(&mut resource, 2, &scope);
-        put_bytes(&mut request, 1, &resource);
-        request
+        group_of(&scope)
     };
     let many = request(&[(MAX_SPANS + 3, span(0))]);
     let many = decode(&many).expect("sound");

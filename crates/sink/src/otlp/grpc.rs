@@ -1,17 +1,17 @@
 //! OTLP over gRPC: the trace service, and the metrics and logs services as far as it takes to content an SDK that sends
 //! all three. Failures as in OTLP's specification: what may pass later is `UNAVAILABLE`, what never will is not.
 
-use bytes::Bytes;
-use http::{HeaderValue, Method, Response, StatusCode, Version, header};
+use http::{Method, Response, StatusCode, Version};
 
 use super::decode::decode;
 use super::{metrics, reply};
 use crate::answer::{Answer, Reply};
-use crate::grpc::{self, Failure, failure, refused};
+use crate::grpc::{self, Failure};
 use crate::hub::Hub;
 use crate::inbound::Request;
 use crate::span::Protocol;
 use crate::status::Code;
+use crate::web::{self, TEXT};
 
 const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 const METRICS: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
@@ -22,10 +22,7 @@ pub(crate) async fn serve(hub: &Hub, request: Request) -> Answer {
     if let Some(response) = not_grpc(&request) {
         return response.into();
     }
-    match call(hub, request).await {
-        Ok(message) => Answer::Message(message),
-        Err(error) => failure(&error).into(),
-    }
+    call(hub, request).await.into()
 }
 
 async fn call(hub: &Hub, request: Request) -> Result<Vec<u8>, Failure> {
@@ -37,17 +34,15 @@ async fn call(hub: &Hub, request: Request) -> Result<Vec<u8>, Failure> {
             format!("unladen's sink does not know {path}; traces go to {TRACES}"),
         ));
     }
+    if is_traces {
+        let taken = grpc::take(hub, request, Protocol::OtlpGrpc, decode, "an ExportTraceServiceRequest").await;
+        return taken.map(reply::protobuf);
+    }
     let message = grpc::unary(hub, request).await?;
-    if !is_traces {
-        if is_metrics {
-            metrics::count(hub, message.bytes());
-        }
-        return Ok(Vec::new());
+    if is_metrics {
+        metrics::count(hub, message.bytes());
     }
-    match hub.take(Protocol::OtlpGrpc, message, |message, _| Ok(decode(message)?)).await {
-        Ok(accepted) => Ok(reply::protobuf(accepted)),
-        Err(reason) => Err(refused(reason, "an ExportTraceServiceRequest")),
-    }
+    Ok(Vec::new())
 }
 
 /// What is not gRPC gets an answer that plain HTTP clients understand.
@@ -67,8 +62,5 @@ fn not_grpc(request: &Request) -> Option<Response<Reply>> {
     } else {
         return None;
     };
-    let mut response = Response::new(Reply::new(Bytes::from_static(text.as_bytes()), None));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain"));
-    Some(response)
+    Some(web::reply(status, TEXT, text))
 }

@@ -2,7 +2,7 @@
 //! an SDK that sends all three. Answers come in the encoding of the request. Failures carry a `google.rpc.Status`, as
 //! OTLP's specification wants it; 503 with `Retry-After` is what may pass later.
 
-use http::{Method, Response, StatusCode};
+use http::{Response, StatusCode};
 
 use super::decode::decode;
 use super::{json, metrics, reply};
@@ -26,35 +26,24 @@ pub(crate) async fn serve(hub: &Hub, request: Request) -> Response<Reply> {
 }
 
 async fn export(hub: &Hub, request: Request, is_json: bool) -> Result<Accepted, Failure> {
-    let path = request.uri().path();
-    let (is_traces, is_metrics) = (path == "/v1/traces", path == "/v1/metrics");
-    if !is_traces && !is_metrics && path != "/v1/logs" {
-        return Err(Failure::unknown(path, "/v1/traces"));
-    }
-    if request.method() != Method::POST {
-        let message = format!("{path} takes POST requests only");
-        return Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, message));
-    }
+    web::expect_post(&request, &["/v1/traces", "/v1/metrics", "/v1/logs"], "/v1/traces")?;
+    let (is_traces, is_metrics) = (request.uri().path() == "/v1/traces", request.uri().path() == "/v1/metrics");
     let is_protobuf = content_type(&request) == PROTOBUF.as_bytes();
     if is_traces && !is_protobuf && !is_json {
         let message = "the sink takes application/x-protobuf and application/json; \
                        set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf";
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
-    let message = web::receive(hub, request).await?;
-    if !is_traces {
-        // Only what is encoded as protobuf is looked into.
-        if is_metrics && is_protobuf {
-            metrics::count(hub, message.bytes());
-        }
-        return Ok(Accepted { rejected: 0, reason: None });
+    if is_traces {
+        let decode = if is_json { json::decode } else { decode };
+        return web::take(hub, request, Protocol::OtlpHttp, decode, "ExportTraceServiceRequest").await;
     }
-    let taken = if is_json {
-        hub.take(Protocol::OtlpHttp, message, json::decode).await
-    } else {
-        hub.take(Protocol::OtlpHttp, message, |message, _| Ok(decode(message)?)).await
-    };
-    taken.map_err(|reason| web::refused(reason, "ExportTraceServiceRequest"))
+    let message = web::receive(hub, request).await?;
+    // Only what is encoded as protobuf is looked into.
+    if is_metrics && is_protobuf {
+        metrics::count(hub, message.bytes());
+    }
+    Ok(Accepted::default())
 }
 
 /// Failures come in the encoding of the request.

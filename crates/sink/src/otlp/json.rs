@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bumpalo::Bump;
 
-use super::decode::{PARENT_ID, SPAN_ID, TRACE_ID, kind_of};
+use super::decode::{PARENT_ID, SPAN_ID, TRACE_ID};
 use crate::broken::Broken;
 use crate::gather::Gatherer;
 use crate::ids::hex_exact;
@@ -17,6 +17,8 @@ use crate::value::Value;
 
 /// Values within values that are followed; deeper ones become `null`.
 const MAX_DEPTH: u32 = 16;
+/// The value of what has none.
+const NULL: Value<'_> = Value::Json(b"null");
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 700;
 
@@ -56,72 +58,57 @@ fn resource_spans<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>) -> R
         }),
         _ => reader.skip(),
     })?;
-    if let Some(known) = number.and_then(|number| gatherer.source_mut(number)) {
-        *known = source;
-    }
+    gatherer.known_source(number, source);
     Ok(())
 }
 
 fn span<'a>(reader: &mut Reader<'a>, source: u32, gatherer: &mut Gatherer<'a>) -> Result<(), Broken> {
-    let (mut trace_id, mut span_id, mut parent_id, mut operation) = (&[][..], &[][..], &[][..], &[][..]);
-    let (mut start, mut end, mut kind, mut status) = (0, 0, Kind::default(), Status::default());
+    let mut span = Span { source, ..Span::default() };
+    let (mut parent_id, mut end) = (&[][..], 0);
     gatherer.begin();
-    let size = reader.measured(|reader, key| {
+    span.size = reader.measured(|reader, key| {
         match key {
-            b"traceId" | b"trace_id" => trace_id = reader.text()?,
-            b"spanId" | b"span_id" => span_id = reader.text()?,
+            b"traceId" | b"trace_id" => span.trace_id = hex_exact(reader.text()?).unwrap_or_default(),
+            b"spanId" | b"span_id" => span.span_id = hex_exact(reader.text()?).unwrap_or_default(),
             b"parentSpanId" | b"parent_span_id" => parent_id = reader.text()?,
-            b"name" => operation = reader.text()?,
-            b"kind" => kind = kind_from(reader.value()?),
-            b"startTimeUnixNano" | b"start_time_unix_nano" => start = unsigned(reader.value()?),
+            b"name" => span.operation = reader.text()?,
+            b"kind" => span.kind = kind_from(reader.value()?),
+            b"startTimeUnixNano" | b"start_time_unix_nano" => span.start_ns = unsigned(reader.value()?),
             b"endTimeUnixNano" | b"end_time_unix_nano" => end = unsigned(reader.value()?),
-            b"status" => reader.object(|reader, key| {
-                match key {
-                    b"code" => status = status_from(reader.value()?),
-                    _ => reader.skip()?,
-                }
-                Ok(())
+            b"status" => reader.object(|reader, key| match key {
+                b"code" => reader.value().map(|code| span.status = status_from(code)),
+                _ => reader.skip(),
             })?,
             b"attributes" => attributes(reader, |key, value| gatherer.attribute(key, value))?,
             _ => reader.skip()?,
         }
         Ok(())
     })?;
-    let Some(trace_id) = hex_exact(trace_id) else {
-        gatherer.reject(TRACE_ID);
+    if !gatherer.has_ids(&span, [TRACE_ID, SPAN_ID]) {
         return Ok(());
-    };
-    let Some(span_id) = hex_exact(span_id) else {
-        gatherer.reject(SPAN_ID);
-        return Ok(());
-    };
+    }
     let is_root = parent_id.iter().all(|digit| *digit == b'0') && matches!(parent_id.len(), 0 | 16);
-    let parent_id = hex_exact(parent_id);
-    if parent_id.is_none() && !is_root {
+    span.parent_id = hex_exact(parent_id);
+    if span.parent_id.is_none() && !is_root {
         gatherer.reject(PARENT_ID);
         return Ok(());
     }
-    let span = Span::between(start, end);
-    gatherer.push(Span { source, trace_id, span_id, parent_id, kind, operation, status, size, ..span });
+    gatherer.push(Span { duration_ns: Span::until(span.start_ns, end), ..span });
     Ok(())
 }
 
 fn kind_from(value: Value<'_>) -> Kind {
     match value {
-        Value::Text(b"SPAN_KIND_INTERNAL") => Kind::Internal,
-        Value::Text(b"SPAN_KIND_SERVER") => Kind::Server,
-        Value::Text(b"SPAN_KIND_CLIENT") => Kind::Client,
-        Value::Text(b"SPAN_KIND_PRODUCER") => Kind::Producer,
-        Value::Text(b"SPAN_KIND_CONSUMER") => Kind::Consumer,
-        value => kind_of(unsigned(value)),
+        Value::Text(text) if text.starts_with(b"SPAN_KIND_") => Kind::named(&text[b"SPAN_KIND_".len()..]),
+        value => Kind::of(unsigned(value)),
     }
 }
 
 fn status_from(value: Value<'_>) -> Status {
-    match (value, unsigned(value)) {
-        (Value::Text(b"STATUS_CODE_OK"), _) | (_, 1) => Status::Ok,
-        (Value::Text(b"STATUS_CODE_ERROR"), _) | (_, 2) => Status::Error,
-        _ => Status::Unset,
+    match value {
+        Value::Text(b"STATUS_CODE_OK") => Status::Ok,
+        Value::Text(b"STATUS_CODE_ERROR") => Status::Error,
+        value => Status::of(unsigned(value)),
     }
 }
 
@@ -136,36 +123,33 @@ fn unsigned(value: Value<'_>) -> u64 {
 /// Shows a list of `KeyValue`.
 fn attributes<'a>(reader: &mut Reader<'a>, mut visit: impl FnMut(&'a [u8], Value<'a>)) -> Result<(), Broken> {
     reader.array(|reader| {
-        let (mut name, mut content) = (&[][..], None);
-        reader.object(|reader, key| {
-            match key {
-                b"key" => name = reader.text()?,
-                b"value" => content = Some(any_value(reader)?),
-                _ => reader.skip()?,
-            }
-            Ok(())
+        let (mut name, mut content) = (&[][..], NULL);
+        reader.object(|reader, key| match key {
+            b"key" => reader.text().map(|text| name = text),
+            b"value" => any_value(reader).map(|value| content = value),
+            _ => reader.skip(),
         })?;
-        visit(name, content.unwrap_or(Value::Json(b"null")));
+        visit(name, content);
         Ok(())
     })
 }
 
 /// An `AnyValue`.
 fn any_value<'a>(reader: &mut Reader<'a>) -> Result<Value<'a>, Broken> {
-    let mut found = Value::Json(b"null");
+    let mut found = NULL;
     reader.object(|reader, key| {
-        match key {
-            b"stringValue" | b"string_value" => found = Value::Text(reader.text()?),
-            b"boolValue" | b"bool_value" => found = reader.value()?,
-            b"intValue" | b"int_value" => found = reader.value()?.whole().map_or(Value::Json(b"null"), Value::Whole),
-            b"doubleValue" | b"double_value" => found = real(reader.value()?),
+        found = match key {
+            b"stringValue" | b"string_value" => Value::Text(reader.text()?),
+            b"boolValue" | b"bool_value" => reader.value()?,
+            b"intValue" | b"int_value" => reader.value()?.whole().map_or(NULL, Value::Whole),
+            b"doubleValue" | b"double_value" => real(reader.value()?),
             b"arrayValue" | b"array_value" | b"kvlistValue" | b"kvlist_value" | b"bytesValue" | b"bytes_value" => {
                 let mut out = Vec::new();
                 nested(reader, key, 0, &mut out)?;
-                found = Value::Json(reader.keep(&out));
+                Value::Json(reader.keep(&out))
             }
-            _ => reader.skip()?,
-        }
+            _ => return reader.skip(),
+        };
         Ok(())
     })?;
     Ok(found)
@@ -176,48 +160,35 @@ fn real(value: Value<'_>) -> Value<'_> {
         Value::Text(b"NaN") => Value::Real(f64::NAN),
         Value::Text(b"Infinity") => Value::Real(f64::INFINITY),
         Value::Text(b"-Infinity") => Value::Real(f64::NEG_INFINITY),
-        value => value.real().map_or(Value::Json(b"null"), Value::Real),
+        value => value.real().map_or(NULL, Value::Real),
     }
 }
 
 /// The content of an `AnyValue` as plain JSON; `key` says what it is.
 fn nested(reader: &mut Reader<'_>, key: &[u8], depth: u32, out: &mut Vec<u8>) -> Result<(), Broken> {
-    let start = out.len();
-    let mut first = true;
     match key {
         b"arrayValue" | b"array_value" if depth < MAX_DEPTH => {
-            reader.object(|reader, key| {
-                if key != b"values" {
-                    return reader.skip();
-                }
-                reader.array(|reader| {
-                    out.push(if std::mem::take(&mut first) { b'[' } else { b',' });
-                    item(reader, depth + 1, out)
-                })
+            let mut first = true;
+            values(reader, |reader| {
+                out.push(if std::mem::take(&mut first) { b'[' } else { b',' });
+                item(reader, depth + 1, out)
             })?;
             out.extend_from_slice(if first { b"[]" } else { b"]" });
         }
         b"kvlistValue" | b"kvlist_value" if depth < MAX_DEPTH => {
-            reader.object(|reader, key| {
-                if key != b"values" {
-                    return reader.skip();
-                }
-                reader.array(|reader| {
-                    let (mut name, mut content) = (&[][..], b"null".to_vec());
-                    reader.object(|reader, key| {
-                        match key {
-                            b"key" => name = reader.text()?,
-                            b"value" => {
-                                content.clear();
-                                item(reader, depth + 1, &mut content)?;
-                            }
-                            _ => reader.skip()?,
-                        }
-                        Ok(())
-                    })?;
-                    json::member(name, Value::Json(&content), std::mem::take(&mut first), out);
-                    Ok(())
-                })
+            let mut first = true;
+            values(reader, |reader| {
+                let (mut name, mut content) = (&[][..], b"null".to_vec());
+                reader.object(|reader, key| match key {
+                    b"key" => reader.text().map(|text| name = text),
+                    b"value" => {
+                        content.clear();
+                        item(reader, depth + 1, &mut content)
+                    }
+                    _ => reader.skip(),
+                })?;
+                json::member(name, Value::Json(&content), std::mem::take(&mut first), out);
+                Ok(())
             })?;
             out.extend_from_slice(if first { b"{}" } else { b"}" });
         }
@@ -228,35 +199,36 @@ fn nested(reader: &mut Reader<'_>, key: &[u8], depth: u32, out: &mut Vec<u8>) ->
             json::string(if STANDARD.decode(text).is_ok() { text } else { b"" }, out);
         }
         b"boolValue" | b"bool_value" | b"intValue" | b"int_value" | b"doubleValue" | b"double_value" => {
-            match (key, reader.value()?) {
-                (_, Value::Truth(truth)) => out.extend_from_slice(if truth { b"true" } else { b"false" }),
-                (b"doubleValue" | b"double_value", value) => match real(value) {
-                    Value::Real(number) => json::double(number, out),
-                    _ => out.extend_from_slice(b"null"),
-                },
-                (_, value) => match value.whole() {
-                    Some(number) => out.extend_from_slice(number.to_string().as_bytes()),
-                    None => out.extend_from_slice(b"null"),
-                },
-            }
+            let value = reader.value()?;
+            let value = match (key, value) {
+                (_, Value::Truth(_)) => value,
+                (b"doubleValue" | b"double_value", value) => real(value),
+                (_, value) => value.whole().map_or(NULL, Value::Whole),
+            };
+            json::value(value, out);
         }
-        _ => reader.skip()?,
-    }
-    if out.len() == start {
-        out.extend_from_slice(b"null");
+        _ => {
+            reader.skip()?;
+            out.extend_from_slice(b"null");
+        }
     }
     Ok(())
+}
+
+/// The values in an `ArrayValue` or a `KeyValueList`.
+fn values<'a>(
+    reader: &mut Reader<'a>,
+    mut value: impl FnMut(&mut Reader<'a>) -> Result<(), Broken>,
+) -> Result<(), Broken> {
+    reader.object(|reader, key| if key == b"values" { reader.array(&mut value) } else { reader.skip() })
 }
 
 /// An `AnyValue` within another, as plain JSON.
 fn item(reader: &mut Reader<'_>, depth: u32, out: &mut Vec<u8>) -> Result<(), Broken> {
     let start = out.len();
+    out.extend_from_slice(b"null");
     reader.object(|reader, key| {
         out.truncate(start);
         nested(reader, key, depth, out)
-    })?;
-    if out.len() == start {
-        out.extend_from_slice(b"null");
-    }
-    Ok(())
+    })
 }

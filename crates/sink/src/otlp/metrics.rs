@@ -9,7 +9,7 @@ use super::decode::resource;
 use crate::account::{LossCount, Stage};
 use crate::hub::Hub;
 use crate::span::Source;
-use crate::wire::{Fields, Value, WireError, pair};
+use crate::wire::{Fields, Value, WireError, pair, repeated};
 
 /// A counter's points are each the whole count since the start; else each is what came since the last.
 const CUMULATIVE: u64 = 2;
@@ -21,33 +21,20 @@ pub(crate) fn count(hub: &Hub, body: &[u8]) {
 
 /// Shows every loss that is told.
 pub(crate) fn visit(body: &[u8], mut on_loss: impl FnMut(LossCount<'_>)) -> Result<(), WireError> {
-    let mut request = Fields::of(body);
-    while let Some((field, value)) = request.next()? {
-        if field == 1 {
-            resource_metrics(value.bytes()?, &mut on_loss)?;
-        }
+    for group in repeated(body, 1) {
+        resource_metrics(group?, &mut on_loss)?;
     }
     Ok(())
 }
 
 fn resource_metrics(message: &[u8], on_loss: &mut impl FnMut(LossCount<'_>)) -> Result<(), WireError> {
     let mut source = Source::default();
-    let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
-        if field == 1 {
-            resource(value.bytes()?, &mut source)?;
-        }
+    for part in repeated(message, 1) {
+        resource(part?, &mut source)?;
     }
-    let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
-        if field != 2 {
-            continue;
-        }
-        let mut scope = Fields::of(value.bytes()?);
-        while let Some((field, value)) = scope.next()? {
-            if field == 2 {
-                metric(value.bytes()?, &source, on_loss)?;
-            }
+    for scope in repeated(message, 2) {
+        for message in repeated(scope?, 2) {
+            metric(message?, &source, on_loss)?;
         }
     }
     Ok(())
@@ -78,11 +65,8 @@ fn metric(message: &[u8], source: &Source<'_>, on_loss: &mut impl FnMut(LossCoun
             is_cumulative = value.varint()? == CUMULATIVE;
         }
     }
-    let mut fields = Fields::of(sum);
-    while let Some((field, value)) = fields.next()? {
-        if field == 1
-            && let Some((series, spans)) = point(value.bytes()?, marker)?
-        {
+    for message in repeated(sum, 1) {
+        if let Some((series, spans)) = point(message?, marker)? {
             on_loss(LossCount { source: *source, stage, metric: name, series, spans, is_cumulative });
         }
     }
@@ -130,47 +114,35 @@ fn marks_loss(marker: &[u8], content: &[u8]) -> Result<bool, WireError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::message;
     use crate::wire::{put_bytes, put_number};
 
+    fn attribute(key: &str, content: &[u8]) -> Vec<u8> {
+        message(&[(1, key.as_bytes()), (2, content)])
+    }
+
     fn string(key: &str, value: &str) -> Vec<u8> {
-        let mut any = Vec::new();
-        put_bytes(&mut any, 1, value.as_bytes());
-        let mut pair = Vec::new();
-        put_bytes(&mut pair, 1, key.as_bytes());
-        put_bytes(&mut pair, 2, &any);
-        pair
+        attribute(key, &message(&[(1, value.as_bytes())]))
     }
 
     fn boolean(key: &str, value: bool) -> Vec<u8> {
-        let mut pair = Vec::new();
-        put_bytes(&mut pair, 1, key.as_bytes());
-        put_bytes(&mut pair, 2, &[0x10, u8::from(value)]);
-        pair
+        attribute(key, &[0x10, u8::from(value)])
     }
 
-    fn message(name: &str, temporality: u64, points: &[(Vec<u8>, u64)]) -> Vec<u8> {
+    fn metric(name: &str, temporality: u64, points: &[(Vec<u8>, u64)]) -> Vec<u8> {
         of_type("span", name, temporality, points)
     }
 
     fn of_type(kind: &str, name: &str, temporality: u64, points: &[(Vec<u8>, u64)]) -> Vec<u8> {
         let mut sum = Vec::new();
         for (attribute, count) in points {
-            let mut point = vec![6 << 3 | 1];
-            point.extend_from_slice(&count.to_le_bytes());
-            put_bytes(&mut point, 7, &string("type", kind));
-            put_bytes(&mut point, 7, attribute);
-            put_bytes(&mut sum, 1, &point);
+            let count = [&[6 << 3 | 1][..], &count.to_le_bytes()].concat();
+            put_bytes(&mut sum, 1, &[count, message(&[(7, &string("type", kind)), (7, attribute)])].concat());
         }
         put_number(&mut sum, 2, temporality);
-        let (mut metric, mut scope, mut group, mut resource, mut body) = Default::default();
-        put_bytes(&mut metric, 1, name.as_bytes());
-        put_bytes(&mut metric, 7, &sum);
-        put_bytes(&mut scope, 2, &metric);
-        put_bytes(&mut resource, 1, &string("service.name", "shop"));
-        put_bytes(&mut group, 2, &scope);
-        put_bytes(&mut group, 1, &resource);
-        put_bytes(&mut body, 1, &group);
-        body
+        let scope = message(&[(2, &message(&[(1, name.as_bytes()), (7, &sum)]))]);
+        let resource = message(&[(1, &string("service.name", "shop"))]);
+        message(&[(1, &message(&[(2, &scope), (1, &resource)]))])
     }
 
     fn losses(body: &[u8]) -> Vec<(String, Stage, u64, bool)> {
@@ -183,23 +155,23 @@ mod tests {
     #[test]
     fn losses_by_stage() {
         let full = string("error.type", "queue_full");
-        let queue = message("otel.sdk.processor.span.processed", 2, &[(string("other", "x"), 90), (full, 10)]);
+        let queue = metric("otel.sdk.processor.span.processed", 2, &[(string("other", "x"), 90), (full, 10)]);
         assert_eq!(losses(&queue), [("shop".into(), Stage::Queue, 10, true)]);
-        let export = message("otel.sdk.exporter.span.exported", 1, &[(string("error.type", "14"), 7)]);
+        let export = metric("otel.sdk.exporter.span.exported", 1, &[(string("error.type", "14"), 7)]);
         assert_eq!(losses(&export), [("shop".into(), Stage::Export, 7, false)]);
-        let java = message("processedSpans", 2, &[(boolean("dropped", true), 3), (boolean("dropped", false), 5)]);
+        let java = metric("processedSpans", 2, &[(boolean("dropped", true), 3), (boolean("dropped", false), 5)]);
         assert_eq!(losses(&java), [("shop".into(), Stage::Queue, 3, true)]);
         let java =
-            message("otlp.exporter.exported", 2, &[(boolean("success", true), 3), (boolean("success", false), 5)]);
+            metric("otlp.exporter.exported", 2, &[(boolean("success", true), 3), (boolean("success", false), 5)]);
         assert_eq!(losses(&java), [("shop".into(), Stage::Export, 5, true)]);
         let logs = of_type("log", "otlp.exporter.exported", 2, &[(boolean("success", false), 5)]);
         assert_eq!(losses(&logs), [], "those are no spans");
-        assert_eq!(losses(&message("http.server.duration", 2, &[(string("error.type", "500"), 3)])), []);
+        assert_eq!(losses(&metric("http.server.duration", 2, &[(string("error.type", "500"), 3)])), []);
     }
 
     #[test]
     fn broken_metrics_are_an_error() {
-        let sound = message("processedSpans", 2, &[(boolean("dropped", true), 3)]);
+        let sound = metric("processedSpans", 2, &[(boolean("dropped", true), 3)]);
         for end in 1..sound.len() {
             // Cut anywhere, it must not panic; cut within the outermost message, it is broken.
             assert!(visit(&sound[..end], |_| ()).is_err());

@@ -1,9 +1,13 @@
 //! Segments as JSON, as `POST /v3/segments` (a list) and `/v3/segment` (one) have them: the protobuf messages in proto3's
 //! JSON, so enums come as names or numbers.
 
-use super::{Batch, Bump, Found, Gatherer, Segment};
+use bumpalo::Bump;
+
+use super::found::{Found, Segment};
 use crate::broken::Broken;
+use crate::gather::Gatherer;
 use crate::json::reader::Reader;
+use crate::span::Batch;
 use crate::value::Value;
 
 /// All segments of a body.
@@ -62,26 +66,20 @@ fn span<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>) -> Result<Foun
             b"isError" => found.is_error = reader.value()? == Value::Truth(true),
             b"refs" => reader.array(|reader| {
                 let (mut segment, mut span) = (&[][..], 0);
-                reader.object(|reader, key| {
-                    match key {
-                        b"parentTraceSegmentId" => segment = reader.text()?,
-                        b"parentSpanId" => span = reader.value()?.whole().unwrap_or(0),
-                        _ => reader.skip()?,
-                    }
-                    Ok(())
+                reader.object(|reader, key| match key {
+                    b"parentTraceSegmentId" => reader.text().map(|text| segment = text),
+                    b"parentSpanId" => reader.value().map(|number| span = number.whole().unwrap_or(0)),
+                    _ => reader.skip(),
                 })?;
                 found.reference.get_or_insert((segment, span));
                 Ok(())
             })?,
             b"tags" => reader.array(|reader| {
                 let (mut name, mut content) = (&[][..], Value::Text(&[]));
-                reader.object(|reader, key| {
-                    match key {
-                        b"key" => name = reader.text()?,
-                        b"value" => content = reader.value()?,
-                        _ => reader.skip()?,
-                    }
-                    Ok(())
+                reader.object(|reader, key| match key {
+                    b"key" => reader.text().map(|text| name = text),
+                    b"value" => reader.value().map(|value| content = value),
+                    _ => reader.skip(),
                 })?;
                 gatherer.attribute(name, content);
                 Ok(())
@@ -108,6 +106,7 @@ mod tests {
     use super::*;
     use crate::ids;
     use crate::span::Kind;
+    use crate::testing::broken;
 
     const SEGMENT: &str = r#"{
         "traceId": "a12ff60b-5807-463b-a1f8-fb1c8608219e", "serviceInstance": "User_Service_Instance_Name",
@@ -140,10 +139,7 @@ mod tests {
     proptest! {
         #[test]
         fn broken_segments(at in any::<prop::sample::Index>(), byte: u8, cut: bool) {
-            let mut text = SEGMENT.as_bytes().to_vec();
-            let at = at.index(text.len());
-            if cut { text.truncate(at) } else { text[at] = byte }
-            let _ = decode(&text, &Bump::new(), false);
+            let _ = decode(&broken(SEGMENT.as_bytes(), at, byte, cut), &Bump::new(), false);
         }
     }
 }

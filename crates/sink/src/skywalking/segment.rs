@@ -1,12 +1,16 @@
 //! `SegmentObject` and `SegmentCollection` (`language-agent/Tracing.proto`), walked without copying.
 
-use super::{Batch, Bump, Found, Gatherer, Segment};
+use bumpalo::Bump;
+
+use super::found::{Found, Segment};
 use crate::attributes::RawAttributes;
 use crate::attributes::skywalking::TAG;
 use crate::broken::Broken;
 use crate::buffers::size;
+use crate::gather::Gatherer;
 use crate::grpc;
-use crate::wire::{Fields, WireError};
+use crate::span::Batch;
+use crate::wire::{Fields, WireError, repeated};
 
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 350;
@@ -29,11 +33,8 @@ pub(super) fn decode_framed<'a>(messages: &'a [u8], arena: &'a Bump) -> Result<B
 /// Several segments.
 pub(crate) fn decode_collection<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, 0);
-    let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
-        if field == 1 {
-            segment(value.bytes()?, &mut gatherer)?;
-        }
+    for message in repeated(message, 1) {
+        segment(message?, &mut gatherer)?;
     }
     Ok(gatherer.finish())
 }
@@ -52,12 +53,9 @@ fn segment<'a>(message: &'a [u8], gatherer: &mut Gatherer<'a>) -> Result<(), Wir
         }
     }
     let mut segment = segment.shared();
-    let mut fields = Fields::of(message);
-    while let Some((field, value)) = fields.next()? {
-        if field == 3 {
-            let (found, attributes) = span(value.bytes()?)?;
-            found.push(&mut segment, Some(attributes), gatherer);
-        }
+    for message in repeated(message, 3) {
+        let (found, attributes) = span(message?)?;
+        found.push(&mut segment, Some(attributes), gatherer);
     }
     Ok(())
 }
@@ -121,10 +119,12 @@ mod tests {
     use proptest::prelude::*;
     use prost::Message;
 
+    use super::super::found::NO_SEGMENT;
     use super::*;
     use crate::config::Attributes;
     use crate::ids;
     use crate::span::{Kind, Status};
+    use crate::testing::{broken, message};
 
     #[derive(Clone, PartialEq, Message)]
     struct Pair {
@@ -223,53 +223,43 @@ mod tests {
         assert_eq!((entry.kind, exit.kind, local.kind), (Kind::Server, Kind::Client, Kind::Internal));
         assert_eq!((entry.status, exit.status), (Status::Unset, Status::Error));
         assert_eq!((entry.start_ns, entry.duration_ns), (1_700_000_000_000_000_000, 7_000_000));
-        let mut json = Vec::new();
-        assert!(exit.attributes.write_json(Attributes::All, &mut json));
-        assert_eq!(json, br#"{"http.method":"GET","peer":"db:3306"}"#);
+        assert_eq!(exit.attributes.json(Attributes::All), r#"{"http.method":"GET","peer":"db:3306"}"#);
     }
 
     #[test]
     fn collections_and_segments_without_ids() {
         let nameless = SegmentObject { id: String::new(), ..object() };
         let lost = SegmentObject { trace_id: String::new(), ..object() };
-        let mut body = Vec::new();
-        for segment in [object(), nameless, lost, SegmentObject { trace_id: "a.b.1".into(), ..object() }] {
-            crate::wire::put_bytes(&mut body, 1, &segment.encode_to_vec());
-        }
+        let segments = [object(), nameless, lost, SegmentObject { trace_id: "a.b.1".into(), ..object() }];
+        let body: Vec<u8> = segments.iter().flat_map(|segment| message(&[(1, &segment.encode_to_vec())])).collect();
         let arena = Bump::new();
         let batch = decode_collection(&body, &arena).expect("sound");
-        assert_eq!((batch.spans.len(), batch.rejected, batch.reason), (6, 6, Some(super::super::NO_SEGMENT)));
+        assert_eq!((batch.spans.len(), batch.rejected, batch.reason), (6, 6, Some(NO_SEGMENT)));
         assert_eq!(batch.spans[3].trace_id, ids::trace_id(b"a.b.1"));
         assert_ne!(batch.spans[3].trace_id, batch.spans[0].trace_id);
     }
 
     #[test]
     fn a_broken_tag_is_left_out() {
-        let mut body = Vec::new();
-        crate::wire::put_bytes(&mut body, 1, b"0af7651916cd43dd8448eb211c80319c");
-        crate::wire::put_bytes(&mut body, 2, b"a1.2.3");
-        let mut span = Vec::new();
-        for tag in [&b"\x0a\x01a\x12\x01b"[..], b"\x0a\x09cut", b"\x12\x01d\x0a\x01c"] {
-            crate::wire::put_bytes(&mut span, 12, tag);
-        }
         // Out of order: attributes may stand anywhere.
-        crate::wire::put_bytes(&mut span, 6, b"GET:/vets");
-        crate::wire::put_bytes(&mut span, 7, b"db:3306");
-        crate::wire::put_bytes(&mut body, 3, &span);
+        let span = message(&[
+            (12, b"\x0a\x01a\x12\x01b"),
+            (12, b"\x0a\x09cut"),
+            (12, b"\x12\x01d\x0a\x01c"),
+            (6, b"GET:/vets"),
+            (7, b"db:3306"),
+        ]);
+        let body = message(&[(1, b"0af7651916cd43dd8448eb211c80319c"), (2, b"a1.2.3"), (3, &span)]);
         let arena = Bump::new();
         let batch = decode(&body, &arena).expect("sound but for a tag");
-        let mut json = Vec::new();
-        assert!(batch.spans[0].attributes.write_json(Attributes::All, &mut json));
-        assert_eq!(json, br#"{"a":"b","c":"d","peer":"db:3306"}"#);
+        assert_eq!(batch.spans[0].attributes.json(Attributes::All), r#"{"a":"b","c":"d","peer":"db:3306"}"#);
         assert_eq!(batch.spans[0].operation, b"GET:/vets");
     }
 
     proptest! {
         #[test]
         fn broken_segments(at in any::<prop::sample::Index>(), byte: u8, cut: bool) {
-            let mut body = object().encode_to_vec();
-            let at = at.index(body.len());
-            if cut { body.truncate(at) } else { body[at] = byte }
+            let body = broken(&object().encode_to_vec(), at, byte, cut);
             let arena = Bump::new();
             let ours = decode(&body, &arena);
             if let Ok(decoded) = SegmentObject::decode(&body[..]) {

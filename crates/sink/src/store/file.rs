@@ -16,12 +16,11 @@ use super::columns::{CORE, Keys};
 use super::encode::{Encoder, Place};
 use super::footer::{Footer, Leaf, Schema};
 use super::group::Group;
+use crate::buffers::take;
 
 const MAGIC: &[u8; 4] = b"PAR1";
 /// Ends every record.
 const RECORD_MAGIC: &[u8; 8] = b"unladen2";
-/// Fixed part at the start of a record: length of the schema, number of columns, rows.
-const RECORD_HEAD: usize = 4 + 4 + 4;
 /// Fixed part at the end: start of the row group, number of the group, length of what stands before, checksum, magic.
 const RECORD_TAIL: usize = 8 + 8 + 4 + 4 + 8;
 /// Length of a footer and magic, at the end of a file.
@@ -250,27 +249,18 @@ impl<'a> Record<'a> {
 
     /// The record that ends at `end`, of the row group that starts at `from`; `bytes` begin at `base` of the file.
     fn ending(bytes: &'a [u8], base: u64, from: usize, end: usize) -> Option<Self> {
-        let tail = bytes.get(end.checked_sub(RECORD_TAIL).filter(|start| *start >= from)?..end)?;
-        let (start, tail) = tail.split_first_chunk::<8>()?;
-        let (group, tail) = tail.split_first_chunk::<8>()?;
-        let (length, tail) = tail.split_first_chunk::<4>()?;
-        let (checksum, _) = tail.split_first_chunk::<4>()?;
+        let tail = &mut bytes.get(end.checked_sub(RECORD_TAIL).filter(|start| *start >= from)?..end)?;
+        let [start, group] = [take(tail)?, take(tail)?].map(u64::from_le_bytes);
+        let [length, checksum] = [take(tail)?, take(tail)?].map(u32::from_le_bytes);
         let fixed = end - RECORD_TAIL;
-        let begin = fixed.checked_sub(u32::from_le_bytes(*length) as usize).filter(|at| *at >= from)?;
-        let is_sound = u64::from_le_bytes(*start) == base + from as u64
-            && crc32fast::hash(&bytes[from..end - RECORD_MAGIC.len() - 4]) == u32::from_le_bytes(*checksum);
-        let (head, rest) = bytes[begin..fixed].split_first_chunk::<RECORD_HEAD>().filter(|_| is_sound)?;
-        let (schema, head) = head.split_first_chunk::<4>()?;
-        let (columns, rows) = head.split_first_chunk::<4>()?;
-        let (schema, metadata) = rest.split_at_checked(u32::from_le_bytes(*schema) as usize)?;
-        Some(Self {
-            schema,
-            columns: u32::from_le_bytes(*columns) as usize,
-            rows: u32::from_le_bytes(*rows.first_chunk()?).into(),
-            metadata,
-            group: u64::from_le_bytes(*group),
-            end,
-        })
+        let begin = fixed.checked_sub(length as usize).filter(|at| *at >= from)?;
+        if start != base + from as u64 || crc32fast::hash(&bytes[from..end - RECORD_MAGIC.len() - 4]) != checksum {
+            return None;
+        }
+        let rest = &mut &bytes[begin..fixed];
+        let [schema, columns, rows] = [take(rest)?, take(rest)?, take(rest)?].map(u32::from_le_bytes);
+        let (schema, metadata) = rest.split_at_checked(schema as usize)?;
+        Some(Self { schema, columns: columns as usize, rows: rows.into(), metadata, group, end })
     }
 }
 

@@ -17,20 +17,9 @@ pub(crate) fn goes_through_the_log(span: &Span<'_>, source: &Source<'_>) {
     let mut rest = &out[..];
     let read = log::next(&mut rest).expect("what was logged can be read");
     assert!(rest.is_empty(), "nothing more was logged");
-    let facts = |span: &Span<'_>| {
-        (
-            span.trace_id,
-            span.span_id,
-            span.parent_id,
-            span.kind,
-            span.status,
-            span.start_ns,
-            span.duration_ns,
-            span.size,
-        )
-    };
-    assert_eq!(facts(&read.span), facts(span));
-    assert_eq!((read.source, read.span.operation), (*source, span.operation));
+    // Attributes are compared below; the rest is not logged.
+    assert_eq!(Span { source: 0, is_shared: false, attributes: read.span.attributes, ..*span }, read.span);
+    assert_eq!(read.source, *source);
     assert_eq!(attributes(&read.span), attributes(span));
 }
 

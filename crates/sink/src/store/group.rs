@@ -358,25 +358,20 @@ mod tests {
 
     use super::*;
     use crate::attributes::{RawAttributes, logged as log};
-    use crate::wire::{put_bytes, put_number};
+    use crate::testing::message;
+    use crate::wire::put_number;
 
     /// What a span says, by key; numbers are whole or text by their sign.
     type NumberedAttributes = Vec<(u8, i64)>;
 
     fn otlp(attributes: &NumberedAttributes) -> Vec<u8> {
-        let mut span = Vec::new();
-        for (key, number) in attributes {
-            let (mut value, mut attribute) = (Vec::new(), Vec::new());
-            if *number < 0 {
-                put_bytes(&mut value, 1, number.to_string().repeat(*key as usize + 1).as_bytes());
-            } else {
-                // Not left out if it is 0.
-                value.extend([0x18, *number as u8]);
-            }
-            put_bytes(&mut attribute, 1, format!("key.{key}").as_bytes());
-            put_bytes(&mut attribute, 2, &value);
-            put_bytes(&mut span, 9, &attribute);
-        }
+        let attribute = |(key, number): &(u8, i64)| {
+            let text = number.to_string().repeat(*key as usize + 1);
+            // Not left out if it is 0.
+            let value = if *number < 0 { message(&[(1, text.as_bytes())]) } else { vec![0x18, *number as u8] };
+            message(&[(9, &message(&[(1, format!("key.{key}").as_bytes()), (2, &value)]))])
+        };
+        let mut span: Vec<u8> = attributes.iter().flat_map(attribute).collect();
         put_number(&mut span, 6, 1);
         span
     }
@@ -392,7 +387,7 @@ mod tests {
     }
 
     fn push(group: &mut Group, operation: &[u8], attributes: RawAttributes<'_>) {
-        let span = Span { attributes, operation, ..Span::between(1, 2) };
+        let span = Span { attributes, operation, ..Span::default() };
         let origin = group.origin(&Source::default());
         group.push(&span, origin, None, Protocol::OtlpGrpc, 3, Attributes::All);
     }
@@ -434,12 +429,9 @@ mod tests {
 
     #[test]
     fn an_empty_attribute_is_not_taken_for_a_long_one() {
-        let (mut group, mut long, mut empty) = (Group::default(), Vec::new(), Vec::new());
-        let mut attribute = Vec::new();
-        put_bytes(&mut attribute, 1, b"query");
-        put_bytes(&mut attribute, 2, &[&[0x0a, 100][..], &[b'q'; 100]].concat());
-        put_bytes(&mut long, 9, &attribute);
-        put_bytes(&mut empty, 9, b"");
+        let mut group = Group::default();
+        let text = [&[0x0a, 100][..], &[b'q'; 100]].concat();
+        let (long, empty) = (message(&[(9, &message(&[(1, b"query"), (2, &text)]))]), message(&[(9, b"")]));
         push(&mut group, b"op", RawAttributes::Otlp(&long));
         push(&mut group, b"op", RawAttributes::Otlp(&empty));
         let query = [&100_u32.to_le_bytes()[..], &[b'q'; 100]].concat();

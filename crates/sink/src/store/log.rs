@@ -108,18 +108,15 @@ pub(super) fn read(folder: &Path) -> io::Result<Vec<Block>> {
 }
 
 fn block(bytes: &[u8]) -> Option<(Block, &[u8])> {
-    let (checksum, rest) = bytes.split_first_chunk::<4>()?;
-    let (compressed, rest) = rest.split_first_chunk::<4>()?;
-    let (plain, rest) = rest.split_first_chunk::<4>()?;
-    let (group, _) = rest.split_first_chunk::<8>()?;
-    let end = BLOCK_HEAD.checked_add(u32::from_le_bytes(*compressed) as usize)?;
-    let (block, behind) = bytes.split_at_checked(end)?;
-    let plain = u32::from_le_bytes(*plain) as usize;
-    if crc32fast::hash(&block[4..]) != u32::from_le_bytes(*checksum) || plain > MAX_BLOCK {
+    let head = &mut &*bytes;
+    let [checksum, compressed, plain] = [take(head)?, take(head)?, take(head)?].map(u32::from_le_bytes);
+    let group = u64::from_le_bytes(take(head)?);
+    let (block, behind) = bytes.split_at_checked(BLOCK_HEAD.checked_add(compressed as usize)?)?;
+    if crc32fast::hash(&block[4..]) != checksum || plain as usize > MAX_BLOCK {
         return None;
     }
-    let spans = zstd::bulk::decompress(&block[BLOCK_HEAD..], plain).ok()?;
-    Some(((u64::from_le_bytes(*group), spans), behind))
+    let spans = zstd::bulk::decompress(&block[BLOCK_HEAD..], plain as usize).ok()?;
+    Some(((group, spans), behind))
 }
 
 /// A span as the log has it, with what the accounts and the receiver added.
@@ -174,35 +171,23 @@ pub(super) fn write(logged: &Logged<'_>, which: Attributes, out: &mut Vec<u8>) {
 pub(super) fn next<'a>(rest: &mut &'a [u8]) -> Option<Logged<'a>> {
     let [flags, kind, status, protocol] = take(rest)?;
     let has = |flag| flags & flag != 0;
-    let trace_id = take(rest)?;
-    let span_id = take(rest)?;
-    let parent_id = Some(take(rest)?).filter(|_| has(HAS_PARENT));
+    let mut span = Span {
+        trace_id: take(rest)?,
+        span_id: take(rest)?,
+        parent_id: Some(take(rest)?).filter(|_| has(HAS_PARENT)),
+        kind: *Kind::ALL.get(usize::from(kind))?,
+        status: *Status::ALL.get(usize::from(status))?,
+        ..Span::default()
+    };
+    let protocol = *Protocol::ALL.get(usize::from(protocol))?;
     let request = Some(u64::from_le_bytes(take(rest)?)).filter(|_| has(HAS_REQUEST));
-    let start_ns = u64::from_le_bytes(take(rest)?);
-    let duration_ns = i64::from_le_bytes(take(rest)?);
+    span.start_ns = u64::from_le_bytes(take(rest)?);
+    span.duration_ns = i64::from_le_bytes(take(rest)?);
     let arrival_ns = i64::from_le_bytes(take(rest)?);
-    let size = u32::from_le_bytes(take(rest)?);
+    span.size = u32::from_le_bytes(take(rest)?);
     let service = take_bytes(rest)?;
     let instance = Some(take_bytes(rest)?).filter(|_| has(HAS_INSTANCE));
-    let operation = take_bytes(rest)?;
-    let attributes = RawAttributes::Logged(take_bytes(rest)?);
-    let kind = *Kind::ALL.get(usize::from(kind))?;
-    let status = *Status::ALL.get(usize::from(status))?;
-    let protocol = *Protocol::ALL.get(usize::from(protocol))?;
-    let source = Source { service, instance };
-    let span = Span {
-        source: 0,
-        trace_id,
-        span_id,
-        parent_id,
-        kind,
-        operation,
-        start_ns,
-        duration_ns,
-        status,
-        is_shared: false,
-        size,
-        attributes,
-    };
-    Some(Logged { span, source, request, protocol, arrival_ns })
+    span.operation = take_bytes(rest)?;
+    span.attributes = RawAttributes::Logged(take_bytes(rest)?);
+    Some(Logged { span, source: Source { service, instance }, request, protocol, arrival_ns })
 }

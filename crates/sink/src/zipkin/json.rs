@@ -2,7 +2,7 @@
 
 use bumpalo::Bump;
 
-use super::Found;
+use super::found::Found;
 use crate::broken::Broken;
 use crate::gather::Gatherer;
 use crate::ids::hex;
@@ -25,52 +25,35 @@ pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, B
 fn span<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>) -> Result<(), Broken> {
     let mut found = Found::default();
     gatherer.begin();
-    let size = reader.measured(|reader, key| {
+    found.span.size = reader.measured(|reader, key| {
         match key {
-            b"traceId" => found.trace_id = hex(reader.text()?),
-            b"id" => found.span_id = hex(reader.text()?),
+            b"traceId" => found.span.trace_id = hex(reader.text()?).unwrap_or_default(),
+            b"id" => found.span.span_id = hex(reader.text()?).unwrap_or_default(),
             b"parentId" => {
-                let text = reader.text()?;
-                let is_there = text.iter().any(|digit| *digit != b'0');
-                found.parent_id = is_there.then(|| hex(text).ok_or(()));
+                let digits = reader.text()?;
+                found.parent(hex(digits), digits.iter().any(|digit| *digit != b'0'));
             }
-            b"name" => found.name = reader.text()?,
-            b"kind" => {
-                found.kind = match reader.text()? {
-                    b"CLIENT" => Kind::Client,
-                    b"SERVER" => Kind::Server,
-                    b"PRODUCER" => Kind::Producer,
-                    b"CONSUMER" => Kind::Consumer,
-                    _ => Kind::Unspecified,
-                }
-            }
+            b"name" => found.span.operation = reader.text()?,
+            b"kind" => found.span.kind = Kind::named(reader.text()?),
             b"timestamp" => found.timestamp = unsigned(reader.value()?),
             b"duration" => found.duration = unsigned(reader.value()?),
-            b"shared" => found.shared = reader.value()? == Value::Truth(true),
+            b"shared" => found.span.is_shared = reader.value()? == Value::Truth(true),
             b"localEndpoint" => found.service = service_name(reader)?,
             b"remoteEndpoint" => found.remote = service_name(reader)?,
-            b"tags" => reader.object(|reader, key| {
-                found.is_error |= key == b"error";
-                let value = reader.value()?;
-                gatherer.attribute(key, value);
-                Ok(())
-            })?,
+            b"tags" => reader.object(|reader, key| reader.value().map(|value| found.tag(key, value, gatherer)))?,
             _ => reader.skip()?,
         }
         Ok(())
     })?;
-    Found { size, ..found }.push(gatherer);
+    found.push(gatherer);
     Ok(())
 }
 
 fn service_name<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Broken> {
     let mut name = &[][..];
-    reader.object(|reader, key| {
-        match key {
-            b"serviceName" => name = reader.text()?,
-            _ => reader.skip()?,
-        }
-        Ok(())
+    reader.object(|reader, key| match key {
+        b"serviceName" => reader.text().map(|text| name = text),
+        _ => reader.skip(),
     })?;
     Ok(name)
 }
@@ -83,9 +66,11 @@ fn unsigned(value: Value<'_>) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::found::IDS;
     use super::*;
     use crate::config::Attributes;
     use crate::span::{Source, Status};
+    use crate::testing::broken;
 
     const LIST: &str = r#"[
         {"traceId":"5af7183fb1d4cf5f","id":"352bff9a74ca9ad2","parentId":"6b221d5bc9e6496c","kind":"CLIENT",
@@ -102,16 +87,15 @@ mod tests {
     fn spans() {
         let arena = Bump::new();
         let batch = decode(LIST.as_bytes(), &arena).expect("sound");
-        assert_eq!((batch.spans.len(), batch.rejected, batch.reason), (2, 3, Some(super::super::TRACE_ID)));
+        assert_eq!((batch.spans.len(), batch.rejected, batch.reason), (2, 3, Some(IDS[0])));
         let [client, server] = [batch.spans[0], batch.spans[1]];
         assert_eq!(client.trace_id, hex::<16>(b"5af7183fb1d4cf5f").expect("hex"), "filled up from the left");
         assert_eq!(client.parent_id, hex(b"6b221d5bc9e6496c"));
         assert_eq!((client.kind, client.status, client.operation), (Kind::Client, Status::Error, &b"get /api"[..]));
         assert_eq!((client.start_ns, client.duration_ns), (1_556_604_172_355_737_000, 1_431_000));
         assert_eq!(batch.sources[client.source as usize], Source { service: b"backend", instance: None });
-        let mut json = Vec::new();
-        assert!(client.attributes.write_json(Attributes::All, &mut json));
-        assert_eq!(String::from_utf8_lossy(&json), r#"{"http.method":"GET","error":"","peer.service":"db"}"#);
+        let json = client.attributes.json(Attributes::All);
+        assert_eq!(json, r#"{"http.method":"GET","error":"","peer.service":"db"}"#);
         assert_eq!((server.kind, server.parent_id, server.is_shared), (Kind::Server, None, true));
         assert_eq!(server.span_id, [0, 0, 0, 0, 0, 0, 0, 1]);
         let shared =
@@ -138,10 +122,7 @@ mod tests {
     proptest! {
         #[test]
         fn broken_lists(at in any::<prop::sample::Index>(), byte: u8, cut: bool) {
-            let mut list = LIST.as_bytes().to_vec();
-            let at = at.index(list.len());
-            if cut { list.truncate(at) } else { list[at] = byte }
-            let _ = decode(&list, &Bump::new());
+            let _ = decode(&broken(LIST.as_bytes(), at, byte, cut), &Bump::new());
         }
     }
 }

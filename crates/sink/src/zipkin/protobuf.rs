@@ -2,63 +2,54 @@
 
 use bumpalo::Bump;
 
-use super::Found;
+use super::found::Found;
 use crate::broken::Broken;
 use crate::buffers::size;
 use crate::gather::Gatherer;
 use crate::ids::padded;
 use crate::span::{Batch, Kind};
 use crate::value::Value;
-use crate::wire::{Fields, WireError, pair};
+use crate::wire::{Fields, WireError, pair, repeated};
 
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 250;
 
+/// By number.
+const KINDS: [Kind; 5] = [Kind::Unspecified, Kind::Client, Kind::Server, Kind::Producer, Kind::Consumer];
+
 /// All spans of a request.
 pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
-    let mut list = Fields::of(body);
-    while let Some((field, value)) = list.next()? {
-        if field == 1 {
-            span(value.bytes()?, &mut gatherer)?;
-        }
+    for message in repeated(body, 1) {
+        span(message?, &mut gatherer)?;
     }
     Ok(gatherer.finish())
 }
 
 fn span<'a>(message: &'a [u8], gatherer: &mut Gatherer<'a>) -> Result<(), WireError> {
-    let mut found = Found { size: size(message.len()), ..Found::default() };
+    let mut found = Found::default();
+    found.span.size = size(message.len());
     gatherer.begin();
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
         match field {
-            1 => found.trace_id = padded(value.bytes()?),
+            1 => found.span.trace_id = padded(value.bytes()?).unwrap_or_default(),
             2 => {
                 let id = value.bytes()?;
-                let is_there = id.iter().any(|byte| *byte != 0);
-                found.parent_id = is_there.then(|| padded(id).ok_or(()));
+                found.parent(padded(id), id.iter().any(|byte| *byte != 0));
             }
-            3 => found.span_id = padded(value.bytes()?),
-            4 => {
-                found.kind = match value.varint()? {
-                    1 => Kind::Client,
-                    2 => Kind::Server,
-                    3 => Kind::Producer,
-                    4 => Kind::Consumer,
-                    _ => Kind::Unspecified,
-                }
-            }
-            5 => found.name = value.bytes()?,
+            3 => found.span.span_id = padded(value.bytes()?).unwrap_or_default(),
+            4 => found.span.kind = KINDS.get(value.varint()? as usize).copied().unwrap_or_default(),
+            5 => found.span.operation = value.bytes()?,
             6 => found.timestamp = value.fixed64()?,
             7 => found.duration = value.varint()?,
             8 => found.service = service_name(value.bytes()?)?,
             9 => found.remote = service_name(value.bytes()?)?,
             11 => {
                 let (key, content) = pair(value.bytes()?)?;
-                found.is_error |= key == b"error";
-                gatherer.attribute(key, Value::Text(content));
+                found.tag(key, Value::Text(content), gatherer);
             }
-            13 => found.shared = value.varint()? != 0,
+            13 => found.span.is_shared = value.varint()? != 0,
             _ => {}
         }
     }
@@ -67,14 +58,7 @@ fn span<'a>(message: &'a [u8], gatherer: &mut Gatherer<'a>) -> Result<(), WireEr
 }
 
 fn service_name(endpoint: &[u8]) -> Result<&[u8], WireError> {
-    let mut name = &[][..];
-    let mut fields = Fields::of(endpoint);
-    while let Some((field, value)) = fields.next()? {
-        if field == 1 {
-            name = value.bytes()?;
-        }
-    }
-    Ok(name)
+    repeated(endpoint, 1).try_fold(&[][..], |_, name| name)
 }
 
 #[cfg(test)]
@@ -83,6 +67,7 @@ mod tests {
 
     use prost::Message;
 
+    use super::super::found::IDS;
     use super::*;
     use crate::config::Attributes;
     use crate::span::Status;
@@ -147,16 +132,14 @@ mod tests {
     fn spans() {
         let (body, arena) = (list().encode_to_vec(), Bump::new());
         let batch = decode(&body, &arena).expect("sound");
-        assert_eq!((batch.spans.len(), batch.rejected, batch.reason), (1, 1, Some(super::super::SPAN_ID)));
+        assert_eq!((batch.spans.len(), batch.rejected, batch.reason), (1, 1, Some(IDS[1])));
         let span = batch.spans[0];
         assert_eq!(span.trace_id, [0, 0, 0, 0, 0, 0, 0, 0, 7, 7, 7, 7, 7, 7, 7, 7]);
         assert_eq!((span.span_id, span.parent_id, span.is_shared), ([3; 8], Some([2; 8]), true));
         assert_eq!((span.kind, span.status, span.operation), (Kind::Server, Status::Error, &b"get"[..]));
         assert_eq!((span.start_ns, span.duration_ns), (1_556_604_172_355_737_000, 1_431_000));
         assert_eq!(batch.sources[0].service, b"backend");
-        let mut json = Vec::new();
-        assert!(span.attributes.write_json(Attributes::All, &mut json));
-        assert_eq!(json, br#"{"error":"500","zipkin.shared":true}"#);
+        assert_eq!(span.attributes.json(Attributes::All), r#"{"error":"500","zipkin.shared":true}"#);
         assert_eq!(span.size as usize, list().spans[0].encoded_len());
     }
 
