@@ -3,7 +3,7 @@
 // blocks would: pairs of blocks, each pair in an order drawn by lot. Prints rows of a Markdown table: the standard deviation of
 // log(one side / the other) over windows of 4 s a side, for each length.
 //
-//   gcc -O2 -o pace pace.c -lm && for mib in 0.2 1 4; do taskset -c 1 ./pace $mib 120; done      MiB that the work reads, seconds
+//   pace MIB SECONDS      MiB that the work reads, and for how long; `run.py --pace` makes the table
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,7 +72,14 @@ int main(int count, char **arguments) {
     work(bytes, size, steps);
     sum += us[at] = cpu_us() - begun;
   }
-  printf("| %g MiB, %.0f µs |", mib, sum / requests);
+  double mean = sum / requests, squares_of_tenths = 0;
+  int tenth = RATE / 10, tenths = requests / tenth;
+  for (int at = 0; at < tenths; at++) {
+    double of = 0;
+    for (int i = 0; i < tenth; i++) of += us[at * tenth + i];
+    squares_of_tenths += (of / tenth - mean) * (of / tenth - mean);
+  }
+  printf("| %g MiB | %.0f | %.0f %% |", mib, mean, 100 * sqrt(squares_of_tenths / tenths) / mean);
   for (int i = 0; i < LENGTHS; i++) {
     double squares = 0;
     for (int window = 0; window < windows; window++)

@@ -4,6 +4,9 @@ blocks, for services in several languages. Writes the table between the marks in
 
   bench/precision/run.py [--only c,go] [--designs separate,alternating] [--rounds N] [--seconds S] [--fresh] [--table]
                          [-- --set block=50ms …]
+  bench/precision/run.py --pace 80
+
+`--pace` measures identical work for so many seconds by size of what it reads (`pace.c`): what the length of a block does to the noise.
 
 Each folder beside this file is a subject: a study and, mostly, a small server. The designs have their rounds by turns, so that
 both see the same machine. Run folders are kept in target/bench-precision/SUBJECT-DESIGN, and a further call goes on with them:
@@ -36,6 +39,9 @@ DESIGNS = ["separate", "alternating"]
 SUBJECTS = ["demo", "c", "go", "node", "python", "jvm", "shop"]
 # Best first: a compiler at work is no cost of a request, and not the same in two starts.
 METRICS = ["cpu_without_jit", "cpu_per_request"]
+# MiB that identical work reads, and the file of its rows.
+SIZES = ["0.05", "0.2", "1", "4"]
+PACE = RUNS / "pace.md"
 QUANTILES = ["p50", "p75", "p90", "p95", "p99"]
 
 
@@ -238,7 +244,25 @@ def text():
             "their ratios in a round, and the standard deviation of a round's difference (placebo and `more`):", "",
             "| subject | block | in blocks | alone | ratio | sd | rounds |", "|---|--:|--:|--:|--:|--:|--:|", *lengths,
         ]
+    if PACE.exists():
+        lengths = re.search(r"LENGTHS_MS\[\] = {(.*?)}", (HERE / "pace.c").read_text())[1].split(", ")
+        lines += [
+            "", "Identical work, 500 times a second (`pace.c`), dealt out to two sides in blocks of so many ms: the standard deviation of "
+            "log(one side / the other) over windows of 4 s a side; before it how far apart tenths of a second are.", "",
+            f"| reads | takes, µs | sd of 0.1 s | {' | '.join(f'{it} ms' for it in lengths)} |",
+            f"|--:|--:|--:|{'--:|' * len(lengths)}", PACE.read_text().strip(),
+        ]
     return "\n".join(lines)
+
+
+def pace(seconds):
+    """Measures identical work on the last core."""
+    RUNS.mkdir(parents=True, exist_ok=True)
+    program, core = RUNS / "pace", str(max(os.sched_getaffinity(0)))
+    subprocess.run(["gcc", "-O2", "-Wall", "-o", program, HERE / "pace.c", "-lm"], check=True)
+    rows = [subprocess.run(["taskset", "-c", core, program, size, str(seconds)], check=True, capture_output=True, text=True).stdout
+            for size in SIZES]
+    PACE.write_text("".join(rows))
 
 
 def write():
@@ -273,10 +297,13 @@ def main():
     parser.add_argument("--seconds", type=float, default=math.inf)
     parser.add_argument("--fresh", action="store_true")
     parser.add_argument("--table", action="store_true")
+    parser.add_argument("--pace", type=int, metavar="SECONDS")
     parser.add_argument("more", nargs="*")
     options = parser.parse_args()
     deadline = time.monotonic() + options.seconds
-    for subject in [] if options.table else options.only.split(","):
+    if options.pace:
+        pace(options.pace)
+    for subject in [] if options.table or options.pace else options.only.split(","):
         measure(subject, options.designs.split(","), options, deadline)
     write()
 
