@@ -106,7 +106,7 @@ pub enum GateOutcome {
 /// When the folder cannot be read, has no runs, or the study has a budget that is no limit.
 pub fn judge(dir: &Path) -> Result<Findings, JudgeError> {
     let folder = read(dir)?;
-    let mut findings = judge_folder(&folder, &folder.study.budgets)?;
+    let mut findings = without_tables(&folder, &folder.study.budgets)?;
     findings.profiles = profile::compare(&folder);
     findings.operations = operations::read(&folder);
     findings.sampled = sampled::read(&folder);
@@ -131,12 +131,16 @@ pub fn judge_with_budgets(dir: &Path, budgets: &Budgets) -> Result<Findings, Jud
 /// # Errors
 /// When there are no runs, or a budget is no limit.
 pub fn judge_folder(folder: &Measured, budgets: &Budgets) -> Result<Findings, JudgeError> {
+    let mut findings = without_tables(folder, budgets)?;
+    findings.sections = sections::of(&findings);
+    Ok(findings)
+}
+
+fn without_tables(folder: &Measured, budgets: &Budgets) -> Result<Findings, JudgeError> {
     if folder.runs.is_empty() {
         return Err(JudgeError::NoRuns { folder: folder.dir.display().to_string() });
     }
-    let mut findings = study::judge(folder, budgets)?;
-    findings.sections = sections::of(&findings);
-    Ok(findings)
+    Ok(study::judge(folder, budgets)?)
 }
 
 /// Whether a budget is undecided that more rounds may decide: one whose metric was measured and has an interval.

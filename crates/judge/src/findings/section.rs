@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Judgement, Outcome, Place, Range};
+use super::{Finding, Judgement, Outcome, Place, Range};
 use crate::units::{self, Scale};
 
 /// What an unknown number looks like.
@@ -179,6 +179,14 @@ impl Number {
 
     pub(crate) fn difference(scale: Scale, value: f64) -> Self {
         Self { signed: true, ..Self::of(scale, value) }
+    }
+
+    /// The difference that was found, with its interval if it has one.
+    pub(crate) fn found(scale: Scale, finding: &Finding) -> Self {
+        match finding.range(false) {
+            Some(range) => Self::estimate(scale, range),
+            None => Self::difference(scale, finding.value - finding.baseline),
+        }
     }
 
     /// A difference with its interval.

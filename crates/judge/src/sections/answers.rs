@@ -1,6 +1,6 @@
 //! How long answers took by request and kind, and whole iterations: a table for each, a row per variant.
 
-use super::{column, distinct, with_baseline};
+use super::{column, distinct, noted, with_baseline};
 use crate::findings::{AnswerFindings, AnswerNumbers, Cell, Column, Findings, Number, Place, Range, Section, Topic};
 
 /// One number of a sort of answers.
@@ -17,15 +17,14 @@ pub(super) fn sections(findings: &Findings) -> Vec<Section> {
     // A terminal has room for kinds (of a sequence from its first request on) and whole iterations.
     let is_short = |it: &AnswerFindings| if in_sequence { it.from == "iteration" } else { it.kind.is_some() };
     let sorts = distinct(all().map(sort)).into_iter();
-    let mut sections: Vec<Section> = sorts
+    let sections = sorts
         .filter_map(|wanted| {
             let first = all().find(|it| sort(it) == wanted)?;
             let place = if is_short(first) { Place::Table } else { Place::Detail };
             Some(Section { place, ..section(findings, first) })
         })
         .collect();
-    sections.iter_mut().take(1).for_each(|first| first.notes.push(NOTE.to_owned()));
-    sections
+    noted(sections, NOTE)
 }
 
 fn sort(it: &AnswerFindings) -> Sort<'_> {

@@ -22,16 +22,12 @@ pub(super) fn sections(findings: &Findings) -> Vec<Section> {
     // In thousandths of a core also where it is many of them.
     let scale = Scale::of("cores", most.min(0.099), narrowest);
     let row = |(variant, it): &(&VariantFindings, &Finding)| {
-        let difference = match it.range(false) {
-            Some(range) => Number::estimate(scale, range),
-            None => Number::difference(scale, it.value - it.baseline),
-        };
         vec![
             variant.label.clone().into(),
             it.service.clone().unwrap_or_else(|| "all".to_owned()).into(),
             Number::of(scale, it.baseline).into(),
             Number::of(scale, it.value).into(),
-            difference.into(),
+            Number::found(scale, it).into(),
             Cell::Verdict(variant.judgement(it)),
         ]
     };

@@ -35,11 +35,7 @@ fn section(ladder: &LadderFindings) -> Section {
 
 fn added(step: &StepFindings, metric: &str, scale: Scale) -> Cell {
     let finding = step.finding(metric).filter(|_| step.refused.is_none());
-    let number = |it: &Finding| match it.range(false) {
-        Some(range) => Number::estimate(scale, range),
-        None => Number::difference(scale, it.value - it.baseline),
-    };
-    finding.map(number).into()
+    finding.map(|it| Number::found(scale, it)).into()
 }
 
 /// One scale for a column, so that steps can be compared at a glance: the unit of the whole, the digits that its narrowest interval bears.

@@ -47,6 +47,12 @@ fn with_baseline(findings: &Findings) -> Vec<String> {
     ["baseline".to_owned()].into_iter().chain(findings.variants.iter().map(|it| it.label.clone())).collect()
 }
 
+/// Tables of one kind: how to read them stands at the first.
+fn noted(mut sections: Vec<Section>, note: &str) -> Vec<Section> {
+    sections.iter_mut().take(1).for_each(|first| first.notes.push(note.to_owned()));
+    sections
+}
+
 /// Each once, in their order.
 fn distinct<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
     let mut distinct = Vec::new();

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{distinct, label, sampled};
+use super::{distinct, label, noted, sampled};
 use crate::findings::{
     Cell, Column, Finding, Findings, Number, Place, SampledFindings, SampledQuantiles, SampledRound, Section, Topic,
 };
@@ -25,9 +25,7 @@ pub(super) fn sections(findings: &Findings) -> Vec<Section> {
     let requests = distinct(findings.sampled.iter().map(|it| &it.request)).into_iter();
     let of_requests =
         requests.map(|request| section(&format!("Answers to {request}"), "us", &of_request(findings, request)));
-    let mut sections: Vec<Section> = of_metrics.chain(of_requests).collect();
-    sections.iter_mut().take(1).for_each(|first| first.notes.push(NOTE.to_owned()));
-    sections
+    noted(of_metrics.chain(of_requests).collect(), NOTE)
 }
 
 /// A row of a table: its name, its rounds, and their mean.

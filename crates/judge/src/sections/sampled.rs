@@ -1,6 +1,6 @@
 //! What sampled spans tell of latencies, beside what clients saw: a table for each request whose span the study names.
 
-use super::{distinct, label};
+use super::{distinct, label, noted};
 use crate::findings::{Cell, Column, Findings, Number, Range, SampledFindings, SampledQuantiles, Section, Topic};
 use crate::units::{self, Scale};
 
@@ -17,9 +17,7 @@ const NOTE: &str = "Of each variant with spans: what its clients saw of all requ
 /// Four rows for each variant.
 pub(super) fn sections(findings: &Findings) -> Vec<Section> {
     let requests = distinct(findings.sampled.iter().map(|it| &it.request));
-    let mut sections: Vec<Section> = requests.into_iter().map(|request| section(findings, request)).collect();
-    sections.iter_mut().take(1).for_each(|first| first.notes.push(NOTE.to_owned()));
-    sections
+    noted(requests.into_iter().map(|request| section(findings, request)).collect(), NOTE)
 }
 
 fn section(findings: &Findings, request: &str) -> Section {
