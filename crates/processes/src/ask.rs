@@ -43,16 +43,13 @@ impl<'a> Question<'a> {
     pub(crate) fn ask(&self, longest: usize) -> io::Result<(StatusCode, Bytes)> {
         self.exchange(async |answer| {
             let status = answer.status();
-            let body = Limited::new(answer.into_body(), longest).collect().await.map_err(|error| match error
-                .downcast::<hyper::Error>(
-            ) {
-                Ok(error) => told(&error),
+            match Limited::new(answer.into_body(), longest).collect().await {
+                Ok(body) => Ok((status, body.to_bytes())),
                 Err(error) if error.is::<LengthLimitError>() => {
-                    odd(format!("its answer is longer than {} MiB", longest >> 20))
+                    Err(odd(format!("its answer is longer than {} MiB", longest >> 20)))
                 }
-                Err(error) => io::Error::other(error),
-            })?;
-            Ok((status, body.to_bytes()))
+                Err(error) => Err(error.downcast_ref().map_or_else(|| io::Error::other(error.to_string()), told)),
+            }
         })
     }
 
@@ -74,19 +71,21 @@ impl<'a> Question<'a> {
         let address = format!("{}:{}", authority.host(), authority.port_u16().unwrap_or(80));
         let begun = Instant::now();
         let stream = connect(&address, self.patience)?;
-        stream.set_nonblocking(true)?;
         let path = self.url.path_and_query().map_or("/", |path| path.as_str());
         let request = match self.json {
-            Some(_) => Request::post(path).header(header::HOST, authority.as_str()),
-            None => Request::get(path).header(header::HOST, authority.as_str()),
+            Some(_) => Request::post(path),
+            None => Request::get(path),
         };
-        let request = request.header(header::USER_AGENT, "unladen").header(header::ACCEPT, self.accept);
-        let request = request.header(header::ACCEPT_ENCODING, "identity").header(header::CONNECTION, "close");
+        let request = request
+            .header(header::HOST, authority.as_str())
+            .header(header::USER_AGENT, "unladen")
+            .header(header::ACCEPT, self.accept)
+            .header(header::ACCEPT_ENCODING, "identity")
+            .header(header::CONNECTION, "close");
         let request = match self.json {
-            Some(_) => request.header(header::CONTENT_TYPE, "application/json"),
-            None => request,
+            Some(json) => request.header(header::CONTENT_TYPE, "application/json").body(json.to_owned().into()),
+            None => request.body(Full::<Bytes>::default()),
         };
-        let request = request.body(Full::new(Bytes::from(self.json.unwrap_or_default().to_owned())));
         let request = request.map_err(io::Error::other)?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
@@ -142,7 +141,7 @@ fn told(error: &hyper::Error) -> io::Error {
     io::Error::new(kind.unwrap_or(io::ErrorKind::Other), cause.to_string())
 }
 
-/// Connects to the first address of a name that accepts, each within `patience`.
+/// Connects to the first address of a name that accepts, each within `patience`. The connection never blocks.
 ///
 /// # Errors
 /// Why the last one did not.
@@ -186,9 +185,7 @@ fn connect_to(address: SocketAddr, patience: Duration) -> io::Result<TcpStream> 
         }
         Err(error) => return Err(error.into()),
     }
-    let stream = TcpStream::from(socket);
-    stream.set_nonblocking(false)?;
-    Ok(stream)
+    Ok(TcpStream::from(socket))
 }
 
 #[cfg(test)]
