@@ -23,9 +23,7 @@ const OTHERS_LIMIT: f64 = 0.05;
 pub fn load(outcome: &Outcome, study: &Load) -> Option<Notice> {
     let due = outcome.requests + outcome.errors + outcome.unanswered;
     if due == 0 {
-        return Some(
-            LoadNotice::LoadFailed { message: "no request was due in the window; make it longer".to_owned() }.into(),
-        );
+        return Some(LoadNotice::failed("no request was due in the window; make it longer"));
     }
     let failed = outcome.errors + outcome.unanswered;
     if failed as f64 > study.errors.0 * due as f64 {

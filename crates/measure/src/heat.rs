@@ -100,8 +100,7 @@ impl Round<'_, '_> {
                     Ok(Event::Done(outcome)) => outcomes[at] = Some(*outcome),
                     Ok(Event::Ready | Event::Second(_)) | Err(Silence::Timeout) => {}
                     Err(Silence::Ended) => {
-                        contexts[at].record.void =
-                            Some(LoadNotice::LoadFailed { message: part.failure().to_string() }.into());
+                        contexts[at].record.void = Some(LoadNotice::failed(part.failure()));
                         return Ok(false);
                     }
                 }

@@ -245,14 +245,14 @@ impl Round<'_, '_> {
                 }
                 Ok(Event::Ready) | Err(Silence::Timeout) => {}
                 Err(Silence::Ended) => {
-                    break Err((0, LoadNotice::LoadFailed { message: part.failure().to_string() }.into()));
+                    break Err((0, LoadNotice::failed(part.failure())));
                 }
             }
             if let Some(gone) = self.missing(contexts) {
                 break Err(gone);
             }
             if Instant::now() > deadline {
-                break Err((0, LoadNotice::LoadFailed { message: "it did not end in time".to_owned() }.into()));
+                break Err((0, LoadNotice::failed("it did not end in time")));
             }
             contexts.iter_mut().try_for_each(|context| context.sink.look(Duration::ZERO))?;
         };

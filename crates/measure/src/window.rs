@@ -244,7 +244,7 @@ impl Run<'_> {
                 }
                 Ok(LoadEvent::Ready) | Err(Silence::Timeout) => {}
                 Err(Silence::Ended) => {
-                    context.record.void = Some(LoadNotice::LoadFailed { message: load.failure().to_string() }.into());
+                    context.record.void = Some(LoadNotice::failed(load.failure()));
                     break None;
                 }
             }
@@ -253,8 +253,7 @@ impl Run<'_> {
                 break None;
             }
             if Instant::now() > limit {
-                context.record.void =
-                    Some(LoadNotice::LoadFailed { message: "it did not end in time".to_owned() }.into());
+                context.record.void = Some(LoadNotice::failed("it did not end in time"));
                 break None;
             }
             context.sink.look(Duration::ZERO)?;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Severity;
+use super::{Notice, Severity};
 
 /// Of the load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
@@ -123,6 +123,11 @@ pub enum LoadNotice {
 }
 
 impl LoadNotice {
+    /// The generator process failed, and this is what it said.
+    pub fn failed(message: impl ToString) -> Notice {
+        Self::LoadFailed { message: message.to_string() }.into()
+    }
+
     /// How much it weighs.
     pub(super) fn severity(&self) -> Severity {
         match self {
@@ -146,7 +151,6 @@ impl LoadNotice {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::notices::Notice;
 
     /// Two kinds of notices are looked for behind those of the first level.
     #[test]
