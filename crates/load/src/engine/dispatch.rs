@@ -151,23 +151,24 @@ impl Engine<'_> {
                 wait => return self.agenda.push(Entry { at: now + wait, ..entry }),
             }
         }
-        let waited = entry.at > entry.due;
-        if entry.act == Action::Begin {
+        let index = if entry.act == Action::Begin {
             let Some(index) = self.claim_iteration(entry.due) else { return };
             self.hold_lane(entry.lane);
             if let Some(script) = &self.script {
                 script.begin(&mut self.progress[entry.lane as usize], self.iteration);
                 self.progress[entry.lane as usize].begun = entry.due;
             }
-            self.go(at, Request { index, due: entry.due, waited, lane: entry.lane, ..Request::default() });
+            index
         } else {
             if !self.lanes_are_streams() {
                 self.connections[at].held = 0;
             }
             let index = self.claim_index();
             self.recorder.taken(index, entry.due);
-            self.go(at, Request { index, due: entry.due, waited, lane: entry.lane, ..Request::default() });
-        }
+            index
+        };
+        let waited = entry.at > entry.due;
+        self.go(at, Request { index, due: entry.due, waited, lane: entry.lane, ..Request::default() });
     }
 
     /// Takes one more request off the agenda when the load is given up: its due time.
