@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -11,11 +12,19 @@ use unladen_processes::subject::{Launch, Launcher, LauncherOptions, Readiness, R
 
 use crate::child;
 
+/// Whoever closes a launcher kills the orphans of its process that carry no mark. unladen has one launcher, here are many: a test that
+/// makes such an orphan must be the only one.
+static LAUNCHERS: RwLock<()> = RwLock::new(());
+
 /// A launcher and a folder, both gone at the end of the test.
 pub(crate) struct Scratch {
     pub(crate) launcher: Launcher,
     pub(crate) folder: TempDir,
+    /// Last, so that others wait until the launcher is closed.
+    _turn: Turn,
 }
+
+type Turn = (Option<RwLockReadGuard<'static, ()>>, Option<RwLockWriteGuard<'static, ()>>);
 
 /// With or without control groups.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -24,16 +33,32 @@ pub(crate) enum Groups {
     Without,
 }
 
+impl Groups {
+    fn mounts(self) -> Option<Mounts> {
+        (self == Self::With).then(Mounts::of_this_process)
+    }
+}
+
 impl Scratch {
     pub(crate) fn new(groups: Groups) -> Self {
-        let mounts = (groups == Groups::With).then(Mounts::of_this_process);
-        Self::on(mounts, false)
+        Self::on(groups.mounts(), false)
+    }
+
+    /// The only launcher of this process until it is dropped.
+    pub(crate) fn alone(groups: Groups) -> Self {
+        let turn = LAUNCHERS.write().unwrap_or_else(PoisonError::into_inner);
+        Self::launcher(groups.mounts(), false, (None, Some(turn)))
     }
 
     pub(crate) fn on(mounts: Option<Mounts>, limits: bool) -> Self {
+        let turn = LAUNCHERS.read().unwrap_or_else(PoisonError::into_inner);
+        Self::launcher(mounts, limits, (Some(turn), None))
+    }
+
+    fn launcher(mounts: Option<Mounts>, limits: bool, turn: Turn) -> Self {
         let options = LauncherOptions { random: random(), limits, guard: child::command("guard", &[]), mounts };
         let launcher = Launcher::new(&options).expect("the guard starts");
-        Self { launcher, folder: tempfile::tempdir().expect("a temporary folder") }
+        Self { launcher, folder: tempfile::tempdir().expect("a temporary folder"), _turn: turn }
     }
 
     /// A launch of a plain command.

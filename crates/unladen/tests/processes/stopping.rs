@@ -71,7 +71,7 @@ fn a_daemon_without_any_trace_is_found_when_the_study_closes() {
     let script =
         "setsid sh -c 'setsid env -i sh -c \"echo bare=\\$\\$; exec sleep 306\" & exit 0'; echo ready; exec sleep 307";
     for groups in [Groups::With, Groups::Without] {
-        let scratch = Scratch::new(groups);
+        let scratch = Scratch::alone(groups);
         let mut running = scratch.launcher.launch(&scratch.shell("parent", script)).expect("it starts");
         wait_for_log(&mut running, "bare=");
         let bare = number_in_log(running.log(), "bare").expect("a pid") as u32;
