@@ -281,7 +281,7 @@ fn more_variants_than_can_be_alive_take_turns_in_groups() {
     let variants: String = names.iter().map(|name| format!("  {name}: {{}}\n")).collect();
     let scratch = Scratch::with(&demo_study("groups", &variants));
     let short = ["--rounds", "1", "--warmup", "100ms", "--window", "400ms", "--set", "alone=100ms"];
-    scratch.run(&[&["--design", "alternating"][..], &short].concat());
+    scratch.run(&[&["--design", "alternating"][..], &short].concat()).ends_with(0);
     let runs = runs(&scratch);
     assert!(runs.iter().all(|run| (run.design, run.groups) == (Design::Alternating, 2)), "two groups");
     let of =
