@@ -44,7 +44,7 @@ fn perf_names_what_burns() {
     let works = |frame: &str| ["logarithms", "::ln", "log", "[libm"].iter().any(|word| frame.contains(word));
     let burning: f64 = found.frames.iter().filter(|it| works(&it.frame)).map(|it| it.difference).sum();
     assert!(burning > 100.0, "{found:#?}");
-    assert!(output.out.contains("where the CPU of consumer goes under burn"), "{}", output.out);
+    assert!(output.out.contains("Where the CPU of consumer goes under burn"), "{}", output.out);
 }
 
 #[test]
