@@ -10,7 +10,7 @@ use unladen_journal::notices::{LoadNotice, Notice, Severity};
 use unladen_journal::record::{Design, RunRecord};
 use unladen_journal::write::Journal;
 
-use super::design::Choice;
+use super::design::{Choice, Turns};
 use super::ends::Ends;
 use super::error::RunError;
 use super::folder::RunFolder;
@@ -77,9 +77,14 @@ impl Session<'_, '_> {
                             Err(RunError::Subject(error)) => self.choice.collided(&plan.study, self.done, error)?,
                             other => other.map(|()| false)?,
                         };
-                        if collided || self.choice.give_up_turns(&plan.study, self.done) {
+                        let turns = if collided { Turns::GivenUp } else { self.choice.look_at_turns(&plan.study, self.done) };
+                        if turns != Turns::GoOn {
                             round = round.again();
-                            watcher.see(Step::TurnsGivenUp { reason: self.choice.reason(), runs: round.missing.len() });
+                            let runs = round.missing.len();
+                            watcher.see(match &turns {
+                                Turns::Again(reason) => Step::Again { round: round.number, reason, runs },
+                                _ => Step::TurnsGivenUp { reason: self.choice.reason(), runs },
+                            });
                             continue;
                         }
                     }

@@ -68,6 +68,14 @@ pub enum RoundsNotice {
         /// What the JIT compiler has to do with it; empty where there is none.
         compiling: String,
     },
+    /// The first round was unlike what the variants are alone.
+    #[error(
+        "the variants took {share} CPU per request in blocks than alone. If it is so again, they are measured one after the other"
+    )]
+    UnlikeAlone {
+        /// `26 % less`.
+        share: String,
+    },
     /// The starts of a variant are of two kinds.
     #[error(
         "the starts of {variant} fall into two groups: {groups}. It has two costs, and no one number stands for both. Look at what differs between those runs ({runs})"
@@ -91,7 +99,7 @@ impl RoundsNotice {
             | Self::BlocksThrownAway { .. }
             | Self::BlocksUnlikeAlone { .. }
             | Self::StartsInGroups { .. } => Severity::Warning,
-            Self::RoundsRepeated { .. } | Self::NotInBlocks { .. } => Severity::Note,
+            Self::RoundsRepeated { .. } | Self::NotInBlocks { .. } | Self::UnlikeAlone { .. } => Severity::Note,
         }
     }
 }
