@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use unladen_journal::notices::Notice;
 use unladen_journal::record::Ledger;
-use unladen_sink::summary::Summary;
+use unladen_ledger::summary::Summary;
 
 use super::evidence::VariantRuns;
 use super::findings::{Finding, LedgerFindings, OperationLoss, Verdict};

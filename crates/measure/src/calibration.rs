@@ -9,8 +9,7 @@ use unladen_journal::notices::{DeclaredWrong, Notice};
 use unladen_journal::record::{Calibration, Counted, VariantKind};
 use unladen_journal::role::Role;
 use unladen_load::plan::{Pacing, Plan as LoadPlan};
-use unladen_sink::ledger;
-use unladen_sink::summary::Summary;
+use unladen_ledger::summary::Summary;
 use unladen_study::plan::{Plan, PlannedVariant, Process};
 
 use super::error::RunError;
@@ -176,7 +175,7 @@ fn learned(
             calibration.mean = mean;
             calibration.spans_per_request = if is_whole { mean.round() } else { mean };
         }
-    } else if let Ok(learned) = ledger::learn(summary) {
+    } else if let Ok(learned) = unladen_ledger::learn(summary) {
         let is_unanimous = learned.agreement >= UNANIMOUS;
         calibration.traces = summary.spans_by_request.iter().filter(|run| run.0 > 0).map(|run| run.1).sum();
         calibration.spans_per_request = if is_unanimous { learned.spans_per_request } else { learned.mean };

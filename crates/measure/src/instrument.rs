@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use unladen_processes::linux::{CpuSet, Netns};
 use unladen_processes::relay;
 use unladen_processes::subject::{Launch, Launcher, Limits, Piped, Running, SubjectError};
-use unladen_sink::summary::{Event as SinkEvent, Summary};
+use unladen_ledger::summary::{Event as SinkEvent, Summary};
 
 /// A part of the instrument failed.
 #[derive(Debug, thiserror::Error)]

@@ -9,8 +9,8 @@ use unladen_journal::record::{Ledger, ProcessRecord, RunRecord};
 use unladen_journal::role::Role;
 use unladen_processes::probe::timeline;
 use unladen_processes::subject::Ended;
-use unladen_sink::ledger::{Learned, Shortfall};
-use unladen_sink::summary::Summary;
+use unladen_ledger::{Learned, Shortfall};
+use unladen_ledger::summary::Summary;
 use unladen_study::plan::PlannedVariant;
 use unladen_study::spec::Faults;
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use regex::Regex;
 use unladen_journal::notices::Notice;
 use unladen_journal::role::Role;
-use unladen_sink::summary::ReportedLoss;
+use unladen_ledger::summary::ReportedLoss;
 use unladen_study::plan::PlannedVariant;
 use unladen_study::spec::{Loss, Numbers};
 

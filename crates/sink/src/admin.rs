@@ -15,7 +15,7 @@ use tokio::net::TcpStream;
 
 use crate::answer::Reply;
 use crate::hub::Hub;
-use crate::summary::Summary;
+use unladen_ledger::summary::Summary;
 use crate::web::reply;
 
 /// How the format calls itself.
@@ -124,7 +124,7 @@ fn escaped(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::summary::ReportedLoss;
+    use unladen_ledger::summary::ReportedLoss;
 
     #[test]
     fn every_counter_stands_there_with_its_help_and_type() {

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, oneshot};
 use crate::config::Config;
 use crate::error::SinkError;
 use crate::server::run;
-use crate::summary::Event;
+use unladen_ledger::summary::Event;
 
 /// Exit code of a sink that could not start or go on.
 const FAILED: u8 = 2;

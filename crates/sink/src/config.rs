@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::faults::Faults;
+use unladen_ledger::faults::Faults;
 
 /// Read as JSON by the sink process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,7 +46,7 @@ pub struct Config {
     pub write_rate_ms: Option<u64>,
     /// What goes wrong on purpose.
     pub faults: Option<Faults>,
-    /// Whether a whole summary is reported every second ([`crate::summary::Event::Live`]), for somebody who watches.
+    /// Whether a whole summary is reported every second ([`unladen_ledger::summary::Event::Live`]), for somebody who watches.
     pub live: bool,
     /// Connections at once; further ones are closed.
     pub max_connections: usize,

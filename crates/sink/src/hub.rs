@@ -13,10 +13,10 @@ use crate::arena::Arena;
 use crate::body::Budget;
 use crate::broken::Broken;
 use crate::config::Config;
-use crate::faults::Faults;
+use unladen_ledger::faults::Faults;
 use crate::span::{Decode, Protocol, Source};
 use crate::store::{Handle, Store, StoreRefusal};
-use crate::summary::Summary;
+use unladen_ledger::summary::Summary;
 
 /// Bytes of the bodies of all connections at once; a few of the largest messages fit in any case.
 const BODIES: usize = 48 << 20;

@@ -2,7 +2,7 @@
 //! ## In and out
 //!
 //! [`run`] is all of it: [`config::Config`] in, [`summary::Event`]s while it lives, a [`summary::Summary`] at the end.
-//! [`child::main`] is the same as a process of its own. [`ledger`] compares the summary with what the load generator
+//! [`child::main`] is the same as a process of its own. [`unladen_ledger`] compares the summary with what the load generator
 //! sent. Spans flow in one direction: a receiver (`otlp`, `zipkin`, …) hands a body and its decoder to the hub; the decoder
 //! makes spans of it (`span`), and the hub counts them (`account`) and stores them (`store`), which has the decoder of their
 //! attributes (`attributes`) show these one by one (`value`).
@@ -20,7 +20,6 @@ pub mod config;
 mod elastic;
 mod error;
 mod failure;
-pub mod faults;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
 mod gather;
@@ -33,7 +32,6 @@ mod inbox;
 mod inflate;
 mod jaeger;
 mod json;
-pub mod ledger;
 mod listen;
 mod otlp;
 pub mod requests;
@@ -43,7 +41,6 @@ mod skywalking;
 mod span;
 mod status;
 mod store;
-pub mod summary;
 #[cfg(test)]
 mod testing;
 mod value;
@@ -54,3 +51,4 @@ mod zipkin;
 pub use error::SinkError;
 pub use server::run;
 pub use store::{Recovered, recover};
+pub use unladen_ledger::{faults, summary};

@@ -19,7 +19,7 @@ use unladen_http2::frame::PREFACE;
 
 use crate::answer::{Answer, PREFIX, Reply};
 use crate::error::SinkError;
-use crate::faults::Fate;
+use unladen_ledger::faults::Fate;
 use crate::h2::{self, Scratch};
 use crate::hub::Hub;
 use crate::inbound::Request;

@@ -19,7 +19,7 @@ use crate::hub::Hub;
 use crate::listen::{self, Connections};
 use crate::span::Protocol;
 use crate::store::{Store, shape};
-use crate::summary::{Event, Summary};
+use unladen_ledger::summary::{Event, Summary};
 
 /// Between two [`Event::Tick`]s.
 const TICK: Duration = Duration::from_millis(100);

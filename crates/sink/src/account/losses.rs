@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::span::Source;
-use crate::summary;
+use unladen_ledger::summary;
 
 /// Counters kept; agents that report more are not counted any further.
 const MAX_COUNTERS: usize = 10_000;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::config::Requests;
 use crate::span::{Batch, Protocol, Source, Span};
-use crate::summary::{self, Summary};
+use unladen_ledger::summary::{self, Summary};
 use distinct::{DistinctSpans, TraceMarks};
 use losses::Losses;
 pub(crate) use losses::{LossCount, Stage};

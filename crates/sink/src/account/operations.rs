@@ -10,7 +10,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use hdrhistogram::Histogram;
 
 use crate::buffers::same;
-use crate::summary;
+use unladen_ledger::summary;
 
 /// Name under which services and operations beyond the limits are counted.
 pub(crate) const OTHER: &str = "(other)";

@@ -12,7 +12,7 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 
 use super::recover::files;
 use crate::error::SinkError;
-use crate::summary::Shape;
+use unladen_ledger::summary::Shape;
 
 /// Spans held at once; of more, several passes are made over the files.
 const SPANS: u64 = 1 << 20;

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use http_body_util::{BodyExt, Empty};
 use prost::Message;
 use unladen_sink::config::Config;
-use unladen_sink::summary::Event;
+use unladen_ledger::summary::Event;
 
 use crate::http::{post, send};
 use crate::support::{Sink, block_on, request, span};

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
-use unladen_sink::summary::Event;
+use unladen_ledger::summary::Event;
 
 use crate::support::{block_on, config, request, rows, span};
 

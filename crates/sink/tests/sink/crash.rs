@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use unladen_sink::summary::Event;
+use unladen_ledger::summary::Event;
 use unladen_sink::{Recovered, recover};
 use unladen_trace::mix;
 

@@ -6,7 +6,7 @@ use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use unladen_sink::config::Config;
-use unladen_sink::faults::{Delay, Faults, Refusal};
+use unladen_ledger::faults::{Delay, Faults, Refusal};
 
 use crate::grpc::call;
 use crate::http::{post, send};

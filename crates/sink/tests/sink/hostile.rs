@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use flate2::Compression;
 use unladen_sink::config::Config;
-use unladen_sink::summary::{Event, Summary};
+use unladen_ledger::summary::{Event, Summary};
 
 use crate::child::Process;
 use crate::loss::peak_memory;

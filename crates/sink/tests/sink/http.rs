@@ -15,7 +15,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
 use tokio::net::TcpStream;
-use unladen_sink::summary::ReportedLoss;
+use unladen_ledger::summary::ReportedLoss;
 
 use crate::support::{Sink, block_on, columns, gzip, request, span};
 

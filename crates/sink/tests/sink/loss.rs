@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use unladen_sink::config::{Config, Requests};
-use unladen_sink::ledger::{Load, Sampling, SecondOfRequests, close};
-use unladen_sink::summary::{Event, Summary};
+use unladen_ledger::{Load, Sampling, SecondOfRequests, close};
+use unladen_ledger::summary::{Event, Summary};
 
 use crate::child::Process;
 use crate::senders::{Answer, Client, Way};

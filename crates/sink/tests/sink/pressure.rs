@@ -8,7 +8,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::Trac
 use prost::Message;
 use unladen_sink::config::Config;
 use unladen_sink::recover;
-use unladen_sink::summary::Event;
+use unladen_ledger::summary::Event;
 
 use crate::child::Process;
 use crate::crash::stored;

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use unladen_sink::config::Config;
-use unladen_sink::summary::Event;
+use unladen_ledger::summary::Event;
 
 use crate::senders::{METADATA, elastic_event};
 use crate::support::{PATIENCE, Sink, gzip};

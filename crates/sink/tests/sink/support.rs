@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 use unladen_sink::SinkError;
 use unladen_sink::config::{Attributes, Config};
-use unladen_sink::summary::{Event, Summary};
+use unladen_ledger::summary::{Event, Summary};
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -195,8 +195,8 @@ impl JsonSchema for Delay {
 impl Faults {
     /// The same as the sink takes it, in whole milliseconds.
     #[must_use]
-    pub fn of_sink(&self) -> unladen_sink::faults::Faults {
-        use unladen_sink::faults::{Delay as Wait, Faults, Flapping, Refusal};
+    pub fn of_sink(&self) -> unladen_ledger::faults::Faults {
+        use unladen_ledger::faults::{Delay as Wait, Faults, Flapping, Refusal};
         let ms = |time: Time| u64::try_from((time.0 + Duration::from_micros(500)).as_millis()).unwrap_or(u64::MAX);
         Faults {
             delay: self.delay.map(|delay| match delay {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use indicatif::HumanBytes;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use unladen_judge::units::count;
-use unladen_sink::summary::Summary;
+use unladen_ledger::summary::Summary;
 
 /// Services in the live table; the others are summed up.
 const SERVICES: usize = 15;
@@ -194,7 +194,7 @@ pub(super) fn summary_text(summary: &Summary) -> String {
 mod tests {
     use std::time::Duration;
 
-    use unladen_sink::summary::{Operation, ReportedLoss};
+    use unladen_ledger::summary::{Operation, ReportedLoss};
 
     use super::*;
 

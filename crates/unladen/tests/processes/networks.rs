@@ -17,7 +17,7 @@ use unladen_processes::relay::{self, Event};
 use unladen_processes::scrape::Query;
 use unladen_processes::subject::{Launch, Piped, Readiness, Running};
 use unladen_sink::config::Config as SinkConfig;
-use unladen_sink::summary::Event as SinkEvent;
+use unladen_ledger::summary::Event as SinkEvent;
 
 use crate::child;
 use crate::scratch::{Groups, Scratch, eventually, skipped};

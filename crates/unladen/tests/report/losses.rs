@@ -6,8 +6,8 @@ use unladen_journal::record::{Calibration, CalibrationRecord, RunRecord, SCHEMA,
 use unladen_judge::findings::{Findings, Verdict};
 use unladen_judge::{Budgets, GateOutcome, judge, judge_with_budgets, outcome};
 use unladen_report::{Format, render};
-use unladen_sink::faults::Faults;
-use unladen_sink::ledger::Shortfall;
+use unladen_ledger::faults::Faults;
+use unladen_ledger::Shortfall;
 
 use crate::sketch::{Sketch, SketchedVariant, sketched, write};
 use crate::verdicts::{finding, variant};

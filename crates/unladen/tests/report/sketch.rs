@@ -12,7 +12,7 @@ use unladen_journal::role::Role;
 use unladen_judge::findings::Findings;
 use unladen_judge::judge;
 use unladen_load::outcome::{BodyClass, Outcome, Quantiles, Second};
-use unladen_sink::summary::Summary;
+use unladen_ledger::summary::Summary;
 
 /// A study to be.
 #[derive(Clone)]

@@ -14,7 +14,7 @@ use procfs::net::{TcpNetEntry, TcpState};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
-use unladen_sink::summary::Summary;
+use unladen_ledger::summary::Summary;
 
 use crate::spans::stored;
 

@@ -1,5 +1,5 @@
 //! Faults on demand: what a backend does to its senders on a bad day. Pure: [`Faults::decide`] says what happens to a
-//! request from its number and the time; the listener does it.
+//! request from its number and the time; the sink's listener does it.
 //!
 //! Deterministic, so that two runs see the same bad day: shares are exact over any number of requests, and random delays
 //! come from the request's number.
@@ -75,7 +75,7 @@ pub struct Flapping {
 
 /// What happens to a request once its delay is over.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Fate {
+pub enum Fate {
     /// Nothing bad.
     Serve,
     /// An answer that says no.
@@ -88,7 +88,8 @@ pub(crate) enum Fate {
 
 impl Faults {
     /// Delay and fate of request `number`, counted from 0 over all connections, `since_start` of the sink.
-    pub(crate) fn decide(&self, number: u64, since_start: Duration) -> (Duration, Fate) {
+    #[must_use]
+    pub fn decide(&self, number: u64, since_start: Duration) -> (Duration, Fate) {
         if self.flapping.is_some_and(|flapping| flapping.is_good(since_start)) {
             return (Duration::ZERO, Fate::Serve);
         }
@@ -115,12 +116,14 @@ impl Faults {
     }
 
     /// Whether message `number` of those that carry spans, counted from 0, is answered as if all were well and thrown away.
-    pub(crate) fn drops(&self, number: u64, since_start: Duration) -> bool {
+    #[must_use]
+    pub fn drops(&self, number: u64, since_start: Duration) -> bool {
         falls_on(number, self.drop_share) && !self.flapping.is_some_and(|flapping| flapping.is_good(since_start))
     }
 
     /// Whether a connection that has had so many requests is closed.
-    pub(crate) fn closes(&self, requests: u64) -> bool {
+    #[must_use]
+    pub fn closes(&self, requests: u64) -> bool {
         self.close_after.is_some_and(|limit| requests >= limit)
     }
 }

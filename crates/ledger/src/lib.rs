@@ -1,4 +1,5 @@
-//! The account of every span of a load: `expected = sampled_out + saved + lost + unexplained`, always, to the span. Pure.
+#![doc = include_str!("../README.md")]
+//! ## Rules
 //!
 //! The sink knows how many distinct spans each request has; the load generator, second by second, how many requests it
 //! sent, were answered, and of those carried the sampled flag; not which ones. Hence the rules:
@@ -20,9 +21,11 @@
 //! - A service that samples by itself ([`Sampling::Own`]) keeps a random number of traces. As long as that number is within
 //!   four standard deviations (binomial) of the declared share, no whole trace is called lost.
 
+pub mod faults;
 mod learned;
 mod parts;
 mod sampling;
+pub mod summary;
 mod terms;
 #[cfg(test)]
 mod tests;
