@@ -363,6 +363,9 @@ pub struct ProcessRecord {
     pub role: Option<Role>,
     /// Process id.
     pub pid: u32,
+    /// Id of the image that its container was made from (`sha256:…`); `None` for a process of this machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
     /// Seconds from exec to readiness; `None` if the study does not say when it is ready.
     pub start_up_s: Option<f64>,
     /// Where the CPU figures come from.

@@ -294,9 +294,10 @@ fn complete<'a>(
     ends: &[(String, u32, Ended)],
 ) {
     let same = |service: &str, replica: u32| service == record.service && replica == record.replica;
-    record.start_up_s = services
-        .find(|service| same(&service.process.service, service.process.replica))
-        .and_then(|service| service.start_up_s);
+    if let Some(service) = services.find(|service| same(&service.process.service, service.process.replica)) {
+        record.start_up_s = service.start_up_s;
+        record.image = service.running.image().map(str::to_owned);
+    }
     record.ended = ends
         .iter()
         .find(|(service, replica, _)| same(service, *replica))

@@ -13,11 +13,12 @@ use unladen_journal::notices::Notice;
 use unladen_journal::record::Calibration;
 use unladen_processes::linux::{CpuSet, Netns, userns};
 use unladen_processes::relay;
+use unladen_processes::subject::container::Image;
 use unladen_processes::subject::launch::LONGEST_PAD;
 use unladen_processes::subject::{
     Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, Running, SubjectError, Topology, partition,
 };
-use unladen_study::plan::{Plan, PlannedVariant, Process};
+use unladen_study::plan::{self, Plan, PlannedVariant, Process};
 use unladen_study::spec::{Attributes, Faults, Lifetime, Network, Sync};
 use unladen_study::variables::{PortName, SINKS, Variables};
 
@@ -113,6 +114,15 @@ impl<'a> Setup<'a> {
             Err(_) => return None,
         };
         let wanted = self.plan.study.network;
+        let containers = self.plan.variants.iter().flat_map(PlannedVariant::fresh).find(|process| process.image.is_some());
+        if let (Some(process), false) = (containers, fixed.is_empty() && wanted != Some(Network::Own)) {
+            // Only the engine can give a container a network, and the others could not reach it there.
+            return Some(format!(
+                "`{}` is a container in the network of this machine, where several variants at once cannot listen at {}",
+                process.service,
+                if fixed.is_empty() { "the same address".to_owned() } else { fixed.join(", ") }
+            ));
+        }
         match (wanted, fixed.is_empty()) {
             (Some(Network::Host), false) => {
                 return Some(format!(
@@ -347,6 +357,7 @@ impl<'a> Site<'a> {
         let launch = Launch {
             service: process.service.clone(),
             replica: process.replica,
+            image: process.image.as_ref().map(image),
             command: process.command.clone(),
             env: process.env.clone(),
             cwd: process.cwd.clone(),
@@ -435,6 +446,10 @@ fn sites_of(plan: &Plan, seed: u64, sites: usize) -> Result<Vec<Addresses>, RunE
         all.push(Addresses { sinks, ports, network: None });
     }
     Ok(all)
+}
+
+fn image(image: &plan::Image) -> Image {
+    Image { name: image.name.clone(), volumes: image.volumes.clone(), user: image.user.clone() }
 }
 
 /// Where the process is to listen, as far as its readiness tells.

@@ -11,7 +11,7 @@ use super::error::StudyError;
 use super::guess::guess;
 use super::key::KeyPath;
 use super::planned::once;
-pub use super::planned::{PlannedVariant, Process};
+pub use super::planned::{Image, PlannedVariant, Process};
 use super::problem::{Problem, ProblemKind};
 use super::spec::{BASELINE, PLACEBO, Study, Variant};
 use super::variables::expand;

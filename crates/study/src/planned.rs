@@ -62,8 +62,10 @@ pub struct Process {
     pub role: Role,
     /// Fresh for every run, or one for the study.
     pub lifetime: Lifetime,
-    /// Program first, then its arguments.
+    /// Program first, then its arguments; of a container what replaces the image's own, if anything.
     pub command: Vec<String>,
+    /// The container to run it in; `None`: it is a process of this machine.
+    pub image: Option<Image>,
     /// Environment on top of unladen's own.
     pub env: IndexMap<String, String>,
     /// Working directory; absolute once resolved.
@@ -84,6 +86,17 @@ pub struct Process {
     pub scrape: Option<Scrape>,
     /// Where it gives its CPU profile.
     pub pprof: Option<String>,
+}
+
+/// What a service's container is made from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Image {
+    /// Its name.
+    pub name: String,
+    /// What is mounted, as in the study; host paths absolute once resolved.
+    pub volumes: Vec<String>,
+    /// User in the container; `None`: the image's.
+    pub user: Option<String>,
 }
 
 /// Longest time that a check or a setup may take, unless the study says otherwise.
@@ -246,10 +259,23 @@ fn process(
 
     let scrape = |scrape: &Scrape| Ok::<_, VariableError>(Scrape { url: text(&scrape.url)?, ..scrape.clone() });
 
-    let mut command = words_of(change.command.as_ref().unwrap_or(&service.command), text)?;
+    let command = match (&change.command, &change.image) {
+        (Some(command), _) => command,
+        // A program of this machine says nothing to a container that takes its place.
+        (None, Some(_)) if service.image.is_none() => &Command::default(),
+        (None, _) => &service.command,
+    };
+    let mut command = if command.is_absent() { Vec::new() } else { words_of(command, text)? };
     for argument in service.args.iter().chain(&change.args) {
         command.push(text(argument)?);
     }
+    let image = match optional(&change.image)?.or(optional(&service.image)?) {
+        Some(name) => {
+            let volumes = service.volumes.iter().chain(&change.volumes).map(|volume| text(volume));
+            Some(Image { name, volumes: volumes.collect::<Result<_, _>>()?, user: optional(&service.user)? })
+        }
+        None => None,
+    };
     let mut env = IndexMap::new();
     for (name, value) in service.env.iter().chain(&change.env) {
         env.insert(name.clone(), text(value)?);
@@ -263,6 +289,7 @@ fn process(
         role: service.role,
         lifetime: service.lifetime,
         command,
+        image,
         env,
         cwd: PathBuf::from(cwd.unwrap_or_default()),
         build: build.map(|build| words_of(build, build_text)).transpose()?,

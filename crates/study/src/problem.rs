@@ -207,6 +207,15 @@ pub(super) enum ProblemKind {
     #[error("`{metric}` is measured by unladen itself; choose another name, or one of `{known}`")]
     NotMappable { metric: String, known: String },
 
+    #[error("a service needs a `command`, the program to start, or an `image` to run as a container")]
+    NothingToRun,
+    #[error("the name of the image is empty; write one such as `postgres:17`")]
+    EmptyImage,
+    #[error(
+        "`{found}` is no volume; write `/host/path:/path`, `./path/beside/the/study:/path`, or `/path` alone for an empty one that goes with the container"
+    )]
+    BadVolume { found: String },
+
     // Variants.
     #[error(
         "there is no variant `baseline`, the bare service that the others are compared with; {}",

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use indexmap::IndexMap;
 
 use super::key::KeyPath;
-use super::plan::{Plan, Process};
+use super::plan::{Image, Plan, Process};
 use super::spec::{Load, Ready, Scrape};
 use super::url::url_problem;
 use super::variables::{PortName, Reference, VariableError, Variables, names, resolve};
@@ -106,13 +106,29 @@ impl Process {
         let mut build = self.build.as_deref().map(|words| list("build", words)).transpose()?;
         // A program with a `/` in it is looked for from `cwd`. What a system makes of a relative one differs.
         for program in [command.first_mut(), build.as_mut().and_then(|words| words.first_mut())].into_iter().flatten() {
-            if program.contains('/') {
+            if program.contains('/') && self.image.is_none() {
                 *program = cwd.join(&*program).to_string_lossy().into_owned();
             }
         }
+        let image = self.image.as_ref().map(|image| {
+            let volumes = list("volumes", &image.volumes)?;
+            Ok::<_, ResolveError>(Image {
+                name: text("image", &image.name)?,
+                // `./data:/path` is the study's own.
+                volumes: volumes
+                    .into_iter()
+                    .map(|volume| match volume.strip_prefix("./") {
+                        Some(rest) => variables.study_dir.join(rest).to_string_lossy().into_owned(),
+                        None => volume,
+                    })
+                    .collect(),
+                user: optional("user", &image.user)?,
+            })
+        });
         let env = self.env.iter().map(|(name, value)| Ok((name.clone(), text(&format!("env.{name}"), value)?)));
         Ok(Self {
             command,
+            image: image.transpose()?,
             env: env.collect::<Result<_, ResolveError>>()?,
             build,
             ready: Ready {
@@ -137,7 +153,8 @@ impl Process {
         let ready = self.ready.http.iter().chain(&self.ready.tcp).chain(&self.ready.log);
         let cwd = self.cwd.to_string_lossy().into_owned();
         let scrape = self.scrape.iter().map(|scrape| &scrape.url);
-        words.chain(self.env.values()).chain(ready).chain(scrape).chain(&self.pprof).cloned().chain([cwd]).collect()
+        let image = self.image.iter().flat_map(|image| image.volumes.iter().chain([&image.name]).chain(&image.user));
+        words.chain(image).chain(self.env.values()).chain(ready).chain(scrape).chain(&self.pprof).cloned().chain([cwd]).collect()
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::container::ContainerError;
 use super::ended::Ended;
 
 /// Why a process could not be started, made ready or stopped.
@@ -180,5 +181,13 @@ pub enum SubjectError {
     Guard {
         /// What the system said.
         source: io::Error,
+    },
+    /// The container engine did not do what it was asked for.
+    #[error("{service} as a container: {source}")]
+    Container {
+        /// Service.
+        service: String,
+        /// What is wrong, and what to do.
+        source: ContainerError,
     },
 }

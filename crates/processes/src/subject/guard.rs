@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::cgroups;
+use super::container::Engine;
 use super::reaper;
 use crate::linux::process::{self, Identity};
 use crate::linux::tree::{Family, MARK};
@@ -23,6 +24,9 @@ pub const SUBCOMMAND: &str = "__guard";
 
 /// How long the guard goes on killing what does not go.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What unladen asked the engine for with its last breath is there after this time.
+const SETTLING: Duration = Duration::from_millis(500);
 
 /// unladen's end of the guard.
 #[derive(Debug)]
@@ -42,6 +46,10 @@ enum Line {
     Process(Family),
     /// It has been stopped and nothing of it is left.
     Forget(u32),
+    /// A container is about to be made by the engine at this socket.
+    Container(PathBuf, String),
+    /// It has been removed.
+    Removed(String),
     /// All is clean.
     Goodbye,
 }
@@ -91,6 +99,16 @@ impl Guard {
         self.send(&Line::Forget(pid));
     }
 
+    /// Names a container that is about to be made.
+    pub fn container(&self, socket: &Path, name: &str) {
+        self.send(&Line::Container(socket.to_owned(), name.to_owned()));
+    }
+
+    /// Takes a container back that has been removed.
+    pub fn removed(&self, name: &str) {
+        self.send(&Line::Removed(name.to_owned()));
+    }
+
     /// Lets the guard go: there is nothing left to clean. Waits until it has gone.
     pub fn goodbye(&self) {
         self.send(&Line::Goodbye);
@@ -119,6 +137,8 @@ impl std::fmt::Display for Line {
             Self::Mark(prefix) => write!(f, "mark\t{prefix}"),
             Self::Process(Family { root, mark }) => write!(f, "process\t{}\t{}\t{mark}", root.pid, root.start_ticks),
             Self::Forget(pid) => write!(f, "forget\t{pid}"),
+            Self::Container(socket, name) => write!(f, "container\t{}\t{name}", socket.display()),
+            Self::Removed(name) => write!(f, "removed\t{name}"),
             Self::Goodbye => write!(f, "goodbye"),
         }
     }
@@ -135,6 +155,8 @@ impl Line {
                 Self::Process(Family { root: Identity { pid, start_ticks }, mark: fields.next()?.to_owned() })
             }
             "forget" => Self::Forget(fields.next()?.parse().ok()?),
+            "container" => Self::Container(PathBuf::from(fields.next()?), fields.next()?.to_owned()),
+            "removed" => Self::Removed(fields.next()?.to_owned()),
             "goodbye" => Self::Goodbye,
             _ => return None,
         })
@@ -147,6 +169,8 @@ struct CleanupTasks {
     cgroups: Vec<PathBuf>,
     marks: Vec<String>,
     families: Vec<Family>,
+    /// Socket of the engine, and name.
+    containers: Vec<(PathBuf, String)>,
 }
 
 /// The guard's whole life: reads its standard input to the end and cleans up unless it was told goodbye. Run by the
@@ -184,6 +208,8 @@ fn listen(input: impl BufRead) -> Option<CleanupTasks> {
             Some(Line::Mark(prefix)) => tasks.marks.push(prefix),
             Some(Line::Process(family)) => tasks.families.push(family),
             Some(Line::Forget(pid)) => tasks.families.retain(|family| family.root.pid != pid),
+            Some(Line::Container(socket, name)) => tasks.containers.push((socket, name)),
+            Some(Line::Removed(name)) => tasks.containers.retain(|(_, known)| *known != name),
             Some(Line::Goodbye) => return None,
             None => {}
         }
@@ -193,6 +219,7 @@ fn listen(input: impl BufRead) -> Option<CleanupTasks> {
 
 impl CleanupTasks {
     fn fulfil(&self) {
+        self.remove_containers();
         let deadline = Instant::now() + PATIENCE;
         loop {
             // Groups first: what is in them can be killed without looking at every process of the machine.
@@ -205,6 +232,20 @@ impl CleanupTasks {
                 return;
             }
             std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// The engine kills what runs in them. It may be about to make one that it does not know yet, so it is asked twice.
+    fn remove_containers(&self) {
+        let remove_all = || {
+            for (socket, name) in &self.containers {
+                let _ = Engine::connect(socket).and_then(|engine| engine.remove(name));
+            }
+        };
+        remove_all();
+        if !self.containers.is_empty() {
+            std::thread::sleep(SETTLING);
+            remove_all();
         }
     }
 
@@ -238,6 +279,8 @@ mod tests {
             Line::Mark("12-ab/".to_owned()),
             Line::Process(family),
             Line::Forget(7),
+            Line::Container(PathBuf::from("/var/run/docker.sock"), "unladen-12-ab-3-app-0".to_owned()),
+            Line::Removed("unladen-12-ab-3-app-0".to_owned()),
             Line::Goodbye,
         ] {
             assert_eq!(Line::parse(&line.to_string()), Some(line));

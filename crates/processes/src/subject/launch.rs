@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
+use super::container::Image;
 use crate::linux::{CpuSet, Netns};
 
 /// One process to start.
@@ -14,9 +15,11 @@ pub struct Launch {
     pub service: String,
     /// 0, 1, … within the service.
     pub replica: u32,
-    /// Program first, then its arguments.
+    /// Image of the container to run it in. `None`: it is a process of this machine.
+    pub image: Option<Image>,
+    /// Program first, then its arguments; of a container what replaces the image's own (`CMD`), if anything.
     pub command: Vec<String>,
-    /// Environment on top of unladen's own.
+    /// Environment on top of unladen's own, or of the image's.
     pub env: IndexMap<String, String>,
     /// Working directory.
     pub cwd: PathBuf,

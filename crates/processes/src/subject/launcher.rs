@@ -8,12 +8,14 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Instant;
 
 use super::cgroups::{Cgroups, Hierarchy, Mounts, Refused};
+use super::container::{self, Container, Engine, Image};
 use super::error::SubjectError;
+use super::executor::Process;
 use super::guard::{self, Guard};
 use super::launch::{LONGEST_PAD, Launch};
 use super::program;
@@ -64,6 +66,8 @@ pub(super) struct Shared {
     id: String,
     pub(super) cgroups: Option<Cgroups>,
     pub(super) guard: Guard,
+    /// The container engine, once a service has asked for it.
+    engine: Mutex<Option<Arc<Engine>>>,
     started: AtomicU32,
     closed: AtomicBool,
 }
@@ -108,7 +112,14 @@ impl Launcher {
             Ok(cgroups) => (Some(cgroups), None),
             Err(reason) => (None, Some(reason)),
         };
-        let shared = Shared { id, cgroups, guard, started: AtomicU32::new(0), closed: AtomicBool::new(false) };
+        let shared = Shared {
+            id,
+            cgroups,
+            guard,
+            engine: Mutex::new(None),
+            started: AtomicU32::new(0),
+            closed: AtomicBool::new(false),
+        };
         Ok(Self { shared: Arc::new(shared), no_cgroups })
     }
 
@@ -136,6 +147,9 @@ impl Launcher {
     /// See [`SubjectError`]. Nothing is left behind then.
     pub fn launch(&self, launch: &Launch) -> Result<Running, SubjectError> {
         let log = open_log(launch)?;
+        if let Some(image) = &launch.image {
+            return self.start_container(launch, image, log);
+        }
         let clone = || log.try_clone().map_err(|source| log_error(launch, source));
         let (running, _) = self.start(launch, [Stdio::null(), clone()?.into(), clone()?.into()], false)?;
         Ok(running)
@@ -189,8 +203,7 @@ impl Launcher {
             refusal(launch, refused)
         })?;
 
-        let number = self.shared.started.fetch_add(1, Ordering::Relaxed);
-        let mark = format!("{}/{number}-{}-{}", self.shared.id, launch.service, launch.replica);
+        let mark = self.mark(launch);
         let mut command = Command::new(&program);
         command.arg0(word).args(arguments).envs(&launch.env).env(MARK, &mark);
         command.env("UNLADEN_PAD", "x".repeat(launch.pad.min(LONGEST_PAD))).current_dir(&launch.cwd);
@@ -238,8 +251,48 @@ impl Launcher {
         let root = Identity::of(pid).unwrap_or(Identity { pid, start_ticks: 0 });
         let family = Family { root, mark };
         self.shared.guard.process(&family);
-        let running = Running::new(launch, child, family, cgroup, started, log_start, Arc::clone(&self.shared));
+        let service = launch.service.clone();
+        let executor = Box::new(Process { service, child, root, cgroup: cgroup.clone() });
+        let running = Running::new(launch, executor, family, cgroup, started, log_start, Arc::clone(&self.shared));
         Ok((running, pipes))
+    }
+
+    /// What the next process is marked with.
+    fn mark(&self, launch: &Launch) -> String {
+        let number = self.shared.started.fetch_add(1, Ordering::Relaxed);
+        format!("{}/{number}-{}-{}", self.shared.id, launch.service, launch.replica)
+    }
+
+    /// Starts a service as a container.
+    fn start_container(&self, launch: &Launch, image: &Image, log: File) -> Result<Running, SubjectError> {
+        let failed = |source| SubjectError::Container { service: launch.service.clone(), source };
+        let engine = self.engine().map_err(failed)?;
+        let cpus = wanted_cpus(launch)?;
+        let mark = self.mark(launch);
+        let name = format!("unladen-{}", mark.replace('/', "-"));
+        let log_start = log.metadata().map_or(0, |log| log.len());
+        // Named before it is made: there is no instant at which it is there and the guard does not know it.
+        self.shared.guard.container(engine.socket(), &name);
+        let started = Instant::now();
+        let (container, pid) =
+            Container::start(&engine, &name, &mark, launch, image, cpus.as_ref(), log).map_err(|source| {
+                self.shared.guard.removed(&name);
+                failed(source)
+            })?;
+        let root = Identity::of(pid).unwrap_or(Identity { pid, start_ticks: 0 });
+        let cgroup = Mounts::of_process(pid).group();
+        let family = Family { root, mark };
+        let executor = Box::new(container);
+        Ok(Running::new(launch, executor, family, cgroup, started, log_start, Arc::clone(&self.shared)))
+    }
+
+    fn engine(&self) -> Result<Arc<Engine>, container::ContainerError> {
+        let mut known = self.shared.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(engine) = &*known {
+            return Ok(Arc::clone(engine));
+        }
+        let engine = Arc::new(Engine::connect(&container::socket()?)?);
+        Ok(Arc::clone(known.insert(engine)))
     }
 
     fn make_cgroup(&self, launch: &Launch) -> Result<Option<crate::linux::Cgroup>, SubjectError> {

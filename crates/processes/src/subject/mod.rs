@@ -9,9 +9,11 @@
 //! ```
 
 pub mod cgroups;
+pub mod container;
 pub mod cores;
 pub mod ended;
 pub mod error;
+mod executor;
 pub mod guard;
 pub mod launch;
 pub mod launcher;

@@ -1,9 +1,8 @@
 //! A running process and all that it started: is it alive, is it ready, stop it with nothing left behind.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::process::Child;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -13,11 +12,11 @@ use rustix::process::Signal;
 
 use super::ended::Ended;
 use super::error::SubjectError;
+use super::executor::Executor;
 use super::launch::Launch;
 use super::launcher::Shared;
 use super::listener::{Listener, Wanted};
 use super::ready::{self, Readiness};
-use super::reaper;
 use crate::linux::process::{self, Identity, Stat};
 use crate::linux::tree::Family;
 use crate::linux::{Cgroup, CpuSet};
@@ -33,7 +32,7 @@ const PASSES: usize = 16;
 pub struct Running {
     service: String,
     replica: u32,
-    child: Child,
+    executor: Box<dyn Executor>,
     family: Family,
     cgroup: Option<Cgroup>,
     started: Instant,
@@ -50,7 +49,7 @@ pub struct Running {
 impl Running {
     pub(super) fn new(
         launch: &Launch,
-        child: Child,
+        executor: Box<dyn Executor>,
         family: Family,
         cgroup: Option<Cgroup>,
         started: Instant,
@@ -60,7 +59,7 @@ impl Running {
         Self {
             service: launch.service.clone(),
             replica: launch.replica,
-            child,
+            executor,
             family,
             cgroup,
             started,
@@ -103,6 +102,12 @@ impl Running {
         self.cgroup.as_ref()
     }
 
+    /// Id of the image that its container was made from; `None` for a process.
+    #[must_use]
+    pub fn image(&self) -> Option<&str> {
+        self.executor.image()
+    }
+
     /// The instant just before it was started.
     #[must_use]
     pub fn started(&self) -> Instant {
@@ -118,19 +123,7 @@ impl Running {
     /// How the first process ended; `None` while it lives. A service whose first process goes into the background has
     /// ended for unladen: such services have to be started in the foreground.
     pub fn alive(&mut self) -> Option<Ended> {
-        if self.ended.is_none() {
-            // An error means that somebody else has reaped it; it has ended then, how is lost.
-            let status = match self.child.try_wait() {
-                Ok(None) => return None,
-                Ok(Some(status)) => Ended::from_status(status),
-                Err(_) => Ended::Exit(-1),
-            };
-            reaper::forget(self.child.id());
-            self.ended = Some(match status {
-                Ended::Signal(libc::SIGKILL) if self.memory_ran_out() => Ended::OutOfMemory,
-                other => other,
-            });
-        }
+        self.ended = self.ended.or_else(|| self.executor.poll());
         self.ended
     }
 
@@ -146,7 +139,7 @@ impl Running {
     /// Asks it to end (SIGTERM to the first process) and returns at once, so that several can be asked together.
     pub fn ask_to_stop(&mut self) {
         if !self.stop_requested && self.alive().is_none() {
-            let _ = self.family.root.signal(Signal::TERM);
+            self.executor.terminate();
         }
         self.stop_requested = true;
     }
@@ -241,10 +234,7 @@ impl Running {
     fn kill_all(&mut self) -> Result<(), SubjectError> {
         let deadline = Instant::now() + KILL_PATIENCE;
         loop {
-            if let Some(cgroup) = &self.cgroup {
-                // v2 kills a whole group at once, forks under way included. What is left is swept one by one below.
-                let _ = fs::write(cgroup.accounting.join("cgroup.kill"), "1");
-            }
+            self.executor.kill();
             let left = self.members();
             signal_all(&left, Signal::KILL);
             if self.alive().is_some() && left.is_empty() {
@@ -259,30 +249,17 @@ impl Running {
         }
     }
 
-    /// Reaps, removes the control group, tells the guard. Everything has ended.
+    /// Removes what was made for it and tells the guard. Everything has ended.
     fn clean_up(&mut self) -> Result<(), SubjectError> {
-        reaper::reap_orphans();
-        if let Some(cgroup) = &self.cgroup {
-            cgroup.remove().map_err(|source| SubjectError::Cgroup {
-                service: self.service.clone(),
-                path: cgroup.accounting.clone(),
-                source,
-            })?;
-        }
+        self.executor.remove()?;
         if !self.gone {
             self.shared.guard.forget(self.pid());
+            if let Some(name) = self.executor.container() {
+                self.shared.guard.removed(name);
+            }
         }
         self.gone = true;
         Ok(())
-    }
-
-    /// Whether the kernel has killed something in the group because its memory limit was reached.
-    fn memory_ran_out(&self) -> bool {
-        let Some(cgroup) = &self.cgroup else { return false };
-        let v1 = cgroup.memory.as_ref().map(|directory| directory.join("memory.oom_control"));
-        let file = v1.unwrap_or_else(|| cgroup.accounting.join("memory.events"));
-        let text = fs::read_to_string(file).unwrap_or_default();
-        text.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
     }
 }
 

@@ -80,6 +80,9 @@ impl Check<'_> {
             let known = if service.lifetime == Lifetime::Run { SERVICE } else { SHARED };
             self.optional(path.key("when"), service.when.as_ref(), WHEN);
             self.command_texts(&path.key("command"), &service.command, known);
+            self.optional(path.key("image"), service.image.as_ref(), known);
+            self.texts(&path.key("volumes"), service.volumes.iter(), known);
+            self.optional(path.key("user"), service.user.as_ref(), known);
             self.texts(&path.key("args"), service.args.iter(), known);
             self.named_texts(&path.key("env"), service.env.iter(), known);
             self.optional(path.key("cwd"), service.cwd.as_ref(), known);
@@ -100,6 +103,8 @@ impl Check<'_> {
                 if let Some(command) = &change.command {
                     self.command_texts(&path.key("command"), command, known);
                 }
+                self.optional(path.key("image"), change.image.as_ref(), known);
+                self.texts(&path.key("volumes"), change.volumes.iter(), known);
                 self.texts(&path.key("args"), change.args.iter(), known);
                 self.named_texts(&path.key("env"), change.env.iter(), known);
                 self.optional(path.key("cwd"), change.cwd.as_ref(), known);

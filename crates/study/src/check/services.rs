@@ -41,7 +41,7 @@ impl Check<'_> {
         if service.role == Role::Subject && service.lifetime == Lifetime::Study {
             self.say(path.key("lifetime"), ProblemKind::SubjectLivesOn);
         }
-        self.command(path.key("command"), &service.command);
+        self.what_runs(path, name, service);
         if let Some(build) = &service.build {
             self.command(path.key("build"), build);
         }
@@ -65,6 +65,42 @@ impl Check<'_> {
                 let guess = guess(variant, self.study.variants.keys().map(String::as_str));
                 let kind = ProblemKind::NoSuchVariant { name: variant.clone(), guess };
                 self.say(path.key("only").item(position), kind);
+            }
+        }
+    }
+
+    /// A program, or a container.
+    fn what_runs(&mut self, path: &KeyPath, name: &str, service: &Service) {
+        let mut changes = self.study.variants.values().filter_map(|variant| variant.services.get(name));
+        let is_container = service.image.is_some() || changes.any(|change| change.image.is_some());
+        match (&service.image, service.command.is_absent()) {
+            (Some(image), _) if image.trim().is_empty() => self.say(path.key("image"), ProblemKind::EmptyImage),
+            (Some(_), true) => {}
+            (None, true) => self.say(path.clone(), ProblemKind::NothingToRun),
+            (_, false) => self.command(path.key("command"), &service.command),
+        }
+        if !is_container {
+            let lacking = [("volumes", !service.volumes.is_empty()), ("user", service.user.is_some())];
+            for (key, _) in lacking.into_iter().filter(|(_, is_given)| *is_given) {
+                self.say(path.key(key), ProblemKind::Lacks { key, needed: "image" });
+            }
+        }
+        self.volumes(&path.key("volumes"), &service.volumes);
+    }
+
+    /// Paths, so that nothing of one run is left for the next one unless the study says where.
+    pub(super) fn volumes(&mut self, path: &KeyPath, volumes: &[String]) {
+        for (position, volume) in volumes.iter().enumerate() {
+            let Some(sample) = self.with_samples(volume) else { continue };
+            let parts: Vec<&str> = sample.split(':').collect();
+            let is_host = |part: &str| part.starts_with('/') || part.starts_with("./");
+            let fits = match parts[..] {
+                [own] => own.starts_with('/'),
+                [host, inside] | [host, inside, _] => is_host(host) && inside.starts_with('/'),
+                _ => false,
+            };
+            if !fits {
+                self.say(path.item(position), ProblemKind::BadVolume { found: volume.clone() });
             }
         }
     }

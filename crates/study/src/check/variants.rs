@@ -98,6 +98,7 @@ impl Check<'_> {
         if let Some(build) = &change.build {
             self.command(path.key("build"), build);
         }
+        self.volumes(&path.key("volumes"), &change.volumes);
         self.environment_names(&path.key("env"), change.env.keys());
         if let Some(ready) = &change.ready {
             self.ready(&path.key("ready"), ready);

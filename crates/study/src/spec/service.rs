@@ -33,12 +33,25 @@ pub struct Service {
     /// The service takes part only if this says something other than `no`: `${var.cache}`. Absent: it does.
     #[serde(default)]
     pub when: Option<String>,
-    /// Program and arguments. A list is run as it is; a string is split into words like a shell would, but no shell runs.
+    /// Program and arguments. A list is run as it is; a string is split into words like a shell would, but no shell runs. Of a container
+    /// (`image`): what replaces the image's own, if anything.
+    #[serde(default)]
     pub command: Command,
+    /// Image of a container engine (Docker, Podman) to run the service from, instead of a program of this machine. It must be on this
+    /// machine, and its containers use the machine's network.
+    #[serde(default)]
+    pub image: Option<String>,
+    /// What the container mounts: `/host/path:/path`, `/host/path:/path:ro` (the host's path relative to the study file if it begins with
+    /// `./`), or `/path` for an empty volume that is the container's own.
+    #[serde(default)]
+    pub volumes: Vec<String>,
+    /// User of the container, `NAME`, `UID` or `UID:GID`. Absent: the image's.
+    #[serde(default)]
+    pub user: Option<String>,
     /// Arguments appended to the command.
     #[serde(default)]
     pub args: Vec<String>,
-    /// Environment, on top of unladen's own.
+    /// Environment, on top of unladen's own; of a container on top of its image's.
     #[serde(default)]
     pub env: IndexMap<String, String>,
     /// Working directory; relative to the study file.
@@ -97,6 +110,9 @@ impl Service {
             role: Role::default(),
             when: None,
             command,
+            image: None,
+            volumes: Vec::new(),
+            user: None,
             args: Vec::new(),
             env: IndexMap::new(),
             cwd: None,
@@ -131,6 +147,20 @@ pub enum Command {
     Line(String),
     /// Program first, then one string per argument.
     Words(Vec<String>),
+}
+
+impl Default for Command {
+    fn default() -> Self {
+        Self::Words(Vec::new())
+    }
+}
+
+impl Command {
+    /// Whether it says nothing: a container then does what its image says.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 // By hand, because an untagged enum can only say "data did not match any variant".

@@ -39,13 +39,18 @@ pub struct Variant {
     pub losses: IndexMap<String, Loss>,
 }
 
-/// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args` and
-/// `expect_log` are appended, everything else replaces.
+/// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args`,
+/// `volumes` and `expect_log` are appended, everything else replaces.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Override {
     /// Replaces the command.
     pub command: Option<Command>,
+    /// Replaces the image. Of a service that is a program: a container takes its place, and does what its image says unless `command` is given
+    /// here as well.
+    pub image: Option<String>,
+    /// What the container mounts besides.
+    pub volumes: Vec<String>,
     /// Appended to the service's arguments.
     pub args: Vec<String>,
     /// Merged over the service's environment.

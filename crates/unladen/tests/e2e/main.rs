@@ -3,6 +3,7 @@
 //! Tests that measure take turns ([`harness::measuring`]), those that count run by twos ([`harness::counting`]); everything listens on loopback and on free ports.
 
 mod alternation;
+mod containers;
 mod decisions;
 mod failures;
 mod governed;

@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use procfs::FromBufRead;
 use procfs::process::{MountInfo, MountInfos};
 
+use crate::linux::{Cgroup, Version};
+
 /// What the kernel says about control groups, as text: `/proc/self/mountinfo` and `/proc/self/cgroup`.
 #[derive(Debug, Clone, Default)]
 pub struct Mounts {
@@ -63,6 +65,31 @@ impl Mounts {
     pub fn of_this_process() -> Self {
         let read = |path| fs::read_to_string(path).unwrap_or_default();
         Self { mountinfo: read("/proc/self/mountinfo"), own: read("/proc/self/cgroup") }
+    }
+
+    /// Of another process, as this process sees its groups.
+    #[must_use]
+    pub fn of_process(pid: u32) -> Self {
+        let own = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+        Self { own, ..Self::of_this_process() }
+    }
+
+    /// The group that the process is in, with its v1 controllers where those count; `None` if it is in the top one, or in none that can
+    /// be seen.
+    #[must_use]
+    pub fn group(&self) -> Option<Cgroup> {
+        let groups: Vec<Own> =
+            self.groups().ok()?.into_iter().filter(|own| own.group != own.top).collect();
+        let v1 = |controller: &str| {
+            let has = |own: &&Own| own.v1.as_ref().is_some_and(|options| options.contains_key(controller));
+            groups.iter().find(has).map(|own| own.group.clone())
+        };
+        if let Some(accounting) = v1("cpuacct") {
+            let (cpu, memory, cpuset) = (v1("cpu"), v1("memory"), v1("cpuset"));
+            return Some(Cgroup { version: Version::V1, accounting, cpu, memory, cpuset });
+        }
+        let v2 = groups.into_iter().find(|own| own.v1.is_none())?;
+        Some(Cgroup { version: Version::V2, accounting: v2.group, cpu: None, memory: None, cpuset: None })
     }
 
     /// Directories of the groups that this process is in, one per hierarchy that is mounted; none where the kernel does not

@@ -34,7 +34,8 @@ const FAST_CLOCKS: [&str; 4] = ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_
 
 /// Every check, in the order in which they are told.
 pub(super) fn checks(facts: &Facts) -> Vec<Check> {
-    let mut all = vec![cores(facts), smt(facts), frequency(facts), cgroups(facts), limits(facts), networks(facts)];
+    let mut all = vec![cores(facts), smt(facts), frequency(facts), cgroups(facts), limits(facts)];
+    all.extend([networks(facts), containers(facts)]);
     all.extend([other_load(facts), steal(facts), pressure(facts), memory(facts), clock(facts), timer(facts)]);
     all.extend([files(facts), io_uring(facts), randomisation(facts)]);
     all
@@ -121,6 +122,14 @@ fn networks(facts: &Facts) -> Check {
             let found = "a variant cannot have its own, so services with a fixed port run one after the other";
             check("networks", found, false, why)
         }
+    }
+}
+
+fn containers(facts: &Facts) -> Check {
+    match &facts.engine {
+        Ok(Some(engine)) => check("containers", engine, true, ""),
+        Ok(None) => check("containers", "no engine is running; only services with an `image` need one", true, ""),
+        Err(why) => check("containers", "services with an `image` cannot be run", false, why),
     }
 }
 
@@ -248,6 +257,7 @@ mod tests {
             cgroups: Ok("cgroup v2".to_owned()),
             no_limits: None,
             networks: Ok(()),
+            engine: Ok(None),
             quota_cores: None,
             memory_limit: None,
             window: HostWindow {
@@ -298,6 +308,7 @@ mod tests {
             ("cgroups", Facts { cgroups: Err("no write access".to_owned()), ..quiet() }),
             ("cgroups", Facts { no_limits: Some("no controller".to_owned()), ..quiet() }),
             ("networks", Facts { networks: Err("Run as root".to_owned()), ..quiet() }),
+            ("containers", Facts { engine: Err("Start it".to_owned()), ..quiet() }),
             ("limits", Facts { quota_cores: Some(1.5), ..quiet() }),
             ("other load", Facts { window: window(|it| it.busy_s = 0.5), ..quiet() }),
             ("steal", Facts { window: window(|it| it.steal_s = 0.1), ..quiet() }),

@@ -11,6 +11,7 @@ use unladen_processes::linux::process::{self, Stat};
 use unladen_processes::linux::{CpuSet, Netns, clock};
 use unladen_processes::probe::host::{HostReader, parse_pressure};
 use unladen_processes::subject::cgroups::Mounts;
+use unladen_processes::subject::container::{self, ContainerError, Engine};
 use unladen_processes::subject::{Launcher, LauncherOptions, Partition, Topology, partition};
 
 /// How long the machine is watched.
@@ -37,6 +38,8 @@ pub(super) struct Facts {
     pub(super) no_limits: Option<String>,
     /// Whether network namespaces can be made; why not, and what to do.
     pub(super) networks: Result<(), String>,
+    /// The container engine in words; `Ok(None)` where none is running, which only studies with images need.
+    pub(super) engine: Result<Option<String>, String>,
     /// The smallest CPU quota around unladen, in cores.
     pub(super) quota_cores: Option<f64>,
     /// The smallest memory limit around unladen, bytes.
@@ -94,6 +97,7 @@ impl Facts {
             cgroups,
             no_limits,
             networks: Netns::is_possible(),
+            engine: engine(),
             quota_cores: around().filter_map(quota).reduce(f64::min),
             memory_limit: around().filter_map(memory_limit).min(),
             window: watched.window,
@@ -108,6 +112,15 @@ impl Facts {
             io_uring_disabled: number("/proc/sys/kernel/io_uring_disabled"),
             address_randomisation: number("/proc/sys/kernel/randomize_va_space"),
         })
+    }
+}
+
+/// The engine that containers would be started by.
+fn engine() -> Result<Option<String>, String> {
+    match container::socket().and_then(|socket| Engine::connect(&socket)) {
+        Ok(engine) => Ok(Some(engine.words().to_owned())),
+        Err(ContainerError::NoEngine { .. }) => Ok(None),
+        Err(error) => Err(error.to_string()),
     }
 }
 

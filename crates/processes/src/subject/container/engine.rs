@@ -1,0 +1,195 @@
+//! A container engine of this machine (Docker, Podman), by its socket.
+
+use std::env;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use bollard::Docker;
+use bollard::errors::Error;
+use bollard::models::{ContainerCreateBody, ContainerInspectResponse, SystemInfo};
+use bollard::query_parameters::{
+    CreateContainerOptionsBuilder, KillContainerOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder,
+};
+use futures_util::StreamExt;
+use tokio::runtime::{self, Runtime};
+
+use super::error::ContainerError;
+
+/// Where engines listen, unless `DOCKER_HOST` says otherwise.
+const DOCKER: &str = "/var/run/docker.sock";
+
+/// Longest time for one answer of the engine, s. To create a container of a large image takes some engines a while.
+const PATIENCE_S: u64 = 120;
+
+/// A connection to the engine. Its calls block.
+#[derive(Debug)]
+pub struct Engine {
+    docker: Docker,
+    runtime: Runtime,
+    socket: PathBuf,
+    words: String,
+}
+
+/// What the engine knows of a container.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Inspected {
+    /// Process id of the first process, as this machine sees it; 0 when it does not run.
+    pub(super) pid: u32,
+    /// Whether it runs.
+    pub(super) runs: bool,
+    /// Exit code, if it has ended.
+    pub(super) exit_code: i32,
+    /// Whether the kernel killed something in it because its memory limit was reached.
+    pub(super) out_of_memory: bool,
+    /// Id of its image: `sha256:…`.
+    pub(super) image_id: String,
+    /// The signal that asks it to end.
+    pub(super) stop_signal: Option<String>,
+}
+
+/// Socket of the engine: that of `DOCKER_HOST`, else Docker's, else Podman's of this user.
+///
+/// # Errors
+/// `DOCKER_HOST` names an engine of another machine, or nothing is there.
+pub fn socket() -> Result<PathBuf, ContainerError> {
+    let candidates = candidates();
+    match env::var("DOCKER_HOST").ok().filter(|host| !host.is_empty()) {
+        Some(host) => host.strip_prefix("unix://").map(PathBuf::from).ok_or(ContainerError::Remote { host }),
+        None => candidates
+            .iter()
+            .find(|path| path.exists())
+            .cloned()
+            .ok_or_else(|| ContainerError::NoEngine { looked: shown(&candidates) }),
+    }
+}
+
+fn candidates() -> Vec<PathBuf> {
+    let podman = env::var_os("XDG_RUNTIME_DIR").map(|folder| Path::new(&folder).join("podman/podman.sock"));
+    [PathBuf::from(DOCKER)].into_iter().chain(podman).chain([PathBuf::from("/run/podman/podman.sock")]).collect()
+}
+
+fn shown(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+impl Engine {
+    /// Connects to the engine at a socket and asks what it is.
+    ///
+    /// # Errors
+    /// Nobody listens there, this user may not connect, or its containers run in a virtual machine.
+    pub fn connect(socket: &Path) -> Result<Self, ContainerError> {
+        let unreachable = |error| ContainerError::unreachable(socket, error);
+        let runtime = runtime()?;
+        let answers = runtime.block_on(async {
+            let docker =
+                Docker::connect_with_unix(&socket.to_string_lossy(), PATIENCE_S, bollard::API_DEFAULT_VERSION)?;
+            let docker = docker.negotiate_version().await?;
+            let info = docker.info().await?;
+            Ok((docker, info))
+        });
+        let (docker, info) = answers.map_err(unreachable)?;
+        if info.operating_system.as_deref().is_some_and(|system| system.contains("Docker Desktop")) {
+            return Err(ContainerError::Unfit(
+                "the engine is Docker Desktop, whose containers run in a virtual machine: their CPU time cannot be read from here. Use an engine of this machine".to_owned(),
+            ));
+        }
+        Ok(Self { docker, runtime, socket: socket.to_owned(), words: words(&info) })
+    }
+
+    /// What it is, in words: `engine 20.10.24, cgroup v1, cgroupfs`.
+    #[must_use]
+    pub fn words(&self) -> &str {
+        &self.words
+    }
+
+    /// Its socket.
+    #[must_use]
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// Removes a container, running or not, with its anonymous volumes. One that is not there is fine.
+    ///
+    /// # Errors
+    /// What the engine says.
+    pub fn remove(&self, name: &str) -> Result<(), ContainerError> {
+        let options = RemoveContainerOptionsBuilder::default().force(true).v(true).build();
+        match self.runtime.block_on(self.docker.remove_container(name, Some(options))) {
+            // 409: its removal is under way.
+            Ok(()) | Err(Error::DockerResponseServerError { status_code: 404 | 409, .. }) => Ok(()),
+            Err(error) => Err(ContainerError::engine(error)),
+        }
+    }
+
+    /// Creates a container; it does not run yet.
+    pub(super) fn create(&self, name: &str, body: ContainerCreateBody) -> Result<(), ContainerError> {
+        let options = CreateContainerOptionsBuilder::default().name(name).build();
+        let image = body.image.clone().unwrap_or_default();
+        match self.runtime.block_on(self.docker.create_container(Some(options), body)) {
+            Ok(_) => Ok(()),
+            Err(Error::DockerResponseServerError { status_code: 404, message }) => {
+                Err(ContainerError::NoImage { image, message })
+            }
+            Err(error) => Err(ContainerError::engine(error)),
+        }
+    }
+
+    /// Starts a container that was created.
+    pub(super) fn start(&self, name: &str) -> Result<(), ContainerError> {
+        self.runtime.block_on(self.docker.start_container(name, None)).map_err(ContainerError::engine)
+    }
+
+    /// Sends a signal to the first process of a container.
+    pub(super) fn signal(&self, name: &str, signal: &str) -> Result<(), ContainerError> {
+        let options = KillContainerOptionsBuilder::default().signal(signal).build();
+        self.runtime.block_on(self.docker.kill_container(name, Some(options))).map_err(ContainerError::engine)
+    }
+
+    pub(super) fn inspect(&self, name: &str) -> Result<Inspected, ContainerError> {
+        let answer = self.runtime.block_on(self.docker.inspect_container(name, None));
+        Ok(Inspected::from(answer.map_err(ContainerError::engine)?))
+    }
+
+    /// Copies what a container writes to a file, until the container ends; then tells how it is. For a thread of its own.
+    pub(super) fn follow(&self, name: &str, mut log: File) -> Result<Inspected, ContainerError> {
+        let options = LogsOptionsBuilder::default().follow(true).stdout(true).stderr(true).build();
+        self.runtime.block_on(async {
+            let mut output = std::pin::pin!(self.docker.logs(name, Some(options)));
+            while let Some(part) = output.next().await {
+                // A log that cannot be written is no reason to stop watching.
+                let _ = log.write_all(part.map_err(ContainerError::engine)?.as_ref());
+            }
+            // Some engines end the log before the container.
+            let mut ended = std::pin::pin!(self.docker.wait_container(name, None));
+            while ended.next().await.is_some() {}
+            let answer = self.docker.inspect_container(name, None).await.map_err(ContainerError::engine)?;
+            Ok(Inspected::from(answer))
+        })
+    }
+}
+
+fn words(info: &SystemInfo) -> String {
+    let version = info.server_version.as_deref().unwrap_or("of an unknown version");
+    let cgroups = info.cgroup_version.map(|version| format!(", cgroup v{version}")).unwrap_or_default();
+    let driver = info.cgroup_driver.map(|driver| format!(", {driver}")).unwrap_or_default();
+    format!("engine {version}{cgroups}{driver}")
+}
+
+fn runtime() -> Result<Runtime, ContainerError> {
+    runtime::Builder::new_current_thread().enable_all().build().map_err(|source| ContainerError::Runtime { source })
+}
+
+impl From<ContainerInspectResponse> for Inspected {
+    fn from(answer: ContainerInspectResponse) -> Self {
+        let state = answer.state.unwrap_or_default();
+        Self {
+            pid: state.pid.and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0),
+            runs: state.running.unwrap_or(false),
+            exit_code: state.exit_code.and_then(|code| i32::try_from(code).ok()).unwrap_or(-1),
+            out_of_memory: state.oom_killed.unwrap_or(false),
+            image_id: answer.image.unwrap_or_default(),
+            stop_signal: answer.config.and_then(|config| config.stop_signal).filter(|signal| !signal.is_empty()),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! What can go wrong with a container engine, each with what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bollard::errors::Error;
+
+/// Why the engine did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+pub enum ContainerError {
+    /// The engine runs on another machine.
+    #[error(
+        "the engine at {host} (DOCKER_HOST) is not one of this machine: its CPU time cannot be read from here. Unset DOCKER_HOST, or run unladen on that machine"
+    )]
+    Remote {
+        /// As the environment says.
+        host: String,
+    },
+    /// No socket is there.
+    #[error(
+        "no container engine is running: there is no socket at {looked}. Start Docker (`systemctl start docker`) or Podman's service (`systemctl --user start podman.socket`), or set DOCKER_HOST=unix:///PATH"
+    )]
+    NoEngine {
+        /// Where it was looked for.
+        looked: String,
+    },
+    /// This user may not use the socket.
+    #[error("this user may not use the engine's socket {}. Join the group that owns it (mostly `docker`), or run as root", socket.display())]
+    Denied {
+        /// The socket.
+        socket: PathBuf,
+    },
+    /// Nobody answers at the socket.
+    #[error("the container engine does not answer at {}: {error}. Is it running? See `docker info`", socket.display())]
+    Unreachable {
+        /// The socket.
+        socket: PathBuf,
+        /// What went wrong.
+        error: String,
+    },
+    /// The image is not on this machine.
+    #[error("there is no image `{image}` on this machine ({message}). Get it first, so that no round waits for it: `docker pull {image}`")]
+    NoImage {
+        /// Its name.
+        image: String,
+        /// What the engine said.
+        message: String,
+    },
+    /// The engine refused.
+    #[error("the container engine refused: {message}")]
+    Refused {
+        /// What it said.
+        message: String,
+    },
+    /// No runtime for the conversation with the engine.
+    #[error("cannot speak with the container engine: {source}")]
+    Runtime {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A limit, a volume or a network that containers cannot have.
+    #[error("{0}")]
+    Unfit(String),
+}
+
+impl ContainerError {
+    pub(super) fn engine(error: Error) -> Self {
+        match error {
+            Error::DockerResponseServerError { message, .. } => Self::Refused { message },
+            other => Self::Refused { message: causes(&other) },
+        }
+    }
+
+    pub(super) fn unreachable(socket: &Path, error: Error) -> Self {
+        let error = causes(&error);
+        match rustix::fs::access(socket, rustix::fs::Access::WRITE_OK) {
+            Err(rustix::io::Errno::ACCESS) => Self::Denied { socket: socket.to_owned() },
+            _ => Self::Unreachable { socket: socket.to_owned(), error },
+        }
+    }
+}
+
+/// An error with those that it comes from; some of the crate's own say nothing by themselves.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text = format!("{text}: {cause}");
+        next = cause.source();
+    }
+    text
+}

@@ -1,0 +1,204 @@
+//! Services that run as containers of an engine on this machine: started from an image, in the network of this machine, on the
+//! cores and within the limits of the study. Their CPU time is read from the control group that the engine made for them.
+
+mod engine;
+mod error;
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+
+use bollard::models::{ContainerCreateBody, HostConfig};
+
+pub use engine::{Engine, socket};
+pub use error::ContainerError;
+
+use super::ended::Ended;
+use super::executor::Executor;
+use super::launch::{LONGEST_PAD, Launch};
+use crate::linux::CpuSet;
+use crate::linux::tree::MARK;
+use engine::Inspected;
+
+/// What a container is made from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Image {
+    /// Its name: `postgres:17`, or `sha256:…`.
+    pub name: String,
+    /// What is mounted: `/host/path:/path`, `/host/path:/path:ro`, or `/path` for a volume that is made for the container and goes with it.
+    pub volumes: Vec<String>,
+    /// User or `user:group` in the container; `None`: the image's.
+    pub user: Option<String>,
+}
+
+/// A container that runs.
+#[derive(Debug)]
+pub(super) struct Container {
+    engine: Arc<Engine>,
+    name: String,
+    image_id: String,
+    stop_signal: String,
+    /// Filled by the thread that follows its output.
+    ended: Arc<Mutex<Option<Ended>>>,
+    follower: Option<JoinHandle<()>>,
+}
+
+impl Container {
+    /// Creates the container `name` and starts it. Returns it with the process id of its first process. What has been created when this
+    /// fails is removed again.
+    pub(super) fn start(
+        engine: &Arc<Engine>,
+        name: &str,
+        mark: &str,
+        launch: &Launch,
+        image: &Image,
+        cpus: Option<&CpuSet>,
+        log: File,
+    ) -> Result<(Self, u32), ContainerError> {
+        if launch.network.is_some() {
+            // Only the engine can put a container into a network, and only into its own.
+            return Err(ContainerError::Unfit("a container cannot be put into a network namespace of unladen's".to_owned()));
+        }
+        engine.create(name, body(launch, image, mark, cpus))?;
+        let begun = Self::begin(engine, name, log);
+        begun.inspect_err(|_| {
+            let _ = engine.remove(name);
+        })
+    }
+
+    fn begin(engine: &Arc<Engine>, name: &str, log: File) -> Result<(Self, u32), ContainerError> {
+        engine.start(name)?;
+        let Inspected { pid, image_id, stop_signal, .. } = engine.inspect(name)?;
+        let ended = Arc::new(Mutex::new(None));
+        let mut container = Self {
+            engine: Arc::clone(engine),
+            name: name.to_owned(),
+            image_id,
+            stop_signal: stop_signal.unwrap_or_else(|| "SIGTERM".to_owned()),
+            ended: Arc::clone(&ended),
+            follower: None,
+        };
+        // A connection of its own: the other one would be blocked for as long as the container lives.
+        let (socket, name) = (engine.socket().to_owned(), name.to_owned());
+        container.follower = Some(thread::spawn(move || {
+            let how = follow(&socket, &name, log);
+            *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
+        }));
+        Ok((container, pid))
+    }
+}
+
+/// Copies the output of a container to its log until it ends, and tells how.
+fn follow(socket: &Path, name: &str, log: File) -> Ended {
+    match Engine::connect(socket).and_then(|engine| engine.follow(name, log)) {
+        Ok(inspected) => ended(&inspected),
+        // The engine has died, or somebody has removed the container. How it ended is lost.
+        Err(_) => Ended::Exit(-1),
+    }
+}
+
+fn ended(inspected: &Inspected) -> Ended {
+    /// An exit code above is that of a process that a signal has ended.
+    const SIGNAL: i32 = 128;
+    match inspected.exit_code {
+        _ if inspected.out_of_memory => Ended::OutOfMemory,
+        code if (SIGNAL + 1..SIGNAL + 65).contains(&code) => Ended::Signal(code - SIGNAL),
+        code => Ended::Exit(code),
+    }
+}
+
+fn body(launch: &Launch, image: &Image, mark: &str, cpus: Option<&CpuSet>) -> ContainerCreateBody {
+    let pad = "x".repeat(launch.pad.min(LONGEST_PAD));
+    let own = [(MARK, mark), ("UNLADEN_PAD", pad.as_str())];
+    let given = launch.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let (binds, own_volumes): (Vec<&String>, Vec<&String>) = image.volumes.iter().partition(|it| it.contains(':'));
+    let memory = launch.limits.memory.and_then(|bytes| i64::try_from(bytes).ok());
+    ContainerCreateBody {
+        image: Some(image.name.clone()),
+        user: image.user.clone(),
+        cmd: (!launch.command.is_empty()).then(|| launch.command.clone()),
+        env: Some(given.chain(own).map(|(name, value)| format!("{name}={value}")).collect()),
+        volumes: Some(own_volumes.into_iter().cloned().collect()),
+        labels: Some([("unladen.run".to_owned(), mark.to_owned())].into()),
+        host_config: Some(HostConfig {
+            binds: Some(binds.into_iter().cloned().collect()),
+            cpuset_cpus: cpus.map(ToString::to_string),
+            nano_cpus: launch.limits.cpus.map(|cores| (cores * 1e9).round() as i64),
+            memory,
+            // Swap included, as for processes.
+            memory_swap: memory,
+            network_mode: Some("host".to_owned()),
+            ..HostConfig::default()
+        }),
+        ..ContainerCreateBody::default()
+    }
+}
+
+impl Executor for Container {
+    fn poll(&mut self) -> Option<Ended> {
+        *self.ended.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn terminate(&mut self) {
+        let _ = self.engine.signal(&self.name, &self.stop_signal);
+    }
+
+    fn kill(&mut self) {
+        let _ = self.engine.signal(&self.name, "SIGKILL");
+    }
+
+    fn remove(&mut self) -> Result<(), super::SubjectError> {
+        let removed = self.engine.remove(&self.name);
+        if let Some(follower) = self.follower.take() {
+            let _ = follower.join();
+        }
+        removed.map_err(|source| super::SubjectError::Container { service: self.name.clone(), source })
+    }
+
+    fn image(&self) -> Option<&str> {
+        Some(&self.image_id)
+    }
+
+    fn container(&self) -> Option<&str> {
+        Some(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use indexmap::IndexMap;
+
+    use super::*;
+    use crate::subject::Limits;
+
+    #[test]
+    fn a_container_is_asked_for_as_the_study_says() {
+        let launch = Launch {
+            service: "db".to_owned(),
+            env: IndexMap::from([("A".to_owned(), "1".to_owned())]),
+            limits: Limits { cpus: Some(1.5), memory: Some(64 << 20), cpuset: None },
+            ..Launch::default()
+        };
+        let volumes = ["/data:/var/lib/db:ro", "/var/tmp"].map(str::to_owned).to_vec();
+        let image = Image { name: "db:1".to_owned(), volumes, user: Some("7".to_owned()) };
+        let cpus: CpuSet = [1, 2].into_iter().collect();
+        let body = body(&launch, &image, "9-ab/0-db-0", Some(&cpus));
+        assert_eq!((body.image.as_deref(), body.user.as_deref(), body.cmd), (Some("db:1"), Some("7"), None));
+        assert_eq!(body.env.expect("an environment"), ["A=1", "UNLADEN_RUN=9-ab/0-db-0", "UNLADEN_PAD="]);
+        assert_eq!(body.volumes.expect("volumes"), ["/var/tmp"]);
+        let host = body.host_config.expect("limits");
+        assert_eq!(host.binds.expect("mounts"), ["/data:/var/lib/db:ro"]);
+        assert_eq!((host.nano_cpus, host.memory, host.memory_swap), (Some(1_500_000_000), Some(64 << 20), Some(64 << 20)));
+        assert_eq!((host.cpuset_cpus.as_deref(), host.network_mode.as_deref()), (Some("1-2"), Some("host")));
+    }
+
+    #[test]
+    fn exit_codes_above_128_are_signals() {
+        let of = |exit_code, out_of_memory| ended(&Inspected { exit_code, out_of_memory, ..Inspected::default() });
+        assert_eq!(of(0, false), Ended::Exit(0));
+        assert_eq!(of(137, false), Ended::Signal(9));
+        assert_eq!(of(137, true), Ended::OutOfMemory);
+        assert_eq!(of(255, false), Ended::Exit(255));
+    }
+}
