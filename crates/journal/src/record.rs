@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
-use unladen_load::outcome::Outcome;
-use unladen_ledger::faults::Faults;
 pub use unladen_ledger::Ledger;
-use unladen_ledger::{LearnedOperation, Shortfall};
+use unladen_ledger::faults::Faults;
 use unladen_ledger::summary::{ReportedLoss, Summary};
+use unladen_ledger::{LearnedOperation, Shortfall};
+use unladen_load::outcome::Outcome;
 
 pub use super::blocks::{Alone, BlockPoint, Blocks, Design};
 use crate::notices::Notice;

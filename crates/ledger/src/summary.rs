@@ -135,3 +135,35 @@ pub struct Operation {
     /// See `p50_us`.
     pub p99_us: f64,
 }
+
+/// Run-length encoding of the spans of every request from index 0: `(spans, how many requests in a row)`.
+/// `counts` are `(index, spans)` in ascending order; indices left out have no span.
+pub fn run_lengths(counts: impl IntoIterator<Item = (u64, u32)>) -> Vec<(u32, u64)> {
+    let mut runs: Vec<(u32, u64)> = Vec::new();
+    let mut push = |spans: u32, requests: u64| match runs.last_mut() {
+        _ if requests == 0 => {}
+        Some(last) if last.0 == spans => last.1 += requests,
+        _ => runs.push((spans, requests)),
+    };
+    let mut next = 0;
+    for (index, spans) in counts {
+        push(0, index - next);
+        push(spans, 1);
+        next = index + 1;
+    }
+    runs
+}
+
+#[cfg(test)]
+mod tests {
+    use unladen_trace::MAX_INDEX;
+
+    use super::*;
+
+    #[test]
+    fn runs_cover_gaps() {
+        assert_eq!(run_lengths([]), []);
+        assert_eq!(run_lengths([(0, 3), (1, 3), (2, 1), (5, 1), (6, 1)]), [(3, 2), (1, 1), (0, 2), (1, 2)]);
+        assert_eq!(run_lengths([(MAX_INDEX, 1)]), [(0, MAX_INDEX), (1, 1)]);
+    }
+}

@@ -272,7 +272,7 @@ proptest! {
             row.sampled += u64::from(*sampled);
         }
         let spans = |&(_, sampled, saved): &(usize, bool, u32)| if sampled { saved } else { 0 };
-        let runs = crate::requests::run_lengths((0..).zip(requests.iter().map(spans)));
+        let runs = crate::summary::run_lengths((0..).zip(requests.iter().map(spans)));
         let ledger = balanced(close(&summary(&runs), &load(&seconds), Some(3.0), Sampling::Flag).expect("sound"));
         let lost = |number: u32| requests.iter().filter(|(_, sampled, saved)| *sampled && *saved == number).count() as u64;
         prop_assert_eq!((ledger.lost, ledger.unexplained), (3 * lost(0) + 2 * lost(1) + lost(2), 0));
@@ -283,7 +283,7 @@ proptest! {
     /// The truth comes back: drop spans at random from a load that is sound, and exactly those are lost.
     #[test]
     fn dropped_spans_are_lost_spans(saved in prop::collection::vec(0_u32..=3, 1..200)) {
-        let runs = crate::requests::run_lengths((0..).zip(saved.iter().copied()));
+        let runs = crate::summary::run_lengths((0..).zip(saved.iter().copied()));
         let requests = saved.len() as u64;
         let seconds = [second(0, requests / 2, requests / 2, requests / 2),
             second(requests / 2, requests - requests / 2, requests - requests / 2, requests - requests / 2)];

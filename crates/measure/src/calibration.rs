@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use unladen_journal::notices::{DeclaredWrong, Notice};
 use unladen_journal::record::{Calibration, Counted, VariantKind};
 use unladen_journal::role::Role;
-use unladen_load::plan::{Pacing, Plan as LoadPlan};
 use unladen_ledger::summary::Summary;
+use unladen_load::plan::{Pacing, Plan as LoadPlan};
 use unladen_study::plan::{Plan, PlannedVariant, Process};
 
 use super::error::RunError;

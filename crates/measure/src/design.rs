@@ -258,9 +258,8 @@ load: {url: 'http://127.0.0.1:1/', rate: 10}
 
     #[test]
     fn blocks_that_are_unlike_alone_twice_are_given_up() {
-        let attempt = |attempt, blocks_us: [u64; 3]| {
-            blocks_us.map(|us| RunRecord { round: 1, attempt, ..run(us, 100) }).to_vec()
-        };
+        let attempt =
+            |attempt, blocks_us: [u64; 3]| blocks_us.map(|us| RunRecord { round: 1, attempt, ..run(us, 100) }).to_vec();
         let look = |design, rounds: &[Vec<RunRecord>]| {
             let mut choice = turns();
             let turns = choice.look_at_turns(&study(design), &rounds.concat());

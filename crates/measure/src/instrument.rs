@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use unladen_ledger::summary::{Event as SinkEvent, Summary};
 use unladen_processes::linux::{CpuSet, Netns};
 use unladen_processes::relay;
 use unladen_processes::subject::{Launch, Launcher, Limits, Piped, Running, SubjectError};
-use unladen_ledger::summary::{Event as SinkEvent, Summary};
 
 /// A part of the instrument failed.
 #[derive(Debug, thiserror::Error)]

@@ -3,9 +3,9 @@
 
 use unladen_journal::record::RunRecord;
 use unladen_journal::role::Role;
-use unladen_load::outcome::Outcome;
-use unladen_ledger::{self as ledger, Ledger, LedgerError, Load, Sampling, SecondOfRequests};
 use unladen_ledger::summary::{ReportedLoss, Summary};
+use unladen_ledger::{self as ledger, Ledger, LedgerError, Load, Sampling, SecondOfRequests};
+use unladen_load::outcome::Outcome;
 use unladen_study::plan::PlannedVariant;
 
 /// Stage of spans that a collector had and that never arrived behind it.

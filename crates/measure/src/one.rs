@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use unladen_journal::notices::Notice;
 use unladen_journal::record::{Ledger, ProcessRecord, RunRecord};
 use unladen_journal::role::Role;
+use unladen_ledger::summary::Summary;
+use unladen_ledger::{Learned, Shortfall};
 use unladen_processes::probe::timeline;
 use unladen_processes::subject::Ended;
-use unladen_ledger::{Learned, Shortfall};
-use unladen_ledger::summary::Summary;
 use unladen_study::plan::PlannedVariant;
 use unladen_study::spec::Faults;
 

@@ -77,7 +77,8 @@ impl Session<'_, '_> {
                             Err(RunError::Subject(error)) => self.choice.collided(&plan.study, self.done, error)?,
                             other => other.map(|()| false)?,
                         };
-                        let turns = if collided { Turns::GivenUp } else { self.choice.look_at_turns(&plan.study, self.done) };
+                        let turns =
+                            if collided { Turns::GivenUp } else { self.choice.look_at_turns(&plan.study, self.done) };
                         if turns != Turns::GoOn {
                             round = round.again();
                             let runs = round.missing.len();

@@ -114,7 +114,8 @@ impl<'a> Setup<'a> {
             Err(_) => return None,
         };
         let wanted = self.plan.study.network;
-        let containers = self.plan.variants.iter().flat_map(PlannedVariant::fresh).find(|process| process.image.is_some());
+        let containers =
+            self.plan.variants.iter().flat_map(PlannedVariant::fresh).find(|process| process.image.is_some());
         if let (Some(process), false) = (containers, fixed.is_empty() && wanted != Some(Network::Own)) {
             // Only the engine can give a container a network, and the others could not reach it there.
             return Some(format!(

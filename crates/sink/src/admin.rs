@@ -15,8 +15,8 @@ use tokio::net::TcpStream;
 
 use crate::answer::Reply;
 use crate::hub::Hub;
-use unladen_ledger::summary::Summary;
 use crate::web::reply;
+use unladen_ledger::summary::Summary;
 
 /// How the format calls itself.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -13,9 +13,9 @@ use crate::arena::Arena;
 use crate::body::Budget;
 use crate::broken::Broken;
 use crate::config::Config;
-use unladen_ledger::faults::Faults;
 use crate::span::{Decode, Protocol, Source};
 use crate::store::{Handle, Store, StoreRefusal};
+use unladen_ledger::faults::Faults;
 use unladen_ledger::summary::Summary;
 
 /// Bytes of the bodies of all connections at once; a few of the largest messages fit in any case.

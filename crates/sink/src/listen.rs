@@ -19,7 +19,6 @@ use unladen_http2::frame::PREFACE;
 
 use crate::answer::{Answer, PREFIX, Reply};
 use crate::error::SinkError;
-use unladen_ledger::faults::Fate;
 use crate::h2::{self, Scratch};
 use crate::hub::Hub;
 use crate::inbound::Request;
@@ -27,6 +26,7 @@ use crate::rewind::Rewind;
 use crate::span::Protocol;
 use crate::web::Failure;
 use crate::{elastic, grpc, jaeger, otlp, skywalking, zipkin};
+use unladen_ledger::faults::Fate;
 
 /// Bytes read from a connection at once: hyper by itself asks for a frame's worth, and each time the kernel is asked.
 const READ: usize = 64 << 10;

@@ -1,4 +1,4 @@
-//! From trace ids to requests: which request of the load a span belongs to, and how many spans each request has.
+//! From trace ids to requests: which request of the load a span belongs to.
 //!
 //! The load generator makes its trace ids as [`unladen_trace`] says, so that the index can be had back without a table.
 
@@ -23,24 +23,6 @@ impl Requests {
     pub fn trace_id(&self, index: u64) -> [u8; 16] {
         (u128::from(self.tag) << 64 | u128::from(trace_low(index, self.key))).to_be_bytes()
     }
-}
-
-/// Run-length encoding of the spans of every request from index 0: `(spans, how many requests in a row)`.
-/// `counts` are `(index, spans)` in ascending order; indices left out have no span.
-pub fn run_lengths(counts: impl IntoIterator<Item = (u64, u32)>) -> Vec<(u32, u64)> {
-    let mut runs: Vec<(u32, u64)> = Vec::new();
-    let mut push = |spans: u32, requests: u64| match runs.last_mut() {
-        _ if requests == 0 => {}
-        Some(last) if last.0 == spans => last.1 += requests,
-        _ => runs.push((spans, requests)),
-    };
-    let mut next = 0;
-    for (index, spans) in counts {
-        push(0, index - next);
-        push(spans, 1);
-        next = index + 1;
-    }
-    runs
 }
 
 #[cfg(test)]
@@ -72,12 +54,5 @@ mod tests {
         id[..8].fill(0);
         assert_eq!(requests.index(&id), Some(5));
         assert_eq!(requests.index(&[0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8]), None, "a 64-bit id of others");
-    }
-
-    #[test]
-    fn runs_cover_gaps() {
-        assert_eq!(run_lengths([]), []);
-        assert_eq!(run_lengths([(0, 3), (1, 3), (2, 1), (5, 1), (6, 1)]), [(3, 2), (1, 1), (0, 2), (1, 2)]);
-        assert_eq!(run_lengths([(MAX_INDEX, 1)]), [(0, MAX_INDEX), (1, 1)]);
     }
 }

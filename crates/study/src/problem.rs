@@ -207,7 +207,7 @@ pub(super) enum ProblemKind {
     #[error("`{metric}` is measured by unladen itself; choose another name, or one of `{known}`")]
     NotMappable { metric: String, known: String },
 
-    #[error("a service needs a `command`, the program to start, or an `image` to run as a container")]
+    #[error("nothing says what to start: write `command: java -jar app.jar`, or `image: shop:2.1` for a container")]
     NothingToRun,
     #[error("the name of the image is empty; write one such as `postgres:17`")]
     EmptyImage,

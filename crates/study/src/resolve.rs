@@ -154,7 +154,15 @@ impl Process {
         let cwd = self.cwd.to_string_lossy().into_owned();
         let scrape = self.scrape.iter().map(|scrape| &scrape.url);
         let image = self.image.iter().flat_map(|image| image.volumes.iter().chain([&image.name]).chain(&image.user));
-        words.chain(image).chain(self.env.values()).chain(ready).chain(scrape).chain(&self.pprof).cloned().chain([cwd]).collect()
+        words
+            .chain(image)
+            .chain(self.env.values())
+            .chain(ready)
+            .chain(scrape)
+            .chain(&self.pprof)
+            .cloned()
+            .chain([cwd])
+            .collect()
     }
 }
 

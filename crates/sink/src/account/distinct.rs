@@ -9,9 +9,8 @@
 
 use std::collections::HashMap;
 
+use unladen_ledger::summary::run_lengths;
 use unladen_trace::mix;
-
-use crate::requests::run_lengths;
 
 /// Requests whose counts lie side by side: 2 to the power of this.
 const PAGE_BITS: u32 = 10;

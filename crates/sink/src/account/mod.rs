@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 
 use crate::config::Requests;
 use crate::span::{Batch, Protocol, Source, Span};
-use unladen_ledger::summary::{self, Summary};
 use distinct::{DistinctSpans, TraceMarks};
 use losses::Losses;
 pub(crate) use losses::{LossCount, Stage};
 use operations::Operations;
+use unladen_ledger::summary::{self, Summary};
 
 /// What a span has been counted as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

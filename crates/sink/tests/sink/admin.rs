@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 
 use http_body_util::{BodyExt, Empty};
 use prost::Message;
-use unladen_sink::config::Config;
 use unladen_ledger::summary::Event;
+use unladen_sink::config::Config;
 
 use crate::http::{post, send};
 use crate::support::{Sink, block_on, request, span};

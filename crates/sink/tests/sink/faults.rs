@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use prost::Message;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use unladen_sink::config::Config;
 use unladen_ledger::faults::{Delay, Faults, Refusal};
+use unladen_sink::config::Config;
 
 use crate::grpc::call;
 use crate::http::{post, send};

@@ -8,8 +8,8 @@ use std::process::ChildStdin;
 use std::time::Duration;
 
 use flate2::Compression;
-use unladen_sink::config::Config;
 use unladen_ledger::summary::{Event, Summary};
+use unladen_sink::config::Config;
 
 use crate::child::Process;
 use crate::loss::peak_memory;

@@ -7,9 +7,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
-use unladen_sink::config::{Config, Requests};
-use unladen_ledger::{Load, Sampling, SecondOfRequests, close};
 use unladen_ledger::summary::{Event, Summary};
+use unladen_ledger::{Load, Sampling, SecondOfRequests, close};
+use unladen_sink::config::{Config, Requests};
 
 use crate::child::Process;
 use crate::senders::{Answer, Client, Way};

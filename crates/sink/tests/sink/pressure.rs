@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
 use prost::Message;
+use unladen_ledger::summary::Event;
 use unladen_sink::config::Config;
 use unladen_sink::recover;
-use unladen_ledger::summary::Event;
 
 use crate::child::Process;
 use crate::crash::stored;

@@ -3,10 +3,10 @@
 use std::net::{SocketAddr, TcpListener};
 
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
+use unladen_ledger::summary::{Event, Shape};
+use unladen_ledger::{Load, Sampling, SecondOfRequests, close};
 use unladen_sink::SinkError;
 use unladen_sink::config::{Attributes, Config, Requests, Sync};
-use unladen_ledger::{Load, Sampling, SecondOfRequests, close};
-use unladen_ledger::summary::{Event, Shape};
 
 use crate::support::{PATIENCE, Sink, block_on, columns, config, request, span, with_trace};
 

@@ -5,8 +5,8 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use unladen_sink::config::Config;
 use unladen_ledger::summary::Event;
+use unladen_sink::config::Config;
 
 use crate::senders::{METADATA, elastic_event};
 use crate::support::{PATIENCE, Sink, gzip};

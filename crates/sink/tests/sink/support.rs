@@ -15,9 +15,9 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Row;
 use tempfile::TempDir;
 use tokio::sync::oneshot;
+use unladen_ledger::summary::{Event, Summary};
 use unladen_sink::SinkError;
 use unladen_sink::config::{Attributes, Config};
-use unladen_ledger::summary::{Event, Summary};
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -169,7 +169,7 @@ fn the_schema_refuses_what_it_can() {
         ("needs: [db]", "needs: db"),
         ("role: dependency", "role: dependancy"),
         ("rate: 300", "rate: fast"),
-        ("    command: postgres -p ${port.db}\n", ""),
+        ("command: postgres -p ${port.db}", "image: [postgres]"),
         ("command: postgres -p ${port.db}", "command: {run: postgres}"),
     ] {
         assert!(!accepts(&SHOP.replace(old, new)), "{new}");
@@ -180,6 +180,7 @@ fn the_schema_refuses_what_it_can() {
         ("PORT: ${port.app}", "PORT: ${port.app}\n      X: 8080"),
         ("PORT: ${port.app}", "PORT: ${port.app}\n      X: true"),
         ("command: postgres -p ${port.db}", "command: [postgres, -p, 5432]"),
+        ("command: postgres -p ${port.db}", "image: postgres:17\n    volumes: [/data]"),
         ("study: shop", "study: 5"),
         ("rate: 300", "rate:"),
         ("study: shop", "study: shop\nmargin: 0.02\nseed: 18446744073709551615"),

@@ -6,7 +6,7 @@ use unladen_journal::record::VariantKind;
 
 use super::super::plan::Plan;
 use super::super::spec::{Lifetime, TraceHeader};
-use super::super::variables::PortName;
+use super::super::variables::{PortName, Variables};
 use super::{SHOP, study};
 
 fn plan(text: &str, sets: &[&str]) -> Plan {
@@ -175,4 +175,48 @@ fn a_narrowed_study_reads_back() {
     let written = super::super::write::resolved_yaml(&narrowed.study);
     assert_eq!(study(&written, &[]), narrowed.study);
     assert!(narrowed.study.profiles["p"].keys().eq(["window"]));
+}
+
+#[test]
+fn a_container_takes_what_its_image_says_unless_the_study_does() {
+    let text = "
+study: images
+services:
+  app: {command: ./app --port 1, env: {A: a}}
+  db: {role: dependency, image: 'db:${var.tag}', command: [serve, '${port.db}'], user: '70', volumes: ['./data:/data:ro', /own]}
+variables: {tag: '17'}
+variants:
+  baseline: {}
+  image: {services: {app: {image: 'app:1'}, db: {image: 'db:18', volumes: ['/more:/more']}}}
+  told: {services: {app: {image: 'app:1', command: [run]}}}
+load: {url: 'http://127.0.0.1:${port.db}/'}
+";
+    let plan = plan(text, &["placebo=false"]);
+    let process = |variant: usize, service: &str| {
+        let process = plan.variants[variant].processes.iter().find(|it| it.service == service).expect("a process");
+        let sinks = Default::default();
+        let variables = Variables {
+            ports: [(PortName { name: "db".to_owned(), replica: 0 }, 5432)].into(),
+            sinks,
+            ..plan.variables()
+        };
+        process.resolve(&variables).expect("it can be resolved")
+    };
+    let bare = process(0, "app");
+    assert_eq!((bare.image, bare.command.len()), (None, 3));
+    let image = process(1, "app");
+    assert_eq!(
+        (image.image.map(|it| it.name).as_deref(), image.command),
+        (Some("app:1"), vec![]),
+        "a program's words are not a container's"
+    );
+    assert_eq!(image.env["A"], "a");
+    assert_eq!(process(2, "app").command, ["run"]);
+    let db = process(0, "db");
+    assert_eq!(db.command, ["serve", "5432"]);
+    let container = db.image.expect("a container");
+    assert_eq!((container.name.as_str(), container.user.as_deref()), ("db:17", Some("70")));
+    assert_eq!(container.volumes, ["/studies/shop/data:/data:ro", "/own"]);
+    let changed = process(1, "db").image.expect("a container");
+    assert_eq!((changed.name.as_str(), changed.volumes.len()), ("db:18", 3));
 }

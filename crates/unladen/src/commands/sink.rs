@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
-use unladen_sink::config::{Attributes as Stored, Config, Sync as Durable};
 use unladen_ledger::summary::{Event as SinkEvent, Summary};
+use unladen_sink::config::{Attributes as Stored, Config, Sync as Durable};
 
 use crate::cli::sink::{Attributes, Sink, Sync};
 use crate::commands::sink_view::{Live, summary_text};

@@ -111,7 +111,8 @@ impl Drop for Engine {
 
 /// The consumer as a container in a variant, and with more keys of the service there.
 fn as_image(more: &str) -> String {
-    let command = "[__demo, consumer, --port, \"${port.consumer}\", --provider, \"http://127.0.0.1:${port.provider}/provider\"]";
+    let command =
+        "[__demo, consumer, --port, \"${port.consumer}\", --provider, \"http://127.0.0.1:${port.provider}/provider\"]";
     format!("  image:\n    services: {{consumer: {{image: '{IMAGE}', command: {command}{more}}}}}\n")
 }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use unladen_ledger::summary::Event as SinkEvent;
 use unladen_load::outcome;
 use unladen_load::plan::{Pacing, Plan};
 use unladen_measure::ports;
@@ -17,7 +18,6 @@ use unladen_processes::relay::{self, Event};
 use unladen_processes::scrape::Query;
 use unladen_processes::subject::{Launch, Piped, Readiness, Running};
 use unladen_sink::config::Config as SinkConfig;
-use unladen_ledger::summary::Event as SinkEvent;
 
 use crate::child;
 use crate::scratch::{Groups, Scratch, eventually, skipped};

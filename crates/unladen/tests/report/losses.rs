@@ -5,9 +5,9 @@ use unladen_journal::notices::Notice;
 use unladen_journal::record::{Calibration, CalibrationRecord, RunRecord, SCHEMA, VariantKind};
 use unladen_judge::findings::{Findings, Verdict};
 use unladen_judge::{Budgets, GateOutcome, judge, judge_with_budgets, outcome};
-use unladen_report::{Format, render};
-use unladen_ledger::faults::Faults;
 use unladen_ledger::Shortfall;
+use unladen_ledger::faults::Faults;
+use unladen_report::{Format, render};
 
 use crate::sketch::{Sketch, SketchedVariant, sketched, write};
 use crate::verdicts::{finding, variant};

@@ -11,8 +11,8 @@ use unladen_journal::record::{CpuSource, HostWindow, Ledger, Phases, ProcessReco
 use unladen_journal::role::Role;
 use unladen_judge::findings::Findings;
 use unladen_judge::judge;
-use unladen_load::outcome::{BodyClass, Outcome, Quantiles, Second};
 use unladen_ledger::summary::Summary;
+use unladen_load::outcome::{BodyClass, Outcome, Quantiles, Second};
 
 /// A study to be.
 #[derive(Clone)]

@@ -78,8 +78,7 @@ impl Mounts {
     /// be seen.
     #[must_use]
     pub fn group(&self) -> Option<Cgroup> {
-        let groups: Vec<Own> =
-            self.groups().ok()?.into_iter().filter(|own| own.group != own.top).collect();
+        let groups: Vec<Own> = self.groups().ok()?.into_iter().filter(|own| own.group != own.top).collect();
         let v1 = |controller: &str| {
             let has = |own: &&Own| own.v1.as_ref().is_some_and(|options| options.contains_key(controller));
             groups.iter().find(has).map(|own| own.group.clone())

@@ -39,7 +39,9 @@ pub enum ContainerError {
         error: String,
     },
     /// The image is not on this machine.
-    #[error("there is no image `{image}` on this machine ({message}). Get it first, so that no round waits for it: `docker pull {image}`")]
+    #[error(
+        "there is no image `{image}` on this machine ({message}). Get it first, so that no round waits for it: `docker pull {image}`"
+    )]
     NoImage {
         /// Its name.
         image: String,

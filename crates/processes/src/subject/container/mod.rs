@@ -58,7 +58,9 @@ impl Container {
     ) -> Result<(Self, u32), ContainerError> {
         if launch.network.is_some() {
             // Only the engine can put a container into a network, and only into its own.
-            return Err(ContainerError::Unfit("a container cannot be put into a network namespace of unladen's".to_owned()));
+            return Err(ContainerError::Unfit(
+                "a container cannot be put into a network namespace of unladen's".to_owned(),
+            ));
         }
         engine.create(name, body(launch, image, mark, cpus))?;
         let begun = Self::begin(engine, name, log);
@@ -189,7 +191,10 @@ mod tests {
         assert_eq!(body.volumes.expect("volumes"), ["/var/tmp"]);
         let host = body.host_config.expect("limits");
         assert_eq!(host.binds.expect("mounts"), ["/data:/var/lib/db:ro"]);
-        assert_eq!((host.nano_cpus, host.memory, host.memory_swap), (Some(1_500_000_000), Some(64 << 20), Some(64 << 20)));
+        assert_eq!(
+            (host.nano_cpus, host.memory, host.memory_swap),
+            (Some(1_500_000_000), Some(64 << 20), Some(64 << 20))
+        );
         assert_eq!((host.cpuset_cpus.as_deref(), host.network_mode.as_deref()), (Some("1-2"), Some("host")));
     }
 
