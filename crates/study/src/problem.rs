@@ -363,7 +363,6 @@ fn example(key: &str) -> &'static str {
         "services" => "; it says which processes to start",
         "variants" => "; it says which ways of running the service to compare, `baseline` first",
         "load" => "; it says what is asked of the service: `url`, and `rate` or `connections`",
-        "command" => "; it says what to start: `command: java -jar app.jar`",
         "requests" => "; it lists what is sent: `requests: [{name: home, path: /}]`",
         "limit" => "; it says how long an answer may take: `limit: 20ms`",
         "url" => "; it says where requests go: `url: http://127.0.0.1:8080/path`",

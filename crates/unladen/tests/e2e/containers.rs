@@ -180,7 +180,7 @@ fn what_goes_wrong_with_containers_is_told() {
 fn kill_minus_nine_leaves_no_container() {
     let _turn = counting();
     let Some(engine) = Engine::start() else { return };
-    let scratch = Scratch::with(&demo_study("killed", &as_image("")).replace("window: 2s", "window: 20s"));
+    let scratch = Scratch::with(&demo_study("killed", &as_image("")));
     let start = |out: &str| {
         let arguments = ["run", ".", "--out", out, "--plain", "--design", "separate", "--set", "placebo=false"];
         let mut command = scratch.command(&arguments);
