@@ -15,6 +15,7 @@ fn the_doctor_looks_at_everything_and_has_remedies() {
         "cgroups",
         "limits",
         "networks",
+        "containers",
         "other load",
         "steal",
         "pressure",
