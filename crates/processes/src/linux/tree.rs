@@ -31,6 +31,10 @@ impl Family {
     /// [`Self::members`] among processes already read; `marked` tells whether a process carries the mark.
     #[must_use]
     pub fn members_among(&self, all: &[Stat], marked: impl Fn(u32) -> bool) -> Vec<Stat> {
+        // Session 0 is that of everybody whose leader is in another PID namespace.
+        if self.root.pid == 0 {
+            return Vec::new();
+        }
         let by_pid: HashMap<u32, &Stat> = all.iter().map(|stat| (stat.pid, stat)).collect();
         let root_is_ours = by_pid.get(&self.root.pid).is_none_or(|stat| stat.identity() == self.root);
         let mut belongs: HashMap<u32, bool> = HashMap::new();
@@ -115,6 +119,12 @@ mod tests {
         all.retain(|stat| stat.pid != 10);
         all[2].parent = 1;
         assert_eq!(pids(&family, &all, &[]), vec![12, 13, 20]);
+    }
+
+    #[test]
+    fn nobody_belongs_to_a_process_without_a_number() {
+        let family = Family { root: Identity { pid: 0, start_ticks: 0 }, mark: String::new() };
+        assert_eq!(pids(&family, &[stat(1, 0, 1, 1), stat(10, 0, 0, 100)], &[]), Vec::<u32>::new());
     }
 
     #[test]
