@@ -28,13 +28,16 @@ impl Family {
         self.members_among(&process::all(), |pid| process::environment_starts(pid, MARK, &self.mark))
     }
 
+    /// Whether the first process leads the session of this one. A container that has ended already has pid 0, and session 0 is that of
+    /// everybody whose leader is in another PID namespace: nobody's.
+    #[must_use]
+    pub fn leads(&self, stat: &Stat) -> bool {
+        self.root.pid != 0 && stat.session == self.root.pid
+    }
+
     /// [`Self::members`] among processes already read; `marked` tells whether a process carries the mark.
     #[must_use]
     pub fn members_among(&self, all: &[Stat], marked: impl Fn(u32) -> bool) -> Vec<Stat> {
-        // Session 0 is that of everybody whose leader is in another PID namespace.
-        if self.root.pid == 0 {
-            return Vec::new();
-        }
         let by_pid: HashMap<u32, &Stat> = all.iter().map(|stat| (stat.pid, stat)).collect();
         let root_is_ours = by_pid.get(&self.root.pid).is_none_or(|stat| stat.identity() == self.root);
         let mut belongs: HashMap<u32, bool> = HashMap::new();
@@ -54,7 +57,7 @@ impl Family {
                 path.push(one.pid);
                 // While members of a session live, its number is not given to another process. It is only
                 // misleading when a later process has the first one's pid.
-                if one.identity() == self.root || (root_is_ours && one.session == self.root.pid) || marked(one.pid) {
+                if one.identity() == self.root || (root_is_ours && self.leads(one)) || marked(one.pid) {
                     verdict = true;
                     break;
                 }

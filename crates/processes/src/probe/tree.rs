@@ -115,9 +115,10 @@ impl Tree {
         stats
             .into_iter()
             .filter(|stat| {
-                *self.judged.entry(stat.identity()).or_insert_with(|| {
-                    stat.session == family.root.pid || process::environment_starts(stat.pid, MARK, &family.mark)
-                })
+                *self
+                    .judged
+                    .entry(stat.identity())
+                    .or_insert_with(|| family.leads(stat) || process::environment_starts(stat.pid, MARK, &family.mark))
             })
             .collect()
     }

@@ -25,9 +25,6 @@ use crate::linux::process::{self, Identity};
 use crate::linux::tree::{Family, MARK};
 use crate::linux::{CpuSet, Version, userns};
 
-/// A process id that Linux never gives: it ends at 2²².
-const NOBODY: u32 = i32::MAX as u32;
-
 /// What a launcher needs to know of the world.
 #[derive(Debug, Clone)]
 pub struct LauncherOptions {
@@ -282,9 +279,9 @@ impl Launcher {
                 self.shared.guard.removed(&name);
                 failed(source)
             })?;
-        // A container that has ended already has pid 0, which in a signal stands for the sender's whole group.
-        let root = Identity::of(pid).filter(|_| pid != 0).unwrap_or(Identity { pid: NOBODY, start_ticks: 0 });
-        let cgroup = if pid == 0 { None } else { Mounts::of_process(pid).group() };
+        // It may have ended already, and is nobody's then.
+        let root = Identity::of(pid).unwrap_or(Identity { pid, start_ticks: 0 });
+        let cgroup = Mounts::of_process(pid).group();
         let family = Family { root, mark };
         let executor = Box::new(container);
         Ok(Running::new(launch, executor, family, cgroup, started, log_start, Arc::clone(&self.shared)))

@@ -79,10 +79,7 @@ impl Mounts {
     #[must_use]
     pub fn group(&self) -> Option<Cgroup> {
         let groups: Vec<Own> = self.groups().ok()?.into_iter().filter(|own| own.group != own.top).collect();
-        let v1 = |controller: &str| {
-            let has = |own: &&Own| own.v1.as_ref().is_some_and(|options| options.contains_key(controller));
-            groups.iter().find(has).map(|own| own.group.clone())
-        };
+        let v1 = |controller: &str| v1_group(&groups, controller);
         if let Some(accounting) = v1("cpuacct") {
             let (cpu, memory, cpuset) = (v1("cpu"), v1("memory"), v1("cpuset"));
             return Some(Cgroup { version: Version::V1, accounting, cpu, memory, cpuset });
@@ -122,10 +119,7 @@ impl Hierarchy {
     /// Why there is none, in words that end a sentence starting with "no control groups: ".
     pub fn detect(mounts: &Mounts, limits: bool) -> Result<Self, String> {
         let groups = mounts.groups()?;
-        let v1 = |controller: &str| {
-            let has = |own: &&Own| own.v1.as_ref().is_some_and(|options| options.contains_key(controller));
-            groups.iter().find(has).map(|own| own.group.clone())
-        };
+        let v1 = |controller: &str| v1_group(&groups, controller);
         let v2 = groups.iter().find(|own| own.v1.is_none());
 
         let mut reasons = Vec::new();
@@ -176,6 +170,12 @@ impl Hierarchy {
             }
         }
     }
+}
+
+/// Directory of the group in the v1 hierarchy of a controller.
+fn v1_group(groups: &[Own], controller: &str) -> Option<PathBuf> {
+    let has = |own: &&Own| own.v1.as_ref().is_some_and(|options| options.contains_key(controller));
+    groups.iter().find(has).map(|own| own.group.clone())
 }
 
 /// The path of this process's group by `/proc/self/cgroup`: in the v1 hierarchy with these options, or in v2.

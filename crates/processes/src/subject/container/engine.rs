@@ -36,8 +36,6 @@ pub struct Engine {
 pub(super) struct Inspected {
     /// Process id of the first process, as this machine sees it; 0 when it does not run.
     pub(super) pid: u32,
-    /// Whether it runs.
-    pub(super) runs: bool,
     /// Exit code, if it has ended.
     pub(super) exit_code: i32,
     /// Whether the kernel killed something in it because its memory limit was reached.
@@ -95,6 +93,12 @@ impl Engine {
             ));
         }
         Ok(Self { docker, runtime, socket: socket.to_owned(), words: words(&info) })
+    }
+
+    /// The same engine for another thread: a call there does not keep this one waiting.
+    pub(super) fn for_another_thread(&self) -> Result<Self, ContainerError> {
+        let (docker, socket, words) = (self.docker.clone(), self.socket.clone(), self.words.clone());
+        Ok(Self { docker, runtime: runtime()?, socket, words })
     }
 
     /// What it is, in words: `engine 20.10.24, cgroup v1, cgroupfs`.
@@ -185,7 +189,6 @@ impl From<ContainerInspectResponse> for Inspected {
         let state = answer.state.unwrap_or_default();
         Self {
             pid: state.pid.and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0),
-            runs: state.running.unwrap_or(false),
             exit_code: state.exit_code.and_then(|code| i32::try_from(code).ok()).unwrap_or(-1),
             out_of_memory: state.oom_killed.unwrap_or(false),
             image_id: answer.image.unwrap_or_default(),

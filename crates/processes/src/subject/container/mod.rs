@@ -5,7 +5,6 @@ mod engine;
 mod error;
 
 use std::fs::File;
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -81,10 +80,9 @@ impl Container {
             ended: Arc::clone(&ended),
             follower: None,
         };
-        // A connection of its own: the other one would be blocked for as long as the container lives.
-        let (socket, name) = (engine.socket().to_owned(), name.to_owned());
+        let (engine, name) = (engine.for_another_thread()?, name.to_owned());
         container.follower = Some(thread::spawn(move || {
-            let how = follow(&socket, &name, log);
+            let how = follow(&engine, &name, log);
             *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
         }));
         Ok((container, pid))
@@ -92,8 +90,8 @@ impl Container {
 }
 
 /// Copies the output of a container to its log until it ends, and tells how.
-fn follow(socket: &Path, name: &str, log: File) -> Ended {
-    match Engine::connect(socket).and_then(|engine| engine.follow(name, log)) {
+fn follow(engine: &Engine, name: &str, log: File) -> Ended {
+    match engine.follow(name, log) {
         Ok(inspected) => ended(&inspected),
         // The engine has died, or somebody has removed the container. How it ended is lost.
         Err(_) => Ended::Exit(-1),
