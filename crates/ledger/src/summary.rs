@@ -14,6 +14,11 @@ pub enum Event {
         /// Bound addresses by protocol: `otlp_grpc`, `otlp_http`, ….
         addresses: BTreeMap<String, SocketAddr>,
     },
+    /// The answer to being asked to listen in another network namespace as well.
+    Listening {
+        /// Why it does not; `None`: it does.
+        error: Option<String>,
+    },
     /// Every 100 ms.
     Tick {
         /// Spans received so far.

@@ -1,6 +1,7 @@
 //! What to send, how often and for how long: the input of the load generator.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -95,6 +96,21 @@ pub struct Plan {
     /// that of the process. To enter another one takes the capability `CAP_SYS_ADMIN`.
     #[serde(default)]
     pub network: Option<PathBuf>,
+    /// Where the service is, instead of what its URL's host is found to be: its replicas, among which the connections are dealt round.
+    /// Empty: the host is looked up.
+    #[serde(default)]
+    pub replicas: Vec<Replica>,
+}
+
+/// Where one of the replicas of a service is; all listen at the URL's port.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replica {
+    /// Its address.
+    pub address: IpAddr,
+    /// Network namespace in which it is reached there, as [`Plan::network`].
+    #[serde(default)]
+    pub network: Option<PathBuf>,
 }
 
 /// A unary gRPC call. Where the descriptor comes from: `.proto` files, a descriptor set, or else the server (reflection).
@@ -187,6 +203,7 @@ impl Plan {
             grpc: None,
             redirects: 0,
             network: None,
+            replicas: Vec::new(),
         }
     }
 }

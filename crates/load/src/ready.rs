@@ -1,7 +1,8 @@
 //! A plan that is ready to be run: checked, its target resolved, its requests put together. Nothing but the address (and, over gRPC,
 //! the server's reflection) has been asked for anything yet.
 
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -19,7 +20,7 @@ use crate::merge;
 use crate::network::{Network, within};
 use crate::outcome::Outcome;
 use crate::pace::{SECOND, Span, nanoseconds};
-use crate::plan::{Pacing, Plan, Protocol};
+use crate::plan::{Pacing, Plan, Protocol, Replica};
 use crate::record::Recorder;
 use crate::script::Script;
 use crate::sys;
@@ -59,12 +60,11 @@ impl<'a> Ready<'a> {
         let own = |whole: u64| whole / shards + u64::from(shard < whole % shards);
         let connections = own(u64::from(plan.connections)) as usize;
         allow_descriptors(connections as u64 + OTHER_DESCRIPTORS);
-        let network = plan.network.as_deref().map(Network::open).transpose()?;
-        let address = choose(&target, network)?;
+        let addresses = addresses(plan, &target)?;
         let tls = if target.secure { Some(Tls::new(plan, &target)?) } else { None };
         let http2 = match plan.protocol {
             Protocol::Http1 => None,
-            Protocol::Http2 => Some(encode(plan, &target, &mut template.clone(), &address, tls.as_ref())?),
+            Protocol::Http2 => Some(encode(plan, &target, &mut template.clone(), &addresses[0], tls.as_ref())?),
         };
         let length = nanoseconds(plan.warmup_s) + nanoseconds(plan.window_s);
         let schedule = plan.pacing.schedule(length, plan.limit);
@@ -80,7 +80,7 @@ impl<'a> Ready<'a> {
             None => schedule.as_ref().map_or(0, |schedule| schedule.slot_ns(threads as u64 * shards)),
         };
         let shared = Shared {
-            address,
+            addresses,
             tls,
             protocol: plan.protocol,
             check: plan.check.clone(),
@@ -152,6 +152,18 @@ fn encode(
         fields.for_grpc(call.body);
     }
     Ok(Encoded::new(&fields, plan.trace.clone()))
+}
+
+/// Where connections go, dealt round: at least one address.
+fn addresses(plan: &Plan, target: &Target) -> Result<Vec<Address>, LoadError> {
+    let open = |path: &Option<PathBuf>| path.as_deref().map(Network::open).transpose();
+    if plan.replicas.is_empty() || target.unix.is_some() {
+        return Ok(vec![choose(target, open(&plan.network)?)?]);
+    }
+    let of = |replica: &Replica| {
+        Ok(Address::Tcp(SocketAddr::new(replica.address, target.port), open(&replica.network)?))
+    };
+    plan.replicas.iter().map(of).collect()
 }
 
 /// An address that accepts connections, if the name has several (`localhost` is often `::1` first, where nobody listens).

@@ -2,16 +2,18 @@
 //! event. For `unladen __sink`, which is this and nothing else.
 
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::rc::Rc;
 use std::thread;
 
+use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::config::Config;
 use crate::error::SinkError;
-use crate::server::run;
+use crate::server::run_in;
 use unladen_ledger::summary::Event;
 
 /// Exit code of a sink that could not start or go on.
@@ -19,8 +21,16 @@ const FAILED: u8 = 2;
 /// Longest line taken for a configuration.
 const MAX_CONFIG: u64 = 1 << 20;
 
+/// A further line of `stdin`: the sink is to listen in another network namespace as well, at the same addresses. It answers with
+/// [`Event::Listening`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListenIn {
+    /// The namespace, as a file: `/proc/PID/fd/N`.
+    pub network: PathBuf,
+}
+
 /// Reads a [`Config`] from the first line of `stdin` and runs the sink until SIGTERM, SIGINT, the end of `stdin` or the
-/// end of whoever reads `stdout`. Exit code 0, or 2 with a message on `stderr`.
+/// end of whoever reads `stdout`. Further lines are [`ListenIn`]. Exit code 0, or 2 with a message on `stderr`.
 pub fn main(stdin: impl Read + Send + 'static, stdout: impl Write, mut stderr: impl Write) -> ExitCode {
     match serve(stdin, stdout) {
         Ok(()) => ExitCode::SUCCESS,
@@ -40,11 +50,15 @@ fn serve(stdin: impl Read + Send + 'static, mut stdout: impl Write) -> Result<()
     let config: Config = serde_json::from_slice(&line).map_err(|error| wrong(&error))?;
 
     let (ended, stdin_ended) = oneshot::channel::<()>();
+    let (ask, networks) = mpsc::unbounded_channel();
     thread::Builder::new()
         .name("stdin".into())
         .spawn(move || {
             // An error ends it as well as the end does: either way nobody is there any more.
-            let _ = std::io::copy(&mut stdin, &mut std::io::sink());
+            for line in stdin.lines().map_while(Result::ok) {
+                let Ok(ListenIn { network }) = serde_json::from_str(&line) else { continue };
+                let _ = ask.send(network);
+            }
             drop(ended);
         })
         .map_err(SinkError::Runtime)?;
@@ -62,7 +76,7 @@ fn serve(stdin: impl Read + Send + 'static, mut stdout: impl Write) -> Result<()
         stdout.write_all(b"\n")?;
         stdout.flush()
     };
-    run(&config, |event| report(event).unwrap_or_else(|_| unread.notify_one()), stop)?;
+    run_in(&config, |event| report(event).unwrap_or_else(|_| unread.notify_one()), stop, networks)?;
     Ok(())
 }
 

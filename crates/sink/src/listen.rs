@@ -3,14 +3,20 @@
 
 use std::cell::Cell;
 use std::convert::Infallible;
+use std::fs::File;
+use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::path::Path;
 use std::rc::Rc;
+use std::thread;
 use std::time::Duration;
 
 use http::{Response, StatusCode};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use tokio::io::{AsyncReadExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, watch};
@@ -41,6 +47,20 @@ pub(crate) async fn bind(name: &'static str, address: SocketAddr) -> Result<(Tcp
     let listener = TcpListener::bind(address).await.map_err(error)?;
     let bound = listener.local_addr().map_err(error)?;
     Ok((listener, bound))
+}
+
+/// Binds an address in another network namespace (a file, see network_namespaces(7)). A socket belongs to the namespace of the thread
+/// that makes it, for good; the way back would take the rights of root, so it is a thread of its own.
+pub(crate) fn bind_in(network: &Path, address: SocketAddr) -> io::Result<TcpListener> {
+    let bind = || {
+        let network = File::open(network)?;
+        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
+        std::net::TcpListener::bind(address)
+    };
+    let bound = thread::scope(|scope| scope.spawn(bind).join());
+    let listener = bound.unwrap_or_else(|_| Err(io::Error::other("the thread that was to listen failed")))?;
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
 }
 
 /// Accepts connections until told to stop; what is done with each goes on beside it.

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::rc::Rc;
 use std::time::Duration;
 
+use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
@@ -34,14 +35,25 @@ const GRACE_STEP: Duration = Duration::from_millis(5);
 /// everything but the writing of spans happens. `stop` may use tokio: it is polled within a runtime, for the first time
 /// before [`Event::Ready`], so that a signal handler it installs is in place by then.
 pub fn run(config: &Config, events: impl FnMut(Event), stop: impl Future<Output = ()>) -> Result<Summary, SinkError> {
+    run_in(config, events, stop, mpsc::unbounded_channel().1)
+}
+
+/// [`run`]; listens at the same addresses in every network namespace that comes in, too.
+pub(crate) fn run_in(
+    config: &Config,
+    events: impl FnMut(Event),
+    stop: impl Future<Output = ()>,
+    networks: UnboundedReceiver<PathBuf>,
+) -> Result<Summary, SinkError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(SinkError::Runtime)?;
-    LocalSet::new().block_on(&runtime, serve(config, events, stop))
+    LocalSet::new().block_on(&runtime, serve(config, events, stop, networks))
 }
 
 async fn serve(
     config: &Config,
     mut events: impl FnMut(Event),
     stop: impl Future<Output = ()>,
+    mut networks: UnboundedReceiver<PathBuf>,
 ) -> Result<Summary, SinkError> {
     let mut stop = std::pin::pin!(stop);
     let wanted = [
@@ -53,12 +65,14 @@ async fn serve(
         (Protocol::Jaeger, config.jaeger),
     ];
     let mut listeners = Vec::new();
+    let mut bound_at = Vec::new();
     let mut addresses = BTreeMap::new();
     for (protocol, address) in wanted {
         if let Some(address) = address {
             let (listener, bound) = listen::bind(protocol.name(), address).await?;
             addresses.insert(protocol.name().to_string(), bound);
             listeners.push((listener, protocol));
+            bound_at.push((bound, protocol));
         }
     }
     if listeners.is_empty() {
@@ -80,11 +94,20 @@ async fn serve(
         tokio::task::spawn_local(listen::accept(listener, stopped.clone(), serve));
     }
     let connections = Connections::new(Rc::clone(&hub), stopped.clone(), config.max_connections);
-    for (listener, protocol) in listeners {
+    let accept = |listener, protocol| {
         let connections = connections.clone();
         let serve = move |stream| connections.clone().serve(stream, protocol);
         tokio::task::spawn_local(listen::accept(listener, stopped.clone(), serve));
+    };
+    for (listener, protocol) in listeners {
+        accept(listener, protocol);
     }
+    let listen_in = |network: &Path| -> std::io::Result<()> {
+        for (address, protocol) in &bound_at {
+            accept(listen::bind_in(network, *address)?, *protocol);
+        }
+        Ok(())
+    };
     let stopped_already = tokio::select! {
         biased;
         () = stop.as_mut() => true,
@@ -92,7 +115,7 @@ async fn serve(
     };
     events(Event::Ready { addresses });
     if !stopped_already {
-        watch_over(&hub, config.live, &mut events, stop).await;
+        watch_over(&hub, config.live, &mut events, stop, (&mut networks, &listen_in)).await;
     }
 
     stopping.send_replace(true);
@@ -119,6 +142,7 @@ async fn watch_over(
     is_live: bool,
     events: &mut impl FnMut(Event),
     mut stop: Pin<&mut impl Future<Output = ()>>,
+    (networks, listen_in): (&mut UnboundedReceiver<PathBuf>, &impl Fn(&Path) -> std::io::Result<()>),
 ) {
     let mut lives = interval(LIVE);
     lives.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -128,6 +152,10 @@ async fn watch_over(
         tokio::select! {
             () = stop.as_mut() => return,
             _ = lives.tick(), if is_live => events(Event::Live(Box::new(hub.summary()))),
+            Some(network) = networks.recv() => {
+                let error = listen_in(&network).err().map(|error| error.to_string());
+                events(Event::Listening { error });
+            }
             _ = ticks.tick() => {
                 if !hub.flush() {
                     return;

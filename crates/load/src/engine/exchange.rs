@@ -52,17 +52,17 @@ impl Engine<'_> {
             return Ok(());
         }
         if let Some(message) = self.reason.take() {
-            return Err(LoadError::Handshake { address: self.shared.address.to_string(), message });
+            return Err(LoadError::Handshake { address: self.shared.address(0).to_string(), message });
         }
         // Ask once more in the simple way, for the system's words.
-        let again = match &self.shared.address {
+        let again = match self.shared.address(0) {
             Address::Tcp(address, network) => within(network.as_ref(), || {
                 std::net::TcpStream::connect_timeout(address, std::time::Duration::from_secs(1)).map(drop)
             }),
             Address::Unix(path) => std::os::unix::net::UnixStream::connect(path).map(drop),
         };
         let source = again.err().unwrap_or_else(|| std::io::Error::from(std::io::ErrorKind::TimedOut));
-        Err(LoadError::Connect { address: self.shared.address.to_string(), source })
+        Err(LoadError::Connect { address: self.shared.address(0).to_string(), source })
     }
 
     /// Gives an iteration to a connection: sends its first request, or connects first.
@@ -94,7 +94,7 @@ impl Engine<'_> {
         connection.state = State::Connecting { since, request, phase: Phase::Socket };
         self.active += 1;
         self.set_delicate(at, true);
-        let begun = sys::connect(&self.shared.address, self.is_stamped())
+        let begun = sys::connect(self.shared.address(at), self.is_stamped())
             .and_then(|socket| self.poller.add(&socket, at, true).map(|()| socket));
         match begun {
             Ok(socket) => self.connections[at].socket = Some(socket),

@@ -60,8 +60,8 @@ const LINGER: u64 = 50_000_000;
 
 /// What all threads of a load share, read-only but for the atomics.
 pub(crate) struct Shared<'a> {
-    /// Where to connect.
-    pub(crate) address: Address,
+    /// Where to connect, dealt round; never empty.
+    pub(crate) addresses: Vec<Address>,
     /// With TLS.
     pub(crate) tls: Option<Tls>,
     /// What to speak.
@@ -100,6 +100,13 @@ pub(crate) struct Shared<'a> {
     pub(crate) iterations: AtomicU64,
     /// Sequences: number of the next request.
     pub(crate) counter: AtomicU64,
+}
+
+impl Shared<'_> {
+    /// Where a connection goes.
+    pub(crate) fn address(&self, connection: usize) -> &Address {
+        &self.addresses[connection % self.addresses.len()]
+    }
 }
 
 /// What a thread tells while it runs.
@@ -229,7 +236,7 @@ impl<'a> Engine<'a> {
             clock: Clock::default(),
             bridge: ClockBridge::measure(Clock::default()),
             turn_end: u64::MAX,
-            _stamping: if timed && matches!(shared.address, Address::Tcp(..)) {
+            _stamping: if timed && matches!(shared.address(0), Address::Tcp(..)) {
                 Some(sys::keep_stamping().map_err(LoadError::system("switch receive timestamps on"))?)
             } else {
                 None
@@ -341,7 +348,7 @@ impl<'a> Engine<'a> {
 
     /// Whether the kernel stamps what comes: it does so for TCP, and only a timed load needs it.
     fn is_stamped(&self) -> bool {
-        self.is_timed() && matches!(self.shared.address, Address::Tcp(..))
+        self.is_timed() && matches!(self.shared.address(0), Address::Tcp(..))
     }
 
     /// Waits for the next thing to do; returns how many sockets are ready.

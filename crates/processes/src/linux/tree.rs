@@ -21,6 +21,12 @@ pub struct Family {
 }
 
 impl Family {
+    /// Of a container whose first process this is. It may have ended already, and is nobody's then.
+    #[must_use]
+    pub fn of_container(pid: u32, mark: String) -> Self {
+        Self { root: Identity::of(pid).unwrap_or(Identity { pid, start_ticks: 0 }), mark }
+    }
+
     /// All living processes of the service, the first one included while it lives. Looks at every process of the
     /// machine, so it is for stopping, not for measuring.
     #[must_use]

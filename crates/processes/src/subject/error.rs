@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use super::compose::ComposeError;
 use super::container::ContainerError;
 use super::ended::Ended;
 
@@ -190,4 +191,7 @@ pub enum SubjectError {
         /// What is wrong, and what to do.
         source: ContainerError,
     },
+    /// A Compose project cannot be started.
+    #[error(transparent)]
+    Compose(#[from] ComposeError),
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::process::Child;
+use std::time::Duration;
 
 use rustix::process::Signal;
 
@@ -10,6 +11,17 @@ use super::error::SubjectError;
 use super::reaper;
 use crate::linux::Cgroup;
 use crate::linux::process::Identity;
+
+/// What a health check says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Health {
+    /// That all is well.
+    pub(super) is_healthy: bool,
+    /// Its last words.
+    pub(super) said: String,
+    /// How long after the start it is made for the first time, about.
+    pub(super) first_after: Duration,
+}
 
 /// Holds what was started and ends it.
 pub(super) trait Executor: std::fmt::Debug + Send + Sync {
@@ -30,7 +42,12 @@ pub(super) trait Executor: std::fmt::Debug + Send + Sync {
         None
     }
 
-    /// Name of its container.
+    /// What its health check says; `None`: it has none.
+    fn health(&self) -> Option<Health> {
+        None
+    }
+
+    /// Name of its container, if that is to be removed with it.
     fn container(&self) -> Option<&str> {
         None
     }

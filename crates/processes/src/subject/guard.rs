@@ -48,6 +48,8 @@ enum Line {
     Forget(u32),
     /// A container is about to be made by the engine at this socket.
     Container(PathBuf, String),
+    /// Everything that an engine knows by this label (`NAME=VALUE`) is to be removed.
+    Labelled(PathBuf, String),
     /// It has been removed.
     Removed(String),
     /// All is clean.
@@ -104,7 +106,12 @@ impl Guard {
         self.send(&Line::Container(socket.to_owned(), name.to_owned()));
     }
 
-    /// Takes a container back that has been removed.
+    /// Names a label that things of the engine at this socket are about to have.
+    pub fn labelled(&self, socket: &Path, label: &str) {
+        self.send(&Line::Labelled(socket.to_owned(), label.to_owned()));
+    }
+
+    /// Takes a container or a label back that has been removed.
     pub fn removed(&self, name: &str) {
         self.send(&Line::Removed(name.to_owned()));
     }
@@ -138,6 +145,7 @@ impl std::fmt::Display for Line {
             Self::Process(Family { root, mark }) => write!(f, "process\t{}\t{}\t{mark}", root.pid, root.start_ticks),
             Self::Forget(pid) => write!(f, "forget\t{pid}"),
             Self::Container(socket, name) => write!(f, "container\t{}\t{name}", socket.display()),
+            Self::Labelled(socket, label) => write!(f, "labelled\t{}\t{label}", socket.display()),
             Self::Removed(name) => write!(f, "removed\t{name}"),
             Self::Goodbye => write!(f, "goodbye"),
         }
@@ -156,6 +164,7 @@ impl Line {
             }
             "forget" => Self::Forget(fields.next()?.parse().ok()?),
             "container" => Self::Container(PathBuf::from(fields.next()?), fields.next()?.to_owned()),
+            "labelled" => Self::Labelled(PathBuf::from(fields.next()?), fields.next()?.to_owned()),
             "removed" => Self::Removed(fields.next()?.to_owned()),
             "goodbye" => Self::Goodbye,
             _ => return None,
@@ -171,6 +180,8 @@ struct CleanupTasks {
     families: Vec<Family>,
     /// Socket of the engine, and name.
     containers: Vec<(PathBuf, String)>,
+    /// Socket of the engine, and label.
+    labels: Vec<(PathBuf, String)>,
 }
 
 /// The guard's whole life: reads its standard input to the end and cleans up unless it was told goodbye. Run by the
@@ -209,7 +220,11 @@ fn listen(input: impl BufRead) -> Option<CleanupTasks> {
             Some(Line::Process(family)) => tasks.families.push(family),
             Some(Line::Forget(pid)) => tasks.families.retain(|family| family.root.pid != pid),
             Some(Line::Container(socket, name)) => tasks.containers.push((socket, name)),
-            Some(Line::Removed(name)) => tasks.containers.retain(|(_, known)| *known != name),
+            Some(Line::Labelled(socket, label)) => tasks.labels.push((socket, label)),
+            Some(Line::Removed(name)) => {
+                tasks.containers.retain(|(_, known)| *known != name);
+                tasks.labels.retain(|(_, known)| *known != name);
+            }
             Some(Line::Goodbye) => return None,
             None => {}
         }
@@ -219,7 +234,12 @@ fn listen(input: impl BufRead) -> Option<CleanupTasks> {
 
 impl CleanupTasks {
     fn fulfil(&self) {
+        // A Compose tool that lives makes more of what is to be removed.
+        self.end_processes();
         self.remove_containers();
+    }
+
+    fn end_processes(&self) {
         let deadline = Instant::now() + PATIENCE;
         loop {
             // Groups first: what is in them can be killed without looking at every process of the machine.
@@ -241,9 +261,12 @@ impl CleanupTasks {
             for (socket, name) in &self.containers {
                 let _ = Engine::connect(socket).and_then(|engine| engine.remove(name));
             }
+            for (socket, label) in &self.labels {
+                let _ = Engine::connect(socket).and_then(|engine| engine.remove_labelled(label));
+            }
         };
         remove_all();
-        if !self.containers.is_empty() {
+        if !self.containers.is_empty() || !self.labels.is_empty() {
             std::thread::sleep(SETTLING);
             remove_all();
         }
@@ -280,6 +303,7 @@ mod tests {
             Line::Process(family),
             Line::Forget(7),
             Line::Container(PathBuf::from("/var/run/docker.sock"), "unladen-12-ab-3-app-0".to_owned()),
+            Line::Labelled(PathBuf::from("/var/run/docker.sock"), "com.docker.compose.project=unladen-1".to_owned()),
             Line::Removed("unladen-12-ab-3-app-0".to_owned()),
             Line::Goodbye,
         ] {

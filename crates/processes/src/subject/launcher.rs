@@ -68,6 +68,8 @@ pub(super) struct Shared {
     pub(super) guard: Guard,
     /// The container engine, once a service has asked for it.
     engine: Mutex<Option<Arc<Engine>>>,
+    /// Label of what lives as long as the study, once there is something.
+    kept: Mutex<Option<String>>,
     started: AtomicU32,
     closed: AtomicBool,
 }
@@ -117,6 +119,7 @@ impl Launcher {
             cgroups,
             guard,
             engine: Mutex::new(None),
+            kept: Mutex::new(None),
             started: AtomicU32::new(0),
             closed: AtomicBool::new(false),
         };
@@ -259,8 +262,31 @@ impl Launcher {
 
     /// What the next process is marked with.
     fn mark(&self, launch: &Launch) -> String {
+        format!("{}-{}-{}", self.next_mark(), launch.service, launch.replica)
+    }
+
+    /// What marks begin with, different for everything that is started.
+    pub(super) fn next_mark(&self) -> String {
         let number = self.shared.started.fetch_add(1, Ordering::Relaxed);
-        format!("{}/{number}-{}-{}", self.shared.id, launch.service, launch.replica)
+        format!("{}/{number}", self.shared.id)
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
+    }
+
+    /// A container of a project, as a service that runs.
+    pub(super) fn running_of(
+        &self,
+        launch: &Launch,
+        container: Container,
+        family: Family,
+        started: Instant,
+        log_start: u64,
+    ) -> Running {
+        let cgroup = Mounts::of_process(family.root.pid).group();
+        let executor = Box::new(container);
+        Running::new(launch, executor, family, cgroup, started, log_start, Arc::clone(&self.shared))
     }
 
     /// Starts a service as a container.
@@ -279,15 +305,10 @@ impl Launcher {
                 self.shared.guard.removed(&name);
                 failed(source)
             })?;
-        // It may have ended already, and is nobody's then.
-        let root = Identity::of(pid).unwrap_or(Identity { pid, start_ticks: 0 });
-        let cgroup = Mounts::of_process(pid).group();
-        let family = Family { root, mark };
-        let executor = Box::new(container);
-        Ok(Running::new(launch, executor, family, cgroup, started, log_start, Arc::clone(&self.shared)))
+        Ok(self.running_of(launch, container, Family::of_container(pid, mark), started, log_start))
     }
 
-    fn engine(&self) -> Result<Arc<Engine>, container::ContainerError> {
+    pub(super) fn engine(&self) -> Result<Arc<Engine>, container::ContainerError> {
         let mut known = self.shared.engine.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(engine) = &*known {
             return Ok(Arc::clone(engine));
@@ -318,6 +339,26 @@ impl Drop for Launcher {
 }
 
 impl Shared {
+    /// Sees to it that what has this label goes with the study; returns its value.
+    pub(super) fn keep(&self, engine: &Engine, label: &str) -> String {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let wanted = format!("{label}={}", self.id);
+        if kept.as_ref() != Some(&wanted) {
+            self.guard.labelled(engine.socket(), &wanted);
+            *kept = Some(wanted);
+        }
+        self.id.clone()
+    }
+
+    fn remove_kept(&self) -> io::Result<()> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&*kept, &*engine) {
+            (Some(label), Some(engine)) => engine.remove_labelled(label).map_err(io::Error::other),
+            _ => Ok(()),
+        }
+    }
+
     /// Kills what is left of the study anywhere, and reaps it.
     fn close(&self) -> io::Result<()> {
         if self.closed.swap(true, Ordering::Relaxed) {
@@ -334,7 +375,7 @@ impl Shared {
             reaper::kill_unmarked_orphans();
         }
         reaper::reap_orphans();
-        outcome?;
+        outcome.and(self.remove_kept())?;
         self.guard.goodbye();
         Ok(())
     }
@@ -357,7 +398,7 @@ fn cpus_error(launch: &Launch, wanted: &CpuSet, allowed: &str) -> SubjectError {
     SubjectError::Cpus { service: launch.service.clone(), wanted: wanted.to_string(), allowed: allowed.to_owned() }
 }
 
-fn open_log(launch: &Launch) -> Result<File, SubjectError> {
+pub(super) fn open_log(launch: &Launch) -> Result<File, SubjectError> {
     let open = |path: &Path| {
         fs::create_dir_all(path.parent().unwrap_or(Path::new(".")))?;
         File::options().create(true).append(true).open(path)

@@ -9,6 +9,7 @@
 //! ```
 
 pub mod cgroups;
+pub mod compose;
 pub mod container;
 pub mod cores;
 pub mod ended;

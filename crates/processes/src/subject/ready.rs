@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::error::SubjectError;
+use super::executor::Health;
 use super::listener::{Listener, Wanted};
 use super::running::Running;
 use crate::ask::{Question, connect};
@@ -18,6 +19,8 @@ const PAUSE: Duration = Duration::from_millis(2);
 const ALIVE: Duration = Duration::from_millis(100);
 /// A server that has not answered by then is asked again.
 const ANSWER: Duration = Duration::from_secs(1);
+/// Between two looks at a health check.
+const HEALTH_PAUSE: Duration = Duration::from_millis(100);
 /// Lines of the log that an error shows.
 const TAIL: usize = 20;
 
@@ -30,6 +33,8 @@ pub struct Readiness {
     pub tcp: Option<String>,
     /// A text that must appear in a line of its output.
     pub log: Option<String>,
+    /// The health check of its container must say that all is well. With no condition at all that is wanted of every container that has one.
+    pub healthy: bool,
     /// How long to wait at most.
     pub timeout: Duration,
     /// Network namespace in which it is asked. `None`: that of unladen.
@@ -40,7 +45,7 @@ impl Readiness {
     /// Whether there is any condition: else nobody knows when the process is ready.
     #[must_use]
     pub fn is_declared(&self) -> bool {
-        self.http.is_some() || self.tcp.is_some() || self.log.is_some()
+        self.http.is_some() || self.tcp.is_some() || self.log.is_some() || self.healthy
     }
 }
 
@@ -49,6 +54,7 @@ enum Condition {
     Http { url: http::Uri, last_error: String },
     Tcp { address: String, last_error: String },
     Log { text: String, listener: Listener },
+    Healthy { looked: Option<Instant>, last: Health },
     Alive,
 }
 
@@ -66,7 +72,7 @@ pub(super) fn wait(
 /// [`wait`] in the network namespace of the service.
 fn wait_here(running: &mut Running, readiness: &Readiness, interrupted: &AtomicBool) -> Result<Duration, SubjectError> {
     let mut open = conditions(running, readiness)?;
-    let deadline = running.started() + readiness.timeout;
+    let deadline = running.started() + readiness.timeout + head_start(&open);
     let mut last = running.started();
     loop {
         if let Some(ended) = running.alive() {
@@ -107,6 +113,15 @@ fn wait_here(running: &mut Running, readiness: &Readiness, interrupted: &AtomicB
     }
 }
 
+/// A health check is first made when its interval is over.
+fn head_start(conditions: &[Condition]) -> Duration {
+    let of = |condition: &Condition| match condition {
+        Condition::Healthy { last, .. } => last.first_after,
+        _ => Duration::ZERO,
+    };
+    conditions.iter().map(of).max().unwrap_or_default()
+}
+
 fn conditions(running: &Running, readiness: &Readiness) -> Result<Vec<Condition>, SubjectError> {
     let service = running.service();
     let bad =
@@ -136,6 +151,11 @@ fn conditions(running: &Running, readiness: &Readiness) -> Result<Vec<Condition>
         }
         conditions.push(Condition::Http { url: uri, last_error: "no attempt yet".to_owned() });
     }
+    if let Some(last) = running.health().filter(|_| readiness.healthy || conditions.is_empty()) {
+        conditions.push(Condition::Healthy { looked: None, last });
+    } else if readiness.healthy {
+        return Err(bad("healthy", "neither its image nor its Compose file has a health check; write `http:` or `tcp:`"));
+    }
     if conditions.is_empty() {
         conditions.push(Condition::Alive);
     }
@@ -147,6 +167,14 @@ impl Condition {
     fn holds(&mut self, running: &Running) -> Option<Instant> {
         let (outcome, last_error) = match self {
             Self::Alive => return (running.started().elapsed() >= ALIVE).then(Instant::now),
+            Self::Healthy { looked, last } => {
+                // An engine is asked, not a process.
+                if looked.is_none_or(|looked| looked.elapsed() >= HEALTH_PAUSE) {
+                    *looked = Some(Instant::now());
+                    *last = running.health().unwrap_or_else(|| last.clone());
+                }
+                return last.is_healthy.then(Instant::now);
+            }
             Self::Log { listener, .. } => return listener.has_matched().then(Instant::now),
             Self::Tcp { address, last_error } => (connect(address, ANSWER).map(|_| Instant::now()), last_error),
             Self::Http { url, last_error } => {
@@ -165,6 +193,8 @@ impl Condition {
             Self::Http { url, last_error } => format!("GET {url} has not answered below 400 ({last_error})"),
             Self::Tcp { address, last_error } => format!("{address} has not accepted a connection ({last_error})"),
             Self::Log { text, .. } => format!("its output has no line with `{text}`"),
+            Self::Healthy { last, .. } if last.said.is_empty() => "its health check has not gone well".to_owned(),
+            Self::Healthy { last, .. } => format!("its health check has not gone well (`{}`)", last.said),
             Self::Alive => "it has not lived for 100 ms".to_owned(),
         }
     }

@@ -12,7 +12,7 @@ use rustix::process::Signal;
 
 use super::ended::Ended;
 use super::error::SubjectError;
-use super::executor::Executor;
+use super::executor::{Executor, Health};
 use super::launch::Launch;
 use super::launcher::Shared;
 use super::listener::{Listener, Wanted};
@@ -106,6 +106,11 @@ impl Running {
     #[must_use]
     pub fn image(&self) -> Option<&str> {
         self.executor.image()
+    }
+
+    /// What its health check says; `None`: it has none.
+    pub(super) fn health(&self) -> Option<Health> {
+        self.executor.health()
     }
 
     /// The instant just before it was started.

@@ -40,7 +40,7 @@ pub fn sink(options: &Sink) -> anyhow::Result<ExitCode> {
                 eprintln!("Ctrl-C ends and writes {}", options.out.join("summary.json").display());
             }
             SinkEvent::Live(summary) => screen.show(&summary),
-            SinkEvent::Tick { .. } | SinkEvent::Done(_) => {}
+            SinkEvent::Listening { .. } | SinkEvent::Tick { .. } | SinkEvent::Done(_) => {}
         },
         unladen_sink::child::told_to_stop(),
     )?;

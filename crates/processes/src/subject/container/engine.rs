@@ -3,17 +3,20 @@
 use std::env;
 use std::fs::File;
 use std::io::Write;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
 
 use bollard::Docker;
 use bollard::errors::Error;
-use bollard::models::{ContainerCreateBody, ContainerInspectResponse, SystemInfo};
+use bollard::models::{self, ContainerCreateBody, ContainerInspectResponse, HealthConfig, HealthStatusEnum, SystemInfo};
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, KillContainerOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder,
 };
 use futures_util::StreamExt;
 use tokio::runtime::{self, Runtime};
 
+use super::super::executor::Health;
 use super::error::ContainerError;
 
 /// Where engines listen, unless `DOCKER_HOST` says otherwise.
@@ -22,20 +25,23 @@ const DOCKER: &str = "/var/run/docker.sock";
 /// Longest time for one answer of the engine, s. To create a container of a large image takes some engines a while.
 const PATIENCE_S: u64 = 120;
 
+/// Between two health checks, unless image or file say otherwise.
+const HEALTH_INTERVAL: Duration = Duration::from_secs(30);
+
 /// A connection to the engine. Its calls block.
 #[derive(Debug)]
 pub struct Engine {
-    docker: Docker,
-    runtime: Runtime,
+    pub(in crate::subject) docker: Docker,
+    pub(in crate::subject) runtime: Runtime,
     socket: PathBuf,
     words: String,
 }
 
 /// What the engine knows of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Inspected {
+pub(in crate::subject) struct Inspected {
     /// Process id of the first process, as this machine sees it; 0 when it does not run.
-    pub(super) pid: u32,
+    pub(in crate::subject) pid: u32,
     /// Exit code, if it has ended.
     pub(super) exit_code: i32,
     /// Whether the kernel killed something in it because its memory limit was reached.
@@ -44,6 +50,20 @@ pub(super) struct Inspected {
     pub(super) image_id: String,
     /// The signal that asks it to end.
     pub(super) stop_signal: Option<String>,
+    /// Its address in a network that it shares with nobody outside.
+    pub(in crate::subject) address: Option<IpAddr>,
+    /// When it was started.
+    started: Option<SystemTime>,
+    /// What its health check says; `None`: it has none.
+    pub(super) health: Option<Health>,
+}
+
+impl Inspected {
+    /// When it was started, as far as this can be told to some milliseconds.
+    pub(in crate::subject) fn started(&self) -> Instant {
+        let ago = self.started.and_then(|started| started.elapsed().ok()).unwrap_or_default();
+        Instant::now().checked_sub(ago).unwrap_or_else(Instant::now)
+    }
 }
 
 /// Socket of the engine: that of `DOCKER_HOST`, else Docker's, else Podman's of this user.
@@ -150,7 +170,7 @@ impl Engine {
         self.runtime.block_on(self.docker.kill_container(name, Some(options))).map_err(ContainerError::engine)
     }
 
-    pub(super) fn inspect(&self, name: &str) -> Result<Inspected, ContainerError> {
+    pub(in crate::subject) fn inspect(&self, name: &str) -> Result<Inspected, ContainerError> {
         let answer = self.runtime.block_on(self.docker.inspect_container(name, None));
         Ok(Inspected::from(answer.map_err(ContainerError::engine)?))
     }
@@ -180,6 +200,22 @@ fn words(info: &SystemInfo) -> String {
     format!("engine {version}{cgroups}{driver}")
 }
 
+/// `None` where the health check has been switched off.
+fn health(state: models::Health, check: HealthConfig) -> Option<Health> {
+    let nanoseconds = |time: Option<i64>| time.and_then(|time| u64::try_from(time).ok()).filter(|time| *time > 0);
+    let interval = nanoseconds(check.interval).map_or(HEALTH_INTERVAL, Duration::from_nanos);
+    let said = state.log.and_then(|log| log.into_iter().next_back()).and_then(|last| last.output);
+    Some(Health {
+        is_healthy: match state.status? {
+            HealthStatusEnum::HEALTHY => true,
+            HealthStatusEnum::STARTING | HealthStatusEnum::UNHEALTHY => false,
+            HealthStatusEnum::NONE | HealthStatusEnum::EMPTY => return None,
+        },
+        said: said.unwrap_or_default().trim().to_owned(),
+        first_after: interval + nanoseconds(check.start_period).map(Duration::from_nanos).unwrap_or_default(),
+    })
+}
+
 fn runtime() -> Result<Runtime, ContainerError> {
     runtime::Builder::new_current_thread().enable_all().build().map_err(|source| ContainerError::Runtime { source })
 }
@@ -187,12 +223,18 @@ fn runtime() -> Result<Runtime, ContainerError> {
 impl From<ContainerInspectResponse> for Inspected {
     fn from(answer: ContainerInspectResponse) -> Self {
         let state = answer.state.unwrap_or_default();
+        let config = answer.config.unwrap_or_default();
+        let networks = answer.network_settings.and_then(|settings| settings.networks).unwrap_or_default();
+        let addresses = networks.into_values().flat_map(|network| [network.ip_address, network.global_ipv6_address]);
         Self {
             pid: state.pid.and_then(|pid| u32::try_from(pid).ok()).unwrap_or(0),
             exit_code: state.exit_code.and_then(|code| i32::try_from(code).ok()).unwrap_or(-1),
             out_of_memory: state.oom_killed.unwrap_or(false),
             image_id: answer.image.unwrap_or_default(),
-            stop_signal: answer.config.and_then(|config| config.stop_signal).filter(|signal| !signal.is_empty()),
+            stop_signal: config.stop_signal.filter(|signal| !signal.is_empty()),
+            address: addresses.flatten().find_map(|address| address.parse().ok()),
+            started: state.started_at.and_then(|at| Some(at.parse::<jiff::Timestamp>().ok()?.into())),
+            health: state.health.and_then(|state| health(state, config.healthcheck.unwrap_or_default())),
         }
     }
 }

@@ -66,7 +66,7 @@ pub enum ContainerError {
 }
 
 impl ContainerError {
-    pub(super) fn engine(error: Error) -> Self {
+    pub(in crate::subject) fn engine(error: Error) -> Self {
         match error {
             Error::DockerResponseServerError { message, .. } => Self::Refused { message },
             other => Self::Refused { message: causes(&other) },

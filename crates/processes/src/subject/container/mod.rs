@@ -11,14 +11,14 @@ use std::thread::{self, JoinHandle};
 use bollard::models::{ContainerCreateBody, HostConfig};
 
 pub use engine::{Engine, socket};
+pub(super) use engine::Inspected;
 pub use error::ContainerError;
 
 use super::ended::Ended;
-use super::executor::Executor;
+use super::executor::{Executor, Health};
 use super::launch::{LONGEST_PAD, Launch};
 use crate::linux::CpuSet;
 use crate::linux::tree::MARK;
-use engine::Inspected;
 
 /// What a container is made from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -41,6 +41,8 @@ pub(super) struct Container {
     /// Filled by the thread that follows its output.
     ended: Arc<Mutex<Option<Ended>>>,
     follower: Option<JoinHandle<()>>,
+    /// Whether it goes with a Compose project, which removes it.
+    of_project: bool,
 }
 
 impl Container {
@@ -70,22 +72,29 @@ impl Container {
 
     fn begin(engine: &Arc<Engine>, name: &str, log: File) -> Result<(Self, u32), ContainerError> {
         engine.start(name)?;
-        let Inspected { pid, image_id, stop_signal, .. } = engine.inspect(name)?;
+        let (container, inspected) = Self::adopt(engine, name, log)?;
+        Ok((Self { of_project: false, ..container }, inspected.pid))
+    }
+
+    /// One that somebody else has made and removes: a Compose project.
+    pub(super) fn adopt(engine: &Arc<Engine>, name: &str, log: File) -> Result<(Self, Inspected), ContainerError> {
+        let inspected = engine.inspect(name)?;
         let ended = Arc::new(Mutex::new(None));
         let mut container = Self {
             engine: Arc::clone(engine),
             name: name.to_owned(),
-            image_id,
-            stop_signal: stop_signal.unwrap_or_else(|| "SIGTERM".to_owned()),
+            image_id: inspected.image_id.clone(),
+            stop_signal: inspected.stop_signal.clone().unwrap_or_else(|| "SIGTERM".to_owned()),
             ended: Arc::clone(&ended),
             follower: None,
+            of_project: true,
         };
         let (engine, name) = (engine.for_another_thread()?, name.to_owned());
         container.follower = Some(thread::spawn(move || {
             let how = follow(&engine, &name, log);
             *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
         }));
-        Ok((container, pid))
+        Ok((container, inspected))
     }
 }
 
@@ -149,7 +158,7 @@ impl Executor for Container {
     }
 
     fn remove(&mut self) -> Result<(), super::SubjectError> {
-        let removed = self.engine.remove(&self.name);
+        let removed = if self.of_project { Ok(()) } else { self.engine.remove(&self.name) };
         if let Some(follower) = self.follower.take() {
             let _ = follower.join();
         }
@@ -161,7 +170,11 @@ impl Executor for Container {
     }
 
     fn container(&self) -> Option<&str> {
-        Some(&self.name)
+        (!self.of_project).then_some(&self.name)
+    }
+
+    fn health(&self) -> Option<Health> {
+        self.engine.inspect(&self.name).ok()?.health
     }
 }
 
