@@ -12,6 +12,7 @@ use unladen_ledger::summary::Summary;
 use unladen_load::plan::{Pacing, Plan as LoadPlan};
 use unladen_study::plan::{Plan, PlannedVariant, Process};
 
+use super::compose::{Hosts, names_the_sink};
 use super::error::RunError;
 use super::instrument::SinkPart;
 use super::programs;
@@ -46,7 +47,8 @@ fn wanted(plan: &Plan) -> impl Iterator<Item = (usize, &PlannedVariant)> {
 /// ports, so nobody can know it otherwise.
 fn sends_spans(plan: &Plan, variant: &PlannedVariant) -> bool {
     let is_counted = |process: &Process| plan.study.services.get(&process.service).is_some_and(|it| it.count.is_some());
-    variant.processes.iter().any(|process| process.knows_the_sink() || is_counted(process))
+    let by_process = variant.processes.iter().any(|process| process.knows_the_sink() || is_counted(process));
+    by_process || names_the_sink(plan, variant)
 }
 
 /// Calibrates what `known` does not hold yet, and hands every new calibration to `keep`. Returns the plan with the spans per
@@ -105,15 +107,23 @@ fn one(
     let logs = folder.join("logs");
     let mut sink = SinkPart::start(&setup.launcher, &config, &setup.partition.instrument, &logs, site.network())?;
     let _relay = site.relay(variant, &folder, &logs)?;
+    // Goes after them.
+    let mut project = None;
     let mut services: Vec<RunningService> = Vec::new();
     let mut load = || -> Result<_, RunError> {
-        for process in variant.fresh() {
+        let mut hosts = Hosts::default();
+        let started = site.start_project(variant, (folder.as_path(), number), &mut sink, interrupted)?;
+        if let Some(started) = started {
+            services.extend(started.services);
+            (project, hosts) = (Some(started.project), started.hosts);
+        }
+        for process in variant.fresh().filter(|process| variant.compose.is_none() || !process.is_composed()) {
             services.push(site.start(process, &folder, number, interrupted)?);
         }
         programs::set_up(site, variant.programs(Role::Setup), (folder.as_path(), number), || {
             if interrupted.load(Ordering::Relaxed) { Err(RunError::Interrupted) } else { Ok(()) }
         })?;
-        let backends = queries::backends(site, variant)?;
+        let backends = queries::backends(site, variant, &hosts)?;
         let calibration = &setup.plan.study.calibration;
         let plan = LoadPlan {
             pacing: Pacing::Constant { rate: calibration.rate },
@@ -123,7 +133,7 @@ fn one(
             cores: Vec::new(),
             out: None,
             limit: None,
-            ..site.load_plan(variant, &folder, ids)?
+            ..site.load_plan(variant, &folder, ids, &hosts)?
         };
         let plan =
             LoadPlan { trace: plan.trace.map(|trace| unladen_load::plan::Trace { sampled: 1.0, ..trace }), ..plan };
@@ -146,6 +156,9 @@ fn one(
         });
     let (requests, counted) = counted?;
     ends?;
+    if let Some(project) = project {
+        project.remove()?;
+    }
     let stopping = Instant::now();
     while sink.quiet().min(stopping.elapsed()) < LAST_QUIET {
         sink.look(Duration::from_millis(20))?;

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use unladen_journal::notices::{Notice, RoundsNotice};
 use unladen_journal::record::{Blocks, Design, RunRecord};
 use unladen_processes::subject::SubjectError;
+use unladen_processes::subject::compose::ComposeError;
 use unladen_study::plan::{Plan, Process};
 use unladen_study::spec::Study;
 
@@ -150,7 +151,10 @@ impl Choice {
         done: &[RunRecord],
         error: SubjectError,
     ) -> Result<bool, SubjectError> {
-        let died = matches!(error, SubjectError::DiedAtStart { .. });
+        let died = matches!(
+            error,
+            SubjectError::DiedAtStart { .. } | SubjectError::Compose(ComposeError::Refused { .. } | ComposeError::Late { .. })
+        );
         if study.design.is_some() || !died || done.iter().any(|run| run.design == Design::Alternating) {
             return Err(error);
         }

@@ -50,6 +50,16 @@ pub enum RunError {
         /// Address.
         address: String,
     },
+    /// The load of a Compose project goes to a port of this machine.
+    #[error(
+        "the load goes to {url}, where nobody listens: ports of a Compose file are not published in a round. Name the service instead, as in `http://NAME:PORT/`; there are: {services}"
+    )]
+    NobodyThere {
+        /// The URL.
+        url: String,
+        /// Services of the project.
+        services: String,
+    },
     /// A process could not be started.
     #[error(transparent)]
     Subject(#[from] SubjectError),

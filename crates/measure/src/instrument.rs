@@ -44,7 +44,7 @@ pub(super) struct Part<E> {
     running: Running,
     events: Receiver<E>,
     /// The sink takes the end of its input for the end of unladen; the load generator reads its plan to the end.
-    _input: Option<ChildStdin>,
+    input: Option<ChildStdin>,
 }
 
 /// Why no event came.
@@ -86,7 +86,7 @@ impl<E: DeserializeOwned + Send + 'static> Part<E> {
         input.write_all(&line).and_then(|()| input.flush()).map_err(|error| failed(error.to_string()))?;
         let (send, events) = mpsc::channel();
         thread::spawn(move || read_events(output, &send));
-        Ok(Self { name, running, events, _input: input_stays.then_some(input) })
+        Ok(Self { name, running, events, input: input_stays.then_some(input) })
     }
 
     /// The next event, waited for at most `time`.
@@ -95,6 +95,14 @@ impl<E: DeserializeOwned + Send + 'static> Part<E> {
             RecvTimeoutError::Timeout => Silence::Timeout,
             RecvTimeoutError::Disconnected => Silence::Ended,
         })
+    }
+
+    /// Tells it something more; its input must have stayed.
+    fn tell(&mut self, what: &impl Serialize) -> std::io::Result<()> {
+        let Some(input) = &mut self.input else { return Err(std::io::ErrorKind::BrokenPipe.into()) };
+        serde_json::to_writer(&mut *input, what)?;
+        input.write_all(b"\n")?;
+        input.flush()
     }
 
     /// Its process.
@@ -199,6 +207,24 @@ impl SinkPart {
     /// Its process.
     pub(super) fn running(&self) -> &Running {
         self.part.running()
+    }
+
+    /// Lets it listen in another network namespace as well, at the same addresses. The caller holds the namespace until this returns.
+    pub(super) fn listen_in(&mut self, network: &Netns) -> Result<(), InstrumentError> {
+        let failed = |message: String| InstrumentError::Failed { part: "sink", message };
+        let network = network.path();
+        self.part.tell(&unladen_sink::child::ListenIn { network }).map_err(|error| failed(error.to_string()))?;
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            match self.part.next(deadline.saturating_duration_since(Instant::now())) {
+                Ok(SinkEvent::Listening { error: None }) => return Ok(()),
+                Ok(SinkEvent::Listening { error: Some(error) }) => {
+                    return Err(failed(format!("it cannot listen in the network of a container: {error}")));
+                }
+                Ok(_) => {}
+                Err(_) => return Err(self.part.failure()),
+            }
+        }
     }
 
     /// Takes in what the sink has said; fails if it has ended.

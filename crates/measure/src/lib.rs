@@ -5,6 +5,7 @@ mod blocks;
 mod builds;
 mod calibration;
 pub mod checks;
+mod compose;
 mod design;
 pub mod ends;
 mod error;

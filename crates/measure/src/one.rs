@@ -16,6 +16,7 @@ use unladen_study::spec::Faults;
 
 use super::after;
 use super::checks;
+use super::compose::{Hosts, Started};
 use super::error::RunError;
 use super::expected::Expected;
 use super::instrument::SinkPart;
@@ -85,8 +86,21 @@ impl Run<'_> {
             self.setup.network(),
         )?;
         let relay = self.setup.relay(variant, &folder, &logs)?;
-        let (services, expected, queries) = (Vec::new(), Expected::default(), Numbers::default());
-        Ok(RunContext { folder, logs, ids, sink, relay, services, record, expected, queries, others: 0, watcher })
+        Ok(RunContext {
+            folder,
+            logs,
+            ids,
+            sink,
+            relay,
+            services: Vec::new(),
+            project: None,
+            hosts: Hosts::default(),
+            record,
+            expected: Expected::default(),
+            queries: Numbers::default(),
+            others: 0,
+            watcher,
+        })
     }
 
     /// Starts the services and waits until they are ready and set up. If something is wrong with the set-up, the record is void.
@@ -96,7 +110,7 @@ impl Run<'_> {
         context.record.phases.start_s = started.elapsed().as_secs_f64();
         self.set_up(context)?;
         if context.record.void.is_none() {
-            context.queries = Numbers::before(self.setup, variant)?;
+            context.queries = Numbers::before(self.setup, variant, &context.hosts)?;
         }
         Ok(())
     }
@@ -114,6 +128,9 @@ impl Run<'_> {
             queries::settle(&mut queries.backends, limit, wanted, interrupted, &mut record.notices)
         });
         let ends = ends?;
+        if let Some(project) = context.project.take() {
+            project.remove()?;
+        }
         context.record.counted = counted;
         while context.sink.quiet().min(stopping.elapsed()) < LAST_QUIET {
             context.sink.look(Duration::from_millis(20))?;
@@ -171,7 +188,7 @@ impl Run<'_> {
         if study.saturation.is_none() && study.capacity.is_none() {
             return Ok(());
         }
-        let plan = self.setup.load_plan(self.variant(), &context.folder, context.ids.other())?;
+        let plan = self.setup.load_plan(self.variant(), &context.folder, context.ids.other(), &context.hosts)?;
         if let Some(wanted) = &study.saturation {
             context.see(Step::Phase(Phase::Saturation));
             let (found, sent) = after::saturate(&plan, wanted, self.interrupted)?;
@@ -193,7 +210,13 @@ impl Run<'_> {
 
     /// Starts the services of the run in order and waits until each is ready.
     fn start_services(&self, variant: &PlannedVariant, context: &mut RunContext<'_>) -> Result<(), RunError> {
-        for process in variant.fresh() {
+        let folder = (context.folder.as_path(), self.number);
+        let started = self.setup.start_project(variant, folder, &mut context.sink, self.interrupted)?;
+        if let Some(Started { project, services, hosts }) = started {
+            (context.project, context.hosts) = (Some(project), hosts);
+            context.services.extend(services);
+        }
+        for process in variant.fresh().filter(|process| variant.compose.is_none() || !process.is_composed()) {
             let service = self.setup.start(process, &context.folder, self.number, self.interrupted)?;
             context.services.push(service);
         }

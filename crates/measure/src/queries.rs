@@ -16,6 +16,7 @@ use unladen_study::resolve::ResolveError;
 use unladen_study::spec::{Drain, Study};
 use unladen_study::variables::resolve;
 
+use super::compose::Hosts;
 use super::error::RunError;
 use super::setup::Site;
 
@@ -40,8 +41,7 @@ pub(super) struct NumberQuery {
 }
 
 impl NumberQuery {
-    fn new(name: &str, role: Option<Role>, query: Query, each: f64, network: Option<&Arc<Netns>>) -> Self {
-        let network = network.cloned();
+    fn new(name: &str, role: Option<Role>, (query, network): (Query, Option<Arc<Netns>>), each: f64) -> Self {
         let before = query.ask(network.as_deref());
         Self { name: name.to_owned(), role, query, network, each, before, after: None, is_steady: true }
     }
@@ -91,7 +91,7 @@ pub(super) fn counted_services(study: &Study, variant: &PlannedVariant) -> BTree
 }
 
 /// Asks for the numbers of the backends that run in a variant, before the load.
-pub(super) fn backends(setup: Site<'_>, variant: &PlannedVariant) -> Result<Vec<NumberQuery>, RunError> {
+pub(super) fn backends(setup: Site<'_>, variant: &PlannedVariant, hosts: &Hosts) -> Result<Vec<NumberQuery>, RunError> {
     let mut queries = Vec::new();
     for (name, service) in &setup.plan().study.services {
         let Some(count) = service.count.as_ref().filter(|_| variant.runs(name)) else { continue };
@@ -103,22 +103,35 @@ pub(super) fn backends(setup: Site<'_>, variant: &PlannedVariant) -> Result<Vec<
             (count.body.as_deref(), count.pointer.as_deref()),
             (count.prometheus.as_deref(), count.metric.as_deref()),
         )?;
-        queries
-            .extend(query.map(|query| NumberQuery::new(name, Some(service.role), query, count.each, setup.network())));
+        let query = query.map(|query| placed(query, setup, hosts));
+        queries.extend(query.map(|it| NumberQuery::new(name, Some(service.role), it, count.each)));
     }
     Ok(queries)
 }
 
 /// The same for the counters of a variant's agent.
-pub(super) fn losses(setup: Site<'_>, variant: &PlannedVariant) -> Result<Vec<NumberQuery>, RunError> {
+pub(super) fn losses(setup: Site<'_>, variant: &PlannedVariant, hosts: &Hosts) -> Result<Vec<NumberQuery>, RunError> {
     let mut queries = Vec::new();
     for (stage, loss) in &variant.losses {
         let path = format!("losses.{stage}");
         let prometheus = (loss.prometheus.as_deref(), loss.metric.as_deref());
         let query = query(setup, &path, None, (None, None), prometheus)?;
-        queries.extend(query.map(|query| NumberQuery::new(stage, None, query, loss.each, setup.network())));
+        let query = query.map(|query| placed(query, setup, hosts));
+        queries.extend(query.map(|it| NumberQuery::new(stage, None, it, loss.each)));
     }
     Ok(queries)
+}
+
+/// A query with the address of whom it asks, and the network in which it is asked.
+fn placed(mut query: Query, setup: Site<'_>, hosts: &Hosts) -> (Query, Option<Arc<Netns>>) {
+    let (Query::Json { url, .. } | Query::Prometheus { url, .. }) = &mut query;
+    match hosts.find(url) {
+        Some((placed, network)) => {
+            *url = placed;
+            (query, network)
+        }
+        None => (query, setup.network().cloned()),
+    }
 }
 
 /// The query that these keys of the study stand for; the study's check has seen to it that they go together.
@@ -215,7 +228,7 @@ mod tests {
 
     fn settled(numbers: &'static [u64], each: f64, wanted: Option<u64>, limit: f64) -> (Vec<Counted>, Vec<Notice>) {
         let mut notices = Vec::new();
-        let mut backends = [NumberQuery::new("jaeger", Some(Role::Storage), backend(numbers), each, None)];
+        let mut backends = [NumberQuery::new("jaeger", Some(Role::Storage), (backend(numbers), None), each)];
         let drain = Drain { quiet: Time::seconds(0.5), limit: Time::seconds(limit) };
         let counted = settle(&mut backends, &drain, wanted, || false, &mut notices);
         (counted, notices)
@@ -249,8 +262,8 @@ mod tests {
         const LATE: [u64; 12] = [0, 10, 10, 10, 10, 10, 10, 10, 10, 10, 10, 50];
         let waited_for = |taken: &'static [u64]| {
             let mut backends = [
-                NumberQuery::new("oap", Some(Role::Collector), backend(taken), 1.0, None),
-                NumberQuery::new("elasticsearch", Some(Role::Storage), backend(&LATE), 1.0, None),
+                NumberQuery::new("oap", Some(Role::Collector), (backend(taken), None), 1.0),
+                NumberQuery::new("elasticsearch", Some(Role::Storage), (backend(&LATE), None), 1.0),
             ];
             let drain = Drain { quiet: Time::seconds(0.5), limit: Time::seconds(20.0) };
             let counted = settle(&mut backends, &drain, Some(60), || false, &mut Vec::new());
@@ -283,7 +296,7 @@ mod tests {
             selector: "spans_total".parse().expect("a selector"),
         };
         let mut notices = Vec::new();
-        let mut backends = [NumberQuery::new("jaeger", Some(Role::Storage), query, 1.0, None)];
+        let mut backends = [NumberQuery::new("jaeger", Some(Role::Storage), (query, None), 1.0)];
         let drain = Drain { quiet: Time::seconds(0.0), limit: Time::seconds(0.0) };
         assert_eq!(settle(&mut backends, &drain, None, || false, &mut notices), []);
         assert!(matches!(&notices[..], [Notice::QueryFailed { what, .. }] if what == "jaeger"), "{notices:?}");

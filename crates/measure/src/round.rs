@@ -208,7 +208,7 @@ impl Round<'_, '_> {
         let mut targets = Vec::with_capacity(contexts.len());
         for (at, context) in contexts.iter().enumerate() {
             let run = self.run(at);
-            targets.push(run.setup.load_plan(run.variant(), &context.folder, context.ids)?);
+            targets.push(run.setup.load_plan(run.variant(), &context.folder, context.ids, &context.hosts)?);
         }
         let core = self.setup.partition.instrument.iter().next().map(|core| core as u32);
         Ok(Alternation { targets, turns, start_at_ns: None, pause_s: HEAD_START.as_secs_f64(), core })

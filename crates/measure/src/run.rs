@@ -8,8 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use unladen_journal::record::RunRecord;
 use unladen_load::outcome::Outcome;
 use unladen_processes::probe::Observation;
+use unladen_processes::subject::compose::Project;
 use unladen_study::plan::PlannedVariant;
 
+use super::compose::Hosts;
 use super::error::RunError;
 use super::expected::Expected;
 use super::instrument::{RelayPart, SinkPart};
@@ -44,6 +46,10 @@ pub(super) struct RunContext<'w> {
     pub(super) relay: Option<RelayPart>,
     /// Services of the run.
     pub(super) services: Vec<RunningService>,
+    /// The Compose project that some of them are in.
+    pub(super) project: Option<Project>,
+    /// Where services are that have addresses of their own.
+    pub(super) hosts: Hosts,
     pub(super) record: RunRecord,
     /// What services have yet to say.
     pub(super) expected: Expected,
@@ -90,8 +96,8 @@ pub(super) struct Numbers {
 
 impl Numbers {
     /// As they stand before the load.
-    pub(super) fn before(setup: Site<'_>, variant: &PlannedVariant) -> Result<Self, RunError> {
-        Ok(Self { backends: queries::backends(setup, variant)?, losses: queries::losses(setup, variant)? })
+    pub(super) fn before(setup: Site<'_>, variant: &PlannedVariant, hosts: &Hosts) -> Result<Self, RunError> {
+        Ok(Self { backends: queries::backends(setup, variant, hosts)?, losses: queries::losses(setup, variant, hosts)? })
     }
 }
 

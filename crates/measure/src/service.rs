@@ -21,6 +21,8 @@ pub(super) struct RunningService {
     pub(super) start_up_s: Option<f64>,
     /// The network that it is in, if it is not unladen's.
     pub(super) network: Option<Arc<Netns>>,
+    /// Whether it may end by itself when it has done well.
+    pub(super) may_end: bool,
 }
 
 /// How the services of a run ended: name, replica, how.
@@ -64,7 +66,8 @@ pub(super) fn instrument((name, running): (&str, &Running)) -> Target {
 
 /// How a service ended, if it has.
 pub(super) fn died(service: &mut RunningService) -> Option<Notice> {
-    let ended = service.running.alive()?;
+    let may_end = service.may_end;
+    let ended = service.running.alive().filter(|ended| !(may_end && *ended == Ended::Exit(0)))?;
     Some(Notice::ServiceDied {
         service: service.process.service.clone(),
         how: ended.to_string(),

@@ -22,6 +22,7 @@ use unladen_study::plan::{self, Plan, PlannedVariant, Process};
 use unladen_study::spec::{Attributes, Faults, Lifetime, Network, Sync};
 use unladen_study::variables::{PortName, SINKS, Variables};
 
+use super::compose::Hosts;
 use super::error::RunError;
 use super::folder::RunFolder;
 use super::instrument::RelayPart;
@@ -155,7 +156,7 @@ impl<'a> Setup<'a> {
         let of = |site: Site<'_>| -> Result<Vec<String>, RunError> {
             let mut all = Vec::new();
             for variant in &self.plan.variants {
-                for process in variant.fresh() {
+                for process in variant.fresh().filter(|process| !process.is_composed()) {
                     all.extend(addresses(&site.resolve(process, self.folder.path())?));
                 }
             }
@@ -261,7 +262,7 @@ impl<'a> Site<'a> {
     ) -> Result<Option<RelayPart>, RunError> {
         let Some(network) = self.network() else { return Ok(None) };
         let (mut own, mut outside, mut texts) = (Vec::new(), Vec::new(), Vec::new());
-        for process in &variant.processes {
+        for process in variant.processes.iter().filter(|process| !process.is_composed()) {
             let process = self.resolve(process, folder)?;
             match process.lifetime {
                 Lifetime::Run => own.extend(addresses(&process)),
@@ -309,6 +310,7 @@ impl<'a> Site<'a> {
             http: process.ready.http.clone(),
             tcp: process.ready.tcp.clone(),
             log: process.ready.log.clone(),
+            healthy: process.ready.healthy,
             timeout: process.ready.timeout.0,
             network: self.network_of(&process),
         };
@@ -322,7 +324,7 @@ impl<'a> Site<'a> {
             Ok(start_up) => {
                 // Who says of nothing that it is ready has been watched for a moment only.
                 let start_up_s = readiness.is_declared().then_some(start_up.as_secs_f64());
-                Ok(RunningService { process, running, start_up_s, network })
+                Ok(RunningService { process, running, start_up_s, network, may_end: false })
             }
             Err(error) => {
                 let _ = running.stop(process.grace.0);
@@ -352,9 +354,7 @@ impl<'a> Site<'a> {
             0 => format!("{}.log", process.service),
             replica => format!("{}-{replica}.log", process.service),
         });
-        let everywhere = process.limits.on_all_cores();
-        let cpuset = process.limits.cpuset.as_deref().filter(|_| !everywhere).map(str::parse).transpose();
-        let all = || self.partition.subject.union(&self.partition.instrument);
+        let (cpus, limits) = self.limits(process, cpus);
         let launch = Launch {
             service: process.service.clone(),
             replica: process.replica,
@@ -363,17 +363,35 @@ impl<'a> Site<'a> {
             env: process.env.clone(),
             cwd: process.cwd.clone(),
             log,
-            cpus: Some(if everywhere { all() } else { cpus.clone() }),
-            limits: Limits {
-                cpus: process.limits.cpus,
-                memory: process.limits.memory.map(|bytes| bytes.0),
-                // The study's check has refused what is no list of CPUs.
-                cpuset: cpuset.unwrap_or_default(),
-            },
+            cpus: Some(cpus),
+            limits,
             network: self.network_of(process),
-            pad: self.random(run, 1).random_range(0..=LONGEST_PAD),
+            pad: self.pad_length(run),
         };
         Ok(self.launcher.launch(&launch)?)
+    }
+
+    /// The cores of a process, of those it has unless it says otherwise, and its limits.
+    pub(super) fn limits(&self, process: &Process, cpus: &CpuSet) -> (CpuSet, Limits) {
+        let everywhere = process.limits.on_all_cores();
+        let cpuset = process.limits.cpuset.as_deref().filter(|_| !everywhere).map(str::parse).transpose();
+        let all = || self.partition.subject.union(&self.partition.instrument);
+        let limits = Limits {
+            cpus: process.limits.cpus,
+            memory: process.limits.memory.map(|bytes| bytes.0),
+            // The study's check has refused what is no list of CPUs.
+            cpuset: cpuset.unwrap_or_default(),
+        };
+        (if everywhere { all() } else { cpus.clone() }, limits)
+    }
+
+    fn pad_length(&self, run: u32) -> usize {
+        self.random(run, 1).random_range(0..=LONGEST_PAD)
+    }
+
+    /// What shifts the stacks of a run.
+    pub(super) fn pad(&self, run: u32) -> String {
+        "x".repeat(self.pad_length(run))
     }
 
     /// What the sink of a run is told.
@@ -415,6 +433,7 @@ impl<'a> Site<'a> {
         variant: &PlannedVariant,
         folder: &Path,
         ids: TraceIds,
+        hosts: &Hosts,
     ) -> Result<unladen_load::plan::Plan, RunError> {
         use unladen_load::plan::{Plan, Trace};
         let load = variant.load.resolve(&self.variables(Some(folder)))?;
@@ -424,6 +443,7 @@ impl<'a> Site<'a> {
             out: Some(folder.to_owned()),
             cores: self.partition.instrument.iter().take(1).map(|core| core as u32).collect(),
             network: self.network().map(|network| network.path()),
+            replicas: hosts.replicas(&load.url),
             ..load_plan::plan(&load, self.seed, &self.plan.dir)?
         })
     }
@@ -454,7 +474,7 @@ fn image(image: &plan::Image) -> Image {
 }
 
 /// Where the process is to listen, as far as its readiness tells.
-fn addresses(process: &Process) -> Vec<String> {
+pub(super) fn addresses(process: &Process) -> Vec<String> {
     let of_url = |url: &String| {
         let url: http::Uri = url.parse().ok()?;
         Some(format!("{}:{}", url.host()?, url.port_u16().unwrap_or(80)))

@@ -55,7 +55,7 @@ impl Run<'_> {
             start_at_ns: Some(start_ns),
             warmup_s: study.warmup.as_seconds(),
             window_s: study.window.as_seconds(),
-            ..self.setup.load_plan(self.variant(), &context.folder, context.ids)?
+            ..self.setup.load_plan(self.variant(), &context.folder, context.ids, &context.hosts)?
         };
         let part = self.generator(context, &plan)?;
         let sampler = self.sampler(context, Some(&part), (window_start_ns, window_end_ns))?;
@@ -89,7 +89,7 @@ impl Run<'_> {
             warmup_s: 0.0,
             window_s: load.at_most.as_seconds(),
             limit: load.requests,
-            ..self.setup.load_plan(self.variant(), &context.folder, context.ids)?
+            ..self.setup.load_plan(self.variant(), &context.folder, context.ids, &context.hosts)?
         };
         let part = self.generator(context, &plan)?;
         let sampler = self.sampler(context, Some(&part), (start_ns, end_ns))?;
@@ -128,7 +128,7 @@ impl Run<'_> {
         time: Time,
         pacing: Option<Pacing>,
     ) -> Result<Plan, RunError> {
-        let plan = self.setup.load_plan(self.variant(), &context.folder, context.ids.other())?;
+        let plan = self.setup.load_plan(self.variant(), &context.folder, context.ids.other(), &context.hosts)?;
         let pacing = pacing.unwrap_or_else(|| plan.pacing.clone());
         Ok(Plan { pacing, warmup_s: 0.0, window_s: time.as_seconds(), out: None, ..plan })
     }

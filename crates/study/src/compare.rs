@@ -1,4 +1,4 @@
-//! A study from the options of `unladen compare`: two or more commands and a URL, no YAML.
+//! A study from the options of `unladen compare`: two or more commands, or sets of Compose files, and a URL, no YAML.
 //!
 //! The study that comes out is an ordinary one. It is printed ([`super::write::concise_yaml`]), so that it can be saved,
 //! edited and run with `unladen run`.
@@ -9,8 +9,8 @@ use std::str::FromStr;
 use indexmap::IndexMap;
 use unladen_journal::units::Time;
 
-use super::spec::{BASELINE, Command, Load, Override, PLACEBO, Ready, Service, Study, Variant};
-use super::url::url_problem;
+use super::spec::{BASELINE, Command, Compose, Load, Override, PLACEBO, Ready, Service, Study, Variant};
+use super::url::{is_at, url_problem};
 use super::variables::{Reference, expand, is_name};
 use super::words::{self, WordsError};
 
@@ -26,14 +26,28 @@ pub struct Comparison {
     pub rate: Option<f64>,
     /// Connections; `None`: the default of a study.
     pub connections: Option<u32>,
-    /// Command line of the bare service. `NAME=value` words in front go to its environment.
-    pub baseline: String,
-    /// The others, in order. At least one.
+    /// The bare service.
+    pub baseline: Bare,
+    /// The others, in order. At least one. Of a service of Compose files: names of further files, with commas between.
     pub variants: Vec<NamedCommand>,
     /// What the service may reach outside a network of its own: `host:port`.
     pub reach: Vec<String>,
     /// Folder in which the commands start, absolute, so that the study can be run from anywhere.
     pub cwd: PathBuf,
+}
+
+/// Where the bare service is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Bare {
+    /// Its command line. `NAME=value` words in front go to its environment.
+    Command(String),
+    /// A service of Compose files.
+    Compose {
+        /// The files, as typed.
+        files: Vec<String>,
+        /// Its name.
+        service: String,
+    },
 }
 
 /// A variant: `otel=java -javaagent:otel.jar -jar app.jar`.
@@ -132,18 +146,18 @@ impl Comparison {
         if self.variants.is_empty() {
             return Err(CompareError::NoVariant);
         }
-        let baseline = Parsed::new("--baseline", &self.baseline)?;
-        let service = baseline.service_name();
-        let mut variants = IndexMap::new();
-        // What the baseline alone sets must not reach the others, so it is not the service's own environment.
-        variants.insert(BASELINE.to_owned(), variant(&service, None, baseline.env));
-        for NamedCommand { name, command } in &self.variants {
-            let parsed = Parsed::new(&format!("--variant {name}"), command)?;
-            let replaced = variants.insert(name.clone(), variant(&service, Some(parsed.command), parsed.env));
-            if replaced.is_some() {
-                return Err(CompareError::Twice { name: name.clone() });
-            }
+        let names: Vec<&str> = self.variants.iter().map(|variant| variant.name.as_str()).collect();
+        if let Some(name) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name) {
+            return Err(CompareError::Twice { name: (*name).to_owned() });
         }
+        match &self.baseline {
+            Bare::Command(line) => self.of_commands(line),
+            Bare::Compose { files, service } => Ok(self.of_compose(files, service)),
+        }
+    }
+
+    /// The study without services and variants.
+    fn frame(&self, service: &str) -> Study {
         let names: Vec<&str> = self.variants.iter().map(|variant| variant.name.as_str()).collect();
         let mut load = Load::new(&self.url);
         load.rate = self.rate;
@@ -151,6 +165,35 @@ impl Comparison {
         let mut study = Study::new(format!("compare-{service}"), load);
         study.question = format!("What does {} cost {service}?", names.join(" or "));
         study.reach.clone_from(&self.reach);
+        study
+    }
+
+    fn of_compose(&self, files: &[String], service: &str) -> Study {
+        let mut study = self.frame(service);
+        study.on.compose = Some(Compose::Files(files.to_vec()));
+        let http = Some(self.url.clone());
+        let mut named = Service::new(Command::default());
+        named.ready = Ready { http, timeout: Time::seconds(READY_TIMEOUT_S), ..Ready::default() };
+        study.services.insert(service.to_owned(), named);
+        study.variants.insert(BASELINE.to_owned(), Variant::default());
+        for NamedCommand { name, command } in &self.variants {
+            let compose = command.split(',').map(|file| file.trim().to_owned()).collect();
+            study.variants.insert(name.clone(), Variant { compose, ..Variant::default() });
+        }
+        study
+    }
+
+    fn of_commands(&self, line: &str) -> Result<Study, CompareError> {
+        let baseline = Parsed::new("--baseline", line)?;
+        let service = baseline.service_name();
+        let mut variants = IndexMap::new();
+        // What the baseline alone sets must not reach the others, so it is not the service's own environment.
+        variants.insert(BASELINE.to_owned(), variant(&service, None, baseline.env));
+        for NamedCommand { name, command } in &self.variants {
+            let parsed = Parsed::new(&format!("--variant {name}"), command)?;
+            variants.insert(name.clone(), variant(&service, Some(parsed.command), parsed.env));
+        }
+        let mut study = self.frame(&service);
         study.services.insert(service, self.service(baseline.command));
         study.variants = variants;
         Ok(study)
@@ -163,8 +206,8 @@ impl Comparison {
         service.ready = Ready {
             http: Some(self.url.clone()),
             tcp: Some(address(&self.url)),
-            log: None,
             timeout: Time::seconds(READY_TIMEOUT_S),
+            ..Ready::default()
         };
         service
     }
@@ -178,7 +221,12 @@ impl Comparison {
         });
         let sample = sample.map_err(|error| refused(error.to_string()))?;
         // What comes from the environment is checked when it is known.
-        let problem = (!sample.contains("${")).then(|| url_problem(&sample, false)).flatten();
+        let hosts = match &self.baseline {
+            Bare::Command(_) => Vec::new(),
+            Bare::Compose { service, .. } => vec![service.clone()],
+        };
+        let is_there = is_at(&sample, &hosts);
+        let problem = (!sample.contains("${")).then(|| url_problem(&sample, is_there)).flatten();
         problem.map_or(Ok(()), |problem| Err(refused(problem.to_string())))
     }
 }

@@ -9,6 +9,7 @@ mod cells;
 mod check;
 mod checked;
 pub mod compare;
+pub mod compose;
 pub mod error;
 mod guess;
 pub mod key;

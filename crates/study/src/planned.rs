@@ -14,7 +14,7 @@ use super::matrix::Cell;
 use super::order::start_order;
 use super::problem::{Problem, ProblemKind};
 use super::spec::{
-    BASELINE, Command, Faults, Lifetime, Limits, Load, Loss, Override, PLACEBO, Ready, Scrape, Service, Study,
+    BASELINE, Command, ComposeProject, Faults, Lifetime, Limits, Load, Loss, Override, PLACEBO, Ready, Scrape, Service, Stop, Study,
     TraceHeader, Variant,
 };
 use super::variables::{Reference, VariableError, expand};
@@ -39,6 +39,8 @@ pub struct PlannedVariant {
     pub kind: VariantKind,
     /// Processes in start order (after `needs`), replicas unrolled; also those that live through the study.
     pub processes: Vec<Process>,
+    /// The Compose project that its other processes are in.
+    pub compose: Option<ComposeProject>,
     /// Declared spans per sampled request. `Some(0.0)` for baseline and placebo unless the study says otherwise.
     pub spans_per_request: Option<f64>,
     /// Whether `spans_per_request` was learned in the calibration.
@@ -102,6 +104,37 @@ pub struct Image {
 /// Longest time that a check or a setup may take, unless the study says otherwise.
 const AT_MOST: Time = Time(std::time::Duration::from_secs(60));
 
+impl Process {
+    /// Whether it is a service of the Compose project.
+    #[must_use]
+    pub fn is_composed(&self) -> bool {
+        self.command.is_empty() && self.image.is_none()
+    }
+
+    /// A service of the Compose project that the study does not name.
+    #[must_use]
+    pub fn of_project(service: &str) -> Self {
+        Self {
+            service: service.to_owned(),
+            replica: 0,
+            role: Role::Dependency,
+            lifetime: Lifetime::Run,
+            command: Vec::new(),
+            image: None,
+            env: IndexMap::new(),
+            cwd: PathBuf::new(),
+            build: None,
+            ready: Ready::default(),
+            expect_log: Vec::new(),
+            at_most: AT_MOST,
+            limits: Limits::default(),
+            grace: Stop::default().grace,
+            scrape: None,
+            pprof: None,
+        }
+    }
+}
+
 impl PlannedVariant {
     /// A variant of nothing.
     #[must_use]
@@ -115,6 +148,7 @@ impl PlannedVariant {
             label: name.to_owned(),
             kind: VariantKind::Variant,
             processes: Vec::new(),
+            compose: None,
             spans_per_request: None,
             calibrated: false,
             sampled: Ratio(1.0),
@@ -219,6 +253,11 @@ fn planned(
         label: variant.label.clone().filter(|_| kind != VariantKind::Placebo).unwrap_or_else(|| name.to_owned()),
         kind,
         processes,
+        compose: study.on.compose.as_ref().map(|compose| {
+            let mut project = compose.project();
+            project.files.extend(variant.compose.iter().cloned());
+            project
+        }),
         // The bare service makes no spans, so that any that arrive in its runs are unexplained.
         spans_per_request: variant.spans_per_request.or((kind != VariantKind::Variant).then_some(0.0)),
         calibrated: false,
@@ -297,6 +336,7 @@ fn process(
             http: optional(&ready.http)?,
             tcp: optional(&ready.tcp)?,
             log: optional(&ready.log)?,
+            healthy: ready.healthy,
             timeout: ready.timeout,
         },
         // Patterns are as they stand: a `$` in them is an end of a line.

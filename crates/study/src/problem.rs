@@ -211,6 +211,12 @@ pub(super) enum ProblemKind {
     NothingToRun,
     #[error("the name of the image is empty; write one such as `postgres:17`")]
     EmptyImage,
+    #[error("name at least one Compose file: `compose: [compose.yaml]`")]
+    NoComposeFile,
+    #[error(
+        "a service of a Compose file has no `{key}` here: say it in that file, or in a further file of a variant (`compose: [FILE]`)"
+    )]
+    InComposeFile { key: &'static str },
     #[error(
         "`{found}` is no volume; write `/host/path:/path`, `./path/beside/the/study:/path`, or `/path` alone for an empty one that goes with the container"
     )]

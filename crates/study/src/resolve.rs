@@ -7,7 +7,7 @@ use indexmap::IndexMap;
 use super::key::KeyPath;
 use super::plan::{Image, Plan, Process};
 use super::spec::{Load, Ready, Scrape};
-use super::url::url_problem;
+use super::url::{is_at, url_problem};
 use super::variables::{PortName, Reference, VariableError, Variables, names, resolve};
 
 /// A text that cannot be filled in.
@@ -34,7 +34,9 @@ impl Plan {
     /// the run and the path of unladen are for the caller to add.
     #[must_use]
     pub fn variables(&self) -> Variables {
-        Variables { study_dir: self.dir.clone(), values: self.study.variables.clone(), ..Variables::default() }
+        let hosts = self.study.composed().map(str::to_owned).collect();
+        let values = self.study.variables.clone();
+        Variables { study_dir: self.dir.clone(), values, hosts, ..Variables::default() }
     }
 
     /// The ports that the plan speaks of, each once: one free port is needed for each, the same through the study.
@@ -135,6 +137,7 @@ impl Process {
                 http: optional("ready.http", &self.ready.http)?,
                 tcp: optional("ready.tcp", &self.ready.tcp)?,
                 log: optional("ready.log", &self.ready.log)?,
+                healthy: self.ready.healthy,
                 timeout: self.ready.timeout,
             },
             pprof: optional("pprof", &self.pprof)?,
@@ -177,7 +180,7 @@ impl Load {
             *text =
                 resolve(text, variables).map_err(|source| ResolveError::Variable { path: path.to_string(), source })?;
         }
-        match url_problem(&load.url, load.allow_remote) {
+        match url_problem(&load.url, load.allow_remote || is_at(&load.url, &variables.hosts)) {
             Some(kind) if load.driver.is_none() => Err(ResolveError::Url { message: kind.to_string() }),
             _ => Ok(load),
         }

@@ -14,6 +14,7 @@ use super::matrix::Matrix;
 use super::prices::Prices;
 pub use super::scrape::{Keep, Scrape, ScrapeKind, ScrapeUnit};
 
+pub mod compose;
 pub mod design;
 pub mod ladder;
 pub mod load;
@@ -26,6 +27,7 @@ pub mod spans;
 pub mod texts;
 pub mod variant;
 
+pub use compose::{Compose, ComposeProject, On, Volumes};
 pub use design::SeparateReason;
 pub use ladder::Ladder;
 pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
@@ -118,6 +120,9 @@ pub struct Study {
     /// Names of your own for `${var.NAME}`; each can be set on the command line with `--set NAME=VALUE`.
     #[serde(default)]
     pub variables: IndexMap<String, String>,
+    /// Where services come from that have neither `command` nor `image`.
+    #[serde(default)]
+    pub on: On,
     /// The processes of the study, by name.
     pub services: IndexMap<String, Service>,
     /// The ways to run the subject, by name. `baseline` is the bare one and must be there.
@@ -190,6 +195,7 @@ impl Study {
             repeat: Repeat::default(),
             margin: defaults::margin(),
             variables: IndexMap::new(),
+            on: On::default(),
             services: IndexMap::new(),
             variants: IndexMap::new(),
             ladder: Ladder::default(),
@@ -208,6 +214,12 @@ impl Study {
 }
 
 impl Study {
+    /// Names of the services that come from its Compose files.
+    pub fn composed(&self) -> impl Iterator<Item = &str> {
+        let is_composed = |(_, service): &(&String, &Service)| self.on.compose.is_some() && service.is_composed();
+        self.services.iter().filter(is_composed).map(|(name, _)| name.as_str())
+    }
+
     /// Whether something other than a number of rounds ends it.
     #[must_use]
     pub fn is_open_ended(&self) -> bool {

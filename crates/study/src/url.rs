@@ -33,6 +33,11 @@ pub(super) fn url_problem(text: &str, allow_remote: bool) -> Option<ProblemKind>
     (!allow_remote && !is_loopback(host)).then(|| ProblemKind::Remote { host: host.to_owned() })
 }
 
+/// Whether a URL leads to one of these hosts.
+pub(super) fn is_at(text: &str, hosts: &[String]) -> bool {
+    Target::parse(text).is_ok_and(|target| hosts.contains(&target.host))
+}
+
 /// Whether a host is this machine. Names other than `localhost` are not looked up: they may be anything tomorrow.
 pub(super) fn is_loopback(host: &str) -> bool {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);

@@ -90,6 +90,8 @@ pub struct Variables {
     pub unladen: PathBuf,
     /// The study's `variables`.
     pub values: IndexMap<String, String>,
+    /// Services that are found by their names: those of a Compose project.
+    pub hosts: Vec<String>,
     /// unladen's own environment.
     pub environment: BTreeMap<String, String>,
 }

@@ -184,16 +184,23 @@ pub struct Run {
 /// `unladen compare`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  unladen compare --url http://127.0.0.1:8080/vets --rate 500 \\\n    --baseline 'java -jar app.jar' --variant 'otel=java -javaagent:otel.jar -jar app.jar'\n\n${sink.otlp_grpc} and ${sink.otlp_http} in a command stand for the addresses of the span sink, ${port.NAME} for a free port."
+    after_help = "Example:\n  unladen compare --url http://127.0.0.1:8080/vets --rate 500 \\\n    --baseline 'java -jar app.jar' --variant 'otel=java -javaagent:otel.jar -jar app.jar'\n  unladen compare --compose compose.yaml --service api --url http://api:8080/vets --rate 500 \\\n    --variant otel=compose.otel.yaml\n\n${sink.otlp_grpc} and ${sink.otlp_http} in a command stand for the addresses of the span sink, ${port.NAME} for a free port. In a Compose file the sink is at\n${UNLADEN_SINK_OTLP_GRPC} and ${UNLADEN_SINK_OTLP_HTTP}."
 )]
 pub struct Compare {
     /// Where requests go.
     #[arg(long, value_name = "URL")]
     pub url: String,
     /// Command line of the bare service. No shell runs it; NAME=VALUE words in front go to its environment.
-    #[arg(long, value_name = "COMMAND")]
-    pub baseline: String,
-    /// A name and the command line of the service with something added; may be given several times.
+    #[arg(long, value_name = "COMMAND", required_unless_present = "compose", conflicts_with = "compose")]
+    pub baseline: Option<String>,
+    /// Compose file of the bare service, instead of a command line; may be given several times, later ones are merged over the first.
+    #[arg(long, value_name = "FILE", requires = "service")]
+    pub compose: Vec<String>,
+    /// The service of the Compose files that is weighed.
+    #[arg(long, value_name = "NAME", requires = "compose")]
+    pub service: Option<String>,
+    /// A name and the command line of the service with something added; may be given several times. With --compose: a name and further
+    /// Compose files, with commas between.
     #[arg(long = "variant", value_name = "NAME=COMMAND", required = true)]
     pub variants: Vec<NamedCommand>,
     /// Requests per second, open loop. Without it a closed loop over the connections.
@@ -263,12 +270,28 @@ pub struct Serve {
     pub names: Vec<String>,
 }
 
+/// What is imported that is no result.
+#[derive(Debug, Subcommand)]
+pub enum ImportWhat {
+    /// Print a study of a Compose file, to begin with: `unladen import compose compose.yaml > study.yaml`.
+    Compose {
+        /// Compose files, merged in this order.
+        #[arg(required = true)]
+        files: Vec<String>,
+    },
+}
+
 /// `unladen import`
 #[derive(Debug, Args)]
 #[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
     after_help = "One file is one run; files (or rows) are paired in the order given. Where one file holds several variants, FILE#NAME picks one.\n\nExamples:\n  unladen import --baseline 'bare-*.json' --variant 'otel=otel-*.json' --out judged\n  unladen import --baseline results.csv#none --variant agent=results.csv#splunk-otel --out judged"
 )]
 pub struct Import {
+    /// What else can be imported.
+    #[command(subcommand)]
+    pub what: Option<ImportWhat>,
     /// Files of the bare side, in the order of the rounds. Several: give it several times, or a pattern in quotes.
     #[arg(long, value_name = "FILES", required = true)]
     pub baseline: Vec<String>,
@@ -276,8 +299,8 @@ pub struct Import {
     #[arg(long = "variant", value_name = "NAME=FILES", required = true)]
     pub variants: Vec<String>,
     /// Run folder to write.
-    #[arg(long, value_name = "DIR")]
-    pub out: PathBuf,
+    #[arg(long, value_name = "DIR", required = true)]
+    pub out: Option<PathBuf>,
     /// Name of the study.
     #[arg(long, value_name = "NAME", default_value = "imported")]
     pub name: String,

@@ -8,7 +8,7 @@ use super::super::guess::guess;
 use super::super::key::KeyPath;
 use super::super::problem::{Problem, ProblemKind};
 use super::super::spec::{Arrival, Lifetime, Stage, Tls, TraceHeader};
-use super::super::url::{is_loopback, url_problem};
+use super::super::url::{is_at, is_loopback, url_problem};
 use super::Check;
 
 /// Headers that belong to the load generator.
@@ -23,7 +23,8 @@ impl Check<'_> {
         } else if load.url.is_empty() {
             self.say(path.clone(), ProblemKind::MissingKey { key: "url" });
         } else if let Some(url) = self.with_samples(&load.url) {
-            if let Some(kind) = url_problem(&url, load.allow_remote) {
+            let hosts: Vec<String> = self.study.composed().map(str::to_owned).collect();
+            if let Some(kind) = url_problem(&url, load.allow_remote || is_at(&url, &hosts)) {
                 self.say(path.key("url"), kind);
             }
             self.tls(&path.key("tls"), &url);

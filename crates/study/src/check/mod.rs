@@ -2,6 +2,7 @@
 //!
 //! Everything that is wrong is told at once. Pure: whether a program exists or a port is free shows when it is run.
 
+mod compose;
 mod load;
 mod network;
 mod references;
@@ -31,6 +32,7 @@ pub(super) fn check(study: &Study) -> Vec<Problem> {
     check.whole();
     check.rounds();
     check.design();
+    check.compose();
     check.services();
     check.variants();
     check.ladders();

@@ -33,7 +33,7 @@ pub struct Service {
     /// The service takes part only if this says something other than `no`: `${var.cache}`. Absent: it does.
     #[serde(default)]
     pub when: Option<String>,
-    /// Program and arguments. A list is run as it is; a string is split into words like a shell would, but no shell runs. Of a container
+    /// Program and arguments; a service without `command` and `image` is one of the Compose files (`on`). A list is run as it is; a string is split into words like a shell would, but no shell runs. Of a container
     /// (`image`): what replaces the image's own, if anything.
     #[serde(default)]
     pub command: Command,
@@ -132,6 +132,12 @@ impl Service {
         }
     }
 
+    /// Whether it says nothing of what to run: it comes from a Compose file.
+    #[must_use]
+    pub fn is_composed(&self) -> bool {
+        self.command.is_absent() && self.image.is_none()
+    }
+
     /// Whether the service runs in a variant, by the variant's key.
     #[must_use]
     pub fn runs_in(&self, variant: &str) -> bool {
@@ -188,7 +194,8 @@ impl<'de> Deserialize<'de> for Command {
     }
 }
 
-/// When a service counts as ready. All conditions that are given must hold; with none, when it has been alive for 100 ms.
+/// When a service counts as ready. All conditions that are given must hold; with none, when the health check of its
+/// container says so, or, without one, when it has been alive for 100 ms.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ready {
@@ -198,6 +205,9 @@ pub struct Ready {
     pub tcp: Option<String>,
     /// A text that must appear in a line of its output.
     pub log: Option<String>,
+    /// The health check of its container must say that all is well. Where nothing else is said, that is wanted of every container that has
+    /// one.
+    pub healthy: bool,
     /// How long to wait at most.
     pub timeout: Time,
 }
@@ -239,7 +249,7 @@ pub struct Stop {
 
 impl Default for Ready {
     fn default() -> Self {
-        Self { http: None, tcp: None, log: None, timeout: Time::seconds(30.0) }
+        Self { http: None, tcp: None, log: None, healthy: false, timeout: Time::seconds(30.0) }
     }
 }
 

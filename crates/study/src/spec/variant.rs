@@ -24,6 +24,9 @@ pub struct Variant {
     /// The variant takes part only if this says something other than `no`: `${var.agent}`, for an agent that has to be brought
     /// with `--set agent=PATH`. What is left out is told.
     pub when: Option<String>,
+    /// Compose files that are merged over those of `on` in this variant. `${UNLADEN_SINK_OTLP_GRPC}` in them is the address of the span sink, and so
+    /// on for each `${sink.…}`.
+    pub compose: Vec<String>,
     /// What changes, by service.
     pub services: IndexMap<String, Override>,
     /// How many spans a sampled request makes. Absent: none for the baseline, else learned in the calibration.

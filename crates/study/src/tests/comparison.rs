@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::compare::{CompareError, Comparison};
+use super::super::compare::{Bare, CompareError, Comparison};
 use super::super::plan::Plan;
 use super::super::write::concise_yaml;
 use super::study;
@@ -13,7 +13,7 @@ fn comparison(url: &str, baseline: &str, variants: &[&str]) -> Comparison {
         rate: Some(500.0),
         connections: None,
         reach: Vec::new(),
-        baseline: baseline.to_owned(),
+        baseline: Bare::Command(baseline.to_owned()),
         variants: variants.iter().map(|variant| variant.parse().expect("a variant")).collect(),
         cwd: PathBuf::from("/home/joe/shop"),
     }
@@ -134,4 +134,42 @@ fn what_cannot_be_compared_is_refused() {
     assert!(matches!(named("java -jar x"), Err(CompareError::NoName { .. })));
     assert!(matches!(named("java -Dx=y"), Err(CompareError::BadName { .. })));
     assert!(matches!(named("baseline=x"), Err(CompareError::Reserved { .. })));
+}
+
+#[test]
+fn services_of_compose_files_are_compared_by_further_files() {
+    let files = vec!["compose.yaml".to_owned()];
+    let baseline = Bare::Compose { files, service: "api".to_owned() };
+    let of = |url: &str| Comparison { baseline: baseline.clone(), ..comparison(url, "", &["otel=otel.yaml, more.yaml"]) };
+    let text = concise_yaml(&of("http://api:8080/vets").study().expect("a study"));
+    assert_eq!(
+        text,
+        "\
+study: compare-api
+question: What does otel cost api?
+on:
+  compose:
+    - compose.yaml
+services:
+  api:
+    ready:
+      http: http://api:8080/vets
+      timeout: 60s
+variants:
+  baseline: {}
+  otel:
+    compose:
+      - otel.yaml
+      - more.yaml
+load:
+  url: http://api:8080/vets
+  rate: 500
+"
+    );
+    let plan = Plan::from_study(study(&text), Path::new("/x")).expect("a plan");
+    let files: Vec<_> = plan.variants.iter().map(|it| it.compose.clone().unwrap_or_default().files.join(" ")).collect();
+    assert_eq!(files, ["compose.yaml", "compose.yaml", "compose.yaml otel.yaml more.yaml"]);
+    assert!(plan.variants.iter().flat_map(|variant| &variant.processes).all(|process| process.is_composed()));
+    let elsewhere = of("http://db:8080/").study().expect_err("another host").to_string();
+    assert!(elsewhere.contains("--url") && elsewhere.contains("db"), "{elsewhere}");
 }

@@ -49,12 +49,8 @@ fn number() -> impl Strategy<Value = f64> {
 }
 
 fn ready() -> impl Strategy<Value = Ready> {
-    (option::of(text()), option::of(text()), option::of(text()), time()).prop_map(|(http, tcp, log, timeout)| Ready {
-        http,
-        tcp,
-        log,
-        timeout,
-    })
+    (option::of(text()), option::of(text()), option::of(text()), any::<bool>(), time())
+        .prop_map(|(http, tcp, log, healthy, timeout)| Ready { http, tcp, log, healthy, timeout })
 }
 
 fn limits() -> impl Strategy<Value = Limits> {

@@ -9,16 +9,21 @@ use unladen_import::{Side, Source};
 use unladen_journal::write::Journal;
 use unladen_measure::folder::RunFolder;
 use unladen_measure::{HOST_FILE, STUDY_FILE};
-use unladen_study::write::resolved_yaml;
+use unladen_processes::subject;
+use unladen_study::write::{concise_yaml, resolved_yaml};
 
-use super::budgets;
-use crate::cli::Import;
+use super::{budgets, print};
+use crate::cli::{Import, ImportWhat};
 
 /// `unladen import`
 ///
 /// # Errors
 /// When a file cannot be read, is of no known tool, or the run folder cannot be written.
 pub fn import(options: &Import) -> anyhow::Result<ExitCode> {
+    if let Some(ImportWhat::Compose { files }) = &options.what {
+        return compose(files);
+    }
+    let out = options.out.as_deref().context("--out names the run folder to write")?;
     let baseline = sources(&options.baseline)?;
     let mut variants: Vec<Side> = Vec::new();
     for text in &options.variants {
@@ -33,7 +38,7 @@ pub fn import(options: &Import) -> anyhow::Result<ExitCode> {
     }
     let mut foreign = unladen_import::read(&options.name, &baseline, &variants)?;
     foreign.study.budgets = budgets(&options.budgets)?;
-    let folder = RunFolder::create(&options.out)?;
+    let folder = RunFolder::create(out)?;
     let host = serde_json::json!({"imported": true, "unladen": env!("CARGO_PKG_VERSION")});
     folder.write(HOST_FILE, &host.to_string())?;
     let mut journal = Journal::open(folder.path())?;
@@ -45,6 +50,14 @@ pub fn import(options: &Import) -> anyhow::Result<ExitCode> {
     unladen_report::print(&findings, unladen_report::Format::Text)?;
     writeln!(anstream::stdout(), "\nReport: {}", folder.path().join("report.html").display())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// `unladen import compose`: a study of what Compose finds in the files.
+fn compose(files: &[String]) -> anyhow::Result<ExitCode> {
+    let paths: Vec<&Path> = files.iter().map(Path::new).collect();
+    let services = subject::compose::services(&paths)?;
+    let ports = services.into_iter().map(|(name, declared)| (name, declared.ports)).collect();
+    print(&concise_yaml(&unladen_study::compose::study(files, &ports)))
 }
 
 /// The files of one side. A name with `*` in it stands for all files of its folder that fit, in the order of their names,

@@ -17,7 +17,7 @@ use unladen_measure::folder::RunFolder;
 use unladen_measure::host::Host;
 use unladen_measure::watch::NoWatcher;
 use unladen_stats::plan::{Step, TwoLooks};
-use unladen_study::compare::Comparison;
+use unladen_study::compare::{Bare, Comparison};
 use unladen_study::plan::Plan;
 use unladen_study::read::parse;
 use unladen_study::set::Set;
@@ -99,7 +99,10 @@ pub fn compare(options: &Compare) -> anyhow::Result<ExitCode> {
         rate: options.rate,
         connections: options.connections,
         reach: options.reach.clone(),
-        baseline: options.baseline.clone(),
+        baseline: match &options.service {
+            Some(service) => Bare::Compose { files: options.compose.clone(), service: service.clone() },
+            None => Bare::Command(options.baseline.clone().unwrap_or_default()),
+        },
         variants: options.variants.clone(),
         cwd: here.clone(),
     };

@@ -94,7 +94,7 @@ pub(super) async fn run(options: ConsumerOptions) -> anyhow::Result<()> {
         Trace::Otlp => Some(Telemetry::otlp()?),
     };
     let consumer = Arc::new(Consumer::new(&options, telemetry.clone())?);
-    let listener = server::listen("consumer", options.port).await?;
+    let listener = server::listen("consumer", options.listen, options.port).await?;
     server::serve(listener, consumer, stop).await;
     if let Some(telemetry) = telemetry {
         telemetry.shut_down().await;

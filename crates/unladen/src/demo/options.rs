@@ -1,5 +1,7 @@
 //! What `unladen __demo` can be told. Only words and their ranges; what they do stands where it is done.
 
+use std::net::{IpAddr, Ipv4Addr};
+
 use clap::{Args, Subcommand, ValueEnum};
 use http::Uri;
 
@@ -15,17 +17,23 @@ pub enum Options {
 /// What the provider can be told.
 #[derive(Debug, Clone, Args)]
 pub struct ProviderOptions {
-    /// Port on 127.0.0.1; 0 takes a free one, which is printed.
+    /// Port; 0 takes a free one, which is printed.
     #[arg(long)]
     pub port: u16,
+    /// Address to listen at. In a container with a network of its own: 0.0.0.0.
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    pub listen: IpAddr,
 }
 
 /// What the consumer can be told.
 #[derive(Debug, Clone, Args)]
 pub struct ConsumerOptions {
-    /// Port on 127.0.0.1; 0 takes a free one, which is printed.
+    /// Port; 0 takes a free one, which is printed.
     #[arg(long)]
     pub port: u16,
+    /// Address to listen at. In a container with a network of its own: 0.0.0.0.
+    #[arg(long, value_name = "ADDRESS", default_value_t = IpAddr::V4(Ipv4Addr::LOCALHOST))]
+    pub listen: IpAddr,
     /// URL of the provider, `http://host:port/path`.
     #[arg(long, value_name = "URL", value_parser = http_url)]
     pub provider: Uri,

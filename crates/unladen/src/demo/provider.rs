@@ -27,7 +27,7 @@ impl Service for Provider {
 /// Is the provider until SIGTERM or SIGINT.
 pub(super) async fn run(options: ProviderOptions) -> anyhow::Result<()> {
     let stop = server::stop_signal(false)?;
-    let listener = server::listen("provider", options.port).await?;
+    let listener = server::listen("provider", options.listen, options.port).await?;
     server::serve(listener, Arc::new(Provider), stop).await;
     Ok(())
 }

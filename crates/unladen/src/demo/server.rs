@@ -1,7 +1,7 @@
 //! An HTTP/1.1 server on loopback that ends well: it stops accepting, answers what has been asked, then returns.
 
 use std::io::{self, Write as _};
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,9 +30,9 @@ pub(super) trait Service: Send + Sync + 'static {
     ) -> impl Future<Output = Response<Full<Bytes>>> + Send;
 }
 
-/// Binds a port of 127.0.0.1 and says so on standard output: `consumer listens on http://127.0.0.1:8080`.
-pub(super) async fn listen(name: &str, port: u16) -> anyhow::Result<TcpListener> {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+/// Binds a port and says so on standard output: `consumer listens on http://127.0.0.1:8080`.
+pub(super) async fn listen(name: &str, address: IpAddr, port: u16) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind((address, port))
         .await
         .with_context(|| format!("cannot listen on port {port}: choose another, or 0 for a free one"))?;
     // Nobody may be reading; that is no reason not to serve.

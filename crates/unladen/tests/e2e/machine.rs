@@ -16,6 +16,7 @@ fn the_doctor_looks_at_everything_and_has_remedies() {
         "limits",
         "networks",
         "containers",
+        "Compose",
         "other load",
         "steal",
         "pressure",

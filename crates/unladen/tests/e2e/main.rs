@@ -3,8 +3,10 @@
 //! Tests that measure take turns ([`harness::measuring`]), those that count run by twos ([`harness::counting`]); everything listens on loopback and on free ports.
 
 mod alternation;
+mod compose;
 mod containers;
 mod decisions;
+mod engine;
 mod failures;
 mod governed;
 mod harness;

@@ -10,7 +10,7 @@ mod tool;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -91,6 +91,15 @@ pub struct Project {
     engine: Arc<Engine>,
     shared: Arc<Shared>,
     is_gone: bool,
+}
+
+/// The services of Compose files, without an engine. Variables that are not set are empty.
+///
+/// # Errors
+/// There is no Compose, or the files are wrong.
+pub fn services(files: &[&Path]) -> Result<BTreeMap<String, Declared>, ComposeError> {
+    let text = Tool::find()?.config(files)?;
+    Ok(Model::read(&text, &[], &[])?.services())
 }
 
 impl Configured {

@@ -45,6 +45,18 @@ impl Tool {
         &self.0
     }
 
+    /// What it makes of files.
+    pub(super) fn config(&self, files: &[&Path]) -> Result<String, ComposeError> {
+        let refused = |said: String| ComposeError::Refused { what: "read the files", said };
+        let arguments = files.iter().flat_map(|file| [Path::new("-f"), file]);
+        let output = Command::new(&self.0).args(arguments).arg("config").output();
+        let output = output.map_err(|error| refused(error.to_string()))?;
+        if !output.status.success() {
+            return Err(refused(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    }
+
     /// Its version: `1.29.2`.
     ///
     /// # Errors

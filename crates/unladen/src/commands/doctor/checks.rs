@@ -35,7 +35,7 @@ const FAST_CLOCKS: [&str; 4] = ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_
 /// Every check, in the order in which they are told.
 pub(super) fn checks(facts: &Facts) -> Vec<Check> {
     let mut all = vec![cores(facts), smt(facts), frequency(facts), cgroups(facts), limits(facts)];
-    all.extend([networks(facts), containers(facts)]);
+    all.extend([networks(facts), containers(facts), compose(facts)]);
     all.extend([other_load(facts), steal(facts), pressure(facts), memory(facts), clock(facts), timer(facts)]);
     all.extend([files(facts), io_uring(facts), randomisation(facts)]);
     all
@@ -130,6 +130,14 @@ fn containers(facts: &Facts) -> Check {
         Ok(Some(engine)) => check("containers", engine, true, ""),
         Ok(None) => check("containers", "no engine is running; only services with an `image` need one", true, ""),
         Err(why) => check("containers", "services with an `image` cannot be run", false, why),
+    }
+}
+
+fn compose(facts: &Facts) -> Check {
+    match &facts.compose {
+        Ok(Some(tool)) => check("Compose", tool, true, ""),
+        Ok(None) => check("Compose", "not installed; only studies of Compose files (`on`) need it", true, ""),
+        Err(why) => check("Compose", why, false, "Install `docker-compose-plugin` or `docker-compose` anew."),
     }
 }
 
@@ -258,6 +266,7 @@ mod tests {
             no_limits: None,
             networks: Ok(()),
             engine: Ok(None),
+            compose: Ok(None),
             quota_cores: None,
             memory_limit: None,
             window: HostWindow {
@@ -309,6 +318,7 @@ mod tests {
             ("cgroups", Facts { no_limits: Some("no controller".to_owned()), ..quiet() }),
             ("networks", Facts { networks: Err("Run as root".to_owned()), ..quiet() }),
             ("containers", Facts { engine: Err("Start it".to_owned()), ..quiet() }),
+            ("Compose", Facts { compose: Err("it does not run".to_owned()), ..quiet() }),
             ("limits", Facts { quota_cores: Some(1.5), ..quiet() }),
             ("other load", Facts { window: window(|it| it.busy_s = 0.5), ..quiet() }),
             ("steal", Facts { window: window(|it| it.steal_s = 0.1), ..quiet() }),

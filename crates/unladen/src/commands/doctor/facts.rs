@@ -11,6 +11,7 @@ use unladen_processes::linux::process::{self, Stat};
 use unladen_processes::linux::{CpuSet, Netns, clock};
 use unladen_processes::probe::host::{HostReader, parse_pressure};
 use unladen_processes::subject::cgroups::Mounts;
+use unladen_processes::subject::compose::Tool;
 use unladen_processes::subject::container::{self, ContainerError, Engine};
 use unladen_processes::subject::{Launcher, LauncherOptions, Partition, Topology, partition};
 
@@ -40,6 +41,8 @@ pub(super) struct Facts {
     pub(super) networks: Result<(), String>,
     /// The container engine in words; `Ok(None)` where none is running, which only studies with images need.
     pub(super) engine: Result<Option<String>, String>,
+    /// The Compose tool in words; `Ok(None)` where there is none, which only studies of Compose files need.
+    pub(super) compose: Result<Option<String>, String>,
     /// The smallest CPU quota around unladen, in cores.
     pub(super) quota_cores: Option<f64>,
     /// The smallest memory limit around unladen, bytes.
@@ -98,6 +101,7 @@ impl Facts {
             no_limits,
             networks: Netns::is_possible(),
             engine: engine(),
+            compose: compose(),
             quota_cores: around().filter_map(quota).reduce(f64::min),
             memory_limit: around().filter_map(memory_limit).min(),
             window: watched.window,
@@ -122,6 +126,13 @@ fn engine() -> Result<Option<String>, String> {
         Err(ContainerError::NoEngine { .. }) => Ok(None),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// The tool that Compose files would be started by.
+fn compose() -> Result<Option<String>, String> {
+    let Ok(tool) = Tool::find() else { return Ok(None) };
+    let version = tool.version().map_err(|error| format!("{} does not run: {error}", tool.program().display()))?;
+    Ok(Some(format!("Compose {version} ({})", tool.program().display())))
 }
 
 /// The machine over [`WATCH`], while the doctor does nothing.
