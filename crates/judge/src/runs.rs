@@ -2,7 +2,7 @@
 
 use unladen_journal::notices::Severity;
 use unladen_study::mask::{MASK, looks_secret, mask_arguments, mask_text};
-use unladen_study::spec::{Command, Study};
+use unladen_study::spec::{Command, Study, Variant};
 
 use super::evidence::Evidence;
 use super::findings::{CommandLine, RunLine};
@@ -39,7 +39,13 @@ pub(super) fn commands(study: &Study) -> Vec<CommandLine> {
         variant: None,
         service: name.clone(),
         role: role(name),
-        command: line(&service.env, Some(&service.command), &service.args),
+        command: match &study.on.compose {
+            Some(compose) if service.is_composed() => {
+                let env = line(&service.env, Some(&service.command), &[]);
+                format!("{env} docker compose{}", files(&compose.project().files)).trim_start().to_owned()
+            }
+            _ => line(&service.env, Some(&service.command), &service.args),
+        },
     });
     let changed =
         study.variants.iter().flat_map(|(variant, it)| it.services.iter().map(move |(name, it)| (variant, name, it)));
@@ -50,7 +56,23 @@ pub(super) fn commands(study: &Study) -> Vec<CommandLine> {
         role: role(name),
         command: line(&change.env, change.command.as_ref(), &change.args),
     });
-    base.chain(changes).collect()
+    let composed = |(variant, it): (&String, &Variant)| {
+        let subject = study.composed().next()?.to_owned();
+        let command = format!("…{}", files(&it.compose));
+        let is_changed = !it.compose.is_empty();
+        is_changed.then(|| CommandLine {
+            variant: Some(variant.clone()),
+            role: role(&subject),
+            service: subject,
+            command,
+        })
+    };
+    base.chain(changes).chain(study.variants.iter().filter_map(composed)).collect()
+}
+
+/// Compose files as its command has them.
+fn files(files: &[String]) -> String {
+    files.iter().map(|file| format!(" -f {}", quoted(file))).collect()
 }
 
 /// `NAME=value program argument …`; an ellipsis stands for what is not changed.

@@ -160,9 +160,8 @@ fn addresses(plan: &Plan, target: &Target) -> Result<Vec<Address>, LoadError> {
     if plan.replicas.is_empty() || target.unix.is_some() {
         return Ok(vec![choose(target, open(&plan.network)?)?]);
     }
-    let of = |replica: &Replica| {
-        Ok(Address::Tcp(SocketAddr::new(replica.address, target.port), open(&replica.network)?))
-    };
+    let of =
+        |replica: &Replica| Ok(Address::Tcp(SocketAddr::new(replica.address, target.port), open(&replica.network)?));
     plan.replicas.iter().map(of).collect()
 }
 

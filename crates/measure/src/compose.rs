@@ -11,7 +11,7 @@ use std::time::Duration;
 use unladen_load::plan::Replica;
 use unladen_load::target::Target;
 use unladen_processes::linux::Netns;
-use unladen_processes::subject::compose::{Changes, Composed, Configured, Files, Fit, Project};
+use unladen_processes::subject::compose::{Changes, ComposeError, Composed, Configured, Files, Fit, Project};
 use unladen_processes::subject::{Ended, Readiness, SubjectError};
 use unladen_study::plan::{Plan, PlannedVariant, Process};
 use unladen_study::spec::Volumes;
@@ -52,7 +52,9 @@ impl Hosts {
     pub(super) fn replicas(&self, url: &str) -> Vec<Replica> {
         let Ok(target) = Target::parse(url) else { return Vec::new() };
         let named = self.0.iter().filter(|host| host.service == target.host);
-        named.map(|it| Replica { address: it.address, network: it.network.as_ref().map(|network| network.path()) }).collect()
+        named
+            .map(|it| Replica { address: it.address, network: it.network.as_ref().map(|network| network.path()) })
+            .collect()
     }
 
     /// A URL with the address of the service that it names, and the network in which it is asked; of several replicas the first.
@@ -165,7 +167,8 @@ impl Site<'_> {
             };
             let mut wanted = addresses(process).into_iter().map(|address| here.place(&address));
             if let Some(address) = wanted.find(|address| ports::taken(address, None)) {
-                return Err(RunError::PortTaken { service: process.service.clone(), address });
+                let service = process.service.clone();
+                return Err(SubjectError::from(ComposeError::PortTaken { service, address }).into());
             }
         }
         Ok(())
@@ -180,7 +183,10 @@ impl Site<'_> {
         if variant.load.driver.is_some() || others || hosts.find(&url).is_some() || hosts.0.iter().any(is_here) {
             return Ok(());
         }
-        Err(RunError::NobodyThere { url, services: hosts.0.iter().map(|host| host.service.clone()).collect::<Vec<_>>().join(", ") })
+        Err(RunError::NobodyThere {
+            url,
+            services: hosts.0.iter().map(|host| host.service.clone()).collect::<Vec<_>>().join(", "),
+        })
     }
 
     /// The network that the sink is in, by its name.

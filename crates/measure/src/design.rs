@@ -151,9 +151,10 @@ impl Choice {
         done: &[RunRecord],
         error: SubjectError,
     ) -> Result<bool, SubjectError> {
+        use ComposeError::{Late, PortTaken, Refused};
         let died = matches!(
             error,
-            SubjectError::DiedAtStart { .. } | SubjectError::Compose(ComposeError::Refused { .. } | ComposeError::Late { .. })
+            SubjectError::DiedAtStart { .. } | SubjectError::Compose(Refused { .. } | Late { .. } | PortTaken { .. })
         );
         if study.design.is_some() || !died || done.iter().any(|run| run.design == Design::Alternating) {
             return Err(error);

@@ -97,7 +97,10 @@ pub(super) struct Numbers {
 impl Numbers {
     /// As they stand before the load.
     pub(super) fn before(setup: Site<'_>, variant: &PlannedVariant, hosts: &Hosts) -> Result<Self, RunError> {
-        Ok(Self { backends: queries::backends(setup, variant, hosts)?, losses: queries::losses(setup, variant, hosts)? })
+        Ok(Self {
+            backends: queries::backends(setup, variant, hosts)?,
+            losses: queries::losses(setup, variant, hosts)?,
+        })
     }
 }
 

@@ -147,7 +147,9 @@ impl Comparison {
             return Err(CompareError::NoVariant);
         }
         let names: Vec<&str> = self.variants.iter().map(|variant| variant.name.as_str()).collect();
-        if let Some(name) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name) {
+        if let Some(name) =
+            names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
+        {
             return Err(CompareError::Twice { name: (*name).to_owned() });
         }
         match &self.baseline {

@@ -9,7 +9,9 @@ use super::spec::{BASELINE, Command, Compose, Load, Service, Study, Variant};
 #[must_use]
 pub fn study(files: &[String], services: &IndexMap<String, Vec<u16>>) -> Study {
     let subject = services.iter().find_map(|(name, ports)| Some((name, *ports.first()?)));
-    let (name, port) = subject.or(services.first().map(|(name, _)| (name, 80))).map_or(("app", 80), |(name, port)| (name.as_str(), port));
+    let (name, port) = subject
+        .or(services.first().map(|(name, _)| (name, 80)))
+        .map_or(("app", 80), |(name, port)| (name.as_str(), port));
     let mut load = Load::new(format!("http://{name}:{port}/"));
     load.rate = Some(100.0);
     let mut study = Study::new(name, load);

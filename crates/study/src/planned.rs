@@ -14,8 +14,8 @@ use super::matrix::Cell;
 use super::order::start_order;
 use super::problem::{Problem, ProblemKind};
 use super::spec::{
-    BASELINE, Command, ComposeProject, Faults, Lifetime, Limits, Load, Loss, Override, PLACEBO, Ready, Scrape, Service, Stop, Study,
-    TraceHeader, Variant,
+    BASELINE, Command, ComposeProject, Faults, Lifetime, Limits, Load, Loss, Override, PLACEBO, Ready, Scrape, Service,
+    Stop, Study, TraceHeader, Variant,
 };
 use super::variables::{Reference, VariableError, expand};
 use super::words;

@@ -154,7 +154,10 @@ fn conditions(running: &Running, readiness: &Readiness) -> Result<Vec<Condition>
     if let Some(last) = running.health().filter(|_| readiness.healthy || conditions.is_empty()) {
         conditions.push(Condition::Healthy { looked: None, last });
     } else if readiness.healthy {
-        return Err(bad("healthy", "neither its image nor its Compose file has a health check; write `http:` or `tcp:`"));
+        return Err(bad(
+            "healthy",
+            "neither its image nor its Compose file has a health check; write `http:` or `tcp:`",
+        ));
     }
     if conditions.is_empty() {
         conditions.push(Condition::Alive);

@@ -140,7 +140,8 @@ fn what_cannot_be_compared_is_refused() {
 fn services_of_compose_files_are_compared_by_further_files() {
     let files = vec!["compose.yaml".to_owned()];
     let baseline = Bare::Compose { files, service: "api".to_owned() };
-    let of = |url: &str| Comparison { baseline: baseline.clone(), ..comparison(url, "", &["otel=otel.yaml, more.yaml"]) };
+    let of =
+        |url: &str| Comparison { baseline: baseline.clone(), ..comparison(url, "", &["otel=otel.yaml, more.yaml"]) };
     let text = concise_yaml(&of("http://api:8080/vets").study().expect("a study"));
     assert_eq!(
         text,

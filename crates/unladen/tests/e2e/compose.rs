@@ -93,11 +93,7 @@ fn bystanders(engine: &Engine) -> BTreeSet<String> {
     for command in [
         &["network", "create", "shop"][..],
         &["volume", "create", "shop-data"],
-        &["run", "-d", "--name", "shop-api", "--network", "shop", "-v", "shop-data:/data", IMAGE]
-            .iter()
-            .chain(&["__demo", "provider", "--port", "8081"])
-            .copied()
-            .collect::<Vec<_>>(),
+        &["run", "-d", "--name", "shop-api", "-v", "shop-data:/data", IMAGE, "__demo", "provider", "--port", "8081"],
     ] {
         let (is_made, said) = engine.docker(command);
         assert!(is_made, "{said}");
@@ -136,7 +132,13 @@ fn a_compose_file_is_weighed_as_it_is() {
 
     let runs = measured::read(&scratch.path("out")).expect("a run folder").runs;
     let counted: Vec<_> = runs.iter().filter(|run| run.void.is_none()).collect();
-    assert!(counted.len() >= 6, "{} of {}: {:?}", counted.len(), runs.len(), runs.iter().find_map(|run| run.void.clone()));
+    assert!(
+        counted.len() >= 6,
+        "{} of {}: {:?}",
+        counted.len(),
+        runs.len(),
+        runs.iter().find_map(|run| run.void.clone())
+    );
     for run in counted {
         let names: Vec<_> = run.processes.iter().map(|it| (it.service.as_str(), it.role)).collect();
         assert_eq!(names.len(), 2, "the job has ended: {names:?}");
@@ -169,7 +171,9 @@ fn replicas_share_the_load_and_kept_volumes_live_as_long_as_the_study() {
     let keep = "{compose: {files: [compose.yaml, more.yaml], volumes: keep, profiles: [more]}}";
     let scratch = Scratch::with(&study("replicas").replace("{compose: [compose.yaml]}", keep));
     scratch.write("compose.yaml", &compose().replace("    container_name: shop-api\n", ""));
-    let second = format!("services: {{api: {{deploy: {{replicas: 2}}}}, more: {{image: '{IMAGE}', profiles: [more], command: [__demo, provider, --port, '1']}}}}");
+    let second = format!(
+        "services: {{api: {{deploy: {{replicas: 2}}}}, more: {{image: '{IMAGE}', profiles: [more], command: [__demo, provider, --port, '1']}}}}"
+    );
     scratch.write("more.yaml", &second);
     let mut child = start(&engine, &scratch, "out");
     let mut kept = BTreeSet::new();
@@ -219,16 +223,46 @@ fn what_goes_wrong_with_a_project_is_told() {
     };
     let image = format!("image: {IMAGE}\n    container_name");
     of_file("syntax", "services:", "services: [", &["Compose could not read the files", "compose.yaml"]);
-    of_file("unknown-key", "    restart: always", "    restrat: always", &["Compose could not read the files", "restrat"]);
+    of_file(
+        "unknown-key",
+        "    restart: always",
+        "    restrat: always",
+        &["Compose could not read the files", "restrat"],
+    );
     of_file("image", &image, "image: no-such-image:1\n    container_name", &["no-such-image:1", "docker pull"]);
     of_file("build", &image, "build: .\n    container_name", &["`api` has a `build:`", "image: api:1"]);
     of_file("privileged", "    restart: always", "    privileged: true", &["`api` wants to be privileged"]);
-    of_file("exits", "[__demo, consumer,", "[no-such-command,", &["api ended before it was ready", "exit 2", "no-such-command", "api.log"]);
-    of_file("unhealthy", "[CMD, /unladen, --version]", "[CMD, /unladen, no-such-check], retries: 1", &["Compose could not start the project", "unhealthy"]);
-    of_study("absent", "services: {api:", "services: {apo:", &["there is no service `apo` in", "compose.yaml", "api, provider"]);
+    of_file(
+        "exits",
+        "[__demo, consumer,",
+        "[no-such-command,",
+        &["api ended before it was ready", "exit 2", "no-such-command", "api.log"],
+    );
+    of_file(
+        "unhealthy",
+        "[CMD, /unladen, --version]",
+        "[CMD, /unladen, no-such-check], retries: 1",
+        &["Compose could not start the project", "unhealthy"],
+    );
+    of_study(
+        "absent",
+        "services: {api:",
+        "services: {apo:",
+        &["there is no service `apo` in", "compose.yaml", "api, provider"],
+    );
     of_study("published", "http://api:8080/work", "http://127.0.0.1:8080/work", &["not published", "api"]);
-    of_study("never-ready", "/ready\", timeout: 10s", "/ready\", timeout: 10s, log: nothing-of-it", &["api was not ready after 10.0 s", "nothing-of-it"]);
-    of_study("no-check", "{http: \"http://api:8080/ready\", timeout: 10s}", "{healthy: true}", &["api", "health check"]);
+    of_study(
+        "never-ready",
+        "/ready\", timeout: 10s",
+        "/ready\", timeout: 10s, log: nothing-of-it",
+        &["api was not ready after 10.0 s", "nothing-of-it"],
+    );
+    of_study(
+        "no-check",
+        "{http: \"http://api:8080/ready\", timeout: 10s}",
+        "{healthy: true}",
+        &["api", "health check"],
+    );
     let limit = "limits: {memory: 64MiB}, stop: {grace: 3s}";
     let leaks = compose().replace("[__demo, consumer,", "[__demo, consumer, --leak-mib-per-minute, '60000',");
     fails("memory", &leaks, &study("memory").replace("stop: {grace: 3s}", limit), &["api", "memory limit"]);
@@ -275,7 +309,9 @@ fn a_port_that_is_taken_is_told_before_a_stranger_is_measured() {
     let stranger = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = stranger.local_addr().expect("an address").port().to_string();
     let text = study("taken").replace("8080", &port);
-    let file = format!("services: {{api: {{image: '{IMAGE}', network_mode: host, command: [__demo, provider, --port, '{port}']}}}}");
+    let file = format!(
+        "services: {{api: {{image: '{IMAGE}', network_mode: host, command: [__demo, provider, --port, '{port}']}}}}"
+    );
     let scratch = Scratch::with(&text);
     scratch.write("compose.yaml", &file);
     let run = |out: &str| {
@@ -347,5 +383,8 @@ fn a_study_is_made_of_a_compose_file() {
     let plan = unladen_study::read::parse(&made.out, "study.yaml", &[]).expect("a study");
     assert_eq!(plan.composed().collect::<Vec<_>>(), ["api"]);
     assert_eq!(plan.load.url, "http://api:8080/");
-    scratch.unladen(&["import", "compose", "none.yaml"]).ends_with(2).complains(&["Compose could not read", "none.yaml"]);
+    scratch
+        .unladen(&["import", "compose", "none.yaml"])
+        .ends_with(2)
+        .complains(&["Compose could not read", "none.yaml"]);
 }

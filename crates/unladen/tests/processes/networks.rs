@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use unladen_ledger::summary::Event as SinkEvent;
 use unladen_load::outcome;
-use unladen_load::plan::{Pacing, Plan};
+use unladen_load::plan::{Pacing, Plan, Replica};
 use unladen_measure::ports;
 use unladen_processes::linux::netns::add_address;
 use unladen_processes::linux::{Netns, userns};
@@ -17,6 +17,7 @@ use unladen_processes::probe::network::Network;
 use unladen_processes::relay::{self, Event};
 use unladen_processes::scrape::Query;
 use unladen_processes::subject::{Launch, Piped, Readiness, Running};
+use unladen_sink::child::ListenIn;
 use unladen_sink::config::Config as SinkConfig;
 
 use crate::child;
@@ -57,6 +58,7 @@ fn server(scratch: &Scratch, name: &str, network: &Arc<Netns>) -> Running {
         http: Some(format!("http://{FIXED}/")),
         tcp: Some(FIXED.to_owned()),
         log: None,
+        healthy: false,
         timeout: Duration::from_secs(20),
         network: Some(Arc::clone(network)),
     };
@@ -103,6 +105,26 @@ fn services_on_the_same_port_are_ready_and_loaded_each_in_its_network() {
     assert_eq!((outcome.requests, outcome.errors), (50, 0), "{:?}", outcome.error_classes);
     assert_eq!((answered(&first) - before.0, answered(&second) - before.1), (30, 50));
     for running in [&mut running, &mut first, &mut second] {
+        running.stop(Duration::from_secs(5)).expect("it stops");
+    }
+}
+
+#[test]
+fn connections_are_dealt_round_among_replicas() {
+    let (Some(one), Some(other)) = (network(), network()) else { return };
+    let scratch = Scratch::new(Groups::With);
+    let (mut first, mut second) = (server(&scratch, "first", &one), server(&scratch, "second", &other));
+    let before = (answered(&first), answered(&second));
+    let address: std::net::SocketAddr = FIXED.parse().expect("an address");
+    let replica = |network: &Netns| Replica { address: address.ip(), network: Some(network.path()) };
+    // The URL names nobody: it is not looked up.
+    let url = format!("http://nobody.invalid:{}/", address.port());
+    let plan = Plan { url, network: None, replicas: vec![replica(&one), replica(&other)], ..load(&one, 40) };
+    let outcome = unladen_load::run(&plan, &mut |_| {}, &AtomicBool::new(false)).expect("it runs");
+    assert_eq!((outcome.requests, outcome.errors), (40, 0), "{:?}", outcome.error_classes);
+    let (by_first, by_second) = (answered(&first) - before.0, answered(&second) - before.1);
+    assert!(by_first + by_second == 40 && by_first.min(by_second) >= 5, "{by_first} and {by_second}");
+    for running in [&mut first, &mut second] {
         running.stop(Duration::from_secs(5)).expect("it stops");
     }
 }
@@ -157,6 +179,37 @@ fn sinks_listen_at_the_same_address_each_in_its_network() {
         assert_eq!(summary.expect("a summary").received, spans);
         running.stop(Duration::from_secs(5)).expect("it stops");
     }
+}
+
+#[test]
+fn a_sink_listens_in_more_networks_when_it_is_asked_to() {
+    let (Some(own), Some(more), Some(taken)) = (network(), network(), network()) else { return };
+    let scratch = Scratch::new(Groups::With);
+    let _stranger = taken.enter(|| TcpListener::bind(FIXED)).expect("it can be entered").expect("nobody else is there");
+    let out = scratch.folder.path().join("sink");
+    let address = FIXED.parse().expect("an address");
+    let config = SinkConfig { otlp_http: Some(address), out, store: false, ..SinkConfig::default() };
+    let Piped { mut running, mut stdin, stdout } = part(&scratch, "sink", &config, Some(Arc::clone(&own)));
+    let mut events = events(stdout).filter(|event| !matches!(event, SinkEvent::Tick { .. }));
+    assert!(matches!(events.next(), Some(SinkEvent::Ready { .. })));
+    for (network, is_free) in [(&more, true), (&taken, false)] {
+        let asked = serde_json::to_string(&ListenIn { network: network.path() }).expect("JSON");
+        writeln!(stdin, "{asked}").expect("it is read");
+        match events.next() {
+            Some(SinkEvent::Listening { error }) => assert_eq!(error.is_none(), is_free, "{error:?}"),
+            unexpected => panic!("{unexpected:?}"),
+        }
+    }
+    for (number, network) in [&own, &more].into_iter().enumerate() {
+        let answer = network.enter(|| send_span(number as u64)).expect("it can be entered");
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    drop(stdin);
+    match events.next() {
+        Some(SinkEvent::Done(summary)) => assert_eq!(summary.received, 2),
+        unexpected => panic!("{unexpected:?}"),
+    }
+    running.stop(Duration::from_secs(5)).expect("it stops");
 }
 
 /// Sends one span to the sink in this thread's network.

@@ -94,7 +94,8 @@ pub(crate) fn random() -> u64 {
 /// Waits for readiness by a text in the log.
 pub(crate) fn wait_for_log(running: &mut Running, text: &str) {
     let timeout = Duration::from_secs(20);
-    let readiness = Readiness { http: None, tcp: None, log: Some(text.to_owned()), healthy: false, timeout, network: None };
+    let readiness =
+        Readiness { http: None, tcp: None, log: Some(text.to_owned()), healthy: false, timeout, network: None };
     running.wait_ready(&readiness, &AtomicBool::new(false)).expect("the text appears");
 }
 

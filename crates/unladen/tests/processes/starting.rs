@@ -10,7 +10,14 @@ use unladen_processes::subject::{Ended, Launch, Limits, Readiness, SubjectError}
 use crate::scratch::{Groups, Scratch, eventually, number_in_log, wait_for_log};
 
 fn readiness(timeout_ms: u64) -> Readiness {
-    Readiness { http: None, tcp: None, log: None, healthy: false, timeout: Duration::from_millis(timeout_ms), network: None }
+    Readiness {
+        http: None,
+        tcp: None,
+        log: None,
+        healthy: false,
+        timeout: Duration::from_millis(timeout_ms),
+        network: None,
+    }
 }
 
 fn calm() -> AtomicBool {

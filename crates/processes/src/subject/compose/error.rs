@@ -31,7 +31,9 @@ pub enum ComposeError {
         said: String,
     },
     /// What it makes of the files is not understood.
-    #[error("what Compose makes of the files cannot be read ({reason}). Does `docker-compose config` print the services?")]
+    #[error(
+        "what Compose makes of the files cannot be read ({reason}). Does `docker-compose config` print the services?"
+    )]
     Unreadable {
         /// Why.
         reason: String,
@@ -61,6 +63,16 @@ pub enum ComposeError {
     Privileged {
         /// Service.
         service: String,
+    },
+    /// Somebody else listens where a service in the network of the machine is to.
+    #[error(
+        "{address} is already in use, so {service} cannot listen there (`network_mode: host`) and unladen would measure a stranger. Stop what listens there (`ss -ltnp` shows it)"
+    )]
+    PortTaken {
+        /// Service.
+        service: String,
+        /// Address.
+        address: String,
     },
     /// Its network cannot be entered.
     #[error(

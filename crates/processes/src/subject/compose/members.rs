@@ -26,6 +26,8 @@ pub(super) struct Member {
     /// 0, 1, … within the service.
     pub(super) replica: u32,
     pub(super) is_running: bool,
+    /// It runs, or has run.
+    pub(super) was_started: bool,
 }
 
 type Filters = HashMap<String, Vec<String>>;
@@ -39,7 +41,8 @@ impl Engine {
     pub(super) fn members(&self, project: &str) -> Result<Vec<Member>, ContainerError> {
         let filters = labelled(&format!("{PROJECT}={project}"));
         let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
-        let found = self.runtime.block_on(self.docker.list_containers(Some(options))).map_err(ContainerError::engine)?;
+        let found =
+            self.runtime.block_on(self.docker.list_containers(Some(options))).map_err(ContainerError::engine)?;
         let member = |it: bollard::models::ContainerSummary| {
             let labels = it.labels.unwrap_or_default();
             let number: u32 = labels.get(NUMBER).and_then(|number| number.parse().ok()).unwrap_or(1);
@@ -48,6 +51,7 @@ impl Engine {
                 service: labels.get(SERVICE)?.clone(),
                 replica: number.saturating_sub(1),
                 is_running: it.state == Some(ContainerSummaryStateEnum::RUNNING),
+                was_started: it.state != Some(ContainerSummaryStateEnum::CREATED),
             })
         };
         Ok(found.into_iter().filter_map(member).collect())

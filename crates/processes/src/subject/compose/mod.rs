@@ -38,6 +38,8 @@ const LOOK: Duration = Duration::from_millis(25);
 const CONFIG: Duration = Duration::from_secs(60);
 /// Lines of what the tool says that an error shows.
 const TAIL: usize = 12;
+/// See [`Launcher::up`].
+const SETTLING: Duration = Duration::from_millis(300);
 /// Label of what outlives a project but not the study.
 const STUDY: &str = "unladen.study";
 
@@ -168,6 +170,8 @@ impl Launcher {
         let up = self.call(&call, arguments, model.text(), patience, interrupted, &mut look);
         if let Err(error) = up {
             project.save_logs(self, files);
+            // What the tool asked for with its last breath is there after this time.
+            thread::sleep(SETTLING);
             return Err(error);
         }
         networks.look(&project, Duration::ZERO)?;
@@ -302,7 +306,8 @@ impl Project {
     /// Its containers as services that run, in the order in which they were started.
     fn adopt(&self, launcher: &Launcher, files: &Files, mark: &str) -> Result<Vec<Composed>, SubjectError> {
         let mut all = Vec::new();
-        for member in self.engine.members(&self.name).map_err(ComposeError::from)? {
+        let members = self.engine.members(&self.name).map_err(ComposeError::from)?;
+        for member in members.into_iter().filter(|member| member.was_started) {
             all.push(self.adopt_one(launcher, files, mark, &member)?);
         }
         all.sort_by_key(|composed| composed.running.started());

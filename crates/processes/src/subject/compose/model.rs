@@ -207,7 +207,9 @@ fn limit(service: &mut Map<String, Value>, changes: &Changes, cpus: &CpuSet) {
         for key in keys {
             service.remove(*key);
         }
-        if let Some(Value::Object(limits)) = service.get_mut("deploy").and_then(|it| it.pointer_mut("/resources/limits")) {
+        if let Some(Value::Object(limits)) =
+            service.get_mut("deploy").and_then(|it| it.pointer_mut("/resources/limits"))
+        {
             limits.remove(of_deploy);
         }
     };

@@ -9,7 +9,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bollard::Docker;
 use bollard::errors::Error;
-use bollard::models::{self, ContainerCreateBody, ContainerInspectResponse, HealthConfig, HealthStatusEnum, SystemInfo};
+use bollard::models::{
+    self, ContainerCreateBody, ContainerInspectResponse, HealthConfig, HealthStatusEnum, SystemInfo,
+};
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, KillContainerOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder,
 };

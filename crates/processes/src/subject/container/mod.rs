@@ -10,8 +10,8 @@ use std::thread::{self, JoinHandle};
 
 use bollard::models::{ContainerCreateBody, HostConfig};
 
-pub use engine::{Engine, socket};
 pub(super) use engine::Inspected;
+pub use engine::{Engine, socket};
 pub use error::ContainerError;
 
 use super::ended::Ended;
