@@ -124,7 +124,7 @@ impl Site<'_> {
             cpus: self.partition.subject.clone(),
             services: self.changes(&processes),
             pad: self.pad(run),
-            keep_volumes: keep.then(|| format!("unladen-{}-{}", self.launcher.guard_pid(), variant.name)),
+            keep_volumes: keep.then(|| variant.name.clone()),
         };
         let timeout = processes.iter().map(|process| process.ready.timeout.0).max().unwrap_or_default();
         let mut listening = Listening { own: self.own_network(), heard: Vec::new(), error: None, sink };

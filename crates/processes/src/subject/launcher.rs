@@ -63,7 +63,7 @@ pub struct Launcher {
 #[derive(Debug)]
 pub(super) struct Shared {
     /// `<pid>-<random>`: names the study's groups, starts its marks.
-    id: String,
+    pub(super) id: String,
     pub(super) cgroups: Option<Cgroups>,
     pub(super) guard: Guard,
     /// The container engine, once a service has asked for it.

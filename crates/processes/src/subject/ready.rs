@@ -151,13 +151,14 @@ fn conditions(running: &Running, readiness: &Readiness) -> Result<Vec<Condition>
         }
         conditions.push(Condition::Http { url: uri, last_error: "no attempt yet".to_owned() });
     }
-    if let Some(last) = running.health().filter(|_| readiness.healthy || conditions.is_empty()) {
-        conditions.push(Condition::Healthy { looked: None, last });
-    } else if readiness.healthy {
-        return Err(bad(
-            "healthy",
-            "neither its image nor its Compose file has a health check; write `http:` or `tcp:`",
-        ));
+    let is_asked = readiness.healthy || conditions.is_empty();
+    match is_asked.then(|| running.health()).flatten() {
+        Some(last) => conditions.push(Condition::Healthy { looked: None, last }),
+        None if readiness.healthy => {
+            let reason = "neither its image nor its Compose file has a health check; write `http:` or `tcp:`";
+            return Err(bad("healthy", reason));
+        }
+        None => {}
     }
     if conditions.is_empty() {
         conditions.push(Condition::Alive);

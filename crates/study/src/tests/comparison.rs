@@ -167,7 +167,7 @@ load:
   rate: 500
 "
     );
-    let plan = Plan::from_study(study(&text), Path::new("/x")).expect("a plan");
+    let plan = Plan::from_study(study(&text, &[]), Path::new("/x")).expect("a plan");
     let files: Vec<_> = plan.variants.iter().map(|it| it.compose.clone().unwrap_or_default().files.join(" ")).collect();
     assert_eq!(files, ["compose.yaml", "compose.yaml", "compose.yaml otel.yaml more.yaml"]);
     assert!(plan.variants.iter().flat_map(|variant| &variant.processes).all(|process| process.is_composed()));

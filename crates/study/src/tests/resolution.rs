@@ -16,6 +16,7 @@ fn variables() -> Variables {
         unladen: PathBuf::from("/usr/bin/unladen"),
         values: [("heap".to_owned(), "5$".to_owned()), ("nested".to_owned(), "<${var.heap} ${port.app}>".to_owned())]
             .into(),
+        hosts: Vec::new(),
         environment: [("HOME".to_owned(), "/home/joe".to_owned()), ("EMPTY".to_owned(), String::new())].into(),
     }
 }

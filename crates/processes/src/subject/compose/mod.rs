@@ -152,6 +152,7 @@ impl Launcher {
         interrupted: &AtomicBool,
     ) -> Result<(Project, Vec<Composed>), SubjectError> {
         let Configured { files, tool, model, name, mark, engine } = &mut configured;
+        let fit = &Fit { keep_volumes: fit.keep_volumes.as_ref().map(|who| self.kept_name(who)), ..fit.clone() };
         model.fit(fit, mark, files.privileged)?;
         for image in model.services().into_values().filter_map(|service| service.image) {
             engine.need_image(&image).map_err(ComposeError::from)?;
@@ -177,6 +178,12 @@ impl Launcher {
         networks.look(&project, Duration::ZERO)?;
         let composed = project.adopt(self, files, mark)?;
         Ok((project, composed))
+    }
+
+    /// What the names of volumes begin with that somebody keeps through the study.
+    fn kept_name(&self, who: &str) -> String {
+        let who: String = who.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+        format!("unladen-{}-{who}", self.shared().id)
     }
 
     /// Makes the volumes that outlive the project.

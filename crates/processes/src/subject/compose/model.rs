@@ -42,7 +42,7 @@ pub struct Fit {
     pub services: BTreeMap<String, Changes>,
     /// Value of `UNLADEN_PAD`: see [`super::super::Launch::pad`].
     pub pad: String,
-    /// Named volumes outlive the project under this name. `None`: they are its own.
+    /// Who keeps named volumes through the study. `None`: they go with the project.
     pub keep_volumes: Option<String>,
 }
 
