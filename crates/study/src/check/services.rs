@@ -80,7 +80,8 @@ impl Check<'_> {
             (None, true) => self.say(path.clone(), ProblemKind::NothingToRun),
             (_, false) => self.command(path.key("command"), &service.command),
         }
-        if !is_container && !(self.study.on.compose.is_some() && service.is_composed()) {
+        let is_composed = self.study.on.compose.is_some() && service.is_composed();
+        if !is_container && !is_composed {
             let lacking = [("volumes", !service.volumes.is_empty()), ("user", service.user.is_some())];
             for (key, _) in lacking.into_iter().filter(|(_, is_given)| *is_given) {
                 self.say(path.key(key), ProblemKind::Lacks { key, needed: "image" });

@@ -55,7 +55,7 @@ pub(in crate::subject) struct Inspected {
     /// Its address in a network that it shares with nobody outside.
     pub(in crate::subject) address: Option<IpAddr>,
     /// When it was started.
-    started: Option<SystemTime>,
+    pub(super) started: Option<SystemTime>,
     /// What its health check says; `None`: it has none.
     pub(super) health: Option<Health>,
 }
