@@ -25,6 +25,13 @@ impl Check<'_> {
         } else if let Some(url) = self.with_samples(&load.url) {
             let hosts: Vec<String> = self.study.composed().map(str::to_owned).collect();
             if let Some(kind) = url_problem(&url, load.allow_remote || is_at(&url, &hosts)) {
+                let kind = match kind {
+                    ProblemKind::Remote { host } if self.study.on.compose.is_some() => {
+                        let guess = guess(&host, hosts.iter().map(String::as_str));
+                        ProblemKind::NoSuchService { name: host, guess }
+                    }
+                    kind => kind,
+                };
                 self.say(path.key("url"), kind);
             }
             self.tls(&path.key("tls"), &url);
