@@ -69,7 +69,7 @@ fn sections(root: &Value) -> Vec<Section<'_>> {
                 Some(items) => (format!("{key}[]"), items),
                 None => (key, property),
             };
-            let target = target(root, property);
+            let target = target(root, target(root, property));
             if !properties(target).is_empty() && !seen.contains(&target) {
                 seen.push(target);
                 found.push(Section { path: key, schema: target });
