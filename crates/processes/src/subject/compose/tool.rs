@@ -19,7 +19,7 @@ const PLUGINS: [&str; 4] = [
 /// What both are called.
 const NAME: &str = "docker-compose";
 
-/// The tool. The plugin may be called as a program, too.
+/// The tool. The plugin is called as a program, without Docker's command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tool(PathBuf);
 
