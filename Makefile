@@ -4,7 +4,7 @@
 CARGO ?= cargo
 UNLADEN := target/release/unladen
 
-.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink bench-precision power crash loss fuzz deps debian clean decisions docs \
+.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink bench-precision bench-relay power crash loss fuzz deps debian clean decisions docs \
   studies-deps studies mongodb go-subjects shop governed tickets tickets-crash
 
 help:            ## List the targets.
@@ -83,6 +83,9 @@ bench-counts:    ## Hold the load generator's counts against nginx, Go, Jetty an
 BENCH_PRECISION ?=
 bench-precision: build | debian ## Weigh services in seven languages and frameworks by separate and by alternating rounds: about two hours, into bench/README.md.
 	bench/precision/run.py $(BENCH_PRECISION)
+
+bench-relay: build   ## Weigh a service in a network of its own, through the relay, beside one on the machine's: about eight minutes, into bench/README.md.
+	bench/relay/run.py
 
 aa:              ## Measure identical variants for twelve minutes, by either design; count the false alarms of 2,000 re-labelled studies.
 	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture identical

@@ -219,7 +219,10 @@ def machine():
 def text():
     folders = {subject: [Folder(subject, design) for design in DESIGNS] for subject in SUBJECTS}
     folders = {subject: pair for subject, pair in folders.items() if any(folder.rounds_done() for folder in pair)}
-    days = sorted(set().union(*(folder.days() for pair in folders.values() for folder in pair)))
+    days = sorted(set().union(*(folder.days() for pair in folders.values() for folder in pair), *(
+        Folder(path.name.split("-")[0], path.name.partition("-")[2]).days() for path in RUNS.glob("*@*ms"))))
+    if not days:
+        sys.exit(f"{RUNS} holds no round yet: run {sys.argv[0]} without --table first")
     lines = [
         f"{machine()}; {' to '.join(dict.fromkeys([days[0], days[-1]]))}. Standard deviation of log(variant / baseline) over the "
         "rounds, in brackets a robust one (median distance from the median × 1.4826).", "",

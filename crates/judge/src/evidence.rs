@@ -190,6 +190,28 @@ impl<'a> Evidence<'a> {
         names
     }
 
+    /// Alternating rounds, with their attempts, in which no variant has a run that counts: one event has hit all.
+    fn rounds_lost(&self) -> BTreeSet<(u32, RoundAttempt)> {
+        let void: Vec<_> =
+            self.all_variants().flat_map(|variant| variant.void.iter().map(|(run, _)| attempt_of(run))).collect();
+        let runs_of =
+            |wanted: &(u32, RoundAttempt)| self.folder.runs.iter().filter(|run| attempt_of(run) == *wanted).count();
+        let is_lost = |it: &(u32, RoundAttempt)| {
+            let hit = void.iter().filter(|other| *other == it).count();
+            it.1.alternating && hit > 1 && hit == runs_of(it)
+        };
+        void.iter().copied().filter(is_lost).collect()
+    }
+
+    /// One notice for all of them, instead of one for each variant.
+    fn lost_notice(&self, lost: &BTreeSet<(u32, RoundAttempt)>) -> Option<Notice> {
+        let is_lost = |(run, _): &&(&RunRecord, Notice)| lost.contains(&attempt_of(run));
+        let runs: Vec<_> = self.all_variants().flat_map(|variant| variant.void.iter().filter(is_lost)).collect();
+        let (first, reason) = runs.iter().min_by_key(|(run, _)| run.run)?;
+        let (round, reason) = (first.round, reason.to_string());
+        Some(RoundsNotice::RoundsLost { rounds: number(lost.len()), runs: number(runs.len()), round, reason }.into())
+    }
+
     /// What a reader has to know about the runs as such.
     pub(super) fn notices(&self) -> Vec<Notice> {
         let mut notices = self.folder.notices.clone();
@@ -197,11 +219,14 @@ impl<'a> Evidence<'a> {
         let mut numbers = BTreeSet::new();
         let twice = self.folder.runs.iter().filter(|run| !numbers.insert(run.run));
         notices.extend(twice.map(|run| Notice::RunNumberTwice { run: run.run }));
+        let lost = self.rounds_lost();
+        notices.extend(self.lost_notice(&lost));
         for variant in self.all_variants() {
-            if let Some((first, reason)) = variant.void.first() {
+            let others: Vec<_> = variant.void.iter().filter(|(run, _)| !lost.contains(&attempt_of(run))).collect();
+            if let Some((first, reason)) = others.first() {
                 notices.push(Notice::RunsVoid {
                     variant: variant.name.clone(),
-                    void: number(variant.void.len()),
+                    void: number(others.len()),
                     runs: number(variant.all.len()),
                     first: first.run,
                     reason: reason.to_string(),
@@ -271,6 +296,10 @@ impl RoundAttempt {
     fn of(run: &RunRecord) -> Self {
         Self { attempt: run.attempt, alternating: run.design == Design::Alternating }
     }
+}
+
+fn attempt_of(run: &RunRecord) -> (u32, RoundAttempt) {
+    (run.round, RoundAttempt::of(run))
 }
 
 /// The attempt that counts, by round: that with the most variants (of an interrupted study the last attempt may not be whole), of several the

@@ -30,6 +30,20 @@ pub enum RoundsNotice {
         /// Who took how much in them, and in the others.
         took: String,
     },
+    /// Alternating rounds in which no variant's run counts.
+    #[error(
+        "{rounds} alternating rounds do not count for any variant ({runs} runs). The first, round {round}: {reason}"
+    )]
+    RoundsLost {
+        /// How many rounds.
+        rounds: u32,
+        /// How many runs they had.
+        runs: u32,
+        /// Number of the first of them.
+        round: u32,
+        /// Why the first run of it does not count.
+        reason: String,
+    },
     /// Rounds with runs of both designs.
     #[error(
         "rounds in which some variants were measured side by side and some one after the other: {rounds}. The study was continued with another `design`, and nothing is compared across designs; left out there: {runs} of the runs, those of the design that fewer variants have"
@@ -57,16 +71,14 @@ pub enum RoundsNotice {
         why: String,
     },
     /// Absolute CPU per request in blocks is not what it is alone.
-    #[error(
-        "CPU per request of {variant} is {share} in blocks than alone: a block that begins cold is not what its users see. Use longer blocks (`block`), or `design: separate`{compiling}"
-    )]
+    #[error("CPU per request of {variant} is {share} in blocks than alone{advice}")]
     BlocksUnlikeAlone {
         /// Variant, or the baseline.
         variant: String,
         /// `12 % [9, 15] higher`.
         share: String,
-        /// What the JIT compiler has to do with it; empty where there is none.
-        compiling: String,
+        /// What may explain it, and what to do.
+        advice: String,
     },
     /// The first round was unlike what the variants are alone.
     #[error(
@@ -95,6 +107,7 @@ impl RoundsNotice {
     pub(super) fn severity(&self) -> Severity {
         match self {
             Self::RoundsApart { .. }
+            | Self::RoundsLost { .. }
             | Self::DesignsMixed { .. }
             | Self::BlocksThrownAway { .. }
             | Self::BlocksUnlikeAlone { .. }
