@@ -69,13 +69,15 @@ pub(super) fn is_sound_in_blocks(quantile: f64) -> bool {
     sound.fold(0.0, f64::max) >= quantile - 1e-9
 }
 
-/// How long a latency may be, as a share of a block, to be told from blocks.
-const SHORT: f64 = 0.1;
+/// How long a latency may be, as a share of a block, to be taken from blocks.
+const SHORT: f64 = 0.2;
 
 /// Where a number is taken from in this run.
 fn from(number: &Number, run: &RunRecord) -> From {
     let is_long = |blocks: &Blocks| {
-        let in_blocks_s = run.load.as_ref().map_or(0.0, |load| (number.of)(&load.latency_us) / 1e6);
+        // All variants of a round from the same part: that of the slowest.
+        let in_blocks = blocks.slowest_us.as_ref().or(run.load.as_ref().map(|load| &load.latency_us));
+        let in_blocks_s = in_blocks.map_or(0.0, |latency| (number.of)(latency) / 1e6);
         blocks.length_s > 0.0 && in_blocks_s > SHORT * blocks.length_s
     };
     if run.blocks.as_ref().is_some_and(is_long) { From::Alone } else { number.from }
@@ -137,14 +139,18 @@ mod tests {
             assert_eq!((value("latency_p99", &run), requests("latency_p99", &run)), (p99, requests_behind));
             assert_eq!((value("latency_p50", &run), requests("latency_p50", &run)), (Some(100.0), Some(5_000)));
         }
-        // As long as a tenth of a block.
+        // As long as a fifth of a block.
         let alone = Some(Alone {
             latency_us: Quantiles { count: 1_000, p50: 80.0, ..Quantiles::default() },
             ..Alone::default()
         });
         let of =
             |length_s| value("latency_p50", &run(Some(Blocks { length_s, alone: alone.clone(), ..Blocks::default() })));
-        assert_eq!([0.0011, 0.0009].map(of), [Some(100.0), Some(80.0)]);
+        assert_eq!([0.00051, 0.00049].map(of), [Some(100.0), Some(80.0)]);
+        // Another variant of the round is slower.
+        let slowest_us = Some(Quantiles { p50: 120.0, ..Quantiles::default() });
+        let blocks = Blocks { length_s: 0.00051, alone: alone.clone(), slowest_us, ..Blocks::default() };
+        assert_eq!(value("latency_p50", &run(Some(blocks))), Some(80.0));
         assert!(is_sound_in_blocks(0.9) && !is_sound_in_blocks(0.95));
     }
 

@@ -263,6 +263,24 @@ pub struct Quantiles {
     pub max: f64,
 }
 
+impl Quantiles {
+    /// Of each number the larger one.
+    #[must_use]
+    pub fn slower(self, other: Self) -> Self {
+        Self {
+            count: self.count.max(other.count),
+            mean: self.mean.max(other.mean),
+            p50: self.p50.max(other.p50),
+            p75: self.p75.max(other.p75),
+            p90: self.p90.max(other.p90),
+            p95: self.p95.max(other.p95),
+            p99: self.p99.max(other.p99),
+            p999: self.p999.max(other.p999),
+            max: self.max.max(other.max),
+        }
+    }
+}
+
 /// Responses that look the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BodyClass {

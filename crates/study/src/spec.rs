@@ -85,7 +85,7 @@ pub struct Study {
     /// that a change of the machine's pace hits all of them. `separate`: one after the other. Absent: alternating wherever it is sound.
     #[serde(default)]
     pub design: Option<Design>,
-    /// Length of a block of an alternating round. Absent: what 12 requests take, but 25 to 100 ms; 100 ms in a closed loop and with `preheat_until: steady`.
+    /// Length of a block of an alternating round. Absent: what 3 requests take, but 6 to 100 ms; 100 ms in a closed loop and with `preheat_until: steady`.
     #[serde(default)]
     pub block: Option<Time>,
     /// After the blocks of an alternating round: each variant has the load for itself for so long. Latencies from p95 on are measured

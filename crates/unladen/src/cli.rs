@@ -108,7 +108,7 @@ pub struct Measure {
     /// [default: alternating wherever it is sound]
     #[arg(long, value_name = "DESIGN", value_parser = ["alternating", "separate"])]
     pub design: Option<String>,
-    /// Length of a block of an alternating round [default: what 12 requests take, 25ms to 100ms]
+    /// Length of a block of an alternating round [default: what 3 requests take, 6ms to 100ms]
     #[arg(long, value_name = "TIME")]
     pub block: Option<Time>,
     /// After the blocks of an alternating round each variant has the load for itself for so long [default: as long as the window, at

@@ -32,7 +32,7 @@ pub enum RoundsNotice {
     },
     /// Alternating rounds in which no variant's run counts.
     #[error(
-        "{rounds} alternating rounds do not count for any variant ({runs} runs). The first, round {round}: {reason}"
+        "alternating rounds that do not count for any variant: {rounds} ({runs} runs). The first, round {round}: {reason}"
     )]
     RoundsLost {
         /// How many rounds.

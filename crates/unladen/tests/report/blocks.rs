@@ -9,7 +9,7 @@ use unladen_study::measured::read;
 
 use crate::alternating::{Like, SOUND, alternate, alternate_like};
 use crate::files;
-use crate::sketch::{Sketch, findings, ladder, write};
+use crate::sketch::{Sketch, findings, ladder, late, write};
 use crate::verdicts::{finding, variant};
 
 fn of_code<'a>(findings: &'a Findings, code: &str) -> Vec<&'a str> {
@@ -49,6 +49,23 @@ fn cpu_is_spread_over_the_blocks_that_count_and_counters_over_all_that_was_asked
     let cpu = finding(&sound, "otel", "cpu_per_request");
     assert!((cpu.ratio.expect("twelve rounds") - 0.18).abs() < 0.02, "{cpu:?}");
     assert_eq!(cpu.verdict, Verdict::Costs);
+}
+
+/// One event has hit all variants: it is one warning. A run that is void by itself has its own.
+#[test]
+fn a_round_that_is_lost_for_all_is_one_warning() {
+    let found = changed(&alternating(), |run| {
+        if run.round == 3 || (run.round == 5 && run.variant == "otel") {
+            late(run);
+        }
+    });
+    let [lost] = of_code(&found, "rounds_lost")[..] else { panic!("{:#?}", found.notices) };
+    assert!(
+        lost.starts_with("alternating rounds that do not count for any variant: 1 (4 runs). The first, round 3: "),
+        "{lost}"
+    );
+    let [void] = of_code(&found, "runs_void")[..] else { panic!("{:#?}", found.notices) };
+    assert!(void.starts_with("otel: 1 of 12 runs do not count"), "{void}");
 }
 
 /// The compiler's time is known for all super-blocks, CPU for those that count: each is spread over its own requests.
