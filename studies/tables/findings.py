@@ -211,7 +211,10 @@ def _delta(asked, relative=False):
 
 
 def _rounds(asked, side, which=None):
+    """In one round (`round:3`), the mean of all (`round:mean`), or the least and the largest."""
     finding = asked.finding()
+    if which == "mean":
+        return _of(asked, ("baseline_mean", "value_mean")[side])
     if not finding.get("rounds"):
         raise Unknown(f"`{asked.words}`: the findings hold no values of single rounds; they were kept before `keep.py` kept them")
     values = {number_: (bare, value)[side] * asked.scale(finding) for number_, bare, value in finding["rounds"]}
@@ -285,8 +288,8 @@ def _answers(asked, request, quantile):
 
 
 def _sampled(asked, request, what, quantile=None, which=None):
-    """What spans tell: `sampled:result:from_spans:p50:3` in round 3, without the number over the rounds; `mean_from_spans`, `error`,
-    `sampling`, `spans`."""
+    """What spans tell: `sampled:result:from_spans:p50:3` in round 3, `…:mean` the mean of the rounds; `from_clients`, `error`, `sampling`,
+    `spans`."""
     for one in asked.findings.all.get("sampled", []):
         if (one["variant"], one["request"]) != (asked.who, request):
             continue
@@ -295,7 +298,10 @@ def _sampled(asked, request, what, quantile=None, which=None):
             return interval.point(False)[:-2] if interval.is_point() else f"{interval.point(False)[:-2]} {interval.ends()}"
         if what in ("spans", "requests"):
             return plain(one[what], whole=True)
-        place = one if which is None else next(it for it in one["rounds"] if it["round"] == int(which))
+        if which in (None, "mean"):
+            place, what = one, what if which is None else f"mean_{what}"
+        else:
+            place = next(it for it in one["rounds"] if it["round"] == int(which))
         return plain(place[what][f"{quantile}_us"] * factor("us", asked.unit), asked.places)
     raise Unknown(f"`{asked.words}`: spans of {asked.who} tell nothing of `{request}`")
 

@@ -16,8 +16,8 @@
   <!-- undecided -->…<!-- end -->
 
 A cell of a table is what the words of its row and of its column ask for together (`findings.py`). A column without ` = ` holds text, which stands
-in each row's label, between `|`: what comes first goes into the first such column. `*=jdk` among the words of a column stands for `*` in those of the
-rows.
+in each row's label, between `|`: what comes first goes into the first such column. With `*=jdk` among the words of a row or a column, `jdk` stands for
+`*` in all words of its cells.
 """
 
 import re
@@ -69,6 +69,8 @@ class Page:
             self.findings("")
             return mark[0]
         if mark["words"]:
+            if not self.old[: mark.start()].rpartition("\n")[2].strip():
+                raise Unknown("a line that begins with a marker is HTML to Markdown, not text: let a word stand before it")
             return f"<!-- = {mark['words']} -->{self.text(mark['words'])}<!-- / -->"
         kind, spec = re.match(r"<!-- (\w+)(.*?)-->", mark[0], re.S).groups()
         text = {"table": self._table, "series": self._series, "rows": self._rows, "undecided": self._undecided}[kind](spec)
@@ -104,10 +106,10 @@ class Page:
         return "\n".join(lines)
 
     def _cell(self, of_row, of_column):
-        star = next((word for word in of_column.split() if word.startswith("*=")), None)
-        if star:
-            of_row, of_column = of_row.replace("*", star[2:]), of_column.replace(star, "")
-        return self.text(f"{of_row} {of_column}")
+        words = f"{of_row} {of_column}"
+        if star := re.search(r"(?:^| )\*=(\S+)", words):
+            words = words.replace(star[0], "").replace("*", star[1])
+        return self.text(words)
 
     def _series(self, _):
         return series.table(self.folder)
