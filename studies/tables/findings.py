@@ -64,7 +64,7 @@ class Findings:
             missing.append("a clean commit")
         if not self.all.get("runs"):
             missing.append("list of runs")
-        missing += [key for key in ("duration", "command") if not self.all.get("kept", {}).get(key)]
+        missing += [key for key in ("duration", "command") if not any(it.startswith(key) for it in self.all.get("kept", {}))]
         return missing
 
 

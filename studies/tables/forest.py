@@ -7,7 +7,8 @@
   -->
 
 `#` begins a report. A row is what was compared, what was printed (with a number in per cent it is drawn as well), the half-width that is wanted, and
-the words of the relative difference here; `-`: not measured. A row is decided when unladen gives a verdict and the interval is as narrow as wanted.
+the words of the relative difference here; `-`: not measured, or nothing wanted. A row is decided when unladen gives a verdict and the interval is as
+narrow as wanted.
 """
 
 import math
@@ -18,10 +19,10 @@ from html import escape
 from findings import TOO_FEW, Unknown
 from written import Interval, number
 
-WIDTH, LEFT, RIGHT, TOP, ROW, HEAD = 1000, 372, 700, 64, 22, 34
+WIDTH, LEFT, RIGHT, TOP, ROW, HEAD = 1000, 336, 762, 64, 22, 34
 # Ends of the axis as ratios, and where it is labelled. Beyond the ends an arrow stands for the rest.
 LOW, HIGH = -0.6, 3.0
-TICKS = (-0.5, -0.25, 0, 0.25, 0.5, 1.0, 2.0)
+TICKS = (-0.5, -0.25, 0, 0.5, 1.0, 2.0)
 
 
 @dataclass
@@ -29,7 +30,7 @@ class Row:
     report: str
     label: str
     printed: str
-    wanted: float
+    wanted: float | None
     verdict: str = "not measured"
     ends: list = field(default_factory=list)
 
@@ -49,15 +50,18 @@ class Row:
 
     @property
     def decided(self):
-        return self.told and self.half <= self.wanted
+        return self.told and (self.wanted is None or self.half <= self.wanted)
+
+    def goal(self):
+        return "–" if self.wanted is None else f"±{self.wanted * 100:g} %"
 
     def half_width(self):
         return f"±{number(self.half * 100, 0 if self.half >= 0.0995 else 1)} %" if self.ends else "–"
 
 
 def share(text):
-    """`+9.5 %`, wherever it stands in a text, as a number."""
-    found = re.search(r"([+−-]?)(\d+(?:\.\d+)?) %", text)
+    """`+9.5 %` at the beginning of a text, as a number."""
+    found = re.match(r"([+−-]?)(\d+(?:\.\d+)?) %", text)
     return None if not found else float(found[2]) / 100 * (-1 if found[1] in ("−", "-") else 1)
 
 
@@ -69,8 +73,8 @@ def rows(text, findings):
             continue
         label, separator, words = line.partition(" = ")
         parts = [part.strip() for part in label.split("|")]
-        if not separator or len(parts) != 3 or share(parts[2]) is None:
-            raise Unknown(f"`{line}`: expected `what | what was printed | half-width that is wanted, per cent = words`, or `= -`")
+        if not separator or len(parts) != 3 or (parts[2] != "-" and share(parts[2]) is None):
+            raise Unknown(f"`{line}`: expected `what | what was printed | half-width that is wanted, per cent, or - = words`, or `= -`")
         row = Row(report, parts[0], parts[1], share(parts[2]))
         if words != "-":
             of, rest = findings(words)
@@ -89,29 +93,27 @@ def table(rows):
             lines.append(f"| **{report}** | | | | | | |")
         here = f"{row.interval.point()} {row.interval.ends()}" if row.ends else "–"
         decided = "yes" if row.decided else "no" if row.told or row.ends else "–"
-        lines.append(f"| {row.label} | {row.printed} | {here} | {row.verdict} | {row.half_width()} | ±{row.wanted * 100:g} % | {decided} |")
+        lines.append(f"| {row.label} | {row.printed or '–'} | {here} | {row.verdict} | {row.half_width()} | {row.goal()} | {decided} |")
     return "\n".join(lines)
 
 
 def undecided(rows):
-    """Those without a verdict, those whose interval is too wide, those that nobody measured."""
-    groups = {
-        "Cannot tell": [row for row in rows if row.verdict == "cannot tell"],
-        "A verdict, by an interval wider than wanted": [row for row in rows if row.told and not row.decided],
-        "No verdict, because unladen refuses it": [row for row in rows if row.verdict == "no verdict"],
-        "Too few rounds": [row for row in rows if row.verdict == TOO_FEW],
-        "Not measured": [row for row in rows if row.verdict == "not measured"],
-    }
-    decided = sum(row.decided for row in rows)
-    lines = [f"Of {len(rows)} rows {decided} are decided.", ""]
-    for title, found in groups.items():
-        if found:
-            texts = "; ".join(
-                f"{row.report.split(',')[0]}: {row.label}" + (f" ({row.half_width()}, wanted ±{row.wanted * 100:g} %)" if row.ends else "")
-                for row in found
-            )
-            lines.append(f"- **{title}** ({len(found)}): {texts}.")
+    """Those without a verdict, those whose interval is too wide, those that nobody measured; by report."""
+    decided, told = sum(row.decided for row in rows), sum(row.told for row in rows)
+    lines = [f"Of {len(rows)} rows {told} have a verdict, and {decided} of these an interval as narrow as is wanted. Not decided:", ""]
+    reports = dict.fromkeys(row.report for row in rows)
+    for report in reports:
+        texts = "; ".join(f"{row.label}: {state(row)}" for row in rows if row.report == report and not row.decided)
+        if texts:
+            lines.append(f"- **{report}**: {texts}.")
     return "\n".join(lines)
+
+
+def state(row):
+    if not row.ends:
+        return row.verdict
+    wanted = "" if row.wanted is None else f", wanted {row.goal()}"
+    return f"{'' if row.told else f'{row.verdict}, '}{row.half_width()}{wanted}"
 
 
 def place(ratio):
@@ -125,8 +127,8 @@ def clipped(ratio):
 
 
 STYLE = """.page{fill:#fff}.ink{fill:#1b1f24}.soft{fill:#57606a}.grid{stroke:#e3e7ec}.zero{stroke:#1b1f24;stroke-width:1.5}
-.told{stroke:#0b5c8a;fill:#0b5c8a}.open{stroke:#5f6871;fill:none}.hollow{fill:#fff}.printed{stroke:#a84c06;fill:#fff}
-@media (prefers-color-scheme:dark){.page,.hollow,.printed{fill:#0f1216}.ink{fill:#e6e9ed}.soft{fill:#9aa4af}.grid{stroke:#262d35}.zero{stroke:#e6e9ed}
+.told{stroke:#0b5c8a;fill:#0b5c8a}.open{stroke:#5f6871;fill:none}.hollow{fill:#fff}.printed{stroke:#a84c06;fill:none}
+@media (prefers-color-scheme:dark){.page,.hollow{fill:#0f1216}.ink{fill:#e6e9ed}.soft{fill:#9aa4af}.grid{stroke:#262d35}.zero{stroke:#e6e9ed}
 .told{stroke:#63b8e0;fill:#63b8e0}.open{stroke:#9aa4af}.printed{stroke:#f0a35e}}"""
 
 
@@ -158,9 +160,10 @@ def drawn(row, y):
         parts.append(mark(row.told, clipped(value), y))
     printed = share(row.printed)
     if printed is not None:
-        parts.append(diamond(clipped(printed), y))
-        if not LOW <= printed <= HIGH:
-            parts.append(arrow(clipped(printed) + math.copysign(7, printed), y, int(math.copysign(1, printed)), "soft"))
+        is_beyond = (printed > HIGH) - (printed < LOW)
+        parts.append(diamond(clipped(printed) - 14 * is_beyond, y))
+        if is_beyond:
+            parts.append(arrow(clipped(printed) - 7 * is_beyond, y, is_beyond, "soft"))
     here = f"{row.interval.point()} {row.interval.ends()}" if row.ends else ""
     verdict = f"{here}, {row.verdict}" if here else row.verdict
     parts.append(text_at(RIGHT + 16, y + 4, verdict, "ink" if row.told else "soft"))

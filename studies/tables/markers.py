@@ -27,9 +27,16 @@ import forest
 import series
 from findings import Unknown, load
 
-BLOCK = re.compile(r"<!-- (table|series|rows|undecided|findings)\b(.*?)-->(?:(.*?)<!-- end -->)?", re.S)
-INLINE = re.compile(r"<!-- = (.*?) -->(.*?)<!-- / -->", re.S)
-MARK = re.compile(r"<!-- (?:table|series|rows|undecided)\b.*?-->.*?<!-- end -->|<!-- findings (?P<findings>.*?) -->|<!-- = (?P<words>.*?) -->(?P<old>.*?)<!-- / -->", re.S)
+MARK = re.compile(
+    r"<!-- (?P<kind>table|series|rows|undecided)\b(?P<spec>.*?)-->(?P<block>.*?)<!-- end -->"
+    r"|<!-- findings (?P<findings>.*?) -->"
+    r"|<!-- = (?P<words>.*?) -->.*?<!-- / -->",
+    re.S,
+)
+# What must not stand between the two ends of a block, or outside of all marks.
+STRAY = re.compile(r"<!-- (table|series|rows|undecided|findings|=|end|/)(?= )")
+
+INTERVAL = re.compile(r"\[[−-]?\d[\d.,]*, [−-]?\d[\d.,]*\]")
 
 
 class Page:
@@ -42,7 +49,6 @@ class Page:
         # The line that is being written, for errors; what differs; drawings by path.
         self.line, self.differences, self.drawings = 1, [], {}
         self.forest_rows = []
-        self.asked = set()
 
     def written(self):
         """The page as its findings give it."""
@@ -58,10 +64,23 @@ class Page:
                 self.differences.append((self.line, mark[0], new))
             done.append(new)
             position = mark.end()
-        rest = self.old[position:]
-        if stray := re.search(r"<!-- (table|series|rows|undecided|end|=|/)\b", rest.replace("<!-- / -->", "<!-- /x -->")):
-            raise Unknown(f"{self.path}:{self.old.count(chr(10), 0, position + stray.start()) + 1}: `<!-- {stray[1]}` has no other end")
-        return "".join(done) + rest
+            self._no_stray(self.old[:mark.start()], done[-2])
+        done.append(self.old[position:])
+        self._no_stray(self.old, done[-1])
+        return "".join(done)
+
+    def _no_stray(self, before, text):
+        """A marker without its other end is a mistake, not a comment; an interval that nothing wrote was typed."""
+        if stray := STRAY.search(text):
+            line = before.count("\n") - text.count("\n", stray.start()) + 1
+            raise Unknown(f"{self.path}:{line}: `<!-- {stray[1]}` stands alone, its other end is missing")
+        for number, line in enumerate(text.splitlines() if self.path.name == "README.md" else []):
+            if (typed := INTERVAL.search(line)) and "not kept" not in line:
+                line_number = before.count("\n") - text.count("\n") + number + 1
+                raise Unknown(
+                    f"{self.path}:{line_number}: the interval {typed[0]} is typed. Ask the findings for it (`<!-- = WORDS -->?<!-- / -->`), or say in the same "
+                    "line that what it was measured with is not kept"
+                )
 
     def _mark(self, mark):
         if mark["findings"]:
@@ -69,12 +88,13 @@ class Page:
             self.findings("")
             return mark[0]
         if mark["words"]:
-            if not self.old[: mark.start()].rpartition("\n")[2].strip():
+            if not self.old[: mark.start()].rpartition("\n")[2].strip(" -*>"):
                 raise Unknown("a line that begins with a marker is HTML to Markdown, not text: let a word stand before it")
             return f"<!-- = {mark['words']} -->{self.text(mark['words'])}<!-- / -->"
-        kind, spec = re.match(r"<!-- (\w+)(.*?)-->", mark[0], re.S).groups()
-        text = {"table": self._table, "series": self._series, "rows": self._rows, "undecided": self._undecided}[kind](spec)
-        return f"<!-- {kind}{spec}-->\n\n{text}\n\n<!-- end -->"
+        if STRAY.search(mark["block"]):
+            raise Unknown(f"`<!-- {mark['kind']}` has no `<!-- end -->` before the next marker")
+        write = {"table": self._table, "series": self._series, "rows": self._rows, "undecided": self._undecided}[mark["kind"]]
+        return f"<!-- {mark['kind']}{mark['spec']}-->\n\n{write(mark['spec'])}\n\n<!-- end -->"
 
     def findings(self, words):
         """Whose findings the words speak of, and the words without that."""
@@ -84,7 +104,6 @@ class Page:
         name = files[0] if files else self.of
         if name is None:
             raise Unknown("which findings? Write `<!-- findings results/DATE.json -->` above")
-        self.asked.update(words.split())
         return load(self.folder / name), " ".join(word for word in words.split() if word not in files)
 
     def text(self, words):

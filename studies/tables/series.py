@@ -11,7 +11,7 @@ def table(folder):
         "| findings | begun, UTC | unladen | seed | rounds | runs that count | lasted | the file lacks |",
         "|:--|:--|:--|--:|--:|--:|--:|:--|",
     ]
-    notices, commands = [], []
+    notices, designs, commands = [], [], []
     for path in files:
         content, kept = load(path).all, load(path).all.get("kept", {})
         host, name = content["host"], f"[{path.stem}](results/{path.name})"
@@ -22,12 +22,14 @@ def table(folder):
         )
         if kept.get("command"):
             commands.append(f"{path.stem}: {kept['command']}")
+        if content.get("design"):
+            designs.append(f"{path.stem}: {content['design']['words']}")
         notices += [f"- {path.stem}: {text}" for text in warnings(content)]
-    text = "\n".join(lines)
+    text = "\n\n".join(["\n".join(lines), *designs])
     if commands:
         text += "\n\n```\n" + "\n".join(commands) + "\n```"
     if notices:
-        text += f"\n\nWhat unladen warns of:\n\n" + "\n".join(notices)
+        text += "\n\nWhat unladen warns of:\n\n" + "\n".join(notices)
     return text
 
 

@@ -1,8 +1,9 @@
-"""Writes the numbers of the studies' READMEs from the findings that are committed beside them.
+#!/usr/bin/env python3
+"""Writes the numbers of the studies' READMEs, and of what quotes them in docs, from the findings that are committed beside them.
 
   make tables                          write
-  python3 studies/tables --check       change nothing, fail if a README differs from what its findings give
-  python3 studies/tables --words FILE  say what a README asks for
+  studies/tables/write.py --check       change nothing, fail if a README differs from what its findings give
+  studies/tables/write.py --words FILE  say what a README asks for
 
 How a marker looks: markers.py. What the words mean: findings.py.
 """
@@ -15,6 +16,12 @@ from findings import Unknown
 from markers import Page, words_of
 
 STUDIES = Path(__file__).resolve().parent.parent
+
+
+def pages(studies):
+    """Every study's page, the one over all, and those of the book that show a study's numbers."""
+    book = sorted((studies.parent / "docs").glob("*.md"))
+    return [*sorted(studies.glob("*/README.md")), studies / "README.md", *(it for it in book if "<!-- findings " in it.read_text(encoding="utf-8"))]
 
 
 def short(text, width=160):
@@ -40,7 +47,7 @@ def main(arguments, studies=None):
         print(__doc__, file=sys.stderr)
         return 2
     check, differs = bool(arguments), 0
-    for path in [*sorted(studies.glob("*/README.md")), studies / "README.md"]:
+    for path in pages(studies):
         page = Page(path)
         try:
             texts = {path: page.written(), **page.drawings}
