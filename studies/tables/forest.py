@@ -100,7 +100,7 @@ def table(rows):
 def undecided(rows):
     """Those without a verdict, those whose interval is too wide, those that nobody measured; by report."""
     decided, told = sum(row.decided for row in rows), sum(row.told for row in rows)
-    lines = [f"Of {len(rows)} rows {told} have a verdict, and {decided} of these an interval as narrow as is wanted. Not decided:", ""]
+    lines = [f"Of {len(rows)} rows {told} have a verdict, and {decided} {'is' if decided == 1 else 'are'} decided. The others:", ""]
     reports = dict.fromkeys(row.report for row in rows)
     for report in reports:
         texts = "; ".join(f"{row.label}: {state(row)}" for row in rows if row.report == report and not row.decided)

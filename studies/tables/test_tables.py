@@ -4,6 +4,7 @@ import contextlib
 
 import io
 import json
+import re
 import sys
 import tempfile
 import unittest
@@ -66,6 +67,19 @@ class Numbers(unittest.TestCase):
 
     def test_an_end_that_is_not_0_does_not_look_like_0(self):
         self.assertEqual(str(Interval(0.98, 0.02, 2.99)), "+0.98 [0.02, 2.99]")
+
+    def test_digits_are_those_of_the_judge(self):
+        # Its words stand in the committed findings: `costs 45 % [27, 66]`.
+        compared = 0
+        for path in Path(__file__).parent.parent.glob("*/results/*.json"):
+            for variant in json.loads(path.read_text())["variants"]:
+                for one in variant["metrics"]:
+                    words = re.fullmatch(r"costs (\S+ %) (\[.*\])", one["words"])
+                    if words and one["relative"] and not one["metric"].startswith("throughput"):
+                        interval = Interval(*(one[key] for key in ("ratio", "ratio_low", "ratio_high")), percent=True)
+                        self.assertEqual((interval.point().lstrip("+"), interval.ends()), words.groups(), f"{path} {variant['name']} {one['metric']}")
+                        compared += 1
+        self.assertGreater(compared, 200)
 
     def test_numbers_by_themselves(self):
         self.assertEqual([plain(it) for it in (2.38078, 76.12, 598.4, 30067.0)], ["2.38", "76.1", "598", "30,067"])
@@ -188,7 +202,7 @@ class Pages(unittest.TestCase):
         self.run_it()
         text = (self.studies / "README.md").read_text()
         self.assertIn("| CPU | +50 % | +45 % [27, 66] | costs | ±20 % | ±25 % | yes |", text)
-        self.assertIn("Of 4 rows 1 have a verdict, and 1 of these", text)
+        self.assertIn("Of 4 rows 1 have a verdict, and 1 is decided.", text)
         self.assertIn("- **A**: placebo: cannot tell, ±12 %; P90: no verdict; soak: not measured.", text)
         drawing = xml.fromstring((self.studies / "img/f.svg").read_text())
         texts = [it.text for it in drawing.iter("{http://www.w3.org/2000/svg}text")]
