@@ -5,7 +5,7 @@ CARGO ?= cargo
 UNLADEN := target/release/unladen
 
 .PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink bench-precision bench-relay power crash loss fuzz deps debian clean decisions docs \
-  studies-deps studies mongodb go-subjects shop governed tickets tickets-crash
+  studies-deps studies tables check-tables mongodb go-subjects shop governed tickets tickets-crash
 
 help:            ## List the targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -19,7 +19,7 @@ demo: build      ## Weigh the embedded service bare and under OpenTelemetry: abo
 # To get things waits for the network most of the time, to compile for the processor: one beside the other.
 test: check-fmt  ## Everything that CI runs.
 	@$(MAKE) --no-print-directory deps & deps=$$!; $(MAKE) --no-print-directory lint build-tests; built=$$?; wait $$deps && exit $$built
-	@$(MAKE) --no-print-directory rust-test
+	@$(MAKE) --no-print-directory check-tables rust-test
 	@echo "make test: all green"
 
 .PHONY: build-tests
@@ -30,6 +30,13 @@ build-tests:
 
 check-fmt:
 	$(CARGO) fmt --all --check
+
+tables:          ## Write the measured numbers into the READMEs of the studies, from the findings that are committed.
+	studies/tables/write.py
+
+check-tables:    ## That no README of a study says anything but its findings, and that what writes them works.
+	python3 -m unittest discover --quiet --start-directory studies/tables
+	studies/tables/write.py --check
 
 lint:            ## Clippy with warnings denied.
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
