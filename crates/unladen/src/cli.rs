@@ -48,6 +48,8 @@ pub enum Command {
     Gate(Gate),
     /// Show the studies and runs below a folder in a browser: lists, trends, comparisons, runs under way.
     Serve(Serve),
+    /// Delete spans and logs of old runs; verdicts and reports stay.
+    Prune(Prune),
     /// Judge the results of other tools (k6, wrk, vegeta, JMeter, Hyperfoil, overhead tests, CSV) by the same method.
     Import(Import),
     /// The load generator alone.
@@ -66,6 +68,12 @@ pub enum Command {
     Completions {
         /// Shell to complete for.
         shell: clap_complete::Shell,
+    },
+    /// Writes manual pages: for packages.
+    #[command(name = "__man", hide = true)]
+    Man {
+        /// Folder to write them into.
+        dir: PathBuf,
     },
     /// The embedded subject of the demo.
     #[command(name = "__demo", hide = true, subcommand)]
@@ -261,6 +269,23 @@ pub struct Serve {
     /// is not known are refused, because any page on the web can have its own name point here.
     #[arg(long = "name", value_name = "NAME")]
     pub names: Vec<String>,
+}
+
+/// `unladen prune`
+#[derive(Debug, Args)]
+pub struct Prune {
+    /// Folder to search for run folders.
+    #[arg(default_value = "runs")]
+    pub dir: PathBuf,
+    /// Delete whole run folders, not just spans and logs.
+    #[arg(long)]
+    pub all: bool,
+    /// Only studies whose last run ended this long ago: 168h.
+    #[arg(long, value_name = "TIME")]
+    pub older_than: Option<Time>,
+    /// Delete. Without it, print what would be deleted.
+    #[arg(long)]
+    pub yes: bool,
 }
 
 /// `unladen import`
