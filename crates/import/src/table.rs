@@ -1,4 +1,4 @@
-//! A plain CSV: one row per run, metrics as columns, in the units of `docs/metrics.md`. A column `variant` tells several variants
+//! A plain CSV: one row per run, metrics as columns, in the units of `docs/reference/metrics.md`. A column `variant` tells several variants
 //! apart (`FILE#VARIANT` picks one), `round` is allowed and only orders the rows, `requests` and `connections` tell what is behind
 //! the numbers.
 

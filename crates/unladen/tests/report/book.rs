@@ -15,7 +15,7 @@ fn docs() -> PathBuf {
 /// The pages of the book, by their path below `docs`.
 fn pages() -> Vec<String> {
     let mut pages = Vec::new();
-    for folder in ["", "how-to/", "adr/"] {
+    for folder in ["", "how-to/", "reference/", "explanation/", "adr/"] {
         for entry in fs::read_dir(docs().join(folder)).expect("a folder") {
             let name = entry.expect("an entry").file_name().into_string().expect("a name");
             if name.ends_with(".md") {
