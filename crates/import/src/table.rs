@@ -33,7 +33,7 @@ pub(super) fn rows(text: &str, variant: Option<&str>) -> Result<Vec<ForeignRun>,
             let value: f64 = text.parse().map_err(|_| Fault {
                 line,
                 message: format!(
-                    "`{text}` in the column `{name}` is no number; write plain numbers, leave out what was not measured"
+                    "`{text}` in the column `{name}` is not a number; write plain numbers, leave out what was not measured"
                 ),
             })?;
             match name {

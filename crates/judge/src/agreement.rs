@@ -51,6 +51,10 @@ fn share(ratio: Range) -> String {
 }
 
 fn compiling(compiles: bool) -> String {
-    if compiles { ". A JIT compiler was at work in both, and its share is not told apart here: heat up for longer first (`preheat`)" } else { "" }
-        .to_owned()
+    if compiles {
+        ". A JIT compiler was active in both, and its share cannot be separated here: heat up for longer (`preheat`)"
+    } else {
+        ""
+    }
+    .to_owned()
 }

@@ -17,7 +17,11 @@ fn page(name: &str) -> String {
 fn every_metric_is_described() {
     let page = page("reference/metrics.md");
     for metric in METRICS.iter() {
-        assert!(page.contains(&format!("`{}`", metric.name)), "docs/reference/metrics.md says nothing of {}", metric.name);
+        assert!(
+            page.contains(&format!("`{}`", metric.name)),
+            "docs/reference/metrics.md says nothing of {}",
+            metric.name
+        );
     }
 }
 
