@@ -20,7 +20,7 @@ STUDIES = Path(__file__).resolve().parent.parent
 
 def pages(studies):
     """Every study's page, the one over all, and those of the book that show a study's numbers."""
-    book = sorted((studies.parent / "docs").glob("*.md"))
+    book = sorted((studies.parent / "docs").rglob("*.md"))
     return [*sorted(studies.glob("*/README.md")), studies / "README.md", *(it for it in book if "<!-- findings " in it.read_text(encoding="utf-8"))]
 
 

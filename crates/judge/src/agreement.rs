@@ -54,11 +54,11 @@ fn share(ratio: Range) -> String {
 fn advice(ratio: Range, compiles: bool) -> &'static str {
     match (compiles, ratio.low > 0.0) {
         (true, _) => {
-            ". A JIT compiler was at work in both, and its share cannot be subtracted here: heat up for longer first (`preheat`)"
+            ". A JIT compiler was active in both, and its share cannot be separated here: heat up for longer (`preheat`)"
         }
-        (false, true) => ": caches are cold when a block begins. Use longer blocks (`block`), or `design: separate`",
+        (false, true) => ": blocks start with cold caches. Use longer blocks (`block`), or `design: separate`",
         (false, false) => {
-            ". The differences between variants come from the blocks; for absolute numbers use `design: separate`"
+            ". Differences between variants come from the blocks; for absolute numbers use `design: separate`"
         }
     }
 }

@@ -321,7 +321,7 @@ fn label(folder: &Measured, run: &RunRecord) -> String {
     let declared = folder.study.variants.get(variant_of(&run.variant)).and_then(|variant| variant.label.clone());
     match (declared, run.kind) {
         (Some(label), _) => labelled(&label, &run.cell),
-        (None, VariantKind::Placebo) => "placebo (the baseline once more)".to_owned(),
+        (None, VariantKind::Placebo) => "A/A control (baseline vs. itself)".to_owned(),
         (None, _) => labelled(variant_of(&run.variant), &run.cell),
     }
 }

@@ -175,14 +175,14 @@ fn rounds_that_a_burner_disturbs_are_done_again() {
     let output = scratch.run(&["--rounds", "2", "--window", "500ms", "--set", "placebo=false"]);
     drop(burner);
     // A hypervisor may have taken its share, too.
-    assert!(output.err.contains("round 1 is done again: "), "{}", output.err);
+    assert!(output.err.contains("round 1 is repeated: "), "{}", output.err);
     let attempts: Vec<(u32, u32)> = runs(&scratch).iter().map(|run| (run.round, run.attempt)).collect();
     assert_eq!(attempts, [(1, 1), (1, 1), (1, 2), (1, 2), (2, 1), (2, 1)], "one of two rounds, both of its runs");
     let findings = scratch.findings();
     assert_eq!((findings.rounds_repeated, findings.rounds_begun), (1, 2));
     let codes = codes(&findings);
     assert!(codes.contains(&"rounds_repeated") && codes.contains(&"others_busy"), "{codes:?}");
-    assert!(output.out.contains("rounds done again, whole: 1."), "{}", output.out);
+    assert!(output.out.contains("rounds repeated: 1."), "{}", output.out);
 }
 
 /// Burners on every core: no idle moment is left, and the far quantiles are those of a queue.

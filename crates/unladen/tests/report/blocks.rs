@@ -212,7 +212,7 @@ fn what_is_thrown_away_is_told_with_its_reasons() {
         (blocks.kept, blocks.late, blocks.disturbed) = (40, 4, 6);
     });
     let texts = of_code(&found, "blocks_thrown_away");
-    assert!(texts[0].starts_with("20 % of the super-blocks were thrown away"), "{texts:?}");
+    assert!(texts[0].starts_with("20 % of the super-blocks were discarded"), "{texts:?}");
     assert!(texts[0].contains("48 because the load generator was late"), "a round counts once: {texts:?}");
     assert!(texts[0].contains(" and 72 because the hypervisor or other processes"), "{texts:?}");
     let design = found.design.expect("measured");
@@ -230,8 +230,8 @@ fn how_it_was_measured_is_said_in_a_sentence() {
     let alternating = findings(&alternating());
     assert_eq!(
         words(&alternating),
-        "Measured alternating: in every round the load turned between 4 live variants in blocks of 100 ms \
-         (50 super-blocks a round, 2.0 % thrown away), then each had it alone for 2 s."
+        "Measured alternating: in every round the load alternated between 4 live variants in blocks of 100 ms \
+         (50 super-blocks a round, 2.0 % discarded), then ran on each alone for 2 s."
     );
     for found in [&separate, &alternating] {
         for format in [Format::Text, Format::Markdown, Format::Html] {
@@ -262,7 +262,7 @@ fn designs_do_not_meet_within_a_round() {
     let rounds = |name: &str| finding(&mixed, name, "cpu_per_request").rounds.len();
     assert_eq!((rounds("otel"), rounds("otel-10pct")), (11, 12), "the one run that is of the other design is left out");
     let texts = of_code(&mixed, "designs_mixed");
-    assert!(texts[0].contains("one after the other: 1. ") && texts[0].contains("left out there: 1 of"), "{texts:?}");
+    assert!(texts[0].contains("mix both designs: 1. ") && texts[0].contains("Excluded: 1 run"), "{texts:?}");
     assert!(of_code(&mixed, "rounds_repeated").is_empty(), "nothing was done again");
 
     // The same round, finished by the new design beside the run that was there.

@@ -13,6 +13,7 @@ mod page;
 mod prometheus;
 mod relabel;
 mod safety;
+mod samples;
 mod schema;
 mod secrets;
 mod serve;

@@ -133,11 +133,11 @@ fn other_work_takes_the_verdict_away() {
         run.reported_numbers = [("db".to_owned(), [("stored".to_owned(), 970.0)].into())].into()
     }));
     assert!(
-        less.as_deref().is_some_and(|it| it.contains("db says `stored` 970 where the baseline's says 1,000.5")),
+        less.as_deref().is_some_and(|it| it.contains("db reports `stored` 970, the baseline's reports 1,000.5")),
         "{less:?}"
     );
     let silent = refused(changed(&sketch, "otel", |run| run.reported_numbers.clear()));
-    assert!(silent.as_deref().is_some_and(|it| it.contains("db says nothing of `stored`")), "{silent:?}");
+    assert!(silent.as_deref().is_some_and(|it| it.contains("db does not report `stored`")), "{silent:?}");
     let more = changed(&sketch, "otel", |run| {
         drop(run.reported_numbers.insert("own".to_owned(), [("rows".to_owned(), 5.0)].into()))
     });
@@ -362,7 +362,7 @@ fn repeated_rounds() {
     assert_eq!((findings.rounds, findings.rounds_repeated), (12, 1));
     assert_eq!((variant(&findings, "otel").valid_runs, variant(&findings, "otel").runs), (12, 13));
     let notice = findings.notices.iter().find(|it| it.code == "rounds_repeated").expect("it is told");
-    assert!(notice.text.starts_with("rounds done again, whole: 1.") && notice.text.contains("25 %"), "{}", notice.text);
+    assert!(notice.text.starts_with("rounds repeated: 1.") && notice.text.contains("25 %"), "{}", notice.text);
     assert!(notice.text.contains("(4, of all variants)"), "{}", notice.text);
     assert!(!codes(&findings).contains(&"runs_void") && !codes(&findings).contains(&"runs_surplus"));
 }
@@ -403,7 +403,7 @@ fn quantiles_need_requests() {
     // 12 rounds of 500.
     assert_eq!(shown, ["latency_p50", "latency_p75", "latency_p90", "latency_p95"]);
     let notice = few.notices.iter().find(|it| it.code == "too_few_requests").expect("told");
-    for part in ["latency p99 and latency p99.9", "10,000 requests over all rounds", "about 6,000, 500 in each"] {
+    for part in ["latency p99 and latency p99.9", "10,000 requests over all rounds", "about 6,000 and 500"] {
         assert!(notice.text.contains(part), "{}", notice.text);
     }
     // 12 of 900 are enough together, but not each.
