@@ -203,7 +203,7 @@ fn a_saturated_host_takes_the_verdict_from_far_quantiles() {
     let notice = findings.notices.iter().find(|it| it.code == "host_saturated").expect("it is told");
     assert!(notice.text.contains("% busy") && notice.severity == Severity::Refusal, "{}", notice.text);
     let far = finding(&findings, "same", "latency_p90");
-    assert!(far.refused.as_deref().is_some_and(|it| it.contains("those of a queue")), "{far:?}");
+    assert!(far.refused.as_deref().is_some_and(|it| it.contains("measure the queue for the CPU")), "{far:?}");
     assert_eq!(finding(&findings, "same", "latency_p50").refused, None);
 }
 
@@ -259,5 +259,5 @@ fn a_breach_of_littles_law_has_no_verdict() {
     fs::write(&journal, changed.join("\n") + "\n").expect("written");
     let output = scratch.unladen(&["report", "out"]).ends_with(0);
     assert!(output.out.contains("No verdict on same: none of its runs counts"), "{}", output.out);
-    assert!(output.out.contains("requests were under way on average"), "{}", output.out);
+    assert!(output.out.contains("requests were in flight on average"), "{}", output.out);
 }

@@ -109,7 +109,7 @@ fn a_check_voids_the_runs_that_it_does_not_find_well() {
     }
     let why = |name: &str| runs(&scratch, name)[0].void.as_ref().map(ToString::to_string).expect("void");
     let greedy = why("greedy");
-    assert!(greedy.contains("seats, which checks every run") && greedy.contains("exit 3"), "{greedy}");
+    assert!(greedy.contains("check seats failed") && greedy.contains("exit 3"), "{greedy}");
     assert!(greedy.contains("seat 7 sold twice") && output.out.contains("seat 7 sold twice"), "{}", output.out);
     assert!(why("slow").contains("still running after 0.5 s"), "{}", why("slow"));
     assert!(scratch.path("out/runs/calibration-otel/event").exists(), "a calibration needs it, too");

@@ -161,7 +161,7 @@ fn numbers_that_cannot_be_are_refused() {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
-    assert!(output.contains("64.0 requests under way, but there were at most 32"), "{output}");
+    assert!(output.contains("imply 64.0 requests in flight, but at most 32 were possible"), "{output}");
 }
 
 #[test]
