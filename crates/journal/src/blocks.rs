@@ -48,8 +48,9 @@ pub struct Blocks {
     /// start of the first block and at the end of the last.
     #[serde(default)]
     pub answered: u64,
-    /// Latency in the blocks of the round, of each number the largest that a variant has: what is compared must come from the same part.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Not in the journal, filled in by the judge: latency in blocks of the slowest variant of a round, the median over the rounds, so that
+    /// the same part of every run is looked at.
+    #[serde(skip)]
     pub slowest_us: Option<Quantiles>,
     /// The run over time: stretches of successive super-blocks that count, at most [`Blocks::MAX_POINTS`].
     pub points: Vec<BlockPoint>,

@@ -8,8 +8,11 @@
 //! Nor is what lasts about as long as a block told from there: of a stall that begins in a block the first part alone meets requests, those that
 //! wait the longest, as the block ends with its last answer.
 
+use std::collections::BTreeMap;
+
 use unladen_journal::record::{Blocks, RunRecord};
 use unladen_load::outcome::Quantiles;
+use unladen_stats::estimate::median;
 
 use super::metrics::Metric;
 
@@ -75,12 +78,27 @@ const SHORT: f64 = 0.2;
 /// Where a number is taken from in this run.
 fn from(number: &Number, run: &RunRecord) -> From {
     let is_long = |blocks: &Blocks| {
-        // All variants of a round from the same part: that of the slowest.
         let in_blocks = blocks.slowest_us.as_ref().or(run.load.as_ref().map(|load| &load.latency_us));
         let in_blocks_s = in_blocks.map_or(0.0, |latency| (number.of)(latency) / 1e6);
         blocks.length_s > 0.0 && in_blocks_s > SHORT * blocks.length_s
     };
     if run.blocks.as_ref().is_some_and(is_long) { From::Alone } else { number.from }
+}
+
+/// Lets every run know how long latencies are in the study, so that a number comes from the same part of all of them: of each alternating
+/// round that of the slowest variant, and of the rounds the median.
+pub(super) fn settle(runs: &mut [RunRecord]) {
+    let mut rounds: BTreeMap<(u32, u32), Vec<Quantiles>> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.blocks.is_some() && run.void.is_none()) {
+        let latency = run.load.as_ref().map(|load| load.latency_us).filter(|latency| latency.count > 0);
+        rounds.entry((run.round, run.attempt)).or_default().extend(latency);
+    }
+    let slowest = |all: &Vec<Quantiles>| Quantiles::combine(all, |values| values.iter().copied().fold(0.0, f64::max));
+    let rounds: Vec<Quantiles> = rounds.values().filter(|all| !all.is_empty()).map(slowest).collect();
+    let typical = (!rounds.is_empty()).then(|| Quantiles::combine(&rounds, |values| median(values).unwrap_or(0.0)));
+    for blocks in runs.iter_mut().filter_map(|run| run.blocks.as_mut()) {
+        blocks.slowest_us = typical;
+    }
 }
 
 /// What a run has of a part. Of a run that had the machine for itself either part is its window.
@@ -147,10 +165,21 @@ mod tests {
         let of =
             |length_s| value("latency_p50", &run(Some(Blocks { length_s, alone: alone.clone(), ..Blocks::default() })));
         assert_eq!([0.00051, 0.00049].map(of), [Some(100.0), Some(80.0)]);
-        // Another variant of the round is slower.
-        let slowest_us = Some(Quantiles { p50: 120.0, ..Quantiles::default() });
-        let blocks = Blocks { length_s: 0.00051, alone: alone.clone(), slowest_us, ..Blocks::default() };
-        assert_eq!(value("latency_p50", &run(Some(blocks))), Some(80.0));
+        // One part for all: that of the slowest variant in most rounds.
+        let blocks = Blocks { length_s: 0.00051, alone, ..Blocks::default() };
+        let in_round = |round, p50| {
+            let mut run = RunRecord { round, ..run(Some(blocks.clone())) };
+            run.load.as_mut().expect("a load").latency_us.p50 = p50;
+            run
+        };
+        let mut runs =
+            [in_round(1, 90.0), in_round(1, 110.0), in_round(2, 95.0), in_round(3, 101.0), in_round(3, 106.0)];
+        settle(&mut runs);
+        assert!(runs.iter().all(|run| value("latency_p50", run) == Some(80.0)), "102 µs are a fifth of a block");
+        runs[0].load.as_mut().expect("a load").latency_us.p50 = 900.0;
+        runs[4].load.as_mut().expect("a load").latency_us.p50 = 96.0;
+        settle(&mut runs);
+        assert!(runs.iter().all(|run| value("latency_p50", run) != Some(80.0)), "one slow round changes nothing");
         assert!(is_sound_in_blocks(0.9) && !is_sound_in_blocks(0.95));
     }
 

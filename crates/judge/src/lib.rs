@@ -105,7 +105,7 @@ pub enum GateOutcome {
 /// # Errors
 /// When the folder cannot be read, has no runs, or the study has a budget that is no limit.
 pub fn judge(dir: &Path) -> Result<Findings, JudgeError> {
-    let folder = read(dir)?;
+    let folder = settled(dir)?;
     let mut findings = without_tables(&folder, &folder.study.budgets)?;
     findings.profiles = profile::compare(&folder);
     findings.operations = operations::read(&folder);
@@ -115,12 +115,19 @@ pub fn judge(dir: &Path) -> Result<Findings, JudgeError> {
     Ok(findings)
 }
 
+/// What a run folder holds, every run knowing what the others are like where that decides how it is read.
+fn settled(dir: &Path) -> Result<Measured, JudgeError> {
+    let mut folder = read(dir)?;
+    latency::settle(&mut folder.runs);
+    Ok(folder)
+}
+
 /// Judges the run folder `dir` with these budgets on top of those of its study (the same metric is replaced).
 ///
 /// # Errors
 /// As [`judge`].
 pub fn judge_with_budgets(dir: &Path, budgets: &Budgets) -> Result<Findings, JudgeError> {
-    let folder = read(dir)?;
+    let folder = settled(dir)?;
     let mut all = folder.study.budgets.clone();
     all.extend(budgets.iter().map(|(metric, limit)| (metric.clone(), limit.clone())));
     judge_folder(&folder, &all)

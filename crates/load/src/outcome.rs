@@ -264,19 +264,19 @@ pub struct Quantiles {
 }
 
 impl Quantiles {
-    /// Of each number the larger one.
-    #[must_use]
-    pub fn slower(self, other: Self) -> Self {
+    /// Combines several, number by number.
+    pub fn combine(all: &[Self], number: impl Fn(&[f64]) -> f64) -> Self {
+        let of = |field: fn(&Self) -> f64| number(&all.iter().map(field).collect::<Vec<_>>());
         Self {
-            count: self.count.max(other.count),
-            mean: self.mean.max(other.mean),
-            p50: self.p50.max(other.p50),
-            p75: self.p75.max(other.p75),
-            p90: self.p90.max(other.p90),
-            p95: self.p95.max(other.p95),
-            p99: self.p99.max(other.p99),
-            p999: self.p999.max(other.p999),
-            max: self.max.max(other.max),
+            count: all.iter().map(|it| it.count).sum(),
+            mean: of(|it| it.mean),
+            p50: of(|it| it.p50),
+            p75: of(|it| it.p75),
+            p90: of(|it| it.p90),
+            p95: of(|it| it.p95),
+            p99: of(|it| it.p99),
+            p999: of(|it| it.p999),
+            max: of(|it| it.max),
         }
     }
 }

@@ -7,10 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use unladen_journal::notices::{LoadNotice, Notice};
-use unladen_journal::record::{Blocks, Design, RunRecord};
+use unladen_journal::record::{Design, RunRecord};
 use unladen_journal::role::Role;
 use unladen_load::alternate::{self, Alternation, Lengths};
-use unladen_load::outcome::Quantiles;
 use unladen_processes::linux::monotonic_ns;
 use unladen_processes::probe::edges::{Edge, Edges, Source, Sources};
 use unladen_processes::probe::host::available_memory;
@@ -342,12 +341,11 @@ impl Round<'_, '_> {
     ) {
         let turns = Turns::of(measured);
         let runs = contexts.len();
-        let slowest_us = measured.outcomes.targets.iter().map(|outcome| outcome.latency_us).reduce(Quantiles::slower);
         for (at, (context, result)) in contexts.iter_mut().zip(results).enumerate() {
             let own = places.runs[at].clone();
             let is_subject = |place: &usize| is_subject(&context.services[place - own.start].process);
             let subjects: Vec<usize> = own.clone().filter(is_subject).collect();
-            let blocks = Blocks { slowest_us, ..turns.blocks(at, runs, &subjects) };
+            let blocks = turns.blocks(at, runs, &subjects);
             let all = blocks.kept + blocks.late + blocks.disturbed;
             let enough = f64::from(blocks.kept) >= ENOUGH * f64::from(all);
             let lost =
