@@ -48,7 +48,7 @@ fn text(checks: &[Check]) -> Result<String, std::fmt::Error> {
             "\nThis machine can measure, with the {more} caveats above: the intervals show how much they matter."
         ),
     };
-    text += "\n`unladen run STUDY --plan` (or `unladen demo --plan`) measures the noise and says which effect a study detects in what time.";
+    text += "\n`unladen run STUDY --plan` (or `unladen demo --plan`) says which effect a study detects in what time.";
     Ok(text)
 }
 
