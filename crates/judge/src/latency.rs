@@ -72,17 +72,34 @@ pub(super) fn is_sound_in_blocks(quantile: f64) -> bool {
     sound.fold(0.0, f64::max) >= quantile - 1e-9
 }
 
-/// How long a latency may be, as a share of a block, to be taken from blocks.
+/// How long a latency may be in blocks, as a share of a block, to be taken from there.
 const SHORT: f64 = 0.2;
+/// The same of the stretch alone. Where a service stands still for longer than a block, the blocks that it does not have meet most of that,
+/// and its own look quick: only the stretch alone tells.
+const SHORT_ALONE: f64 = 0.5;
 
 /// Where a number is taken from in this run.
 fn from(number: &Number, run: &RunRecord) -> From {
     let is_long = |blocks: &Blocks| {
-        let in_blocks = blocks.slowest_us.as_ref().or(run.load.as_ref().map(|load| &load.latency_us));
-        let in_blocks_s = in_blocks.map_or(0.0, |latency| (number.of)(latency) / 1e6);
-        blocks.length_s > 0.0 && in_blocks_s > SHORT * blocks.length_s
+        let lengths = blocks.slowest_us.or_else(|| lengths(run));
+        let length_s = lengths.map_or(0.0, |lengths| (number.of)(&lengths) / 1e6);
+        blocks.length_s > 0.0 && length_s > SHORT * blocks.length_s
     };
     if run.blocks.as_ref().is_some_and(is_long) { From::Alone } else { number.from }
+}
+
+/// How long latencies are in a run, to be held against [`SHORT`].
+fn lengths(run: &RunRecord) -> Option<Quantiles> {
+    let in_blocks = run.load.as_ref().map(|load| load.latency_us);
+    let alone = run.blocks.as_ref().and_then(|blocks| blocks.alone.as_ref()).map(|alone| alone.latency_us);
+    let scaled =
+        alone.map(|alone| Quantiles::combine(&[alone], |values| values.iter().sum::<f64>() * SHORT / SHORT_ALONE));
+    let both: Vec<Quantiles> = in_blocks.into_iter().chain(scaled).filter(|it| it.count > 0).collect();
+    (!both.is_empty()).then(|| Quantiles::combine(&both, largest))
+}
+
+fn largest(values: &[f64]) -> f64 {
+    values.iter().copied().fold(0.0, f64::max)
 }
 
 /// Lets every run know how long latencies are in the study, so that a number comes from the same part of all of them: of each alternating
@@ -90,10 +107,9 @@ fn from(number: &Number, run: &RunRecord) -> From {
 pub(super) fn settle(runs: &mut [RunRecord]) {
     let mut rounds: BTreeMap<(u32, u32), Vec<Quantiles>> = BTreeMap::new();
     for run in runs.iter().filter(|run| run.blocks.is_some() && run.void.is_none()) {
-        let latency = run.load.as_ref().map(|load| load.latency_us).filter(|latency| latency.count > 0);
-        rounds.entry((run.round, run.attempt)).or_default().extend(latency);
+        rounds.entry((run.round, run.attempt)).or_default().extend(lengths(run));
     }
-    let slowest = |all: &Vec<Quantiles>| Quantiles::combine(all, |values| values.iter().copied().fold(0.0, f64::max));
+    let slowest = |all: &Vec<Quantiles>| Quantiles::combine(all, largest);
     let rounds: Vec<Quantiles> = rounds.values().filter(|all| !all.is_empty()).map(slowest).collect();
     let typical = (!rounds.is_empty()).then(|| Quantiles::combine(&rounds, |values| median(values).unwrap_or(0.0)));
     for blocks in runs.iter_mut().filter_map(|run| run.blocks.as_mut()) {
@@ -180,6 +196,11 @@ mod tests {
         runs[4].load.as_mut().expect("a load").latency_us.p50 = 96.0;
         settle(&mut runs);
         assert!(runs.iter().all(|run| value("latency_p50", run) != Some(80.0)), "one slow round changes nothing");
+        // Quick in its blocks, and not alone: it stands still while the others have theirs.
+        let standing = Quantiles { count: 1_000, p50: 900.0, ..Quantiles::default() };
+        let alone = Some(Alone { latency_us: standing, ..Alone::default() });
+        let blocks = Blocks { length_s: 0.0017, alone, ..Blocks::default() };
+        assert_eq!(value("latency_p50", &run(Some(blocks))), Some(900.0));
         assert!(is_sound_in_blocks(0.9) && !is_sound_in_blocks(0.95));
     }
 
