@@ -5,17 +5,20 @@ table between the marks in bench/README.md.
   bench/relay/run.py [TURNS]
 """
 
+import argparse
 import json
 import statistics
 import subprocess
 import sys
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import marked  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 RUNS = ROOT / "target/bench-relay"
 README = ROOT / "bench/README.md"
-BEGIN, END = "<!-- bench-relay: begin -->", "<!-- bench-relay: end -->"
 NETWORKS = ["host", "own"]
 
 
@@ -49,7 +52,9 @@ def figures(folder):
 
 
 def main():
-    turns = int(sys.argv[1]) if len(sys.argv) > 1 else 4
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("turns", nargs="?", type=int, default=4)
+    turns = parser.parse_args().turns
     measured = {network: [] for network in NETWORKS}
     for turn in range(turns):
         # Which is first changes from turn to turn.
@@ -61,8 +66,7 @@ def main():
         columns = [[it[name] for it in measured[network]] for network in NETWORKS]
         cells = [f"{statistics.median(it):.1f} ({min(it):.1f} to {max(it):.1f})" for it in columns]
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    head, rest = README.read_text().split(BEGIN)
-    README.write_text(f"{head}{BEGIN}\n\n" + "\n".join(lines) + f"\n\n{END}{rest.split(END)[1]}")
+    marked.write(README, "bench-relay", "\n".join(lines))
 
 
 if __name__ == "__main__":

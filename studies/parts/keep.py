@@ -10,11 +10,11 @@ numbers to six digits, one line for each finding. Findings of sources that no co
 import json
 import re
 import sys
-from datetime import datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tables"))
 from markers import words_of  # noqa: E402
+from written import instant  # noqa: E402
 
 # Tables for people, charts and stacks: the numbers in them stand elsewhere in the findings, or take more room than a summary has.
 TOO_LARGE = ("sections", "profiles")
@@ -84,10 +84,6 @@ def duration_s(journal, began):
         if run.get("started") and run.get("phases"):
             ends.append((instant(run["started"]) - began).total_seconds() + sum(run["phases"].values()))
     return round(max(ends))
-
-
-def instant(text):
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def keep(run_folder, target, details):

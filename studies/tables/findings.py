@@ -143,6 +143,12 @@ class Asked:
     def refused(self, finding):
         return finding.get("refused") or (self.who != "baseline" and self.variant().get("refused"))
 
+    def side(self):
+        """Where numbers stand that are no metrics, and on which side: every variant holds the bare service's beside its own."""
+        if self.who == "baseline":
+            return next(iter(self.findings.variants.values())), "baseline"
+        return self.variant(), "value"
+
     def ledger(self):
         """The books of the spans; `None` of a bare service, and of a variant that exports nothing."""
         return None if self.who == "baseline" else self.variant().get("ledger")
@@ -270,20 +276,19 @@ def _of_a_core(asked):
 
 
 def _said(asked, name):
-    who = next(iter(asked.findings.variants.values())) if asked.who == "baseline" else asked.variant()
-    for one in who.get("said", []):
+    held, side = asked.side()
+    for one in held.get("said", []):
         if one["name"] == name:
-            return plain(one["baseline" if asked.who == "baseline" else "value"], asked.places, whole=True)
+            return plain(one[side], asked.places, whole=True)
     raise Unknown(f"`{asked.words}`: nobody said `{name}`")
 
 
 def _answers(asked, request, quantile):
-    who = next(iter(asked.findings.variants.values())) if asked.who == "baseline" else asked.variant()
-    for one in who.get("answers", []):
+    held, side = asked.side()
+    for one in held.get("answers", []):
         is_it = one["from"] == "iteration" and "request" not in one if request == "iteration" else one.get("request") == request
         if is_it and "kind" not in one:
-            side = one["baseline" if asked.who == "baseline" else "value"]
-            return plain(side[f"{quantile}_us"]["value"] * factor("us", asked.unit), asked.places)
+            return plain(one[side][f"{quantile}_us"]["value"] * factor("us", asked.unit), asked.places)
     raise Unknown(f"`{asked.words}`: the findings have no answers to `{request}`")
 
 

@@ -1,8 +1,7 @@
 """What is kept of a study: a row for each file of findings, and what unladen warned of when it was measured."""
 
-from datetime import datetime
-
 from findings import load
+from written import instant
 
 
 def table(folder):
@@ -15,7 +14,7 @@ def table(folder):
     for path in files:
         content, kept = load(path).all, load(path).all.get("kept", {})
         host, name = content["host"], f"[{path.stem}](results/{path.name})"
-        begun = datetime.fromisoformat(host["started"].replace("Z", "+00:00"))
+        begun = instant(host["started"])
         lines.append(
             f"| {name} | {begun:%Y-%m-%d %H:%M} | {commit(host)} | {host['seed']} | {content['rounds']} | {runs(content)} | "
             f"{lasted(content, begun)} | {', '.join(load(path).lacks()) or 'nothing'} |"
@@ -52,7 +51,7 @@ def lasted(content, begun):
         return f"{seconds / 60:.0f} min"
     if not content.get("runs"):
         return "not recorded"
-    last = max(datetime.fromisoformat(it["started"].replace("Z", "+00:00")) for it in content["runs"])
+    last = max(instant(it["started"]) for it in content["runs"])
     return f"over {(last - begun).total_seconds() / 60:.0f} min"
 
 

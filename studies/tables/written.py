@@ -1,6 +1,7 @@
 """How numbers are written: the rules of crates/judge/src/units.rs, so that a README and a report show the same digits."""
 
 import math
+from datetime import datetime
 
 MINUS = "−"
 KIB, MIB, GIB = 1024.0, 1024.0**2, 1024.0**3
@@ -23,6 +24,11 @@ def factor(own, wanted):
     if own not in UNITS[wanted]:
         raise ValueError(f"a number in `{own}` cannot be written in `{wanted}`")
     return UNITS[wanted][own]
+
+
+def instant(text):
+    """Of a time as a journal has it."""
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def _exponent(value):

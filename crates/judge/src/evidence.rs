@@ -192,15 +192,15 @@ impl<'a> Evidence<'a> {
 
     /// Alternating rounds, with their attempts, in which no variant has a run that counts: one event has hit all.
     fn rounds_lost(&self) -> BTreeSet<(u32, RoundAttempt)> {
-        let void: Vec<_> =
-            self.all_variants().flat_map(|variant| variant.void.iter().map(|(run, _)| attempt_of(run))).collect();
-        let runs_of =
-            |wanted: &(u32, RoundAttempt)| self.folder.runs.iter().filter(|run| attempt_of(run) == *wanted).count();
-        let is_lost = |it: &(u32, RoundAttempt)| {
-            let hit = void.iter().filter(|other| *other == it).count();
-            it.1.alternating && hit > 1 && hit == runs_of(it)
-        };
-        void.iter().copied().filter(is_lost).collect()
+        let mut void_and_all: BTreeMap<(u32, RoundAttempt), (usize, usize)> = BTreeMap::new();
+        for run in self.folder.runs.iter().filter(|run| RoundAttempt::of(run).alternating) {
+            void_and_all.entry(attempt_of(run)).or_default().1 += 1;
+        }
+        for (run, _) in self.all_variants().flat_map(|variant| &variant.void) {
+            void_and_all.entry(attempt_of(run)).or_default().0 += 1;
+        }
+        let is_lost = |(void, all): (usize, usize)| void > 1 && void == all;
+        void_and_all.into_iter().filter(|(_, counts)| is_lost(*counts)).map(|(attempt, _)| attempt).collect()
     }
 
     /// One notice for all of them, instead of one for each variant.

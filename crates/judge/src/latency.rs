@@ -8,7 +8,7 @@
 //! Nor is what lasts about as long as a block told from there: of a stall that begins in a block the first part alone meets requests, those that
 //! wait the longest, as the block ends with its last answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unladen_journal::record::{Blocks, RunRecord};
 use unladen_load::outcome::Quantiles;
@@ -80,40 +80,38 @@ const SHORT_ALONE: f64 = 0.5;
 
 /// Where a number is taken from in this run.
 fn from(number: &Number, run: &RunRecord) -> From {
-    let is_long = |blocks: &Blocks| {
-        let lengths = blocks.slowest_us.or_else(|| lengths(run));
-        let length_s = lengths.map_or(0.0, |lengths| (number.of)(&lengths) / 1e6);
-        blocks.length_s > 0.0 && length_s > SHORT * blocks.length_s
+    let is_long = |blocks: &Blocks| match &blocks.too_long {
+        Some(metrics) => metrics.contains(number.metric),
+        None => length(number, run).is_some_and(|length| length > 1.0),
     };
     if run.blocks.as_ref().is_some_and(is_long) { From::Alone } else { number.from }
 }
 
-/// How long latencies are in a run, to be held against [`SHORT`].
-fn lengths(run: &RunRecord) -> Option<Quantiles> {
-    let in_blocks = run.load.as_ref().map(|load| load.latency_us);
-    let alone = run.blocks.as_ref().and_then(|blocks| blocks.alone.as_ref()).map(|alone| alone.latency_us);
-    let scaled =
-        alone.map(|alone| Quantiles::combine(&[alone], |values| values.iter().sum::<f64>() * SHORT / SHORT_ALONE));
-    let both: Vec<Quantiles> = in_blocks.into_iter().chain(scaled).filter(|it| it.count > 0).collect();
-    (!both.is_empty()).then(|| Quantiles::combine(&both, largest))
+/// How long a number is in a run, as a share of the longest that may come from blocks; `None`: nobody knows how long a block was.
+fn length(number: &Number, run: &RunRecord) -> Option<f64> {
+    let blocks = run.blocks.as_ref().filter(|blocks| blocks.length_s > 0.0)?;
+    let of = |latency: &Quantiles, share: f64| (number.of)(latency) / 1e6 / (share * blocks.length_s);
+    let in_blocks = run.load.as_ref().map(|load| of(&load.latency_us, SHORT));
+    let alone = blocks.alone.as_ref().map(|alone| of(&alone.latency_us, SHORT_ALONE));
+    in_blocks.into_iter().chain(alone).reduce(f64::max)
 }
 
-fn largest(values: &[f64]) -> f64 {
-    values.iter().copied().fold(0.0, f64::max)
-}
-
-/// Lets every run know how long latencies are in the study, so that a number comes from the same part of all of them: of each alternating
-/// round that of the slowest variant, and of the rounds the median.
+/// Decides for every run of a study what is too long to come from blocks, so that a number comes from the same part of all of them: by the
+/// slowest variant of each alternating round, and the median of the rounds.
 pub(super) fn settle(runs: &mut [RunRecord]) {
-    let mut rounds: BTreeMap<(u32, u32), Vec<Quantiles>> = BTreeMap::new();
-    for run in runs.iter().filter(|run| run.blocks.is_some() && run.void.is_none()) {
-        rounds.entry((run.round, run.attempt)).or_default().extend(lengths(run));
-    }
-    let slowest = |all: &Vec<Quantiles>| Quantiles::combine(all, largest);
-    let rounds: Vec<Quantiles> = rounds.values().filter(|all| !all.is_empty()).map(slowest).collect();
-    let typical = (!rounds.is_empty()).then(|| Quantiles::combine(&rounds, |values| median(values).unwrap_or(0.0)));
+    let is_long = |number: &&Number| {
+        let mut rounds: BTreeMap<(u32, u32), f64> = BTreeMap::new();
+        for run in runs.iter().filter(|run| run.void.is_none()) {
+            if let Some(length) = length(number, run) {
+                let slowest = rounds.entry((run.round, run.attempt)).or_default();
+                *slowest = slowest.max(length);
+            }
+        }
+        median(&rounds.into_values().collect::<Vec<_>>()).is_some_and(|length| length > 1.0)
+    };
+    let too_long: BTreeSet<&'static str> = NUMBERS.iter().filter(is_long).map(|number| number.metric).collect();
     for blocks in runs.iter_mut().filter_map(|run| run.blocks.as_mut()) {
-        blocks.slowest_us = typical;
+        blocks.too_long = Some(too_long.clone());
     }
 }
 

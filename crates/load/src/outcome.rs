@@ -263,24 +263,6 @@ pub struct Quantiles {
     pub max: f64,
 }
 
-impl Quantiles {
-    /// Combines several, number by number.
-    pub fn combine(all: &[Self], number: impl Fn(&[f64]) -> f64) -> Self {
-        let of = |field: fn(&Self) -> f64| number(&all.iter().map(field).collect::<Vec<_>>());
-        Self {
-            count: all.iter().map(|it| it.count).sum(),
-            mean: of(|it| it.mean),
-            p50: of(|it| it.p50),
-            p75: of(|it| it.p75),
-            p90: of(|it| it.p90),
-            p95: of(|it| it.p95),
-            p99: of(|it| it.p99),
-            p999: of(|it| it.p999),
-            max: of(|it| it.max),
-        }
-    }
-}
-
 /// Responses that look the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BodyClass {

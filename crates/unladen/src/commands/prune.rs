@@ -8,15 +8,13 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context;
+use unladen_journal::write::FILE as JOURNAL;
 use unladen_judge::units::Scale;
 
 use crate::cli::Prune;
+use crate::serve::folders::DEPTH;
 use crate::under_way;
 
-/// What makes a folder a run folder.
-const JOURNAL: &str = "journal.jsonl";
-/// How deep run folders may lie, as for `serve`.
-const DEPTH: usize = 6;
 /// What `unladen report` does not need, in the folder of each run.
 const RAW: [&str; 2] = ["spans", "logs"];
 

@@ -2,10 +2,9 @@
 use unladen_journal::record::{Design, RunRecord};
 use unladen_judge::findings::{Findings, Place, Range, Verdict};
 use unladen_judge::pilot::{Planned, pilot};
-use unladen_judge::{judge, latency_p99_us};
+use unladen_judge::{judge, latency_p99_us, read};
 use unladen_load::outcome::{Named, Quantiles};
 use unladen_report::{Format, render};
-use unladen_study::measured::read;
 
 use crate::alternating::{Like, SOUND, alternate, alternate_like};
 use crate::files;
@@ -318,6 +317,20 @@ fn starts_of_two_kinds_are_told() {
     let bare = groups(&dearer("baseline"));
     assert_eq!(bare.len(), 1, "{bare:?}");
     assert!(bare[0].starts_with("the starts of baseline fall into two groups: 7 rounds near 3"), "{bare:?}");
+}
+
+#[test]
+fn a_pilot_of_which_nothing_counts_says_why() {
+    let mut sketch = alternating();
+    sketch.variants.truncate(2);
+    let mut runs = sketch.runs();
+    runs.iter_mut().for_each(late);
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    write(dir.path(), &sketch.study(), &runs);
+    let folder = read(dir.path()).expect("a run folder");
+    let planned = Planned { study: &folder.study, variants: 2, groups: &|_, _| vec![2] };
+    let error = pilot(&folder, planned).expect_err("no pair of runs counts").to_string();
+    assert!(error.contains("the load generator was late"), "{error}");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod alternating;
 mod blocks;
 mod book;
+mod budgets;
 mod chromium;
 mod docs;
 mod exported;
