@@ -1,11 +1,11 @@
-# Two commands matter: `make demo` (needs Rust only) and `make test` (sets up everything that it needs).
+# Three commands matter: `make demo` (needs Rust only), `make check` (while you work) and `make test` (sets up everything that it needs).
 # Long measurements live in `make bench` and `make calibrate`, never in `make test`.
 
 CARGO ?= cargo
 UNLADEN := target/release/unladen
 
-.PHONY: help demo test build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink bench-precision power crash loss fuzz deps debian clean decisions docs \
-  studies-deps studies mongodb go-subjects shop governed tickets tickets-crash
+.PHONY: help demo check test test-action test-dist dist image build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink bench-precision bench-relay power crash loss fuzz deps debian clean decisions docs \
+  studies-deps studies tables check-tables mongodb go-subjects shop governed tickets tickets-crash
 
 help:            ## List the targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -16,10 +16,14 @@ build:           ## Build the executable.
 demo: build      ## Weigh the embedded service bare and under OpenTelemetry: about 2 minutes.
 	$(UNLADEN) demo
 
+check: check-fmt ## Format, clippy, unit tests: while you work. No network.
+	$(CARGO) clippy --release --locked --offline --workspace --all-targets -- -D warnings
+	$(CARGO) test --release --locked --offline --workspace --lib --bins --quiet
+
 # To get things waits for the network most of the time, to compile for the processor: one beside the other.
 test: check-fmt  ## Everything that CI runs.
 	@$(MAKE) --no-print-directory deps & deps=$$!; $(MAKE) --no-print-directory lint build-tests; built=$$?; wait $$deps && exit $$built
-	@$(MAKE) --no-print-directory rust-test
+	@$(MAKE) --no-print-directory check-tables rust-test test-action test-dist
 	@echo "make test: all green"
 
 .PHONY: build-tests
@@ -31,12 +35,35 @@ build-tests:
 check-fmt:
 	$(CARGO) fmt --all --check
 
+tables:          ## Write the measured numbers into the READMEs of the studies, from the findings that are committed.
+	studies/tables/write.py
+
+check-tables:    ## That no README of a study says anything but its findings, and that what writes them works.
+	python3 -m unittest discover --quiet --start-directory studies/tables
+	studies/tables/write.py --check
+
 lint:            ## Clippy with warnings denied.
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 
 rust-test:       ## Unit, property, golden and end-to-end tests.
 	@CARGO=$(CARGO) scripts/rust-test.sh $(TESTED)
 	$(CARGO) test --release --locked --workspace --doc --quiet
+
+test-action: build ## Run the steps of action.yml against a stand-in for GitHub.
+	.github/action/test.py $(UNLADEN)
+
+test-dist: build | debian ## Package a stand-in and install it in every way.
+	scripts/dist/test.sh $(UNLADEN)
+
+# `make dist DIST=x86_64` makes those of one architecture.
+DIST ?= x86_64 aarch64
+dist:            ## Make what a release has: static executables, packages for Debian, PyPI and npm, checksums, SBOM, into target/packages.
+	scripts/dist/build.sh $(DIST)
+	scripts/dist/package.py --out target/packages $(foreach arch,$(DIST),$(arch)=target/$(arch)-unknown-linux-musl/dist/unladen)
+
+image:           ## Make the container image unladen:VERSION of the static executable, with Docker.
+	scripts/dist/build.sh $(shell uname -m)
+	scripts/dist/image.sh
 
 crash:           ## Kill the span sink 300 times under load, over all protocols: about three minutes.
 	$(CARGO) test --release --locked -p unladen-sink --test sink -- --ignored --nocapture survives_kill_9_at_many_moments
@@ -83,6 +110,9 @@ bench-counts:    ## Hold the load generator's counts against nginx, Go, Jetty an
 BENCH_PRECISION ?=
 bench-precision: build | debian ## Weigh services in seven languages and frameworks by separate and by alternating rounds: about two hours, into bench/README.md.
 	bench/precision/run.py $(BENCH_PRECISION)
+
+bench-relay: build   ## Weigh a service in a network of its own, through the relay, beside one on the machine's: about eight minutes, into bench/README.md.
+	bench/relay/run.py
 
 aa:              ## Measure identical variants for twelve minutes, by either design; count the false alarms of 2,000 re-labelled studies.
 	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture identical

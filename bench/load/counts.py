@@ -19,9 +19,11 @@ import sys
 import time
 import urllib.request
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
+import marked  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
 SERVERS = HERE / "servers"
-BEGIN, END = "<!-- bench-counts: begin -->", "<!-- bench-counts: end -->"
 # Connections and streams of the closed loops.
 HTTP1, HTTP2 = (64, 1), (8, 32)
 
@@ -218,10 +220,7 @@ def main():
     text = table(rows, given.requests)
     print(text)
     if given.table:
-        whole = given.table.read_text()
-        before, rest = whole.split(BEGIN)
-        _, after = rest.split(END)
-        given.table.write_text(f"{before}{BEGIN}\n\n{text}\n\n{END}{after}")
+        marked.write(given.table, "bench-counts", text)
     return int(not rows or any(row["unexplained"] for row in rows))
 
 

@@ -19,7 +19,6 @@ import argparse
 import json
 import math
 import os
-import platform
 import re
 import shutil
 import statistics
@@ -28,12 +27,14 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import marked  # noqa: E402
+
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 UNLADEN = ROOT / "target/release/unladen"
 RUNS = ROOT / "target/bench-precision"
 README = ROOT / "bench/README.md"
-BEGIN, END = "<!-- bench-precision: begin -->", "<!-- bench-precision: end -->"
 DESIGNS = ["separate", "alternating"]
 # In the order of the table.
 SUBJECTS = ["demo", "c", "go", "node", "python", "jvm", "shop"]
@@ -211,17 +212,15 @@ def length_rows(subject):
                f"{spread((logs(folder, variant) for variant in ('placebo', 'more')), 2)} | {len(pairs)} |")
 
 
-def machine():
-    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    return f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}"
-
-
 def text():
     folders = {subject: [Folder(subject, design) for design in DESIGNS] for subject in SUBJECTS}
     folders = {subject: pair for subject, pair in folders.items() if any(folder.rounds_done() for folder in pair)}
-    days = sorted(set().union(*(folder.days() for pair in folders.values() for folder in pair)))
+    days = sorted(set().union(*(folder.days() for pair in folders.values() for folder in pair), *(
+        Folder(path.name.split("-")[0], path.name.partition("-")[2]).days() for path in RUNS.glob("*@*ms"))))
+    if not days:
+        sys.exit(f"{RUNS} holds no round yet: run {sys.argv[0]} without --table first")
     lines = [
-        f"{machine()}; {' to '.join(dict.fromkeys([days[0], days[-1]]))}. Standard deviation of log(variant / baseline) over the "
+        f"{marked.machine()}; {' to '.join(dict.fromkeys([days[0], days[-1]]))}. Standard deviation of log(variant / baseline) over the "
         "rounds, in brackets a robust one (median distance from the median × 1.4826).", "",
         "| subject | variant | separate | alternating | ratio | its square | difference, rounds: separate | alternating |",
         "|---|---|--:|--:|--:|--:|--:|--:|",
@@ -265,12 +264,6 @@ def pace(seconds):
     PACE.write_text("".join(rows))
 
 
-def write():
-    old = README.read_text()
-    head, rest = old.split(BEGIN)
-    README.write_text(f"{head}{BEGIN}\n\n{text()}\n\n{END}{rest.split(END)[1]}")
-
-
 def measure(subject, designs, options, deadline):
     """Measures the subject to its end, or until the time is up."""
     folders = [Folder(subject, design) for design in designs]
@@ -305,7 +298,7 @@ def main():
         pace(options.pace)
     for subject in [] if options.table or options.pace else options.only.split(","):
         measure(subject, options.designs.split(","), options, deadline)
-    write()
+    marked.write(README, "bench-precision", text())
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ import argparse
 import hashlib
 import json
 import os
-import platform
 import re
 import shutil
 import socket
@@ -25,6 +24,9 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import marked  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -357,11 +359,6 @@ def losses(results):
     return "\n".join(lines)
 
 
-def machine():
-    model = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
-    return f"{model[1] if model else platform.machine()}, {os.cpu_count()} cores, Linux {platform.release()}"
-
-
 def write(part, text):
     readme = ROOT / "bench/README.md"
     begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
@@ -456,7 +453,7 @@ def cost_text(all_results, options):
             f"acknowledged span of the sink was counted and, where stored, is in Parquet. The sink's memory includes what "
             f"tells duplicates in all passes, 9 to 14 bytes a span; that of Jaeger and Zipkin the spans themselves. Elastic's "
             f"and SkyWalking's own servers are not among the peers: the one cannot be built without its vendor's packages, "
-            f"the other needs its database. {machine()}; between {all_results.between(map(name_of, ROWS))}.\n\n"
+            f"the other needs its database. {marked.machine()}; between {all_results.between(map(name_of, ROWS))}.\n\n"
             f"{table(results)}\n\nIn the same run:\n\n{ratios(results)}")
 
 

@@ -20,7 +20,7 @@ pub(super) fn samples(text: &str) -> Result<ForeignRun, Fault> {
         let line = record.position().map(csv::Position::line);
         let number = |index: usize| -> Result<f64, Fault> {
             let text = record.get(index).unwrap_or_default();
-            text.parse().map_err(|_| Fault { line, message: format!("`{text}` is no number of milliseconds") })
+            text.parse().map_err(|_| Fault { line, message: format!("`{text}` is not a number of milliseconds") })
         };
         let (start, took) = (number(stamp)?, number(elapsed)?);
         first = first.min(start);

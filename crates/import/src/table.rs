@@ -1,4 +1,4 @@
-//! A plain CSV: one row per run, metrics as columns, in the units of `docs/metrics.md`. A column `variant` tells several variants
+//! A plain CSV: one row per run, metrics as columns, in the units of `docs/reference/metrics.md`. A column `variant` tells several variants
 //! apart (`FILE#VARIANT` picks one), `round` is allowed and only orders the rows, `requests` and `connections` tell what is behind
 //! the numbers.
 
@@ -33,7 +33,7 @@ pub(super) fn rows(text: &str, variant: Option<&str>) -> Result<Vec<ForeignRun>,
             let value: f64 = text.parse().map_err(|_| Fault {
                 line,
                 message: format!(
-                    "`{text}` in the column `{name}` is no number; write plain numbers, leave out what was not measured"
+                    "`{text}` in the column `{name}` is not a number; write plain numbers, leave out what was not measured"
                 ),
             })?;
             match name {

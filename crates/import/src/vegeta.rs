@@ -33,7 +33,7 @@ pub(super) fn text(text: &str) -> Result<ForeignRun, Fault> {
         for (key, value) in keys.zip(values) {
             let fault = || Fault {
                 line: Some(number),
-                message: format!("`{value}` is no value of `{key}` that vegeta prints"),
+                message: format!("`{value}` is not a value of `{key}` that vegeta prints"),
             };
             match (name.trim(), key) {
                 ("Requests", "total") => run.requests = Some(value.parse().map_err(|_| fault())?),

@@ -7,8 +7,10 @@ pub(super) fn text(text: &str) -> Result<ForeignRun, Fault> {
     let mut failed = 0.0;
     for (line, number) in text.lines().zip(1..) {
         let words: Vec<&str> = line.split_whitespace().collect();
-        let fault =
-            |word: &str| Fault { line: Some(number), message: format!("`{word}` is no time of wrk's such as 1.27ms") };
+        let fault = |word: &str| Fault {
+            line: Some(number),
+            message: format!("`{word}` is not a time of wrk's such as 1.27ms"),
+        };
         match words.as_slice() {
             [_, "threads", "and", connections, "connections"] => run.concurrency = connections.parse().ok(),
             ["Latency", mean, _, max, ..] if mean.ends_with('s') => {

@@ -3,6 +3,8 @@
 //! In an alternating round the processes of all variants are alive and the load turns between them: in each *super-block*
 //! every variant has one *block*. CPU in a variant's own blocks is `own`, in those of the others `foreign`.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use unladen_load::outcome::Quantiles;
 
@@ -48,6 +50,9 @@ pub struct Blocks {
     /// start of the first block and at the end of the last.
     #[serde(default)]
     pub answered: u64,
+    /// Not in the journal, filled in by the judge once for a study: which metrics of the latency are too long to come from blocks.
+    #[serde(skip)]
+    pub too_long: Option<BTreeSet<&'static str>>,
     /// The run over time: stretches of successive super-blocks that count, at most [`Blocks::MAX_POINTS`].
     pub points: Vec<BlockPoint>,
     /// The stretch in which the variant had the load for itself, if there was one.

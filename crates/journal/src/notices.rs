@@ -33,7 +33,7 @@ pub enum Notice {
         log_tail: String,
     },
     /// The driver of the load failed.
-    #[error("{service}, which drives the load, did not do its work ({how}); the end of its log: {log_tail}")]
+    #[error("driver {service} failed ({how}); the end of its log: {log_tail}")]
     DriverFailed {
         /// Service.
         service: String,
@@ -45,7 +45,7 @@ pub enum Notice {
     /// A service did not say what it must.
     #[serde(rename = "not_said")]
     #[error(
-        "{} did not say `{pattern}` ({log}). The agent is probably not there, so the run would be that of the bare service. Look there, or correct `expect_log`",
+        "{} did not log `{pattern}` ({log}). The agent is probably not loaded, so the run would measure the bare service. Check that log, or correct `expect_log`",
         who::who(service, *replica)
     )]
     ExpectedLogMissing {
@@ -59,7 +59,7 @@ pub enum Notice {
         log: String,
     },
     /// What creates things for the load failed.
-    #[error("{service} did not set the run up ({how}); the end of its log: {log_tail}")]
+    #[error("setup {service} failed ({how}); the end of its log: {log_tail}")]
     SetupFailed {
         /// Service.
         service: String,
@@ -69,7 +69,7 @@ pub enum Notice {
         log_tail: String,
     },
     /// A check of the study's own says that the run is not what it should be.
-    #[error("{service}, which checks every run, did not find it well ({how}); its last words: {log_tail}")]
+    #[error("check {service} failed ({how}); the end of its log: {log_tail}")]
     CheckFailed {
         /// Service.
         service: String,
@@ -80,7 +80,7 @@ pub enum Notice {
     },
     /// Too few blocks of an alternating round count.
     #[error(
-        "only {kept} of {of} super-blocks count: the load generator was late in {late}, something else took the machine in {disturbed}. Stop what runs beside, or give the generator a core of its own"
+        "only {kept} of {of} super-blocks count: the load generator was late in {late}, something else used the machine in {disturbed}. Stop other processes, or give the generator its own core"
     )]
     BlocksLost {
         /// Super-blocks that count.
@@ -100,7 +100,7 @@ pub enum Notice {
     },
     /// An imported run breaks Little's law.
     #[error(
-        "its rate and its mean latency would need {under_way:.1} requests under way, but there were at most {most:.0}: one of the numbers is not what it is called"
+        "its rate and mean latency imply {under_way:.1} requests in flight, but at most {most:.0} were possible: one of these numbers is mislabelled"
     )]
     ImportedImpossible {
         /// Requests under way on average, by Little's law.
@@ -111,7 +111,7 @@ pub enum Notice {
     // Warnings of a run.
     /// Spans were counted, not tied to requests.
     #[error(
-        "requests carried no trace header, so the ledger is kept by counts: how many spans are missing is known, not of which requests"
+        "requests carried no trace header, so spans are only counted: the ledger knows how many are missing, not from which requests"
     )]
     LedgerByCounts,
     /// The cgroup's quota held a process back.
@@ -166,7 +166,7 @@ pub enum Notice {
     },
     /// A process had to be killed.
     #[error(
-        "{service} did not end within {grace_s:.0} s of SIGTERM and was killed: spans that it still held are lost. Raise `stop.grace`"
+        "{service} did not exit within {grace_s:.0} s of SIGTERM and was killed: spans that it still held are lost. Raise `stop.grace`"
     )]
     Killed {
         /// Service.
@@ -176,7 +176,7 @@ pub enum Notice {
     },
     /// A metrics endpoint did not answer.
     #[error(
-        "{failed} of {asked} questions to the metrics endpoint of {service} had no answer ({error}): its numbers are missing or rest on fewer samples. Look at `scrape.url`"
+        "{failed} of {asked} scrapes of {service} failed ({error}): its metrics are missing or rest on fewer samples. Check `scrape.url`"
     )]
     ScrapeFailed {
         /// Service.
@@ -189,7 +189,7 @@ pub enum Notice {
         error: String,
     },
     /// A metrics endpoint lacks what is to be kept.
-    #[error("the metrics endpoint of {service} has no {names}. Look at what `scrape.url` answers, and at `keep`")]
+    #[error("the metrics endpoint of {service} has no {names}. Check the answer of `scrape.url`, and `keep`")]
     ScrapeMissing {
         /// Service.
         service: String,
@@ -209,7 +209,7 @@ pub enum Notice {
     /// The last line of a program looks like numbers of its work and is none.
     #[serde(rename = "said_unread")]
     #[error(
-        "the last line of {service} is no JSON object of numbers alone, so it is not held to the baseline's: {line}. Write it as `{{\"stored\": 1000}}`"
+        "the last line of {service} is not a JSON object of numbers, so its work is not compared with the baseline's: {line}. Write it as `{{\"stored\": 1000}}`"
     )]
     NumbersUnreadable {
         /// Service.
@@ -219,7 +219,7 @@ pub enum Notice {
     },
     /// A number that the study asks for could not be had.
     #[serde(rename = "unasked")]
-    #[error("the number of `{what}` cannot be had: {error}. What it would say is missing in the ledger")]
+    #[error("`{what}` could not be read: {error}. Its count is missing from the ledger")]
     QueryFailed {
         /// Service that is counted, or stage of the loss.
         what: String,
@@ -239,7 +239,7 @@ pub enum Notice {
     SpansDeclaredWrong(DeclaredWrong),
     /// No span arrived in the calibration.
     #[error(
-        "no span of {variant} arrived in the calibration ({requests} slow requests), so it is not known how many a request makes. Look at where its spans go, and at its log in `runs/calibration-{variant}`"
+        "no span of {variant} arrived in the calibration ({requests} slow requests), so its spans per request are unknown. Check where it sends its spans, and its log in `runs/calibration-{variant}`"
     )]
     NothingCalibrated {
         /// Variant.
@@ -329,7 +329,7 @@ pub enum Notice {
     },
     /// The placebo differs from the baseline in a metric that decides.
     #[error(
-        "the baseline differs from itself in {metric} ({words}, sure at 99 %): the harness prefers one of them, so no other difference can be believed"
+        "the baseline differs from itself in {metric} ({words}, at 99 % confidence): the harness favours one side, so no other difference can be trusted"
     )]
     PlaceboDiffers {
         /// Title of the metric.
@@ -338,7 +338,9 @@ pub enum Notice {
         words: String,
     },
     /// The placebo differs from the baseline in another metric, or by less than what matters.
-    #[error("the baseline differs from itself in {metric} ({words}, sure at 99 %): read its differences with care")]
+    #[error(
+        "the baseline differs from itself in {metric} ({words}, at 99 % confidence): read its differences with care"
+    )]
     PlaceboUneven {
         /// Title of the metric.
         metric: String,
@@ -346,7 +348,7 @@ pub enum Notice {
         words: String,
     },
     /// There is no placebo.
-    #[error("without a placebo the noise floor is unknown. Set `placebo: true`")]
+    #[error("without an A/A control the noise floor is unknown. Set `placebo: true`")]
     NoPlacebo,
     /// There is no baseline run that counts.
     #[error("no run of the baseline counts: there is nothing to compare with")]
@@ -358,7 +360,7 @@ pub enum Notice {
         variant: String,
     },
     /// A variant does other work than the baseline.
-    #[error("{variant} does not do the same work as the baseline, so its cost cannot be told: {what}")]
+    #[error("{variant} does not do the same work as the baseline, so it has no verdict: {what}")]
     WorkDiffers {
         /// Variant.
         variant: String,
@@ -367,7 +369,7 @@ pub enum Notice {
     },
     /// The closed loop was not closed, by far.
     #[error(
-        "{under_way:.1} requests were under way on average where {connections:.0} connections should each have had one: the load generator set the pace, not the service"
+        "{under_way:.1} requests were in flight on average over {connections:.0} connections that should each have had one: the load generator set the pace, not the service"
     )]
     LittleLawBroken {
         /// Requests that should have been under way.
@@ -377,7 +379,7 @@ pub enum Notice {
     },
     /// The closed loop was not closed, a little.
     #[error(
-        "in {runs} runs the connections were not always busy (at worst {under_way:.1} requests under way over {connections:.0} connections): the load generator took part of the time"
+        "in {runs} runs the connections were not always busy (at worst {under_way:.1} requests in flight over {connections:.0} connections): the load generator took part of the time"
     )]
     LittleLawStrained {
         /// How many runs.
@@ -388,7 +390,7 @@ pub enum Notice {
         under_way: f64,
     },
     /// The baseline sends spans.
-    #[error("the baseline sent {spans} spans: it is not bare, so what it costs to make them is on both sides")]
+    #[error("the baseline sent {spans} spans: it is instrumented too, so the cost of making them is on both sides")]
     BaselineNotBare {
         /// How many.
         spans: String,
@@ -405,7 +407,7 @@ pub enum Notice {
     },
     /// Latency, or CPU per request, moved so much within the windows that no number stands for them.
     #[error(
-        "{what} of {variant} changed by {change} from the first to the second half of the window: whatever it costs depends on when one looks. Raise `warmup`, heat up at full speed before it (`preheat`), or look for what changes with time"
+        "{what} of {variant} changed by {change} from the first to the second half of the window: its cost depends on when it is measured. Raise `warmup`, add `preheat`, or find out what changes over time"
     )]
     Unsteady {
         /// Variant that drifts.
@@ -417,7 +419,7 @@ pub enum Notice {
     },
     /// The machine had no idle moment.
     #[error(
-        "the machine was {percent:.0} % busy in a typical run: latencies from p90 on are those of a queue for it, not the service's. Lower the rate, stop what runs beside, or ask for `capacity`"
+        "the machine was {percent:.0} % busy in a typical run: latencies from p90 on measure the queue for the CPU, not the service. Lower the rate, stop other processes, or measure `capacity`"
     )]
     HostSaturated {
         /// Busy share of the machine, percent.
@@ -425,7 +427,7 @@ pub enum Notice {
     },
     /// Too few requests for quantiles.
     #[error(
-        "{metrics} not shown: {needed} requests over all rounds are needed, and a tenth of them in each run; there are about {requests}, {per_run} in each. Raise `{raise}`, `rounds` or the rate"
+        "{metrics} not shown: it takes {needed} requests over all rounds and a tenth of that in each run; there are about {requests} and {per_run}. Raise `{raise}`, `rounds` or the rate"
     )]
     TooFewRequests {
         /// Titles of the metrics.
@@ -448,9 +450,7 @@ pub enum Notice {
         t: String,
     },
     /// Spans were lost, so the cost is that of less work.
-    #[error(
-        "{variant} lost {share} of its spans: what it cost is the cost of what it delivered, bought with lost spans"
-    )]
+    #[error("{variant} lost {share} of its spans: its cost is only that of the spans it delivered")]
     BoughtWithLoss {
         /// Variant.
         variant: String,
@@ -459,7 +459,7 @@ pub enum Notice {
     },
     /// The ledger does not balance.
     #[error(
-        "the books of {variant} do not balance: {unexplained} spans are unexplained. Declare `spans_per_request`, or look for requests that make another number of spans"
+        "the ledger of {variant} does not balance: {unexplained} spans are unexplained. Declare `spans_per_request`, or find the requests that make a different number of spans"
     )]
     LedgerUnbalanced {
         /// Variant.

@@ -36,7 +36,7 @@ pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
         Some(RoundsNotice::BlocksUnlikeAlone {
             variant: variant.name.clone(),
             share: share(ratio),
-            compiling: compiling(compiles),
+            advice: advice(ratio, compiles).to_owned(),
         })
     };
     evidence.all_variants().filter_map(notice).map(Notice::from).collect()
@@ -50,7 +50,15 @@ fn share(ratio: Range) -> String {
     format!("{} [{}, {}] {more}", scale.with_unit(ratio.value.abs()), scale.number(low), scale.number(high))
 }
 
-fn compiling(compiles: bool) -> String {
-    if compiles { ". A JIT compiler was at work in both, and its share is not told apart here: heat up for longer first (`preheat`)" } else { "" }
-        .to_owned()
+/// What may explain it, and what to do.
+fn advice(ratio: Range, compiles: bool) -> &'static str {
+    match (compiles, ratio.low > 0.0) {
+        (true, _) => {
+            ". A JIT compiler was active in both, and its share cannot be separated here: heat up for longer (`preheat`)"
+        }
+        (false, true) => ": blocks start with cold caches. Use longer blocks (`block`), or `design: separate`",
+        (false, false) => {
+            ". Differences between variants come from the blocks; for absolute numbers use `design: separate`"
+        }
+    }
 }

@@ -125,7 +125,7 @@ pub(super) fn hold(
 fn span_loss(judged: &Judged<'_>, limit: Limit, text: &str) -> BudgetLine {
     let (outcome, words) = match (&judged.refused, judged.spans) {
         (Some(reason), _) => (Outcome::Undecided, format!("no verdict on {SPAN_LOSS}: {reason}")),
-        (None, None) => (Outcome::Undecided, "no account of spans: none arrived, and none are declared".to_owned()),
+        (None, None) => (Outcome::Undecided, "no ledger: no spans arrived, and none are declared".to_owned()),
         (None, Some((lost, wanted))) => {
             // Of nothing, nothing can be lost.
             let share = if wanted == 0 { 0.0 } else { lost as f64 / wanted as f64 };
@@ -164,7 +164,7 @@ fn unavailable(metric: &str, service: Option<&str>, comparisons: &[Comparison]) 
         && comparisons.iter().any(|it| it.finding.metric == metric)
     {
         return format!(
-            "{metric} was not measured for {service} alone: only a study with several subjects tells them apart"
+            "{metric} was not measured for {service} alone: only studies with several subjects have metrics per service"
         );
     }
     let likeness = |it: &&str| strsim::jaro_winkler(metric, it);

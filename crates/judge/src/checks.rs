@@ -48,7 +48,7 @@ pub(super) fn imported(evidence: &Evidence<'_>) -> Vec<Notice> {
         return Vec::new();
     }
     let has = |metric: &str| runs.iter().any(|run| run.numbers.contains_key(metric));
-    let mut missing = vec!["whether the sides were run by turns (they are paired in the order given)"];
+    let mut missing = vec!["whether the sides alternated (they are paired in the order given)"];
     if !has("cpu_per_request") {
         missing.push("the CPU that a request takes");
     }

@@ -59,20 +59,20 @@ fn sentence(found: &DesignFindings) -> String {
     let separate = "each variant had the machine for itself";
     let alternating = || {
         let discarded = match found.thrown_away.unwrap_or(0.0) {
-            0.0 => "none thrown away".to_owned(),
-            share => format!("{} thrown away", units::share(share)),
+            0.0 => "none discarded".to_owned(),
+            share => format!("{} discarded", units::share(share)),
         };
-        let alone = found.alone_s.map(|it| format!(", then each had it alone for {}", time(it))).unwrap_or_default();
+        let alone = found.alone_s.map(|it| format!(", then ran on each alone for {}", time(it))).unwrap_or_default();
         let live = match (found.variants.unwrap_or(0), found.groups) {
             (variants, None) => format!("{variants} live variants"),
             (variants, Some(groups)) => {
                 format!(
-                    "the live variants of each of {groups} groups ({variants} at once, with the bare service in each)"
+                    "the live variants of each of {groups} groups ({variants} at once, each group with the baseline)"
                 )
             }
         };
         format!(
-            "the load turned between {live} in blocks of {} ({} super-blocks a round, {discarded}){alone}",
+            "the load alternated between {live} in blocks of {} ({} super-blocks a round, {discarded}){alone}",
             time(found.block_s.unwrap_or(0.0)),
             found.super_blocks.unwrap_or(0),
         )

@@ -190,6 +190,28 @@ impl<'a> Evidence<'a> {
         names
     }
 
+    /// Alternating rounds, with their attempts, in which no variant has a run that counts: one event has hit all.
+    fn rounds_lost(&self) -> BTreeSet<(u32, RoundAttempt)> {
+        let mut void_and_all: BTreeMap<(u32, RoundAttempt), (usize, usize)> = BTreeMap::new();
+        for run in self.folder.runs.iter().filter(|run| RoundAttempt::of(run).alternating) {
+            void_and_all.entry(attempt_of(run)).or_default().1 += 1;
+        }
+        for (run, _) in self.all_variants().flat_map(|variant| &variant.void) {
+            void_and_all.entry(attempt_of(run)).or_default().0 += 1;
+        }
+        let is_lost = |(void, all): (usize, usize)| void > 1 && void == all;
+        void_and_all.into_iter().filter(|(_, counts)| is_lost(*counts)).map(|(attempt, _)| attempt).collect()
+    }
+
+    /// One notice for all of them, instead of one for each variant.
+    fn lost_notice(&self, lost: &BTreeSet<(u32, RoundAttempt)>) -> Option<Notice> {
+        let is_lost = |(run, _): &&(&RunRecord, Notice)| lost.contains(&attempt_of(run));
+        let runs: Vec<_> = self.all_variants().flat_map(|variant| variant.void.iter().filter(is_lost)).collect();
+        let (first, reason) = runs.iter().min_by_key(|(run, _)| run.run)?;
+        let (round, reason) = (first.round, reason.to_string());
+        Some(RoundsNotice::RoundsLost { rounds: number(lost.len()), runs: number(runs.len()), round, reason }.into())
+    }
+
     /// What a reader has to know about the runs as such.
     pub(super) fn notices(&self) -> Vec<Notice> {
         let mut notices = self.folder.notices.clone();
@@ -197,11 +219,14 @@ impl<'a> Evidence<'a> {
         let mut numbers = BTreeSet::new();
         let twice = self.folder.runs.iter().filter(|run| !numbers.insert(run.run));
         notices.extend(twice.map(|run| Notice::RunNumberTwice { run: run.run }));
+        let lost = self.rounds_lost();
+        notices.extend(self.lost_notice(&lost));
         for variant in self.all_variants() {
-            if let Some((first, reason)) = variant.void.first() {
+            let others: Vec<_> = variant.void.iter().filter(|(run, _)| !lost.contains(&attempt_of(run))).collect();
+            if let Some((first, reason)) = others.first() {
                 notices.push(Notice::RunsVoid {
                     variant: variant.name.clone(),
-                    void: number(variant.void.len()),
+                    void: number(others.len()),
                     runs: number(variant.all.len()),
                     first: first.run,
                     reason: reason.to_string(),
@@ -273,6 +298,10 @@ impl RoundAttempt {
     }
 }
 
+fn attempt_of(run: &RunRecord) -> (u32, RoundAttempt) {
+    (run.round, RoundAttempt::of(run))
+}
+
 /// The attempt that counts, by round: that with the most variants (of an interrupted study the last attempt may not be whole), of several the
 /// last attempt, and then the alternating one. What the runs found is not looked at.
 fn attempts(runs: &[RunRecord]) -> BTreeMap<u32, RoundAttempt> {
@@ -292,7 +321,7 @@ fn label(folder: &Measured, run: &RunRecord) -> String {
     let declared = folder.study.variants.get(variant_of(&run.variant)).and_then(|variant| variant.label.clone());
     match (declared, run.kind) {
         (Some(label), _) => labelled(&label, &run.cell),
-        (None, VariantKind::Placebo) => "placebo (the baseline once more)".to_owned(),
+        (None, VariantKind::Placebo) => "A/A control (baseline vs. itself)".to_owned(),
         (None, _) => labelled(variant_of(&run.variant), &run.cell),
     }
 }

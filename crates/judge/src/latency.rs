@@ -8,8 +8,11 @@
 //! Nor is what lasts about as long as a block told from there: of a stall that begins in a block the first part alone meets requests, those that
 //! wait the longest, as the block ends with its last answer.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use unladen_journal::record::{Blocks, RunRecord};
 use unladen_load::outcome::Quantiles;
+use unladen_stats::estimate::median;
 
 use super::metrics::Metric;
 
@@ -69,16 +72,47 @@ pub(super) fn is_sound_in_blocks(quantile: f64) -> bool {
     sound.fold(0.0, f64::max) >= quantile - 1e-9
 }
 
-/// How long a latency may be, as a share of a block, to be told from blocks.
-const SHORT: f64 = 0.1;
+/// How long a latency may be in blocks, as a share of a block, to be taken from there.
+const SHORT: f64 = 0.2;
+/// The same of the stretch alone. Where a service stands still for longer than a block, the blocks that it does not have meet most of that,
+/// and its own look quick: only the stretch alone tells.
+const SHORT_ALONE: f64 = 0.5;
 
 /// Where a number is taken from in this run.
 fn from(number: &Number, run: &RunRecord) -> From {
-    let is_long = |blocks: &Blocks| {
-        let in_blocks_s = run.load.as_ref().map_or(0.0, |load| (number.of)(&load.latency_us) / 1e6);
-        blocks.length_s > 0.0 && in_blocks_s > SHORT * blocks.length_s
+    let is_long = |blocks: &Blocks| match &blocks.too_long {
+        Some(metrics) => metrics.contains(number.metric),
+        None => length(number, run).is_some_and(|length| length > 1.0),
     };
     if run.blocks.as_ref().is_some_and(is_long) { From::Alone } else { number.from }
+}
+
+/// How long a number is in a run, as a share of the longest that may come from blocks; `None`: nobody knows how long a block was.
+fn length(number: &Number, run: &RunRecord) -> Option<f64> {
+    let blocks = run.blocks.as_ref().filter(|blocks| blocks.length_s > 0.0)?;
+    let of = |latency: &Quantiles, share: f64| (number.of)(latency) / 1e6 / (share * blocks.length_s);
+    let in_blocks = run.load.as_ref().map(|load| of(&load.latency_us, SHORT));
+    let alone = blocks.alone.as_ref().map(|alone| of(&alone.latency_us, SHORT_ALONE));
+    in_blocks.into_iter().chain(alone).reduce(f64::max)
+}
+
+/// Decides for every run of a study what is too long to come from blocks, so that a number comes from the same part of all of them: by the
+/// slowest variant of each alternating round, and the median of the rounds.
+pub(super) fn settle(runs: &mut [RunRecord]) {
+    let is_long = |number: &&Number| {
+        let mut rounds: BTreeMap<(u32, u32), f64> = BTreeMap::new();
+        for run in runs.iter().filter(|run| run.void.is_none()) {
+            if let Some(length) = length(number, run) {
+                let slowest = rounds.entry((run.round, run.attempt)).or_default();
+                *slowest = slowest.max(length);
+            }
+        }
+        median(&rounds.into_values().collect::<Vec<_>>()).is_some_and(|length| length > 1.0)
+    };
+    let too_long: BTreeSet<&'static str> = NUMBERS.iter().filter(is_long).map(|number| number.metric).collect();
+    for blocks in runs.iter_mut().filter_map(|run| run.blocks.as_mut()) {
+        blocks.too_long = Some(too_long.clone());
+    }
 }
 
 /// What a run has of a part. Of a run that had the machine for itself either part is its window.
@@ -137,14 +171,34 @@ mod tests {
             assert_eq!((value("latency_p99", &run), requests("latency_p99", &run)), (p99, requests_behind));
             assert_eq!((value("latency_p50", &run), requests("latency_p50", &run)), (Some(100.0), Some(5_000)));
         }
-        // As long as a tenth of a block.
+        // As long as a fifth of a block.
         let alone = Some(Alone {
             latency_us: Quantiles { count: 1_000, p50: 80.0, ..Quantiles::default() },
             ..Alone::default()
         });
         let of =
             |length_s| value("latency_p50", &run(Some(Blocks { length_s, alone: alone.clone(), ..Blocks::default() })));
-        assert_eq!([0.0011, 0.0009].map(of), [Some(100.0), Some(80.0)]);
+        assert_eq!([0.00051, 0.00049].map(of), [Some(100.0), Some(80.0)]);
+        // One part for all: that of the slowest variant in most rounds.
+        let blocks = Blocks { length_s: 0.00051, alone, ..Blocks::default() };
+        let in_round = |round, p50| {
+            let mut run = RunRecord { round, ..run(Some(blocks.clone())) };
+            run.load.as_mut().expect("a load").latency_us.p50 = p50;
+            run
+        };
+        let mut runs =
+            [in_round(1, 90.0), in_round(1, 110.0), in_round(2, 95.0), in_round(3, 101.0), in_round(3, 106.0)];
+        settle(&mut runs);
+        assert!(runs.iter().all(|run| value("latency_p50", run) == Some(80.0)), "102 µs are a fifth of a block");
+        runs[0].load.as_mut().expect("a load").latency_us.p50 = 900.0;
+        runs[4].load.as_mut().expect("a load").latency_us.p50 = 96.0;
+        settle(&mut runs);
+        assert!(runs.iter().all(|run| value("latency_p50", run) != Some(80.0)), "one slow round changes nothing");
+        // Quick in its blocks, and not alone: it stands still while the others have theirs.
+        let standing = Quantiles { count: 1_000, p50: 900.0, ..Quantiles::default() };
+        let alone = Some(Alone { latency_us: standing, ..Alone::default() });
+        let blocks = Blocks { length_s: 0.0017, alone, ..Blocks::default() };
+        assert_eq!(value("latency_p50", &run(Some(blocks))), Some(900.0));
         assert!(is_sound_in_blocks(0.9) && !is_sound_in_blocks(0.95));
     }
 

@@ -8,7 +8,7 @@
 use std::path::Path;
 
 use unladen_journal::read::ReadError;
-use unladen_study::measured::{Measured, read};
+use unladen_study::measured::{self, Measured};
 
 pub mod budget;
 pub mod curves;
@@ -100,6 +100,16 @@ pub enum GateOutcome {
     Pass,
 }
 
+/// Reads a run folder to judge it: as [`measured::read`], and every run knows what the others decide of how it is read.
+///
+/// # Errors
+/// As [`measured::read`].
+pub fn read(dir: &Path) -> Result<Measured, ReadError> {
+    let mut folder = measured::read(dir)?;
+    latency::settle(&mut folder.runs);
+    Ok(folder)
+}
+
 /// Judges the run folder `dir` with the budgets of its study.
 ///
 /// # Errors
@@ -126,7 +136,7 @@ pub fn judge_with_budgets(dir: &Path, budgets: &Budgets) -> Result<Findings, Jud
     judge_folder(&folder, &all)
 }
 
-/// Judges what was read from a run folder, with exactly these budgets.
+/// Judges what was [`read`] from a run folder, with exactly these budgets.
 ///
 /// # Errors
 /// When there are no runs, or a budget is no limit.
@@ -143,12 +153,11 @@ fn without_tables(folder: &Measured, budgets: &Budgets) -> Result<Findings, Judg
     Ok(study::judge(folder, budgets)?)
 }
 
-/// Whether a budget is undecided that more rounds may decide: one whose metric was measured and has an interval.
+/// Whether a budget is undecided that more rounds may decide: one whose metric was measured, be it in too few rounds for an interval.
 #[must_use]
 pub fn more_rounds_may_decide(findings: &Findings) -> bool {
     let undecided = |finding: &Finding| {
-        finding.difference.is_some()
-            && finding.budget.as_ref().is_some_and(|budget| budget.outcome == Outcome::Undecided)
+        !finding.rounds.is_empty() && finding.budget.as_ref().is_some_and(|budget| budget.outcome == Outcome::Undecided)
     };
     findings.void.is_none() && findings.variants.iter().flat_map(|variant| &variant.metrics).any(undecided)
 }

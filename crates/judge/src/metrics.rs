@@ -1,7 +1,7 @@
 //! What the judge knows of every metric beyond [`unladen_study::metrics`] (name, unit, what decides, which way is worse): where its
 //! number comes from, what it is called, where it is shown.
 //!
-//! To add a metric: a row there, a row here, a line in `docs/metrics.md`, and a field in the journal if no probe
+//! To add a metric: a row there, a row here, a line in `docs/reference/metrics.md`, and a field in the journal if no probe
 //! delivers it yet. A probe may also put a number under a name of its own into `extra`; it is compared as a difference.
 
 use std::borrow::Cow;

@@ -17,7 +17,7 @@ pub(super) fn words(load: &Load) -> String {
     } else if let Some(users) = &load.users {
         let rate = users.rate.map_or(String::new(), |rate| format!(", at most {} iterations/s", number(rate)));
         let users_are = if users.stages.is_empty() { "users" } else { "users at most" };
-        format!("{} {users_are}, who pause {}{rate}", number(users.most()), users.think)
+        format!("{} {users_are}, with pauses of {}{rate}", number(users.most()), users.think)
     } else if !load.stages.is_empty() {
         let stages = if load.stages.len() == 1 { "stage" } else { "stages" };
         format!("{} {stages} of rates{random} (open loop) over {connections}", load.stages.len())
@@ -56,10 +56,10 @@ mod tests {
                 "0.5 requests/s at random (open loop) over 1 connection",
             ),
             (Load { stages: vec![stage; 2], ..load() }, "2 stages of rates (open loop) over 16 connections"),
-            (Load { users: Some(users(None)), ..load() }, "320 users at most, who pause 1s"),
+            (Load { users: Some(users(None)), ..load() }, "320 users at most, with pauses of 1s"),
             (
                 Load { users: Some(users(Some(1000.0))), ..load() },
-                "320 users at most, who pause 1s, at most 1,000 iterations/s",
+                "320 users at most, with pauses of 1s, at most 1,000 iterations/s",
             ),
             (Load { burst: Some(100_000), ..load() }, "100,000 requests at once over 16 connections"),
             (Load { requests: Some(5000), ..load() }, "5,000 requests, closed loop over 16 connections"),

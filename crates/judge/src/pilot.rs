@@ -5,7 +5,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use unladen_journal::notices::Notice;
+use unladen_journal::notices::{Notice, RoundsNotice};
 use unladen_journal::record::{Design, RunRecord};
 use unladen_stats::estimate::{Level, median};
 use unladen_stats::noise::{Spread, spread};
@@ -152,7 +152,9 @@ pub fn pilot(folder: &Measured, planned: Planned<'_>) -> Result<Pilot, JudgeErro
     let mut notices = evidence.notices();
     let pairs = evidence.paired_rounds(placebo);
     if pairs < MIN_PAIRS {
-        let reason = notices.iter().find(|it| matches!(it, Notice::RunsVoid { .. })).map(ToString::to_string);
+        let is_reason =
+            |it: &&Notice| matches!(it, Notice::RunsVoid { .. } | Notice::Rounds(RoundsNotice::RoundsLost { .. }));
+        let reason = notices.iter().find(is_reason).map(ToString::to_string);
         return Err(JudgeError::PilotVoid { pairs, reason: reason.unwrap_or_default() });
     }
     let known = study::metrics(&evidence, &mut notices);

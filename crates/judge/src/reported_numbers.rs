@@ -52,9 +52,9 @@ pub(super) fn differs(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Opt
         let bare = it.baseline.map_or_else(String::new, number);
         match it.value {
             Some(value) => {
-                format!("{} says `{}` {} where the baseline's says {bare}", it.service, it.name, number(value))
+                format!("{} reports `{}` {}, the baseline's reports {bare}", it.service, it.name, number(value))
             }
-            None => format!("{} says nothing of `{}` where the baseline's says {bare}", it.service, it.name),
+            None => format!("{} does not report `{}`, the baseline's reports {bare}", it.service, it.name),
         }
     };
     let all: Vec<String> = of(evidence, variant).iter().filter(|it| it.differs).map(words).collect();

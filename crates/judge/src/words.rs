@@ -31,7 +31,7 @@ pub(super) fn finding(finding: &Finding, verdict: Verdict, estimate: &Estimate, 
             // What is saved is said as a positive number, so the ends change places.
             let range = format!("[{}, {}]", scale.number(-interval.high), scale.number(-interval.low));
             let what = scale.with_unit(-estimate.value);
-            format!("saves {what} {range}: unexpected of instrumentation, look before believing")
+            format!("saves {what} {range}: unexpected for instrumentation, so check it")
         }
         Verdict::NoDifference if interval.farther_end() == 0.0 => "the same in every round".to_owned(),
         Verdict::NoDifference => format!("no difference beyond ±{}", scale.with_unit(interval.farther_end())),
@@ -102,8 +102,7 @@ pub(super) fn sentence(variant: &VariantFindings) -> String {
         }
         let saves = of(Verdict::Saves);
         if !saves.is_empty() {
-            clauses
-                .push(format!("saves {} (unexpected: look before believing)", list(saves.iter().map(|it| amount(it)))));
+            clauses.push(format!("saves {} (unexpected, so check it)", list(saves.iter().map(|it| amount(it)))));
         }
         let same = of(Verdict::NoDifference);
         if !same.is_empty() {
@@ -152,13 +151,15 @@ pub(super) fn noise_floor(placebo: &VariantFindings) -> String {
     if floors.is_empty() {
         return "Noise floor: unknown, too few rounds.".to_owned();
     }
-    format!("Noise floor (the baseline against itself): {}.", list(floors.into_iter()))
+    format!("Noise floor (baseline vs. itself): {}.", list(floors.into_iter()))
 }
 
-/// The findings that a sentence speaks of: the most telling ones and the largest latency quantile of the tables.
+/// The findings that a sentence speaks of: the most telling ones and a latency quantile of the tables. That is the largest one
+/// about which something can be told, or else the largest one.
 fn judged(variant: &VariantFindings) -> Vec<&Finding> {
     let whole = || variant.metrics.iter().filter(|it| it.is_of_whole());
-    let latency = whole().rfind(|it| it.place == Place::Table && it.metric.starts_with("latency_p"));
+    let latencies = || whole().filter(|it| it.place == Place::Table && it.metric.starts_with("latency_p"));
+    let latency = latencies().rfind(|it| it.verdict != Verdict::CannotTell).or_else(|| latencies().next_back());
     whole().filter(|it| it.place == Place::Sentence).chain(latency).collect()
 }
 
@@ -178,7 +179,7 @@ fn phrase(finding: &Finding) -> &str {
     metric.map_or(finding.title.as_str(), |metric| metric.phrase.as_ref())
 }
 
-/// `cannot tell for latency p99 (between −0.7 % and +2.9 %): that would take about 30 rounds`.
+/// `cannot tell for latency p99 (between −0.7 % and +2.9 %): would need about 30 rounds`.
 fn cannot_tell(unclear: &[&Finding]) -> String {
     let ranges = unclear.iter().map(|finding| format!("{} ({})", finding.title, between(finding)));
     let rounds = unclear.iter().map(|finding| finding.rounds_needed).reduce(|a, b| Some(a?.max(b?))).flatten();
@@ -186,7 +187,7 @@ fn cannot_tell(unclear: &[&Finding]) -> String {
         Some(rounds) => format!("about {rounds} rounds"),
         None => format!("more than {MAX_ROUNDS} rounds"),
     };
-    format!("cannot tell for {}: that would take {rounds}", list(ranges))
+    format!("cannot tell for {}: would need {rounds}", list(ranges))
 }
 
 /// `CPU per request beyond ±0.8 %`.

@@ -157,7 +157,7 @@ impl fmt::Display for Faults {
             format!("refuses {} with HTTP {http} or gRPC status {grpc}", portion(share, "requests"))
         }));
         if self.drop_share > 0.0 {
-            parts.push(format!("throws away {} and says that all is well", portion(self.drop_share, "batches")));
+            parts.push(format!("drops {} but acknowledges them", portion(self.drop_share, "batches")));
         }
         parts.extend(self.close_after.map(|limit| format!("closes connections after {limit} requests")));
         if parts.is_empty() {
@@ -230,8 +230,8 @@ mod tests {
         let flapping = Some(Flapping { good_ms: 5_000, bad_ms: 100 });
         assert_eq!(
             Faults { close_after: Some(7), flapping, ..faults }.to_string(),
-            "answers 1 to 9 ms late, refuses 25 % of the requests with HTTP 429 or gRPC status 8, throws away 7 % of the \
-             batches and says that all is well, closes connections after 7 requests; 5000 ms well and 100 ms so, in turn"
+            "answers 1 to 9 ms late, refuses 25 % of the requests with HTTP 429 or gRPC status 8, drops 7 % of the \
+             batches but acknowledges them, closes connections after 7 requests; 5000 ms well and 100 ms so, in turn"
         );
         assert_eq!(Faults { black_hole: true, ..Faults::default() }.to_string(), "never answers");
         assert_eq!(Faults::default().to_string(), "does nothing wrong");

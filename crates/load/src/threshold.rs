@@ -122,9 +122,9 @@ impl FromStr for Threshold {
                 return Err(bad("the unit does not fit"));
             }
         };
-        let number: f64 = digits.trim().parse().map_err(|_| bad("the limit is no number"))?;
+        let number: f64 = digits.trim().parse().map_err(|_| bad("the limit is not a number"))?;
         if !number.is_finite() || number < 0.0 {
-            return Err(bad("the limit is no number"));
+            return Err(bad("the limit is not a number"));
         }
         Ok(Self { quantity, comparison, limit: number * factor, text: text.to_owned() })
     }

@@ -147,6 +147,7 @@ impl<'m> Turns<'m> {
             foreign_s,
             completed: own().filter(|taken| taken.fate == Fate::Counts).map(|taken| taken.requests).sum(),
             answered: own().map(|taken| taken.requests).sum(),
+            too_long: None,
             points: self.points(run, subjects),
             alone: self.alone(run, subjects),
         }

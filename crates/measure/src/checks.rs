@@ -310,7 +310,7 @@ mod tests {
         let notices = scrapes(&[("app".to_owned(), 0, scraped), ("fine".to_owned(), 0, Scraped::default())]);
         let texts: Vec<String> = notices.iter().map(Notice::to_string).collect();
         assert_eq!(texts.len(), 2);
-        assert!(texts[0].starts_with("2 of 6 questions to the metrics endpoint of app had no answer (it answers 503)"));
+        assert!(texts[0].starts_with("2 of 6 scrapes of app failed (it answers 503)"));
         assert!(texts[1].starts_with("the metrics endpoint of app has no go_threads"), "{}", texts[1]);
     }
 

@@ -79,7 +79,7 @@ fn count(mut log: impl BufRead, pattern: &Regex, numbers: Numbers) -> io::Result
             // A group that is optional, and none at all: the line itself is the loss.
             None => 1,
             Some(group) => number(group).ok_or_else(|| {
-                io::Error::other(format!("the group of `{pattern}` is `{group}`, which is no number"))
+                io::Error::other(format!("the group of `{pattern}` is `{group}`, which is not a number"))
             })?,
         };
         total = match numbers {
@@ -122,7 +122,7 @@ mod tests {
     fn what_is_no_number_is_told() {
         let error = count(&b"dropped many\n"[..], &Regex::new(r"dropped (\w+)").expect("a pattern"), Numbers::Sum)
             .expect_err("no number");
-        assert_eq!(error.to_string(), "the group of `dropped (\\w+)` is `many`, which is no number");
+        assert_eq!(error.to_string(), "the group of `dropped (\\w+)` is `many`, which is not a number");
     }
 
     #[test]

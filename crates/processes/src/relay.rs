@@ -51,7 +51,7 @@ enum RelayError {
     Config(String),
     #[error("the network namespace {} cannot be entered: {source}", path.display())]
     Network { path: PathBuf, source: io::Error },
-    #[error("`{address}` is no address to reach: {reason}. Write `127.0.0.1:5432`")]
+    #[error("`{address}` is not an address to reach: {reason}. Write `127.0.0.1:5432`")]
     Address { address: String, reason: String },
     #[error(
         "cannot listen at {at} in the network namespace: {source}. If a service of the study listens there itself, take it out of `reach`"
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_reached_is_told() {
-        assert!(found(&["127.0.0.1"]).expect_err("no port").contains("`127.0.0.1` is no address to reach"));
+        assert!(found(&["127.0.0.1"]).expect_err("no port").contains("`127.0.0.1` is not an address to reach"));
         assert!(found(&["[2001:db8::1]:80"]).expect_err("not IPv4").contains("loopback interface"));
     }
 }

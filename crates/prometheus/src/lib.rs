@@ -20,7 +20,7 @@ struct Matcher {
 
 /// A text that is no selector.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no metric such as `spans_total` or `spans_total{{reason=\"full\",kind!=\"log\"}}`")]
+#[error("`{0}` is not a metric such as `spans_total` or `spans_total{{reason=\"full\",kind!=\"log\"}}`")]
 pub struct SelectorError(String);
 
 /// A line that is no sample.

@@ -16,7 +16,7 @@ pub(super) fn draw(dir: &Path, profile: &ProfileFindings) -> io::Result<String> 
     let options = differential::Options { normalize: true, ..Default::default() };
     differential::from_readers(options, before.as_slice(), after.as_slice(), &mut lines)?;
     let mut options = flamegraph::Options::default();
-    options.title = format!("{}: {} beside the baseline", profile.service, profile.variant);
+    options.title = format!("{}: {} vs. the baseline", profile.service, profile.variant);
     options.subtitle = Some("width: share of the CPU time; red: more than the baseline, blue: less".to_owned());
     options.count_name = "samples".to_owned();
     let text = String::from_utf8_lossy(&lines).into_owned();

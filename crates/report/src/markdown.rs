@@ -120,7 +120,7 @@ fn notices(out: &mut String, findings: &Findings) {
     if findings.notices.is_empty() {
         return;
     }
-    out.push_str("\n### Before believing\n\n");
+    out.push_str("\n### Caveats\n\n");
     for notice in &findings.notices {
         push(out, format_args!("- **{}**: {}\n", notice.severity.name(), text(&notice.text)));
     }

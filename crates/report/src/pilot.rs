@@ -12,8 +12,8 @@ use super::{text, view};
 #[must_use]
 pub fn text(pilot: &Pilot) -> String {
     let mut out = format!(
-        "{}: the noise of {} pairs of runs of the baseline, and the smallest effect that so many rounds find\n\
-         with 80 % probability (if the noise is as found; if it is as large as it may be). *: the study.\n\n",
+        "{}: noise of {} baseline pairs, and the smallest effect that a number of rounds detects with 80 %\n\
+         probability (with the noise as found; with the noise as large as it may be). *: the study.\n\n",
         view::clean(&pilot.study),
         pilot.pairs,
     );
@@ -26,7 +26,7 @@ pub fn text(pilot: &Pilot) -> String {
     };
     let _ = write!(
         out,
-        "\nA run takes {:.1} s, a round of {} runs {of_pilot};\nwhere spans are awaited it may take longer.\n",
+        "\nA run takes {:.1} s, a round of {} runs {of_pilot};\nwaiting for spans may add to that.\n",
         pilot.seconds_per_run, pilot.variants,
     );
     out += &memory(pilot);
@@ -36,7 +36,7 @@ pub fn text(pilot: &Pilot) -> String {
     }
     for metric in &pilot.metrics {
         if let Some(budget) = metric.budget {
-            let what = format!("Budget on {}: to tell a cost of half of it from it", metric.title);
+            let what = format!("Budget on {}: to tell a cost of half of it apart from it", metric.title);
             let _ = writeln!(out, "{what} takes {}.", goal(budget));
         }
     }
@@ -59,7 +59,7 @@ fn memory(pilot: &Pilot) -> String {
     match &memory.groups[..] {
         [_] => format!("Alternating, {most} variants need about {need} at the same time; {has} are available.\n"),
         groups => format!(
-            "Alternating, they take turns in {} groups of up to {most}, each with the bare service: about {need} at the same time;\n{has} are available.\n",
+            "Alternating, they run in {} groups of up to {most}, each with the baseline: about {need} at the same time;\n{has} are available.\n",
             groups.len()
         ),
     }

@@ -85,9 +85,10 @@ pub(super) fn heading(variant: &VariantFindings) -> String {
 pub(super) fn faults(variant: &VariantFindings) -> Option<String> {
     let faults = variant.faults.as_deref()?;
     let faulted = |count: u64, what: &str| (count > 0).then(|| format!("{} {what}", units::count(count)));
-    let counts = variant.ledger.iter().flat_map(|ledger| {
-        [faulted(ledger.faulted, "requests not served"), faulted(ledger.dropped, "spans thrown away")]
-    });
+    let counts = variant
+        .ledger
+        .iter()
+        .flat_map(|ledger| [faulted(ledger.faulted, "requests not served"), faulted(ledger.dropped, "spans dropped")]);
     let counts: Vec<String> = counts.flatten().collect();
     let counts = if counts.is_empty() { String::new() } else { format!(" ({} in all runs)", counts.join(", ")) };
     Some(format!("the sink {}{counts}", clean(faults)))
@@ -124,7 +125,7 @@ pub(super) fn setting(findings: &Findings) -> String {
     let rounds = match findings.rounds_begun {
         1 => "1 round".to_owned(),
         begun if begun == findings.rounds => format!("{begun} rounds"),
-        begun => format!("{begun} rounds ({} of them with a run of every variant that counts)", findings.rounds),
+        begun => format!("{begun} rounds ({} of them complete)", findings.rounds),
     };
     if let Some(tools) = &load.imported {
         return format!("{rounds}, imported from {}", clean(tools));

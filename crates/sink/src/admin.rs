@@ -61,7 +61,7 @@ fn metrics(summary: &Summary, saved: u64, quiet_ms: u64) -> String {
     page.plain("spans_duplicate", "Spans received more than once.", summary.duplicates);
     page.plain("spans_rejected", "Spans that can never be stored.", summary.rejected);
     page.plain("spans_late", "Distinct spans that arrived more than ten seconds after their end.", summary.late);
-    page.plain("spans_dropped", "Spans thrown away on purpose.", summary.dropped);
+    page.plain("spans_dropped", "Spans dropped on purpose.", summary.dropped);
     page.plain("requests_struck", "Requests refused, reset or never answered on purpose.", summary.faulted);
     page.plain("requests_undecodable", "Requests that could not be decoded.", summary.undecodable);
     page.plain("received_bytes", "Bytes of telemetry received, before decompression.", summary.bytes);

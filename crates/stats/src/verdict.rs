@@ -17,7 +17,7 @@ use crate::{
 pub enum Verdict {
     /// The whole interval is above 0.
     Costs,
-    /// The whole interval is below 0: unexpected of instrumentation, look before believing.
+    /// The whole interval is below 0: unexpected for instrumentation, so check it.
     Saves,
     /// The interval holds 0 and lies within the margin that matters on both sides.
     NoDifference,

@@ -71,7 +71,7 @@ pub enum CompareError {
         text: String,
     },
     /// The name before the `=` is none.
-    #[error("`{name}` is no name for a variant; use letters, digits, `-` and `_`, as in `--variant 'otel=COMMAND'`")]
+    #[error("`{name}` is not a name for a variant; use letters, digits, `-` and `_`, as in `--variant 'otel=COMMAND'`")]
     BadName {
         /// As given.
         name: String,

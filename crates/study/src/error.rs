@@ -41,7 +41,7 @@ pub enum StudyError {
         limit_kib: u64,
     },
     /// Not text.
-    #[error("`{}` is no UTF-8 text (look at byte {offset}); save it as UTF-8", path.display())]
+    #[error("`{}` is not UTF-8 text (look at byte {offset}); save it as UTF-8", path.display())]
     NotText {
         /// The file.
         path: PathBuf,

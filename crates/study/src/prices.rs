@@ -11,7 +11,7 @@ use unladen_journal::units::{Bytes, Ratio};
 pub struct Prices {
     /// Requests per second that the service answers in production, on average over the year.
     pub requests_per_second: f64,
-    /// Instances (processes, pods) of the service that are up; each pays for the memory.
+    /// Running instances (processes, pods) of the service; each needs the memory.
     #[serde(default = "one")]
     pub instances: u32,
     /// Price of one core for an hour.
@@ -37,7 +37,7 @@ pub struct Instance {
     /// Its memory.
     #[serde(default)]
     pub memory: Option<Bytes>,
-    /// How much of it may be used before another one is added.
+    /// How much of it may be used before another one is needed.
     #[serde(default = "utilisation")]
     pub utilisation: Ratio,
     /// Price of one for an hour.

@@ -137,7 +137,7 @@ pub(super) enum ProblemKind {
     SetValue { message: String },
 
     // Names and numbers.
-    #[error("`{name}` is no name for {what}; use 1 to 64 letters, digits, `-` and `_`")]
+    #[error("`{name}` is not a name for {what}; use 1 to 64 letters, digits, `-` and `_`")]
     BadName { what: &'static str, name: String },
     #[error("`placebo` is the name of the baseline run once more, which unladen adds; choose another name")]
     ReservedVariant,
@@ -152,10 +152,10 @@ pub(super) enum ProblemKind {
 
     // Services.
     #[error(
-        "no service has the role `subject`, so there is nothing to weigh; give the service that you ask about `role: subject`"
+        "no service has the role `subject`, so there is nothing to measure; give the service in question `role: subject`"
     )]
     NoSubject,
-    #[error("a subject is started afresh for every run; remove `lifetime: study`, or give the service another role")]
+    #[error("a subject is started anew for every run; remove `lifetime: study`, or give the service another role")]
     SubjectLivesOn,
     #[error("{0}")]
     Words(#[from] WordsError),
@@ -175,9 +175,9 @@ pub(super) enum ProblemKind {
         "`{service}` needs `{needed}`, which `only` keeps out of the variant `{variant}`; add the variant there, or keep `{service}` out of it too"
     )]
     NeedsAbsent { service: String, needed: String, variant: String },
-    #[error("`{found}` is no list of cores; write cores and ranges, such as `0-1,3`, or `all`")]
+    #[error("`{found}` is not a list of cores; write cores and ranges, such as `0-1,3`, or `all`")]
     BadCpuset { found: String },
-    #[error("`{found}` is no `host:port`, such as `127.0.0.1:8080` or `127.0.0.1:${{port.app}}`")]
+    #[error("`{found}` is not a `host:port`, such as `127.0.0.1:8080` or `127.0.0.1:${{port.app}}`")]
     BadTcp { found: String },
     #[error(
         "`{found}` cannot be reached from a network of its own; write a number and a port, such as `127.0.0.1:5432` (names are not known there)"
@@ -188,7 +188,7 @@ pub(super) enum ProblemKind {
     #[error("`{service}` cannot be a `{role}`: it {why}")]
     Program { service: String, role: &'static str, why: &'static str },
     #[error(
-        "`{needed}` has the role `{role}` and runs when all services are up, so `{service}` would wait for it in vain; remove it from `needs`"
+        "`{needed}` has the role `{role}` and runs when all services are up, so `{service}` would wait for it forever; remove it from `needs`"
     )]
     NeedsProgram { service: String, needed: String, role: &'static str },
     #[error("`at_most` is for services with the role `check` or `setup`; of a driver write it under `load`")]
@@ -197,17 +197,17 @@ pub(super) enum ProblemKind {
         "`{service}` runs to its end and not through the window, so nothing can be expected in its log; remove `expect_log`"
     )]
     ExpectOfWhom { service: String },
-    #[error("`{name}` is no name of an environment variable: it must not be empty nor hold `=`")]
+    #[error("`{name}` is not a name of an environment variable: it must not be empty or contain `=`")]
     BadEnvironmentName { name: String },
 
     #[error("nothing is kept of what is asked for; name at least one metric of the endpoint here")]
     KeepsNothing,
-    #[error("`{name}` is no name of a metric in the Prometheus text format; use letters, digits, `_` and `:`")]
+    #[error("`{name}` is not a name of a metric in the Prometheus text format; use letters, digits, `_` and `:`")]
     BadExpositionName { name: String },
     #[error("`{metric}` is measured by unladen itself; choose another name, or one of `{known}`")]
     NotMappable { metric: String, known: String },
 
-    #[error("nothing says what to start: write `command: java -jar app.jar`, or `image: shop:2.1` for a container")]
+    #[error("nothing to start: write `command: java -jar app.jar`, or `image: shop:2.1` for a container")]
     NothingToRun,
     #[error("the name of the image is empty; write one such as `postgres:17`")]
     EmptyImage,
@@ -218,7 +218,7 @@ pub(super) enum ProblemKind {
     )]
     InComposeFile { key: &'static str },
     #[error(
-        "`{found}` is no volume; write `/host/path:/path`, `./path/beside/the/study:/path`, or `/path` alone for an empty one that goes with the container"
+        "`{found}` is not a volume; write `/host/path:/path`, `./path/beside/the/study:/path`, or `/path` alone for an empty one that goes with the container"
     )]
     BadVolume { found: String },
 
@@ -250,15 +250,15 @@ pub(super) enum ProblemKind {
     NoSubjectHere,
 
     // Load.
-    #[error("`{found}` is no URL to send requests to: {why}; write one such as `http://127.0.0.1:8080/path`")]
+    #[error("`{found}` is not a URL to send requests to: {why}; write one such as `http://127.0.0.1:8080/path`")]
     BadUrl { found: String, why: &'static str },
     #[error("`{host}` isn't this machine; unladen leaves it only if the study says `allow_remote: true` under `load`")]
     Remote { host: String },
-    #[error("`{found}` is no HTTP method, such as `GET` or `POST`")]
+    #[error("`{found}` is not an HTTP method, such as `GET` or `POST`")]
     BadMethod { found: String },
-    #[error("`{name}` is no name of an HTTP header")]
+    #[error("`{name}` is not a name of an HTTP header")]
     BadHeaderName { name: String },
-    #[error("the value of the header `{name}` holds a character that HTTP forbids there; use printable characters")]
+    #[error("the value of the header `{name}` contains a character that HTTP forbids there; use printable characters")]
     BadHeaderValue { name: String },
     #[error("the load generator sets `{name}` itself; remove it, or write `trace: none` under `load`")]
     TraceHeaderTaken { name: String },
@@ -271,12 +271,12 @@ pub(super) enum ProblemKind {
     Lacks { key: &'static str, needed: &'static str },
     #[error("{what} must be exactly one of {choices}; {found} of them are given")]
     NotOne { what: &'static str, choices: &'static str, found: usize },
-    #[error("`{found}` is no gRPC method; write `package.Service/Method`")]
+    #[error("`{found}` is not a gRPC method; write `package.Service/Method`")]
     BadGrpcMethod { found: String },
     #[error("there is no TLS to set up, as the url doesn't begin with `https://`; remove `tls`")]
     NotSecure,
     #[error(
-        "`{host}` isn't this machine, and trusting anybody there could send the load to a stranger; give the certificate to trust as `ca`"
+        "`{host}` isn't this machine, and without verification the load could go to a stranger; give the certificate to trust as `ca`"
     )]
     InsecureRemote { host: String },
     #[error("`{service}` cannot drive the load: it {why}")]
@@ -287,7 +287,7 @@ pub(super) enum ProblemKind {
     UnknownPlaceholder { name: String, guess: Guess },
     #[error("there is another {what} with the name `{name}`; rename one")]
     NameTwice { what: &'static str, name: String },
-    #[error("`{found}` is no JSON pointer; it begins with `/`, as in `/items/0/id`")]
+    #[error("`{found}` is not a JSON pointer; it begins with `/`, as in `/items/0/id`")]
     BadPointer { found: String },
     // Spans.
     #[error("give either `log` (a pattern for the lines of a log) or `prometheus` with `metric`, and not both")]
@@ -300,18 +300,18 @@ pub(super) enum ProblemKind {
     HttpAndPointer,
     #[error("`prometheus` and `metric` go together: the URL of the metrics, and the name of one of them")]
     PrometheusAndMetric,
-    #[error("this is no regular expression: {message}")]
+    #[error("this is not a regular expression: {message}")]
     BadPattern { message: String },
     #[error(
         "a pattern has one group `(…)`, the number of spans, or none; this one has {groups}, write the others as `(?:…)`"
     )]
     ManyGroups { groups: usize },
-    #[error("this pattern is in every line, also in an empty one; write more of the line that is meant")]
+    #[error("this pattern matches every line, even an empty one; make it more specific")]
     PatternOfNothing,
     #[error("{message}")]
     BadMetric { message: String },
     #[error(
-        "`{service}` lives through the study, so its log tells of all runs at once; use `prometheus`, or give it `lifetime: run`"
+        "`{service}` lives through the study, so its log covers all runs at once; use `prometheus`, or give it `lifetime: run`"
     )]
     LogOfManyRuns { service: String },
     #[error("only a service with the role `storage` or `collector` is counted; give it one, or remove `count`")]
@@ -323,7 +323,7 @@ pub(super) enum ProblemKind {
 
     // The matrix.
     #[error(
-        "`{key}` is no variable of the study and no key under `variants`, `services`, `load` or `sink`, so it cannot take several values"
+        "`{key}` is not a variable of the study and no key under `variants`, `services`, `load` or `sink`, so it cannot take several values"
     )]
     NoAxis { key: String },
     #[error("there are no values; write at least one, as in `[1, 2, 5]`")]
@@ -332,7 +332,7 @@ pub(super) enum ProblemKind {
     ValueTwice { value: String },
     #[error("this makes {variants} ways of running the service, too many for one round; leave out some values")]
     MatrixTooLarge { variants: usize },
-    #[error("a combination of values is no study: {message}")]
+    #[error("a combination of values is not a study: {message}")]
     BadCell { message: String },
     #[error(
         "`{service}` lives through the study (`lifetime: study`) and is shared by all values, so `{key}` cannot change it; give it `lifetime: run`"
@@ -341,10 +341,10 @@ pub(super) enum ProblemKind {
 
     // Rounds.
     #[error(
-        "`{metric}` is not known before the study has ended, so a study cannot go on until its interval is narrow; name another metric"
+        "`{metric}` is only known after the study, so a study cannot run until its interval is narrow; name another metric"
     )]
     NotByRun { metric: String },
-    #[error("the variants cannot take turns: {0}; remove `design`, or write `design: separate`")]
+    #[error("the variants cannot alternate: {0}; remove `design`, or write `design: separate`")]
     CannotAlternate(SeparateReason),
 
     // Budgets.
@@ -352,7 +352,7 @@ pub(super) enum ProblemKind {
     TooEarly(TooEarly),
     #[error("unknown metric `{name}`{guess}")]
     UnknownMetric { name: String, guess: Guess },
-    #[error("`{found}` is no limit for {metric}; write {wanted}")]
+    #[error("`{found}` is not a limit for {metric}; write {wanted}")]
     BadLimit { metric: String, found: String, wanted: String },
 
     // Variables.

@@ -1,4 +1,4 @@
-//! `docs/study.md`: the reference of the study file, made from its JSON Schema and a short head with two examples.
+//! `docs/reference/study.md`: the reference of the study file, made from its JSON Schema and a short head with two examples.
 //!
 //! A test holds the committed copy to what is made here; `UNLADEN_BLESS=1 cargo test -p unladen-study` writes it anew.
 

@@ -1,4 +1,4 @@
-//! The JSON Schema of a study, from its types: what `unladen schema` prints, editors check with, and `docs/study.md`
+//! The JSON Schema of a study, from its types: what `unladen schema` prints, editors check with, and `docs/reference/study.md`
 //! is made of.
 //!
 //! It accepts what the reader accepts (numbers where a text is wanted, nothing where keys are wanted). It cannot know

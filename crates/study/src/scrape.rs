@@ -11,7 +11,7 @@ use unladen_journal::units::Time;
 pub struct Scrape {
     /// Where it is: `http://127.0.0.1:${port.app}/metrics`.
     pub url: String,
-    /// Time between two questions; the window's start and end are asked in any case.
+    /// Scrape interval; both ends of the window are always scraped.
     #[serde(default = "every")]
     pub every: Time,
     /// What to keep, by the name that the endpoint gives it: `go_goroutines: {as: goroutines}`. Series of one name with

@@ -51,67 +51,69 @@ pub struct Study {
     /// The question in one sentence. It stands at the top of every report.
     #[serde(default)]
     pub question: String,
-    /// How many rounds to run. Every variant runs once in every round. 6 is the least that gives an interval. With `until` or
-    /// `at_most` it is the most, and 200 if absent.
+    /// Number of rounds. Every variant runs once per round. An interval needs at least 6. With `until` or `at_most` it is the
+    /// maximum, 200 if absent.
     #[serde(default = "defaults::rounds")]
     pub rounds: u32,
-    /// Go on until the intervals are so narrow: `{cpu_per_request: 1%}` for ±1 %, `{rss: 100KiB}`. Every variant must have come so far,
-    /// the placebo apart, and all metrics that are named. Looked at after every round from the sixth on, at the width alone, never at
-    /// what the interval says; the study is judged at 96 %, so that looking often raises no more false alarms than looking once at 95 %.
+    /// Run until the intervals are this narrow: `{cpu_per_request: 1%}` for ±1 %, `{rss: 100KiB}`. All named metrics of every
+    /// variant except the placebo must get there. Checked after every round from the sixth on, by the width alone, never by the
+    /// result. The study is judged at 96 %, so that repeated checks cause no more false alarms than one look at 95 %.
     #[serde(default)]
     pub until: IndexMap<String, String>,
-    /// Begin no round that would end later than so long after unladen began, with builds and calibrations, as far as the last
-    /// rounds tell. One round is run in any case. `--resume` has the time anew. Alone: as many rounds as fit.
+    /// Time limit, including builds and calibrations: start no round that would end after it, judged by the last rounds. One
+    /// round always runs. `--resume` starts the clock again. Without `until`: as many rounds as fit.
     #[serde(default)]
     pub at_most: Option<Time>,
-    /// Load before the window, per run; not measured. `0s` is for fixed work that can be done only once.
+    /// Warm-up of every run: load before the window, not measured. `0s` is for fixed work that can be done only once.
     #[serde(default = "defaults::warmup")]
     pub warmup: Time,
-    /// Full speed before the warm-up, per run; not measured: a closed loop over all connections of the load. The variants of
-    /// an alternating round are heated up side by side, for as long together as one after the other. A JIT compiler wants to see a method
-    /// thousands of times, which at the rate of the load may take minutes.
+    /// Load at full speed before the warm-up of every run, not measured: a closed loop over all connections of the load. In an
+    /// alternating round the variants are heated up side by side, for as long in total as one after the other. A JIT compiler
+    /// compiles a method after thousands of calls, which may take minutes at the rate of the load.
     #[serde(default = "defaults::none")]
     pub preheat: Time,
-    /// Where services run while they are heated up: on the cores that they are measured on (`own`), or on `all`, those of the instrument
-    /// as well. On few cores a compiler waits for the code that it compiles, and the other way round.
+    /// Cores for heating up: those that the service is measured on (`own`), or `all`, including the instrument's. On few cores
+    /// the compiler and the code that it compiles compete.
     #[serde(default)]
     pub preheat_cpuset: PreheatCpuset,
-    /// When heating up ends: when `preheat` is over (`time`), or as soon as no JIT compiler has anything left to do (`steady`), and when
-    /// `preheat` is over at the latest. `steady` is for alternating rounds.
+    /// When heating up ends: after `preheat` (`time`), or as soon as all JIT compilers are idle, after `preheat` at the latest
+    /// (`steady`). `steady` is for alternating rounds.
     #[serde(default)]
     pub preheat_until: PreheatUntil,
-    /// The seconds of every run that are measured.
+    /// Measured time of every run.
     #[serde(default = "defaults::window")]
     pub window: Time,
-    /// How the variants of a round share the time. `alternating`: all are alive, and the load turns between them in short blocks, so
-    /// that a change of the machine's pace hits all of them. `separate`: one after the other. Absent: alternating wherever it is sound.
+    /// How a round measures its variants. `alternating`: all are alive, and the load alternates between them in short blocks,
+    /// so that noise of the machine hits all of them alike. `separate`: one after the other. Absent: alternating, unless that
+    /// would bias the result.
     #[serde(default)]
     pub design: Option<Design>,
-    /// Length of a block of an alternating round. Absent: what 12 requests take, but 25 to 100 ms; 100 ms in a closed loop and with `preheat_until: steady`.
+    /// Block length in an alternating round. Absent: the time of 3 requests, within 6 to 100 ms; 100 ms in a closed loop and
+    /// with `preheat_until: steady`.
     #[serde(default)]
     pub block: Option<Time>,
-    /// After the blocks of an alternating round: each variant has the load for itself for so long. Latencies from p95 on are measured
-    /// here, and the CPU per request is held against that of the blocks. Absent: as long as the window, at most 2 s.
+    /// After the blocks of an alternating round, load each variant alone for this long. Latencies from p95 on are measured
+    /// here, and CPU per request is compared with that of the blocks. Absent: as long as the window, at most 2 s.
     #[serde(default)]
     pub alone: Option<Time>,
-    /// Whether each variant has a network of its `own`, where 127.0.0.1 and all ports are its alone, or all are on that of the machine
-    /// (`host`). Absent: own where services of several variants, alive at once, would listen at the same fixed address.
+    /// `own`: each variant has its own network, with its own 127.0.0.1 and ports. `host`: all use the machine's. Absent: own
+    /// where services of several variants, alive at once, would listen on the same fixed address.
     #[serde(default)]
     pub network: Option<Network>,
-    /// What services reach outside a network of their own, at the same address: `[127.0.0.1:5432]`. Services with `lifetime: study`,
-    /// and addresses in the commands at which something listens already, need not be written.
+    /// Addresses outside their own network that services connect to: `[127.0.0.1:5432]`. Services with `lifetime: study`, and
+    /// addresses in the commands where something listens already, are detected.
     #[serde(default)]
     pub reach: Vec<String>,
-    /// How long to wait for spans that are still on their way when the load has ended.
+    /// How long to wait for outstanding spans when the load has ended.
     #[serde(default)]
     pub drain: Drain,
     /// Seed of the order of the variants, the trace ids and the sampling. Drawn and recorded if absent.
     #[serde(default)]
     pub seed: Option<u64>,
-    /// Run the baseline once more in every round, so that the noise floor is known.
+    /// Run an A/A control, the baseline once more, in every round: it measures the noise floor.
     #[serde(default = "defaults::yes")]
     pub placebo: bool,
-    /// When a round is done again because something else disturbed the machine.
+    /// When to repeat a round because something else disturbed the machine.
     #[serde(default)]
     pub repeat: Repeat,
     /// Relative difference that matters: an interval inside it is called "no difference".
@@ -125,24 +127,24 @@ pub struct Study {
     pub on: On,
     /// The processes of the study, by name.
     pub services: IndexMap<String, Service>,
-    /// The ways to run the subject, by name. `baseline` is the bare one and must be there.
+    /// The ways to run the subject, by name. `baseline`, without instrumentation, is required.
     pub variants: IndexMap<String, Variant>,
-    /// The variants in steps from the bare service to the full instrumentation, so that the cost is told step by step:
-    /// `[baseline, attached, unsampled, full]`. Several ladders have names: `{otel: [baseline, …], elastic: [baseline, …]}`.
+    /// Variants in steps from the baseline to full instrumentation, for the cost of each step: `[baseline, attached, unsampled,
+    /// full]`. Several ladders have names: `{otel: [baseline, …], elastic: [baseline, …]}`.
     #[serde(default)]
     pub ladder: Ladder,
-    /// The study at several values of some of its keys, each written as for `--set`: `{spans: [1, 2, 5, 10]}` for a variable,
-    /// `{load.rate: [100, 200]}` for the path of a key. Every combination is run; where values are numbers, the report draws
-    /// the cost over them.
+    /// Run the study at several values of some keys, written as for `--set`: `{spans: [1, 2, 5, 10]}` for a variable,
+    /// `{load.rate: [100, 200]}` for the path of a key. Every combination is run; for numbers, the report plots the cost over
+    /// them.
     #[serde(default)]
     pub matrix: Matrix,
-    /// What is asked of the service, and how often.
+    /// The requests sent to the service.
     pub load: Load,
-    /// After the window of every run, on the same processes: the highest rate at which latency and errors hold. Gives the
-    /// metric `capacity`. Absent: not searched.
+    /// Search the highest rate at which latency and errors stay within limits, after the window of every run, on the same
+    /// processes. Gives the metric `capacity`. Absent: not searched.
     #[serde(default)]
     pub capacity: Option<Capacity>,
-    /// After the window of every run, on the same processes: as much as a closed loop gets through. Gives the metrics
+    /// Saturate the service by a closed loop, after the window of every run, on the same processes. Gives the metrics
     /// `throughput_max`, `throughput_mean` and `time_to_max`. Absent: not measured.
     #[serde(default)]
     pub saturation: Option<Saturation>,
@@ -155,12 +157,11 @@ pub struct Study {
     /// Limits on the cost, by metric: `cpu_per_request: 10%`, `rss: 50MiB`; of one service: `cpu_per_request@vets: 5%`.
     #[serde(default)]
     pub budgets: IndexMap<String, String>,
-    /// What follows when a budget is undecided after `rounds`: `report` it so, or `extend` the study once, to twice as many
-    /// rounds. A study that may be extended is judged at 97 % at both looks, so that two looks raise no more false alarms
-    /// than one.
+    /// What to do when a budget is undecided after `rounds`: `report` it, or `extend` the study once, to twice as many rounds.
+    /// A study that may be extended is judged at 97 % at both looks, so that two looks cause no more false alarms than one.
     #[serde(default)]
     pub on_undecided: OnUndecided,
-    /// Traffic and prices in production, so that the cost is told in cores, GiB, machines and money a year.
+    /// Traffic and prices in production, to express the cost in cores, GiB, machines and money a year.
     #[serde(default)]
     pub prices: Option<Prices>,
     /// Named sets of changes to this study, each from a dotted key to its value: `published: {window: 20m, load.rate: 500}`.

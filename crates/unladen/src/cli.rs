@@ -20,8 +20,8 @@ const STYLES: Styles = Styles::styled()
 
 /// What does instrumentation cost a service, and do its spans arrive?
 ///
-/// unladen runs the same service bare and instrumented under the same load, in interleaved rounds on fresh processes, and
-/// prints the cost with an interval on every difference, or says that it cannot tell.
+/// unladen runs the same service with and without instrumentation under the same load, in interleaved rounds on fresh processes. It
+/// prints each difference with a confidence interval, or says that it cannot tell.
 #[derive(Debug, Parser)]
 #[command(version, styles = STYLES, max_term_width = 100, arg_required_else_help = true)]
 #[command(
@@ -36,27 +36,29 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Weigh the embedded service bare and under OpenTelemetry: nothing to install, about 2 minutes.
+    /// Measure a built-in service with and without OpenTelemetry: no setup, about 2 minutes.
     Demo(Demo),
     /// Run a study.
     Run(Run),
-    /// Weigh your own service by its command lines, without a study file.
+    /// Measure your own service, given its command lines with and without instrumentation.
     Compare(Compare),
-    /// Judge and print a run folder again, from its journal alone.
+    /// Judge a run folder again, from its journal, and print the report.
     Report(Report),
-    /// Judge a run folder against its budgets: exit code 0 pass, 1 fail, 3 undecided, 2 could not run.
+    /// Check a run folder against its budgets: exit code 0 pass, 1 fail, 3 undecided, 2 could not run.
     Gate(Gate),
-    /// Show the studies and runs below a folder in a browser: lists, trends, comparisons, runs under way.
+    /// Show the results in a folder in a browser: lists, trends, comparisons, live studies.
     Serve(Serve),
+    /// Delete spans and logs of old runs; verdicts and reports stay.
+    Prune(Prune),
     /// Judge the results of other tools (k6, wrk, vegeta, JMeter, Hyperfoil, overhead tests, CSV) by the same method.
     Import(Import),
-    /// The load generator alone.
+    /// Run the load generator on its own.
     Load(Box<load::Load>),
-    /// The span sink alone: counts and stores what instrumentation sends.
+    /// Run the span sink on its own: receive, count and store spans.
     Sink(Box<sink::Sink>),
-    /// Can this machine measure? What stands in the way, with a remedy each.
+    /// Check whether this machine can measure, with a remedy for each problem.
     Doctor {
-        /// As JSON: a list of checks, each with `what`, `found` and `remedy` (null if all is well).
+        /// Print JSON: a list of checks, each with `what`, `found` and `remedy` (null if all is well).
         #[arg(long)]
         json: bool,
     },
@@ -66,6 +68,12 @@ pub enum Command {
     Completions {
         /// Shell to complete for.
         shell: clap_complete::Shell,
+    },
+    /// Writes manual pages: for packages.
+    #[command(name = "__man", hide = true)]
+    Man {
+        /// Folder to write them into.
+        dir: PathBuf,
     },
     /// The embedded subject of the demo.
     #[command(name = "__demo", hide = true, subcommand)]
@@ -93,56 +101,54 @@ pub struct Measure {
     /// Run folder to write [default: runs/STUDY-UTCTIME]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Rounds; every variant runs once in each. 6 is the least that gives an interval. With --until or --at-most: the most that there
-    /// may be [then: 200]
+    /// Number of rounds; every variant runs once per round. An interval needs at least 6. With --until or --at-most: the
+    /// maximum [then: 200]
     #[arg(long, value_name = "N")]
     pub rounds: Option<u32>,
-    /// Go on until the interval of the difference is so narrow for every variant: cpu_per_request=1% for ±1 %, rss=100KiB; may be given
-    /// several times.
+    /// Run until every variant's interval is this narrow: cpu_per_request=1% for ±1 %, rss=100KiB; may be given several times.
     #[arg(long, value_name = "METRIC=WIDTH")]
     pub until: Vec<String>,
-    /// Begin no round that would end later than so long after the start: 90s, 10m. Without --until as many rounds as fit.
+    /// Time limit: start no round that would end after it: 90s, 10m. Without --until, run as many rounds as fit.
     #[arg(long, value_name = "TIME")]
     pub at_most: Option<Time>,
-    /// How the variants of a round share the time: all alive and the load turns between them in short blocks, or one after the other
-    /// [default: alternating wherever it is sound]
+    /// How a round measures its variants: all alive, with the load alternating between them in short blocks, or one after the
+    /// other [default: alternating, unless it would bias the result]
     #[arg(long, value_name = "DESIGN", value_parser = ["alternating", "separate"])]
     pub design: Option<String>,
-    /// Length of a block of an alternating round [default: what 12 requests take, 25ms to 100ms]
+    /// Block length in an alternating round [default: the time of 3 requests, 6 ms to 100ms]
     #[arg(long, value_name = "TIME")]
     pub block: Option<Time>,
-    /// After the blocks of an alternating round each variant has the load for itself for so long [default: as long as the window, at
-    /// most 2s]
+    /// After the blocks of an alternating round, load each variant alone for this long [default: the window, at most 2s]
     #[arg(long, value_name = "TIME")]
     pub alone: Option<Time>,
-    /// Load before each window, not measured: 2s, 500ms, 1m.
+    /// Warm-up: load before each window, not measured: 2s, 500ms, 1m.
     #[arg(long, value_name = "TIME")]
     pub warmup: Option<Time>,
-    /// What is measured of each run: 5s, 1m.
+    /// Measured time of each run: 5s, 1m.
     #[arg(long, value_name = "TIME")]
     pub window: Option<Time>,
     /// Seed of the order, the trace ids and the sampling.
     #[arg(long, value_name = "S")]
     pub seed: Option<u64>,
-    /// Do not run the study yet: run the baseline against itself N times (4 if not said), and tell which effect the study would
-    /// find in which time.
+    /// Do not run the study: run the baseline against itself N times (default 4) to measure the noise, and print which effect
+    /// the study would detect in what time.
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "4")]
     #[arg(value_parser = clap::value_parser!(u32).range(2..=100))]
     pub plan: Option<u32>,
-    /// Plain lines instead of moving bars.
+    /// Print plain lines instead of progress bars.
     #[arg(long)]
     pub plain: bool,
-    /// Sample where the subject spends its CPU, in extra runs after those that are measured, one per variant: async-profiler for
-    /// JVMs, pprof for services that have the key, perf for anything else. The report shows differential flame graphs.
+    /// Profile the subject in one extra, unmeasured run per variant: async-profiler for JVMs, pprof for services with that key,
+    /// perf for anything else. The report shows differential flame graphs.
     #[arg(long)]
     pub profile: bool,
-    /// async-profiler's library (libasyncProfiler.so). Without it Maven, if there is one, gets it once.
+    /// Path of libasyncProfiler.so. Without it, Maven downloads it once, if Maven is installed.
     #[arg(long, value_name = "FILE", requires = "profile")]
     pub async_profiler: Option<PathBuf>,
-    /// Tell of the study under way in Prometheus' text format at http://ADDRESS/metrics; port 0 takes a free one.
+    /// Expose live metrics in Prometheus' text format at http://ADDRESS/metrics; port 0 picks a free port.
     #[arg(long, value_name = "ADDRESS")]
     pub metrics: Option<SocketAddr>,
-    /// Only the result, no progress.
+    /// Print the result only, no progress.
     #[arg(long, short)]
     pub quiet: bool,
 }
@@ -156,7 +162,7 @@ pub struct Demo {
     /// Print the study instead of running it, as a start for your own.
     #[arg(long)]
     pub print_study: bool,
-    /// Change a value of the study: --set load.rate=500. --set profile=capacity searches the capacity, too.
+    /// Change a value of the study: --set load.rate=500. --set profile=capacity also searches the capacity.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
 }
@@ -170,10 +176,10 @@ pub struct Run {
     /// Change a value of the study: --set window=10s, --set variants.otel.sampled=10%, or one of its variables.
     #[arg(long = "set", value_name = "KEY=VALUE")]
     pub sets: Vec<String>,
-    /// Only these variants, besides the baseline and the placebo.
+    /// Run only these variants, besides the baseline and the placebo.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     pub only: Vec<String>,
-    /// Go on with an interrupted study in this run folder.
+    /// Resume an interrupted study in this run folder.
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     pub resume: Option<PathBuf>,
     /// How to measure.
@@ -187,30 +193,30 @@ pub struct Run {
     after_help = "Example:\n  unladen compare --url http://127.0.0.1:8080/vets --rate 500 \\\n    --baseline 'java -jar app.jar' --variant 'otel=java -javaagent:otel.jar -jar app.jar'\n  unladen compare --compose compose.yaml --service api --url http://api:8080/vets --rate 500 \\\n    --variant otel=compose.otel.yaml\n\n${sink.otlp_grpc} and ${sink.otlp_http} in a command stand for the addresses of the span sink, ${port.NAME} for a free port. In a Compose file the sink is at\n${UNLADEN_SINK_OTLP_GRPC} and ${UNLADEN_SINK_OTLP_HTTP}."
 )]
 pub struct Compare {
-    /// Where requests go.
+    /// URL to send requests to.
     #[arg(long, value_name = "URL")]
     pub url: String,
-    /// Command line of the bare service. No shell runs it; NAME=VALUE words in front go to its environment.
+    /// Command line of the uninstrumented service. No shell is involved; leading NAME=VALUE words set its environment.
     #[arg(long, value_name = "COMMAND", required_unless_present = "compose", conflicts_with = "compose")]
     pub baseline: Option<String>,
-    /// Compose file of the bare service, instead of a command line; may be given several times, later ones are merged over the first.
+    /// Compose file of the uninstrumented service, instead of a command line; may be given several times, later files override earlier ones.
     #[arg(long, value_name = "FILE", requires = "service")]
     pub compose: Vec<String>,
-    /// The service of the Compose files that is weighed.
+    /// Service of the Compose files to measure.
     #[arg(long, value_name = "NAME", requires = "compose")]
     pub service: Option<String>,
-    /// A name and the command line of the service with something added; may be given several times. With --compose: a name and further
-    /// Compose files, with commas between.
+    /// Name and command line of an instrumented variant; may be given several times. With --compose: name and further Compose files,
+    /// separated by commas.
     #[arg(long = "variant", value_name = "NAME=COMMAND", required = true)]
     pub variants: Vec<NamedCommand>,
-    /// Requests per second, open loop. Without it a closed loop over the connections.
+    /// Requests per second, open loop. Without it: a closed loop over the connections.
     #[arg(long, value_name = "R")]
     pub rate: Option<f64>,
     /// Connections [default: 16]
     #[arg(long, short, value_name = "N")]
     pub connections: Option<u32>,
-    /// What the service must reach besides, HOST:PORT, where each variant has a network of its own because they use the same port:
-    /// 127.0.0.1:5432; may be given several times. Addresses in the command lines are found by themselves.
+    /// Address that the service connects to, HOST:PORT, needed where each variant has its own network because all use one port:
+    /// 127.0.0.1:5432; may be given several times. Addresses in the command lines are detected.
     #[arg(long, value_name = "HOST:PORT")]
     pub reach: Vec<String>,
     /// Limit on the cost, METRIC=LIMIT: cpu_per_request=10%; may be given several times.
@@ -229,11 +235,11 @@ pub struct Compare {
 pub struct Report {
     /// Run folder.
     pub dir: PathBuf,
-    /// What to print.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Also send the findings as OTLP metrics over HTTP: http://127.0.0.1:4318/v1/metrics. Booked under the time at which the study
-    /// started.
+    /// Also send the findings as OTLP metrics over HTTP: http://127.0.0.1:4318/v1/metrics. Their timestamp is the start of the
+    /// study.
     #[arg(long, value_name = "URL")]
     pub push: Option<String>,
 }
@@ -247,10 +253,10 @@ pub struct Gate {
     /// given several times.
     #[arg(long = "budget", value_name = "METRIC=LIMIT")]
     pub budgets: Vec<String>,
-    /// What to print.
+    /// Output format.
     #[arg(long, value_enum, default_value_t)]
     pub format: Format,
-    /// Also write the budgets as JUnit XML, a test case each, for CI systems that show test results.
+    /// Also write the budgets as JUnit XML, one test case each.
     #[arg(long, value_name = "FILE")]
     pub junit: Option<PathBuf>,
 }
@@ -258,19 +264,19 @@ pub struct Gate {
 /// `unladen serve`
 #[derive(Debug, Args)]
 pub struct Serve {
-    /// Folder below which run folders are looked for.
+    /// Folder to search for run folders.
     #[arg(default_value = "runs")]
     pub dir: PathBuf,
-    /// Where to listen; port 0 takes a free one.
+    /// Address to listen on; port 0 picks a free port.
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7077")]
     pub listen: SocketAddr,
-    /// Another name to answer to, such as that of a proxy in front; may be given several times. Browsers that ask under a name that
-    /// is not known are refused, because any page on the web can have its own name point here.
+    /// Additional host name to accept, such as that of a proxy; may be given several times. Requests for unknown host names are
+    /// refused (DNS rebinding).
     #[arg(long = "name", value_name = "NAME")]
     pub names: Vec<String>,
 }
 
-/// What is imported that is no result.
+/// What `unladen import` reads besides results.
 #[derive(Debug, Subcommand)]
 pub enum ImportWhat {
     /// Print a study of a Compose file, to begin with: `unladen import compose compose.yaml > study.yaml`.
@@ -281,6 +287,23 @@ pub enum ImportWhat {
     },
 }
 
+/// `unladen prune`
+#[derive(Debug, Args)]
+pub struct Prune {
+    /// Folder to search for run folders.
+    #[arg(default_value = "runs")]
+    pub dir: PathBuf,
+    /// Delete whole run folders, not just spans and logs.
+    #[arg(long)]
+    pub all: bool,
+    /// Only studies whose last run ended this long ago: 168h.
+    #[arg(long, value_name = "TIME")]
+    pub older_than: Option<Time>,
+    /// Delete. Without it, print what would be deleted.
+    #[arg(long)]
+    pub yes: bool,
+}
+
 /// `unladen import`
 #[derive(Debug, Args)]
 #[command(
@@ -289,13 +312,13 @@ pub enum ImportWhat {
     after_help = "One file is one run; files (or rows) are paired in the order given. Where one file holds several variants, FILE#NAME picks one.\n\nExamples:\n  unladen import --baseline 'bare-*.json' --variant 'otel=otel-*.json' --out judged\n  unladen import --baseline results.csv#none --variant agent=results.csv#splunk-otel --out judged"
 )]
 pub struct Import {
-    /// What else can be imported.
+    /// What to import other than results.
     #[command(subcommand)]
     pub what: Option<ImportWhat>,
-    /// Files of the bare side, in the order of the rounds. Several: give it several times, or a pattern in quotes.
+    /// Result files of the baseline, in the order of the rounds; may be given several times, or as a quoted pattern.
     #[arg(long, value_name = "FILES", required = true)]
     pub baseline: Vec<String>,
-    /// A name and its files; may be given several times, also for one name.
+    /// Name and result files of a variant; may be given several times, also with the same name.
     #[arg(long = "variant", value_name = "NAME=FILES", required = true)]
     pub variants: Vec<String>,
     /// Run folder to write.

@@ -82,9 +82,9 @@ fn recovered(dir: &str, outcome: &Result<Recovered, SinkError>) -> String {
     match outcome {
         Ok(Recovered { files, rows, logged_rows }) => {
             let files = if *files == 1 { "1 torn file".to_owned() } else { format!("{files} torn files") };
-            format!("{dir} was killed: {rows} spans in {files} and {logged_rows} in the log are whole again")
+            format!("{dir} was killed: recovered {rows} spans from {files} and {logged_rows} from the log")
         }
-        Err(error) => format!("{dir} was killed, and its spans cannot be made whole: {error}"),
+        Err(error) => format!("{dir} was killed, and its spans cannot be recovered: {error}"),
     }
 }
 
@@ -93,14 +93,14 @@ fn lasting(step: Step<'_>, live: &Live) -> Option<String> {
     match step {
         Step::Recovered { dir, outcome } => Some(recovered(dir, outcome)),
         Step::Calibrated { variant, calibration } => Some(calibrated(&variant.label, calibration)),
-        Step::Again { round, reason, .. } => Some(format!("round {round} is done again: {reason}")),
+        Step::Again { round, reason, .. } => Some(format!("round {round} is repeated: {reason}")),
         Step::Stopped(stopped) => Some(stopped.to_string()),
-        Step::TurnsGivenUp { reason, .. } => Some(format!("from here on one variant after the other: {reason}")),
+        Step::TurnsGivenUp { reason, .. } => Some(format!("from here on variants run one after the other: {reason}")),
         Step::LessAtOnce { fit, groups, .. } if groups > 1 => Some(format!(
-            "the memory suffices for {fit} variants at once: they take turns in {groups} groups, each with the bare service"
+            "there is memory for {fit} variants at once: they run in {groups} groups, each with the baseline"
         )),
         Step::LessAtOnce { fit, .. } => {
-            Some(format!("the memory suffices for {fit} variants at once: from here on one after the other"))
+            Some(format!("there is memory for {fit} variants at once: from here on they run one after the other"))
         }
         Step::Done { record, .. } => {
             let reason = record.void.as_ref()?;
@@ -306,7 +306,7 @@ fn columns(known: &[&Variant], is_narrow: bool) -> Vec<Column> {
     vec![
         Column::new("runs", true, known, runs),
         Column::new(of("CPU per request", "CPU/req"), true, known, |it| microseconds(it.cpu_us_per_request)),
-        Column::new(of("beside the baseline", "beside baseline"), false, known, beside),
+        Column::new(of("vs. the baseline", "vs. baseline"), false, known, beside),
         Column::new(of("spans lost", "lost"), false, known, lost),
         Column::new("p99", true, known, |it| microseconds(it.p99_us)),
     ]
@@ -385,7 +385,7 @@ mod tests {
         assert_eq!(
             table(&live, 120),
             [
-                "\nso far         runs  CPU per request  beside the baseline   spans lost                   p99",
+                "\nso far         runs  CPU per request  vs. the baseline      spans lost                   p99",
                 "baseline          9           132 µs  –                     –                         850 µs",
                 "OpenTelemetry   9−1           154 µs  +17.4 % [15.8, 19.4]  130 of 129,600 (0.10 %)  1.20 ms",
             ]
@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(
             table(&live, 80),
             [
-                "\nso far                runs  CPU/req  beside baseline       lost              p99",
+                "\nso far                runs  CPU/req  vs. baseline          lost              p99",
                 "baseline                 9   132 µs  –                     –              850 µs",
                 "OpenTelemetry with …   9−1   154 µs  +17.4 % [15.8, 19.4]  130 (0.10 %)  1.20 ms",
             ]

@@ -34,7 +34,7 @@ const PROTOBUF: &str = "application/x-protobuf";
 pub enum PushError {
     /// Not a URL that is spoken.
     #[error(
-        "`{0}` is no URL such as http://127.0.0.1:4318/v1/metrics. For https put an OpenTelemetry Collector in between"
+        "`{0}` is not a URL such as http://127.0.0.1:4318/v1/metrics. For https put an OpenTelemetry Collector in between"
     )]
     Url(String),
     /// No runtime.

@@ -48,7 +48,7 @@ pub enum LoadNotice {
     },
     /// What the generator counted on its way does not fit what it measured.
     #[error(
-        "the load generator's books do not agree: it saw {seen:.1} requests under way, but by Little's law rate and service time make {expected:.1}. It was kept from its work; give it a core of its own"
+        "the load generator's numbers break Little's law: it saw {seen:.1} requests in flight, but rate and service time imply {expected:.1}. It was starved of CPU; give it its own core"
     )]
     LittleLawOff {
         /// Requests under way, the mean of samples.
@@ -73,7 +73,7 @@ pub enum LoadNotice {
         message: String,
     },
     /// Fixed work took too long.
-    #[error("the work of the load was not done within {limit_s:.0} s. Raise `load.at_most`, or give it less to do")]
+    #[error("the load did not finish within {limit_s:.0} s. Raise `load.at_most`, or give it less to do")]
     WorkUnfinished {
         /// Limit, seconds.
         limit_s: f64,
@@ -112,7 +112,7 @@ pub enum LoadNotice {
     },
     /// The search of the capacity had no time left.
     #[error(
-        "the search of the capacity was ended by its time while it stood between {holds:.0} and {fails:.0} requests per second. Raise `capacity.time`"
+        "the capacity search ran out of time between {holds:.0} and {fails:.0} requests per second. Raise `capacity.time`"
     )]
     CapacityCutShort {
         /// Highest rate that held.

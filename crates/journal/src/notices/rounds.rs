@@ -10,7 +10,7 @@ use super::Severity;
 pub enum RoundsNotice {
     /// Rounds that something else disturbed.
     #[error(
-        "rounds done again, whole: {rounds}. Something else took up to {percent:.0} % of the machine in them, so their first runs ({runs}, of all variants) are left out, whatever they say"
+        "rounds repeated: {rounds}. Something else used up to {percent:.0} % of the machine, so their first runs ({runs}, of all variants) are excluded, whatever they show"
     )]
     RoundsRepeated {
         /// How many rounds.
@@ -22,7 +22,7 @@ pub enum RoundsNotice {
     },
     /// Some rounds of a variant are unlike its others.
     #[error(
-        "in {rounds} {took}: it did something else there, so no one number stands for all rounds. Look at those runs"
+        "in {rounds} {took}: it behaved differently there, so no single number describes all rounds. Look at those runs"
     )]
     RoundsApart {
         /// Rounds, and their runs.
@@ -30,9 +30,23 @@ pub enum RoundsNotice {
         /// Who took how much in them, and in the others.
         took: String,
     },
+    /// Alternating rounds in which no variant's run counts.
+    #[error(
+        "alternating rounds that do not count for any variant: {rounds} ({runs} runs). The first, round {round}: {reason}"
+    )]
+    RoundsLost {
+        /// How many rounds.
+        rounds: u32,
+        /// How many runs they had.
+        runs: u32,
+        /// Number of the first of them.
+        round: u32,
+        /// Why the first run of it does not count.
+        reason: String,
+    },
     /// Rounds with runs of both designs.
     #[error(
-        "rounds in which some variants were measured side by side and some one after the other: {rounds}. The study was continued with another `design`, and nothing is compared across designs; left out there: {runs} of the runs, those of the design that fewer variants have"
+        "rounds that mix both designs: {rounds}. The study was resumed with another `design`, and runs of different designs are not compared. Excluded: {runs} runs, of the design that fewer variants have"
     )]
     DesignsMixed {
         /// How many rounds.
@@ -42,14 +56,14 @@ pub enum RoundsNotice {
     },
     /// The tail of the latency is not that of the variant while others are alive beside it.
     #[error(
-        "{metrics} not shown: the variants were alive side by side, and what the others do in the background slows the slowest requests. Give each the load for itself after the blocks (`alone: 2s`)"
+        "{metrics} not shown: in alternating rounds, background work of the other variants slows the slowest requests. Also measure each variant alone (`alone: 2s`)"
     )]
     NotInBlocks {
         /// Titles of the metrics.
         metrics: String,
     },
     /// Many super-blocks do not count.
-    #[error("{percent:.0} % of the super-blocks were thrown away, whichever variant was hit: {why}")]
+    #[error("{percent:.0} % of the super-blocks were discarded, whichever variant was disturbed: {why}")]
     BlocksThrownAway {
         /// Share of all super-blocks, percent.
         percent: f64,
@@ -57,20 +71,18 @@ pub enum RoundsNotice {
         why: String,
     },
     /// Absolute CPU per request in blocks is not what it is alone.
-    #[error(
-        "CPU per request of {variant} is {share} in blocks than alone: a block that begins cold is not what its users see. Use longer blocks (`block`), or `design: separate`{compiling}"
-    )]
+    #[error("CPU per request of {variant} is {share} in blocks than alone{advice}")]
     BlocksUnlikeAlone {
         /// Variant, or the baseline.
         variant: String,
         /// `12 % [9, 15] higher`.
         share: String,
-        /// What the JIT compiler has to do with it; empty where there is none.
-        compiling: String,
+        /// What may explain it, and what to do.
+        advice: String,
     },
     /// The first round was unlike what the variants are alone.
     #[error(
-        "the variants took {share} CPU per request in blocks than alone. If it is so again, they are measured one after the other"
+        "the variants used {share} CPU per request in blocks than alone. If that repeats, they are measured one after the other"
     )]
     UnlikeAlone {
         /// `26 % less`.
@@ -78,7 +90,7 @@ pub enum RoundsNotice {
     },
     /// The starts of a variant are of two kinds.
     #[error(
-        "the starts of {variant} fall into two groups: {groups}. It has two costs, and no one number stands for both. Look at what differs between those runs ({runs})"
+        "the starts of {variant} fall into two groups: {groups}. It has two costs, and no single number describes both. Look at what differs between those runs ({runs})"
     )]
     StartsInGroups {
         /// Variant, or the baseline.
@@ -95,6 +107,7 @@ impl RoundsNotice {
     pub(super) fn severity(&self) -> Severity {
         match self {
             Self::RoundsApart { .. }
+            | Self::RoundsLost { .. }
             | Self::DesignsMixed { .. }
             | Self::BlocksThrownAway { .. }
             | Self::BlocksUnlikeAlone { .. }

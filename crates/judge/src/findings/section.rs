@@ -48,7 +48,7 @@ pub enum Topic {
     Answers,
     /// What sampling hides.
     Sampled,
-    /// Operations, as their spans tell.
+    /// Operations, from their spans.
     Operations,
     /// Every round.
     Rounds,

@@ -23,7 +23,7 @@ pub(super) fn sections(findings: &Findings) -> Vec<Section> {
     columns[2].align = Align::Right;
     let rows = findings.operations.iter().map(row).collect();
     let title = "Durations of operations, from their spans".to_owned();
-    let note = "In brackets: the lowest and the highest run. The bare service has no spans and cannot stand here.";
+    let note = "In brackets: the lowest and the highest run. The baseline sends no spans, so it is not here.";
     let (place, fold, notes) = (Place::Detail, Some(title.clone()), vec![note.to_owned()]);
     vec![Section { place, fold, notes, ..Section::new(Topic::Operations, title, columns, rows) }]
 }

@@ -24,7 +24,7 @@ pub(super) fn sections(findings: &Findings) -> Vec<Section> {
         (Column::right(format!("{} · {}", wanted.0, wanted.1)), cells.collect())
     };
     let columns = distinct(all().map(name)).into_iter().map(column).collect();
-    let title = "Work done, as the study's own programs say (medians)".to_owned();
+    let title = "Work done, as reported by the study's programs (medians)".to_owned();
     vec![Section::of_columns(Topic::Variants, title, "variant", with_baseline(findings), columns)]
 }
 

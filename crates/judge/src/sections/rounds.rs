@@ -9,8 +9,7 @@ use crate::findings::{
 };
 use crate::units::{self, Scale};
 
-const NOTE: &str =
-    "Means are here because other reports print them; one wild round moves them, so no verdict rests on them.";
+const NOTE: &str = "Means are here because other reports print them; one outlier moves them, so no verdict uses them.";
 
 /// A column for each round, and the mean.
 pub(super) fn sections(findings: &Findings) -> Vec<Section> {

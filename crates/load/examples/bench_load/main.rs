@@ -49,7 +49,7 @@ fn options() -> Result<Options, String> {
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().ok_or_else(|| format!("{word} wants a value\n{USAGE}"));
-        let number = |text: String| text.parse::<u32>().map_err(|_| format!("{text} is no number\n{USAGE}"));
+        let number = |text: String| text.parse::<u32>().map_err(|_| format!("{text} is not a number\n{USAGE}"));
         // Tools run in a folder of their own.
         let path = |text: String| std::path::absolute(&text).map_err(|error| format!("{text}: {error}"));
         match word.as_str() {

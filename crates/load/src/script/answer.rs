@@ -77,7 +77,7 @@ pub(crate) enum CompiledTest {
 
 /// Compiles a regular expression of a plan.
 fn compile(text: &str) -> Result<Regex, LoadError> {
-    let remedy = "it is no regular expression; see https://docs.rs/regex";
+    let remedy = "it is not a regular expression; see https://docs.rs/regex";
     Regex::new(text).map_err(|_| LoadError::Plan { field: "requests", value: format!("{text:?}"), remedy })
 }
 

@@ -2,10 +2,12 @@
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 
 use unladen_journal::record::HostWindow;
 
 use crate::linux::clock::TICKS_PER_SECOND;
+use crate::subject::cgroups::Mounts;
 
 /// Reads the machine's counters; keeps the files open.
 #[derive(Debug)]
@@ -104,10 +106,37 @@ pub fn parse_pressure(text: &str) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("some ")?.rsplit_once("total=")?.1.trim().parse().ok())
 }
 
-/// Memory that can be had without swapping, bytes; `None`: the kernel does not say.
+/// Memory that can be had without swapping, bytes, by the machine and by the limits of the control groups around this process; `None`: the
+/// kernel does not say.
 #[must_use]
 pub fn available_memory() -> Option<u64> {
-    parse_available(&std::fs::read_to_string("/proc/meminfo").ok()?)
+    let machine = parse_available(&std::fs::read_to_string("/proc/meminfo").ok()?)?;
+    let groups = Mounts::of_this_process().own_groups();
+    groups.iter().flat_map(|group| group.ancestors()).filter_map(left_in_group).chain([machine]).min()
+}
+
+/// The memory limit of a control group, bytes; `None` without one.
+#[must_use]
+pub fn memory_limit(group: &Path) -> Option<u64> {
+    // Version 1 writes "no limit" as the largest whole number of pages.
+    const UNLIMITED: u64 = 1 << 60;
+    either(group, "memory.max", "memory.limit_in_bytes").filter(|limit| *limit < UNLIMITED)
+}
+
+/// What is left of a control group's limit, bytes. File pages that nobody has used for a while are given back before anybody is killed.
+fn left_in_group(group: &Path) -> Option<u64> {
+    let limit = memory_limit(group)?;
+    let used = either(group, "memory.current", "memory.usage_in_bytes")?;
+    let stat = std::fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+    let idle = |name: &str| stat.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<u64>().ok());
+    let idle = idle("total_inactive_file ").or_else(|| idle("inactive_file ")).unwrap_or(0);
+    Some(limit.saturating_sub(used.saturating_sub(idle)))
+}
+
+/// A number of a control group, by its name in version 2 and in version 1.
+fn either(group: &Path, v2: &str, v1: &str) -> Option<u64> {
+    let read = |name: &str| std::fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
+    read(v2).or_else(|| read(v1))
 }
 
 fn parse_available(text: &str) -> Option<u64> {
@@ -132,6 +161,23 @@ fn text(file: &File) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_left_of_a_groups_limit_does_not_count_idle_file_pages() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("a file");
+        assert_eq!(left_in_group(folder.path()), None);
+        write("memory.limit_in_bytes", "9223372036854771712\n");
+        write("memory.usage_in_bytes", "700\n");
+        assert_eq!(left_in_group(folder.path()), None);
+        write("memory.limit_in_bytes", "1000\n");
+        write("memory.stat", "inactive_file 50\ntotal_inactive_file 100\n");
+        assert_eq!(left_in_group(folder.path()), Some(400));
+        write("memory.max", "800\n");
+        write("memory.current", "900\n");
+        write("memory.stat", "inactive_file 50\n");
+        assert_eq!(left_in_group(folder.path()), Some(0));
+    }
 
     const STAT: &str = "cpu  300 20 100 5000 7 30 40 50 9 0\ncpu0 100 10 50 2500 3 10 20 25 9 0\n\
                         cpu1 200 10 50 2500 4 20 20 25 0 0\nintr 12345 0 0\nctxt 99\n";

@@ -44,7 +44,7 @@ pub enum ScrapeError {
     #[error("cannot enter the service's network namespace: {0}")]
     Network(std::io::Error),
     /// Not a URL.
-    #[error("`{0}` is no URL such as `http://127.0.0.1:9411/metrics`")]
+    #[error("`{0}` is not a URL such as `http://127.0.0.1:9411/metrics`")]
     Url(String),
     /// Nobody answers.
     #[error("{url} cannot be reached: {message}")]
@@ -117,7 +117,7 @@ fn number(text: &str, pointer: &str) -> Result<f64, String> {
     let document: serde_json::Value = serde_json::from_str(text).map_err(|error| format!("not with JSON ({error})"))?;
     let found = document.pointer(pointer).ok_or_else(|| format!("there is nothing at `{pointer}`"))?;
     let number = found.as_f64().or_else(|| found.as_str()?.trim().parse().ok());
-    number.filter(|number| number.is_finite()).ok_or_else(|| format!("what is at `{pointer}` is no number"))
+    number.filter(|number| number.is_finite()).ok_or_else(|| format!("what is at `{pointer}` is not a number"))
 }
 
 /// How an answer begins, on one line.
@@ -202,6 +202,6 @@ mod tests {
         assert_eq!(ask(url.clone()), format!("{url} answered, but there is nothing at `/a`; it begins: {{\"b\":1}}"));
         request.join().expect("asked");
         assert!(ask("http://127.0.0.1:1/".into()).contains("refused"));
-        assert!(ask("what is this".into()).contains("is no URL"));
+        assert!(ask("what is this".into()).contains("is not a URL"));
     }
 }

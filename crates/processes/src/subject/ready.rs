@@ -142,7 +142,7 @@ fn conditions(running: &Running, readiness: &Readiness) -> Result<Vec<Condition>
     }
     if let Some(url) = &readiness.http {
         let uri: http::Uri =
-            url.parse().map_err(|_| bad(url, "it is no URL such as `http://127.0.0.1:8080/health`"))?;
+            url.parse().map_err(|_| bad(url, "it is not a URL such as `http://127.0.0.1:8080/health`"))?;
         if uri.authority().is_none() {
             return Err(bad(url, "it names no host; write `http://127.0.0.1:8080/health`"));
         }

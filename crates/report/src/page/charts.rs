@@ -259,7 +259,7 @@ fn numbers(values: &[Option<f64>], scale: Scale) -> Numbers {
 fn variants(findings: &Findings, curves: &Curves) -> Vec<VariantName> {
     let named = |variant: &VariantName| VariantName {
         label: match variant.kind {
-            VariantKind::Placebo => "placebo (the baseline once more)".to_owned(),
+            VariantKind::Placebo => "A/A control (baseline vs. itself)".to_owned(),
             _ => view::clean(&variant.label),
         },
         ..variant.clone()

@@ -101,7 +101,9 @@ fn options() -> Result<Options, String> {
         let value = arguments.next().ok_or_else(|| format!("{name} needs a value; {USAGE}"))?;
         let wrong = |_| format!("{value} is no value for {name}; {USAGE}");
         match name.as_str() {
-            "--address" => options.address = value.parse().map_err(|_| format!("{value} is no address; {USAGE}"))?,
+            "--address" => {
+                options.address = value.parse().map_err(|_| format!("{value} is not an address; {USAGE}"))?
+            }
             "--protocol" => {
                 let known = PROTOCOLS.into_iter().find(|protocol| protocol.name == value);
                 options.protocol = known.ok_or_else(|| format!("{value} is no protocol; {USAGE}"))?;

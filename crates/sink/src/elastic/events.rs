@@ -18,7 +18,7 @@ const IDS: [&str; 2] = [
     "an event's id is not 16 hexadecimal digits, or all zeros",
 ];
 const PARENT_ID: &str = "an event's parent_id is not 16 hexadecimal digits";
-const LINE: &str = "a line is no JSON object with an event in it";
+const LINE: &str = "a line is not a JSON object with an event in it";
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 500;
 

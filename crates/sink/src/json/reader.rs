@@ -370,7 +370,7 @@ mod tests {
         assert_eq!(value("-9223372036854775808"), Ok(Value::Whole(i64::MIN)));
         assert_eq!(value("9223372036854775808"), Ok(Value::Real(9_223_372_036_854_775_808.0)));
         assert_eq!(value("1.5e3"), Ok(Value::Real(1_500.0)));
-        let Ok(Value::Real(zero)) = value("-0") else { panic!("a zero with a sign is no whole number") };
+        let Ok(Value::Real(zero)) = value("-0") else { panic!("a zero with a sign is not a whole number") };
         assert!(zero == 0.0 && zero.is_sign_negative());
         assert_eq!((value("true"), value("null")), (Ok(Value::Truth(true)), Ok(Value::Json(b"null"))));
         assert_eq!(value("[1, {\"a\":[]}] "), Ok(Value::Json(b"[1, {\"a\":[]}]")));

@@ -123,7 +123,7 @@ fn text(field: Option<&Field>) -> Option<String> {
     match field {
         Some(Field::Str(text)) => Some(text.clone()),
         Some(Field::Null) | None => None,
-        other => panic!("{other:?} is no text"),
+        other => panic!("{other:?} is not a text"),
     }
 }
 

@@ -124,7 +124,7 @@ fn general(way: Way) -> Vec<Case> {
         Way::Elastic => {
             let adds = Adds { rejected: 1, ..Adds::default() };
             let end = sound.len() - 3;
-            case("cut", sound[..end].to_vec(), Expect::Refused(400, "", "a line is no JSON object"), adds)
+            case("cut", sound[..end].to_vec(), Expect::Refused(400, "", "a line is not a JSON object"), adds)
         }
         _ => case("cut", sent(way, sound[..sound.len() - 1].to_vec()), broken, UNDECODABLE),
     };
@@ -266,7 +266,7 @@ fn particular(way: Way) -> Vec<Case> {
             let event = elastic_event(&hex, 6).replace("\"tags\":{", &format!("\"tags\":{{{many}"));
             add("a million attributes", format!("{METADATA}{event}").into(), Expect::Taken, ONE);
             let nested = [METADATA.as_bytes(), &deep("{\"span\":")].concat();
-            add("deep nesting", nested, refused("a line is no JSON object"), rejected);
+            add("deep nesting", nested, refused("a line is not a JSON object"), rejected);
             add(
                 "a million broken lines",
                 format!("{METADATA}{}", "x\n".repeat(1_000_000)).into(),

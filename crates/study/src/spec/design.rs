@@ -35,9 +35,9 @@ impl fmt::Display for SeparateReason {
 /// Longest and shortest block unless the study says otherwise. The shorter, the less the machine changes from one to the next: what a
 /// round's difference is off by falls with the square root of the length (`bench/README.md`).
 const LONGEST_BLOCK: Duration = Duration::from_millis(100);
-const SHORTEST_BLOCK: Duration = Duration::from_millis(25);
-/// Requests that a block holds where it may be so long: of fewer, the first one, which finds cold caches, is too large a part.
-const REQUESTS_OF_A_BLOCK: f64 = 12.0;
+const SHORTEST_BLOCK: Duration = Duration::from_millis(6);
+/// Requests that a block holds where it may be so long.
+const REQUESTS_OF_A_BLOCK: f64 = 3.0;
 /// Longest stretch alone unless the study says otherwise.
 const ALONE: Time = Time(Duration::from_secs(2));
 
@@ -85,12 +85,12 @@ mod tests {
     use crate::spec::{Capacity, Load};
 
     #[test]
-    fn a_block_holds_a_dozen_requests_if_it_may_be_so_long() {
+    fn a_block_holds_three_requests_if_it_may_be_so_long() {
         let length = |rate: Option<f64>| {
             Study::new("x", Load { rate, ..Load::new("http://localhost/") }).block_length().0.as_millis()
         };
-        let rates = [None, Some(50.0), Some(200.0), Some(500.0), Some(10_000.0)];
-        assert_eq!(rates.map(length), [100, 100, 60, 25, 25]);
+        let rates = [None, Some(20.0), Some(100.0), Some(500.0), Some(10_000.0)];
+        assert_eq!(rates.map(length), [100, 100, 30, 6, 6]);
         let study = Study::new("x", Load { rate: Some(500.0), ..Load::new("http://localhost/") });
         let jvm = Study { preheat_until: PreheatUntil::Steady, ..study.clone() };
         assert_eq!(jvm.block_length().0.as_millis(), 100);

@@ -16,35 +16,34 @@ use super::script::Script;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Load {
-    /// Where requests go: `http://127.0.0.1:${port.app}/vets`, `https://…`, or `unix:/path/of/socket:/path`. Needed unless
-    /// there is a `driver`.
+    /// URL to send requests to: `http://127.0.0.1:${port.app}/vets`, `https://…`, or `unix:/path/of/socket:/path`. Required
+    /// unless there is a `driver`.
     #[serde(default)]
     pub url: String,
     /// Allow a host that isn't loopback. Every load stays on this machine unless this is `true`.
     #[serde(default)]
     pub allow_remote: bool,
-    /// Requests per second, open loop: sent when due, whatever the service does. Absent: closed loop, every connection
-    /// sends its next request when the last is answered.
+    /// Requests per second, open loop: each is sent when due, however slow the service is. Absent: closed loop, every
+    /// connection sends its next request when the last is answered.
     #[serde(default)]
     pub rate: Option<f64>,
-    /// How the requests of `rate` or `stages` are spread: evenly, or at random as those of many users are.
+    /// How the requests of `rate` or `stages` arrive: evenly, or at random (Poisson), like those of many users.
     #[serde(default)]
     pub arrival: Arrival,
-    /// The rate goes in straight lines from `rate` (or 0) to value after value, warm-up included; the last one holds.
+    /// Linear ramps of the rate from `rate` (or 0) to each value in turn, starting in the warm-up; the last value stays.
     #[serde(default)]
     pub stages: Vec<Stage>,
     /// Closed loop of users that pause between their iterations.
     #[serde(default)]
     pub users: Option<Users>,
-    /// So many requests at once, as many under way at a time as there are `connections`. The window ends with the last answer.
+    /// Send this many requests as fast as possible, one at a time per connection. The window ends with the last answer.
     #[serde(default)]
     pub burst: Option<u64>,
-    /// File with recorded gaps between requests, one number of microseconds a line, sent again and again; relative to
-    /// the study file.
+    /// File with recorded gaps between requests, one number of microseconds per line, repeated; relative to the study file.
     #[serde(default)]
     pub replay: Option<String>,
-    /// Fixed work: so many requests (iterations of a sequence) after the warm-up. The window ends with the last answer,
-    /// and its length is the metric `completion_time`.
+    /// Fixed work: this many requests (iterations of a sequence) after the warm-up. The window ends with the last answer; its
+    /// length is the metric `completion_time`.
     #[serde(default)]
     pub requests: Option<u64>,
     /// Fixed work that a program of your own does: a service with the role `driver`, started when everything else is ready. The
@@ -63,10 +62,10 @@ pub struct Load {
     /// Connections to use. With `users`, each has one of its own, or with HTTP/2 a stream.
     #[serde(default = "defaults::connections")]
     pub connections: u32,
-    /// Version of HTTP: 1 (1.1, connections are kept) or 2 (by ALPN over TLS, with prior knowledge else).
+    /// HTTP version: 1 (1.1, keep-alive) or 2 (by ALPN over TLS, by prior knowledge otherwise).
     #[serde(default = "defaults::one_version")]
     pub http: u8,
-    /// HTTP/2: requests at once per connection.
+    /// HTTP/2: concurrent requests per connection.
     #[serde(default = "defaults::streams")]
     pub streams: u32,
     /// Whom to trust, for `https`.
@@ -94,10 +93,10 @@ pub struct Load {
     /// Several requests instead of the one that `url`, `method` and `body` say: a mix or a sequence.
     #[serde(default)]
     pub script: Option<Script>,
-    /// A request without an answer after this long is an error.
+    /// Request timeout.
     #[serde(default = "defaults::request_timeout")]
     pub timeout: Time,
-    /// A connection that does not stand after this long, TLS included, is given up. Absent: `timeout`.
+    /// Connection timeout, including TLS. Absent: `timeout`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connect_timeout: Option<Time>,
     /// Which trace header every request carries.
@@ -202,12 +201,12 @@ pub struct Stage {
 pub struct Users {
     /// Users at the start.
     pub count: f64,
-    /// How their number changes, warm-up included; the last one holds.
+    /// Linear ramps of their number, starting in the warm-up; the last value stays.
     pub stages: Vec<Stage>,
     /// How long a user pauses after an iteration.
     pub think: Time,
-    /// Iterations per second of all users together at most: they wait for their turn, as with JMeter's constant throughput
-    /// timer. A turn that nobody was there to take is not made up for.
+    /// Maximum of iterations per second of all users together, like JMeter's constant throughput timer. Missed turns are not
+    /// caught up.
     pub rate: Option<f64>,
 }
 
@@ -231,13 +230,13 @@ impl Default for Users {
 pub struct Tls {
     /// File with the certificates to trust, PEM; relative to the study file. Absent: the system's.
     pub ca: Option<String>,
-    /// Trust any certificate. On this machine only.
+    /// Do not verify certificates. On this machine only.
     pub insecure: bool,
     /// Name to ask for and to find in the certificate. Absent: the URL's host.
     pub server_name: Option<String>,
-    /// File with the certificate to show to a server that asks for one, PEM, with those that lead to its authority.
+    /// Client certificate, PEM file, with its chain.
     pub client_certificate: Option<String>,
-    /// File with its key, PEM. Absent: it is in the file of the certificate.
+    /// Key of the client certificate, PEM file. Absent: the certificate's file.
     pub client_key: Option<String>,
 }
 

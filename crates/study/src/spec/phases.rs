@@ -30,24 +30,24 @@ pub enum PreheatCpuset {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Capacity {
-    /// A rate holds only if this quantile of the latency, counted from the due instant, is at most …
+    /// A rate passes only if this quantile of the latency, counted from the due instant, is at most …
     #[serde(default)]
     pub quantile: Quantile,
     /// … so long.
     pub limit: Time,
-    /// A rate holds only if at most this share of its requests fails.
+    /// A rate passes only if at most this share of its requests fails.
     #[serde(default = "defaults::errors")]
     pub errors: Ratio,
-    /// Rate of the first trial, requests per second. Absent: half of what a closed loop of one trial's length gets through.
+    /// Rate of the first trial, requests per second. Absent: half the throughput of a closed loop of one trial's length.
     #[serde(default)]
     pub from: Option<f64>,
-    /// Rate that is never exceeded.
+    /// Highest rate to try.
     #[serde(default = "defaults::most")]
     pub most: f64,
     /// Length of a trial; a fifth more goes before it, not counted.
     #[serde(default = "defaults::trial")]
     pub trial: Time,
-    /// The search ends when the rates that hold and that fail are no farther apart than this.
+    /// The search ends when the highest passing and the lowest failing rate are this close.
     #[serde(default = "defaults::precision")]
     pub precision: Ratio,
     /// Longest time of the search in one run; what is known by then counts.
@@ -106,7 +106,7 @@ pub struct Saturation {
     pub time: Time,
     /// Connections. Absent: the load's.
     pub connections: Option<u32>,
-    /// The connections begin their work one after the other over this time, so that the way to the maximum can be seen.
+    /// Connections start one after the other over this time, so that the ramp-up is visible.
     pub ramp: Time,
 }
 

@@ -11,9 +11,10 @@ use unladen_journal::units::Ratio;
 pub struct Repeat {
     /// Share of the machine's time that the hypervisor may take.
     pub steal: Ratio,
-    /// Share of the machine's time that processes may use that are neither the study's nor unladen's.
+    /// Share of the machine's time that processes other than the study's and unladen's may use.
     pub others: Ratio,
-    /// Rounds that are done again at most, as a share of `rounds`: on a machine that is always busy it does not help. `0%`: none.
+    /// Maximum of repeated rounds, as a share of `rounds`: on a machine that is always busy, repeating does not help. `0%`:
+    /// none.
     pub at_most: Ratio,
 }
 

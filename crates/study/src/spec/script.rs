@@ -43,7 +43,7 @@ pub struct Value {
     pub counter: Option<i64>,
     /// Any whole number from the first to the second, both included: `[1, 6]`.
     pub integer: Option<Vec<i64>>,
-    /// So many letters and digits.
+    /// Random text of this many letters and digits.
     pub text: Option<u32>,
     /// A random UUID.
     pub uuid: bool,
@@ -92,11 +92,11 @@ pub struct Request {
     /// What to take from an answer for later steps, by name.
     #[serde(default)]
     pub capture: IndexMap<String, Source>,
-    /// Send it again and again until something holds of its answer.
+    /// Repeat the request until its answer meets a condition.
     #[serde(default)]
     pub until: Option<Until>,
-    /// Name of the span that a service makes of it, such as `GET /reservation/{id}`: then what sampled spans tell of its latency is held to what
-    /// the load generator has seen.
+    /// Name of its span, such as `GET /reservation/{id}`: compares latency from sampled spans with latency seen by the load
+    /// generator.
     #[serde(default)]
     pub span: Option<String>,
 }
@@ -135,12 +135,12 @@ pub struct Source {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Until {
-    /// What must hold of the answer.
+    /// Condition on the answer.
     pub holds: Condition,
-    /// From an answer to the next try.
+    /// Pause between an answer and the next try.
     #[serde(default = "super::defaults::none")]
     pub pause: Time,
-    /// Tries at most; the last one fails if it does not hold then.
+    /// Maximum of tries; the last one fails if the condition is not met.
     pub most: u32,
 }
 

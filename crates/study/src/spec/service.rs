@@ -63,9 +63,9 @@ pub struct Service {
     /// When the service counts as ready.
     #[serde(default)]
     pub ready: Ready,
-    /// What the service must have said when the window begins, or 5 s after readiness if that is later: a regular expression, or a
-    /// list of them, each for one line of its output. A run in which a replica has not said all of it does not count. For the line
-    /// in which an agent tells that it is there; `${…}` is not filled in.
+    /// What the service must have logged when the window begins, or 5 s after readiness if that is later: a regular expression,
+    /// or a list of them, each for one line of output. A run in which a replica has not logged all of it does not count. Use it
+    /// for the line by which an agent announces itself; `${…}` is not expanded.
     #[serde(default)]
     pub expect_log: Texts,
     /// Longest time that a `check` or a `setup` may take. Absent: 60 s.
@@ -90,14 +90,13 @@ pub struct Service {
     /// How the service is stopped.
     #[serde(default)]
     pub stop: Stop,
-    /// What to keep of the metrics that the service shows of itself. JVMs need none of this for their heap, threads, classes and
-    /// collections: they are found by themselves.
+    /// Metrics to scrape from the service. Not needed for heap, threads, classes and collections of JVMs, which are detected.
     #[serde(default)]
     pub scrape: Option<Scrape>,
     /// Where a Go service gives its CPU profile, for `unladen run --profile`: `http://127.0.0.1:${port.app}/debug/pprof/profile`.
     #[serde(default)]
     pub pprof: Option<String>,
-    /// How a collector or storage is asked how many spans it has taken: what the ledger then says arrived.
+    /// How to ask a collector or storage for the number of spans it has received: the ledger counts these as arrived.
     #[serde(default)]
     pub count: Option<Count>,
 }
@@ -201,7 +200,7 @@ impl<'de> Deserialize<'de> for Command {
 pub struct Ready {
     /// A URL that must answer with a status below 400.
     pub http: Option<String>,
-    /// A `host:port` that must accept a connection.
+    /// A `host:port` that must accept connections.
     pub tcp: Option<String>,
     /// A text that must appear in a line of its output.
     pub log: Option<String>,

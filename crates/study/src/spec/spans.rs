@@ -18,7 +18,7 @@ pub struct Sink {
     pub attributes: Attributes,
     /// When an acknowledged span is on the disk.
     pub sync: Sync,
-    /// What the sink does to its senders on a bad day, in every variant that has no `faults` of its own.
+    /// Faults of the sink, in every variant that has no `faults` of its own.
     pub faults: Option<Faults>,
 }
 
@@ -53,19 +53,19 @@ pub enum Sync {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Faults {
-    /// Every request waits this long before it is looked at.
+    /// Delay before each request is handled.
     pub delay: Option<Delay>,
     /// Requests are refused.
     pub refuse: Option<Refuse>,
     /// Connections are reset when a request comes in.
     pub reset: bool,
-    /// Requests are taken and never answered.
+    /// Requests are accepted and never answered.
     pub black_hole: bool,
-    /// Exactly this share of the batches of spans is acknowledged and thrown away.
+    /// Exactly this share of the batches is acknowledged, then dropped.
     pub drop: Ratio,
-    /// Connections are closed after so many requests.
+    /// Connections are closed after this many requests.
     pub close_after: Option<u64>,
-    /// Everything above holds only now and then.
+    /// Apply the faults above only part of the time.
     pub flapping: Option<Flapping>,
 }
 
@@ -230,7 +230,7 @@ pub struct Loss {
     /// Regular expression of the lines that tell of a loss; its one group `(…)`, if there is one, is the number of spans.
     /// Without a group each line is one loss.
     pub log: Option<String>,
-    /// Whether the numbers are to be added up, or each is the count so far, so that the last one of a process holds.
+    /// Whether to add the numbers up, or to take the last one of each process, because each is a running total.
     pub numbers: Numbers,
     /// URL of metrics in Prometheus' text format, read when the services are ready and again before they stop.
     pub prometheus: Option<String>,

@@ -36,9 +36,9 @@ pub struct Variant {
     pub sampled: Option<Ratio>,
     /// Which trace header its requests carry. Absent: as the load says. For agents that know no other one.
     pub trace: Option<TraceHeader>,
-    /// What the sink does to its senders in this variant: the agent on a bad day. Replaces `sink.faults`.
+    /// Faults of the sink in this variant: how the agent behaves when its backend fails. Replaces `sink.faults`.
     pub faults: Option<Faults>,
-    /// Where the agent tells what it lost itself, by stage: `queue`, `export`, or a name of your own.
+    /// Where the agent reports spans it dropped, by stage: `queue`, `export`, or a name of your own.
     pub losses: IndexMap<String, Loss>,
 }
 

@@ -108,7 +108,7 @@ fn what_cannot_be_compared_is_refused() {
     let refusal = |comparison: Comparison| comparison.study().expect_err("no study").to_string();
     assert_eq!(
         refusal(comparison("localhost:80", "a", &["b=c"])),
-        "--url: `localhost:80` is no URL to send requests to: it doesn't begin with `http://`; write one such as `http://127.0.0.1:8080/path`"
+        "--url: `localhost:80` is not a URL to send requests to: it doesn't begin with `http://`; write one such as `http://127.0.0.1:8080/path`"
     );
     assert!(
         refusal(comparison("http://example.org/", "a", &["b=c"]))

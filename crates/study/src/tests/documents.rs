@@ -58,7 +58,7 @@ fn the_schema_is_current() {
 
 #[test]
 fn the_reference_is_current() {
-    assert_current("docs/study.md", &reference_markdown());
+    assert_current("docs/reference/study.md", &reference_markdown());
 }
 
 #[test]

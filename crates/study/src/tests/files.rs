@@ -48,7 +48,7 @@ fn what_is_no_study_is_told_apart() {
     fs::write(path.join("latin.yaml"), b"study: caf\xe9\n").expect("a file");
     assert_eq!(
         refusal_of(&path.join("latin.yaml"), path),
-        "`DIR/latin.yaml` is no UTF-8 text (look at byte 10); save it as UTF-8"
+        "`DIR/latin.yaml` is not UTF-8 text (look at byte 10); save it as UTF-8"
     );
     fs::write(path.join("large.yaml"), "#".repeat(300 << 10)).expect("a file");
     assert_eq!(

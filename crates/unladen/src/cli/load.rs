@@ -20,8 +20,8 @@ pub struct Load {
     /// Where requests go: http, https, or unix:/socket.
     #[arg(required_unless_present_any = ["targets", "plan"])]
     pub url: Option<String>,
-    /// A second address for the same load: the two take turns in short blocks, so that a change of the machine's pace hits both. Prints
-    /// both and the difference.
+    /// Second target for the same load. The load alternates between both in short blocks, so that noise of the machine hits
+    /// both alike. Prints both results and the difference.
     #[arg(long, value_name = "URL", conflicts_with_all = ["capacity", "shard", "requests", "burst", "fail_if", "plan"])]
     pub against: Option<String>,
     /// Length of a block, with --against.
@@ -39,10 +39,10 @@ pub struct Load {
     /// The highest rate at which conditions hold, instead of one load.
     #[command(flatten)]
     pub capacity: Capacity,
-    /// How long; with --capacity how long each trial is.
+    /// Duration of the load; with --capacity, of each trial.
     #[arg(long, short, value_name = "TIME", default_value = "10s")]
     pub duration: Time,
-    /// Load before that, not measured.
+    /// Warm-up, not measured.
     #[arg(long, value_name = "TIME", default_value = "0s")]
     pub warmup: Time,
     /// What is asked.
@@ -51,14 +51,14 @@ pub struct Load {
     /// What comes out.
     #[command(flatten)]
     pub output: Output,
-    /// A plan as JSON, for all that has no option of its own (sequences, values, captures, tests). Other options but the
-    /// outputs are ignored.
+    /// Plan as JSON, for what has no option (sequences, values, captures, tests). Other options, except the outputs, are
+    /// ignored.
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     pub plan: Option<PathBuf>,
-    /// This process's part of a load that several share: 2/4. In an indexed Kubernetes Job give only the total, as in /4.
+    /// Part of a load shared by several processes: 2/4. In an indexed Kubernetes Job, give only the total: /4.
     #[arg(long, value_name = "PART")]
     pub shard: Option<String>,
-    /// Instant at which the load starts, UTC, so that all parts start together: 2026-11-20T10:00:00Z.
+    /// Start time in UTC, so that all parts start together: 2026-11-20T10:00:00Z.
     #[arg(long, value_name = "TIME")]
     pub start_at: Option<jiff::Timestamp>,
 }
@@ -66,7 +66,7 @@ pub struct Load {
 /// `unladen load merge`
 #[derive(Debug, Subcommand)]
 pub enum Merge {
-    /// Add up the parts of a load: counts and histograms, exactly. A missing part is an error.
+    /// Merge the parts of a load exactly, counts and histograms. A missing part is an error.
     Merge {
         /// Folders given to --hdr by the parts.
         #[arg(required = true)]
@@ -80,30 +80,30 @@ pub enum Merge {
 /// When requests are due.
 #[derive(Debug, Args)]
 pub struct Pacing {
-    /// Requests per second, open loop: sent when due, whatever the service does. With --users: iterations per second of all
-    /// of them together at most, as with JMeter's throughput timer.
+    /// Requests per second, open loop: each is sent when due, however slow the service is. With --users: the maximum of
+    /// iterations per second of all users, like JMeter's throughput timer.
     #[arg(long, short, value_name = "R", conflicts_with_all = ["stages", "burst", "replay"])]
     pub rate: Option<f64>,
-    /// Open loop whose rate goes in straight lines: 10s:100,30s:500 reaches 100/s in 10 s, then 500/s in 30 s.
+    /// Open loop with linear ramps: 10s:100,30s:500 reaches 100/s after 10 s, then 500/s after another 30 s.
     #[arg(long, value_name = "LIST", group = "paced")]
     pub stages: Option<String>,
     /// Closed loop of this many users, each pausing --think after every request.
     #[arg(long, value_name = "N", group = "paced")]
     pub users: Option<u32>,
-    /// Closed loop of users whose number goes in straight lines: 30s:320,4m:320.
+    /// Closed loop of users with linear ramps of their number: 30s:320,4m:320.
     #[arg(long, value_name = "LIST", group = "paced")]
     pub user_stages: Option<String>,
-    /// This many requests at once; as many are on their way at a time as there are connections.
+    /// Send this many requests as fast as possible, one at a time per connection.
     #[arg(long, value_name = "N", group = "paced")]
     pub burst: Option<u64>,
-    /// Open loop with recorded gaps, one number of microseconds a line.
+    /// Open loop with recorded gaps: one number of microseconds per line.
     #[arg(long, value_name = "FILE", group = "paced")]
     pub replay: Option<PathBuf>,
-    /// Requests at random (a Poisson process) instead of evenly; with --rate or --stages.
+    /// Random (Poisson) instead of even arrivals; with --rate or --stages.
     #[arg(long)]
     pub poisson: bool,
-    /// Exactly when requests are sent: 'slot' sends those together that fall due within a slot, 'exact' each at its instant,
-    /// 'spin' too, without ever sleeping.
+    /// Timing of sends: 'slot' batches requests due within one slot, 'exact' sends each on time, 'spin' does so without
+    /// sleeping.
     /// Default: 'exact' up to 5,000 a second, else 'slot'.
     #[arg(long, value_enum)]
     pub pace: Option<Pace>,
@@ -113,10 +113,10 @@ pub struct Pacing {
     /// Pause of a user after every request.
     #[arg(long, value_name = "TIME", default_value = "1s")]
     pub think: Time,
-    /// Requests at most.
+    /// Maximum number of requests.
     #[arg(long, value_name = "N")]
     pub requests: Option<u64>,
-    /// Seed of everything that is random.
+    /// Random seed.
     #[arg(long, value_name = "S", default_value_t = 0)]
     pub seed: u64,
 }
@@ -140,40 +140,40 @@ pub struct Request {
     /// Paths in it are relative to its folder.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["targets", "body", "grpc"])]
     pub script: Option<PathBuf>,
-    /// A request without an answer after this long is an error.
+    /// Request timeout.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     pub timeout: Time,
-    /// A connection that does not stand after this long, TLS included, is given up. Default: the timeout of requests.
+    /// Connection timeout, including TLS. Default: the request timeout.
     #[arg(long, value_name = "TIME")]
     pub connect_timeout: Option<Time>,
-    /// Status that a good answer has. Default: any below 400.
+    /// Status code that counts as success. Default: any below 400.
     #[arg(long, value_name = "CODE")]
     pub status: Option<u16>,
-    /// Set a trace header on every request, with the sampled flag on this share of them.
+    /// Send a trace header with every request, with the sampled flag set on this share of them.
     #[arg(long, value_name = "SHARE")]
     pub trace: Option<Ratio>,
-    /// Which trace header.
+    /// Trace header to send.
     #[arg(long, value_enum, default_value_t)]
     pub trace_header: TraceHeader,
-    /// Speak HTTP/2: by ALPN over TLS, with prior knowledge else.
+    /// Use HTTP/2: by ALPN over TLS, by prior knowledge otherwise.
     #[arg(long)]
     pub http2: bool,
-    /// HTTP/2: requests at once per connection.
+    /// HTTP/2: concurrent requests per connection.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub streams: u32,
-    /// TLS: file with the certificates to trust, PEM. Default: the system's.
+    /// TLS: trusted CA certificates, PEM file. Default: the system's.
     #[arg(long, value_name = "FILE")]
     pub ca: Option<PathBuf>,
-    /// TLS: trust any certificate.
+    /// TLS: do not verify the server's certificate.
     #[arg(long)]
     pub insecure: bool,
-    /// TLS: file with the certificate to show to a server that asks for one, PEM.
+    /// TLS: client certificate, PEM file.
     #[arg(long, value_name = "FILE")]
     pub cert: Option<PathBuf>,
-    /// TLS: file with its key, PEM. Default: it is in the file of the certificate.
+    /// TLS: key of the client certificate, PEM file. Default: the certificate's file.
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// Follow redirects, at most so many one after the other, on the same connection. Default: they are answers like others.
+    /// Follow up to this many redirects in a row, on the same connection. Default: a redirect is an answer.
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub redirects: u32,
     /// Call a unary gRPC method, 'package.Service/Method', described by --proto or the server's reflection.
@@ -190,19 +190,19 @@ pub struct Request {
 /// Exactly when requests are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Pace {
-    /// Together with others that fall due within the same slot.
+    /// Batch with others due within the same slot.
     Slot,
-    /// Each at its instant.
+    /// Each on time.
     Exact,
-    /// Each at its instant, without ever sleeping: takes the whole core.
+    /// Each on time, without sleeping: occupies a whole core.
     Spin,
 }
 
 /// The highest rate at which conditions hold.
 #[derive(Debug, Args)]
 pub struct Capacity {
-    /// Search the highest rate at which this holds, by trials of --duration each: 'p99<20ms', 'p99<20ms,error-rate<0.1%'.
-    /// Without an error-rate in it, that is at most 0.1 %. --rate is the first trial's.
+    /// Search the highest rate at which these conditions hold, in trials of --duration each: 'p99<20ms',
+    /// 'p99<20ms,error-rate<0.1%'. Without an error-rate, 0.1 % is the limit. --rate is the first trial.
     #[arg(
         id = "capacity",
         long = "capacity",
@@ -210,10 +210,10 @@ pub struct Capacity {
         conflicts_with_all = ["stages", "users", "user_stages", "burst", "replay", "requests", "shard", "hdr", "poisson"]
     )]
     pub conditions: Option<Conditions>,
-    /// Never try more than this rate.
+    /// Highest rate to try.
     #[arg(long, value_name = "R", default_value_t = 1_000_000.0, requires = "capacity")]
     pub most: f64,
-    /// Stop when the rates that hold and that fail are no farther apart than this.
+    /// Stop when the highest passing and the lowest failing rate are this close.
     #[arg(long, value_name = "SHARE", default_value = "2%", requires = "capacity")]
     pub precision: Ratio,
 }
@@ -262,7 +262,7 @@ pub struct Output {
     /// Folder for the histograms, latency.hdr.
     #[arg(long, value_name = "DIR")]
     pub hdr: Option<PathBuf>,
-    /// Exit with code 1 if this holds: p99>50ms, error-rate>1%, rate<950; may be given several times.
+    /// Exit with code 1 if this is true: p99>50ms, error-rate>1%, rate<950; may be given several times.
     #[arg(long, value_name = "CONDITION")]
     pub fail_if: Vec<Threshold>,
 }

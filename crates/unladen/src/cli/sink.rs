@@ -43,7 +43,7 @@ pub struct Sink {
     /// Which attributes are stored with each span.
     #[arg(long, value_enum, default_value_t = Attributes::Few)]
     pub attributes: Attributes,
-    /// Plain lines instead of a table that moves.
+    /// Print plain lines instead of a live table.
     #[arg(long)]
     pub plain: bool,
     /// What goes wrong on purpose.
@@ -70,16 +70,16 @@ pub struct BadDay {
     /// Reset connections when a request comes in.
     #[arg(long)]
     pub reset: bool,
-    /// Take requests and never answer.
+    /// Accept requests and never answer.
     #[arg(long)]
     pub black_hole: bool,
-    /// Acknowledge exactly this share of the batches and throw them away: 10%.
+    /// Acknowledge exactly this share of the batches, then drop them: 10%.
     #[arg(long, value_name = "SHARE", value_parser = share)]
     pub drop: Option<Ratio>,
-    /// Close connections after so many requests.
+    /// Close connections after this many requests.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub close_after: Option<u64>,
-    /// Be good and bad in turn, beginning well: 5s:2s.
+    /// Alternate between healthy and faulty, healthy first: 5s:2s.
     #[arg(long, value_name = "GOOD:BAD", value_parser = flapping)]
     pub flapping: Option<Flapping>,
 }
@@ -158,10 +158,7 @@ mod tests {
     fn a_bad_day_is_typed_as_it_is_written_in_a_study() {
         assert_eq!(faults(&[]), None);
         assert_eq!(faults(&["--flapping", "1s:2s"]), None, "without a fault there is nothing to turn on and off");
-        assert_eq!(
-            faults(&["--drop", "10%"]).as_deref(),
-            Some("throws away 10 % of the batches and says that all is well")
-        );
+        assert_eq!(faults(&["--drop", "10%"]).as_deref(), Some("drops 10 % of the batches but acknowledges them"));
         let refusal = "refuses 5 % of the requests with HTTP 503 or gRPC status 14";
         assert_eq!(faults(&["--refuse-share", "5%"]).as_deref(), Some(refusal));
         let all = faults(&["--delay", "10ms..20ms", "--refuse", "429", "--refuse-grpc", "8", "--flapping", "1s:500ms"]);

@@ -33,7 +33,7 @@ pub fn doctor(json: bool) -> anyhow::Result<ExitCode> {
 fn text(checks: &[Check]) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     for check in checks {
-        let mark = if check.remedy.is_none() { "ok  " } else { "care" };
+        let mark = if check.remedy.is_none() { "ok  " } else { "warn" };
         let mut found = lines(&check.found, WIDTH).into_iter();
         writeln!(text, "{mark}  {:<13} {}", check.what, found.next().unwrap_or_default())?;
         for line in found.chain(check.remedy.iter().flat_map(|remedy| lines(&format!("→ {remedy}"), WIDTH))) {
@@ -43,13 +43,12 @@ fn text(checks: &[Check]) -> Result<String, std::fmt::Error> {
     let care = checks.iter().filter(|check| check.remedy.is_some()).count();
     text += &match care {
         0 => "\nThis machine can measure.".to_owned(),
-        1 => "\nThis machine can measure, with the reservation above: the intervals will say how much it matters."
-            .to_owned(),
+        1 => "\nThis machine can measure, with the caveat above: the intervals show how much it matters.".to_owned(),
         more => format!(
-            "\nThis machine can measure, with the {more} reservations above: the intervals will say how much they matter."
+            "\nThis machine can measure, with the {more} caveats above: the intervals show how much they matter."
         ),
     };
-    text += "\n`unladen run STUDY --plan` (or `unladen demo --plan`) measures the noise and says which effect shows in what time.";
+    text += "\n`unladen run STUDY --plan` (or `unladen demo --plan`) says which effect a study detects in what time.";
     Ok(text)
 }
 
@@ -68,7 +67,7 @@ mod tests {
         let lines: Vec<&str> = printed.lines().collect();
         assert_eq!(lines[0], "ok    steal         0.0 % of the machine in 2 s");
         assert_eq!(lines[2], "                    → Use another machine.");
-        assert!(printed.contains("with the reservation above"), "{printed}");
+        assert!(printed.contains("with the caveat above"), "{printed}");
         let long = text(&[check(Some(&"word ".repeat(60)))]).expect("text");
         assert!(long.lines().take(5).all(|line| line.chars().count() <= 100), "{long}");
     }

@@ -215,7 +215,7 @@ fn typed(options: &Load) -> anyhow::Result<Plan> {
     if let Some(path) = &request.targets {
         let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
         let folder = path.parent().unwrap_or(Path::new("."));
-        let all = targets::parse(&text, folder).with_context(|| format!("{} is no target file", path.display()))?;
+        let all = targets::parse(&text, folder).with_context(|| format!("{} is not a target file", path.display()))?;
         plan.url = all.url;
         plan.requests = all.requests;
     }

@@ -7,17 +7,20 @@ pub mod judge;
 pub mod load;
 pub mod measure;
 mod pilot;
+pub mod prune;
 pub mod serve;
 pub mod sink;
 mod sink_view;
 mod until;
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anstyle::{AnsiColor, Style};
+use anyhow::Context;
 use clap::CommandFactory;
 use unladen_judge::Budgets;
 use unladen_measure::RunError;
@@ -61,13 +64,23 @@ pub fn completions(shell: clap_complete::Shell) -> anyhow::Result<ExitCode> {
     print(&String::from_utf8_lossy(&script))
 }
 
+/// Writes the manual pages of the executable and of each subcommand into a folder: for packages.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn man(folder: &Path) -> anyhow::Result<ExitCode> {
+    clap_mangen::generate_to(crate::cli::Cli::command(), folder)
+        .with_context(|| format!("cannot write manual pages into {}", folder.display()))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Budgets as typed, `METRIC=LIMIT`.
 fn budgets(texts: &[String]) -> anyhow::Result<Budgets> {
     texts
         .iter()
         .map(|text| match text.split_once('=') {
             Some((metric, limit)) => Ok((metric.trim().to_owned(), limit.trim().to_owned())),
-            None => anyhow::bail!("`{text}` is no budget; write METRIC=LIMIT, such as cpu_per_request=10%"),
+            None => anyhow::bail!("`{text}` is not a budget; write METRIC=LIMIT, such as cpu_per_request=10%"),
         })
         .collect()
 }

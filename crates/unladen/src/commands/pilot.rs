@@ -55,7 +55,7 @@ impl Pilot<'_> {
             groups(variants, fit).iter().map(Vec::len).collect()
         };
         let planned = Planned { study: &self.plan.study, variants: variants.len(), groups: &sizes };
-        let found = pilot(&unladen_study::measured::read(folder.path())?, planned)?;
+        let found = pilot(&unladen_judge::read(folder.path())?, planned)?;
         folder.write(PLAN_FILE, &serde_json::to_string_pretty(&found)?)?;
         unladen_report::write_all(folder.path(), &unladen_judge::judge(folder.path())?)?;
         print(&unladen_report::pilot::text(&found))

@@ -14,7 +14,7 @@ use crate::serve::{Options, Server};
 pub fn serve(options: &Serve) -> anyhow::Result<ExitCode> {
     anyhow::ensure!(
         options.dir.is_dir(),
-        "{} is no folder. `unladen demo` makes a run folder in runs/, or name the folder where yours are",
+        "{} is not a folder. `unladen demo` makes a run folder in runs/, or name the folder where yours are",
         options.dir.display()
     );
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -108,7 +108,7 @@ fn troubles(summary: &Summary) -> String {
         (lost, "lost in the agents, by their word"),
         (summary.duplicates, "received twice"),
         (summary.rejected, "rejected"),
-        (summary.dropped, "thrown away on purpose"),
+        (summary.dropped, "dropped on purpose"),
         (summary.faulted, "requests not served on purpose"),
         (summary.undecodable, "requests undecodable"),
         (summary.late, "late"),

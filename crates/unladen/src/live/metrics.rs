@@ -1,4 +1,4 @@
-//! A study under way for Prometheus: `unladen run … --metrics 127.0.0.1:9464`. The names are described in docs/watching.md.
+//! A study under way for Prometheus: `unladen run … --metrics 127.0.0.1:9464`. The names are described in docs/how-to/watching.md.
 //!
 //! The text is made when something happens, not when somebody asks: an answer costs nothing while a run is measured.
 

@@ -15,7 +15,7 @@ use super::files;
 use crate::under_way::{self, Live};
 
 /// How deep run folders may lie.
-const DEPTH: usize = 6;
+pub(crate) const DEPTH: usize = 6;
 /// What the judge has written.
 const FINDINGS: &str = "findings.json";
 

@@ -211,7 +211,7 @@
     on('judged', () => { find('judged').hidden = false; });
     on('end', () => {
       events.close();
-      find('state').textContent = 'Nobody runs this study now';
+      find('state').textContent = 'Not running';
       find('now').textContent = '\u00a0';
       find('services').closest('.scroll').hidden = true;
       if (!known) find('runs').textContent = `${runs.size} runs in the journal`;

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use unladen_judge::read;
 use unladen_judge::relabel::{Draw, false_alarms};
-use unladen_study::measured::read;
 
 use crate::harness::{Scratch, demo_study, measuring};
 

@@ -299,7 +299,7 @@ fn the_cpu_time_of_a_driver_is_the_study_s() {
 fn a_driver_that_fails_or_lingers_is_told() {
     let _turn = counting();
     let scratch = Scratch::with(&driven_by("echo no broker; exit 3", "300ms"));
-    scratch.run(&[]).ends_with(2).complains(&["pump", "did not do its work (exit 3)", "no broker"]);
+    scratch.run(&[]).ends_with(2).complains(&["driver pump failed (exit 3)", "no broker"]);
     let scratch = Scratch::with(&driven_by("sleep 600 # lingers", "300ms"));
     scratch.run(&["--rounds", "1", "--set", "placebo=false"]).ends_with(2);
     let runs = runs(&scratch);
@@ -323,7 +323,7 @@ fn without_trace_headers_spans_are_counted() {
     let (ledger, load) = (otel.ledger.as_ref().expect("a ledger"), otel.load.as_ref().expect("a load"));
     assert_eq!((ledger.expected, ledger.lost), (4 * load.answered_total, 0), "{ledger:?}");
     assert!(otel.notices.contains(&Notice::LedgerByCounts));
-    assert!(Notice::LedgerByCounts.to_string().contains("kept by counts"));
+    assert!(Notice::LedgerByCounts.to_string().contains("spans are only counted"));
 }
 
 /// One slow connection cannot carry the rate; the generator is not to blame.

@@ -46,7 +46,7 @@ fn a_pilot_tells_what_the_study_would_find_in_what_time() {
         .replace("  rate: 300\n  connections: 8\n", "  connections: 2\n");
     let scratch = Scratch::with(&format!("{study}budgets: {{cpu_per_request: 100%}}\n"));
     let output = scratch.run(&["--plan=2", "--rounds", "7", "--warmup", "200ms", "--window", "400ms"]).ends_with(0);
-    assert!(output.out.contains("the noise of 2 pairs of runs of the baseline"), "{}", output.out);
+    assert!(output.out.contains("noise of 2 baseline pairs"), "{}", output.out);
     assert!(output.out.contains("7 rounds*") && output.out.contains("Budget on CPU per request"), "{}", output.out);
     let plan = std::fs::read_to_string(scratch.path("out/plan.json")).expect("plan.json");
     let plan: serde_json::Value = serde_json::from_str(&plan).expect("JSON");

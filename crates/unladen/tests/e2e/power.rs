@@ -21,7 +21,7 @@ fn weigh(logarithms: f64, rounds: &str) -> Finding {
     let extra = logarithms.round().to_string();
     let variants = format!("  more:\n    services: {{consumer: {{args: [--extra-work, '{extra}']}}}}\n");
     let scratch = Scratch::with(&demo_study("power", &variants).replace("rate: 300", "rate: 500"));
-    let usual = ["--design", &design, "--set", "placebo=false", "--warmup", "1s", "--window", "4s"];
+    let usual = ["--design", &design, "--set", "placebo=false", "--warmup", "1s", "--window", "4s", "--alone", "200ms"];
     scratch.run(&[&usual[..], &["--rounds", rounds]].concat()).ends_with(0);
     finding(&scratch.findings(), "more", "cpu_per_request").clone()
 }

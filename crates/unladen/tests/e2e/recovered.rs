@@ -79,7 +79,7 @@ fn a_sink_that_is_killed_loses_nothing_that_it_acknowledged() {
     let (child, run) = storing(&scratch);
     kill_process(sink_of(&run), Signal::KILL).expect("a signal to the sink");
     let output = CliOutput::new(&child.wait_with_output().expect("it ends")).ends_with(2);
-    let output = output.complains(&["unladen's own sink process failed", "was killed", "whole again"]);
+    let output = output.complains(&["unladen's own sink process failed", "was killed", "recovered"]);
     assert!(rows(&run) > 500, "{} rows: {}", rows(&run), output.err);
 }
 
@@ -99,7 +99,7 @@ fn a_study_that_is_killed_finishes_its_span_files_when_it_goes_on() {
     let arguments = ["run", "--resume", "out", "--plain", "--rounds", "1", "--window", "1s"];
     // Whether the machine let it come to a verdict is not asked.
     let output = scratch.unladen(&arguments);
-    let output = output.complains(&[run.file_name().and_then(|it| it.to_str()).expect("a name"), "whole again"]);
+    let output = output.complains(&[run.file_name().and_then(|it| it.to_str()).expect("a name"), "recovered"]);
     assert!(!output.err.contains("calibration:"), "it was calibrated before: {}", output.err);
     assert!(rows(&run) > 500, "{} rows: {}", rows(&run), output.err);
     // The killed run keeps its folder: its repetition has another.

@@ -175,14 +175,14 @@ fn rounds_that_a_burner_disturbs_are_done_again() {
     let output = scratch.run(&["--rounds", "2", "--window", "500ms", "--set", "placebo=false"]);
     drop(burner);
     // A hypervisor may have taken its share, too.
-    assert!(output.err.contains("round 1 is done again: "), "{}", output.err);
+    assert!(output.err.contains("round 1 is repeated: "), "{}", output.err);
     let attempts: Vec<(u32, u32)> = runs(&scratch).iter().map(|run| (run.round, run.attempt)).collect();
     assert_eq!(attempts, [(1, 1), (1, 1), (1, 2), (1, 2), (2, 1), (2, 1)], "one of two rounds, both of its runs");
     let findings = scratch.findings();
     assert_eq!((findings.rounds_repeated, findings.rounds_begun), (1, 2));
     let codes = codes(&findings);
     assert!(codes.contains(&"rounds_repeated") && codes.contains(&"others_busy"), "{codes:?}");
-    assert!(output.out.contains("rounds done again, whole: 1."), "{}", output.out);
+    assert!(output.out.contains("rounds repeated: 1."), "{}", output.out);
 }
 
 /// Burners on every core: no idle moment is left, and the far quantiles are those of a queue.
@@ -203,7 +203,7 @@ fn a_saturated_host_takes_the_verdict_from_far_quantiles() {
     let notice = findings.notices.iter().find(|it| it.code == "host_saturated").expect("it is told");
     assert!(notice.text.contains("% busy") && notice.severity == Severity::Refusal, "{}", notice.text);
     let far = finding(&findings, "same", "latency_p90");
-    assert!(far.refused.as_deref().is_some_and(|it| it.contains("those of a queue")), "{far:?}");
+    assert!(far.refused.as_deref().is_some_and(|it| it.contains("measure the queue for the CPU")), "{far:?}");
     assert_eq!(finding(&findings, "same", "latency_p50").refused, None);
 }
 
@@ -259,5 +259,5 @@ fn a_breach_of_littles_law_has_no_verdict() {
     fs::write(&journal, changed.join("\n") + "\n").expect("written");
     let output = scratch.unladen(&["report", "out"]).ends_with(0);
     assert!(output.out.contains("No verdict on same: none of its runs counts"), "{}", output.out);
-    assert!(output.out.contains("requests were under way on average"), "{}", output.out);
+    assert!(output.out.contains("requests were in flight on average"), "{}", output.out);
 }

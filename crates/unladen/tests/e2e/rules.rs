@@ -51,12 +51,12 @@ fn a_variant_without_its_agent_has_no_verdict() {
     assert_eq!(silent.len(), 2, "the study goes on");
     for run in &silent {
         let void = run.void.as_ref().expect("it does not count");
-        let words = format!("consumer did not say `Load agent .* done` ({}/logs/consumer.log)", run.dir);
+        let words = format!("consumer did not log `Load agent .* done` ({}/logs/consumer.log)", run.dir);
         assert!(void.to_string().starts_with(&words), "{void}");
     }
     let refused = variant(&scratch.findings(), "silent").refused.clone();
     assert_eq!(refused.as_deref(), Some("none of its runs counts"));
-    assert!(output.out.contains("The agent is probably not there"), "{}", output.out);
+    assert!(output.out.contains("The agent is probably not loaded"), "{}", output.out);
     scratch.unladen(&["gate", "out", "--budget", "cpu_per_request=900%"]).ends_with(3);
 }
 
@@ -109,7 +109,7 @@ fn a_check_voids_the_runs_that_it_does_not_find_well() {
     }
     let why = |name: &str| runs(&scratch, name)[0].void.as_ref().map(ToString::to_string).expect("void");
     let greedy = why("greedy");
-    assert!(greedy.contains("seats, which checks every run") && greedy.contains("exit 3"), "{greedy}");
+    assert!(greedy.contains("check seats failed") && greedy.contains("exit 3"), "{greedy}");
     assert!(greedy.contains("seat 7 sold twice") && output.out.contains("seat 7 sold twice"), "{}", output.out);
     assert!(why("slow").contains("still running after 0.5 s"), "{}", why("slow"));
     assert!(scratch.path("out/runs/calibration-otel/event").exists(), "a calibration needs it, too");
@@ -136,7 +136,7 @@ fn whoever_stores_less_has_no_verdict() {
     let findings = scratch.findings();
     assert_eq!(variant(&findings, "same").refused, None);
     let refused = variant(&findings, "prohibited").refused.clone().expect("refused");
-    assert!(refused.contains("writer says `stored` 0 where the baseline's says 200"), "{refused}");
+    assert!(refused.contains("writer reports `stored` 0, the baseline's reports 200"), "{refused}");
     assert!(variant(&findings, "prohibited").metrics.iter().all(|it| it.verdict == Verdict::CannotTell));
     assert!(output.out.contains("No verdict on write prohibited"), "{}", output.out);
     for column in ["writer · stored", "writer · sent", "0 (not 200)"] {
@@ -156,5 +156,5 @@ fn a_setup_comes_before_the_load_and_one_that_fails_ends_the_study() {
     short(&scratch, "1", &[]).ends_with(0);
     assert!(runs(&scratch, "same").iter().all(|run| run.void.is_none()));
     let scratch = Scratch::with(&driven("no-set-up", "true", "  same: {}\n", &setup(4)));
-    short(&scratch, "1", &[]).ends_with(2).complains(&["event did not set the run up (exit 4)", "no such topic"]);
+    short(&scratch, "1", &[]).ends_with(2).complains(&["setup event failed (exit 4)", "no such topic"]);
 }

@@ -4,7 +4,7 @@
 //! more of them under way hold more buffers. There is no placebo, because one in a hundred voids its study by chance; `same`
 //! is there instead. A 95 % interval misses the truth in 1 of 20 studies by construction, so a test that asked for it would fail
 //! that often. Asked here is the range of the round differences: with 11 rounds or more and no bias it misses the truth with
-//! probability at most 2 · 2⁻¹¹ < 1/1,000 (the exact sign test), whatever the distribution. `docs/method.md` prints the 95 %
+//! probability at most 2 · 2⁻¹¹ < 1/1,000 (the exact sign test), whatever the distribution. `docs/explanation/soundness.md` prints the 95 %
 //! intervals of such studies.
 
 use std::sync::LazyLock;

@@ -123,7 +123,7 @@ fn a_table_of_repetitions_is_judged() {
     );
     let output = String::from_utf8_lossy(&output.success().get_output().stdout).into_owned();
     assert!(output.contains("imported from OpenTelemetry overhead tests"), "{output}");
-    assert!(output.contains("do not say whether the sides were run by turns"), "{output}");
+    assert!(output.contains("do not say whether the sides alternated"), "{output}");
     let text = std::fs::read_to_string(out.join("findings.json")).expect("written");
     let findings: Findings = serde_json::from_str(&text).expect("findings");
     let find = |metric: &str| findings.variants[0].metrics.iter().find(|it| it.metric == metric).expect("imported");
@@ -161,7 +161,7 @@ fn numbers_that_cannot_be_are_refused() {
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
-    assert!(output.contains("64.0 requests under way, but there were at most 32"), "{output}");
+    assert!(output.contains("imply 64.0 requests in flight, but at most 32 were possible"), "{output}");
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn what_cannot_be_read_is_told_with_its_place() {
         ("strange.txt", "what is this\n", "strange.txt: this is the output of no tool that unladen knows"),
         ("half.json", "{\"metrics\": {\n", "half.json:2: this is not whole JSON"),
         ("idle.json", "{\"metrics\": {}}", "idle.json: this k6 summary has no `http_req_duration`"),
-        ("odd.csv", "round,rss\n1,many\n", "odd.csv:2: `many` in the column `rss` is no number"),
+        ("odd.csv", "round,rss\n1,many\n", "odd.csv:2: `many` in the column `rss` is not a number"),
         (
             "sides.csv",
             "variant,rss\na,1\n",
@@ -182,11 +182,15 @@ fn what_cannot_be_read_is_told_with_its_place() {
             "timestamp,none:requestAvg\n1,2\n",
             "nightly.csv: this file holds several agents; name one with `FILE#AGENT`: none",
         ),
-        ("times.jtl", "timeStamp,elapsed,success\n1,soon,true\n", "times.jtl:2: `soon` is no number of milliseconds"),
+        (
+            "times.jtl",
+            "timeStamp,elapsed,success\n1,soon,true\n",
+            "times.jtl:2: `soon` is not a number of milliseconds",
+        ),
         (
             "wrk.txt",
             "Latency fast 1ms 2ms 90%\nLatency 1xs 1ms 2ms\nRequests/sec: 3\n",
-            "wrk.txt:2: `1xs` is no time of wrk's",
+            "wrk.txt:2: `1xs` is not a time of wrk's",
         ),
     ];
     for (name, text, expected) in cases {

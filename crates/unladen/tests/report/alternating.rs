@@ -81,6 +81,7 @@ pub(crate) fn alternate_like(run: &mut RunRecord, like: Like) {
         foreign_s: f64::from(kept) * 0.3,
         completed,
         answered: load.requests - in_alone,
+        too_long: None,
         points,
         alone: like.alone.then_some(alone),
     });

@@ -2,14 +2,13 @@
 use unladen_journal::record::{Design, RunRecord};
 use unladen_judge::findings::{Findings, Place, Range, Verdict};
 use unladen_judge::pilot::{Planned, pilot};
-use unladen_judge::{judge, latency_p99_us};
+use unladen_judge::{judge, latency_p99_us, read};
 use unladen_load::outcome::{Named, Quantiles};
 use unladen_report::{Format, render};
-use unladen_study::measured::read;
 
 use crate::alternating::{Like, SOUND, alternate, alternate_like};
 use crate::files;
-use crate::sketch::{Sketch, findings, ladder, write};
+use crate::sketch::{Sketch, findings, ladder, late, write};
 use crate::verdicts::{finding, variant};
 
 fn of_code<'a>(findings: &'a Findings, code: &str) -> Vec<&'a str> {
@@ -49,6 +48,23 @@ fn cpu_is_spread_over_the_blocks_that_count_and_counters_over_all_that_was_asked
     let cpu = finding(&sound, "otel", "cpu_per_request");
     assert!((cpu.ratio.expect("twelve rounds") - 0.18).abs() < 0.02, "{cpu:?}");
     assert_eq!(cpu.verdict, Verdict::Costs);
+}
+
+/// One event has hit all variants: it is one warning. A run that is void by itself has its own.
+#[test]
+fn a_round_that_is_lost_for_all_is_one_warning() {
+    let found = changed(&alternating(), |run| {
+        if run.round == 3 || (run.round == 5 && run.variant == "otel") {
+            late(run);
+        }
+    });
+    let [lost] = of_code(&found, "rounds_lost")[..] else { panic!("{:#?}", found.notices) };
+    assert!(
+        lost.starts_with("alternating rounds that do not count for any variant: 1 (4 runs). The first, round 3: "),
+        "{lost}"
+    );
+    let [void] = of_code(&found, "runs_void")[..] else { panic!("{:#?}", found.notices) };
+    assert!(void.starts_with("otel: 1 of 12 runs do not count"), "{void}");
 }
 
 /// The compiler's time is known for all super-blocks, CPU for those that count: each is spread over its own requests.
@@ -195,7 +211,7 @@ fn what_is_thrown_away_is_told_with_its_reasons() {
         (blocks.kept, blocks.late, blocks.disturbed) = (40, 4, 6);
     });
     let texts = of_code(&found, "blocks_thrown_away");
-    assert!(texts[0].starts_with("20 % of the super-blocks were thrown away"), "{texts:?}");
+    assert!(texts[0].starts_with("20 % of the super-blocks were discarded"), "{texts:?}");
     assert!(texts[0].contains("48 because the load generator was late"), "a round counts once: {texts:?}");
     assert!(texts[0].contains(" and 72 because the hypervisor or other processes"), "{texts:?}");
     let design = found.design.expect("measured");
@@ -213,8 +229,8 @@ fn how_it_was_measured_is_said_in_a_sentence() {
     let alternating = findings(&alternating());
     assert_eq!(
         words(&alternating),
-        "Measured alternating: in every round the load turned between 4 live variants in blocks of 100 ms \
-         (50 super-blocks a round, 2.0 % thrown away), then each had it alone for 2 s."
+        "Measured alternating: in every round the load alternated between 4 live variants in blocks of 100 ms \
+         (50 super-blocks a round, 2.0 % discarded), then ran on each alone for 2 s."
     );
     for found in [&separate, &alternating] {
         for format in [Format::Text, Format::Markdown, Format::Html] {
@@ -245,7 +261,7 @@ fn designs_do_not_meet_within_a_round() {
     let rounds = |name: &str| finding(&mixed, name, "cpu_per_request").rounds.len();
     assert_eq!((rounds("otel"), rounds("otel-10pct")), (11, 12), "the one run that is of the other design is left out");
     let texts = of_code(&mixed, "designs_mixed");
-    assert!(texts[0].contains("one after the other: 1. ") && texts[0].contains("left out there: 1 of"), "{texts:?}");
+    assert!(texts[0].contains("mix both designs: 1. ") && texts[0].contains("Excluded: 1 run"), "{texts:?}");
     assert!(of_code(&mixed, "rounds_repeated").is_empty(), "nothing was done again");
 
     // The same round, finished by the new design beside the run that was there.
@@ -301,6 +317,20 @@ fn starts_of_two_kinds_are_told() {
     let bare = groups(&dearer("baseline"));
     assert_eq!(bare.len(), 1, "{bare:?}");
     assert!(bare[0].starts_with("the starts of baseline fall into two groups: 7 rounds near 3"), "{bare:?}");
+}
+
+#[test]
+fn a_pilot_of_which_nothing_counts_says_why() {
+    let mut sketch = alternating();
+    sketch.variants.truncate(2);
+    let mut runs = sketch.runs();
+    runs.iter_mut().for_each(late);
+    let dir = tempfile::tempdir().expect("a temporary folder");
+    write(dir.path(), &sketch.study(), &runs);
+    let folder = read(dir.path()).expect("a run folder");
+    let planned = Planned { study: &folder.study, variants: 2, groups: &|_, _| vec![2] };
+    let error = pilot(&folder, planned).expect_err("no pair of runs counts").to_string();
+    assert!(error.contains("the load generator was late"), "{error}");
 }
 
 #[test]

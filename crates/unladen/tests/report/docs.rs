@@ -15,15 +15,19 @@ fn page(name: &str) -> String {
 
 #[test]
 fn every_metric_is_described() {
-    let page = page("metrics.md");
+    let page = page("reference/metrics.md");
     for metric in METRICS.iter() {
-        assert!(page.contains(&format!("`{}`", metric.name)), "docs/metrics.md says nothing of {}", metric.name);
+        assert!(
+            page.contains(&format!("`{}`", metric.name)),
+            "docs/reference/metrics.md says nothing of {}",
+            metric.name
+        );
     }
 }
 
 #[test]
 fn every_key_of_the_journal_is_described() {
-    let page = page("journal.md");
+    let page = page("reference/journal.md");
     let mut run = serde_json::to_value(&ladder().runs()[0]).expect("a record is JSON");
     // Described as "as in its summary.json"; the inner keys of these two are names, not fields.
     run["sink"] = serde_json::Value::Null;
@@ -31,13 +35,13 @@ fn every_key_of_the_journal_is_described() {
     let mut keys = Vec::new();
     collect(&run, &mut keys);
     for key in keys {
-        assert!(page.contains(&format!("`{key}`")), "docs/journal.md says nothing of {key}");
+        assert!(page.contains(&format!("`{key}`")), "docs/reference/journal.md says nothing of {key}");
     }
 }
 
 #[test]
 fn every_key_of_the_live_file_is_described() {
-    let page = page("journal.md");
+    let page = page("reference/journal.md");
     let section = page.split("## live.json").nth(1).expect("a section of its own");
     let mut live = Live::default();
     (live.second, live.services) = (Some(Second::default()), vec![Service::default()]);
@@ -46,7 +50,7 @@ fn every_key_of_the_live_file_is_described() {
     // Of `variants` the keys are names.
     collect(&serde_json::to_value(Variant::default()).expect("JSON"), &mut keys);
     for key in keys {
-        assert!(section.contains(&format!("`{key}`")), "docs/journal.md says nothing of {key} in live.json");
+        assert!(section.contains(&format!("`{key}`")), "docs/reference/journal.md says nothing of {key} in live.json");
     }
 }
 

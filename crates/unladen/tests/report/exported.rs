@@ -66,7 +66,7 @@ fn duckdb_reads_every_number() {
 #[test]
 fn the_queries_of_the_documentation_answer() {
     let folder = parquet(&findings(&ladder()));
-    let page = fs::read_to_string(root().join("docs/watching.md")).expect("the page");
+    let page = fs::read_to_string(root().join("docs/how-to/watching.md")).expect("the page");
     let answers: Vec<Vec<String>> = page
         .split("```sql\n")
         .skip(1)

@@ -3,6 +3,7 @@
 mod alternating;
 mod blocks;
 mod book;
+mod budgets;
 mod chromium;
 mod docs;
 mod exported;
@@ -13,6 +14,7 @@ mod page;
 mod prometheus;
 mod relabel;
 mod safety;
+mod samples;
 mod schema;
 mod secrets;
 mod serve;

@@ -214,7 +214,7 @@ fn losses_without_a_second_are_not_denied() {
         findings.variants.iter_mut().flat_map(|it| &mut it.ledger).for_each(|it| it.lost_by_second.clear());
         render(&findings, Format::Html)
     };
-    let (denied, undated) = ("No span was lost in any run", "in which second is not known");
+    let (denied, undated) = ("No span was lost in any run", "In which second is unknown");
     assert!(text(0.1).contains(undated) && !text(0.1).contains(denied));
     assert!(text(0.0).contains(denied) && !text(0.0).contains(undated));
 }

@@ -173,10 +173,10 @@ fn grafanas_own_types_take_the_dashboard() {
 
 #[test]
 fn every_metric_of_the_endpoint_is_described() {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/watching.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to/watching.md");
     let page = fs::read_to_string(page).expect("the page is there");
     let text = unladen::live::metrics::render(&live());
     for name in text.lines().filter_map(|it| it.strip_prefix("# TYPE ")?.split(' ').next()) {
-        assert!(page.contains(&format!("`{name}`")), "docs/watching.md says nothing of {name}");
+        assert!(page.contains(&format!("`{name}`")), "docs/how-to/watching.md says nothing of {name}");
     }
 }

@@ -1,8 +1,8 @@
 //! Identical variants, re-labelled at random, differ no more often than the level allows.
 
 use unladen_judge::relabel::{Draw, RELABELLED, false_alarms, studies};
-use unladen_judge::{Budgets, GateOutcome, JudgeError, judge_folder, outcome};
-use unladen_study::measured::{Measured, read};
+use unladen_judge::{Budgets, GateOutcome, JudgeError, judge_folder, outcome, read};
+use unladen_study::measured::Measured;
 
 use crate::sketch::{Sketch, write};
 

@@ -124,7 +124,7 @@ impl Asker {
         let useless = |error| Scraped { attempts: 1, failed: 1, error: Some(error), ..Scraped::default() };
         let url: http::Uri = match self.endpoint.url.parse() {
             Ok(url) => url,
-            Err(_) => return useless(format!("`{}` is no URL", self.endpoint.url)),
+            Err(_) => return useless(format!("`{}` is not a URL", self.endpoint.url)),
         };
         // This thread does nothing else, so it may stay there.
         if let Err(error) = self.endpoint.network.as_ref().map_or(Ok(()), |network| network.move_thread()) {

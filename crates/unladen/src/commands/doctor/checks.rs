@@ -59,7 +59,7 @@ fn smt(facts: &Facts) -> Check {
         (_, true) => "subject and instrument are hyper-threads of one core",
         (Some(true), false) => "hyper-threads in use; subject and instrument are on different cores",
         (Some(false), false) => "off, or one thread per core",
-        (None, false) => "not told by this kernel",
+        (None, false) => "not reported by this kernel",
     };
     let remedy = "They share its execution units, so the load generator slows the subject. Use a machine with two cores or more, or switch them off: `echo off > /sys/devices/system/cpu/smt/control`.";
     check("SMT", found, !(it.apart && it.shares_core), remedy)
@@ -67,7 +67,7 @@ fn smt(facts: &Facts) -> Check {
 
 fn frequency(facts: &Facts) -> Check {
     let Some(governor) = &facts.governor else {
-        return check("frequency", "decided elsewhere (no governor here, as in most virtual machines)", true, "");
+        return check("frequency", "managed elsewhere (no governor here, as in most virtual machines)", true, "");
     };
     let turbo = match facts.turbo {
         Some(true) => ", turbo on",
@@ -150,14 +150,14 @@ fn other_load(facts: &Facts) -> Check {
         .collect();
     let who = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
     let found = format!("{:.1} % of the machine in {:.0} s{who}", share * 100.0, facts.watched_s);
-    let remedy = "Stop what runs beside (builds, browsers, cron). Rounds that it disturbs are done again, a third of them at most; beyond that expect wide intervals.";
+    let remedy = "Stop other processes (builds, browsers, cron). Disturbed rounds are repeated, at most a third of them; beyond that, expect wide intervals.";
     check("other load", found, share <= BUSY_LIMIT, remedy)
 }
 
 fn steal(facts: &Facts) -> Check {
     let share = share(facts, facts.window.steal_s);
     let found = format!("{:.1} % of the machine in {:.0} s", share * 100.0, facts.watched_s);
-    let remedy = "The hypervisor gives this machine's time to others. Use a dedicated or larger instance, another hour, or more rounds.";
+    let remedy = "The hypervisor gives this machine's CPU time to others. Use a dedicated or larger instance, try at another time, or run more rounds.";
     check("steal", found, share <= STEAL_LIMIT, remedy)
 }
 
@@ -172,10 +172,10 @@ fn pressure(facts: &Facts) -> Check {
     let parts: Vec<String> =
         waits.iter().filter_map(|(what, share)| Some(format!("{what} {:.1} %", (*share)? * 100.0))).collect();
     if parts.is_empty() {
-        return check("pressure", "not told by this kernel (boot with psi=1 to have it)", true, "");
+        return check("pressure", "not reported by this kernel (boot with psi=1 to have it)", true, "");
     }
     let high = waits.iter().any(|(_, share)| share.is_some_and(|share| share > PRESSURE_LIMIT));
-    let remedy = "Something on this machine waits before unladen has begun. Find it with `cat /proc/pressure/*` and `top`, and stop it.";
+    let remedy = "Processes on this machine already wait for resources. Find it with `cat /proc/pressure/*` and `top`, and stop it.";
     check("pressure", format!("time in which something waited for {}", parts.join(", ")), !high, remedy)
 }
 
@@ -236,10 +236,10 @@ fn io_uring(facts: &Facts) -> Check {
 fn randomisation(facts: &Facts) -> Check {
     let found = match facts.address_randomisation {
         Some(0) => "addresses are the same in every process",
-        Some(_) => "addresses are drawn anew for every process",
-        None => "not told by this kernel",
+        Some(_) => "addresses are randomised for every process",
+        None => "not reported by this kernel",
     };
-    let remedy = "One layout of memory can favour one variant in every round, which no number of rounds shows: `sysctl kernel.randomize_va_space=2`.";
+    let remedy = "With a fixed layout, one variant can be favoured in every round, and no number of rounds reveals it: `sysctl kernel.randomize_va_space=2`.";
     check("layout", found, facts.address_randomisation != Some(0), remedy)
 }
 

@@ -9,7 +9,7 @@ use anyhow::Context;
 use unladen_journal::record::HostWindow;
 use unladen_processes::linux::process::{self, Stat};
 use unladen_processes::linux::{CpuSet, Netns, clock};
-use unladen_processes::probe::host::{HostReader, parse_pressure};
+use unladen_processes::probe::host::{HostReader, memory_limit, parse_pressure};
 use unladen_processes::subject::cgroups::Mounts;
 use unladen_processes::subject::compose::Tool;
 use unladen_processes::subject::container::{self, ContainerError, Engine};
@@ -191,14 +191,6 @@ fn quota(group: &Path) -> Option<f64> {
         Err(_) => (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?),
     };
     (quota > 0.0 && period > 0.0).then(|| quota / period)
-}
-
-/// The memory limit of a control group, bytes; `None` without one.
-fn memory_limit(group: &Path) -> Option<u64> {
-    // Version 1 writes "no limit" as the largest whole number of pages.
-    const UNLIMITED: u64 = 1 << 60;
-    let read = |name: &str| fs::read_to_string(group.join(name)).ok()?.trim().parse::<u64>().ok();
-    read("memory.max").or_else(|| read("memory.limit_in_bytes")).filter(|limit| *limit < UNLIMITED)
 }
 
 /// Intel and everybody else say it in opposite ways.
