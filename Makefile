@@ -23,7 +23,7 @@ check: check-fmt ## Format, clippy, unit tests: while you work. No network.
 # To get things waits for the network most of the time, to compile for the processor: one beside the other.
 test: check-fmt  ## Everything that CI runs.
 	@$(MAKE) --no-print-directory deps & deps=$$!; $(MAKE) --no-print-directory lint build-tests; built=$$?; wait $$deps && exit $$built
-	@$(MAKE) --no-print-directory check-tables rust-test test-action test-dist
+	@$(MAKE) --no-print-directory check-tables rust-test test-action test-dist BUILT=
 	@echo "make test: all green"
 
 .PHONY: build-tests
@@ -49,10 +49,12 @@ rust-test:       ## Unit, property, golden and end-to-end tests.
 	@CARGO=$(CARGO) scripts/rust-test.sh $(TESTED)
 	$(CARGO) test --release --locked --workspace --doc --quiet
 
-test-action: build ## Run the steps of action.yml against a stand-in for GitHub.
+# `make test` has built the executable with the features of all crates; for itself it would be compiled once more.
+BUILT := build
+test-action: $(BUILT) ## Run the steps of action.yml against a stand-in for GitHub.
 	.github/action/test.py $(UNLADEN)
 
-test-dist: build | debian ## Package a stand-in and install it in every way.
+test-dist: $(BUILT) | debian ## Package a stand-in and install it in every way.
 	scripts/dist/test.sh $(UNLADEN)
 
 # `make dist DIST=x86_64` makes those of one architecture.
