@@ -13,7 +13,7 @@ help:            ## List the targets.
 build:           ## Build the executable.
 	$(CARGO) build --release --locked -p unladen
 
-demo: build      ## Weigh the embedded service bare and under OpenTelemetry: about 2 minutes.
+demo: build      ## Measure the built-in service with and without OpenTelemetry: 2 to 3 minutes.
 	$(UNLADEN) demo
 
 check: check-fmt ## Format, clippy, unit tests: while you work. No network.

@@ -52,7 +52,7 @@ pub enum RunError {
     },
     /// The load of a Compose project goes to a port of this machine.
     #[error(
-        "the load goes to {url}, where nobody listens: ports of a Compose file are not published in a round. Name the service instead, as in `http://NAME:PORT/`; there are: {services}"
+        "the load goes to {url}, where nothing listens: ports of a Compose file are not published in a round. Use the name of a service, as in `http://NAME:PORT/`; services: {services}"
     )]
     NobodyThere {
         /// The URL.

@@ -214,7 +214,7 @@ pub(super) enum ProblemKind {
     #[error("name at least one Compose file: `compose: [compose.yaml]`")]
     NoComposeFile,
     #[error(
-        "a service of a Compose file has no `{key}` here: say it in that file, or in a further file of a variant (`compose: [FILE]`)"
+        "`{key}` of a service of a Compose file is set in that file, or in a file of a variant (`compose: [FILE]`)"
     )]
     InComposeFile { key: &'static str },
     #[error(

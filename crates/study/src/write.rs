@@ -30,7 +30,10 @@ pub fn concise_yaml(study: &Study) -> String {
 fn to_yaml(value: &impl Serialize) -> String {
     let options = serde_saphyr::ser_options! { compact_list_indent: false, folded_wrap_chars: 1000 };
     // A study is texts, numbers and names: nothing in it is beyond YAML. Should that ever change, the file says so.
-    serde_saphyr::to_string_with_options(value, options).unwrap_or_else(|error| format!("# not written: {error}\n"))
+    let text = serde_saphyr::to_string_with_options(value, options)
+        .unwrap_or_else(|error| format!("# not written: {error}\n"));
+    // Quoted for readers of YAML 1.1, to whom the bare word is `true`. As a key it stands at the very left; texts are indented.
+    text.replacen("\n\"on\":", "\non:", 1)
 }
 
 /// Takes out every key without which the tree is still the same study, from the node at `at` (entry positions) down.

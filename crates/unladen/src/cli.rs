@@ -36,7 +36,7 @@ pub struct Cli {
 /// The subcommands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Measure a built-in service with and without OpenTelemetry: no setup, about 2 minutes.
+    /// Measure a built-in service with and without OpenTelemetry: no setup, 2 to 3 minutes.
     Demo(Demo),
     /// Run a study.
     Run(Run),

@@ -197,8 +197,8 @@ impl Condition {
             Self::Http { url, last_error } => format!("GET {url} has not answered below 400 ({last_error})"),
             Self::Tcp { address, last_error } => format!("{address} has not accepted a connection ({last_error})"),
             Self::Log { text, .. } => format!("its output has no line with `{text}`"),
-            Self::Healthy { last, .. } if last.said.is_empty() => "its health check has not gone well".to_owned(),
-            Self::Healthy { last, .. } => format!("its health check has not gone well (`{}`)", last.said),
+            Self::Healthy { last, .. } if last.said.is_empty() => "its health check has not passed".to_owned(),
+            Self::Healthy { last, .. } => format!("its health check has not passed (`{}`)", last.said),
             Self::Alive => "it has not lived for 100 ms".to_owned(),
         }
     }

@@ -5,11 +5,11 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-/// Where services run that have neither `command` nor `image`.
+/// Where services with neither `command` nor `image` come from.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct On {
-    /// Compose files, merged in this order by the Compose tool: `[compose.yaml]`. Every variant of a round is a project of its own. Services of
+    /// Compose files, merged in this order by the Compose tool: `[compose.yaml]`. Each variant of a round is a project of its own. Services of
     /// the files that the study does not name run as dependencies.
     pub compose: Option<Compose>,
 }
@@ -30,11 +30,11 @@ pub enum Compose {
 pub struct ComposeProject {
     /// Compose files, merged in this order; relative to the study file.
     pub files: Vec<String>,
-    /// Profiles of the files that take part.
+    /// Compose profiles to enable.
     pub profiles: Vec<String>,
-    /// What becomes of named volumes when a run has ended.
+    /// What happens to named volumes when a run ends.
     pub volumes: Volumes,
-    /// Whether services may be privileged, as root of this machine.
+    /// Whether services may be privileged, that is, root on this machine.
     pub privileged: bool,
 }
 
@@ -42,10 +42,10 @@ pub struct ComposeProject {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Volumes {
-    /// Every run begins with empty ones.
+    /// Every run starts with empty ones.
     #[default]
     Fresh,
-    /// Each variant has its own through the study.
+    /// Each variant keeps its own through the study.
     Keep,
 }
 

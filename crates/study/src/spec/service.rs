@@ -33,7 +33,8 @@ pub struct Service {
     /// The service takes part only if this says something other than `no`: `${var.cache}`. Absent: it does.
     #[serde(default)]
     pub when: Option<String>,
-    /// Program and arguments; a service without `command` and `image` is one of the Compose files (`on`). A list is run as it is; a string is split into words like a shell would, but no shell runs. Of a container
+    /// Program and arguments; a service without `command` and `image` comes from the Compose files (`on`). A list is run as it is; a string is
+    /// split into words like a shell would, but no shell runs. Of a container
     /// (`image`): what replaces the image's own, if anything.
     #[serde(default)]
     pub command: Command,
@@ -204,8 +205,7 @@ pub struct Ready {
     pub tcp: Option<String>,
     /// A text that must appear in a line of its output.
     pub log: Option<String>,
-    /// The health check of its container must say that all is well. Where nothing else is said, that is wanted of every container that has
-    /// one.
+    /// The health check of its container must pass. Without any condition, this is the default for containers that have one.
     pub healthy: bool,
     /// How long to wait at most.
     pub timeout: Time,

@@ -22,7 +22,7 @@ pub enum ComposeError {
     },
     /// It took too long.
     #[error(
-        "Compose has not started the project within {seconds} s. Raise `ready.timeout` of a service, or look at the health checks. It said:\n{said}"
+        "Compose did not start the project within {seconds} s. Raise `ready.timeout` of a service, or check the health checks. Its last output:\n{said}"
     )]
     Late {
         /// How long it had.
@@ -31,9 +31,7 @@ pub enum ComposeError {
         said: String,
     },
     /// What it makes of the files is not understood.
-    #[error(
-        "what Compose makes of the files cannot be read ({reason}). Does `docker-compose config` print the services?"
-    )]
+    #[error("the output of `docker-compose config` cannot be read ({reason}). Does it list the services?")]
     Unreadable {
         /// Why.
         reason: String,
@@ -50,7 +48,7 @@ pub enum ComposeError {
     },
     /// A service that would have to be built.
     #[error(
-        "`{service}` has a `build:` and no `image:` in the Compose file, and nothing is built in a round. Build it before (`docker build -t {service}:1 …`) and name it there: `image: {service}:1`"
+        "`{service}` has a `build:` and no `image:` in the Compose file, and nothing is built in a round. Build it first (`docker build -t {service}:1 …`) and name it there: `image: {service}:1`"
     )]
     Build {
         /// Service.
@@ -66,7 +64,7 @@ pub enum ComposeError {
     },
     /// Somebody else listens where a service in the network of the machine is to.
     #[error(
-        "{address} is already in use, so {service} cannot listen there (`network_mode: host`) and unladen would measure a stranger. Stop what listens there (`ss -ltnp` shows it)"
+        "{address} is already in use, so {service} cannot listen there (`network_mode: host`) and unladen would measure another program. Stop what listens there (`ss -ltnp` shows it)"
     )]
     PortTaken {
         /// Service.

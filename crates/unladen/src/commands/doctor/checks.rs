@@ -137,7 +137,7 @@ fn compose(facts: &Facts) -> Check {
     match &facts.compose {
         Ok(Some(tool)) => check("Compose", tool, true, ""),
         Ok(None) => check("Compose", "not installed; only studies of Compose files (`on`) need it", true, ""),
-        Err(why) => check("Compose", why, false, "Install `docker-compose-plugin` or `docker-compose` anew."),
+        Err(why) => check("Compose", why, false, "Reinstall `docker-compose-plugin` or `docker-compose`."),
     }
 }
 
