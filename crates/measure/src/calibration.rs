@@ -143,7 +143,7 @@ fn one(
         }
         let drain = &setup.plan.study.drain;
         let wanted = variant.spans_per_request.map(|spans| (spans * outcome.answered_total as f64).round() as u64);
-        stop::drain(&mut sink, drain, wanted, interrupted)?;
+        stop::drain(&mut sink, drain, wanted, Instant::now(), interrupted)?;
         Ok((outcome.answered_total, backends))
     };
     let loaded = load();

@@ -143,7 +143,7 @@ impl Run<'_> {
     fn measure(&mut self, context: &mut RunContext<'_>) -> Result<WindowResult, RunError> {
         let result = self.window(context)?;
         if result.observation.is_some() {
-            self.drain(context, &result)?;
+            self.drain(context, &result, Instant::now())?;
             self.look_back(context)?;
         }
         // A profile is of the window alone.
@@ -223,17 +223,26 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Waits for the spans that are still on their way.
-    pub(super) fn drain(&self, context: &mut RunContext<'_>, result: &WindowResult) -> Result<(), RunError> {
+    /// Waits for the spans that are still on their way after the load.
+    pub(super) fn drain(
+        &self,
+        context: &mut RunContext<'_>,
+        result: &WindowResult,
+        load_ended: Instant,
+    ) -> Result<(), RunError> {
         context.see(Step::Phase(Phase::Drain));
-        let draining = Instant::now();
         let wanted = ledger::wanted(self.variant(), result.outcome.as_ref(), context.others);
-        let result = self.await_spans(context, wanted);
-        context.record.phases.drain_s = draining.elapsed().as_secs_f64();
+        let result = self.await_spans(context, wanted, load_ended);
+        context.record.phases.drain_s = load_ended.elapsed().as_secs_f64();
         result
     }
 
-    fn await_spans(&self, context: &mut RunContext<'_>, wanted: Option<u64>) -> Result<(), RunError> {
+    fn await_spans(
+        &self,
+        context: &mut RunContext<'_>,
+        wanted: Option<u64>,
+        load_ended: Instant,
+    ) -> Result<(), RunError> {
         let limit = &self.setup.plan().study.drain;
         if !context.queries.backends.is_empty() {
             // Senders may still hold what a slow backend has not taken from them, and not all of them send it as they end.
@@ -242,7 +251,7 @@ impl Run<'_> {
             context.sink.look(Duration::ZERO)?;
             return self.check_interrupted();
         }
-        if drain(&mut context.sink, limit, wanted, self.interrupted)? {
+        if drain(&mut context.sink, limit, wanted, load_ended, self.interrupted)? {
             context.record.notices.push(Notice::DrainLimit { limit_s: limit.limit.as_seconds() });
         }
         Ok(())

@@ -119,8 +119,9 @@ impl Round<'_, '_> {
         }
         let Some(measurement) = self.load(contexts)? else { return Ok(Vec::new()) };
         let mut results = self.split(contexts, measurement.observations, &measurement.measured);
+        let load_ended = Instant::now();
         for (at, context) in contexts.iter_mut().enumerate() {
-            self.run(at).drain(context, &results[at])?;
+            self.run(at).drain(context, &results[at], load_ended)?;
         }
         let after = self.idle(contexts)?;
         self.charge(contexts, &mut results, &measurement.measured, &places, (&before, &after));

@@ -15,22 +15,23 @@ use super::setup::Setup;
 /// How long the sink may be quiet after the last process has ended before the ledger is closed.
 pub(super) const LAST_QUIET: Duration = Duration::from_millis(150);
 
-/// Waits for the spans that are still on their way; whether they still arrived when the time was up.
+/// Waits for the spans that are still on their way since the load ended; whether they still arrived when the time was up. The runs of an
+/// alternating round have had their load together, so none waits for the others' spans.
 pub(super) fn drain(
     sink: &mut SinkPart,
     drain: &Drain,
     wanted: Option<u64>,
+    load_ended: Instant,
     interrupted: &AtomicBool,
 ) -> Result<bool, InstrumentError> {
-    let started = Instant::now();
     loop {
         sink.look(Duration::from_millis(20))?;
         let all_there = wanted.is_some_and(|wanted| sink.received() >= wanted);
-        let quiet = sink.quiet().min(started.elapsed()) >= drain.quiet.0;
+        let quiet = sink.quiet().min(load_ended.elapsed()) >= drain.quiet.0;
         if all_there || quiet || interrupted.load(Ordering::Relaxed) {
             return Ok(false);
         }
-        if started.elapsed() >= drain.limit.0 {
+        if load_ended.elapsed() >= drain.limit.0 {
             return Ok(sink.quiet() < Duration::from_millis(500));
         }
     }

@@ -77,14 +77,14 @@ fn calibrated(label: &str, found: &Calibration) -> String {
     format!("calibration: {label} makes {spans} spans per request ({})", found.described())
 }
 
-/// `runs/03-otel was killed: 12000 spans in 1 torn file and 37 in the log are whole again`.
+/// `runs/03-otel was cut short: recovered 12000 spans from 1 torn file and 37 from the log`. By a signal to unladen or to its sink.
 fn recovered(dir: &str, outcome: &Result<Recovered, SinkError>) -> String {
     match outcome {
         Ok(Recovered { files, rows, logged_rows }) => {
             let files = if *files == 1 { "1 torn file".to_owned() } else { format!("{files} torn files") };
-            format!("{dir} was killed: recovered {rows} spans from {files} and {logged_rows} from the log")
+            format!("{dir} was cut short: recovered {rows} spans from {files} and {logged_rows} from the log")
         }
-        Err(error) => format!("{dir} was killed, and its spans cannot be recovered: {error}"),
+        Err(error) => format!("{dir} was cut short, and its spans cannot be recovered: {error}"),
     }
 }
 

@@ -79,7 +79,7 @@ fn a_sink_that_is_killed_loses_nothing_that_it_acknowledged() {
     let (child, run) = storing(&scratch);
     kill_process(sink_of(&run), Signal::KILL).expect("a signal to the sink");
     let output = CliOutput::new(&child.wait_with_output().expect("it ends")).ends_with(2);
-    let output = output.complains(&["unladen's own sink process failed", "was killed", "recovered"]);
+    let output = output.complains(&["unladen's own sink process failed", "was cut short: recovered"]);
     assert!(rows(&run) > 500, "{} rows: {}", rows(&run), output.err);
 }
 

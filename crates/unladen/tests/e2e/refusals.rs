@@ -12,7 +12,7 @@ use unladen_journal::record::RunRecord;
 use unladen_judge::findings::{Findings, Severity, VariantFindings, Verdict};
 use unladen_study::measured::read;
 
-use crate::harness::{Scratch, demo_study, finding, measuring};
+use crate::harness::{Scratch, counting, demo_study, finding, measuring};
 
 fn variant<'a>(findings: &'a Findings, name: &str) -> &'a VariantFindings {
     findings.variants.iter().find(|one| one.name == name).unwrap_or_else(|| panic!("no variant {name}"))
@@ -61,7 +61,7 @@ impl Drop for Burner {
 /// Half of the answers are errors: whatever they cost, it is not the price of the same work.
 #[test]
 fn a_variant_that_answers_500s_has_no_verdict() {
-    let _turn = measuring();
+    let _turn = counting();
     let scratch = Scratch::with(&closed_loop(
         "errors",
         "  failing:\n    services: {consumer: {args: [--error-share, '0.5']}}\n  same: {}\n",
@@ -78,7 +78,7 @@ fn a_variant_that_answers_500s_has_no_verdict() {
 /// The answers are good, but shorter.
 #[test]
 fn a_variant_with_a_shorter_body_has_no_verdict() {
-    let _turn = measuring();
+    let _turn = counting();
     // The default is a longer body, of which the variant falls short.
     let study = closed_loop("shorter", "  short:\n    services: {consumer: {args: [--body-extra, '10']}}\n")
         .replace("  baseline: {}", "  baseline:\n    services: {consumer: {args: [--body-extra, '100']}}");
@@ -222,7 +222,7 @@ fn a_variant_that_drifts_has_no_verdict() {
 /// Three rounds have no interval, and no verdict is made of them.
 #[test]
 fn too_few_rounds_have_no_verdict() {
-    let _turn = measuring();
+    let _turn = counting();
     let burn = "  burn:\n    services: {consumer: {args: [--burn-us, '500']}}\n";
     let scratch = Scratch::with(&closed_loop("few", burn));
     let arguments =
@@ -240,7 +240,7 @@ fn too_few_rounds_have_no_verdict() {
 /// requests. No knob makes a generator do so; the journal of a real run is changed instead.
 #[test]
 fn a_breach_of_littles_law_has_no_verdict() {
-    let _turn = measuring();
+    let _turn = counting();
     let scratch = Scratch::with(&closed_loop("little", "  same: {}\n"));
     scratch.run(&["--rounds", "1", "--window", "500ms", "--set", "placebo=false"]);
     let journal = scratch.path("out/journal.jsonl");
