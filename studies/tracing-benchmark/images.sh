@@ -10,7 +10,7 @@ project=tracing-benchmark
 . ../parts/image.sh
 
 # What the scripts in studies/parts and Elasticsearch's own call.
-tools=(../parts/with-folder.sh=/with-folder.sh)
+tools=(../parts/with-folder.sh=/with-folder.sh "$(command -v bash)=/bin/bash")
 for tool in bash env basename cat cp dirname grep id ls mkdir mktemp readlink rm sed tr uname; do tools+=("$(command -v "$tool")=/usr/bin/$tool"); done
 
 [ $# -gt 0 ] || set -- ping skywalking-ping mariadb redis jaeger zipkin oap elasticsearch prometheus
