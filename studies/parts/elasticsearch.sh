@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# An Elasticsearch that is empty and listens on 127.0.0.1: with-folder.sh elasticsearch.sh HOME PORT. Its heap is 1 GB, as published.
+# An Elasticsearch that is empty and listens on 127.0.0.1, or on LISTEN: with-folder.sh elasticsearch.sh HOME PORT. Its heap is 1 GB, as published.
 set -euo pipefail
 home=$(cd "${1:?where it was unpacked}" && pwd)
 port=${2:?which port}
@@ -7,7 +7,7 @@ cp -r "$home/config" "$FOLDER/config"
 cat > "$FOLDER/config/elasticsearch.yml" <<YAML
 discovery.type: single-node
 xpack.security.enabled: false
-network.host: 127.0.0.1
+network.host: ${LISTEN:-127.0.0.1}
 http.port: $port
 transport.port: 0
 path.data: $FOLDER/data

@@ -366,6 +366,7 @@ ASPECTS = {
     "arrived": count("saved"),
     "lost": count("lost"),
     "unexplained": count("unexplained"),
+    "duplicates": count("duplicates"),
     "arrived-of-wanted": lambda asked: _ledger(asked, lambda it: f"{it['saved']:,} of {it['wanted']:,}" if it["wanted"] else "none wanted"),
     "lost%": lambda asked: _ledger(asked, lambda it: percent(it["loss_ratio"]) if it["lost"] else "0"),
     "unexplained%": lambda asked: _ledger(asked, lambda it: percent(it["unexplained"] / it["wanted"])),

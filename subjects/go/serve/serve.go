@@ -3,6 +3,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,12 +84,12 @@ func AccessLog() (io.Writer, error) {
 	return os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 }
 
-// Run serves on 127.0.0.1 at the port until SIGTERM or SIGINT.
+// Run serves at the port until SIGTERM or SIGINT: on 127.0.0.1, or on the address that LISTEN names, as in a container that others call.
 func Run(port string, engine http.Handler, tracer *tracing.Tracer) error {
 	if tracer.Handler != nil {
 		engine = tracer.Handler(engine)
 	}
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", port))
+	listener, err := net.Listen("tcp", net.JoinHostPort(cmp.Or(os.Getenv("LISTEN"), "127.0.0.1"), port))
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ use unladen_journal::record::VariantKind;
 use super::super::plan::Plan;
 use super::super::spec::{Lifetime, TraceHeader};
 use super::super::variables::{PortName, Variables};
-use super::{SHOP, study};
+use super::{SHOP, refusal, study};
 
 fn plan(text: &str, sets: &[&str]) -> Plan {
     Plan::from_study(study(text, sets), Path::new("/studies/shop")).expect("a plan")
@@ -219,4 +219,20 @@ load: {url: 'http://127.0.0.1:${port.db}/'}
     assert_eq!(container.volumes, ["/studies/shop/data:/data:ro", "/own"]);
     let changed = process(1, "db").image.expect("a container");
     assert_eq!((changed.name.as_str(), changed.volumes.len()), ("db:18", 3));
+}
+
+#[test]
+fn services_of_compose_files_are_counted_at_their_names() {
+    let text = "
+study: counted
+on: {compose: [compose.yaml]}
+services:
+  app: {}
+  jaeger: {role: storage, count: {prometheus: 'http://jaeger:8888/metrics', metric: spans_total}}
+variants: {baseline: {}}
+load: {url: 'http://app:8080/'}
+";
+    assert_eq!(plan(text, &[]).study.composed().collect::<Vec<_>>(), ["app", "jaeger"]);
+    let elsewhere = refusal(&text.replace("jaeger:8888", "elsewhere:8888"), &[]);
+    assert!(elsewhere.contains("services.jaeger.count.prometheus") && elsewhere.contains("elsewhere"), "{elsewhere}");
 }

@@ -1,6 +1,7 @@
 // The subject of studies/tracing-benchmark: an API server whose answers cost nothing, nothing and Redis, nothing and MySQL, or all three.
 //
-//	PORT        where it listens, on 127.0.0.1
+//	PORT        where it listens
+//	LISTEN      address on which it does; 127.0.0.1 without it
 //	REDIS       host:port
 //	MYSQL       data source name: root@tcp(127.0.0.1:3306)/mysql
 //	TRACER      none, otlp, apm, zipkin; in the build with the tag skywalking: skywalking
