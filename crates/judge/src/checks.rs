@@ -76,9 +76,42 @@ fn little(study: &Study, run: &RunRecord) -> Option<(f64, f64)> {
     if !study.load.is_saturating() || load.target_rate.is_some() || load.latency_us.count == 0 {
         return None;
     }
-    Some((f64::from(study.load.connections), load.rate * load.latency_us.mean / 1e6))
+    // The rate of an alternating run is that of its blocks and of the stretch alone, its latencies are those of the blocks that count. The
+    // generator's own product is of one set of requests.
+    let under_way = match run.blocks {
+        Some(_) => Some(load.little.expected).filter(|it| *it > 0.0)?,
+        None => load.rate * load.latency_us.mean / 1e6,
+    };
+    Some((f64::from(study.load.connections), under_way))
 }
 
 fn off(expected: f64, found: f64) -> f64 {
     (found / expected - 1.0).abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use unladen_journal::record::Blocks;
+    use unladen_load::outcome::{Little, Outcome, Quantiles};
+
+    use super::*;
+
+    /// A service that its compiler made quicker between blocks and the stretch alone has no fewer connections under way.
+    #[test]
+    fn the_law_is_held_against_one_set_of_requests() {
+        let mut study = Study::new("s", unladen_study::spec::Load::new("http://127.0.0.1:1/".to_owned()));
+        study.load.connections = 4;
+        let latency_us = Quantiles { count: 1_000, mean: 200.0, ..Quantiles::default() };
+        let outcome = |expected| Outcome {
+            rate: 26_500.0,
+            latency_us,
+            little: Little { expected, ..Little::default() },
+            ..Outcome::default()
+        };
+        let run = |blocks, expected| RunRecord { load: Some(outcome(expected)), blocks, ..RunRecord::empty() };
+        assert_eq!(little(&study, &run(None, 4.0)), Some((4.0, 5.3)));
+        assert_eq!(little(&study, &run(Some(Blocks::default()), 4.1)), Some((4.0, 4.1)));
+        assert_eq!(little(&study, &run(Some(Blocks::default()), 0.0)), None, "an older journal");
+        assert!(refusal(&study, &run(None, 4.0)).is_some());
+    }
 }
