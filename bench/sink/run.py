@@ -30,6 +30,7 @@ import marked  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+README = ROOT / "bench/README.md"
 EXAMPLES = ROOT / "target/dist/examples"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "unladen-bench"
 COLLECTOR_VERSION = "0.155.0"
@@ -359,20 +360,6 @@ def losses(results):
     return "\n".join(lines)
 
 
-def write(part, text):
-    readme = ROOT / "bench/README.md"
-    begin, end = f"<!-- {part}: begin -->", f"<!-- {part}: end -->"
-    old = readme.read_text() if readme.exists() else "# unladen's instruments beside their peers\n"
-    section = f"{begin}\n{text}\n{end}"
-    if begin in old:
-        new = re.sub(f"{re.escape(begin)}.*{re.escape(end)}", lambda _: section, old, flags=re.S)
-    elif "<!-- sink: end -->" in old:
-        new = old.replace("<!-- sink: end -->", f"<!-- sink: end -->\n\n{section}")
-    else:
-        new = f"{old.rstrip()}\n\n## Span sink\n\n{section}\n"
-    readme.write_text(new)
-
-
 def name_of(row):
     receiver, does, protocol, per_request, *_ = row
     return f"{receiver.name}, {does}, {protocol}, {per_request}"
@@ -434,8 +421,8 @@ def main():
     if missing:
         print("not in bench/README.md yet, for want of: " + "; ".join(missing), file=sys.stderr)
         return
-    write("sink", cost_text(results, options))
-    write("sink-loss", loss_text(results))
+    marked.write(README, "sink", cost_text(results, options))
+    marked.write(README, "sink-loss", loss_text(results))
 
 
 def cost(row, options):

@@ -12,7 +12,7 @@ use unladen_ledger::summary::Summary;
 use unladen_load::plan::{Pacing, Plan as LoadPlan};
 use unladen_study::plan::{Plan, PlannedVariant, Process};
 
-use super::compose::{Hosts, names_the_sink};
+use super::compose::names_the_sink;
 use super::error::RunError;
 use super::instrument::SinkPart;
 use super::programs;
@@ -111,15 +111,8 @@ fn one(
     let mut project = None;
     let mut services: Vec<RunningService> = Vec::new();
     let mut load = || -> Result<_, RunError> {
-        let mut hosts = Hosts::default();
-        let started = site.start_project(variant, (folder.as_path(), number), &mut sink, interrupted)?;
-        if let Some(started) = started {
-            services.extend(started.services);
-            (project, hosts) = (Some(started.project), started.hosts);
-        }
-        for process in variant.fresh().filter(|process| variant.compose.is_none() || !process.is_composed()) {
-            services.push(site.start(process, &folder, number, interrupted)?);
-        }
+        let started = (&mut services, &mut project);
+        let hosts = site.start_services(variant, (folder.as_path(), number), &mut sink, started, interrupted)?;
         programs::set_up(site, variant.programs(Role::Setup), (folder.as_path(), number), || {
             if interrupted.load(Ordering::Relaxed) { Err(RunError::Interrupted) } else { Ok(()) }
         })?;

@@ -12,14 +12,14 @@ use unladen_load::plan::Replica;
 use unladen_load::target::Target;
 use unladen_processes::linux::Netns;
 use unladen_processes::subject::compose::{Changes, ComposeError, Composed, Configured, Files, Fit, Project};
-use unladen_processes::subject::{Ended, Readiness, SubjectError};
+use unladen_processes::subject::{Ended, SubjectError};
 use unladen_study::plan::{Plan, PlannedVariant, Process};
-use unladen_study::spec::Volumes;
+use unladen_study::spec::{ComposeProject, Volumes};
 
 use super::error::RunError;
 use super::instrument::{InstrumentError, SinkPart};
 use super::ports;
-use super::service::RunningService;
+use super::service::{RunningService, readiness};
 use super::setup::{Site, addresses};
 
 /// What the tool and the engine need to start a project, besides the time that its services have to get ready.
@@ -27,13 +27,6 @@ const AROUND: Duration = Duration::from_secs(60);
 
 /// What variables of Compose files begin with that hold the addresses of the sink.
 const SINK: &str = "UNLADEN_SINK_";
-
-/// A project that runs.
-pub(super) struct Started {
-    pub(super) project: Project,
-    pub(super) services: Vec<RunningService>,
-    pub(super) hosts: Hosts,
-}
 
 /// Where services are found that have an address of their own.
 #[derive(Debug, Clone, Default)]
@@ -91,16 +84,38 @@ pub(super) fn names_the_sink(plan: &Plan, variant: &PlannedVariant) -> bool {
 }
 
 impl Site<'_> {
-    /// Starts the project of a variant, if it has one, and waits until its services are ready. The sink listens in the networks of all its
-    /// containers.
-    pub(super) fn start_project(
+    /// Starts the services of a variant: its project, if it has one, then its other processes in order, each when the one before is ready.
+    /// What has been started is in `services` and `project`, whether the rest could be or not. Returns where services are found.
+    pub(super) fn start_services(
         &self,
         variant: &PlannedVariant,
         (folder, run): (&Path, u32),
         sink: &mut SinkPart,
+        (services, project): (&mut Vec<RunningService>, &mut Option<Project>),
         interrupted: &AtomicBool,
-    ) -> Result<Option<Started>, RunError> {
-        let Some(compose) = &variant.compose else { return Ok(None) };
+    ) -> Result<Hosts, RunError> {
+        let mut hosts = Hosts::default();
+        if let Some(compose) = &variant.compose {
+            let (started, of_project);
+            (started, of_project, hosts) = self.start_project(variant, compose, (folder, run), sink, interrupted)?;
+            *project = Some(started);
+            services.extend(of_project);
+        }
+        for process in variant.fresh().filter(|process| variant.compose.is_none() || !process.is_composed()) {
+            services.push(self.start(process, folder, run, interrupted)?);
+        }
+        Ok(hosts)
+    }
+
+    /// Starts a project and waits until its services are ready. The sink listens in the networks of all its containers.
+    fn start_project(
+        &self,
+        variant: &PlannedVariant,
+        compose: &ComposeProject,
+        (folder, run): (&Path, u32),
+        sink: &mut SinkPart,
+        interrupted: &AtomicBool,
+    ) -> Result<(Project, Vec<RunningService>, Hosts), RunError> {
         let mut processes = Vec::new();
         for process in variant.fresh().filter(|process| process.is_composed()) {
             processes.push(self.resolve(process, folder)?);
@@ -117,7 +132,7 @@ impl Site<'_> {
             log: folder.join("logs"),
             cpus: self.partition.instrument.clone(),
         };
-        let configured = self.launcher.configure(files, interrupted).map_err(told)?;
+        let configured = self.launcher.configure(files, interrupted)?;
         self.look_at_ports(&configured, &processes)?;
         let keep = compose.volumes == Volumes::Keep;
         let fit = Fit {
@@ -129,8 +144,7 @@ impl Site<'_> {
         let timeout = processes.iter().map(|process| process.ready.timeout.0).max().unwrap_or_default();
         let mut listening = Listening { own: self.own_network(), heard: Vec::new(), error: None, sink };
         let mut seen = |network: &Arc<Netns>| listening.listen_in(network);
-        let (project, composed) =
-            self.launcher.up(configured, &fit, timeout + AROUND, &mut seen, interrupted).map_err(told)?;
+        let (project, composed) = self.launcher.up(configured, &fit, timeout + AROUND, &mut seen, interrupted)?;
         if let Some(error) = listening.error {
             return Err(error.into());
         }
@@ -140,7 +154,7 @@ impl Site<'_> {
         for (composed, host) in composed.into_iter().zip(&hosts.0) {
             services.extend(ready(composed, host, &processes, interrupted)?);
         }
-        Ok(Some(Started { project, services, hosts }))
+        Ok((project, services, hosts))
     }
 
     /// What the study changes in the services of the file.
@@ -249,29 +263,14 @@ fn ready(
         scrape.url = host.place(&scrape.url);
     }
     let network = composed.network;
-    let readiness = Readiness {
-        http: process.ready.http.clone(),
-        tcp: process.ready.tcp.clone(),
-        log: process.ready.log.clone(),
-        healthy: process.ready.healthy,
-        timeout: process.ready.timeout.0,
-        network: network.clone(),
-    };
+    let readiness = readiness(&process, network.clone());
     match running.wait_ready(&readiness, interrupted) {
         Ok(start_up) => {
             let start_up_s = readiness.is_declared().then_some(start_up.as_secs_f64());
             Ok(Some(RunningService { process, running, start_up_s, network, may_end }))
         }
         Err(SubjectError::DiedAtStart { ended: Ended::Exit(0), .. }) if may_end => Ok(None),
-        Err(error) => Err(told(error)),
-    }
-}
-
-/// An interruption is the user's, whoever was waited for.
-fn told(error: SubjectError) -> RunError {
-    match error {
-        SubjectError::Interrupted { .. } => RunError::Interrupted,
-        error => error.into(),
+        Err(error) => Err(error.into()),
     }
 }
 

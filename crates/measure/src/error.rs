@@ -62,7 +62,7 @@ pub enum RunError {
     },
     /// A process could not be started.
     #[error(transparent)]
-    Subject(#[from] SubjectError),
+    Subject(SubjectError),
     /// A service could not be moved to other cores.
     #[error(
         "cannot move {service} to the cores {cpus}, where it is to be heated up or measured: {source}. Leave out `preheat_cpuset`"
@@ -138,4 +138,14 @@ pub enum RunError {
         /// Run folder.
         folder: PathBuf,
     },
+}
+
+/// An interruption is the user's, whoever was waited for.
+impl From<SubjectError> for RunError {
+    fn from(error: SubjectError) -> Self {
+        match error {
+            SubjectError::Interrupted { .. } => Self::Interrupted,
+            error => Self::Subject(error),
+        }
+    }
 }

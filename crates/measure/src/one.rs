@@ -11,12 +11,11 @@ use unladen_ledger::summary::Summary;
 use unladen_ledger::{Learned, Shortfall};
 use unladen_processes::probe::timeline;
 use unladen_processes::subject::Ended;
-use unladen_study::plan::PlannedVariant;
 use unladen_study::spec::Faults;
 
 use super::after;
 use super::checks;
-use super::compose::{Hosts, Started};
+use super::compose::Hosts;
 use super::error::RunError;
 use super::expected::Expected;
 use super::instrument::SinkPart;
@@ -106,7 +105,9 @@ impl Run<'_> {
     /// Starts the services and waits until they are ready and set up. If something is wrong with the set-up, the record is void.
     pub(super) fn start(&mut self, context: &mut RunContext<'_>) -> Result<(), RunError> {
         let (variant, started) = (self.variant(), Instant::now());
-        self.start_services(variant, context)?;
+        let RunContext { folder, sink, services, project, hosts, .. } = context;
+        let of_run = (folder.as_path(), self.number);
+        *hosts = self.setup.start_services(variant, of_run, sink, (services, project), self.interrupted)?;
         context.record.phases.start_s = started.elapsed().as_secs_f64();
         self.set_up(context)?;
         if context.record.void.is_none() {
@@ -205,21 +206,6 @@ impl Run<'_> {
         context.record.notices.extend(checks::after(&context.record, study));
         context.record.void = self.died(context);
         context.sink.look(Duration::ZERO)?;
-        Ok(())
-    }
-
-    /// Starts the services of the run in order and waits until each is ready.
-    fn start_services(&self, variant: &PlannedVariant, context: &mut RunContext<'_>) -> Result<(), RunError> {
-        let folder = (context.folder.as_path(), self.number);
-        let started = self.setup.start_project(variant, folder, &mut context.sink, self.interrupted)?;
-        if let Some(Started { project, services, hosts }) = started {
-            (context.project, context.hosts) = (Some(project), hosts);
-            context.services.extend(services);
-        }
-        for process in variant.fresh().filter(|process| variant.compose.is_none() || !process.is_composed()) {
-            let service = self.setup.start(process, &context.folder, self.number, self.interrupted)?;
-            context.services.push(service);
-        }
         Ok(())
     }
 

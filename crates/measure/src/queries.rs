@@ -98,12 +98,12 @@ pub(super) fn backends(setup: Site<'_>, variant: &PlannedVariant, hosts: &Hosts)
         let path = format!("services.{name}.count");
         let query = query(
             setup,
+            hosts,
             &path,
             count.http.as_deref(),
             (count.body.as_deref(), count.pointer.as_deref()),
             (count.prometheus.as_deref(), count.metric.as_deref()),
         )?;
-        let query = query.map(|query| placed(query, setup, hosts));
         queries.extend(query.map(|it| NumberQuery::new(name, Some(service.role), it, count.each)));
     }
     Ok(queries)
@@ -115,44 +115,37 @@ pub(super) fn losses(setup: Site<'_>, variant: &PlannedVariant, hosts: &Hosts) -
     for (stage, loss) in &variant.losses {
         let path = format!("losses.{stage}");
         let prometheus = (loss.prometheus.as_deref(), loss.metric.as_deref());
-        let query = query(setup, &path, None, (None, None), prometheus)?;
-        let query = query.map(|query| placed(query, setup, hosts));
+        let query = query(setup, hosts, &path, None, (None, None), prometheus)?;
         queries.extend(query.map(|it| NumberQuery::new(stage, None, it, loss.each)));
     }
     Ok(queries)
 }
 
-/// A query with the address of whom it asks, and the network in which it is asked.
-fn placed(mut query: Query, setup: Site<'_>, hosts: &Hosts) -> (Query, Option<Arc<Netns>>) {
-    let (Query::Json { url, .. } | Query::Prometheus { url, .. }) = &mut query;
-    match hosts.find(url) {
-        Some((placed, network)) => {
-            *url = placed;
-            (query, network)
-        }
-        None => (query, setup.network().cloned()),
-    }
-}
-
-/// The query that these keys of the study stand for; the study's check has seen to it that they go together.
+/// The query that these keys of the study stand for, and the network in which it is asked; the study's check has seen to it that they go
+/// together.
 fn query(
     setup: Site<'_>,
+    hosts: &Hosts,
     path: &str,
     http: Option<&str>,
     (body, pointer): (Option<&str>, Option<&str>),
     (prometheus, metric): (Option<&str>, Option<&str>),
-) -> Result<Option<Query>, RunError> {
+) -> Result<Option<(Query, Option<Arc<Netns>>)>, RunError> {
     let variables = setup.variables(None);
     let fill = |what: &str, text: &str| {
         resolve(text, &variables).map_err(|source| ResolveError::Variable { path: format!("{path}.{what}"), source })
     };
+    let place = |url: String| hosts.find(&url).unwrap_or_else(|| (url, setup.network().cloned()));
     Ok(match (http, prometheus, metric.and_then(|metric| metric.parse().ok())) {
-        (Some(url), _, _) => Some(Query::Json {
-            url: fill("http", url)?,
-            body: body.map(|body| fill("body", body)).transpose()?,
-            pointer: pointer.unwrap_or_default().to_owned(),
-        }),
-        (None, Some(url), Some(selector)) => Some(Query::Prometheus { url: fill("prometheus", url)?, selector }),
+        (Some(url), _, _) => {
+            let (url, network) = place(fill("http", url)?);
+            let body = body.map(|body| fill("body", body)).transpose()?;
+            Some((Query::Json { url, body, pointer: pointer.unwrap_or_default().to_owned() }, network))
+        }
+        (None, Some(url), Some(selector)) => {
+            let (url, network) = place(fill("prometheus", url)?);
+            Some((Query::Prometheus { url, selector }, network))
+        }
         _ => None,
     })
 }

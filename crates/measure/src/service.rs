@@ -6,7 +6,7 @@ use unladen_journal::notices::Notice;
 use unladen_processes::linux::Netns;
 use unladen_processes::probe::Target;
 use unladen_processes::probe::scrape::{Endpoint, Wanted};
-use unladen_processes::subject::{Ended, Running, SubjectError};
+use unladen_processes::subject::{Ended, Readiness, Running, SubjectError};
 use unladen_study::plan::Process;
 use unladen_study::spec::{Keep, Scrape, ScrapeKind};
 
@@ -23,6 +23,18 @@ pub(super) struct RunningService {
     pub(super) network: Option<Arc<Netns>>,
     /// Whether it may end by itself when it has done well.
     pub(super) may_end: bool,
+}
+
+/// When a process whose variables are filled in counts as ready; it is asked in this network.
+pub(super) fn readiness(process: &Process, network: Option<Arc<Netns>>) -> Readiness {
+    Readiness {
+        http: process.ready.http.clone(),
+        tcp: process.ready.tcp.clone(),
+        log: process.ready.log.clone(),
+        healthy: process.ready.healthy,
+        timeout: process.ready.timeout.0,
+        network,
+    }
 }
 
 /// How the services of a run ended: name, replica, how.

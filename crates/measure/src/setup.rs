@@ -14,10 +14,8 @@ use unladen_journal::record::Calibration;
 use unladen_processes::linux::{CpuSet, Netns, userns};
 use unladen_processes::relay;
 use unladen_processes::subject::container::Image;
-use unladen_processes::subject::launch::LONGEST_PAD;
-use unladen_processes::subject::{
-    Launch, Launcher, LauncherOptions, Limits, Partition, Readiness, Running, SubjectError, Topology, partition,
-};
+use unladen_processes::subject::launch::{LONGEST_PAD, log_name};
+use unladen_processes::subject::{Launch, Launcher, LauncherOptions, Limits, Partition, Running, Topology, partition};
 use unladen_study::plan::{self, Plan, PlannedVariant, Process};
 use unladen_study::spec::{Attributes, Faults, Lifetime, Network, Sync};
 use unladen_study::variables::{PortName, SINKS, Variables};
@@ -26,7 +24,7 @@ use super::compose::Hosts;
 use super::error::RunError;
 use super::folder::RunFolder;
 use super::instrument::RelayPart;
-use super::service::{RunningService, stop_all};
+use super::service::{RunningService, readiness, stop_all};
 use super::{load_plan, ports};
 
 /// Ids of one run's traces: see `unladen_trace`.
@@ -306,15 +304,8 @@ impl<'a> Site<'a> {
         interrupted: &AtomicBool,
     ) -> Result<RunningService, RunError> {
         let process = self.resolve(process, folder)?;
-        let readiness = Readiness {
-            http: process.ready.http.clone(),
-            tcp: process.ready.tcp.clone(),
-            log: process.ready.log.clone(),
-            healthy: process.ready.healthy,
-            timeout: process.ready.timeout.0,
-            network: self.network_of(&process),
-        };
-        let network = readiness.network.clone();
+        let network = self.network_of(&process);
+        let readiness = readiness(&process, network.clone());
         if let Some(address) = addresses(&process).into_iter().find(|address| ports::taken(address, network.as_deref()))
         {
             return Err(RunError::PortTaken { service: process.service, address });
@@ -328,10 +319,7 @@ impl<'a> Site<'a> {
             }
             Err(error) => {
                 let _ = running.stop(process.grace.0);
-                match error {
-                    SubjectError::Interrupted { .. } => Err(RunError::Interrupted),
-                    error => Err(error.into()),
-                }
+                Err(error.into())
             }
         }
     }
@@ -350,10 +338,7 @@ impl<'a> Site<'a> {
 
     /// Starts a process whose variables are filled in.
     fn launch(&self, process: &Process, folder: &Path, run: u32, cpus: &CpuSet) -> Result<Running, RunError> {
-        let log = folder.join("logs").join(match process.replica {
-            0 => format!("{}.log", process.service),
-            replica => format!("{}-{replica}.log", process.service),
-        });
+        let log = folder.join("logs").join(log_name(&process.service, process.replica));
         let (cpus, limits) = self.limits(process, cpus);
         let launch = Launch {
             service: process.service.clone(),

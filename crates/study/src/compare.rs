@@ -3,6 +3,7 @@
 //! The study that comes out is an ordinary one. It is printed ([`super::write::concise_yaml`]), so that it can be saved,
 //! edited and run with `unladen run`.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -10,7 +11,7 @@ use indexmap::IndexMap;
 use unladen_journal::units::Time;
 
 use super::spec::{BASELINE, Command, Compose, Load, Override, PLACEBO, Ready, Service, Study, Variant};
-use super::url::{is_at, url_problem};
+use super::url::url_problem;
 use super::variables::{Reference, expand, is_name};
 use super::words::{self, WordsError};
 
@@ -146,11 +147,9 @@ impl Comparison {
         if self.variants.is_empty() {
             return Err(CompareError::NoVariant);
         }
-        let names: Vec<&str> = self.variants.iter().map(|variant| variant.name.as_str()).collect();
-        if let Some(name) =
-            names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)).map(|(_, name)| name)
-        {
-            return Err(CompareError::Twice { name: (*name).to_owned() });
+        let mut known = BTreeSet::new();
+        if let Some(twice) = self.variants.iter().find(|variant| !known.insert(&variant.name)) {
+            return Err(CompareError::Twice { name: twice.name.clone() });
         }
         match &self.baseline {
             Bare::Command(line) => self.of_commands(line),
@@ -223,12 +222,8 @@ impl Comparison {
         });
         let sample = sample.map_err(|error| refused(error.to_string()))?;
         // What comes from the environment is checked when it is known.
-        let hosts = match &self.baseline {
-            Bare::Command(_) => Vec::new(),
-            Bare::Compose { service, .. } => vec![service.clone()],
-        };
-        let is_there = is_at(&sample, &hosts);
-        let problem = (!sample.contains("${")).then(|| url_problem(&sample, is_there)).flatten();
+        let is_measured = |host: &str| matches!(&self.baseline, Bare::Compose { service, .. } if service == host);
+        let problem = (!sample.contains("${")).then(|| url_problem(&sample, is_measured)).flatten();
         problem.map_or(Ok(()), |problem| Err(refused(problem.to_string())))
     }
 }

@@ -221,6 +221,12 @@ impl Study {
         self.services.iter().filter(is_composed).map(|(name, _)| name.as_str())
     }
 
+    /// Whether load and questions may go to a host that is not this machine.
+    #[must_use]
+    pub fn may_reach(&self, host: &str) -> bool {
+        self.load.allow_remote || self.composed().any(|name| name == host)
+    }
+
     /// Whether something other than a number of rounds ends it.
     #[must_use]
     pub fn is_open_ended(&self) -> bool {

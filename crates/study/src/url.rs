@@ -8,8 +8,8 @@ use unladen_load::target::Target;
 use super::mask::mask_text;
 use super::problem::ProblemKind;
 
-/// What is wrong with a URL that requests are to go to.
-pub(super) fn url_problem(text: &str, allow_remote: bool) -> Option<ProblemKind> {
+/// What is wrong with a URL that requests are to go to. Hosts other than this machine must be `allowed`.
+pub(super) fn url_problem(text: &str, allowed: impl Fn(&str) -> bool) -> Option<ProblemKind> {
     let bad = |why| Some(ProblemKind::BadUrl { found: mask_text(text), why });
     if text.starts_with("unix:") {
         // A socket is on this machine by nature.
@@ -30,12 +30,7 @@ pub(super) fn url_problem(text: &str, allow_remote: bool) -> Option<ProblemKind>
         return bad("its port isn't a number from 1 to 65535");
     }
     let host = authority.host();
-    (!allow_remote && !is_loopback(host)).then(|| ProblemKind::Remote { host: host.to_owned() })
-}
-
-/// Whether a URL leads to one of these hosts.
-pub(super) fn is_at(text: &str, hosts: &[String]) -> bool {
-    Target::parse(text).is_ok_and(|target| hosts.contains(&target.host))
+    (!is_loopback(host) && !allowed(host)).then(|| ProblemKind::Remote { host: host.to_owned() })
 }
 
 /// Whether a host is this machine. Names other than `localhost` are not looked up: they may be anything tomorrow.
@@ -58,15 +53,15 @@ mod tests {
             "http://a@LOCALHOST:1/",
             "unix:/run/app.sock:/x",
         ] {
-            assert_eq!(url_problem(url, false), None, "{url}");
+            assert_eq!(url_problem(url, |_| false), None, "{url}");
         }
         for host in ["example.org", "10.0.0.1", "0.0.0.0", "2130706433", "localhost.example.org", "[::2]"] {
             let url = format!("http://{host}/");
-            assert_eq!(url_problem(&url, false), Some(ProblemKind::Remote { host: host.to_owned() }), "{url}");
-            assert_eq!(url_problem(&url, true), None, "{url}");
+            assert_eq!(url_problem(&url, |_| false), Some(ProblemKind::Remote { host: host.to_owned() }), "{url}");
+            assert_eq!(url_problem(&url, |_| true), None, "{url}");
         }
         // What stands before the `@` is no host.
-        assert!(matches!(url_problem("http://localhost@example.org/", false), Some(ProblemKind::Remote { .. })));
+        assert!(matches!(url_problem("http://localhost@example.org/", |_| false), Some(ProblemKind::Remote { .. })));
     }
 
     #[test]
@@ -83,7 +78,7 @@ mod tests {
             "unix:app.sock",
             "",
         ] {
-            assert!(matches!(url_problem(url, true), Some(ProblemKind::BadUrl { .. })), "{url}");
+            assert!(matches!(url_problem(url, |_| true), Some(ProblemKind::BadUrl { .. })), "{url}");
         }
     }
 }

@@ -37,6 +37,15 @@ pub struct Launch {
     pub pad: usize,
 }
 
+/// Name of the file with the output of a service, one for each replica: `app.log`, `app-1.log`.
+#[must_use]
+pub fn log_name(service: &str, replica: u32) -> String {
+    match replica {
+        0 => format!("{service}.log"),
+        replica => format!("{service}-{replica}.log"),
+    }
+}
+
 /// Limits on one process and all that it starts.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Limits {

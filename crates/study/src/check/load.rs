@@ -8,7 +8,7 @@ use super::super::guess::guess;
 use super::super::key::KeyPath;
 use super::super::problem::{Problem, ProblemKind};
 use super::super::spec::{Arrival, Lifetime, Stage, Tls, TraceHeader};
-use super::super::url::{is_at, is_loopback, url_problem};
+use super::super::url::{is_loopback, url_problem};
 use super::Check;
 
 /// Headers that belong to the load generator.
@@ -23,11 +23,10 @@ impl Check<'_> {
         } else if load.url.is_empty() {
             self.say(path.clone(), ProblemKind::MissingKey { key: "url" });
         } else if let Some(url) = self.with_samples(&load.url) {
-            let hosts: Vec<String> = self.study.composed().map(str::to_owned).collect();
-            if let Some(kind) = url_problem(&url, load.allow_remote || is_at(&url, &hosts)) {
+            if let Some(kind) = url_problem(&url, |host| self.study.may_reach(host)) {
                 let kind = match kind {
                     ProblemKind::Remote { host } if self.study.on.compose.is_some() => {
-                        let guess = guess(&host, hosts.iter().map(String::as_str));
+                        let guess = guess(&host, self.study.composed());
                         ProblemKind::NoSuchService { name: host, guess }
                     }
                     kind => kind,

@@ -186,7 +186,7 @@ impl Check<'_> {
     pub(super) fn ready(&mut self, path: &KeyPath, ready: &Ready) {
         self.longer_than_zero(path.key("timeout"), ready.timeout);
         if let Some(url) = ready.http.as_deref().and_then(|text| self.with_samples(text))
-            && let Some(kind) = url_problem(&url, true)
+            && let Some(kind) = url_problem(&url, |_| true)
         {
             self.say(path.key("http"), kind);
         }
@@ -204,7 +204,7 @@ impl Check<'_> {
 
     /// A URL at which a service is asked something by unladen itself.
     fn plain_url(&mut self, path: KeyPath, url: &str) {
-        let kind = url_problem(url, true).or_else(|| {
+        let kind = url_problem(url, |_| true).or_else(|| {
             let why = "a service is asked over plain `http://`";
             (!url.starts_with("http://")).then(|| ProblemKind::BadUrl { found: url.to_owned(), why })
         });

@@ -9,7 +9,7 @@ use super::super::guess::guess;
 use super::super::key::KeyPath;
 use super::super::problem::ProblemKind;
 use super::super::spec::{Count, Delay, Faults, Lifetime, Loss, Service};
-use super::super::url::{is_at, url_problem};
+use super::super::url::url_problem;
 use super::Check;
 
 impl Check<'_> {
@@ -151,9 +151,8 @@ impl Check<'_> {
     }
 
     fn query_url(&mut self, path: KeyPath, url: &str) {
-        let hosts: Vec<String> = self.study.composed().map(str::to_owned).collect();
         if let Some(url) = self.with_samples(url)
-            && let Some(kind) = url_problem(&url, self.study.load.allow_remote || is_at(&url, &hosts))
+            && let Some(kind) = url_problem(&url, |host| self.study.may_reach(host))
         {
             self.say(path.clone(), kind);
         }

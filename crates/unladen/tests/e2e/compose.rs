@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use unladen_journal::role::Role;
 use unladen_study::measured;
 
@@ -341,23 +342,16 @@ fn kill_minus_nine_and_ctrl_c_leave_nothing_of_a_project() {
         assert_eq!(everything(&engine), before);
         scratch.wait_until_nothing_left();
     };
-    // While Compose works, and in the window.
-    for (out, service, wait) in [("starting", "provider", 0), ("measuring", "unladen-", 4)] {
-        let mut child = start(&engine, &scratch, out);
-        engine.await_container(service);
-        std::thread::sleep(Duration::from_secs(wait));
-        child.kill().expect("it is killed");
-        let _ = child.wait();
-        gone();
-    }
-    for (out, service, wait) in [("interrupted-starting", "provider", 0), ("interrupted", "unladen-", 4)] {
-        let mut child = start(&engine, &scratch, out);
-        engine.await_container(service);
-        std::thread::sleep(Duration::from_secs(wait));
-        let pid = rustix::process::Pid::from_child(&child);
-        rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("a signal");
-        assert_eq!(child.wait().expect("it ends").code(), Some(130));
-        gone();
+    // While Compose works, and in the window. Nobody has an exit code who is killed.
+    for (signal, code) in [(Signal::KILL, None), (Signal::INT, Some(130))] {
+        for (phase, service, wait) in [("starting", "provider", 0), ("measuring", "unladen-", 4)] {
+            let mut child = start(&engine, &scratch, &format!("{phase}-{signal:?}"));
+            engine.await_container(service);
+            std::thread::sleep(Duration::from_secs(wait));
+            kill_process(Pid::from_child(&child), signal).expect("a signal");
+            assert_eq!(child.wait().expect("it ends").code(), code);
+            gone();
+        }
     }
     // A container that somebody kills in the window voids the run.
     let child = start(&engine, &scratch, "container");

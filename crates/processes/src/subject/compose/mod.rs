@@ -24,7 +24,7 @@ pub use tool::Tool;
 
 use super::container::{Container, Engine};
 use super::error::SubjectError;
-use super::launch::Launch;
+use super::launch::{Launch, log_name};
 use super::launcher::{Launcher, Piped, Shared, open_log};
 use super::running::Running;
 use crate::linux::tree::Family;
@@ -329,14 +329,10 @@ impl Project {
         mark: &str,
         member: &Member,
     ) -> Result<Composed, SubjectError> {
-        let name = match member.replica {
-            0 => format!("{}.log", member.service),
-            replica => format!("{}-{replica}.log", member.service),
-        };
         let launch = Launch {
             service: member.service.clone(),
             replica: member.replica,
-            log: files.log.join(name),
+            log: files.log.join(log_name(&member.service, member.replica)),
             ..Launch::default()
         };
         let log = open_log(&launch)?;
