@@ -14,7 +14,7 @@ use unladen_journal::record::{Design, RunRecord};
 use unladen_judge::findings::{Finding, Findings, RoundValue, Verdict};
 use unladen_study::measured::read;
 
-use crate::harness::{CliOutput, Scratch, counting, demo_study, finding, measuring};
+use crate::harness::{CliOutput, Scratch, closed_loop, counting, demo_study, finding, measuring};
 use crate::truth::range;
 
 /// Requests per second of the load in [`demo_study`].
@@ -221,9 +221,7 @@ fn a_stall_slows_nobody_else() {
 fn unequal_work_has_no_verdict() {
     let _turn = counting();
     let variants = "  failing:\n    services: {consumer: {args: [--error-share, '0.5']}}\n  short:\n    services: {consumer: {args: [--body-extra, '10']}}\n  same: {services: {consumer: {args: [--body-extra, '100']}}}\n";
-    // A closed loop, because a busy machine voids an open one.
-    let study = demo_study("unequal", variants)
-        .replace("  rate: 300\n  connections: 8\n", "  connections: 2\n")
+    let study = closed_loop("unequal", variants)
         .replace("  baseline: {}", "  baseline:\n    services: {consumer: {args: [--body-extra, '100']}}");
     let scratch = measured("alternating", &study, &["--rounds", "2", "--window", "600ms", "--set", "alone=200ms"]);
     let findings = scratch.findings();
@@ -282,9 +280,7 @@ fn more_variants_than_can_be_alive_take_turns_in_groups() {
     let _turn = counting();
     let names = ["a", "b", "c", "d", "e", "f", "g"];
     let variants: String = names.iter().map(|name| format!("  {name}: {{}}\n")).collect();
-    // A closed loop, because a busy machine voids an open one.
-    let study = demo_study("groups", &variants).replace("  rate: 300\n  connections: 8\n", "  connections: 2\n");
-    let scratch = Scratch::with(&study);
+    let scratch = Scratch::with(&closed_loop("groups", &variants));
     let short = ["--rounds", "1", "--warmup", "100ms", "--window", "600ms", "--set", "alone=100ms"];
     scratch.run(&[&["--design", "alternating"][..], &short].concat()).ends_with(0);
     let runs = runs(&scratch);

@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::harness::{Scratch, assert_nothing_left, counting, demo_study, measuring};
+use crate::harness::{Scratch, assert_nothing_left, closed_loop, counting, demo_study, measuring};
 
 /// A study of a `sh` one-liner instead of a service.
 fn shell_study(mark: &str, script: &str, ready: &str) -> String {
@@ -164,7 +164,7 @@ fn without_cgroups_the_process_tree_is_read_and_limits_are_refused() {
         println!("skipped: needs root to become somebody else");
         return;
     }
-    let scratch = Scratch::with(&demo_study("no-cgroup", "  same: {}\n"));
+    let scratch = Scratch::with(&closed_loop("no-cgroup", "  same: {}\n"));
     let open = fs::Permissions::from_mode(0o777);
     fs::set_permissions(scratch.path(""), open).expect("permissions");
     // `nobody` must be able to reach and run the executable: the build folder may be private to root.

@@ -320,3 +320,13 @@ variants:
 "#
     )
 }
+
+/// The study with another load than the usual rate.
+pub(crate) fn with_load(mark: &str, load: &str, variants: &str) -> String {
+    demo_study(mark, variants).replace("  rate: 300\n  connections: 8\n", &format!("{load}\n"))
+}
+
+/// The study in a closed loop over two connections: a busy machine makes the generator of an open one late, and voids its runs.
+pub(crate) fn closed_loop(mark: &str, variants: &str) -> String {
+    with_load(mark, "  connections: 2", variants)
+}

@@ -1,6 +1,6 @@
 //! Can this machine tell? The doctor's checks, and a pilot that says what a study would find in what time.
 
-use crate::harness::{Scratch, demo_study, measuring};
+use crate::harness::{Scratch, closed_loop, measuring};
 
 #[test]
 fn the_doctor_looks_at_everything_and_has_remedies() {
@@ -37,13 +37,12 @@ fn the_doctor_looks_at_everything_and_has_remedies() {
     assert!(text.lines().all(|line| line.chars().count() <= 120), "{text}");
 }
 
-/// A closed loop, because a busy machine voids an open one. What the noise is, is the machine's affair; that it is told with rounds
+/// What the noise is, is the machine's affair; that it is told with rounds
 /// and times is ours.
 #[test]
 fn a_pilot_tells_what_the_study_would_find_in_what_time() {
     let _turn = measuring();
-    let study = demo_study("pilot", "  burn:\n    services: {consumer: {args: [--burn-us, '100']}}\n  same: {}\n")
-        .replace("  rate: 300\n  connections: 8\n", "  connections: 2\n");
+    let study = closed_loop("pilot", "  burn:\n    services: {consumer: {args: [--burn-us, '100']}}\n  same: {}\n");
     let scratch = Scratch::with(&format!("{study}budgets: {{cpu_per_request: 100%}}\n"));
     let output = scratch.run(&["--plan=2", "--rounds", "7", "--warmup", "200ms", "--window", "400ms"]).ends_with(0);
     assert!(output.out.contains("noise of 2 baseline pairs"), "{}", output.out);

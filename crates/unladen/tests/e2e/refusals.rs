@@ -12,7 +12,7 @@ use unladen_journal::record::RunRecord;
 use unladen_judge::findings::{Findings, Severity, VariantFindings, Verdict};
 use unladen_study::measured::read;
 
-use crate::harness::{Scratch, counting, demo_study, finding, measuring};
+use crate::harness::{Scratch, closed_loop, counting, demo_study, finding, measuring, with_load};
 
 fn variant<'a>(findings: &'a Findings, name: &str) -> &'a VariantFindings {
     findings.variants.iter().find(|one| one.name == name).unwrap_or_else(|| panic!("no variant {name}"))
@@ -34,11 +34,6 @@ fn codes(findings: &Findings) -> Vec<&str> {
 
 fn runs(scratch: &Scratch) -> Vec<RunRecord> {
     read(&scratch.path("out")).expect("a run folder").runs
-}
-
-/// A study in a closed loop over two connections: a busy machine makes the generator of an open one late, and voids its runs.
-fn closed_loop(mark: &str, variants: &str) -> String {
-    demo_study(mark, variants).replace("  rate: 300\n  connections: 8\n", "  connections: 2\n")
 }
 
 /// Burns a core from outside until it is dropped.
@@ -94,8 +89,8 @@ fn a_variant_with_a_shorter_body_has_no_verdict() {
 #[test]
 fn a_generator_that_is_the_limit_voids_the_run() {
     let _turn = measuring();
-    let costly = "  connections: 8\n  script: {order: sequence, requests: [{name: work, path: /work, capture: {sum: {regex: 'ok ([-0-9.]+)(?:x|xx)+'}}}]}\n";
-    let study = demo_study("saturated", "  same: {}\n").replace("  rate: 300\n  connections: 8\n", costly).replace(
+    let costly = "  connections: 8\n  script: {order: sequence, requests: [{name: work, path: /work, capture: {sum: {regex: 'ok ([-0-9.]+)(?:x|xx)+'}}}]}";
+    let study = with_load("saturated", costly, "  same: {}\n").replace(
         "- --provider",
         "- --iterations\n      - '1'\n      - --body-extra\n      - '100000'\n      - --provider",
     );

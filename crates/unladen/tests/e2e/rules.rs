@@ -5,13 +5,11 @@ use unladen_journal::record::RunRecord;
 use unladen_judge::findings::{Findings, VariantFindings, Verdict};
 use unladen_study::measured::read;
 
-use crate::harness::{CliOutput, Scratch, assert_nothing_left, counting, demo_study, measuring};
+use crate::harness::{CliOutput, Scratch, assert_nothing_left, closed_loop, counting, measuring};
 
-/// A closed loop over two connections: whether the generator of an open one is in time is the machine's affair.
+/// A closed loop with more services.
 fn study(mark: &str, variants: &str, services: &str) -> String {
-    demo_study(mark, variants)
-        .replace("  rate: 300\n  connections: 8\n", "  connections: 2\n")
-        .replace("  consumer:\n    needs", &format!("{services}  consumer:\n    needs"))
+    closed_loop(mark, variants).replace("  consumer:\n    needs", &format!("{services}  consumer:\n    needs"))
 }
 
 /// The study without requests of unladen's own: this program, here a line of `sh`, is its load.
