@@ -28,9 +28,8 @@ test: check-fmt  ## Everything that CI runs.
 
 .PHONY: build-tests
 # Examples are what the benches run; clippy sees whether they compile.
-TESTED := --lib --bins --tests
 build-tests:
-	$(CARGO) test --release --locked --workspace $(TESTED) --no-run
+	$(CARGO) test --release --locked --workspace --lib --bins --tests --no-run
 
 check-fmt:
 	$(CARGO) fmt --all --check
@@ -46,7 +45,7 @@ lint:            ## Clippy with warnings denied.
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 
 rust-test:       ## Unit, property, golden and end-to-end tests.
-	@CARGO=$(CARGO) scripts/rust-test.sh $(TESTED)
+	@CARGO=$(CARGO) scripts/rust-test.sh
 	$(CARGO) test --release --locked --workspace --doc --quiet
 
 # `make test` has built the executable with the features of all crates; for itself it would be compiled once more.

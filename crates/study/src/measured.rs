@@ -7,6 +7,7 @@ use unladen_journal::notices::Notice;
 use unladen_journal::read::{Lines, ReadError, lines};
 use unladen_journal::record::{Calibration, RunRecord};
 
+use super::read::{FILE_NAME, read_back};
 use super::spec::Study;
 
 /// What a run folder holds: everything that the judge needs to know of a study.
@@ -32,7 +33,8 @@ pub struct Measured {
 /// When `study.yaml` or `journal.jsonl` cannot be read, or the journal's format is newer than this program.
 pub fn read(dir: &Path) -> Result<Measured, ReadError> {
     let study_path = dir.join("study.yaml");
-    let study = serde_saphyr::from_str(&text_of(&study_path)?)
+    // By the tree: a second way from YAML to a study would double the time that this crate takes to compile.
+    let study = read_back(&text_of(&study_path)?, FILE_NAME)
         .map_err(|error| ReadError::Study { path: study_path, message: error.to_string() })?;
     let Lines { runs, calibrations, mut notices } = lines(&bytes_of(&dir.join("journal.jsonl"))?)?;
     let host = match host(&dir.join("host.json")) {

@@ -58,6 +58,15 @@ pub fn parse(text: &str, file_name: &str, overrides: &[Set]) -> Result<Study, St
     checked(text, file_name, overrides).map(Checked::into_inner)
 }
 
+/// A study that unladen has written itself, as it stands: it was checked before it was run.
+///
+/// # Errors
+/// Everything that is wrong in it.
+pub(super) fn read_back(text: &str, file_name: &str) -> Result<Study, StudyError> {
+    let tree = yaml::parse_resolved(text).map_err(|problem| StudyError::refused(file_name, None, vec![*problem]))?;
+    typed::study(&tree).map_err(|problems| StudyError::refused(file_name, Some(&tree), problems))
+}
+
 /// [`parse`], for those who go on from there.
 fn checked(text: &str, file_name: &str, overrides: &[Set]) -> Result<Checked<Study>, StudyError> {
     // Editors on Windows put a byte order mark in front.

@@ -20,6 +20,16 @@ const MAX_DEPTH: usize = 40;
 
 /// The tree of one document.
 pub(super) fn parse(text: &str) -> Result<Node, Box<Problem>> {
+    within(text, 1)
+}
+
+/// The same of a study with every default written out, by unladen itself: it has many times the values of what its user wrote.
+pub(super) fn parse_resolved(text: &str) -> Result<Node, Box<Problem>> {
+    within(text, 100)
+}
+
+/// The tree of one document of so many times the usual size at most.
+fn within(text: &str, times: usize) -> Result<Node, Box<Problem>> {
     let options = serde_saphyr::options! {
         // `yes`, `no`, `on` and `off` are texts, as in YAML 1.2: they are common values of environment variables.
         strict_booleans: true,
@@ -28,11 +38,11 @@ pub(super) fn parse(text: &str) -> Result<Node, Box<Problem>> {
         with_snippet: false,
         emit_comments: false,
         budget: serde_saphyr::budget! {
-            max_events: MAX_EVENTS,
-            max_nodes: MAX_EVENTS,
+            max_events: MAX_EVENTS * times,
+            max_nodes: MAX_EVENTS * times,
             max_depth: MAX_DEPTH,
-            max_recorded_anchor_events: MAX_EVENTS,
-            max_total_scalar_bytes: MAX_SCALAR_BYTES,
+            max_recorded_anchor_events: MAX_EVENTS * times,
+            max_total_scalar_bytes: MAX_SCALAR_BYTES * times,
         },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_EVENTS },
     };

@@ -77,7 +77,7 @@ pub enum Command {
     },
     /// The embedded subject of the demo.
     #[command(name = "__demo", hide = true, subcommand)]
-    DemoSubject(crate::demo::Options),
+    DemoSubject(unladen_demo::Options),
     /// The load generator's process: a plan on standard input, events on standard output.
     #[command(name = "__load", hide = true)]
     LoadProcess,

@@ -2,7 +2,6 @@
 
 pub mod cli;
 pub mod commands;
-pub mod demo;
 pub mod guard;
 pub mod live;
 pub mod progress;

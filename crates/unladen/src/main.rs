@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use unladen::cli::{Cli, Command};
-use unladen::{commands, demo};
+use unladen::commands;
 use unladen_processes::{relay, subject};
 
 fn main() -> ExitCode {
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         Command::Schema => commands::print(&unladen_study::schema::schema_text()),
         Command::Completions { shell } => commands::completions(shell),
         Command::Man { dir } => commands::man(&dir),
-        Command::DemoSubject(options) => demo::main(options).map(|()| ExitCode::SUCCESS),
+        Command::DemoSubject(options) => unladen_demo::main(options).map(|()| ExitCode::SUCCESS),
         Command::LoadProcess => return unladen_load::child::main(std::io::stdin(), std::io::stdout()),
         Command::TurnsProcess => return unladen_measure::turns::main(std::io::stdin(), std::io::stdout()),
         Command::SinkProcess => {

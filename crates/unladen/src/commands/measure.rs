@@ -38,11 +38,11 @@ use crate::progress::{self, Show};
 /// When the study cannot be run.
 pub fn demo(options: &Demo) -> anyhow::Result<ExitCode> {
     if options.print_study {
-        return print(crate::demo::STUDY);
+        return print(unladen_demo::STUDY);
     }
     let mut sets = options.sets.iter().map(|text| text.parse()).collect::<Result<Vec<Set>, _>>()?;
     sets.extend(self::sets(&options.measure)?);
-    let study = parse(crate::demo::STUDY, "the embedded study", &sets)?;
+    let study = parse(unladen_demo::STUDY, "the embedded study", &sets)?;
     let plan = Plan::from_study(study, &std::env::current_dir()?)?;
     measure(&plan, &options.measure)
 }

@@ -95,7 +95,7 @@ fn assert_near(findings: &Findings, variant: &str, metric: &str, truth: f64, bou
 fn known_costs() -> &'static (Findings, Vec<RunRecord>) {
     static MEASURED: LazyLock<(Findings, Vec<RunRecord>)> = LazyLock::new(|| {
         let _turn = measuring();
-        let study = demo_study("by-turns", KNOWN).replace("quiet: 300ms, limit: 2s", "quiet: 3500ms, limit: 4s");
+        let study = demo_study("by-turns", KNOWN).replace("quiet: 100ms, limit: 2s", "quiet: 3500ms, limit: 4s");
         let short = ["--rounds", "7", "--warmup", "500ms", "--window", "1s", "--set", "alone=300ms"];
         let scratch = measured("alternating", &study, &short);
         (scratch.findings(), runs(&scratch))
@@ -190,7 +190,7 @@ fn a_stall_slows_nobody_else() {
         .replace("rate: 300", "rate: 200")
         .replace("connections: 8", "connections: 100");
     // The stretch alone is three stalls long, wherever in a stall it begins.
-    let time = ["--rounds", "5", "--warmup", "300ms", "--window", "1400ms", "--set", "alone=2100ms"];
+    let time = ["--rounds", "3", "--warmup", "300ms", "--window", "1400ms", "--set", "alone=2100ms"];
     let scratch = measured("alternating", &study, &time);
     let findings = scratch.findings();
     let values = |variant: &str, metric: &str| {

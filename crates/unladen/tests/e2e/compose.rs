@@ -125,7 +125,7 @@ fn a_compose_file_is_weighed_as_it_is() {
     scratch.write("otel.yaml", &otel());
     let url = ["--url", "http://api:8080/work", "--rate", "300", "--connections", "8"];
     let sides = ["--compose", "compose.yaml", "--service", "api", "--variant", "otel=otel.yaml"];
-    let lengths = ["--window", "1500ms", "--warmup", "500ms", "--alone", "400ms", "--rounds", "3"];
+    let lengths = ["--window", "1500ms", "--warmup", "500ms", "--alone", "400ms", "--rounds", "2"];
     let arguments = [&["compare"], &url[..], &sides, &lengths, &["--out", "out", "--plain"]].concat();
     let output = CliOutput::new(&command(&engine, &scratch, &arguments).output().expect("unladen starts"));
     let output = output.ends_with(0);
@@ -135,7 +135,7 @@ fn a_compose_file_is_weighed_as_it_is() {
     let runs = measured::read(&scratch.path("out")).expect("a run folder").runs;
     let counted: Vec<_> = runs.iter().filter(|run| run.void.is_none()).collect();
     assert!(
-        counted.len() >= 6,
+        counted.len() >= 4,
         "{} of {}: {:?}",
         counted.len(),
         runs.len(),

@@ -20,7 +20,7 @@ fn a_service_costs_the_same_as_an_image_and_as_a_process() {
     let traced = ", env: {OTEL_EXPORTER_OTLP_ENDPOINT: \"http://${sink.otlp_grpc}\"}, args: [--trace, otlp]";
     let variants = as_image("") + &as_image(traced).replace("  image:\n", "  traced:\n    spans_per_request: 4\n");
     let scratch = Scratch::with(&demo_study("image", &variants).replace("design: separate", "design: alternating"));
-    let output = engine.run(&scratch, &["--window", "2s", "--rounds", "6"]).ends_with(0);
+    let output = engine.run(&scratch, &["--window", "1s", "--rounds", "4"]).ends_with(0);
     println!("{}", output.out);
     let findings = scratch.findings();
     // Of the rounds, not of the interval: a machine that others take away voids some, and of fewer than six there is none.

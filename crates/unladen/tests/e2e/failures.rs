@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 
-use crate::harness::{Scratch, assert_nothing_left, closed_loop, counting, demo_study, measuring};
+use crate::harness::{Scratch, assert_nothing_left, closed_loop, counting, demo_study};
 
 /// A study of a `sh` one-liner instead of a service.
 fn shell_study(mark: &str, script: &str, ready: &str) -> String {
@@ -159,7 +159,7 @@ fn a_full_disk_stops_the_study_and_keeps_what_there_is() {
 /// Without permission for cgroups unladen measures by the process tree and says so; limits are refused.
 #[test]
 fn without_cgroups_the_process_tree_is_read_and_limits_are_refused() {
-    let _turn = measuring();
+    let _turn = counting();
     if !rustix::process::geteuid().is_root() {
         println!("skipped: needs root to become somebody else");
         return;

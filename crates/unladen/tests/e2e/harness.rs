@@ -133,14 +133,14 @@ impl Scratch {
     /// Fails the test if a process that was started from here is still there, or a cgroup of unladen without a living owner.
     #[track_caller]
     pub(crate) fn assert_nothing_left(&self) {
-        assert_none_left(self.left_running());
+        assert_none_left(self.running());
     }
 
     /// The same after at most ten seconds: the guard of an unladen that was killed needs a moment.
     #[track_caller]
     pub(crate) fn wait_until_nothing_left(&self) {
         let deadline = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < deadline && !self.left_running().is_empty() {
+        while Instant::now() < deadline && !self.running().is_empty() {
             std::thread::sleep(Duration::from_millis(20));
         }
         // Its last act, when it is no more among the processes of the test.
@@ -149,7 +149,7 @@ impl Scratch {
     }
 
     /// Processes that were started from here, as `pid command line`.
-    fn left_running(&self) -> Vec<String> {
+    pub(crate) fn running(&self) -> Vec<String> {
         let folder = self.folder.path().display().to_string();
         let mut left = processes("environ", &format!("{MARK}={folder} "));
         left.extend(processes_with(&folder));
@@ -222,7 +222,7 @@ pub(crate) fn finding<'a>(findings: &'a Findings, variant: &str, metric: &str) -
 }
 
 /// Processes whose command line mentions `word`, as `pid command line`.
-pub(crate) fn processes_with(word: &str) -> Vec<String> {
+fn processes_with(word: &str) -> Vec<String> {
     processes("cmdline", word)
 }
 
@@ -252,9 +252,21 @@ pub(crate) fn assert_nothing_left(word: &str) {
 #[track_caller]
 fn assert_none_left(processes: Vec<String>) {
     assert!(processes.is_empty(), "left running: {processes:#?}");
+    // Another test may just have killed an unladen, whose guard needs a moment.
+    let deadline = Instant::now() + Duration::from_secs(10);
+    let mut cgroups = orphaned();
+    while Instant::now() < deadline && !cgroups.is_empty() {
+        std::thread::sleep(Duration::from_millis(20));
+        cgroups = orphaned();
+    }
+    assert!(cgroups.is_empty(), "left over: {cgroups:#?}");
+}
+
+/// cgroups without a living owner that were not there before the tests.
+fn orphaned() -> Vec<PathBuf> {
     let mut cgroups = orphaned_cgroups();
     cgroups.retain(|group| !BEFORE.contains(group));
-    assert!(cgroups.is_empty(), "left over: {cgroups:#?}");
+    cgroups
 }
 
 /// cgroups named `unladen-PID-…` whose unladen is gone.
@@ -291,7 +303,7 @@ design: separate
 alone: 400ms
 rounds: 6
 repeat: {{at_most: 0%}}
-drain: {{quiet: 300ms, limit: 2s}}
+drain: {{quiet: 100ms, limit: 2s}}
 services:
   provider:
     role: dependency

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use unladen_study::measured::read;
 
-use crate::harness::{CliOutput, Scratch, assert_nothing_left, demo_study, measuring, processes_with};
+use crate::harness::{CliOutput, Scratch, counting, demo_study};
 
 /// Three variants, a second each: long enough to be met at work.
 fn short(mark: &str) -> String {
@@ -24,7 +24,7 @@ fn started(scratch: &Scratch) -> Child {
     let deadline = Instant::now() + Duration::from_secs(30);
     while Instant::now() < deadline {
         let journal = fs::read_to_string(scratch.path("out/journal.jsonl")).unwrap_or_default();
-        if runs_in(&journal) >= 1 && consumers(scratch) >= 1 {
+        if runs_in(&journal) >= 1 && has_consumer(scratch) {
             return child;
         }
         std::thread::sleep(Duration::from_millis(20));
@@ -34,28 +34,15 @@ fn started(scratch: &Scratch) -> Child {
     panic!("no run was finished in 30 s");
 }
 
-/// Consumers of this scratch folder's study that run: their logs are there, so their command lines need not be unique.
-fn consumers(scratch: &Scratch) -> usize {
-    let newest = fs::read_dir(scratch.path("out/runs")).map_or(0, Iterator::count);
-    if newest < 2 { 0 } else { processes_with("__demo consumer").len() }
+/// Whether the second run has got as far as its consumer.
+fn has_consumer(scratch: &Scratch) -> bool {
+    let runs = fs::read_dir(scratch.path("out/runs")).map_or(0, Iterator::count);
+    runs >= 2 && scratch.running().iter().any(|process| process.contains("__demo consumer"))
 }
 
 fn signal(child: &Child, signal: rustix::process::Signal) {
     let pid = rustix::process::Pid::from_child(child);
     rustix::process::kill_process(pid, signal).expect("a signal to a child");
-}
-
-/// Waits until nothing of the demo runs; the guard needs a moment.
-#[track_caller]
-fn wait_until_clean() {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while Instant::now() < deadline && !processes_with("__demo ").is_empty() {
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    std::thread::sleep(Duration::from_millis(300));
-    for word in ["__demo ", "unladen __load", "unladen __sink", "unladen __guard"] {
-        assert_nothing_left(word);
-    }
 }
 
 fn whole_lines(scratch: &Scratch) -> usize {
@@ -73,13 +60,13 @@ fn runs_in(journal: &str) -> usize {
 
 #[test]
 fn ctrl_c_keeps_what_was_measured_and_resume_goes_on() {
-    let _turn = measuring();
+    let _turn = counting();
     let scratch = Scratch::with(&short("ctrl-c"));
     let child = started(&scratch);
     signal(&child, rustix::process::Signal::INT);
     let output = CliOutput::new(&child.wait_with_output().expect("it ends")).ends_with(130);
     output.complains(&["interrupted", "--resume"]);
-    wait_until_clean();
+    scratch.wait_until_nothing_left();
     let before = whole_lines(&scratch);
     assert!(before >= 1);
     scratch.unladen(&["report", "out"]).ends_with(0);
@@ -96,12 +83,12 @@ fn ctrl_c_keeps_what_was_measured_and_resume_goes_on() {
 
 #[test]
 fn kill_minus_nine_leaves_nothing_running_and_a_folder_that_goes_on() {
-    let _turn = measuring();
+    let _turn = counting();
     let scratch = Scratch::with(&short("kill-9"));
     let mut child = started(&scratch);
     signal(&child, rustix::process::Signal::KILL);
     child.wait().expect("it ends");
-    wait_until_clean();
+    scratch.wait_until_nothing_left();
     let before = whole_lines(&scratch);
     scratch.unladen(&["report", "out"]).ends_with(0);
     scratch.unladen(&["run", "--resume", "out", "--plain", "--rounds", "1"]);

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use unladen_study::measured::read;
 
-use crate::harness::{CliOutput, Scratch, demo_study, measuring};
+use crate::harness::{CliOutput, Scratch, counting, demo_study};
 
 /// The phases of an alternating round, as `live.json` has them.
 const PHASES: [&str; 6] = ["start", "warm_up", "window", "alone", "drain", "stop"];
@@ -54,7 +54,7 @@ fn wait_for(scratch: &Scratch, child: &mut Child, phase: &str) {
 
 /// Interrupts one round in phase after phase by `signal`, then lets it come to its end.
 fn interrupt_everywhere(mark: &str, signal: Signal, code: Option<i32>) {
-    let _turn = measuring();
+    let _turn = counting();
     let scratch = Scratch::with(&study(mark));
     for phase in PHASES {
         let mut child = start(&scratch);

@@ -14,7 +14,7 @@ pub(crate) fn scratch(study: &str, options: &str, more: &str, variants: &str) ->
         r#"
 study: {study}
 warmup: 1s
-window: 3s
+window: 2s
 rounds: 6
 placebo: false
 drain: {{quiet: 100ms, limit: 1s}}

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use assert_cmd::assert::Assert;
 
-use crate::harness::{UNLADEN, measuring};
+use crate::harness::{UNLADEN, counting};
 
 /// A service that answers at once; it ends with the value.
 struct Provider {
@@ -64,7 +64,7 @@ fn json(arguments: &[&str]) -> serde_json::Value {
 
 #[test]
 fn the_summary_has_rate_latency_and_errors() {
-    let _turn = measuring();
+    let _turn = counting();
     let provider = Provider::start();
     let assert = load(&[&provider.path("/provider"), "--rate", "50", "-c", "4", "--duration", "1s"]).success();
     let (out, _) = output(&assert);
@@ -75,7 +75,7 @@ fn the_summary_has_rate_latency_and_errors() {
 
 #[test]
 fn capacity_is_searched_and_every_trial_shown() {
-    let _turn = measuring();
+    let _turn = counting();
     let provider = Provider::start();
     let url = provider.path("/provider");
     let common = ["--rate", "20", "--most", "40", "--duration", "200ms", "-c", "4"];
@@ -98,7 +98,7 @@ fn capacity_is_searched_and_every_trial_shown() {
 
 #[test]
 fn a_script_is_sent_and_its_slips_are_told() {
-    let _turn = measuring();
+    let _turn = counting();
     let provider = Provider::start();
     let folder = tempfile::tempdir().expect("a folder");
     let file = |name: &str, text: &str| {
@@ -131,7 +131,7 @@ fn a_script_is_sent_and_its_slips_are_told() {
 
 #[test]
 fn users_wait_for_their_turn_and_stages_go_in_lines() {
-    let _turn = measuring();
+    let _turn = counting();
     let provider = Provider::start();
     let url = provider.path("/provider");
     let users = json(&[&url, "--users", "5", "--think", "0s", "--rate", "40", "--duration", "1s"]);
@@ -150,7 +150,7 @@ fn users_wait_for_their_turn_and_stages_go_in_lines() {
 
 #[test]
 fn target_files_of_vegeta_are_read() {
-    let _turn = measuring();
+    let _turn = counting();
     let provider = Provider::start();
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("targets.txt");

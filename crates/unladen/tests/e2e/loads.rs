@@ -324,7 +324,7 @@ fn without_trace_headers_spans_are_counted() {
 /// One slow connection cannot carry the rate; the generator is not to blame.
 #[test]
 fn a_load_that_runs_out_of_connections_does_not_count() {
-    let _turn = measuring();
+    let _turn = counting();
     let variants = "  same: {}\n";
     let load = "  rate: 70\n  connections: 1";
     let study = with_load("connections", load, variants)

@@ -1,6 +1,6 @@
 //! Can this machine tell? The doctor's checks, and a pilot that says what a study would find in what time.
 
-use crate::harness::{Scratch, closed_loop, measuring};
+use crate::harness::{Scratch, closed_loop, counting};
 
 #[test]
 fn the_doctor_looks_at_everything_and_has_remedies() {
@@ -41,7 +41,7 @@ fn the_doctor_looks_at_everything_and_has_remedies() {
 /// and times is ours.
 #[test]
 fn a_pilot_tells_what_the_study_would_find_in_what_time() {
-    let _turn = measuring();
+    let _turn = counting();
     let study = closed_loop("pilot", "  burn:\n    services: {consumer: {args: [--burn-us, '100']}}\n  same: {}\n");
     let scratch = Scratch::with(&format!("{study}budgets: {{cpu_per_request: 100%}}\n"));
     let output = scratch.run(&["--plan=2", "--rounds", "7", "--warmup", "200ms", "--window", "400ms"]).ends_with(0);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::harness::{CliOutput, Scratch, demo_study, measuring};
+use crate::harness::{CliOutput, Scratch, counting, demo_study};
 
 const TRACED: &str = r#"  otel:
     spans_per_request: 4
@@ -74,7 +74,7 @@ fn sink_of(run: &Path) -> Pid {
 
 #[test]
 fn a_sink_that_is_killed_loses_nothing_that_it_acknowledged() {
-    let _turn = measuring();
+    let _turn = counting();
     let scratch = Scratch::with(&demo_study("sink-killed", TRACED));
     let (child, run) = storing(&scratch);
     kill_process(sink_of(&run), Signal::KILL).expect("a signal to the sink");
@@ -85,7 +85,7 @@ fn a_sink_that_is_killed_loses_nothing_that_it_acknowledged() {
 
 #[test]
 fn a_study_that_is_killed_finishes_its_span_files_when_it_goes_on() {
-    let _turn = measuring();
+    let _turn = counting();
     let scratch = Scratch::with(&demo_study("study-killed", TRACED));
     let (mut child, run) = storing(&scratch);
     // The sink as well: it would finish its files when it sees that unladen is gone.

@@ -5,7 +5,7 @@ use unladen_journal::record::RunRecord;
 use unladen_judge::findings::{Findings, VariantFindings, Verdict};
 use unladen_study::measured::read;
 
-use crate::harness::{CliOutput, Scratch, assert_nothing_left, closed_loop, counting, measuring};
+use crate::harness::{CliOutput, Scratch, assert_nothing_left, closed_loop, counting};
 
 /// A closed loop with more services.
 fn study(mark: &str, variants: &str, services: &str) -> String {
@@ -37,7 +37,7 @@ fn variant<'a>(findings: &'a Findings, name: &str) -> &'a VariantFindings {
 /// An agent that says that it is there, and one that is switched on and silently not loaded.
 #[test]
 fn a_variant_without_its_agent_has_no_verdict() {
-    let _turn = measuring();
+    let _turn = counting();
     let consumer = "\"${unladen}\", __demo, consumer, --port, \"${port.consumer}\", --provider, \"http://127.0.0.1:${port.provider}/provider\"";
     let variants = format!(
         "  loaded:\n    services:\n      consumer:\n        command: [sh, -c, 'echo Load agent 2.2 done; exec \"$$0\" \"$$@\"', {consumer}]\n        expect_log: [Load agent .* done$, ready|agent]\n  silent:\n    services: {{consumer: {{expect_log: Load agent .* done}}}}\n"
@@ -78,7 +78,7 @@ fn a_long_window_ends_when_the_line_is_overdue() {
 /// Checks run one after the other while the services are up; what they say of their own failure is told.
 #[test]
 fn a_check_voids_the_runs_that_it_does_not_find_well() {
-    let _turn = measuring();
+    let _turn = counting();
     let services = r#"  event:
     role: setup
     needs: [consumer]

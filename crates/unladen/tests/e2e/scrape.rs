@@ -4,11 +4,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Scratch, finding, measuring};
+use crate::harness::{Scratch, counting, finding};
 
 #[test]
 fn goroutines_and_heap_of_a_go_program_are_found() {
-    let _turn = measuring();
+    let _turn = counting();
     let scratch = Scratch::with(
         r#"
 study: go

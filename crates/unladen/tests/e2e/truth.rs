@@ -45,7 +45,7 @@ pub(crate) fn known_costs() -> &'static Findings {
 "#,
         );
         let scratch = Scratch::with(&format!("{study}ladder: [baseline, burn, more]\n"));
-        let short = ["--rounds", "14", "--warmup", "200ms", "--window", "700ms", "--set", "placebo=false"];
+        let short = ["--rounds", "14", "--warmup", "200ms", "--window", "500ms", "--set", "placebo=false"];
         let output = scratch.run(&short).ends_with(0);
         println!("{}", output.out);
         scratch.findings()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::demo::work::logarithms;
+use crate::work::logarithms;
 
 /// What one reading of the clock costs, in ns of the very same clock. It is a system call of about 0.3 µs, hence part
 /// of what is burnt.

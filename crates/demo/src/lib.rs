@@ -1,8 +1,4 @@
-//! The embedded subject: a consumer that calls a provider three times per request with a little work between, the
-//! smallest service that is worth tracing. `unladen demo` weighs it bare and with the OpenTelemetry SDK.
-//!
-//! Both are processes of their own (`unladen __demo consumer …`), so that nothing of unladen itself is weighed. The
-//! consumer's [knobs](options::Knobs) inject known costs and faults: they prove that unladen finds what is there.
+#![doc = include_str!("../README.md")]
 
 mod consumer;
 mod knobs;

@@ -5,7 +5,7 @@ use unladen_journal::role::Role;
 use unladen_journal::units::Ratio;
 use unladen_study::spec::{Command, Study};
 
-use super::super::options::{ConsumerOptions, Knobs, Options, ProviderOptions, Trace};
+use crate::options::{ConsumerOptions, Knobs, Options, ProviderOptions, Trace};
 
 #[derive(clap::Parser)]
 struct CommandLine {
@@ -20,7 +20,7 @@ enum Unladen {
 }
 
 fn study() -> Study {
-    serde_saphyr::from_str(super::super::STUDY).expect("a well-formed study")
+    unladen_study::read::parse(crate::STUDY, "study.yaml", &[]).expect("a well-formed study")
 }
 
 /// What a service of the study is told, `more` arguments appended.

@@ -16,13 +16,13 @@ use rustix::time::{ClockId, clock_gettime};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use super::super::consumer::Consumer;
-use super::super::options::ConsumerOptions;
-use super::super::provider::Provider;
-use super::super::server::{Service, serve};
-use super::super::telemetry::Telemetry;
-use super::super::work::logarithms;
 use super::{NOT_SAMPLED, SAMPLED, get};
+use crate::consumer::Consumer;
+use crate::options::ConsumerOptions;
+use crate::provider::Provider;
+use crate::server::{Service, serve};
+use crate::telemetry::Telemetry;
+use crate::work::logarithms;
 
 #[derive(clap::Parser)]
 struct CommandLine {

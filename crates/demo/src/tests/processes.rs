@@ -16,7 +16,7 @@ const WORDS: &str = "UNLADEN_TEST_DEMO_WORDS";
 #[derive(clap::Parser)]
 struct CommandLine {
     #[command(subcommand)]
-    demo: super::super::Options,
+    demo: crate::Options,
 }
 
 #[test]
@@ -24,7 +24,7 @@ struct CommandLine {
 fn be_the_demo() {
     let Ok(words) = std::env::var(WORDS) else { return };
     let words = std::iter::once("__demo").chain(words.split_whitespace());
-    super::super::main(CommandLine::parse_from(words).demo).expect("the demo ends well");
+    crate::main(CommandLine::parse_from(words).demo).expect("the demo ends well");
 }
 
 /// A process of the demo that has said where it listens. Killed when it goes.
@@ -39,7 +39,7 @@ impl Process {
     fn spawn(words: &str, environment: &[(&str, &str)]) -> Child {
         let this = std::env::current_exe().expect("a running test");
         Command::new(this)
-            .args(["--exact", "demo::tests::processes::be_the_demo", "--ignored", "--nocapture"])
+            .args(["--exact", "tests::processes::be_the_demo", "--ignored", "--nocapture"])
             .env(WORDS, words)
             .envs(environment.iter().copied())
             .stdout(Stdio::piped())
