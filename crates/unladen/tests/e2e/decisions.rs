@@ -2,7 +2,7 @@
 
 use unladen_judge::findings::{Outcome, Verdict};
 
-use crate::harness::{Scratch, demo_study, finding, measuring};
+use crate::harness::{Scratch, demo_study, finding, measuring, pausing};
 use crate::truth::{known_costs, range};
 
 /// What the leaking variant leaks.
@@ -43,7 +43,7 @@ fn a_leak_of_a_mebibyte_per_minute_is_found() {
 #[test]
 fn an_undecided_study_goes_on_once() {
     let _turn = measuring();
-    let study = demo_study("extended", "  burn:\n    services: {consumer: {args: [--burn-us, '100']}}\n");
+    let study = pausing("extended", "  burn:\n    services: {consumer: {args: [--burn-us, '100']}}\n");
     let scratch = Scratch::with(&format!("{study}budgets: {{cpu_per_request: 100us}}\non_undecided: extend\n"));
     let short = ["--rounds", "7", "--warmup", "200ms", "--window", "700ms", "--set", "placebo=false"];
     let output = scratch.run(&short).ends_with(0);

@@ -342,3 +342,9 @@ pub(crate) fn with_load(mark: &str, load: &str, variants: &str) -> String {
 pub(crate) fn closed_loop(mark: &str, variants: &str) -> String {
     with_load(mark, "  connections: 2", variants)
 }
+
+/// The study with about as many requests from users who pause in between: the service is as idle as usual, and nothing is due that a busy
+/// machine could be late for.
+pub(crate) fn pausing(mark: &str, variants: &str) -> String {
+    with_load(mark, "  users: {count: 4, think: 10ms}", variants)
+}

@@ -208,7 +208,7 @@ fn a_variant_that_drifts_has_no_verdict() {
     let _turn = measuring();
     let drifting = "  drifting:\n    services: {consumer: {args: [--slower-us-per-second, '3000']}}\n";
     let scratch = Scratch::with(&closed_loop("drift", drifting));
-    let output = scratch.run(&["--warmup", "500ms", "--window", "2s", "--set", "placebo=false"]).ends_with(0);
+    let output = scratch.run(&["--warmup", "1s", "--window", "4s", "--set", "placebo=false"]).ends_with(0);
     let reason = refused(&scratch.findings(), "drifting");
     assert!(reason.contains("from the first to the second half of the window"), "{reason}");
     assert!(output.out.contains("No verdict on drifting"), "{}", output.out);

@@ -14,6 +14,7 @@ fn goroutines_and_heap_of_a_go_program_are_found() {
 study: go
 warmup: 500ms
 window: 1s
+alone: 400ms
 rounds: 6
 placebo: false
 drain: {quiet: 100ms, limit: 1s}

@@ -13,7 +13,7 @@ use unladen_journal::record::Ledger;
 use unladen_judge::findings::{Finding, Findings, Verdict};
 use unladen_study::measured::read;
 
-use crate::harness::{Scratch, counting, demo_study, finding, measuring};
+use crate::harness::{Scratch, counting, demo_study, finding, measuring, pausing};
 
 /// CPU that the `burn` variant burns per request, µs.
 const BURN_US: f64 = 100.0;
@@ -33,7 +33,7 @@ pub(crate) fn range(finding: &Finding) -> (f64, f64) {
 pub(crate) fn known_costs() -> &'static Findings {
     static FINDINGS: LazyLock<Findings> = LazyLock::new(|| {
         let _turn = measuring();
-        let study = demo_study(
+        let study = pausing(
             "known-cost",
             r#"  burn:
     services: {consumer: {args: [--burn-us, '100']}}
@@ -91,13 +91,13 @@ fn every_span_is_accounted_for() {
     services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: "http://${sink.otlp_grpc}"}, args: [--trace, otlp]}}
 "#,
     ));
-    scratch.run(&["--rounds", "2", "--set", "placebo=false"]);
+    scratch.run(&["--rounds", "1", "--set", "placebo=false"]);
     // The books are closed whatever the machine did to the latencies, so every run is asked.
     let runs = read(&scratch.path("out")).expect("a run folder").runs;
     for (variant, share) in [("otel", 1.0), ("tenth", 0.1)] {
         let ledgers: Vec<&Ledger> =
             runs.iter().filter(|run| run.variant == variant).filter_map(|run| run.ledger.as_ref()).collect();
-        assert!(ledgers.len() >= 2, "{variant}");
+        assert!(!ledgers.is_empty(), "{variant}");
         for ledger in ledgers {
             assert_eq!((ledger.lost, ledger.duplicates, ledger.unexplained), (0, 0, 0), "{variant}: {ledger:?}");
             assert_eq!(ledger.expected, ledger.saved + ledger.sampled_out, "{variant}");
