@@ -23,6 +23,9 @@ use super::setup::Site;
 /// Between two looks at a backend's number.
 const LOOK: Duration = Duration::from_millis(200);
 
+/// A query, and the network namespace in which it is asked.
+type Placed = (Query, Option<Arc<Netns>>);
+
 /// A number that is asked for twice.
 #[derive(Debug)]
 pub(super) struct NumberQuery {
@@ -41,7 +44,7 @@ pub(super) struct NumberQuery {
 }
 
 impl NumberQuery {
-    fn new(name: &str, role: Option<Role>, (query, network): (Query, Option<Arc<Netns>>), each: f64) -> Self {
+    fn new(name: &str, role: Option<Role>, (query, network): Placed, each: f64) -> Self {
         let before = query.ask(network.as_deref());
         Self { name: name.to_owned(), role, query, network, each, before, after: None, is_steady: true }
     }
@@ -130,7 +133,7 @@ fn query(
     http: Option<&str>,
     (body, pointer): (Option<&str>, Option<&str>),
     (prometheus, metric): (Option<&str>, Option<&str>),
-) -> Result<Option<(Query, Option<Arc<Netns>>)>, RunError> {
+) -> Result<Option<Placed>, RunError> {
     let variables = setup.variables(None);
     let fill = |what: &str, text: &str| {
         resolve(text, &variables).map_err(|source| ResolveError::Variable { path: format!("{path}.{what}"), source })
