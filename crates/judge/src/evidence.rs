@@ -1,6 +1,6 @@
 //! Which runs count, by variant and round: the only way from the journal into a comparison.
 //!
-//! A run counts if nothing voids it, neither the journal nor [`checks`]. Of several runs of one variant in one round the
+//! A run counts if nothing voids it, neither the journal nor Little's law. Of several runs of one variant in one round the
 //! *first* that counts is taken: a void run may be repeated under a new number, a valid one cannot be repeated until it
 //! pleases. Within a round only runs of one attempt and of one design meet: side by side the absolute numbers may be others than one after
 //! the other. Everything left out is told in a notice.
@@ -14,7 +14,7 @@ use unladen_journal::record::{Design, RunRecord, VariantKind};
 use unladen_study::matrix::{Cell, cells, labelled, variant_of};
 use unladen_study::measured::Measured;
 
-use super::checks;
+use super::little;
 
 /// All runs of a study, sorted.
 #[derive(Debug)]
@@ -254,7 +254,7 @@ impl<'a> VariantRuns<'a> {
         self.all.push(run);
         if !counts {
             self.set_aside += 1;
-        } else if let Some(reason) = run.void.clone().or_else(|| checks::refusal(&folder.study, run)) {
+        } else if let Some(reason) = run.void.clone().or_else(|| little::refusal(&folder.study, run)) {
             self.void.push((run, reason));
         } else {
             match self.valid.entry(run.round) {

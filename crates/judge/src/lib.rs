@@ -36,6 +36,7 @@ mod ladder;
 mod latency;
 mod ledger;
 mod levels;
+mod little;
 mod lookup;
 mod money;
 mod notices;

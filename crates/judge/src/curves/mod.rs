@@ -7,12 +7,12 @@ use std::path::Path;
 
 use serde::Serialize;
 use unladen_journal::read::ReadError;
+use unladen_journal::record::VariantKind;
 use unladen_stats::estimate::median;
 use unladen_stats::quantile::nearest_rank;
 use unladen_study::measured::{self, Measured};
 
 use super::evidence::Evidence;
-use super::findings::VariantKind;
 use pace::PaceRound;
 use services::Resources;
 

@@ -4,8 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::compose::ComposeError;
-use super::container::ContainerError;
+use super::compose::error::ComposeError;
+use super::container::error::ContainerError;
 use super::ended::Ended;
 
 /// Why a process could not be started, made ready or stopped.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use super::cgroups;
-use super::container::Engine;
+use super::container::engine::Engine;
 use super::reaper;
 use crate::linux::process::{self, Identity};
 use crate::linux::tree::{Family, MARK};

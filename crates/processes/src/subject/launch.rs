@@ -5,8 +5,18 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use super::container::Image;
 use crate::linux::{CpuSet, Netns};
+
+/// What a container is made from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Image {
+    /// Its name: `postgres:17`, or `sha256:…`.
+    pub name: String,
+    /// What is mounted: `/host/path:/path`, `/host/path:/path:ro`, or `/path` for a volume that is made for the container and goes with it.
+    pub volumes: Vec<String>,
+    /// User or `user:group` in the container; `None`: the image's.
+    pub user: Option<String>,
+}
 
 /// One process to start.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -8,20 +8,20 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::cgroups::{Cgroups, Hierarchy, Mounts, Refused};
-use super::container::{self, Container, Engine, Image};
+use super::container::Container;
 use super::error::SubjectError;
 use super::executor::Process;
 use super::guard::{self, Guard};
-use super::launch::{LONGEST_PAD, Launch};
+use super::launch::{Image, LONGEST_PAD, Launch};
 use super::program;
 use super::reaper;
 use super::running::Running;
-use crate::linux::process::{self, Identity};
+use super::shared::Shared;
+use crate::linux::process::Identity;
 use crate::linux::tree::{Family, MARK};
 use crate::linux::{CpuSet, Version, userns};
 
@@ -57,21 +57,6 @@ impl LauncherOptions {
 pub struct Launcher {
     shared: Arc<Shared>,
     no_cgroups: Option<String>,
-}
-
-/// What a launcher and its running processes share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    /// `<pid>-<random>`: names the study's groups, starts its marks.
-    pub(super) id: String,
-    pub(super) cgroups: Option<Cgroups>,
-    pub(super) guard: Guard,
-    /// The container engine, once a service has asked for it.
-    engine: Mutex<Option<Arc<Engine>>>,
-    /// Label of what lives as long as the study, once there is something.
-    kept: Mutex<Option<String>>,
-    started: AtomicU32,
-    closed: AtomicBool,
 }
 
 /// Ends of a process's standard input and output, where they are pipes.
@@ -114,16 +99,7 @@ impl Launcher {
             Ok(cgroups) => (Some(cgroups), None),
             Err(reason) => (None, Some(reason)),
         };
-        let shared = Shared {
-            id,
-            cgroups,
-            guard,
-            engine: Mutex::new(None),
-            kept: Mutex::new(None),
-            started: AtomicU32::new(0),
-            closed: AtomicBool::new(false),
-        };
-        Ok(Self { shared: Arc::new(shared), no_cgroups })
+        Ok(Self { shared: Arc::new(Shared::new(id, cgroups, guard)), no_cgroups })
     }
 
     /// Kind of the control groups; `None` without any.
@@ -262,13 +238,7 @@ impl Launcher {
 
     /// What the next process is marked with.
     fn mark(&self, launch: &Launch) -> String {
-        format!("{}-{}-{}", self.next_mark(), launch.service, launch.replica)
-    }
-
-    /// What marks begin with, different for everything that is started.
-    pub(super) fn next_mark(&self) -> String {
-        let number = self.shared.started.fetch_add(1, Ordering::Relaxed);
-        format!("{}/{number}", self.shared.id)
+        format!("{}-{}-{}", self.shared.next_mark(), launch.service, launch.replica)
     }
 
     pub(super) fn shared(&self) -> &Arc<Shared> {
@@ -292,7 +262,7 @@ impl Launcher {
     /// Starts a service as a container.
     fn start_container(&self, launch: &Launch, image: &Image, log: File) -> Result<Running, SubjectError> {
         let failed = |source| SubjectError::Container { service: launch.service.clone(), source };
-        let engine = self.engine().map_err(failed)?;
+        let engine = self.shared.engine().map_err(failed)?;
         let cpus = wanted_cpus(launch)?;
         let mark = self.mark(launch);
         let name = format!("unladen-{}", mark.replace('/', "-"));
@@ -306,15 +276,6 @@ impl Launcher {
                 failed(source)
             })?;
         Ok(self.running_of(launch, container, Family::of_container(pid, mark), started, log_start))
-    }
-
-    pub(super) fn engine(&self) -> Result<Arc<Engine>, container::ContainerError> {
-        let mut known = self.shared.engine.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(engine) = &*known {
-            return Ok(Arc::clone(engine));
-        }
-        let engine = Arc::new(Engine::connect(&container::socket()?)?);
-        Ok(Arc::clone(known.insert(engine)))
     }
 
     fn make_cgroup(&self, launch: &Launch) -> Result<Option<crate::linux::Cgroup>, SubjectError> {
@@ -335,49 +296,6 @@ impl Drop for Launcher {
     fn drop(&mut self) {
         // Running processes still hold the rest; they clean up behind themselves and the last one closes.
         let _ = self.shared.close();
-    }
-}
-
-impl Shared {
-    /// Sees to it that what has this label goes with the study; returns its value.
-    pub(super) fn keep(&self, engine: &Engine, label: &str) -> String {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let wanted = format!("{label}={}", self.id);
-        if kept.as_ref() != Some(&wanted) {
-            self.guard.labelled(engine.socket(), &wanted);
-            *kept = Some(wanted);
-        }
-        self.id.clone()
-    }
-
-    fn remove_kept(&self) -> io::Result<()> {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let engine = self.engine.lock().unwrap_or_else(PoisonError::into_inner);
-        match (&*kept, &*engine) {
-            (Some(label), Some(engine)) => engine.remove_labelled(label).map_err(io::Error::other),
-            _ => Ok(()),
-        }
-    }
-
-    /// Kills what is left of the study anywhere, and reaps it.
-    fn close(&self) -> io::Result<()> {
-        if self.closed.swap(true, Ordering::Relaxed) {
-            return Ok(());
-        }
-        let outcome = self.cgroups.as_ref().map_or(Ok(()), Cgroups::remove);
-        let prefix = format!("{}/", self.id);
-        for stat in process::all() {
-            if stat.is_alive() && process::environment_starts(stat.pid, MARK, &prefix) {
-                let _ = stat.identity().signal(rustix::process::Signal::KILL);
-            }
-        }
-        if self.cgroups.is_none() {
-            reaper::kill_unmarked_orphans();
-        }
-        reaper::reap_orphans();
-        outcome.and(self.remove_kept())?;
-        self.guard.goodbye();
-        Ok(())
     }
 }
 

@@ -23,6 +23,7 @@ mod program;
 pub mod ready;
 mod reaper;
 pub mod running;
+mod shared;
 
 pub use cores::{Partition, Topology, partition};
 pub use ended::Ended;

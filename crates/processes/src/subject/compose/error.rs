@@ -2,7 +2,7 @@
 
 use std::io;
 
-use super::super::container::ContainerError;
+use super::super::container::error::ContainerError;
 
 /// Why a project could not be started.
 #[derive(Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 //! changed for a study (`model`) goes to it on its standard input, so that nothing is left on disk. Afterwards each container is a
 //! [`Running`] like any other. A project has a name of its own; everything in it is found by that name, and removed.
 
-mod error;
+pub(super) mod error;
 mod members;
 mod model;
 mod tool;
@@ -25,8 +25,9 @@ pub use tool::Tool;
 use super::container::{Container, Engine};
 use super::error::SubjectError;
 use super::launch::{Launch, log_name};
-use super::launcher::{Launcher, Piped, Shared, open_log};
+use super::launcher::{Launcher, Piped, open_log};
 use super::running::Running;
+use super::shared::Shared;
 use crate::linux::tree::Family;
 use crate::linux::{CpuSet, Netns};
 use members::{Member, PROJECT};
@@ -119,8 +120,8 @@ impl Launcher {
     /// There is no Compose or no engine, the files are wrong, or a service that must be there is not.
     pub fn configure(&self, files: Files, interrupted: &AtomicBool) -> Result<Configured, SubjectError> {
         let tool = Tool::find()?;
-        let engine = self.engine().map_err(ComposeError::from)?;
-        let mark = self.next_mark();
+        let engine = self.shared().engine().map_err(ComposeError::from)?;
+        let mark = self.shared().next_mark();
         let name = format!("unladen-{}", mark.replace('/', "-"));
         let paths = files.files.iter().flat_map(|file| ["-f".to_owned(), file.display().to_string()]);
         // Version 2 leaves out what no profile asks for. Which services take part is for the model to say: the study may name some.

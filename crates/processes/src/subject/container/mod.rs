@@ -1,8 +1,8 @@
 //! Services that run as containers of an engine on this machine: started from an image, in the network of this machine, on the
 //! cores and within the limits of the study. Their CPU time is read from the control group that the engine made for them.
 
-mod engine;
-mod error;
+pub(super) mod engine;
+pub(super) mod error;
 
 use std::fs::File;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,20 +16,9 @@ pub use error::ContainerError;
 
 use super::ended::Ended;
 use super::executor::{Executor, Health};
-use super::launch::{LONGEST_PAD, Launch};
+use super::launch::{Image, LONGEST_PAD, Launch};
 use crate::linux::CpuSet;
 use crate::linux::tree::MARK;
-
-/// What a container is made from.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Image {
-    /// Its name: `postgres:17`, or `sha256:…`.
-    pub name: String,
-    /// What is mounted: `/host/path:/path`, `/host/path:/path:ro`, or `/path` for a volume that is made for the container and goes with it.
-    pub volumes: Vec<String>,
-    /// User or `user:group` in the container; `None`: the image's.
-    pub user: Option<String>,
-}
 
 /// A container that runs.
 #[derive(Debug)]
