@@ -1,6 +1,7 @@
 //! What runs a service. A new way to run one is a new [`Executor`]; the rest of unladen sees a [`super::Running`].
 
 use std::fs;
+use std::io;
 use std::process::Child;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use rustix::process::Signal;
 use super::ended::Ended;
 use super::error::SubjectError;
 use super::reaper;
-use crate::linux::Cgroup;
 use crate::linux::process::Identity;
+use crate::linux::{Cgroup, CpuSet};
 
 /// What a health check says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +46,11 @@ pub(super) trait Executor: std::fmt::Debug + Send + Sync {
     /// What its health check says; `None`: it has none.
     fn health(&self) -> Option<Health> {
         None
+    }
+
+    /// Lets the service use these cores and no others, where something else than its threads says which it may use.
+    fn confine(&self, _cpus: &CpuSet) -> io::Result<()> {
+        Ok(())
     }
 
     /// Name of its container, if that is to be removed with it.

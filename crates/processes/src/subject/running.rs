@@ -204,6 +204,7 @@ impl Running {
     /// # Errors
     /// What the system says of a thread, unless it has ended meanwhile.
     pub fn move_threads(&self, from: &CpuSet, to: &CpuSet) -> io::Result<()> {
+        self.executor.confine(to)?;
         // Those that are started in a pass by threads that it has not come to yet are moved by the next one.
         for _ in 0..PASSES {
             let members = self.members();

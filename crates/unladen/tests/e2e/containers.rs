@@ -4,7 +4,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::engine::{Engine, IMAGE};
-use crate::harness::{CliOutput, Scratch, counting, demo_study, finding, measuring};
+use crate::harness::{CliOutput, Scratch, closed_loop, counting, demo_study, finding, measuring};
 
 /// The consumer as a container in a variant, and with more keys of the service there.
 fn as_image(more: &str) -> String {
@@ -75,6 +75,30 @@ fn what_goes_wrong_with_containers_is_told() {
     fails("dies", &dies, &["consumer", "ended during the run"]);
     let memory = as_image(", args: [--leak-mib-per-minute, '60000'], limits: {memory: 64MiB}");
     fails("memory", &memory, &["consumer", "memory limit"]);
+}
+
+/// On its own cores, while it is heated up on all, and then on its own again.
+#[test]
+fn a_container_is_heated_up_on_all_cores() {
+    let _turn = counting();
+    let Some(engine) = Engine::start() else { return };
+    let study = closed_loop("heated-image", &as_image("")) + "preheat: 1500ms\npreheat_cpuset: all\n";
+    let scratch = Scratch::with(&study);
+    let arguments =
+        ["run", ".", "--out", "out", "--plain", "--rounds", "1", "--window", "1s", "--set", "placebo=false"];
+    let mut command = scratch.command(&arguments);
+    command.env("DOCKER_HOST", engine.host()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().expect("unladen starts");
+    let mut places = Vec::new();
+    while child.try_wait().expect("it can be waited for").is_none() {
+        let cores = engine.containers().first().and_then(|name| engine.cores(name));
+        places.extend(cores);
+        places.dedup();
+    }
+    if std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
+        assert!(places.len() == 3 && places[0] == places[2] && places[0] != places[1], "{places:?}");
+    }
+    scratch.assert_nothing_left();
 }
 
 #[test]

@@ -98,6 +98,13 @@ impl Engine {
         names.lines().map(str::to_owned).collect()
     }
 
+    /// Cores on which the first process of a container may run.
+    pub(crate) fn cores(&self, name: &str) -> Option<String> {
+        let (_, pid) = self.docker(&["inspect", "--format", "{{.State.Pid}}", name]);
+        let status = fs::read_to_string(format!("/proc/{}/status", pid.trim())).ok()?;
+        status.lines().find_map(|line| Some(line.strip_prefix("Cpus_allowed_list:")?.trim().to_owned()))
+    }
+
     /// Waits until there is one of this service.
     pub(crate) fn await_container(&self, service: &str) -> String {
         let deadline = Instant::now() + Duration::from_secs(30);

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 use bollard::Docker;
 use bollard::errors::Error;
 use bollard::models::{
-    self, ContainerCreateBody, ContainerInspectResponse, HealthConfig, HealthStatusEnum, SystemInfo,
+    self, ContainerCreateBody, ContainerInspectResponse, ContainerUpdateBody, HealthConfig, HealthStatusEnum,
+    SystemInfo,
 };
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, KillContainerOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder,
@@ -20,6 +21,7 @@ use tokio::runtime::{self, Runtime};
 
 use super::super::executor::Health;
 use super::error::ContainerError;
+use crate::linux::CpuSet;
 
 /// Where engines listen, unless `DOCKER_HOST` says otherwise.
 const DOCKER: &str = "/var/run/docker.sock";
@@ -170,6 +172,12 @@ impl Engine {
     pub(super) fn signal(&self, name: &str, signal: &str) -> Result<(), ContainerError> {
         let options = KillContainerOptionsBuilder::default().signal(signal).build();
         self.runtime.block_on(self.docker.kill_container(name, Some(options))).map_err(ContainerError::engine)
+    }
+
+    /// Lets a container use these cores and no others.
+    pub(super) fn confine(&self, name: &str, cpus: &CpuSet) -> Result<(), ContainerError> {
+        let body = ContainerUpdateBody { cpuset_cpus: Some(cpus.to_string()), ..ContainerUpdateBody::default() };
+        self.runtime.block_on(self.docker.update_container(name, body)).map_err(ContainerError::engine)
     }
 
     pub(in crate::subject) fn inspect(&self, name: &str) -> Result<Inspected, ContainerError> {

@@ -5,6 +5,7 @@ pub(super) mod engine;
 pub(super) mod error;
 
 use std::fs::File;
+use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 
@@ -160,6 +161,11 @@ impl Executor for Container {
 
     fn container(&self) -> Option<&str> {
         (!self.of_project).then_some(&self.name)
+    }
+
+    /// Its control group is the engine's, and binds its threads whatever they ask for.
+    fn confine(&self, cpus: &CpuSet) -> io::Result<()> {
+        self.engine.confine(&self.name, cpus).map_err(io::Error::other)
     }
 
     fn health(&self) -> Option<Health> {

@@ -180,7 +180,7 @@ fn pressure(facts: &Facts) -> Check {
 }
 
 fn memory(facts: &Facts) -> Check {
-    let available = facts.memory_limit.unwrap_or(u64::MAX).min(facts.window.memory_available);
+    let available = facts.memory_left.unwrap_or(facts.window.memory_available);
     let bytes = |bytes: f64| Scale::of("B", bytes, None).with_unit(bytes);
     let each = groups::room(available, MAX_ALIVE);
     let found =
@@ -269,6 +269,7 @@ mod tests {
             compose: Ok(None),
             quota_cores: None,
             memory_limit: None,
+            memory_left: None,
             window: HostWindow {
                 cores: 4,
                 busy_s: 0.1,
@@ -325,7 +326,7 @@ mod tests {
             ("pressure", Facts { io_pressure: Some(0.3), ..quiet() }),
             ("pressure", Facts { window: window(|it| it.cpu_pressure = Some(0.9)), ..quiet() }),
             ("memory", Facts { swapped: Some(7), ..quiet() }),
-            ("memory", Facts { memory_limit: Some(64 << 20), ..quiet() }),
+            ("memory", Facts { memory_left: Some(64 << 20), ..quiet() }),
             ("clock", Facts { clock: Some("hpet".to_owned()), ..quiet() }),
             ("timer", Facts { overshoot_us: (80.0, 4_000.0), ..quiet() }),
             ("open files", Facts { files: (1024, 1 << 20), ..quiet() }),

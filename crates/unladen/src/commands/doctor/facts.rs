@@ -9,7 +9,7 @@ use anyhow::Context;
 use unladen_journal::record::HostWindow;
 use unladen_processes::linux::process::{self, Stat};
 use unladen_processes::linux::{CpuSet, Netns, clock};
-use unladen_processes::probe::host::{HostReader, memory_limit, parse_pressure};
+use unladen_processes::probe::host::{HostReader, available_memory, memory_limit, parse_pressure};
 use unladen_processes::subject::cgroups::Mounts;
 use unladen_processes::subject::compose::Tool;
 use unladen_processes::subject::container::{self, ContainerError, Engine};
@@ -47,6 +47,8 @@ pub(super) struct Facts {
     pub(super) quota_cores: Option<f64>,
     /// The smallest memory limit around unladen, bytes.
     pub(super) memory_limit: Option<u64>,
+    /// What a study can have of the machine's memory and of these limits, bytes.
+    pub(super) memory_left: Option<u64>,
     /// The machine while it was watched; nothing in it is unladen's.
     pub(super) window: HostWindow,
     /// How long it was watched, seconds.
@@ -104,6 +106,7 @@ impl Facts {
             compose: compose(),
             quota_cores: around().filter_map(quota).reduce(f64::min),
             memory_limit: around().filter_map(memory_limit).min(),
+            memory_left: available_memory(),
             window: watched.window,
             watched_s: watched.seconds,
             busiest: watched.busiest,
