@@ -32,7 +32,7 @@ pub struct Measured {
 /// # Errors
 /// When `study.yaml` or `journal.jsonl` cannot be read, or the journal's format is newer than this program.
 pub fn read(dir: &Path) -> Result<Measured, ReadError> {
-    let study_path = dir.join("study.yaml");
+    let study_path = dir.join(FILE_NAME);
     // By the tree: a second way from YAML to a study would double the time that this crate takes to compile.
     let study = read_back(&text_of(&study_path)?, FILE_NAME)
         .map_err(|error| ReadError::Study { path: study_path, message: error.to_string() })?;

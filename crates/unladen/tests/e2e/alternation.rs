@@ -190,7 +190,7 @@ fn a_stall_slows_nobody_else() {
         .replace("rate: 300", "rate: 200")
         .replace("connections: 8", "connections: 100");
     // The stretch alone is three stalls long, wherever in a stall it begins.
-    let time = ["--rounds", "3", "--warmup", "300ms", "--window", "1400ms", "--set", "alone=2100ms"];
+    let time = ["--rounds", "5", "--warmup", "300ms", "--window", "1400ms", "--set", "alone=2100ms"];
     let scratch = measured("alternating", &study, &time);
     let findings = scratch.findings();
     let values = |variant: &str, metric: &str| {

@@ -6,14 +6,14 @@ use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use unladen_journal::role::Role;
 use unladen_study::measured;
 
 use crate::engine::{Engine, IMAGE};
-use crate::harness::{CliOutput, Scratch, counting, finding, measuring};
+use crate::harness::{CliOutput, Scratch, counting, finding, measuring, wait_until};
 
 /// Two services as somebody may have them who knows nothing of unladen: with a port, a fixed name, restarts, volumes.
 fn compose() -> String {
@@ -125,7 +125,7 @@ fn a_compose_file_is_weighed_as_it_is() {
     scratch.write("otel.yaml", &otel());
     let url = ["--url", "http://api:8080/work", "--rate", "300", "--connections", "8"];
     let sides = ["--compose", "compose.yaml", "--service", "api", "--variant", "otel=otel.yaml"];
-    let lengths = ["--window", "1500ms", "--warmup", "500ms", "--alone", "400ms", "--rounds", "2"];
+    let lengths = ["--window", "1500ms", "--warmup", "500ms", "--alone", "400ms", "--rounds", "3"];
     let arguments = [&["compare"], &url[..], &sides, &lengths, &["--out", "out", "--plain"]].concat();
     let output = CliOutput::new(&command(&engine, &scratch, &arguments).output().expect("unladen starts"));
     let output = output.ends_with(0);
@@ -135,7 +135,7 @@ fn a_compose_file_is_weighed_as_it_is() {
     let runs = measured::read(&scratch.path("out")).expect("a run folder").runs;
     let counted: Vec<_> = runs.iter().filter(|run| run.void.is_none()).collect();
     assert!(
-        counted.len() >= 4,
+        counted.len() >= 6,
         "{} of {}: {:?}",
         counted.len(),
         runs.len(),
@@ -335,10 +335,7 @@ fn kill_minus_nine_and_ctrl_c_leave_nothing_of_a_project() {
     let scratch = Scratch::with(&study("killed").replace("window: 700ms", "window: 30s"));
     scratch.write("compose.yaml", &compose());
     let gone = || {
-        let deadline = Instant::now() + Duration::from_secs(20);
-        while Instant::now() < deadline && everything(&engine) != before {
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_until(Duration::from_secs(20), || everything(&engine) == before);
         assert_eq!(everything(&engine), before);
         scratch.wait_until_nothing_left();
     };

@@ -1,10 +1,10 @@
 //! Services as containers, by a private engine that the tests start and stop: without a bridge, in the network of the machine.
 
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::engine::{Engine, IMAGE};
-use crate::harness::{CliOutput, Scratch, closed_loop, counting, demo_study, finding, measuring};
+use crate::harness::{CliOutput, Scratch, closed_loop, counting, demo_study, finding, measuring, wait_until};
 
 /// The consumer as a container in a variant, and with more keys of the service there.
 fn as_image(more: &str) -> String {
@@ -113,10 +113,7 @@ fn kill_minus_nine_leaves_no_container() {
         command.spawn().expect("unladen starts")
     };
     let gone = || {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < deadline && !engine.containers().is_empty() {
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        wait_until(Duration::from_secs(10), || engine.containers().is_empty());
         assert_eq!(engine.containers(), Vec::<String>::new());
         scratch.wait_until_nothing_left();
     };

@@ -139,12 +139,7 @@ impl Scratch {
     /// The same after at most ten seconds: the guard of an unladen that was killed needs a moment.
     #[track_caller]
     pub(crate) fn wait_until_nothing_left(&self) {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while Instant::now() < deadline && !self.running().is_empty() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        // Its last act, when it is no more among the processes of the test.
-        std::thread::sleep(Duration::from_millis(100));
+        wait_until(Duration::from_secs(10), || self.running().is_empty());
         self.assert_nothing_left();
     }
 
@@ -253,13 +248,17 @@ pub(crate) fn assert_nothing_left(word: &str) {
 fn assert_none_left(processes: Vec<String>) {
     assert!(processes.is_empty(), "left running: {processes:#?}");
     // Another test may just have killed an unladen, whose guard needs a moment.
-    let deadline = Instant::now() + Duration::from_secs(10);
-    let mut cgroups = orphaned();
-    while Instant::now() < deadline && !cgroups.is_empty() {
-        std::thread::sleep(Duration::from_millis(20));
-        cgroups = orphaned();
-    }
+    wait_until(Duration::from_secs(10), || orphaned().is_empty());
+    let cgroups = orphaned();
     assert!(cgroups.is_empty(), "left over: {cgroups:#?}");
+}
+
+/// Waits until something holds, for so long at most; whether it does is for the caller to ask.
+pub(crate) fn wait_until(at_most: Duration, holds: impl Fn() -> bool) {
+    let deadline = Instant::now() + at_most;
+    while Instant::now() < deadline && !holds() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 /// cgroups without a living owner that were not there before the tests.

@@ -220,7 +220,7 @@ fn services_are_heated_up_on_all_cores_and_measured_on_their_own() {
     );
     let scratch = Scratch::with(&format!("{study}preheat: 600ms\npreheat_cpuset: all\n"));
     let short = ["--set", "placebo=false", "--warmup", "200ms", "--window", "500ms", "--rounds", "1"];
-    scratch.run(&short);
+    scratch.run(&short).ends_with(0);
     let run = &runs(&scratch)[0];
     let log = fs::read_to_string(scratch.path("out").join(&run.dir).join("logs/teller.log")).expect("its log");
     let mut places: Vec<&str> = log.lines().collect();

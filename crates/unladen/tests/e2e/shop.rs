@@ -13,10 +13,9 @@ fn the_shop_makes_ten_spans_a_request() {
     let _turn = measuring();
     let scratch = Scratch::new();
     let path = study("easeagent").display().to_string();
-    let output =
-        scratch.unladen(&["run", &path, "--set", "profile=ci", "--only", "skywalking", "--out", "out", "--plain"]);
-    // 2: the machine was so busy that no run of the baseline counts.
-    assert!(matches!(output.code, Some(0 | 2)), "{}\n{}", output.out, output.err);
+    let output = scratch
+        .unladen(&["run", &path, "--set", "profile=ci", "--only", "skywalking", "--out", "out", "--plain"])
+        .ends_with(0);
     println!("{}", output.out);
     let runs = read(&scratch.path("out")).expect("a run folder").runs;
     for run in &runs {

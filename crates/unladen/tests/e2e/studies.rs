@@ -8,7 +8,7 @@ use std::path::Path;
 use unladen_journal::record::RunRecord;
 use unladen_study::measured::read;
 
-use crate::harness::{CliOutput, Scratch, starting, study};
+use crate::harness::{CliOutput, Scratch, measuring, study};
 
 /// Runs a study in its profile `ci`. What it keeps for a while goes into the scratch folder, too, so that nothing of it may be left.
 fn miniature(name: &str, variants: &[&str]) -> (Scratch, CliOutput, Vec<RunRecord>) {
@@ -19,9 +19,7 @@ fn miniature(name: &str, variants: &[&str]) -> (Scratch, CliOutput, Vec<RunRecor
     let only = variants.join(",");
     let arguments = ["run", &folder, "--set", "profile=ci", "--only", &only, "--out", "out", "--plain"];
     let output = scratch.command(&arguments).env("TMPDIR", scratch.path("")).output().expect("unladen starts");
-    // 2: the machine was so busy that no run of the baseline counts.
-    let output = CliOutput::new(&output);
-    assert!(matches!(output.code, Some(0 | 2)), "{}\n{}", output.out, output.err);
+    let output = CliOutput::new(&output).ends_with(0);
     scratch.assert_nothing_left();
     let left: Vec<_> =
         fs::read_dir(scratch.path("")).expect("the scratch folder").flatten().map(|it| it.file_name()).collect();
@@ -48,7 +46,7 @@ fn assert_all_arrived(runs: &[RunRecord], per_request: &BTreeMap<&str, u64>) {
 
 #[test]
 fn skywalking_go_in_miniature() {
-    let _turn = starting();
+    let _turn = measuring();
     let variants = ["skywalking", "skywalking-unsampled", "otel", "otel-unexported", "elastic"];
     let (_scratch, _said, runs) = miniature("skywalking-go", &variants);
     assert_all_arrived(&runs, &[("skywalking", 4), ("otel", 4), ("elastic", 4)].into());
@@ -62,7 +60,7 @@ fn skywalking_go_in_miniature() {
 
 #[test]
 fn tracing_benchmark_in_miniature() {
-    let _turn = starting();
+    let _turn = measuring();
     let variants = ["otlp", "zipkin", "apm", "skywalking"];
     let (_scratch, _said, runs) = miniature("tracing-benchmark", &variants);
     assert_all_arrived(&runs, &variants.map(|variant| (variant, 3)).into());
