@@ -23,7 +23,7 @@ check: check-fmt ## Format, clippy, unit tests: while you work. No network.
 # To get things waits for the network most of the time, to compile for the processor: one beside the other.
 test: check-fmt  ## Everything that CI runs.
 	@$(MAKE) --no-print-directory deps & deps=$$!; $(MAKE) --no-print-directory lint build-tests; built=$$?; wait $$deps && exit $$built
-	@$(MAKE) --no-print-directory check-tables rust-test test-action test-dist BUILT=
+	@BUILT= $(MAKE) --no-print-directory check-tables rust-test test-action test-dist
 	@echo "make test: all green"
 
 .PHONY: build-tests
@@ -48,8 +48,9 @@ rust-test:       ## Unit, property, golden and end-to-end tests.
 	@CARGO=$(CARGO) scripts/rust-test.sh
 	$(CARGO) test --release --locked --workspace --doc --quiet
 
-# `make test` has built the executable with the features of all crates; for itself it would be compiled once more.
-BUILT := build
+# `make test` has built the executable with the features of all crates; for itself it would be compiled once more. It says so in the
+# environment, not as a variable of the command line: make exports those as `MAKEOVERRIDES=${…}`, which some services cannot read.
+BUILT ?= build
 test-action: $(BUILT) ## Run the steps of action.yml against a stand-in for GitHub.
 	.github/action/test.py $(UNLADEN)
 
