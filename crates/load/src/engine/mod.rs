@@ -284,6 +284,8 @@ impl<'a> Engine<'a> {
         self.turn_end = from + length;
         self.recorder.turn_last = self.turn_end - 1;
         self.clock.go_on_from(from);
+        // The clock has gone back to where the last turn was over, and ticks go on from there as if nothing had been waited for.
+        self.next_tick = from + self.next_tick.saturating_sub(from) % TICK;
         self.bridge = ClockBridge::measure(self.clock);
         // A server may have closed connections meanwhile.
         for at in 0..self.poller.wait(0)? {

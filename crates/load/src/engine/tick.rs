@@ -40,7 +40,8 @@ impl Engine<'_> {
         self.report_seconds(now)?;
         if self.span.in_window(now) {
             self.recorder.in_flight.0 += self.active as u64;
-            self.recorder.in_flight.1 += 1;
+            // What is under way when a turn is over was due in it, and no time of the load's own passes meanwhile.
+            self.recorder.in_flight.1 += u64::from(now < self.turn_end);
         }
         let quiet = self.is_quiet(now, self.span.window_end);
         if quiet && (now >= self.span.window_end || self.is_used_up()) {
