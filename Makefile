@@ -113,7 +113,7 @@ BENCH_PRECISION ?=
 bench-precision: build | debian ## Weigh services in seven languages and frameworks by separate and by alternating rounds: about two hours, into bench/README.md.
 	bench/precision/run.py $(BENCH_PRECISION)
 
-bench-relay: build   ## Weigh a service in a network of its own, through the relay, beside one on the machine's: about eight minutes, into bench/README.md.
+bench-relay: build   ## Weigh a service in a network of its own, through the relay, beside one on the machine's: about half an hour, into bench/README.md.
 	bench/relay/run.py
 
 aa:              ## Measure identical variants for twelve minutes, by either design; count the false alarms of 2,000 re-labelled studies.

@@ -36,7 +36,7 @@ def figures(folder):
     """Of the bare service: CPU and p50, µs; of the relay: CPU, µs per request; of `more`: the difference and half its interval, %."""
     records = map(json.loads, (folder / "journal.jsonl").read_text().splitlines())
     runs = [it for it in records if it.get("kind") == "baseline" and it["void"] is None]
-    relay = [process["cpu_ns"] / 1e3 / run["load"]["completed"]
+    relay = [process["cpu_ns"] / 1e3 / run["load"]["requests"]
              for run in runs for process in run["instrument"] if process["service"] == "relay"]
     findings = json.loads((folder / "findings.json").read_text())
     more = next(it for it in findings["variants"] if it["name"] == "more")
