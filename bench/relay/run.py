@@ -60,11 +60,12 @@ def main():
         # Which is first changes from turn to turn.
         for network in NETWORKS[:: 1 if turn % 2 == 0 else -1]:
             measured[network].append(measure(network, turn))
-    lines = [f"| median of {turns} studies (least to largest) | on the machine's network | in a network of its own, through the relay |",
+    what = "one study each" if turns == 1 else f"median of {turns} studies (least to largest)"
+    lines = [f"| {what} | on the machine's network | in a network of its own, through the relay |",
              "|---|--:|--:|"]
     for name in measured["host"][0]:
         columns = [[it[name] for it in measured[network]] for network in NETWORKS]
-        cells = [f"{statistics.median(it):.1f} ({min(it):.1f} to {max(it):.1f})" for it in columns]
+        cells = [f"{it[0]:.1f}" if turns == 1 else f"{statistics.median(it):.1f} ({min(it):.1f} to {max(it):.1f})" for it in columns]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     marked.write(README, "bench-relay", "\n".join(lines))
 

@@ -216,9 +216,10 @@ pub struct Tested {
 /// for the queuing formula L = λW", Operations Research 9(3), 1961). Far apart, one of the three is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Little {
-    /// Requests in flight, the mean of samples taken every 10 ms of the window.
+    /// Requests in flight, the mean of samples taken every 10 ms of the window. Of a load that shares its time, what is under way after the
+    /// end of a turn is added to it, as those requests were due in the turn.
     pub in_flight: f64,
-    /// Samples.
+    /// Samples within the window and, of a load that shares its time, within its turns.
     pub samples: u64,
     /// Answers per second of the window times the mean service time of the good ones.
     pub expected: f64,

@@ -122,7 +122,7 @@ pub(crate) struct Recorder {
     pub(crate) kinds: Vec<Kind>,
     /// Whole iterations; `None` where an iteration is a request.
     pub(crate) iterations: Option<Iterations>,
-    /// Sum and number of samples of the requests in flight in the window.
+    /// Requests in flight in the window: the sum of the samples, and how many were taken while requests were due.
     pub(crate) in_flight: (u64, u64),
     /// When the last answer came, or the last request failed.
     pub(crate) last_arrival: u64,
