@@ -113,7 +113,10 @@ fn converse(input: &[u8], piece: usize) -> Vec<(&'static str, u64, u64)> {
                 session.pump();
                 sent += 1;
             }
-            assert!(session.out.len() <= 40 * (input.len() + 100), "what is said is bounded by what is heard");
+            assert!(
+                session.connection.out.len() <= 40 * (input.len() + 100),
+                "what is said is bounded by what is heard"
+            );
         }
         held.drain(..at);
         assert!(held.len() <= frame::HEAD + frame::MAX_PAYLOAD, "only the beginning of one frame is kept");

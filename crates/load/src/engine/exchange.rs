@@ -318,7 +318,7 @@ impl Engine<'_> {
         let outstanding: Vec<Request> = self.connections[at].outstanding().collect();
         for request in &outstanding {
             match self.connections[at].protocol {
-                Protocol::Http1(_) => self.abandon(at, request.due, failure),
+                Protocol::Http1(_) => self.abandon(request, failure),
                 Protocol::Http2(_) => self.abandon_http2(request, failure),
             }
         }

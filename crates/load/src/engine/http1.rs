@@ -1,7 +1,7 @@
 //! HTTP/1.1 on a connection: one request at a time, one send for it and usually one receive for its answer.
 
 use super::Engine;
-use super::judge::{judge, look};
+use super::judge::weigh;
 use super::protocol::Protocol;
 use crate::request::{Answer, Failure, Request};
 
@@ -51,13 +51,9 @@ impl Engine<'_> {
         match http1.reader.push(&mut self.heads[step], &self.buffer[..taken]) {
             Ok(Some(response)) => {
                 let (close, size) = (response.close, response.body.length());
-                let answer = match &self.script {
-                    None => judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived),
-                    Some(script) => {
-                        let captured = http1.reader.captured();
-                        look(script, &mut self.progress[at], &mut self.recorder, &response, captured, arrived)
-                    }
-                };
+                let lane = (self.script.as_ref(), self.progress.get_mut(at));
+                let captured = http1.reader.captured();
+                let answer = weigh(lane, &self.shared.check, &mut self.recorder, &response, captured, arrived);
                 self.largest = self.largest.max(size);
                 self.complete_http1(at, &request, &answer, close, now);
             }
@@ -70,13 +66,7 @@ impl Engine<'_> {
     /// A request has its answer.
     #[inline]
     fn complete_http1(&mut self, at: usize, request: &Request, answer: &Answer, close: bool, now: u64) {
-        self.recorder.answered(request, answer);
-        if let Some(progress) = self.progress.get(at) {
-            self.recorder.named_answered(progress.step, request, answer);
-            if let Some(kind) = progress.kind {
-                self.recorder.kind_answered(kind, progress.begun, request, answer);
-            }
-        }
+        self.note_answer(request, answer);
         self.active -= 1;
         let connection = &mut self.connections[at];
         let Protocol::Http1(http1) = &mut connection.protocol else { return };
@@ -98,13 +88,9 @@ impl Engine<'_> {
         let Some(request) = http1.request else { return self.close(at, now) };
         match http1.reader.end() {
             Some(response) => {
-                let answer = match &self.script {
-                    None => judge(&self.shared.check, &mut self.recorder.bodies, &response, now),
-                    Some(script) => {
-                        let captured = http1.reader.captured();
-                        look(script, &mut self.progress[at], &mut self.recorder, &response, captured, now)
-                    }
-                };
+                let lane = (self.script.as_ref(), self.progress.get_mut(at));
+                let captured = http1.reader.captured();
+                let answer = weigh(lane, &self.shared.check, &mut self.recorder, &response, captured, now);
                 self.complete_http1(at, &request, &answer, true, now);
             }
             None => self.fail(at, Failure::Reset),

@@ -6,13 +6,12 @@
 
 use super::Engine;
 use super::connection::{Phase, State};
-use super::judge::{judge, look};
+use super::judge::weigh;
 use super::protocol::{Http2, Protocol};
 use crate::h2::Violation;
 use crate::h2::captured::Wants;
 use crate::h2::session::{Event, MAX_UNREAD};
 use crate::http1::response::Response;
-use crate::record::End;
 use crate::request::{Failure, Request};
 
 impl Engine<'_> {
@@ -97,16 +96,16 @@ impl Engine<'_> {
         if connection.unsent.is_empty() {
             session.pump();
         }
-        if session.out.is_empty() {
+        if session.connection.out.is_empty() {
             return;
         }
         let now = if open { clock.now() } else { now };
         session.stamp(now, |request| self.recorder.sent(request));
-        let mut out = std::mem::take(&mut session.out);
+        let mut out = std::mem::take(&mut session.connection.out);
         let result = connection.transmit(&out);
         out.clear();
         if let Protocol::Http2(http2) = &mut connection.protocol {
-            http2.session.out = out;
+            http2.session.connection.out = out;
         }
         match result {
             Ok(_) if connection.unsent.len() > MAX_UNREAD => self.break_off(at, Violation::Flood),
@@ -131,30 +130,16 @@ impl Engine<'_> {
                     http2.useful = true;
                     let arrived = stamp.map_or(now, |stamp| self.bridge.to_monotonic(stamp, request.sent, now));
                     let response = Response { status, close: false, head: captured.head(), body };
-                    let mut answer = match (&self.script, self.progress.get_mut(request.lane as usize)) {
-                        (Some(script), Some(progress)) => look(
-                            script,
-                            progress,
-                            &mut self.recorder,
-                            &response,
-                            (captured.head(), captured.body()),
-                            arrived,
-                        ),
-                        _ => judge(&self.shared.check, &mut self.recorder.bodies, &response, arrived),
-                    };
+                    let lane = (self.script.as_ref(), self.progress.get_mut(request.lane as usize));
+                    let captured = (captured.head(), captured.body());
+                    let mut answer = weigh(lane, &self.shared.check, &mut self.recorder, &response, captured, arrived);
                     if let Some(wanted) = self.shared.grpc {
                         self.recorder.grpc_status(request.due, grpc_status);
                         let bad = (grpc_status != Some(wanted)).then_some(Failure::Grpc);
                         answer.failure = answer.failure.or(bad);
                     }
                     self.largest = self.largest.max(response.body.length());
-                    self.recorder.answered(&request, &answer);
-                    if let Some(progress) = self.progress.get(request.lane as usize) {
-                        self.recorder.named_answered(progress.step, &request, &answer);
-                        if let Some(kind) = progress.kind {
-                            self.recorder.kind_answered(kind, progress.begun, &request, &answer);
-                        }
-                    }
+                    self.note_answer(&request, &answer);
                     self.active -= 1;
                     freed = arrived;
                     self.go_on_lane(request.lane, Some(&answer), now);
@@ -213,14 +198,14 @@ impl Engine<'_> {
             return;
         }
         if http2.session.is_drained() {
-            http2.session.say_goodbye(None);
+            http2.session.connection.go_away(None);
             let pause = http2.pause();
             self.flush_http2(at, now);
             return self.close(at, now + pause);
         }
         let delicate = http2.session.in_flight() > 1
             || !http2.carry.is_empty()
-            || http2.session.is_mid_block()
+            || http2.session.connection.is_mid_block()
             || !connection.unsent.is_empty();
         self.list_http2(at);
         self.set_delicate(at, delicate);
@@ -246,17 +231,11 @@ impl Engine<'_> {
         self.settle_http2(at, now);
     }
 
-    /// A request has failed without an answer: counts it, under its name too, and ends its iteration.
+    /// A request has failed without an answer, and what its lane does next is to be found out.
     #[cold]
     pub(super) fn abandon_http2(&mut self, request: &Request, failure: Failure) {
-        let now = self.now();
-        self.recorder.failed(request.due, failure);
-        self.recorder.ended(now);
-        if let Some(progress) = self.progress.get(request.lane as usize) {
-            self.recorder.named_failed(progress.step, request.due);
-            self.recorder.iteration_ended(progress.begun, End::Failed);
-        }
-        self.go_on_lane(request.lane, None, now);
+        self.abandon(request, failure);
+        self.go_on_lane(request.lane, None, self.now());
     }
 
     /// The server has ended the connection.
@@ -277,8 +256,8 @@ impl Engine<'_> {
         self.reason = Some(violation.to_string());
         let connection = &mut self.connections[at];
         if let Protocol::Http2(http2) = &mut connection.protocol {
-            http2.session.say_goodbye(Some(violation));
-            let out = std::mem::take(&mut http2.session.out);
+            http2.session.connection.go_away(Some(violation));
+            let out = std::mem::take(&mut http2.session.connection.out);
             // A courtesy; the connection ends either way.
             let _ = connection.transmit(&out);
         }

@@ -8,7 +8,7 @@ use super::lanes::NO_CONNECTION;
 use super::protocol::Protocol;
 use crate::pace::SECOND;
 use crate::record::End;
-use crate::request::{Answer, Failure};
+use crate::request::{Answer, Failure, Request};
 use crate::script::{Next, Progress};
 
 impl Engine<'_> {
@@ -222,13 +222,25 @@ impl Engine<'_> {
         }
     }
 
-    /// A request has failed without an answer: counts it under its name and ends its iteration.
+    /// Counts a request that has its answer, under its name and its kind too.
+    #[inline]
+    pub(super) fn note_answer(&mut self, request: &Request, answer: &Answer) {
+        self.recorder.answered(request, answer);
+        if let Some(progress) = self.progress.get(request.lane as usize) {
+            self.recorder.named_answered(progress.step, request, answer);
+            if let Some(kind) = progress.kind {
+                self.recorder.kind_answered(kind, progress.begun, request, answer);
+            }
+        }
+    }
+
+    /// A request has failed without an answer: counts it, under its name too, and ends its iteration.
     #[cold]
-    pub(super) fn abandon(&mut self, at: usize, due: u64, failure: Failure) {
-        self.recorder.failed(due, failure);
+    pub(super) fn abandon(&mut self, request: &Request, failure: Failure) {
+        self.recorder.failed(request.due, failure);
         self.recorder.ended(self.now());
-        if let Some(progress) = self.progress.get(at) {
-            self.recorder.named_failed(progress.step, due);
+        if let Some(progress) = self.progress.get(request.lane as usize) {
+            self.recorder.named_failed(progress.step, request.due);
             self.recorder.iteration_ended(progress.begun, End::Failed);
         }
     }

@@ -9,7 +9,7 @@ use crate::script::{Progress, Script, Verdict, WholeAnswer};
 
 /// What an answer is worth.
 #[inline]
-pub(super) fn judge(check: &Check, bodies: &mut Bodies, response: &Response<'_>, arrived: u64) -> Answer {
+fn judge(check: &Check, bodies: &mut Bodies, response: &Response<'_>, arrived: u64) -> Answer {
     let failure = if check.status.map_or(response.status >= 400, |wanted| response.status != wanted) {
         Some(Failure::Status)
     } else if check.length.is_some_and(|wanted| response.body.length() != wanted) {
@@ -24,8 +24,24 @@ pub(super) fn judge(check: &Check, bodies: &mut Bodies, response: &Response<'_>,
     Answer { arrived, status: response.status, class, failure, asks_again: false }
 }
 
+/// What an answer in a lane is worth, whatever is asked there: a step of the script, or the one request of a plan without.
+#[inline]
+pub(super) fn weigh(
+    (script, progress): (Option<&Script>, Option<&mut Progress>),
+    check: &Check,
+    recorder: &mut Recorder,
+    response: &Response<'_>,
+    captured: (&[u8], &[u8]),
+    arrived: u64,
+) -> Answer {
+    match (script, progress) {
+        (Some(script), Some(progress)) => look(script, progress, recorder, response, captured, arrived),
+        _ => judge(check, &mut recorder.bodies, response, arrived),
+    }
+}
+
 /// What an answer to a step of a script is worth.
-pub(super) fn look(
+fn look(
     script: &Script,
     progress: &mut Progress,
     recorder: &mut Recorder,

@@ -130,7 +130,7 @@ fn exchange(
     let mut buffer = vec![0; 16 << 10];
     loop {
         session.pump();
-        stream.write_all(&std::mem::take(&mut session.out))?;
+        stream.write_all(&std::mem::take(&mut session.connection.out))?;
         stream.flush()?;
         let taken = stream.read(&mut buffer)?;
         if taken == 0 {

@@ -1,10 +1,10 @@
-//! Frames that are about the connection, or that end a stream: settings, windows, pings, resets, going away.
+//! Frames that end requests or steer them: resets, settings, windows, going away.
 
 use super::Violation;
-use super::frame::{self, Head, MAX_PAYLOAD, code, flag, kind, setting};
+use super::frame::code;
 use super::hpack;
 use super::request::Table;
-use super::session::{Event, MAX_WINDOW, Session};
+use super::session::{Event, Session};
 use crate::request::Failure;
 
 /// How often a request that the server has refused is sent again: it means to be asked less.
@@ -15,133 +15,47 @@ const MAX_GOAWAYS: u8 = 100;
 
 impl Session {
     #[cold]
-    pub(super) fn take_reset<'a>(&mut self, head: Head, payload: &[u8]) -> Result<Option<Event<'a>>, Violation> {
-        if payload.len() != 4 {
-            return Err(Violation::FrameSize);
-        }
-        self.check_stream(head.stream)?;
-        let Some(stream) = self.streams.get(head.stream) else { return Ok(None) };
+    pub(super) fn take_reset<'a>(&mut self, id: u32, code: u32) -> Option<Event<'a>> {
+        let stream = self.streams.get(id)?;
         let (request, tries) = (stream.request, stream.tries.saturating_add(1));
-        self.streams.close(head.stream);
-        Ok(Some(match frame::word(payload) {
+        self.streams.close(id);
+        Some(match code {
             code::REFUSED_STREAM if tries <= MAX_REFUSALS => Event::Returned { request, tries },
             _ => Event::Failed { request, failure: Failure::Reset },
-        }))
+        })
+    }
+
+    /// The server has changed its settings; the windows of streams change by so much.
+    #[cold]
+    pub(super) fn take_settings(&mut self, change: i64) -> Result<(), Violation> {
+        if self.connection.table_size < hpack::TABLE_SIZE && self.table != Table::Unused {
+            self.table = Table::Unused;
+            self.tell_table = true;
+        }
+        let is_within = self.streams.iter_mut().all(|stream| stream.flow.grow(change));
+        if is_within { Ok(()) } else { Err(Violation::FlowControl) }
     }
 
     #[cold]
-    pub(super) fn take_settings<'a>(&mut self, head: Head, payload: &[u8]) -> Result<Option<Event<'a>>, Violation> {
-        if head.stream != 0 {
-            return Err(Violation::Rules("SETTINGS on a stream"));
-        }
-        if head.has(flag::ACK) {
-            return if payload.is_empty() { Ok(None) } else { Err(Violation::FrameSize) };
-        }
-        let (settings, rest) = payload.as_chunks::<6>();
-        if !rest.is_empty() {
-            return Err(Violation::FrameSize);
-        }
-        for [id @ .., a, b, c, d] in settings {
-            self.set(u16::from_be_bytes(*id), u32::from_be_bytes([*a, *b, *c, *d]))?;
-        }
-        frame::put_head(&mut self.out, 0, kind::SETTINGS, flag::ACK, 0);
-        if std::mem::replace(&mut self.ready, true) { Ok(None) } else { Ok(Some(Event::Ready)) }
-    }
-
-    /// Heeds a setting of the server's.
-    fn set(&mut self, identifier: u16, value: u32) -> Result<(), Violation> {
-        match identifier {
-            setting::HEADER_TABLE_SIZE if (value as usize) < hpack::TABLE_SIZE && self.table != Table::Unused => {
-                self.table = Table::Unused;
-                self.tell_table = true;
-            }
-            setting::ENABLE_PUSH if value != 0 => return Err(Violation::Rules("a server cannot allow pushes")),
-            setting::MAX_CONCURRENT_STREAMS => self.allowed = value as usize,
-            setting::INITIAL_WINDOW_SIZE => {
-                let window = i64::from(value);
-                if window > MAX_WINDOW {
-                    return Err(Violation::FlowControl);
-                }
-                let change = window - std::mem::replace(&mut self.stream_window, window);
-                for stream in self.streams.iter_mut() {
-                    stream.send_window += change;
-                    if stream.send_window > MAX_WINDOW {
-                        return Err(Violation::FlowControl);
-                    }
-                }
-            }
-            setting::MAX_FRAME_SIZE => {
-                if !(MAX_PAYLOAD as u32..1 << 24).contains(&value) {
-                    return Err(Violation::Rules("an impossible frame size"));
-                }
-                self.max_payload = value as usize;
-            }
-            _ => {}
-        }
-        Ok(())
-    }
-
-    #[cold]
-    pub(super) fn take_window_update<'a>(
-        &mut self,
-        head: Head,
-        payload: &[u8],
-    ) -> Result<Option<Event<'a>>, Violation> {
-        if payload.len() != 4 {
-            return Err(Violation::FrameSize);
-        }
-        let more = i64::from(frame::word(payload) & 0x7fff_ffff);
+    pub(super) fn take_window_update<'a>(&mut self, id: u32, more: u32) -> Option<Event<'a>> {
         if !self.sending.is_empty() {
             // However little it is, it brings a request forward.
-            self.idle_frames = 0;
+            self.connection.progress();
         }
-        if head.stream == 0 {
-            self.send_window += more;
-            return match more {
-                0 => Err(Violation::Rules("a window that is not changed")),
-                _ if self.send_window > MAX_WINDOW => Err(Violation::FlowControl),
-                _ => Ok(None),
-            };
-        }
-        self.check_stream(head.stream)?;
-        let Some(stream) = self.streams.get(head.stream) else { return Ok(None) };
-        stream.send_window += more;
+        let stream = self.streams.get(id)?;
         if more == 0 {
-            return Ok(self.fail(head.stream, code::PROTOCOL_ERROR, Failure::Protocol));
+            return self.fail(id, code::PROTOCOL_ERROR, Failure::Protocol);
         }
-        if stream.send_window > MAX_WINDOW {
-            return Ok(self.fail(head.stream, code::FLOW_CONTROL_ERROR, Failure::Protocol));
+        if !stream.flow.grow(i64::from(more)) {
+            return self.fail(id, code::FLOW_CONTROL_ERROR, Failure::Protocol);
         }
-        Ok(None)
+        None
     }
 
     #[cold]
-    pub(super) fn take_ping(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
-        if head.stream != 0 {
-            return Err(Violation::Rules("PING on a stream"));
-        }
-        if payload.len() != 8 {
-            return Err(Violation::FrameSize);
-        }
-        if !head.has(flag::ACK) {
-            frame::put_head(&mut self.out, 8, kind::PING, flag::ACK, 0);
-            self.out.extend_from_slice(payload);
-        }
-        Ok(())
-    }
-
-    #[cold]
-    pub(super) fn take_goaway(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
-        if head.stream != 0 {
-            return Err(Violation::Rules("GOAWAY on a stream"));
-        }
-        if payload.len() < 8 {
-            return Err(Violation::FrameSize);
-        }
-        let last = frame::word(payload) & 0x7fff_ffff;
+    pub(super) fn take_goaway(&mut self, last: u32) {
         self.last_processed = Some(self.last_processed.map_or(last, |before| before.min(last)));
         self.draining = true;
-        Ok(())
     }
 
     /// After GOAWAY: the next request that the server says it has not processed.

@@ -1,18 +1,16 @@
-//! Frames that come: which event each one is. Those that answer requests are here, those about the connection in `control`.
+//! Frames that come: which event each one is. Those that answer requests are here, those that end or steer them in `control`.
+
+use unladen_http2::connection::Frame;
 
 use super::Violation;
 use super::captured::Captured;
-use super::frame::{self, Head, MAX_PAYLOAD, code, flag, kind};
+use super::frame::code;
 use super::heads;
 use super::hpack;
-use super::session::{CONNECTION_WINDOW, Event, Partial, STREAM_WINDOW, Session};
+use super::session::{Event, Session};
 use crate::http1::response::Body;
 use crate::request::Failure;
 
-/// Largest header block, compressed.
-const MAX_BLOCK: usize = 64 << 10;
-/// Most frames in a row that bring no answer nearer.
-const MAX_IDLE_FRAMES: u32 = 10_000;
 /// Interim (1xx) responses that are skipped before a request counts as failed.
 const MAX_INTERIM: u8 = 100;
 
@@ -27,21 +25,8 @@ impl Session {
             {
                 return Ok(Some(event));
             }
-            let rest = &input[*at..];
-            let Some(head) = Head::read(rest) else { return Ok(None) };
-            if !self.ready && (head.kind != kind::SETTINGS || head.has(flag::ACK) || head.length > 6 * 100) {
-                return Err(Violation::NotHttp2);
-            }
-            if head.length > MAX_PAYLOAD {
-                return Err(Violation::FrameSize);
-            }
-            let Some(payload) = rest.get(frame::HEAD..frame::HEAD + head.length) else { return Ok(None) };
-            *at += frame::HEAD + head.length;
-            self.idle_frames += 1;
-            if self.idle_frames > MAX_IDLE_FRAMES {
-                return Err(Violation::Flood);
-            }
-            if let Some(event) = self.take(head, payload)? {
+            let Some(frame) = self.connection.next(input, at)? else { return Ok(None) };
+            if let Some(event) = self.take(frame)? {
                 return Ok(Some(event));
             }
         }
@@ -49,50 +34,24 @@ impl Session {
 
     /// Takes a frame in.
     #[inline]
-    fn take<'a>(&mut self, head: Head, payload: &'a [u8]) -> Result<Option<Event<'a>>, Violation> {
-        if let Some(partial) = &self.partial
-            && (head.kind != kind::CONTINUATION || head.stream != partial.stream)
-        {
-            return Err(Violation::Rules("a header block is interrupted"));
-        }
-        match head.kind {
-            kind::HEADERS => self.take_headers(head, payload),
-            kind::DATA => self.take_data(head, payload),
-            kind::CONTINUATION => self.take_continuation(head, payload),
-            kind::RST_STREAM => self.take_reset(head, payload),
-            kind::SETTINGS => self.take_settings(head, payload),
-            kind::WINDOW_UPDATE => self.take_window_update(head, payload),
-            kind::PING => self.take_ping(head, payload).map(|()| None),
-            kind::GOAWAY => self.take_goaway(head, payload).map(|()| None),
-            kind::PUSH_PROMISE => Err(Violation::Rules("a push that was switched off")),
-            kind::PRIORITY if head.stream == 0 => Err(Violation::Rules("PRIORITY for the connection")),
-            // Priorities are for servers; unknown types are to be ignored (RFC 9113, 5.5).
-            _ => Ok(None),
-        }
-    }
-
-    /// Refuses stream numbers that the server cannot mean.
-    #[inline]
-    pub(super) fn check_stream(&self, id: u32) -> Result<(), Violation> {
-        if id & 1 == 0 || self.streams.is_idle(id) {
-            return Err(Violation::Rules("a frame on a stream that was never opened"));
-        }
-        Ok(())
-    }
-
-    fn take_headers<'a>(&mut self, head: Head, payload: &[u8]) -> Result<Option<Event<'a>>, Violation> {
-        self.check_stream(head.stream)?;
-        let mut block = frame::unpadded(head, payload).ok_or(Violation::Rules("more padding than payload"))?;
-        if head.has(flag::PRIORITY) {
-            block = block.get(5..).ok_or(Violation::FrameSize)?;
-        }
-        if head.has(flag::END_HEADERS) {
-            let meaning = self.read_block(head.stream, block)?;
-            return Ok(self.take_head(head.stream, head.has(flag::END_STREAM), meaning));
-        }
-        self.partial =
-            Some(Partial { stream: head.stream, ends: head.has(flag::END_STREAM), block: block.to_vec(), frames: 0 });
-        Ok(None)
+    fn take<'a>(&mut self, frame: Frame<'a>) -> Result<Option<Event<'a>>, Violation> {
+        Ok(match frame {
+            Frame::Block { stream, is_last, block } => {
+                let head = self.read_block(stream, &block)?;
+                self.take_head(stream, is_last, head)
+            }
+            Frame::Data { stream, is_last, bytes, size } => self.take_data(stream, is_last, bytes, size),
+            Frame::Reset { stream, code } => self.take_reset(stream, code),
+            Frame::Settings { change, is_first } => {
+                self.take_settings(change)?;
+                is_first.then_some(Event::Ready)
+            }
+            Frame::WindowUpdate { stream, more } => self.take_window_update(stream, more),
+            Frame::GoAway { last } => {
+                self.take_goaway(last);
+                None
+            }
+        })
     }
 
     /// Reads a whole header block, and keeps its fields if the stream's answer is to be kept.
@@ -102,25 +61,6 @@ impl Session {
             return self.heads.read_lines(block, &mut self.lines);
         }
         self.heads.read(block)
-    }
-
-    #[cold]
-    fn take_continuation<'a>(&mut self, head: Head, payload: &[u8]) -> Result<Option<Event<'a>>, Violation> {
-        let Some(mut partial) = self.partial.take() else {
-            return Err(Violation::Rules("CONTINUATION without a header block"));
-        };
-        partial.frames += 1;
-        partial.block.extend_from_slice(payload);
-        // Frames without bytes cost work too (CVE-2024-27316 and its like).
-        if partial.block.len() > MAX_BLOCK || partial.frames as usize > MAX_BLOCK / 64 {
-            return Err(Violation::Block(hpack::BlockError::TooLarge));
-        }
-        if !head.has(flag::END_HEADERS) {
-            self.partial = Some(partial);
-            return Ok(None);
-        }
-        let meaning = self.read_block(partial.stream, &partial.block)?;
-        Ok(self.take_head(partial.stream, partial.ends, meaning))
     }
 
     /// Takes a response's head or trailers in.
@@ -159,48 +99,30 @@ impl Session {
         if ends {
             return self.complete(id, &[]);
         }
-        self.idle_frames = 0;
+        self.connection.progress();
         None
     }
 
     #[inline]
-    fn take_data<'a>(&mut self, head: Head, payload: &'a [u8]) -> Result<Option<Event<'a>>, Violation> {
-        self.check_stream(head.stream)?;
-        let data = frame::unpadded(head, payload).ok_or(Violation::Rules("more padding than payload"))?;
-        // Padding counts (RFC 9113, 6.1), and so do streams that we have given up.
-        let size = payload.len() as i64;
-        self.receive_window -= size;
-        if self.receive_window < 0 {
-            return Err(Violation::FlowControl);
-        }
-        if self.receive_window < CONNECTION_WINDOW / 2 {
-            let freed = CONNECTION_WINDOW - self.receive_window;
-            frame::put_word(&mut self.out, kind::WINDOW_UPDATE, 0, freed as u32);
-            self.receive_window = CONNECTION_WINDOW;
-        }
-        let ends = head.has(flag::END_STREAM);
-        let Some(stream) = self.streams.get(head.stream) else { return Ok(None) };
-        stream.receive_window -= size;
-        if stream.receive_window < 0 {
-            return Ok(self.fail(head.stream, code::FLOW_CONTROL_ERROR, Failure::Protocol));
+    fn take_data<'a>(&mut self, id: u32, is_last: bool, data: &'a [u8], size: usize) -> Option<Event<'a>> {
+        self.connection.give(size);
+        let stream = self.streams.get(id)?;
+        if !stream.flow.receive(size) {
+            return self.fail(id, code::FLOW_CONTROL_ERROR, Failure::Protocol);
         }
         if stream.status == 0 || (stream.bodiless && !data.is_empty()) {
-            return Ok(self.fail(head.stream, code::PROTOCOL_ERROR, Failure::Protocol));
+            return self.fail(id, code::PROTOCOL_ERROR, Failure::Protocol);
         }
-        if ends {
-            return Ok(self.complete(head.stream, data));
+        if is_last {
+            return self.complete(id, data);
         }
-        if stream.receive_window < STREAM_WINDOW / 2 {
-            let freed = STREAM_WINDOW - stream.receive_window;
-            frame::put_word(&mut self.out, kind::WINDOW_UPDATE, head.stream, freed as u32);
-            stream.receive_window = STREAM_WINDOW;
-        }
+        self.connection.give_on(id, &mut stream.flow, size);
         stream.hash.update(data);
         stream.captured.add(data);
         if !data.is_empty() {
-            self.idle_frames = 0;
+            self.connection.progress();
         }
-        Ok(None)
+        None
     }
 
     /// A stream's answer is complete; `last` is the end of its body.
@@ -220,7 +142,7 @@ impl Session {
             return self.fail(id, code::PROTOCOL_ERROR, Failure::Protocol);
         }
         let captured = if self.captures { std::mem::take(&mut stream.captured) } else { Captured::default() };
-        self.idle_frames = 0;
+        self.connection.progress();
         if stream.unsent.is_empty() {
             self.streams.close(id);
         } else {

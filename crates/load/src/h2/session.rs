@@ -6,28 +6,21 @@
 
 use std::collections::VecDeque;
 
-use super::Violation;
+use unladen_http2::connection::{Connection, Limits, Role};
+
 use super::captured::{Captured, Wants};
 use super::frame::{self, Head, MAX_PAYLOAD, code, flag, kind, setting};
 use super::heads::Heads;
 use super::hpack;
 use super::request::{Encoded, Table, put_rendered};
-use super::streams::{Stream, Streams};
+use super::streams::Streams;
 use crate::http1::response::Body;
 use crate::request::{Failure, Request};
 
-/// What the server may have on its way per stream and per connection, bytes. Nothing is kept, so this costs no memory here; it is
-/// large enough that no service we measure waits for us.
-pub(super) const STREAM_WINDOW: i64 = 16 << 20;
-/// See [`STREAM_WINDOW`].
-pub(super) const CONNECTION_WINDOW: i64 = 64 << 20;
-/// Both windows of the protocol before anything is said, and the largest they may get.
-const FIRST_WINDOW: i64 = 65_535;
-/// See [`FIRST_WINDOW`].
-pub(super) const MAX_WINDOW: i64 = 0x7fff_ffff;
-/// Bodies are put into frames while fewer bytes than this wait to be sent.
-const MAX_WAITING: usize = 256 << 10;
-/// The same for answers to PING and SETTINGS; a server that makes us say more without reading it is hostile.
+/// Nothing of what comes is kept, so large windows cost no memory here: no service that is measured waits for us.
+const LIMITS: Limits =
+    Limits { stream_window: 16 << 20, connection_window: 64 << 20, max_idle_frames: 10_000, max_waiting: 256 << 10 };
+/// Most bytes that wait to be sent in answer to PING and SETTINGS; a server that makes us say more without reading it is hostile.
 pub(crate) const MAX_UNREAD: usize = 1 << 20;
 
 /// What has come of the connection or a request.
@@ -64,40 +57,21 @@ pub(crate) enum Event<'a> {
     },
 }
 
-/// A header block that is not complete yet.
-#[derive(Debug)]
-pub(super) struct Partial {
-    pub(super) stream: u32,
-    pub(super) ends: bool,
-    pub(super) block: Vec<u8>,
-    pub(super) frames: u32,
-}
-
 /// One connection.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// Bytes to send.
-    pub(crate) out: Vec<u8>,
+    pub(crate) connection: Connection,
     pub(super) streams: Streams,
     pub(super) heads: Heads,
-    pub(super) partial: Option<Partial>,
     /// Whether any answer was to be kept, and the fields of the block at hand if its answer is.
     pub(super) captures: bool,
     pub(super) lines: Vec<u8>,
     /// Whether answers have no body whatever their head says.
     bodiless: bool,
-    /// Streams that we want, and that the server allows.
+    /// Streams that we want.
     wanted: usize,
-    pub(super) allowed: usize,
-    pub(super) ready: bool,
     /// No new requests: the server goes away, or its answers stay out.
     pub(super) draining: bool,
-    /// Bytes that may still be sent and received on the connection.
-    pub(super) send_window: i64,
-    pub(super) receive_window: i64,
-    /// The server's settings.
-    pub(super) stream_window: i64,
-    pub(super) max_payload: usize,
     pub(super) table: Table,
     /// A change of the table's size is to be told in the next block.
     pub(super) tell_table: bool,
@@ -107,55 +81,39 @@ pub(crate) struct Session {
     fresh: Vec<u32>,
     /// Streams above this have not been processed.
     pub(super) last_processed: Option<u32>,
-    pub(super) idle_frames: u32,
 }
 
 impl Session {
-    /// A new connection for so many requests at once; its preface waits in `out`.
+    /// A new connection for so many requests at once; its preface waits to be sent.
     pub(crate) fn new(streams: usize, method: &str) -> Self {
-        let mut out = frame::PREFACE.to_vec();
-        let settings = [
-            (setting::ENABLE_PUSH, 0),
-            (setting::INITIAL_WINDOW_SIZE, STREAM_WINDOW as u32),
-            (setting::MAX_HEADER_LIST_SIZE, hpack::MAX_DECODED as u32),
-        ];
-        frame::put_settings(&mut out, &settings);
-        frame::put_word(&mut out, kind::WINDOW_UPDATE, 0, (CONNECTION_WINDOW - FIRST_WINDOW) as u32);
+        let settings = [(setting::ENABLE_PUSH, 0), (setting::MAX_HEADER_LIST_SIZE, hpack::MAX_DECODED as u32)];
         Self {
-            out,
+            connection: Connection::new(Role::Client, LIMITS, &settings),
             streams: Streams::new(streams),
             heads: Heads::new(),
-            partial: None,
             captures: false,
             lines: Vec::new(),
             bodiless: method == "HEAD",
             wanted: streams,
-            allowed: usize::MAX,
-            ready: false,
             draining: false,
-            send_window: FIRST_WINDOW,
-            receive_window: CONNECTION_WINDOW,
-            stream_window: FIRST_WINDOW,
-            max_payload: MAX_PAYLOAD,
             table: Table::Fresh,
             tell_table: false,
             sending: VecDeque::new(),
             fresh: Vec::new(),
             last_processed: None,
-            idle_frames: 0,
         }
     }
 
     /// Whether another request may be sent.
     #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        self.ready && !self.draining && self.streams.len() < self.max_concurrent()
+        self.connection.is_ready() && !self.draining && self.streams.len() < self.max_concurrent()
     }
 
     /// Requests that may be on their way at a time.
     #[inline]
     pub(crate) fn max_concurrent(&self) -> usize {
-        self.wanted.min(self.allowed)
+        self.wanted.min(self.connection.max_streams)
     }
 
     /// Whether it takes no new requests.
@@ -180,11 +138,6 @@ impl Session {
         self.draining = true;
     }
 
-    /// Whether the server is in the middle of a header block.
-    pub(crate) fn is_mid_block(&self) -> bool {
-        self.partial.is_some()
-    }
-
     /// The requests without an answer.
     pub(crate) fn outstanding(&self) -> impl Iterator<Item = &Request> {
         self.streams.iter().map(|stream| &stream.request)
@@ -195,11 +148,11 @@ impl Session {
     pub(crate) fn send(&mut self, request: Request, tries: u8, encoded: &Encoded) {
         let id = self.open(request, tries, Wants { bodiless: self.bodiless, captured: false });
         if self.tell_table {
-            let start = self.out.len();
-            encoded.put(&mut self.out, Table::Unused, id, request.index);
+            let start = self.connection.out.len();
+            encoded.put(&mut self.connection.out, Table::Unused, id, request.index);
             self.tell_table_size(start);
         } else {
-            encoded.put(&mut self.out, self.table, id, request.index);
+            encoded.put(&mut self.connection.out, self.table, id, request.index);
             if self.table == Table::Fresh {
                 self.table = Table::Filled;
             }
@@ -211,8 +164,8 @@ impl Session {
     pub(crate) fn send_rendered(&mut self, request: Request, tries: u8, rendered: &[u8], scheme: &str, wants: Wants) {
         self.captures |= wants.captured;
         let id = self.open(request, tries, wants);
-        let start = self.out.len();
-        let body = put_rendered(&mut self.out, rendered, scheme, id);
+        let start = self.connection.out.len();
+        let body = put_rendered(&mut self.connection.out, rendered, scheme, id);
         if self.tell_table {
             self.tell_table_size(start);
         }
@@ -222,13 +175,14 @@ impl Session {
     /// Opens a stream for a request.
     #[inline]
     fn open(&mut self, request: Request, tries: u8, wants: Wants) -> u32 {
-        let stream = self.streams.open(request, tries, STREAM_WINDOW, self.stream_window);
+        let stream = self.streams.open(request, tries, self.connection.new_flow());
         stream.bodiless = wants.bodiless;
         // A closed stream keeps nothing.
         if wants.captured {
             stream.captured = Captured(Some(Box::default()));
         }
         let id = stream.id;
+        self.connection.last = id;
         self.fresh.push(id);
         if !self.streams.has_numbers() {
             self.draining = true;
@@ -240,7 +194,7 @@ impl Session {
     #[cold]
     fn tell_table_size(&mut self, start: usize) {
         self.tell_table = false;
-        prepend_table_size(&mut self.out, start);
+        prepend_table_size(&mut self.connection.out, start);
     }
 
     /// Sends the body of a request whose head has just been put, as far as the windows let it pass; the rest waits.
@@ -250,7 +204,7 @@ impl Session {
             return;
         }
         let Some(stream) = self.streams.get(id) else { return };
-        let sent = put_body(&mut self.out, stream, body, &mut self.send_window, self.max_payload);
+        let sent = self.connection.put_data(id, &mut stream.flow, body, true);
         if sent < body.len() {
             (stream.unsent, stream.unsent_from) = (body[sent..].to_vec(), 0);
             self.sending.push_back(id);
@@ -274,14 +228,14 @@ impl Session {
     /// Puts waiting bodies into frames, as far as windows allow.
     pub(crate) fn pump(&mut self) {
         for _ in 0..self.sending.len() {
-            if self.send_window <= 0 || self.out.len() >= MAX_WAITING {
+            if !self.connection.has_room() {
                 return;
             }
             let Some(id) = self.sending.pop_front() else { return };
             let Some(stream) = self.streams.get(id) else { continue };
             let body = std::mem::take(&mut stream.unsent);
             let rest = &body[stream.unsent_from..];
-            let sent = put_body(&mut self.out, stream, rest, &mut self.send_window, self.max_payload);
+            let sent = self.connection.put_data(id, &mut stream.flow, rest, true);
             if sent < rest.len() {
                 stream.unsent_from += sent;
                 stream.unsent = body;
@@ -302,35 +256,11 @@ impl Session {
         }
     }
 
-    /// Says goodbye.
-    pub(crate) fn say_goodbye(&mut self, violation: Option<Violation>) {
-        frame::put_goaway(&mut self.out, 0, violation.map_or(code::NO_ERROR, Violation::code));
-    }
-
     /// Forgets a stream and tells the server.
     pub(super) fn reset(&mut self, id: u32, code: u32) {
-        frame::put_word(&mut self.out, kind::RST_STREAM, id, code);
+        self.connection.reset(id, code);
         self.streams.close(id);
     }
-}
-
-/// Puts as much of a body into frames as the windows allow; returns how much.
-fn put_body(out: &mut Vec<u8>, stream: &mut Stream, body: &[u8], window: &mut i64, max_payload: usize) -> usize {
-    let mut sent = 0;
-    while sent < body.len() && out.len() < MAX_WAITING {
-        let open = stream.send_window.min(*window).max(0) as usize;
-        let part = open.min(max_payload).min(body.len() - sent);
-        if part == 0 {
-            break;
-        }
-        let ends = if sent + part == body.len() { flag::END_STREAM } else { 0 };
-        frame::put_head(out, part, kind::DATA, ends, stream.id);
-        out.extend_from_slice(&body[sent..sent + part]);
-        stream.send_window -= part as i64;
-        *window -= part as i64;
-        sent += part;
-    }
-    sent
 }
 
 /// Makes the block whose frame begins at `start` begin with "the table is empty from now on".

@@ -2,12 +2,13 @@
 
 use proptest::prelude::*;
 
+use super::Violation;
 use super::captured::Wants;
+use super::frame::code;
 use super::frame::{self, HEAD, Head, PREFACE, flag, kind, setting};
 use super::hpack;
 use super::request::{Encoded, Fields};
 use super::session::{Event, Session};
-use super::{Violation, code};
 use crate::http1::response::Body;
 use crate::request::{Failure, Request};
 
@@ -50,9 +51,9 @@ fn events(session: &mut Session, input: &[u8]) -> Result<Vec<String>, Violation>
 /// A session that is ready for so many streams, after these settings, with nothing left to send.
 fn ready(streams: usize, from_server: &[(u16, u32)]) -> Session {
     let mut session = Session::new(streams, "POST");
-    assert!(session.out.starts_with(PREFACE) && !session.has_room());
+    assert!(session.connection.out.starts_with(PREFACE) && !session.has_room());
     assert_eq!(events(&mut session, &settings(from_server)), Ok(vec!["ready".to_owned()]));
-    session.out.clear();
+    session.connection.out.clear();
     session
 }
 
@@ -62,7 +63,7 @@ fn send(session: &mut Session, index: u64, encoded: &Encoded) {
 
 /// Heads of the frames to be sent, with their payloads; nothing is left.
 fn sent(session: &mut Session) -> Vec<(Head, Vec<u8>)> {
-    let (bytes, mut frames, mut at) = (std::mem::take(&mut session.out), Vec::new(), 0);
+    let (bytes, mut frames, mut at) = (std::mem::take(&mut session.connection.out), Vec::new(), 0);
     while let Some(head) = Head::read(&bytes[at..]) {
         at += HEAD + head.length;
         frames.push((head, bytes[at - head.length..at].to_vec()));
@@ -149,7 +150,7 @@ fn bodies_keep_to_both_windows_and_to_their_changes() {
     }
     // The window of the connection: 65,535 of which 25 are used.
     events(&mut session, &settings(&[(setting::INITIAL_WINDOW_SIZE, 1 << 20)])).expect("well-formed");
-    session.out.clear();
+    session.connection.out.clear();
     send(&mut session, 1, &encoded(100_000));
     let length = |frames: &[(Head, Vec<u8>)]| {
         frames.iter().filter(|(head, _)| head.kind == kind::DATA).map(|(head, _)| head.length).sum::<usize>()
@@ -169,20 +170,20 @@ fn bodies_keep_to_both_windows_and_to_their_changes() {
 fn an_answer_before_the_end_of_the_request_ends_the_request() {
     let mut session = ready(1, &[(setting::INITIAL_WINDOW_SIZE, 0)]);
     send(&mut session, 0, &encoded(10));
-    session.out.clear();
+    session.connection.out.clear();
     let found = events(&mut session, &put(kind::HEADERS, 5, 1, &[0x88])).expect("well-formed");
     assert_eq!(found, ["0 answered 200 whole 0 None"]);
     let (head, payload) = sent(&mut session).remove(0);
     assert_eq!((head.kind, head.stream, frame::word(&payload)), (kind::RST_STREAM, 1, code::NO_ERROR));
     session.pump();
-    assert!(session.out.is_empty() && session.has_room());
+    assert!(session.connection.out.is_empty() && session.has_room());
 }
 
 #[test]
 fn windows_are_opened_again_before_they_are_used_up_and_padding_counts() {
     let mut session = ready(1, &[]);
     send(&mut session, 0, &encoded(0));
-    session.out.clear();
+    session.connection.out.clear();
     events(&mut session, &put(kind::HEADERS, flag::END_HEADERS, 1, &[0x88])).expect("well-formed");
     let mut padded = vec![100];
     padded.resize(frame::MAX_PAYLOAD, 0);
@@ -212,7 +213,7 @@ fn a_table_that_is_too_small_is_not_used_and_that_is_said_first() {
                 decoder.decode(&block, |_, _| {}).expect("our own block");
             }
             events(&mut session, &settings(&small)).expect("well-formed");
-            session.out.clear();
+            session.connection.out.clear();
         }
         for number in 0..3 {
             send(&mut session, 1 + number, &encoded(0));
@@ -247,7 +248,7 @@ fn going_away_gives_back_what_was_not_processed() {
 fn a_cancelled_request_is_forgotten_but_its_answer_still_feeds_the_table() {
     let mut session = ready(2, &[]);
     send(&mut session, 0, &encoded(0));
-    session.out.clear();
+    session.connection.out.clear();
     let mut given_up = Vec::new();
     session.cancel_overdue(|_| true, |request| given_up.push(request.index));
     assert_eq!(given_up, [0]);
@@ -283,7 +284,7 @@ fn what_is_kept_of_an_answer_is_bounded_and_has_its_fields_and_trailers() {
     let mut session = ready(1, &[]);
     let wants = Wants { bodiless: false, captured: true };
     session.send_rendered(Request::default(), 0, b"GET / HTTP/1.1\r\nHost: h\r\n\r\n", "http", wants);
-    session.out.clear();
+    session.connection.out.clear();
     let (mut first, mut last) = (Vec::new(), Vec::new());
     hpack::put_literal(&mut first, ":status", b"200", false);
     hpack::put_literal(&mut first, "x-a", b"1", true);
@@ -345,6 +346,6 @@ proptest! {
             session.pump();
             prop_assert_eq!(over + session.in_flight(), 4);
         }
-        prop_assert!(session.out.len() < 100_000);
+        prop_assert!(session.connection.out.len() < 100_000);
     }
 }

@@ -3,6 +3,8 @@
 //! A place that is still taken by a slow stream is skipped together with its number, which RFC 9113, 5.1.1 allows: so a lookup
 //! costs one comparison, however long a stream takes.
 
+use unladen_http2::flow::Flow;
+
 use super::captured::Captured;
 use crate::bodies::BodyHash;
 use crate::request::Request;
@@ -32,10 +34,8 @@ pub(super) struct Stream {
     pub(super) hash: BodyHash,
     /// Its fields and body, if they are to be looked at.
     pub(super) captured: Captured,
-    /// Bytes that the server may still send.
-    pub(super) receive_window: i64,
-    /// Bytes that we may still send; below 0 after the server has lowered its setting.
-    pub(super) send_window: i64,
+    /// What may still be sent either way.
+    pub(super) flow: Flow,
     /// The part of the request's body that has not been sent.
     pub(super) unsent: Vec<u8>,
     /// Where in `unsent` that begins.
@@ -65,8 +65,7 @@ impl Streams {
             grpc_status: None,
             hash: BodyHash::default(),
             captured: Captured::default(),
-            receive_window: 0,
-            send_window: 0,
+            flow: Flow::default(),
             unsent: Vec::new(),
             unsent_from: 0,
         };
@@ -86,12 +85,6 @@ impl Streams {
         self.next < LAST - 4 * self.ring.len() as u32
     }
 
-    /// Whether a stream with this number has never been opened.
-    #[inline]
-    pub(super) fn is_idle(&self, id: u32) -> bool {
-        id >= self.next
-    }
-
     /// Place of a number.
     #[inline]
     fn place(&self, id: u32) -> usize {
@@ -100,7 +93,7 @@ impl Streams {
 
     /// Opens a stream. The caller has seen to it that there is room.
     #[inline]
-    pub(super) fn open(&mut self, request: Request, tries: u8, receive_window: i64, send_window: i64) -> &mut Stream {
+    pub(super) fn open(&mut self, request: Request, tries: u8, flow: Flow) -> &mut Stream {
         let mut place = self.place(self.next);
         while self.ring[place].id != 0 {
             self.next += 2;
@@ -115,8 +108,7 @@ impl Streams {
         stream.length = None;
         stream.grpc_status = None;
         stream.hash = BodyHash::default();
-        stream.receive_window = receive_window;
-        stream.send_window = send_window;
+        stream.flow = flow;
         self.next += 2;
         self.taken += 1;
         stream
@@ -162,13 +154,13 @@ mod tests {
     #[test]
     fn a_slow_stream_keeps_its_place_while_others_pass() {
         let mut streams = Streams::new(3);
-        let slow = streams.open(REQUEST, 0, 0, 0).id;
+        let slow = streams.open(REQUEST, 0, Flow::default()).id;
         let mut seen = vec![slow];
         for _ in 0..1000 {
-            let (a, b) = (streams.open(REQUEST, 0, 0, 0).id, streams.open(REQUEST, 0, 0, 0).id);
+            let (a, b) = (streams.open(REQUEST, 0, Flow::default()).id, streams.open(REQUEST, 0, Flow::default()).id);
             assert_eq!(streams.len(), 3);
             for id in [b, a] {
-                assert!(streams.get(id).is_some() && !streams.is_idle(id));
+                assert!(streams.get(id).is_some());
                 streams.close(id);
                 assert!(streams.get(id).is_none());
                 seen.push(id);
@@ -187,12 +179,12 @@ mod tests {
         let mut streams = Streams::new(4);
         streams.next = LAST - 64;
         while streams.has_numbers() {
-            let id = streams.open(REQUEST, 0, 0, 0).id;
+            let id = streams.open(REQUEST, 0, Flow::default()).id;
             streams.close(id);
         }
         for _ in 0..4 {
-            assert!(streams.open(REQUEST, 0, 0, 0).id < LAST);
+            assert!(streams.open(REQUEST, 0, Flow::default()).id < LAST);
         }
-        assert!(streams.get(0).is_none() && streams.is_idle(LAST));
+        assert!(streams.get(0).is_none());
     }
 }

@@ -1,6 +1,6 @@
 //! The half of a session that sends: answers, as far as the windows of the client allow.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use unladen_http2::frame::{self, code, flag, kind};
 
 use super::Session;
@@ -10,20 +10,20 @@ use crate::h2::heads::{self, ALL_DONE, ALL_WELL};
 impl Session {
     /// Answers a request; nothing happens if the client gave it up.
     pub(crate) fn answer(&mut self, number: u32, answer: Answer) {
-        self.nuisance = 0;
-        let Some(stream) = self.streams.get(&number) else { return };
+        self.connection.progress();
+        let Some(stream) = self.streams.get_mut(&number) else { return };
         if let Answer::Message(message) = &answer
-            && (message.len() as i64 + 5) <= stream.send_window.min(self.send_window)
-            && message.len() + 5 <= self.max_payload
+            && message.len() + 5 <= self.connection.room(&stream.flow)
         {
             let data = message.len() + 5;
-            frame::put_head(&mut self.out, ALL_WELL.len(), kind::HEADERS, flag::END_HEADERS, number);
-            self.out.extend_from_slice(ALL_WELL);
-            frame::put_head(&mut self.out, data, kind::DATA, 0, number);
-            self.out.push(0);
-            self.out.extend_from_slice(&(message.len() as u32).to_be_bytes());
-            self.out.extend_from_slice(message);
-            self.send_window -= data as i64;
+            self.connection.sent(&mut stream.flow, data);
+            let out = &mut self.connection.out;
+            frame::put_head(out, ALL_WELL.len(), kind::HEADERS, flag::END_HEADERS, number);
+            out.extend_from_slice(ALL_WELL);
+            frame::put_head(out, data, kind::DATA, 0, number);
+            out.push(0);
+            out.extend_from_slice(&(message.len() as u32).to_be_bytes());
+            out.extend_from_slice(message);
             return self.finish(number, Some(ALL_DONE));
         }
         let (head, reply) = http::Response::from(answer).into_parts();
@@ -37,8 +37,7 @@ impl Session {
         });
         let is_last = data.is_empty() && trailers.is_none();
         let flags = flag::END_HEADERS | if is_last { flag::END_STREAM } else { 0 };
-        frame::put_head(&mut self.out, block.len(), kind::HEADERS, flags, number);
-        self.out.extend_from_slice(&block);
+        self.put_block(number, flags, &block);
         if is_last {
             return self.finish(number, None);
         }
@@ -48,33 +47,28 @@ impl Session {
     /// Sends data as far as the windows allow, then the trailers.
     fn send(&mut self, number: u32, mut data: Bytes, trailers: Option<Vec<u8>>) {
         let Some(stream) = self.streams.get_mut(&number) else { return };
-        while !data.is_empty() {
-            let room = stream.send_window.min(self.send_window).max(0) as usize;
-            let part = data.split_to(data.len().min(room).min(self.max_payload));
-            if part.is_empty() {
-                stream.unsent = Some((data, trailers));
-                return;
-            }
-            stream.send_window -= part.len() as i64;
-            self.send_window -= part.len() as i64;
-            let is_last = data.is_empty() && trailers.is_none();
-            let flags = if is_last { flag::END_STREAM } else { 0 };
-            frame::put_head(&mut self.out, part.len(), kind::DATA, flags, number);
-            self.out.extend_from_slice(&part);
+        let sent = self.connection.put_data(number, &mut stream.flow, &data, trailers.is_none());
+        if sent < data.len() {
+            data.advance(sent);
+            stream.unsent = Some((data, trailers));
+            return;
         }
         self.finish(number, trailers.as_deref());
+    }
+
+    fn put_block(&mut self, number: u32, flags: u8, block: &[u8]) {
+        frame::put_head(&mut self.connection.out, block.len(), kind::HEADERS, flags, number);
+        self.connection.out.extend_from_slice(block);
     }
 
     /// Ends a stream with its trailers, if they are still to be sent.
     fn finish(&mut self, number: u32, trailers: Option<&[u8]>) {
         if let Some(trailers) = trailers {
-            let flags = flag::END_HEADERS | flag::END_STREAM;
-            frame::put_head(&mut self.out, trailers.len(), kind::HEADERS, flags, number);
-            self.out.extend_from_slice(trailers);
+            self.put_block(number, flag::END_HEADERS | flag::END_STREAM, trailers);
         }
         if self.remove(number).is_some_and(|stream| !stream.is_ended) {
             // The answer was complete before the request: the client need not go on (RFC 9113, 8.1).
-            frame::put_word(&mut self.out, kind::RST_STREAM, number, code::NO_ERROR);
+            self.connection.reset(number, code::NO_ERROR);
         }
     }
 

@@ -2,35 +2,30 @@
 
 use std::rc::Rc;
 
-use unladen_http2::frame::{self, Head, code, flag, kind, word};
+use unladen_http2::Violation;
+use unladen_http2::frame::code;
 
-use super::{At, CONNECTION_WINDOW, MAX_WINDOW, STREAM_WINDOW, Session, Stream, Violation};
+use super::{Session, Stream};
 
 impl Session {
-    pub(super) fn begin_data(&mut self, head: Head) -> Result<(), Violation> {
-        if head.stream == 0 || head.stream > self.last {
-            return Err(Violation::Rules("DATA on an idle stream"));
-        }
-        self.window -= head.length as i64;
-        let mut is_within = self.window >= 0;
-        if let Some(stream) = self.streams.get_mut(&head.stream) {
+    /// Takes a part of a body; `size` is what flow control counts of it.
+    pub(super) fn data(&mut self, number: u32, is_last: bool, bytes: &[u8], size: usize) -> Result<(), Violation> {
+        if let Some(stream) = self.streams.get_mut(&number) {
             if stream.is_ended {
                 return Err(Violation::Rules("DATA after the end of a stream"));
             }
-            stream.window -= head.length as i64;
-            stream.received += head.length as u64;
-            is_within &= stream.window >= 0;
+            if !stream.flow.receive(size) {
+                return Err(Violation::FlowControl);
+            }
+            stream.received += bytes.len() as u64;
+            if !bytes.is_empty() || is_last {
+                self.connection.is_useful();
+            }
         }
-        if !is_within {
-            return Err(Violation::FlowControl);
-        }
-        if head.length == 0 && !head.has(flag::END_STREAM) {
-            self.annoy()?;
-        }
-        let is_last = head.has(flag::END_STREAM);
-        self.at = At::Data { stream: head.stream, left: head.length, is_last };
-        if head.length == 0 {
-            self.end_data(head.stream, is_last);
+        self.receive(number, bytes);
+        self.give(number, size - bytes.len());
+        if is_last {
+            self.end(number);
         }
         Ok(())
     }
@@ -48,13 +43,6 @@ impl Session {
         self.give(number, taken);
     }
 
-    pub(super) fn end_data(&mut self, number: u32, is_last: bool) {
-        self.at = At::Frame;
-        if is_last {
-            self.end(number);
-        }
-    }
-
     /// The client has sent everything of a stream.
     pub(super) fn end(&mut self, number: u32) {
         let Some(stream) = self.streams.get_mut(&number) else { return };
@@ -65,22 +53,13 @@ impl Session {
         stream.body.end();
     }
 
-    /// Lets the client send as many bytes again as have been taken, some thousand at a time.
+    /// Lets the client send as many bytes again as have been taken.
     pub(super) fn give(&mut self, number: u32, bytes: usize) {
-        let bytes = bytes as u32;
-        self.taken += bytes;
-        if self.taken >= CONNECTION_WINDOW / 2 {
-            frame::put_word(&mut self.out, kind::WINDOW_UPDATE, 0, self.taken);
-            self.window += i64::from(std::mem::take(&mut self.taken));
-        }
+        self.connection.give(bytes);
         if let Some(stream) = self.streams.get_mut(&number)
             && !stream.is_ended
         {
-            stream.taken += bytes;
-            if stream.taken >= STREAM_WINDOW / 2 {
-                frame::put_word(&mut self.out, kind::WINDOW_UPDATE, number, stream.taken);
-                stream.window += i64::from(std::mem::take(&mut stream.taken));
-            }
+            self.connection.give_on(number, &mut stream.flow, bytes);
         }
     }
 
@@ -113,32 +92,18 @@ impl Session {
 
     pub(super) fn reset(&mut self, number: u32, code: u32) {
         self.forget(number);
-        frame::put_word(&mut self.out, kind::RST_STREAM, number, code);
+        self.connection.reset(number, code);
     }
 
-    pub(super) fn window_update(&mut self, head: Head, payload: &[u8]) -> Result<(), Violation> {
-        if payload.len() != 4 {
-            return Err(Violation::FrameSize);
-        }
-        let more = i64::from(word(payload) & 0x7fff_ffff);
-        if more == 0 {
-            return Err(Violation::Rules("WINDOW_UPDATE of nothing"));
-        }
-        let window = if head.stream == 0 {
-            self.send_window += more;
-            self.send_window
-        } else if head.stream > self.last {
-            return Err(Violation::Rules("WINDOW_UPDATE on an idle stream"));
-        } else if let Some(stream) = self.streams.get_mut(&head.stream) {
-            stream.send_window += more;
-            stream.send_window
-        } else {
-            0
-        };
-        if window > MAX_WINDOW {
-            return Err(Violation::FlowControl);
+    pub(super) fn window_update(&mut self, number: u32, more: u32) {
+        if let Some(stream) = self.streams.get_mut(&number) {
+            if more == 0 {
+                return self.reset(number, code::PROTOCOL_ERROR);
+            }
+            if !stream.flow.grow(i64::from(more)) {
+                return self.reset(number, code::FLOW_CONTROL_ERROR);
+            }
         }
         self.send_more();
-        self.annoy()
     }
 }

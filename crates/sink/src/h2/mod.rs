@@ -66,7 +66,7 @@ pub(crate) async fn serve<F: Future<Output = Answer>>(
         if let Err(violation) = fed {
             session.close(Some(violation));
             // The client may be gone already.
-            let _ = flush(&stream, &mut session.out);
+            let _ = flush(&stream, &mut session.connection.out);
             return linger(stream, scratch).await;
         }
         // What can be answered at once is, before anybody waits for anything.
@@ -78,14 +78,14 @@ pub(crate) async fn serve<F: Future<Output = Answer>>(
         })
         .await;
         session.settle();
-        if flush(&stream, &mut session.out).is_err() {
+        if flush(&stream, &mut session.connection.out).is_err() {
             return;
         }
-        if session.is_done() && session.out.is_empty() {
+        if session.is_done() && session.connection.out.is_empty() {
             return linger(stream, scratch).await;
         }
         // Who has sent a whole request and waits for its answer reads on once that is there.
-        let is_read = session.out.len() < MAX_UNSENT
+        let is_read = session.connection.out.len() < MAX_UNSENT
             && running.len() < MAX_RUNNING
             && !(is_behind() && session.has_whole_request());
         tokio::select! {
@@ -104,7 +104,7 @@ pub(crate) async fn serve<F: Future<Output = Answer>>(
                     Err(_) => return,
                 }
             }
-            ready = stream.writable(), if !session.out.is_empty() => {
+            ready = stream.writable(), if !session.connection.out.is_empty() => {
                 if ready.is_err() {
                     return;
                 }

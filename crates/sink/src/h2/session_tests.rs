@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
+use unladen_http2::frame::{self, Head, flag, kind, word};
 use unladen_http2::hpack::{Decoder, put_literal};
 
 use super::*;
@@ -39,7 +40,7 @@ fn head(stream: u32, flags: u8) -> Vec<u8> {
 fn started() -> Session {
     let mut session = session();
     session.feed(&greeting()).expect("HTTP/2");
-    session.out.clear();
+    session.connection.out.clear();
     session
 }
 
@@ -103,7 +104,7 @@ fn requests_come_whole_whatever_the_pieces() {
             bodies.push((opened.stream, body(vec![opened]).expect("whole")));
         }
         assert_eq!(bodies, [(1, vec![]), (3, b"one two".to_vec()), (5, vec![7; 16_384])], "{piece}");
-        let kinds: Vec<u8> = frames(&session.out).iter().map(|frame| frame.0).collect();
+        let kinds: Vec<u8> = frames(&session.connection.out).iter().map(|frame| frame.0).collect();
         assert_eq!(kinds, [kind::SETTINGS, kind::WINDOW_UPDATE, kind::SETTINGS, kind::PING], "{piece}");
     }
 }
@@ -117,7 +118,7 @@ fn answers() {
     session.answer(3, Answer::Message(Vec::new()));
     session.answer(3, Answer::Message(Vec::new()));
     session.answer(5, crate::web::reply(http::StatusCode::NOT_FOUND, "text/plain", "no").into());
-    let frames = frames(&session.out);
+    let frames = frames(&session.connection.out);
     let shape: Vec<_> = frames.iter().map(|(kind, flags, stream, _)| (*kind, *flags, *stream)).collect();
     let whole = flag::END_HEADERS | flag::END_STREAM;
     let expected = [
@@ -147,10 +148,14 @@ fn answers_wait_for_windows() {
     let small =
         frame(kind::SETTINGS, 0, 0, &[&setting::INITIAL_WINDOW_SIZE.to_be_bytes()[..], &3_u32.to_be_bytes()].concat());
     session.feed(&[frame::PREFACE, &small, &head(1, flag::END_STREAM)].concat()).expect("sound");
-    session.out.clear();
+    session.connection.out.clear();
     session.answer(1, Answer::Message(b"hello".to_vec()));
     let data = |session: &Session| -> Vec<u8> {
-        frames(&session.out).iter().filter(|frame| frame.0 == kind::DATA).flat_map(|frame| frame.3.clone()).collect()
+        frames(&session.connection.out)
+            .iter()
+            .filter(|frame| frame.0 == kind::DATA)
+            .flat_map(|frame| frame.3.clone())
+            .collect()
     };
     assert_eq!(data(&session), [0, 0, 0]);
     session.feed(&frame(kind::WINDOW_UPDATE, 0, 1, &2_u32.to_be_bytes())).expect("sound");
@@ -170,12 +175,12 @@ fn windows_are_given_back_as_bodies_are_taken() {
     for _ in 0..32 {
         session.feed(&data).expect("within the window");
     }
-    assert!(session.out.is_empty(), "nobody reads");
+    assert!(session.connection.out.is_empty(), "nobody reads");
     let beyond = session.feed(&frame(kind::DATA, 0, 1, &[1]));
     assert_eq!(beyond, Err(Violation::FlowControl));
     drop(opened);
     session.settle();
-    let given = frames(&session.out);
+    let given = frames(&session.connection.out);
     assert_eq!(given.iter().map(|frame| (frame.0, frame.2)).collect::<Vec<_>>(), [(8, 0), (8, 1)]);
 }
 
@@ -226,7 +231,10 @@ fn violations_end_the_connection() {
         ),
         (
             "empty CONTINUATIONs",
-            with(&[frame(kind::HEADERS, 0, 1, b"\x83"), frame(kind::CONTINUATION, 0, 1, b"")]),
+            with(
+                &[vec![frame(kind::HEADERS, 0, 1, b"\x83")], vec![frame(kind::CONTINUATION, 0, 1, b""); 2_000]]
+                    .concat(),
+            ),
             code::ENHANCE_YOUR_CALM,
         ),
         (
@@ -242,7 +250,7 @@ fn violations_end_the_connection() {
         let mut session = session();
         let violation = session.feed(&input).expect_err(name);
         session.close(Some(violation));
-        let frames = frames(&session.out);
+        let frames = frames(&session.connection.out);
         let last = frames.last().expect("a farewell");
         assert_eq!((last.0, word(&last.3[4..])), (kind::GOAWAY, code), "{name}");
     }
@@ -258,14 +266,17 @@ fn bad_requests_end_their_stream_only() {
         [frame(kind::HEADERS, flag::END_HEADERS, 1, &nameless), sized, frame(kind::DATA, flag::END_STREAM, 3, b"four")];
     session.feed(&input.concat()).expect("sound");
     let expected = [1, 3].map(|stream| (kind::RST_STREAM, 0, stream, code::PROTOCOL_ERROR.to_be_bytes().to_vec()));
-    assert_eq!(frames(&session.out), expected);
-    session.out.clear();
+    assert_eq!(frames(&session.connection.out), expected);
+    session.connection.out.clear();
     // As many streams as are allowed, and one more.
     for number in 0..=MAX_STREAMS as u32 {
         session.feed(&head(101 + 2 * number, 0)).expect("sound");
     }
     let last = 101 + 2 * MAX_STREAMS as u32;
-    assert_eq!(frames(&session.out), [(kind::RST_STREAM, 0, last, code::REFUSED_STREAM.to_be_bytes().to_vec())]);
+    assert_eq!(
+        frames(&session.connection.out),
+        [(kind::RST_STREAM, 0, last, code::REFUSED_STREAM.to_be_bytes().to_vec())]
+    );
 }
 
 #[test]
@@ -273,11 +284,11 @@ fn closing_answers_what_has_come() {
     let mut session = started();
     session.feed(&head(1, flag::END_STREAM)).expect("sound");
     session.close(None);
-    session.feed(&head(3, flag::END_STREAM)).expect("sound");
+    session.feed(&[head(3, 0), frame(kind::DATA, flag::END_STREAM, 3, b"late")].concat()).expect("sound");
     assert_eq!((session.opened().count(), session.is_done()), (1, false));
     session.answer(1, Answer::Message(Vec::new()));
     assert!(session.is_done());
-    assert_eq!(frames(&session.out)[0], (kind::GOAWAY, 0, 0, [1_u32.to_be_bytes(), [0; 4]].concat()));
+    assert_eq!(frames(&session.connection.out)[0], (kind::GOAWAY, 0, 0, [1_u32.to_be_bytes(), [0; 4]].concat()));
 }
 
 proptest! {
@@ -304,9 +315,9 @@ proptest! {
             for opened in opened {
                 session.answer(opened.stream, Answer::Message(Vec::new()));
             }
-            prop_assert!(session.streams.len() <= MAX_STREAMS && session.partial.len() <= 2 * frame::MAX_PAYLOAD);
+            prop_assert!(session.streams.len() <= MAX_STREAMS && session.partial.len() <= frame::HEAD + frame::MAX_PAYLOAD);
         }
-        frames(&session.out);
+        frames(&session.connection.out);
         drop(session);
         prop_assert_eq!(budget.used(), 0);
     }
