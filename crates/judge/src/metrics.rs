@@ -26,6 +26,11 @@ const GROWTH: f64 = 512.0 * 1024.0;
 /// Idle CPU below which nothing is said, cores: a timer that wakes a few hundred times a second.
 const IDLE: f64 = 0.001;
 
+/// Of the requests that a quantile needs, one in a hundred may be missing: at the exact rate a window may hold one request less.
+pub(super) const NEARLY: f64 = 0.99;
+/// Share of the requests that a quantile needs which every run must have.
+const PER_RUN: f64 = 0.1;
+
 /// What a metric is and how it is compared.
 #[derive(Debug, Clone)]
 pub struct Metric {
@@ -106,6 +111,13 @@ impl Metric {
     #[must_use]
     pub fn requests_needed(&self) -> Option<u64> {
         self.quantile.and_then(unladen_stats::quantile::requests_needed)
+    }
+
+    /// Whether a run of so many requests may speak of this quantile, if it is one: there are ten beyond it, else it is one of the run's
+    /// largest values. How much the quantiles of few scatter from run to run is in the interval.
+    #[must_use]
+    pub fn has_enough(&self, requests: f64) -> bool {
+        self.requests_needed().is_none_or(|needed| requests >= NEARLY * PER_RUN * needed as f64)
     }
 
     /// Whether the table has it: it is not a number that a probe or another tool delivers under a name of its own.

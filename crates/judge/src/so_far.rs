@@ -27,10 +27,13 @@ pub fn cpu_us_per_request(run: &RunRecord) -> Option<f64> {
     metrics::METRICS.iter().find(|metric| metric.name == "cpu_per_request")?.value(run, None)
 }
 
-/// 99th percentile of the latency in one run, µs; `None` where it cannot be told soundly.
+/// 99th percentile of the latency in one run, µs; `None` where it cannot be told soundly, as of few requests.
 #[must_use]
 pub fn latency_p99_us(run: &RunRecord) -> Option<f64> {
-    latency::value("latency_p99", run)
+    let metric = metrics::METRICS.iter().find(|metric| metric.name == "latency_p99")?;
+    // Another tool may not say how many they were.
+    let is_told = latency::requests(&metric.name, run).is_none_or(|requests| metric.has_enough(requests as f64));
+    metric.value(run, None).filter(|_| is_told)
 }
 
 /// CPU per request by variant, in the order in which the variants first ran, the baseline first.

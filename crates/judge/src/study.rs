@@ -18,7 +18,7 @@ use super::findings::{
     Comparisons, Conclusion, Findings, InstrumentFindings, LadderFindings, LoadFindings, NoticeLine, SCHEMA,
     VariantFindings, VariantKind, Verdict,
 };
-use super::metrics::{METRICS, Metric, Of, Place, delivered};
+use super::metrics::{METRICS, Metric, NEARLY, Of, Place, delivered};
 use super::{
     agreement, answers, apart, checks, design, distortion, dose, groups, ladder, latency, ledger, levels, money,
     notices, pacing, placebo, reported_numbers, runs, steady, units, values, words, work,
@@ -120,10 +120,6 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
     })
 }
 
-/// Share of the requests that a quantile needs which every run must have: ten beyond it, else it is one of the run's largest values. How
-/// much the quantiles of few scatter from run to run is in the interval.
-const PER_RUN: f64 = 0.1;
-
 /// The metrics that this study can speak of. Quantiles for which the runs have too few requests are left out, and told.
 pub(super) fn metrics(evidence: &Evidence<'_>, notices: &mut Vec<Notice>) -> Vec<Cow<'static, Metric>> {
     // Where another tool did not say how many requests it made, its quantiles are shown and a notice doubts them.
@@ -132,9 +128,8 @@ pub(super) fn metrics(evidence: &Evidence<'_>, notices: &mut Vec<Notice>) -> Vec
     let runs = median(&runs).unwrap_or(0.0);
     let enough = |metric: &Cow<'static, Metric>| {
         let Some(needed) = metric.requests_needed().filter(|_| !unknown) else { return true };
-        // One in a hundred may be missing: at the exact rate a window may hold one request less.
         let typical = typical_requests(evidence, metric);
-        typical * runs >= 0.99 * needed as f64 && typical >= 0.99 * PER_RUN * needed as f64
+        typical * runs >= NEARLY * needed as f64 && metric.has_enough(typical)
     };
     let (shown, hidden): (Vec<_>, Vec<_>) = delivered(evidence.valid()).into_iter().partition(enough);
     notices.extend(not_in_blocks(evidence));

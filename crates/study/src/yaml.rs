@@ -46,8 +46,8 @@ fn within(text: &str, times: usize) -> Result<Node, Box<Problem>> {
         },
         alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_EVENTS },
     };
-    let raw: Spanned<Raw> =
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| refusal(&error, text))?;
+    let raw: Spanned<Raw> = serde_saphyr::from_str_with_options(text, options)
+        .map_err(|error| refusal(&error, text, MAX_EVENTS * times))?;
     let root = node(raw, text);
     match root.kind {
         Kind::Keys(_) => Ok(root),
@@ -148,8 +148,8 @@ fn at(location: &Location, kind: ProblemKind) -> Box<Problem> {
     Problem::boxed(KeyPath::default(), Some(place(location)), kind)
 }
 
-/// What the parser says, in words that help.
-fn refusal(error: &Error, source: &str) -> Box<Problem> {
+/// What the parser says of a document of `limit` values at most, in words that help.
+fn refusal(error: &Error, source: &str, limit: usize) -> Box<Problem> {
     let inner = match error.without_snippet() {
         Error::AliasError { error, .. } => error.as_ref(),
         other => other,
@@ -161,10 +161,10 @@ fn refusal(error: &Error, source: &str) -> Box<Problem> {
         Error::DuplicateMappingKey { key, .. } => ProblemKind::DuplicateKey { key: key.clone().unwrap_or_default() },
         Error::AliasReplayLimitExceeded { .. }
         | Error::AliasExpansionLimitExceeded { .. }
-        | Error::AliasReplayStackDepthExceeded { .. } => ProblemKind::TooManyValues { limit: MAX_EVENTS },
+        | Error::AliasReplayStackDepthExceeded { .. } => ProblemKind::TooManyValues { limit },
         Error::Budget { breach, .. } => match breach {
             serde_saphyr::budget::BudgetBreach::Depth { .. } => ProblemKind::TooDeep { limit: MAX_DEPTH },
-            _ => ProblemKind::TooManyValues { limit: MAX_EVENTS },
+            _ => ProblemKind::TooManyValues { limit },
         },
         Error::UnknownAnchor { .. } => ProblemKind::UnknownAnchor,
         Error::RecursiveReferencesRequireWeakTypes { .. } => ProblemKind::CyclicAlias,
