@@ -4,6 +4,7 @@ mod alternating;
 mod blocks;
 mod book;
 mod budgets;
+mod by_request;
 mod chromium;
 mod docs;
 mod exported;
