@@ -17,6 +17,7 @@ use crate::h2;
 use crate::inflate::{Encoding, Inflate, unpack};
 use crate::jaeger;
 use crate::otlp;
+use crate::sentry;
 use crate::skywalking;
 use crate::span::{Batch, Decode, Span};
 use crate::store;
@@ -33,7 +34,7 @@ const BYTES_AT_LEAST: usize = 64 << 10;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, by the names of their executables and corpora.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     ("otlp_protobuf", |bytes| {
         otlp_protobuf(bytes);
     }),
@@ -59,6 +60,10 @@ pub const TARGETS: [Target; 15] = [
     ("http2", h2::fuzz),
     ("log", logged),
     ("recover", recovered),
+    ("sentry_envelope", |bytes| {
+        decoded(|bytes, arena| sentry::spans::decode(bytes, arena, b"pets"), bytes);
+        sentry::reports::visit(bytes, b"pets", |_| ());
+    }),
 ];
 
 /// Runs one target; false if there is none of that name.

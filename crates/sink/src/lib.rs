@@ -36,6 +36,7 @@ mod listen;
 mod otlp;
 pub mod requests;
 mod rewind;
+mod sentry;
 mod server;
 mod skywalking;
 mod span;

@@ -63,6 +63,7 @@ async fn serve(
         (Protocol::Skywalking, config.skywalking),
         (Protocol::Elastic, config.elastic),
         (Protocol::Jaeger, config.jaeger),
+        (Protocol::Sentry, config.sentry),
     ];
     let mut listeners = Vec::new();
     let mut bound_at = Vec::new();

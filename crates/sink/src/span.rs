@@ -218,14 +218,17 @@ pub(crate) enum Protocol {
     Elastic,
     /// Jaeger's collector.
     Jaeger,
+    /// Sentry's envelopes.
+    Sentry,
 }
 
 impl Protocol {
     /// All of them, by discriminant.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::OtlpGrpc, Self::OtlpHttp, Self::Zipkin, Self::Skywalking, Self::Elastic, Self::Jaeger];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::OtlpGrpc, Self::OtlpHttp, Self::Zipkin, Self::Skywalking, Self::Elastic, Self::Jaeger, Self::Sentry];
     /// Names in the store, the summary and the configuration, by discriminant.
-    pub(crate) const NAMES: [&str; 6] = ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger"];
+    pub(crate) const NAMES: [&str; 7] =
+        ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger", "sentry"];
 
     /// Its name.
     pub(crate) fn name(self) -> &'static str {

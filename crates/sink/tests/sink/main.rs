@@ -13,5 +13,6 @@ mod pressure;
 mod protocols;
 mod run;
 mod senders;
+mod sentry;
 mod streaming;
 mod support;

@@ -13,6 +13,7 @@ use prost::Message;
 use tokio::net::TcpStream;
 use unladen_sink::config::Config;
 
+use crate::sentry;
 use crate::support::{request, with_trace};
 
 /// A protocol with one of its encodings.
@@ -28,11 +29,12 @@ pub(crate) enum Way {
     Elastic,
     JaegerThrift,
     JaegerGrpc,
+    Sentry,
 }
 
 /// Start of span 0 of every trace, ns; each further one starts a millisecond later: what every protocol can tell.
 pub(crate) const START: u64 = 1_700_000_000_000_000_000;
-const MS: u64 = 1_000_000;
+pub(crate) const MS: u64 = 1_000_000;
 
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,7 +46,7 @@ pub(crate) enum Answer {
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::OtlpGrpc,
         Self::OtlpHttp,
         Self::OtlpJson,
@@ -55,6 +57,7 @@ impl Way {
         Self::Elastic,
         Self::JaegerThrift,
         Self::JaegerGrpc,
+        Self::Sentry,
     ];
 
     /// Listens for this way only, on a free port.
@@ -67,6 +70,7 @@ impl Way {
             "zipkin" => Config { zipkin: any, ..config },
             "skywalking" => Config { skywalking: any, ..config },
             "elastic" => Config { elastic: any, ..config },
+            "sentry" => Config { sentry: any, ..config },
             _ => Config { jaeger: any, ..config },
         }
     }
@@ -80,6 +84,7 @@ impl Way {
             Self::SkywalkingGrpc | Self::SkywalkingHttp => "skywalking",
             Self::Elastic => "elastic",
             Self::JaegerThrift | Self::JaegerGrpc => "jaeger",
+            Self::Sentry => "sentry",
         }
     }
 
@@ -97,6 +102,7 @@ impl Way {
             Self::Elastic => "/intake/v2/events",
             Self::JaegerThrift => "/api/traces",
             Self::JaegerGrpc => "/jaeger.api_v2.CollectorService/PostSpans",
+            Self::Sentry => sentry::PATH,
         }
     }
 
@@ -107,6 +113,7 @@ impl Way {
             Self::OtlpJson | Self::ZipkinJson | Self::SkywalkingHttp => "application/json",
             Self::Elastic => "application/x-ndjson",
             Self::JaegerThrift => "application/x-thrift",
+            Self::Sentry => "application/x-sentry-envelope",
         }
     }
 
@@ -135,6 +142,9 @@ impl Way {
                 });
                 bytes(&mut batch, 2, &field(1, b"pets"));
                 framed(&field(1, &batch))
+            }
+            Self::Sentry => {
+                traces.iter().fold("{}".to_owned(), |out, trace| out + &sentry::item(&hex(trace), spans)).into()
             }
         }
     }
