@@ -57,6 +57,7 @@ fn config(options: &Sink) -> Config {
         skywalking: options.skywalking,
         elastic: options.elastic,
         jaeger: options.jaeger,
+        sentry: options.sentry,
         admin: options.admin,
         out: options.out.clone(),
         requests: None,
