@@ -136,7 +136,7 @@ fn envelopes() {
     });
     let (summary, rows) = sink.stop();
     assert_eq!((summary.saved, summary.rejected, summary.undecodable), (5, 0, 3));
-    assert_eq!(summary.spans_by_request, [(1, 2), (3, 1)]);
+    assert_eq!(summary.spans_by_request, [(3, 1), (1, 2)]);
     assert_eq!(summary.by_protocol["sentry"], 5);
     let services = [("pets", 3), ("till", 1), ("unknown_service", 1)].map(|(name, spans)| (name.to_owned(), spans));
     assert_eq!(summary.by_service, services.into());
