@@ -25,6 +25,8 @@ pub struct Config {
     pub jaeger: Option<SocketAddr>,
     /// Sentry: `POST /api/PROJECT/envelope/`.
     pub sentry: Option<SocketAddr>,
+    /// Azure Application Insights: `POST /v2.1/track`.
+    pub azure: Option<SocketAddr>,
     /// `/metrics` for Prometheus and `/healthz`, over HTTP.
     pub admin: Option<SocketAddr>,
     /// Folder for `summary.json` and `spans/*.parquet`; made if it does not exist.
@@ -143,6 +145,7 @@ impl Default for Config {
             elastic: None,
             jaeger: None,
             sentry: None,
+            azure: None,
             admin: None,
             out: PathBuf::new(),
             requests: None,

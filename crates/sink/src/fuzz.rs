@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use bumpalo::Bump;
 
+use crate::azure;
 use crate::body::{BodyError, Budget, Payload};
 use crate::elastic;
 use crate::grpc;
@@ -34,7 +35,7 @@ const BYTES_AT_LEAST: usize = 64 << 10;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, by the names of their executables and corpora.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 17] = [
     ("otlp_protobuf", |bytes| {
         otlp_protobuf(bytes);
     }),
@@ -64,6 +65,7 @@ pub const TARGETS: [Target; 16] = [
         decoded(|bytes, arena| sentry::spans::decode(bytes, arena, b"pets"), bytes);
         sentry::reports::visit(bytes, b"pets", |_| ());
     }),
+    ("azure_json", |bytes| decoded(|bytes, arena| azure::items::decode(bytes, arena, &mut Default::default()), bytes)),
 ];
 
 /// Runs one target; false if there is none of that name.

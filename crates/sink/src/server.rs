@@ -64,6 +64,7 @@ async fn serve(
         (Protocol::Elastic, config.elastic),
         (Protocol::Jaeger, config.jaeger),
         (Protocol::Sentry, config.sentry),
+        (Protocol::Azure, config.azure),
     ];
     let mut listeners = Vec::new();
     let mut bound_at = Vec::new();

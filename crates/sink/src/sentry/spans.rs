@@ -2,7 +2,6 @@
 //! with one. They have the same members under a few different names.
 
 use bumpalo::Bump;
-use jiff::fmt::temporal::DateTimeParser;
 
 use super::envelope::{Item, Items};
 use crate::broken::Broken;
@@ -11,6 +10,7 @@ use crate::gather::Gatherer;
 use crate::ids::hex_exact;
 use crate::json::reader::Reader;
 use crate::span::{Batch, Kind, Source, Span, Status};
+use crate::times;
 use crate::value::Value;
 
 /// Why a span without a trace id or an id can never be stored.
@@ -23,8 +23,6 @@ const PARENT_ID: &str = "a span's parent_span_id is not 16 hexadecimal digits";
 const USUAL_SPAN: usize = 500;
 /// Of an item with many spans.
 const SPANS_V2: &[u8] = b"application/vnd.sentry.items.span.v2+json";
-/// Of times: RFC 3339.
-static TIMES: DateTimeParser = DateTimeParser::new();
 
 /// All spans of an envelope that came with the key of a DSN.
 pub(crate) fn decode<'a>(envelope: &'a [u8], arena: &'a Bump, key: &[u8]) -> Result<Batch<'a>, Broken> {
@@ -191,9 +189,7 @@ fn nanoseconds(value: Value<'_>) -> u64 {
         Value::Whole(seconds) => u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000_000_000),
         // A float that is out of range becomes the nearest number in it.
         Value::Real(seconds) => ((seconds * 1e6).round() as u64).saturating_mul(1_000),
-        Value::Text(text) => {
-            TIMES.parse_timestamp(text).map_or(0, |time| u64::try_from(time.as_nanosecond()).unwrap_or(0))
-        }
+        Value::Text(text) => times::rfc3339(text),
         _ => 0,
     }
 }

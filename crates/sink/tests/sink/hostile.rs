@@ -35,8 +35,15 @@ impl Victim {
     fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let all =
-            Config { zipkin: any, skywalking: any, elastic: any, jaeger: any, sentry: any, ..config(folder.path()) };
+        let all = Config {
+            zipkin: any,
+            skywalking: any,
+            elastic: any,
+            jaeger: any,
+            sentry: any,
+            azure: any,
+            ..config(folder.path())
+        };
         let config = Config { silence_ms: 500, ..all };
         let (mut process, stdin) = Process::start(&serde_json::to_string(&config).expect("JSON"));
         let mut events = process.events();
@@ -293,9 +300,10 @@ fn particular(way: Way) -> Vec<Case> {
             (0..million).for_each(|number: u32| bytes(&mut many, 8, &field(1, &number.to_le_bytes())));
             add("a million attributes", field(1, &field(1, &many)), Expect::Taken, ONE);
         }
-        Way::Sentry => crate::sentry::hostile(&hex).into_iter().for_each(|(name, body, expect, adds)| {
-            add(name, body.into(), expect, adds);
-        }),
+        Way::Sentry | Way::Azure => {
+            let all = if way == Way::Sentry { crate::sentry::hostile(&hex) } else { crate::azure::hostile(&hex) };
+            all.into_iter().for_each(|(name, body, expect, adds)| add(name, body.into(), expect, adds));
+        }
     }
     cases
 }

@@ -1,6 +1,7 @@
 //! The whole sink over real sockets: what real clients send, what broken ones send, and what is on disk afterwards.
 
 mod admin;
+mod azure;
 mod child;
 mod crash;
 mod duckdb;

@@ -13,8 +13,8 @@ use prost::Message;
 use tokio::net::TcpStream;
 use unladen_sink::config::Config;
 
-use crate::sentry;
 use crate::support::{request, with_trace};
+use crate::{azure, sentry};
 
 /// A protocol with one of its encodings.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,6 +30,7 @@ pub(crate) enum Way {
     JaegerThrift,
     JaegerGrpc,
     Sentry,
+    Azure,
 }
 
 /// Start of span 0 of every trace, ns; each further one starts a millisecond later: what every protocol can tell.
@@ -46,7 +47,7 @@ pub(crate) enum Answer {
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::OtlpGrpc,
         Self::OtlpHttp,
         Self::OtlpJson,
@@ -58,6 +59,7 @@ impl Way {
         Self::JaegerThrift,
         Self::JaegerGrpc,
         Self::Sentry,
+        Self::Azure,
     ];
 
     /// Listens for this way only, on a free port.
@@ -71,6 +73,7 @@ impl Way {
             "skywalking" => Config { skywalking: any, ..config },
             "elastic" => Config { elastic: any, ..config },
             "sentry" => Config { sentry: any, ..config },
+            "azure" => Config { azure: any, ..config },
             _ => Config { jaeger: any, ..config },
         }
     }
@@ -85,6 +88,7 @@ impl Way {
             Self::Elastic => "elastic",
             Self::JaegerThrift | Self::JaegerGrpc => "jaeger",
             Self::Sentry => "sentry",
+            Self::Azure => "azure",
         }
     }
 
@@ -103,6 +107,7 @@ impl Way {
             Self::JaegerThrift => "/api/traces",
             Self::JaegerGrpc => "/jaeger.api_v2.CollectorService/PostSpans",
             Self::Sentry => sentry::PATH,
+            Self::Azure => azure::PATH,
         }
     }
 
@@ -110,7 +115,7 @@ impl Way {
         match self {
             Self::OtlpGrpc | Self::SkywalkingGrpc | Self::JaegerGrpc => "application/grpc",
             Self::OtlpHttp | Self::ZipkinProtobuf => "application/x-protobuf",
-            Self::OtlpJson | Self::ZipkinJson | Self::SkywalkingHttp => "application/json",
+            Self::OtlpJson | Self::ZipkinJson | Self::SkywalkingHttp | Self::Azure => "application/json",
             Self::Elastic => "application/x-ndjson",
             Self::JaegerThrift => "application/x-thrift",
             Self::Sentry => "application/x-sentry-envelope",
@@ -143,6 +148,12 @@ impl Way {
                 bytes(&mut batch, 2, &field(1, b"pets"));
                 framed(&field(1, &batch))
             }
+            Self::Azure => traces
+                .iter()
+                .flat_map(|trace| (0..spans).map(|number| azure::item(&hex(trace), number)))
+                .collect::<String>()
+                .trim_end()
+                .into(),
             Self::Sentry => {
                 traces.iter().fold("{}".to_owned(), |out, trace| out + &sentry::item(&hex(trace), spans)).into()
             }

@@ -58,6 +58,7 @@ fn config(options: &Sink) -> Config {
         elastic: options.elastic,
         jaeger: options.jaeger,
         sentry: options.sentry,
+        azure: options.azure,
         admin: options.admin,
         out: options.out.clone(),
         requests: None,
