@@ -296,6 +296,11 @@ pub enum TraceHeader {
     /// SkyWalking's `sw8`, <https://skywalking.apache.org/docs/main/latest/en/api/x-process-propagation-headers-v3/>. Its trace
     /// id is text: the 32 hex digits of the same id.
     Sw8,
+    /// `sentry-trace`, <https://develop.sentry.dev/sdk/foundations/trace-propagation/>, with the same 128-bit trace id.
+    Sentry,
+    /// `X-Amzn-Trace-Id`, <https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader>, with
+    /// the same 128-bit trace id: its first 32 bits stand where X-Ray has the time, which its SDKs do not look at.
+    Xray,
 }
 
 /// This process's part of a load that several processes share: their parts together are the whole, and no request is sent

@@ -49,6 +49,13 @@ const SW8_TRACE: usize = 2;
 /// Where the parent's segment id stands.
 const SW8_SEGMENT: usize = SW8_TRACE + 44 + 1;
 
+/// The trace id is in two parts: 8 hex digits, then 24.
+const XRAY: &str = "Root=1-00000000-000000000000000000000000;Parent=0000000000000000;Sampled=0";
+/// Where the first part stands, and the second.
+const XRAY_TRACE: [usize; 2] = [7, 16];
+/// Where the parent's span id stands, and the flag.
+const XRAY_PARENT: [usize; 2] = [48, 73];
+
 /// Writes 32 bytes as 44 characters of base64 (RFC 4648).
 fn base64_of_32(into: &mut [u8], bytes: &[u8; 32]) {
     let written = base64::Engine::encode_slice(&base64::engine::general_purpose::STANDARD, bytes, &mut into[..44]);
@@ -74,6 +81,9 @@ impl TraceHeader {
             Self::W3c => "traceparent",
             Self::B3 => "b3",
             Self::Sw8 => "sw8",
+            Self::Sentry => "sentry-trace",
+            // In lower case, as HTTP/2 wants it.
+            Self::Xray => "x-amzn-trace-id",
         }
     }
 
@@ -82,8 +92,9 @@ impl TraceHeader {
     pub fn placeholder(self) -> &'static str {
         match self {
             Self::W3c => "00-00000000000000000000000000000000-0000000000000000-00",
-            Self::B3 => "00000000000000000000000000000000-0000000000000000-0",
+            Self::B3 | Self::Sentry => "00000000000000000000000000000000-0000000000000000-0",
             Self::Sw8 => SW8,
+            Self::Xray => XRAY,
         }
     }
 
@@ -96,7 +107,7 @@ impl TraceHeader {
                 hex(&mut into[36..52], ids.parent);
                 into[54] = if ids.sampled { b'1' } else { b'0' };
             }
-            Self::B3 => {
+            Self::B3 | Self::Sentry => {
                 hex(&mut into[..16], ids.trace_high);
                 hex(&mut into[16..32], ids.trace_low);
                 hex(&mut into[33..49], ids.parent);
@@ -111,6 +122,16 @@ impl TraceHeader {
                 // The parent's segment id is as unique as its span id needs to be: the same text with other digits after it.
                 hex(&mut id[..16], ids.parent);
                 base64_of_32(&mut into[SW8_SEGMENT..], &id);
+            }
+            Self::Xray => {
+                let mut id = [0; 32];
+                hex(&mut id[..16], ids.trace_high);
+                hex(&mut id[16..], ids.trace_low);
+                let ([first, second], [parent, flag]) = (XRAY_TRACE, XRAY_PARENT);
+                into[first..first + 8].copy_from_slice(&id[..8]);
+                into[second..second + 24].copy_from_slice(&id[8..]);
+                hex(&mut into[parent..parent + 16], ids.parent);
+                into[flag] = if ids.sampled { b'1' } else { b'0' };
             }
         }
     }
@@ -177,6 +198,26 @@ mod tests {
         }
         assert_eq!(plain(fields[7]), "load:0");
         assert!(header(&Trace { sampled: 0.0, ..sw8 }, 7).starts_with("0-"));
+    }
+
+    #[test]
+    fn sentry_trace_is_laid_out_as_sentry_says() {
+        let sentry = Trace { header: TraceHeader::Sentry, ..trace(1.0) };
+        let text = header(&sentry, 7);
+        let fields: Vec<&str> = text.split('-').collect();
+        assert_eq!(fields.iter().map(|f| f.len()).collect::<Vec<_>>(), [32, 16, 1]);
+        assert_eq!(format!("00-{}-{}-01", fields[0], fields[1]), header(&trace(1.0), 7), "the same ids");
+        assert!(text.ends_with("-1") && header(&Trace { sampled: 0.0, ..sentry }, 7).ends_with("-0"));
+    }
+
+    #[test]
+    fn xray_is_laid_out_as_aws_says() {
+        let xray = Trace { header: TraceHeader::Xray, ..trace(1.0) };
+        let text = header(&xray, 7);
+        let w3c = header(&trace(1.0), 7);
+        let expected = format!("Root=1-{}-{};Parent={};Sampled=1", &w3c[3..11], &w3c[11..35], &w3c[36..52]);
+        assert_eq!(text, expected, "the same ids");
+        assert!(header(&Trace { sampled: 0.0, ..xray }, 7).ends_with(";Sampled=0"));
     }
 
     #[test]

@@ -146,6 +146,8 @@ pub fn header(trace: TraceHeader) -> Option<plan::TraceHeader> {
         TraceHeader::W3c => Some(plan::TraceHeader::W3c),
         TraceHeader::B3 => Some(plan::TraceHeader::B3),
         TraceHeader::Sw8 => Some(plan::TraceHeader::Sw8),
+        TraceHeader::Sentry => Some(plan::TraceHeader::Sentry),
+        TraceHeader::Xray => Some(plan::TraceHeader::Xray),
     }
 }
 

@@ -19,3 +19,13 @@ pub(crate) enum Broken {
         at: usize,
     },
 }
+
+impl Broken {
+    /// The same of a message of which what is broken is a part, so many bytes from its start.
+    pub(crate) fn behind(self, start: usize) -> Self {
+        match self {
+            Self::At { what, at } => Self::At { what, at: at + start },
+            wire @ Self::Wire(_) => wire,
+        }
+    }
+}

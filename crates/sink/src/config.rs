@@ -23,6 +23,10 @@ pub struct Config {
     pub elastic: Option<SocketAddr>,
     /// Jaeger: `POST /api/traces` (Thrift) and gRPC, on one port.
     pub jaeger: Option<SocketAddr>,
+    /// Sentry: `POST /api/PROJECT/envelope/`.
+    pub sentry: Option<SocketAddr>,
+    /// Azure Application Insights: `POST /v2.1/track`.
+    pub azure: Option<SocketAddr>,
     /// `/metrics` for Prometheus and `/healthz`, over HTTP.
     pub admin: Option<SocketAddr>,
     /// Folder for `summary.json` and `spans/*.parquet`; made if it does not exist.
@@ -140,6 +144,8 @@ impl Default for Config {
             skywalking: None,
             elastic: None,
             jaeger: None,
+            sentry: None,
+            azure: None,
             admin: None,
             out: PathBuf::new(),
             requests: None,

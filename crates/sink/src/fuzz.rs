@@ -10,6 +10,7 @@ use std::rc::Rc;
 
 use bumpalo::Bump;
 
+use crate::azure;
 use crate::body::{BodyError, Budget, Payload};
 use crate::elastic;
 use crate::grpc;
@@ -17,6 +18,7 @@ use crate::h2;
 use crate::inflate::{Encoding, Inflate, unpack};
 use crate::jaeger;
 use crate::otlp;
+use crate::sentry;
 use crate::skywalking;
 use crate::span::{Batch, Decode, Span};
 use crate::store;
@@ -33,7 +35,7 @@ const BYTES_AT_LEAST: usize = 64 << 10;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, by the names of their executables and corpora.
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 17] = [
     ("otlp_protobuf", |bytes| {
         otlp_protobuf(bytes);
     }),
@@ -59,6 +61,11 @@ pub const TARGETS: [Target; 15] = [
     ("http2", h2::fuzz),
     ("log", logged),
     ("recover", recovered),
+    ("sentry_envelope", |bytes| {
+        decoded(|bytes, arena| sentry::spans::decode(bytes, arena, b"pets"), bytes);
+        sentry::reports::visit(bytes, b"pets", |_| ());
+    }),
+    ("azure_json", |bytes| decoded(|bytes, arena| azure::items::decode(bytes, arena, &mut Default::default()), bytes)),
 ];
 
 /// Runs one target; false if there is none of that name.

@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use bumpalo::Bump;
 use tokio::sync::{Notify, oneshot};
 
 use crate::account::{Accounts, LossCount};
@@ -13,7 +14,7 @@ use crate::arena::Arena;
 use crate::body::Budget;
 use crate::broken::Broken;
 use crate::config::Config;
-use crate::span::{Decode, Protocol, Source};
+use crate::span::{Batch, Protocol, Source};
 use crate::store::{Handle, Store, StoreRefusal};
 use unladen_ledger::faults::Faults;
 use unladen_ledger::summary::Summary;
@@ -161,7 +162,7 @@ impl Hub {
         &self,
         protocol: Protocol,
         message: M,
-        decode: Decode,
+        decode: impl for<'a> FnOnce(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>,
     ) -> Result<Accepted, Refused> {
         let (accepted, rows) = self.accept(protocol, message.as_ref(), decode).await?;
         drop(message);
@@ -174,7 +175,7 @@ impl Hub {
         &self,
         protocol: Protocol,
         message: &[u8],
-        decode: Decode,
+        decode: impl for<'a> FnOnce(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>,
     ) -> Result<(Accepted, u64), Refused> {
         let arrival = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos());
         let arrival_ns = i64::try_from(arrival).unwrap_or(i64::MAX);
@@ -215,7 +216,7 @@ impl Hub {
         &self,
         protocol: Protocol,
         message: &[u8],
-        decode: Decode,
+        decode: impl for<'a> FnOnce(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>,
         arrival_ns: i64,
     ) -> Result<(Accepted, u64), Refused> {
         let mut store = self.store.borrow_mut();

@@ -31,7 +31,7 @@ use crate::inbound::Request;
 use crate::rewind::Rewind;
 use crate::span::Protocol;
 use crate::web::Failure;
-use crate::{elastic, grpc, jaeger, otlp, skywalking, zipkin};
+use crate::{azure, elastic, grpc, jaeger, otlp, sentry, skywalking, zipkin};
 use unladen_ledger::faults::Fate;
 
 /// Bytes read from a connection at once: hyper by itself asks for a frame's worth, and each time the kernel is asked.
@@ -205,6 +205,8 @@ async fn answer(hub: &Hub, protocol: Protocol, request: Request) -> Answer {
         Protocol::Skywalking => skywalking::serve(hub, request).await,
         Protocol::Elastic => elastic::serve(hub, request).await.into(),
         Protocol::Jaeger => jaeger::serve(hub, request).await,
+        Protocol::Sentry => sentry::serve(hub, request).await.into(),
+        Protocol::Azure => azure::serve(hub, request).await.into(),
     }
 }
 

@@ -63,6 +63,8 @@ async fn serve(
         (Protocol::Skywalking, config.skywalking),
         (Protocol::Elastic, config.elastic),
         (Protocol::Jaeger, config.jaeger),
+        (Protocol::Sentry, config.sentry),
+        (Protocol::Azure, config.azure),
     ];
     let mut listeners = Vec::new();
     let mut bound_at = Vec::new();

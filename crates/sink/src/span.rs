@@ -218,14 +218,27 @@ pub(crate) enum Protocol {
     Elastic,
     /// Jaeger's collector.
     Jaeger,
+    /// Sentry's envelopes.
+    Sentry,
+    /// Azure Application Insights.
+    Azure,
 }
 
 impl Protocol {
     /// All of them, by discriminant.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::OtlpGrpc, Self::OtlpHttp, Self::Zipkin, Self::Skywalking, Self::Elastic, Self::Jaeger];
+    pub(crate) const ALL: [Self; 8] = [
+        Self::OtlpGrpc,
+        Self::OtlpHttp,
+        Self::Zipkin,
+        Self::Skywalking,
+        Self::Elastic,
+        Self::Jaeger,
+        Self::Sentry,
+        Self::Azure,
+    ];
     /// Names in the store, the summary and the configuration, by discriminant.
-    pub(crate) const NAMES: [&str; 6] = ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger"];
+    pub(crate) const NAMES: [&str; 8] =
+        ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger", "sentry", "azure"];
 
     /// Its name.
     pub(crate) fn name(self) -> &'static str {

@@ -59,6 +59,9 @@ pub(crate) enum Stamp {
     DurationMicros,
     /// Milliseconds, the duration with three decimals.
     DurationMillis,
+    /// Seconds with six decimals in 17 characters.
+    StartSeconds,
+    EndSeconds,
     /// Milliseconds as a varint of six bytes.
     StartMillis,
     EndMillis,
@@ -162,6 +165,8 @@ impl Values {
                 to[DURATION - 4] = b'.';
                 decimal(self.duration / 1_000 % 1_000, b'0', &mut to[DURATION - 3..DURATION]);
             }
+            Stamp::StartSeconds => seconds(self.start, to),
+            Stamp::EndSeconds => seconds(end, to),
             Stamp::StartMillis => varint(self.start / 1_000_000, to),
             Stamp::EndMillis => varint(end / 1_000_000, to),
         }
@@ -180,6 +185,13 @@ fn decimal(mut number: u64, fill: u8, to: &mut [u8]) {
         *digit = if number == 0 && position > 0 { fill } else { b'0' + (number % 10) as u8 };
         number /= 10;
     }
+}
+
+/// Nanoseconds as seconds with six decimals, in 17 characters.
+fn seconds(number: u64, to: &mut [u8]) {
+    decimal(number / 1_000_000_000, b'0', &mut to[..10]);
+    to[10] = b'.';
+    decimal(number / 1_000 % 1_000_000, b'0', &mut to[11..17]);
 }
 
 /// A varint of six bytes: 36 to 42 bits, as the milliseconds since 1970 have for the next hundred years.

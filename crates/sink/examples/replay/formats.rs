@@ -20,6 +20,8 @@ pub(crate) enum Format {
     Zipkin,
     /// Lines of the intake, version 2.
     Elastic,
+    /// Envelopes, each with one item of spans of version 2.
+    Sentry,
 }
 
 /// A request of about `spans` spans, of traces of a load or of others.
@@ -31,6 +33,7 @@ pub(crate) fn template(format: Format, spans: usize, is_of_load: bool, random: &
         Format::Skywalking => skywalking((0..spans.next_multiple_of(3)).map(&mut parts).collect(), is_of_load),
         Format::Zipkin => zipkin((0..spans).map(&mut parts).collect()),
         Format::Elastic => elastic((0..spans).map(&mut parts).collect()),
+        Format::Sentry => sentry((0..spans).map(&mut parts).collect()),
     }
 }
 
@@ -284,6 +287,46 @@ fn elastic(parts: Vec<SpanParts>) -> Template {
         text.put("}}}}\n");
         text.end(&mut template, is_root);
     }
+    template.message = text.out.into_bytes();
+    template
+}
+
+fn sentry(parts: Vec<SpanParts>) -> Template {
+    let (mut text, mut template) = (Text::default(), Template::default());
+    let count = parts.len();
+    text.put(&format!(
+        "{{\"sent_at\":\"2026-11-26T17:00:00.000Z\",\"sdk\":{{\"name\":\"sentry.javascript.node\",\"version\":\"11.12.0\"}}}}\n\
+         {{\"type\":\"span\",\"item_count\":{count},\"content_type\":\"application/vnd.sentry.items.span.v2+json\"}}\n\
+         {{\"version\":2,\"items\":["
+    ));
+    for (place, parts) in parts.iter().enumerate() {
+        let is_root = place % 3 == 0;
+        text.put(if place > 0 { ",{\"span_id\":\"" } else { "{\"span_id\":\"" });
+        text.place(Stamp::SpanHex, 16);
+        text.put("\",\"trace_id\":\"");
+        text.place(Stamp::TraceHex, 32);
+        if !is_root {
+            text.put("\",\"parent_span_id\":\"");
+            text.place(Stamp::RootHex, 16);
+        }
+        let op = if is_root { "http.server" } else { "db" };
+        text.put(&format!(
+            "\",\"name\":\"{}\",\"is_segment\":{is_root},\"status\":\"ok\",\"start_timestamp\":",
+            parts.0
+        ));
+        text.place(Stamp::StartSeconds, 17);
+        text.put(",\"end_timestamp\":");
+        text.place(Stamp::EndSeconds, 17);
+        text.put(&format!(",\"attributes\":{{\"sentry.op\":{{\"value\":\"{op}\",\"type\":\"string\"}}"));
+        for tag in &parts.2 {
+            let value = as_text(tag, true);
+            let kind = if value.starts_with('"') { "string" } else { "integer" };
+            text.put(&format!(",\"{}\":{{\"value\":{value},\"type\":\"{kind}\"}}", tag.key));
+        }
+        text.put("}}");
+        text.end(&mut template, is_root);
+    }
+    text.put("]}");
     template.message = text.out.into_bytes();
     template
 }

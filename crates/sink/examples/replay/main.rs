@@ -51,7 +51,7 @@ struct Protocol {
     content_type: Option<&'static str>,
 }
 
-const PROTOCOLS: [Protocol; 5] = [
+const PROTOCOLS: [Protocol; 6] = [
     Protocol {
         name: "grpc",
         format: Format::Otlp { framed: true },
@@ -77,9 +77,15 @@ const PROTOCOLS: [Protocol; 5] = [
         path: "/intake/v2/events",
         content_type: Some("application/x-ndjson"),
     },
+    Protocol {
+        name: "sentry",
+        format: Format::Sentry,
+        path: "/api/1/envelope/?sentry_key=petclinic",
+        content_type: Some("application/x-sentry-envelope"),
+    },
 ];
 
-const USAGE: &str = "replay --address IP:PORT [--protocol grpc|http|skywalking|zipkin|elastic] [--spans 1000000] \
+const USAGE: &str = "replay --address IP:PORT [--protocol grpc|http|skywalking|zipkin|elastic|sentry] [--spans 1000000] \
                      [--per-request 512] [--connections 4] [--streams 2] [--seed 1] \
                      [--tag 0 [--key 0] [--first 0]]";
 

@@ -15,6 +15,8 @@ pub(crate) enum Stage {
     Queue,
     /// Exporting failed for good.
     Export,
+    /// The program's own rules threw them away.
+    Filter,
 }
 
 impl Stage {
@@ -23,6 +25,7 @@ impl Stage {
         match self {
             Self::Queue => "queue",
             Self::Export => "export",
+            Self::Filter => "filter",
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::broken::Broken;
 use crate::gather::Gatherer;
 use crate::ids::hex_exact;
 use crate::json::reader::Reader;
+use crate::lines::lines;
 use crate::span::{Batch, Kind, Source, Span, Status};
 use crate::value::Value;
 
@@ -21,13 +22,6 @@ const PARENT_ID: &str = "an event's parent_id is not 16 hexadecimal digits";
 const LINE: &str = "a line is not a JSON object with an event in it";
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 500;
-
-/// Lines that are not empty.
-pub(super) fn lines(body: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let ends = memchr::memchr_iter(b'\n', body).chain([body.len()]);
-    let mut start = 0;
-    ends.map(move |end| &body[std::mem::replace(&mut start, end + 1)..end]).filter(|line| !line.trim_ascii().is_empty())
-}
 
 /// All spans of a request.
 pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {

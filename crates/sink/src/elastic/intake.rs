@@ -152,7 +152,7 @@ impl Stream<'_> {
         let pushed = rest.push(&bytes[..self.metadata], limit).and_then(|()| rest.push(&bytes[whole..], usize::MAX));
         pushed.map_err(|error| Failure::unread(self.hub, &error))?;
         let lines = Lines { payload: std::mem::replace(&mut self.rest, rest), end: whole };
-        let events = events::lines(lines.as_ref()).skip(1).count() as u64;
+        let events = crate::lines::lines(lines.as_ref()).skip(1).count() as u64;
         self.is_begun = true;
         let taken = self.hub.accept(Protocol::Elastic, lines.as_ref(), events::decode).await;
         let (Accepted { rejected, reason }, rows) = taken.map_err(|reason| Failure::refused(reason, WHAT))?;

@@ -1,6 +1,7 @@
 //! The whole sink over real sockets: what real clients send, what broken ones send, and what is on disk afterwards.
 
 mod admin;
+mod azure;
 mod child;
 mod crash;
 mod duckdb;
@@ -13,5 +14,6 @@ mod pressure;
 mod protocols;
 mod run;
 mod senders;
+mod sentry;
 mod streaming;
 mod support;

@@ -14,6 +14,7 @@ use tokio::net::TcpStream;
 use unladen_sink::config::Config;
 
 use crate::support::{request, with_trace};
+use crate::{azure, sentry};
 
 /// A protocol with one of its encodings.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -28,11 +29,13 @@ pub(crate) enum Way {
     Elastic,
     JaegerThrift,
     JaegerGrpc,
+    Sentry,
+    Azure,
 }
 
 /// Start of span 0 of every trace, ns; each further one starts a millisecond later: what every protocol can tell.
 pub(crate) const START: u64 = 1_700_000_000_000_000_000;
-const MS: u64 = 1_000_000;
+pub(crate) const MS: u64 = 1_000_000;
 
 /// What became of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,7 +47,7 @@ pub(crate) enum Answer {
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::OtlpGrpc,
         Self::OtlpHttp,
         Self::OtlpJson,
@@ -55,6 +58,8 @@ impl Way {
         Self::Elastic,
         Self::JaegerThrift,
         Self::JaegerGrpc,
+        Self::Sentry,
+        Self::Azure,
     ];
 
     /// Listens for this way only, on a free port.
@@ -67,6 +72,8 @@ impl Way {
             "zipkin" => Config { zipkin: any, ..config },
             "skywalking" => Config { skywalking: any, ..config },
             "elastic" => Config { elastic: any, ..config },
+            "sentry" => Config { sentry: any, ..config },
+            "azure" => Config { azure: any, ..config },
             _ => Config { jaeger: any, ..config },
         }
     }
@@ -80,6 +87,8 @@ impl Way {
             Self::SkywalkingGrpc | Self::SkywalkingHttp => "skywalking",
             Self::Elastic => "elastic",
             Self::JaegerThrift | Self::JaegerGrpc => "jaeger",
+            Self::Sentry => "sentry",
+            Self::Azure => "azure",
         }
     }
 
@@ -97,6 +106,8 @@ impl Way {
             Self::Elastic => "/intake/v2/events",
             Self::JaegerThrift => "/api/traces",
             Self::JaegerGrpc => "/jaeger.api_v2.CollectorService/PostSpans",
+            Self::Sentry => sentry::PATH,
+            Self::Azure => azure::PATH,
         }
     }
 
@@ -104,9 +115,10 @@ impl Way {
         match self {
             Self::OtlpGrpc | Self::SkywalkingGrpc | Self::JaegerGrpc => "application/grpc",
             Self::OtlpHttp | Self::ZipkinProtobuf => "application/x-protobuf",
-            Self::OtlpJson | Self::ZipkinJson | Self::SkywalkingHttp => "application/json",
+            Self::OtlpJson | Self::ZipkinJson | Self::SkywalkingHttp | Self::Azure => "application/json",
             Self::Elastic => "application/x-ndjson",
             Self::JaegerThrift => "application/x-thrift",
+            Self::Sentry => "application/x-sentry-envelope",
         }
     }
 
@@ -135,6 +147,15 @@ impl Way {
                 });
                 bytes(&mut batch, 2, &field(1, b"pets"));
                 framed(&field(1, &batch))
+            }
+            Self::Azure => traces
+                .iter()
+                .flat_map(|trace| (0..spans).map(|number| azure::item(&hex(trace), number)))
+                .collect::<String>()
+                .trim_end()
+                .into(),
+            Self::Sentry => {
+                traces.iter().fold("{}".to_owned(), |out, trace| out + &sentry::item(&hex(trace), spans)).into()
             }
         }
     }

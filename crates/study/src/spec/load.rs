@@ -274,6 +274,10 @@ pub enum TraceHeader {
     B3,
     /// SkyWalking's `sw8`.
     Sw8,
+    /// Sentry's `sentry-trace`.
+    Sentry,
+    /// `X-Amzn-Trace-Id` of AWS X-Ray.
+    Xray,
     /// None: spans cannot be tied to their requests. Where `spans_per_request` is declared, the ledger is kept by counts.
     None,
 }

@@ -251,6 +251,10 @@ pub enum TraceHeader {
     B3,
     /// SkyWalking's sw8.
     Sw8,
+    /// Sentry's sentry-trace.
+    Sentry,
+    /// X-Amzn-Trace-Id of AWS X-Ray.
+    Xray,
 }
 
 /// What comes out.

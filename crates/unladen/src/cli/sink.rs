@@ -34,6 +34,12 @@ pub struct Sink {
     /// Address for Jaeger's Thrift over HTTP and its gRPC collector [off unless given; its own port is 14268]
     #[arg(long, value_name = "ADDR")]
     pub jaeger: Option<SocketAddr>,
+    /// Address for Sentry's envelopes, the host of a DSN [off unless given]
+    #[arg(long, value_name = "ADDR")]
+    pub sentry: Option<SocketAddr>,
+    /// Address for Azure Application Insights, the IngestionEndpoint of a connection string [off unless given]
+    #[arg(long, value_name = "ADDR")]
+    pub azure: Option<SocketAddr>,
     /// Address for /metrics (Prometheus) and /healthz [off unless given]
     #[arg(long, value_name = "ADDR")]
     pub admin: Option<SocketAddr>,

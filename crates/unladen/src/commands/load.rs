@@ -266,6 +266,8 @@ fn trace(request: &Request) -> Option<Trace> {
             cli::TraceHeader::W3c => TraceHeader::W3c,
             cli::TraceHeader::B3 => TraceHeader::B3,
             cli::TraceHeader::Sw8 => TraceHeader::Sw8,
+            cli::TraceHeader::Sentry => TraceHeader::Sentry,
+            cli::TraceHeader::Xray => TraceHeader::Xray,
         },
         // Alone, nobody recognises the ids later: any tag and key will do.
         tag: u64::from(std::process::id()) << 32 | 1,

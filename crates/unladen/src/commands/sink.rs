@@ -57,6 +57,8 @@ fn config(options: &Sink) -> Config {
         skywalking: options.skywalking,
         elastic: options.elastic,
         jaeger: options.jaeger,
+        sentry: options.sentry,
+        azure: options.azure,
         admin: options.admin,
         out: options.out.clone(),
         requests: None,
