@@ -23,6 +23,8 @@ pub struct Config {
     pub elastic: Option<SocketAddr>,
     /// Jaeger: `POST /api/traces` (Thrift) and gRPC, on one port.
     pub jaeger: Option<SocketAddr>,
+    /// Datadog: `/info`, `/v0.3/traces` to `/v0.5/traces`, and DogStatsD over UDP on the port of the same number.
+    pub datadog: Option<SocketAddr>,
     /// `/metrics` for Prometheus and `/healthz`, over HTTP.
     pub admin: Option<SocketAddr>,
     /// Folder for `summary.json` and `spans/*.parquet`; made if it does not exist.
@@ -99,7 +101,7 @@ impl Attributes {
     }
 }
 
-/// Attributes that name the operation or its outcome, by OpenTelemetry's semantic conventions, old and new.
+/// Attributes that name the operation or its outcome, by OpenTelemetry's semantic conventions, old and new; and Datadog's that say so.
 fn is_telling(key: &[u8]) -> bool {
     matches!(
         key,
@@ -128,6 +130,8 @@ fn is_telling(key: &[u8]) -> bool {
             | b"server.address"
             | b"peer.service"
             | b"error.type"
+            | b"operation.name"
+            | b"_sampling_priority_v1"
     )
 }
 
@@ -140,6 +144,7 @@ impl Default for Config {
             skywalking: None,
             elastic: None,
             jaeger: None,
+            datadog: None,
             admin: None,
             out: PathBuf::new(),
             requests: None,

@@ -86,7 +86,7 @@ pub(crate) struct Span<'a> {
     pub(crate) status: Status,
     /// Whether another process may report a span with the same ids: the client of a call, in Zipkin's model.
     pub(crate) is_shared: bool,
-    /// Bytes of the span in the message.
+    /// Bytes of the span in the message, with those of texts that it shares with others.
     pub(crate) size: u32,
     /// Still encoded.
     pub(crate) attributes: RawAttributes<'a>,
@@ -218,14 +218,17 @@ pub(crate) enum Protocol {
     Elastic,
     /// Jaeger's collector.
     Jaeger,
+    /// Datadog's trace agent.
+    Datadog,
 }
 
 impl Protocol {
     /// All of them, by discriminant.
-    pub(crate) const ALL: [Self; 6] =
-        [Self::OtlpGrpc, Self::OtlpHttp, Self::Zipkin, Self::Skywalking, Self::Elastic, Self::Jaeger];
+    pub(crate) const ALL: [Self; 7] =
+        [Self::OtlpGrpc, Self::OtlpHttp, Self::Zipkin, Self::Skywalking, Self::Elastic, Self::Jaeger, Self::Datadog];
     /// Names in the store, the summary and the configuration, by discriminant.
-    pub(crate) const NAMES: [&str; 6] = ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger"];
+    pub(crate) const NAMES: [&str; 7] =
+        ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger", "datadog"];
 
     /// Its name.
     pub(crate) fn name(self) -> &'static str {

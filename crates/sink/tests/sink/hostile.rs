@@ -12,6 +12,7 @@ use unladen_ledger::summary::{Event, Summary};
 use unladen_sink::config::Config;
 
 use crate::child::Process;
+use crate::datadog;
 use crate::loss::peak_memory;
 use crate::senders::{Answer, Client, METADATA, Way, bytes, elastic_event, field, framed};
 use crate::support::{PATIENCE, block_on_within, config, gzip};
@@ -35,7 +36,8 @@ impl Victim {
     fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder for the test");
         let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let all = Config { zipkin: any, skywalking: any, elastic: any, jaeger: any, ..config(folder.path()) };
+        let all =
+            Config { zipkin: any, skywalking: any, elastic: any, jaeger: any, datadog: any, ..config(folder.path()) };
         let config = Config { silence_ms: 500, ..all };
         let (mut process, stdin) = Process::start(&serde_json::to_string(&config).expect("JSON"));
         let mut events = process.events();
@@ -69,7 +71,7 @@ impl Victim {
 
 /// What an answer should be.
 #[derive(Debug, Clone, Copy)]
-enum Expect {
+pub(crate) enum Expect {
     /// Taken as a whole.
     Taken,
     /// Refused for good, by HTTP status or gRPC's, saying this.
@@ -78,10 +80,10 @@ enum Expect {
 
 /// What a case adds to the counters.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Adds {
-    undecodable: u64,
-    rejected: u64,
-    received: u64,
+pub(crate) struct Adds {
+    pub(crate) undecodable: u64,
+    pub(crate) rejected: u64,
+    pub(crate) received: u64,
 }
 
 struct Case {
@@ -96,8 +98,8 @@ fn case(name: &'static str, body: Vec<u8>, expect: Expect, adds: Adds) -> Case {
     Case { name, headers: Vec::new(), body, expect, adds }
 }
 
-const UNDECODABLE: Adds = Adds { undecodable: 1, rejected: 0, received: 0 };
-const ONE: Adds = Adds { undecodable: 0, rejected: 0, received: 1 };
+pub(crate) const UNDECODABLE: Adds = Adds { undecodable: 1, rejected: 0, received: 0 };
+pub(crate) const ONE: Adds = Adds { undecodable: 0, rejected: 0, received: 1 };
 
 /// Puts a message into the frame that its way wants.
 fn sent(way: Way, message: Vec<u8>) -> Vec<u8> {
@@ -291,6 +293,10 @@ fn particular(way: Way) -> Vec<Case> {
             let mut many = [field(1, &TRACE), field(2, &[2; 8])].concat();
             (0..million).for_each(|number: u32| bytes(&mut many, 8, &field(1, &number.to_le_bytes())));
             add("a million attributes", field(1, &field(1, &many)), Expect::Taken, ONE);
+        }
+        Way::Datadog | Way::DatadogTable => {
+            let cases = datadog::hostile(way == Way::DatadogTable);
+            cases.into_iter().for_each(|(name, message, expect, adds)| add(name, message, expect, adds));
         }
     }
     cases

@@ -3,6 +3,7 @@
 mod admin;
 mod child;
 mod crash;
+mod datadog;
 mod duckdb;
 mod faults;
 mod grpc;

@@ -13,6 +13,7 @@ use prost::Message;
 use tokio::net::TcpStream;
 use unladen_sink::config::Config;
 
+use crate::datadog;
 use crate::support::{request, with_trace};
 
 /// A protocol with one of its encodings.
@@ -28,6 +29,8 @@ pub(crate) enum Way {
     Elastic,
     JaegerThrift,
     JaegerGrpc,
+    Datadog,
+    DatadogTable,
 }
 
 /// Start of span 0 of every trace, ns; each further one starts a millisecond later: what every protocol can tell.
@@ -44,7 +47,7 @@ pub(crate) enum Answer {
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::OtlpGrpc,
         Self::OtlpHttp,
         Self::OtlpJson,
@@ -55,6 +58,8 @@ impl Way {
         Self::Elastic,
         Self::JaegerThrift,
         Self::JaegerGrpc,
+        Self::Datadog,
+        Self::DatadogTable,
     ];
 
     /// Listens for this way only, on a free port.
@@ -67,6 +72,7 @@ impl Way {
             "zipkin" => Config { zipkin: any, ..config },
             "skywalking" => Config { skywalking: any, ..config },
             "elastic" => Config { elastic: any, ..config },
+            "datadog" => Config { datadog: any, ..config },
             _ => Config { jaeger: any, ..config },
         }
     }
@@ -80,6 +86,7 @@ impl Way {
             Self::SkywalkingGrpc | Self::SkywalkingHttp => "skywalking",
             Self::Elastic => "elastic",
             Self::JaegerThrift | Self::JaegerGrpc => "jaeger",
+            Self::Datadog | Self::DatadogTable => "datadog",
         }
     }
 
@@ -97,6 +104,8 @@ impl Way {
             Self::Elastic => "/intake/v2/events",
             Self::JaegerThrift => "/api/traces",
             Self::JaegerGrpc => "/jaeger.api_v2.CollectorService/PostSpans",
+            Self::Datadog => "/v0.4/traces",
+            Self::DatadogTable => "/v0.5/traces",
         }
     }
 
@@ -107,6 +116,7 @@ impl Way {
             Self::OtlpJson | Self::ZipkinJson | Self::SkywalkingHttp => "application/json",
             Self::Elastic => "application/x-ndjson",
             Self::JaegerThrift => "application/x-thrift",
+            Self::Datadog | Self::DatadogTable => "application/msgpack",
         }
     }
 
@@ -129,6 +139,8 @@ impl Way {
             Self::SkywalkingHttp => segments_json(traces, spans).into(),
             Self::Elastic => elastic(traces, spans).into(),
             Self::JaegerThrift => jaeger_thrift(traces, spans),
+            Self::Datadog => datadog::payload(traces, spans),
+            Self::DatadogTable => datadog::payload_with_table(traces, spans),
             Self::JaegerGrpc => {
                 let mut batch = messages(&|trace, out| {
                     (0..spans).for_each(|number| bytes(out, 1, &jaeger_protobuf(trace, number)));
