@@ -394,6 +394,7 @@ impl<'a> Site<'a> {
             skywalking: sinks.get("skywalking").copied(),
             elastic: sinks.get("elastic").copied(),
             jaeger: sinks.get("jaeger").copied(),
+            datadog: sinks.get("datadog").copied(),
             out: folder.to_owned(),
             requests: variant.is_traced().then_some(Requests { tag: ids.tag, key: ids.key }),
             attributes: match self.plan.study.sink.attributes {

@@ -23,7 +23,7 @@ use indexmap::IndexMap;
 use super::guess::{Guess, guess};
 
 /// Protocols that the sink offers, as in `${sink.NAME}`.
-pub const SINKS: [&str; 6] = ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger"];
+pub const SINKS: [&str; 7] = ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger", "datadog"];
 
 /// Bounds on what variables within variables may grow to: replacements made, and bytes of the result.
 const MAX_REPLACEMENTS: usize = 1_000;

@@ -34,6 +34,9 @@ pub struct Sink {
     /// Address for Jaeger's Thrift over HTTP and its gRPC collector [off unless given; its own port is 14268]
     #[arg(long, value_name = "ADDR")]
     pub jaeger: Option<SocketAddr>,
+    /// Address for Datadog's traces over HTTP, DogStatsD over UDP [off unless given; its own port is 8126]
+    #[arg(long, value_name = "ADDR")]
+    pub datadog: Option<SocketAddr>,
     /// Address for /metrics (Prometheus) and /healthz [off unless given]
     #[arg(long, value_name = "ADDR")]
     pub admin: Option<SocketAddr>,

@@ -57,6 +57,7 @@ fn config(options: &Sink) -> Config {
         skywalking: options.skywalking,
         elastic: options.elastic,
         jaeger: options.jaeger,
+        datadog: options.datadog,
         admin: options.admin,
         out: options.out.clone(),
         requests: None,
