@@ -7,6 +7,7 @@ use opentelemetry_proto::tonic::trace::v1 as otlp;
 use prost::Message;
 
 use crate::batches::{DIGITS, DURATION, Places, Random, Stamp, Template};
+use crate::datadog;
 use crate::values::{self, SpanParts, as_text};
 
 /// How spans are encoded.
@@ -20,6 +21,8 @@ pub(crate) enum Format {
     Zipkin,
     /// Lines of the intake, version 2.
     Elastic,
+    /// MessagePack of version 0.4.
+    Datadog,
 }
 
 /// A request of about `spans` spans, of traces of a load or of others.
@@ -31,6 +34,7 @@ pub(crate) fn template(format: Format, spans: usize, is_of_load: bool, random: &
         Format::Skywalking => skywalking((0..spans.next_multiple_of(3)).map(&mut parts).collect(), is_of_load),
         Format::Zipkin => zipkin((0..spans).map(&mut parts).collect()),
         Format::Elastic => elastic((0..spans).map(&mut parts).collect()),
+        Format::Datadog => datadog::template(&(0..spans.next_multiple_of(3)).map(&mut parts).collect::<Vec<_>>()),
     }
 }
 
