@@ -219,9 +219,10 @@ def zipkin():
 COUNT, PARQUET = "count and account", "Parquet, all attributes, synced before it acknowledges"
 MEMORY, NOP, FILE = "keep in memory", "drop (nop exporter)", "file exporter (protobuf), not synced"
 SINK_KEYS = {"grpc": "otlp_grpc", "http": "otlp_http", "zipkin": "zipkin", "skywalking": "skywalking", "elastic": "elastic",
-             "sentry": "sentry"}
+             "sentry": "sentry", "datadog": "datadog"}
 WIRES = {"grpc": "OTLP, gRPC", "http": "OTLP, HTTP", "zipkin": "Zipkin v2 JSON", "skywalking": "SkyWalking v3, gRPC",
-         "elastic": "Elastic intake v2", "sentry": "Sentry envelopes, spans v2"}
+         "elastic": "Elastic intake v2", "sentry": "Sentry envelopes, spans v2",
+         "datadog": "Datadog v0.4"}
 WORKERS = (32, 1)
 
 
@@ -248,6 +249,7 @@ ROWS = [
     (storing(**OF_LOAD), PARQUET, "zipkin", 512, WORKERS, 0.9),
     (storing(**OF_LOAD), PARQUET, "elastic", 512, WORKERS, 1.0),
     (storing(**OF_LOAD), PARQUET, "sentry", 512, WORKERS, None),
+    (storing(**OF_LOAD), PARQUET, "datadog", 512, WORKERS, None),
     (storing(sync="interval", **OF_LOAD), "Parquet, all attributes, synced every second", "grpc", 512, (4, 2), None),
     (Collector("nop"), NOP, "grpc", 512, (4, 2), None),
     (Collector("nop"), NOP, "grpc", 16, (4, 16), None),

@@ -396,6 +396,7 @@ impl<'a> Site<'a> {
             jaeger: sinks.get("jaeger").copied(),
             sentry: sinks.get("sentry").copied(),
             azure: sinks.get("azure").copied(),
+            datadog: sinks.get("datadog").copied(),
             out: folder.to_owned(),
             requests: variant.is_traced().then_some(Requests { tag: ids.tag, key: ids.key }),
             attributes: match self.plan.study.sink.attributes {

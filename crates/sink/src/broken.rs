@@ -10,7 +10,7 @@ pub(crate) enum Broken {
     /// It is not Protocol Buffers.
     #[error(transparent)]
     Wire(#[from] WireError),
-    /// It is not the text or the Thrift it should be.
+    /// It is not the text, the Thrift or the MessagePack it should be.
     #[error("{what} at byte {at}")]
     At {
         /// What was found, or not found.

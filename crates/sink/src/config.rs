@@ -27,6 +27,8 @@ pub struct Config {
     pub sentry: Option<SocketAddr>,
     /// Azure Application Insights: `POST /v2.1/track`.
     pub azure: Option<SocketAddr>,
+    /// Datadog: `/info`, `/v0.3/traces` to `/v0.5/traces`, and DogStatsD over UDP on the port of the same number.
+    pub datadog: Option<SocketAddr>,
     /// `/metrics` for Prometheus and `/healthz`, over HTTP.
     pub admin: Option<SocketAddr>,
     /// Folder for `summary.json` and `spans/*.parquet`; made if it does not exist.
@@ -103,7 +105,7 @@ impl Attributes {
     }
 }
 
-/// Attributes that name the operation or its outcome, by OpenTelemetry's semantic conventions, old and new.
+/// Attributes that name the operation or its outcome, by OpenTelemetry's semantic conventions, old and new; and Datadog's that say so.
 fn is_telling(key: &[u8]) -> bool {
     matches!(
         key,
@@ -132,6 +134,8 @@ fn is_telling(key: &[u8]) -> bool {
             | b"server.address"
             | b"peer.service"
             | b"error.type"
+            | b"operation.name"
+            | b"_sampling_priority_v1"
     )
 }
 
@@ -146,6 +150,7 @@ impl Default for Config {
             jaeger: None,
             sentry: None,
             azure: None,
+            datadog: None,
             admin: None,
             out: PathBuf::new(),
             requests: None,

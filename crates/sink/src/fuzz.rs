@@ -12,6 +12,7 @@ use bumpalo::Bump;
 
 use crate::azure;
 use crate::body::{BodyError, Budget, Payload};
+use crate::datadog;
 use crate::elastic;
 use crate::grpc;
 use crate::h2;
@@ -53,6 +54,15 @@ pub const TARGETS: [Target; 17] = [
     ("elastic_ndjson", |bytes| decoded(elastic::events::decode, bytes)),
     ("jaeger_thrift", |bytes| decoded(jaeger::thrift::decode, bytes)),
     ("jaeger_protobuf", |bytes| decoded(jaeger::model::decode, bytes)),
+    ("datadog_msgpack", |bytes| {
+        decoded(datadog::spans::decode, bytes);
+        // A text may be used by every byte behind it.
+        decoded_within(datadog::spans::decode_with_table, bytes, bytes.len() * bytes.len());
+    }),
+    ("datadog_losses", |bytes| {
+        let _ = datadog::losses::telemetry(bytes, |_| ());
+        datadog::losses::statsd(bytes, |_| ());
+    }),
     ("metrics", |bytes| {
         let _ = otlp::metrics::visit(bytes, |_| ());
     }),
@@ -86,11 +96,16 @@ pub fn otlp_protobuf(bytes: &[u8]) -> Option<u64> {
 }
 
 fn decoded(decode: Decode, bytes: &[u8]) {
+    decoded_within(decode, bytes, 0);
+}
+
+/// A decoder that may take so much more memory.
+fn decoded_within(decode: Decode, bytes: &[u8], more: usize) {
     let arena = Bump::new();
     let Ok(batch) = decode(bytes, &arena) else { return };
     check(&batch);
     let used = arena.allocated_bytes() + batch.spans.capacity() * size_of::<Span<'_>>();
-    let limit = BYTES_AT_LEAST + BYTES_PER_BYTE * bytes.len();
+    let limit = BYTES_AT_LEAST + BYTES_PER_BYTE * bytes.len() + more;
     assert!(used <= limit, "{used} bytes of memory for a message of {}", bytes.len());
 }
 

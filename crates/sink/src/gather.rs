@@ -90,6 +90,11 @@ impl<'a> Gatherer<'a> {
         self.batch.push(span);
     }
 
+    /// Spans so far, for what is known of them only later.
+    pub(crate) fn spans(&mut self) -> &mut [Span<'a>] {
+        &mut self.batch.spans
+    }
+
     /// Counts a span that can never be stored.
     pub(crate) fn reject(&mut self, reason: &'static str) {
         self.attributes.clear();

@@ -18,6 +18,7 @@ mod broken;
 mod buffers;
 pub mod child;
 pub mod config;
+mod datadog;
 mod elastic;
 mod error;
 mod failure;

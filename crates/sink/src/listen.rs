@@ -18,7 +18,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use tokio::io::{AsyncReadExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use unladen_http2::frame::PREFACE;
@@ -31,7 +31,7 @@ use crate::inbound::Request;
 use crate::rewind::Rewind;
 use crate::span::Protocol;
 use crate::web::Failure;
-use crate::{azure, elastic, grpc, jaeger, otlp, sentry, skywalking, zipkin};
+use crate::{azure, datadog, elastic, grpc, jaeger, otlp, sentry, skywalking, zipkin};
 use unladen_ledger::faults::Fate;
 
 /// Bytes read from a connection at once: hyper by itself asks for a frame's worth, and each time the kernel is asked.
@@ -49,18 +49,31 @@ pub(crate) async fn bind(name: &'static str, address: SocketAddr) -> Result<(Tcp
     Ok((listener, bound))
 }
 
-/// Binds an address in another network namespace (a file, see network_namespaces(7)). A socket belongs to the namespace of the thread
-/// that makes it, for good; the way back would take the rights of root, so it is a thread of its own.
+/// Binds an address in another network namespace.
 pub(crate) fn bind_in(network: &Path, address: SocketAddr) -> io::Result<TcpListener> {
-    let bind = || {
-        let network = File::open(network)?;
-        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
-        std::net::TcpListener::bind(address)
-    };
-    let bound = thread::scope(|scope| scope.spawn(bind).join());
-    let listener = bound.unwrap_or_else(|_| Err(io::Error::other("the thread that was to listen failed")))?;
+    let listener = within(network, || std::net::TcpListener::bind(address))?;
     listener.set_nonblocking(true)?;
     TcpListener::from_std(listener)
+}
+
+/// Binds an address for datagrams, in another network namespace if one is named.
+pub(crate) fn bind_datagrams(network: Option<&Path>, address: SocketAddr) -> io::Result<UdpSocket> {
+    let bind = || std::net::UdpSocket::bind(address);
+    let socket = network.map_or_else(bind, |network| within(network, bind))?;
+    socket.set_nonblocking(true)?;
+    UdpSocket::from_std(socket)
+}
+
+/// Makes a socket in another network namespace (a file, see network_namespaces(7)). It belongs to the namespace of the thread that makes
+/// it, for good; the way back would take the rights of root, so it is a thread of its own.
+fn within<T: Send>(network: &Path, make: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    let make = || {
+        let network = File::open(network)?;
+        move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
+        make()
+    };
+    let made = thread::scope(|scope| scope.spawn(make).join());
+    made.unwrap_or_else(|_| Err(io::Error::other("the thread that was to listen failed")))
 }
 
 /// Accepts connections until told to stop; what is done with each goes on beside it.
@@ -91,12 +104,15 @@ pub(crate) struct Connections {
     /// Requests so far; only counted if there are faults.
     requests: Rc<Cell<u64>>,
     scratch: Scratch,
+    /// What Datadog's tracers are told.
+    about: Rc<datadog::About>,
 }
 
 impl Connections {
     /// None yet; they end when `stop` turns true. Of more than `limit`, the last are closed at once.
-    pub(crate) fn new(hub: Rc<Hub>, stop: watch::Receiver<bool>, limit: usize) -> Self {
-        Self { hub, stop, open: Rc::default(), limit, requests: Rc::default(), scratch: Scratch::new() }
+    pub(crate) fn new(hub: Rc<Hub>, stop: watch::Receiver<bool>, limit: usize, about: datadog::About) -> Self {
+        let (open, requests, scratch) = (Rc::default(), Rc::default(), Scratch::new());
+        Self { hub, stop, open, limit, requests, scratch, about: Rc::new(about) }
     }
 
     /// How many are open.
@@ -137,7 +153,7 @@ impl Connections {
             };
             match fault {
                 Some(refusal) => refusal.into(),
-                None => answer(&self.hub, protocol, request).await,
+                None => self.answer(protocol, request).await,
             }
         };
         // A connection that breaks is the sender's affair: what it acknowledged is counted already.
@@ -183,6 +199,21 @@ impl Connections {
             }
         }
     }
+
+    async fn answer(&self, protocol: Protocol, request: Request) -> Answer {
+        let hub = &self.hub;
+        match protocol {
+            Protocol::OtlpGrpc => otlp::grpc::serve(hub, request).await,
+            Protocol::OtlpHttp => otlp::http::serve(hub, request).await.into(),
+            Protocol::Zipkin => zipkin::serve(hub, request).await.into(),
+            Protocol::Skywalking => skywalking::serve(hub, request).await,
+            Protocol::Elastic => elastic::serve(hub, request).await.into(),
+            Protocol::Jaeger => jaeger::serve(hub, request).await,
+            Protocol::Sentry => sentry::serve(hub, request).await.into(),
+            Protocol::Azure => azure::serve(hub, request).await.into(),
+            Protocol::Datadog => datadog::serve(hub, &self.about, request).await.into(),
+        }
+    }
 }
 
 /// Reads until it is clear whether a connection begins with the preface of HTTP/2; `None` if it ends before.
@@ -195,19 +226,6 @@ async fn greeting(stream: &mut TcpStream) -> Option<Vec<u8>> {
         }
     }
     Some(prefix)
-}
-
-async fn answer(hub: &Hub, protocol: Protocol, request: Request) -> Answer {
-    match protocol {
-        Protocol::OtlpGrpc => otlp::grpc::serve(hub, request).await,
-        Protocol::OtlpHttp => otlp::http::serve(hub, request).await.into(),
-        Protocol::Zipkin => zipkin::serve(hub, request).await.into(),
-        Protocol::Skywalking => skywalking::serve(hub, request).await,
-        Protocol::Elastic => elastic::serve(hub, request).await.into(),
-        Protocol::Jaeger => jaeger::serve(hub, request).await,
-        Protocol::Sentry => sentry::serve(hub, request).await.into(),
-        Protocol::Azure => azure::serve(hub, request).await.into(),
-    }
 }
 
 /// How faults end a connection.

@@ -15,6 +15,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
 
 use crate::admin;
 use crate::config::Config;
+use crate::datadog;
 use crate::error::SinkError;
 use crate::hub::Hub;
 use crate::listen::{self, Connections};
@@ -65,6 +66,7 @@ async fn serve(
         (Protocol::Jaeger, config.jaeger),
         (Protocol::Sentry, config.sentry),
         (Protocol::Azure, config.azure),
+        (Protocol::Datadog, config.datadog),
     ];
     let mut listeners = Vec::new();
     let mut bound_at = Vec::new();
@@ -95,7 +97,18 @@ async fn serve(
         let serve = move |stream| admin::serve(Rc::clone(&hub), stream);
         tokio::task::spawn_local(listen::accept(listener, stopped.clone(), serve));
     }
-    let connections = Connections::new(Rc::clone(&hub), stopped.clone(), config.max_connections);
+    // Tracers of Datadog find it by the port that they are told.
+    let statsd = addresses.get(Protocol::Datadog.name()).copied();
+    let hear = |network: Option<&Path>, address| -> std::io::Result<()> {
+        let socket = listen::bind_datagrams(network, address)?;
+        tokio::task::spawn_local(datadog::hear(Rc::clone(&hub), socket, stopped.clone()));
+        Ok(())
+    };
+    if let Some(address) = statsd {
+        hear(None, address).map_err(|source| SinkError::listen("datadog's DogStatsD over UDP", address, source))?;
+    }
+    let about = datadog::About::new(statsd.map_or(0, |address| address.port()));
+    let connections = Connections::new(Rc::clone(&hub), stopped.clone(), config.max_connections, about);
     let accept = |listener, protocol| {
         let connections = connections.clone();
         let serve = move |stream| connections.clone().serve(stream, protocol);
@@ -108,7 +121,7 @@ async fn serve(
         for (address, protocol) in &bound_at {
             accept(listen::bind_in(network, *address)?, *protocol);
         }
-        Ok(())
+        statsd.map_or(Ok(()), |address| hear(Some(network), address))
     };
     let stopped_already = tokio::select! {
         biased;

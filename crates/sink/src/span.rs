@@ -86,7 +86,7 @@ pub(crate) struct Span<'a> {
     pub(crate) status: Status,
     /// Whether another process may report a span with the same ids: the client of a call, in Zipkin's model.
     pub(crate) is_shared: bool,
-    /// Bytes of the span in the message.
+    /// Bytes of the span in the message, with those of texts that it shares with others.
     pub(crate) size: u32,
     /// Still encoded.
     pub(crate) attributes: RawAttributes<'a>,
@@ -222,11 +222,13 @@ pub(crate) enum Protocol {
     Sentry,
     /// Azure Application Insights.
     Azure,
+    /// Datadog's trace agent.
+    Datadog,
 }
 
 impl Protocol {
     /// All of them, by discriminant.
-    pub(crate) const ALL: [Self; 8] = [
+    pub(crate) const ALL: [Self; 9] = [
         Self::OtlpGrpc,
         Self::OtlpHttp,
         Self::Zipkin,
@@ -235,10 +237,11 @@ impl Protocol {
         Self::Jaeger,
         Self::Sentry,
         Self::Azure,
+        Self::Datadog,
     ];
     /// Names in the store, the summary and the configuration, by discriminant.
-    pub(crate) const NAMES: [&str; 8] =
-        ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger", "sentry", "azure"];
+    pub(crate) const NAMES: [&str; 9] =
+        ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger", "sentry", "azure", "datadog"];
 
     /// Its name.
     pub(crate) fn name(self) -> &'static str {

@@ -23,7 +23,8 @@ use indexmap::IndexMap;
 use super::guess::{Guess, guess};
 
 /// Protocols that the sink offers, as in `${sink.NAME}`.
-pub const SINKS: [&str; 8] = ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger", "sentry", "azure"];
+pub const SINKS: [&str; 9] =
+    ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger", "sentry", "azure", "datadog"];
 
 /// Bounds on what variables within variables may grow to: replacements made, and bytes of the result.
 const MAX_REPLACEMENTS: usize = 1_000;

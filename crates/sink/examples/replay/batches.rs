@@ -44,6 +44,9 @@ pub(crate) enum Stamp {
     Trace,
     Span,
     Root,
+    /// The low half of 8 bytes; the high half in 16 hexadecimal digits.
+    TraceLow,
+    TraceHighHex,
     /// 32 and 16 hexadecimal digits.
     TraceHex,
     SpanHex,
@@ -54,6 +57,9 @@ pub(crate) enum Stamp {
     /// Nanoseconds, little end first.
     StartNanos,
     EndNanos,
+    /// Nanoseconds, big end first.
+    StartNanosBig,
+    DurationNanosBig,
     /// Microseconds in 16 digits; the duration in as many as there are, with spaces before them.
     StartMicros,
     DurationMicros,
@@ -151,6 +157,10 @@ impl Values {
             Stamp::Trace => copy(&self.trace.to_be_bytes(), to),
             Stamp::Span => copy(&self.span.to_be_bytes(), to),
             Stamp::Root => copy(&self.root.to_be_bytes(), to),
+            Stamp::TraceLow => copy(&(self.trace as u64).to_be_bytes(), to),
+            Stamp::TraceHighHex => hex(&((self.trace >> 64) as u64).to_be_bytes(), to),
+            Stamp::StartNanosBig => copy(&self.start.to_be_bytes(), to),
+            Stamp::DurationNanosBig => copy(&self.duration.to_be_bytes(), to),
             Stamp::TraceHex => hex(&self.trace.to_be_bytes(), to),
             Stamp::SpanHex => hex(&self.span.to_be_bytes(), to),
             Stamp::RootHex => hex(&self.root.to_be_bytes(), to),

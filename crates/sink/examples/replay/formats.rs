@@ -7,6 +7,7 @@ use opentelemetry_proto::tonic::trace::v1 as otlp;
 use prost::Message;
 
 use crate::batches::{DIGITS, DURATION, Places, Random, Stamp, Template};
+use crate::datadog;
 use crate::values::{self, SpanParts, as_text};
 
 /// How spans are encoded.
@@ -22,6 +23,8 @@ pub(crate) enum Format {
     Elastic,
     /// Envelopes, each with one item of spans of version 2.
     Sentry,
+    /// MessagePack of version 0.4.
+    Datadog,
 }
 
 /// A request of about `spans` spans, of traces of a load or of others.
@@ -34,6 +37,7 @@ pub(crate) fn template(format: Format, spans: usize, is_of_load: bool, random: &
         Format::Zipkin => zipkin((0..spans).map(&mut parts).collect()),
         Format::Elastic => elastic((0..spans).map(&mut parts).collect()),
         Format::Sentry => sentry((0..spans).map(&mut parts).collect()),
+        Format::Datadog => datadog::template(&(0..spans.next_multiple_of(3)).map(&mut parts).collect::<Vec<_>>()),
     }
 }
 

@@ -5,6 +5,7 @@
 //! receiver does, yet no two spans have the same ids or times.
 
 mod batches;
+mod datadog;
 mod formats;
 mod h2;
 mod values;
@@ -51,7 +52,7 @@ struct Protocol {
     content_type: Option<&'static str>,
 }
 
-const PROTOCOLS: [Protocol; 6] = [
+const PROTOCOLS: [Protocol; 7] = [
     Protocol {
         name: "grpc",
         format: Format::Otlp { framed: true },
@@ -83,9 +84,15 @@ const PROTOCOLS: [Protocol; 6] = [
         path: "/api/1/envelope/?sentry_key=petclinic",
         content_type: Some("application/x-sentry-envelope"),
     },
+    Protocol {
+        name: "datadog",
+        format: Format::Datadog,
+        path: "/v0.4/traces",
+        content_type: Some("application/msgpack"),
+    },
 ];
 
-const USAGE: &str = "replay --address IP:PORT [--protocol grpc|http|skywalking|zipkin|elastic|sentry] [--spans 1000000] \
+const USAGE: &str = "replay --address IP:PORT [--protocol grpc|http|skywalking|zipkin|elastic|sentry|datadog] [--spans 1000000] \
                      [--per-request 512] [--connections 4] [--streams 2] [--seed 1] \
                      [--tag 0 [--key 0] [--first 0]]";
 

@@ -12,6 +12,7 @@ use unladen_ledger::summary::{Event, Summary};
 use unladen_sink::config::Config;
 
 use crate::child::Process;
+use crate::datadog;
 use crate::loss::peak_memory;
 use crate::senders::{Answer, Client, METADATA, Way, bytes, elastic_event, field, framed};
 use crate::support::{PATIENCE, block_on_within, config, gzip};
@@ -42,6 +43,7 @@ impl Victim {
             jaeger: any,
             sentry: any,
             azure: any,
+            datadog: any,
             ..config(folder.path())
         };
         let config = Config { silence_ms: 500, ..all };
@@ -303,6 +305,10 @@ fn particular(way: Way) -> Vec<Case> {
         Way::Sentry | Way::Azure => {
             let all = if way == Way::Sentry { crate::sentry::hostile(&hex) } else { crate::azure::hostile(&hex) };
             all.into_iter().for_each(|(name, body, expect, adds)| add(name, body.into(), expect, adds));
+        }
+        Way::Datadog | Way::DatadogTable => {
+            let cases = datadog::hostile(way == Way::DatadogTable);
+            cases.into_iter().for_each(|(name, message, expect, adds)| add(name, message, expect, adds));
         }
     }
     cases

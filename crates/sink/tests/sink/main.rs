@@ -4,6 +4,7 @@ mod admin;
 mod azure;
 mod child;
 mod crash;
+mod datadog;
 mod duckdb;
 mod faults;
 mod grpc;

@@ -13,6 +13,7 @@ use prost::Message;
 use tokio::net::TcpStream;
 use unladen_sink::config::Config;
 
+use crate::datadog;
 use crate::support::{request, with_trace};
 use crate::{azure, sentry};
 
@@ -31,6 +32,8 @@ pub(crate) enum Way {
     JaegerGrpc,
     Sentry,
     Azure,
+    Datadog,
+    DatadogTable,
 }
 
 /// Start of span 0 of every trace, ns; each further one starts a millisecond later: what every protocol can tell.
@@ -60,6 +63,8 @@ impl Way {
         Self::JaegerGrpc,
         Self::Sentry,
         Self::Azure,
+        Self::Datadog,
+        Self::DatadogTable,
     ];
 
     /// Listens for this way only, on a free port.
@@ -74,6 +79,7 @@ impl Way {
             "elastic" => Config { elastic: any, ..config },
             "sentry" => Config { sentry: any, ..config },
             "azure" => Config { azure: any, ..config },
+            "datadog" => Config { datadog: any, ..config },
             _ => Config { jaeger: any, ..config },
         }
     }
@@ -89,6 +95,7 @@ impl Way {
             Self::JaegerThrift | Self::JaegerGrpc => "jaeger",
             Self::Sentry => "sentry",
             Self::Azure => "azure",
+            Self::Datadog | Self::DatadogTable => "datadog",
         }
     }
 
@@ -108,6 +115,8 @@ impl Way {
             Self::JaegerGrpc => "/jaeger.api_v2.CollectorService/PostSpans",
             Self::Sentry => sentry::PATH,
             Self::Azure => azure::PATH,
+            Self::Datadog => "/v0.4/traces",
+            Self::DatadogTable => "/v0.5/traces",
         }
     }
 
@@ -119,6 +128,7 @@ impl Way {
             Self::Elastic => "application/x-ndjson",
             Self::JaegerThrift => "application/x-thrift",
             Self::Sentry => "application/x-sentry-envelope",
+            Self::Datadog | Self::DatadogTable => "application/msgpack",
         }
     }
 
@@ -141,6 +151,8 @@ impl Way {
             Self::SkywalkingHttp => segments_json(traces, spans).into(),
             Self::Elastic => elastic(traces, spans).into(),
             Self::JaegerThrift => jaeger_thrift(traces, spans),
+            Self::Datadog => datadog::payload(traces, spans),
+            Self::DatadogTable => datadog::payload_with_table(traces, spans),
             Self::JaegerGrpc => {
                 let mut batch = messages(&|trace, out| {
                     (0..spans).for_each(|number| bytes(out, 1, &jaeger_protobuf(trace, number)));

@@ -40,6 +40,9 @@ pub struct Sink {
     /// Address for Azure Application Insights, the IngestionEndpoint of a connection string [off unless given]
     #[arg(long, value_name = "ADDR")]
     pub azure: Option<SocketAddr>,
+    /// Address for Datadog's traces over HTTP, DogStatsD over UDP [off unless given; its own port is 8126]
+    #[arg(long, value_name = "ADDR")]
+    pub datadog: Option<SocketAddr>,
     /// Address for /metrics (Prometheus) and /healthz [off unless given]
     #[arg(long, value_name = "ADDR")]
     pub admin: Option<SocketAddr>,

@@ -59,6 +59,7 @@ fn config(options: &Sink) -> Config {
         jaeger: options.jaeger,
         sentry: options.sentry,
         azure: options.azure,
+        datadog: options.datadog,
         admin: options.admin,
         out: options.out.clone(),
         requests: None,
