@@ -20,7 +20,7 @@ macro_rules! files {
 /// The presets as they stand, by name.
 const FILES: &[&str] = files![
     "aws-java" "datadog-java-otlp" "datadog-node-otlp" "datadog-python-otlp" "elastic-java" "elastic-node" "elastic-python" "otel-go"
-    "otel-java" "otel-java-zipkin" "otel-node" "otel-node-zipkin" "otel-python" "skywalking-java" "skywalking-node" "skywalking-python"
+    "otel-java" "otel-java-zipkin" "otel-node" "otel-node-zipkin" "otel-python" "skywalking-java" "skywalking-node"
     "splunk-java"
 ];
 
@@ -310,8 +310,8 @@ mod tests {
             Ok("opentelemetry-instrument gunicorn a:app")
         );
         assert_eq!(
-            put("skywalking-python", None, &["venv/bin/python", "a.py"]).as_deref(),
-            Ok("venv/bin/sw-python run venv/bin/python a.py")
+            put("elastic-python", None, &["venv/bin/python", "a.py"]).as_deref(),
+            Ok("venv/bin/elasticapm-run venv/bin/python a.py")
         );
         assert_eq!(put("otel-go", Some("/b/shop-otel"), &["./shop", "-v"]).as_deref(), Ok("/b/shop-otel -v"));
         assert_eq!(put("otel-go", None, &["./shop", "-v"]).as_deref(), Ok("./shop -v"));
