@@ -10,6 +10,7 @@ use unladen_processes::subject::SubjectError;
 use unladen_study::resolve::ResolveError;
 
 use super::after::AfterError;
+use super::agents::AgentError;
 use super::builds::BuildError;
 use super::folder::FolderError;
 use super::instrument::InstrumentError;
@@ -34,6 +35,9 @@ pub enum RunError {
     /// A build step failed.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// The agent of a service is not there.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
     /// A variable of the study has no value.
     #[error(transparent)]
     Variable(#[from] ResolveError),

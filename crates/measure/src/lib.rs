@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 
 mod after;
+mod agents;
 mod blocks;
 mod builds;
 mod calibration;
@@ -49,7 +50,7 @@ use unladen_journal::record::{Design, RunRecord};
 use unladen_journal::write::Journal;
 use unladen_study::mask::masked;
 use unladen_study::measured::{self, Measured};
-use unladen_study::plan::Plan;
+use unladen_study::plan::{Plan, PlannedVariant};
 use unladen_study::spec::Study;
 use unladen_study::write::resolved_yaml;
 
@@ -112,6 +113,7 @@ fn runs(
     let mut journal = Journal::open(folder.path())?;
     recovery::finish_torn(folder.path(), &journaled(&done), watcher);
     build(&setup, interrupted, watcher)?;
+    look_for_agents(&setup)?;
 
     let number = recovery::highest(folder.path()).max(done.iter().map(|run| run.run).max().unwrap_or(0));
     let mut shared = setup.start_shared(interrupted)?;
@@ -177,6 +179,14 @@ fn build(setup: &Setup<'_>, interrupted: &AtomicBool, watcher: &mut dyn Watcher)
         }
     }
     Ok(builds::run(&processes, setup.folder.path(), interrupted, watcher)?)
+}
+
+/// Looks for the agents that the variants' services run under. A build may have brought them.
+fn look_for_agents(setup: &Setup<'_>) -> Result<(), RunError> {
+    for process in setup.plan.variants.iter().flat_map(PlannedVariant::fresh).filter(|it| it.agent.is_some()) {
+        agents::check(&setup.site(0).resolve(process, setup.folder.path())?)?;
+    }
+    Ok(())
 }
 
 /// Folders of the runs that are in the journal.

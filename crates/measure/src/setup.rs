@@ -112,8 +112,11 @@ impl<'a> Setup<'a> {
             Err(_) => return None,
         };
         let wanted = self.plan.study.network;
-        let containers =
-            self.plan.variants.iter().flat_map(PlannedVariant::fresh).find(|process| process.image.is_some());
+        let fresh = || self.plan.variants.iter().flat_map(PlannedVariant::fresh);
+        let containers = fresh().find(|process| process.image.is_some());
+        // Agents call their makers, or ask where they are: in a network of their own they reach nobody.
+        let confines = fresh().any(|process| process.agent.is_some())
+            && fresh().all(|process| process.image.is_none() && !process.is_composed());
         if let (Some(process), false) = (containers, fixed.is_empty() && wanted != Some(Network::Own)) {
             // Only the engine can give a container a network, and the others could not reach it there.
             return Some(format!(
@@ -129,23 +132,28 @@ impl<'a> Setup<'a> {
                     fixed.join(", ")
                 ));
             }
-            (Some(Network::Host), true) | (None, true) => return None,
-            (Some(Network::Own), _) | (None, false) => {}
+            (Some(Network::Host), true) => return None,
+            (None, true) if !confines => return None,
+            (Some(Network::Own), _) | (None, _) => {}
         }
+        let must_be = wanted.is_some() || !fixed.is_empty();
         let refused = |why: String| {
             let where_ = if fixed.is_empty() { "the machine's network".to_owned() } else { fixed.join(", ") };
             format!("several variants at once cannot share {where_}, and no network of their own can be made: {why}")
         };
-        if let Err(why) = userns::become_able() {
-            return Some(refused(why));
-        }
-        for site in &mut self.addresses {
-            match Netns::new() {
-                Ok(network) => site.network = Some(Arc::new(network)),
-                Err(error) => return Some(refused(error.to_string())),
+        let networks = userns::become_able().and_then(|()| {
+            let networks = self.addresses.iter().map(|_| Netns::new());
+            networks.collect::<Result<Vec<_>, _>>().map_err(|error| error.to_string())
+        });
+        match networks {
+            Ok(networks) => {
+                for (site, network) in self.addresses.iter_mut().zip(networks) {
+                    site.network = Some(Arc::new(network));
+                }
+                None
             }
+            Err(why) => must_be.then(|| refused(why)),
         }
-        None
     }
 
     /// Addresses of the fresh services, and of the load, that are the same in all sites.

@@ -1,4 +1,5 @@
-//! A study from the options of `unladen compare`: two or more commands, or sets of Compose files, and a URL, no YAML.
+//! A study from the options of `unladen compare`: two or more commands, a command and agents by name, or sets of Compose files, and a
+//! URL, no YAML.
 //!
 //! The study that comes out is an ordinary one. It is printed ([`super::write::concise_yaml`]), so that it can be saved,
 //! edited and run with `unladen run`.
@@ -10,7 +11,8 @@ use std::str::FromStr;
 use indexmap::IndexMap;
 use unladen_journal::units::Time;
 
-use super::spec::{BASELINE, Command, Compose, Load, Override, PLACEBO, Ready, Service, Study, Variant};
+use super::agents;
+use super::spec::{Agent, BASELINE, Command, Compose, Load, Override, PLACEBO, Ready, Service, Spans, Study, Variant};
 use super::url::url_problem;
 use super::variables::{Reference, expand, is_name};
 use super::words::{self, WordsError};
@@ -29,8 +31,10 @@ pub struct Comparison {
     pub connections: Option<u32>,
     /// The bare service.
     pub baseline: Bare,
-    /// The others, in order. At least one. Of a service of Compose files: names of further files, with commas between.
+    /// The others, in order. Of a service of Compose files: names of further files, with commas between.
     pub variants: Vec<NamedCommand>,
+    /// Agents under which the bare command runs besides, each a variant. With the others at least one.
+    pub agents: Vec<NamedAgent>,
     /// What the service may reach outside a network of its own: `host:port`.
     pub reach: Vec<String>,
     /// Folder in which the commands start, absolute, so that the study can be run from anywhere.
@@ -58,6 +62,15 @@ pub struct NamedCommand {
     pub name: String,
     /// Command line.
     pub command: String,
+}
+
+/// A variant that is the bare command under an agent: `otel-java=otel.jar`, `otel-python`, `elastic-java:all=elastic.jar`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedAgent {
+    /// Name of the variant: the agent's, with `-all` if it is to make all spans.
+    pub name: String,
+    /// The agent; its path is as typed.
+    pub agent: Agent,
 }
 
 /// Options from which no study can be made.
@@ -92,8 +105,14 @@ pub enum CompareError {
         name: String,
     },
     /// Nothing to compare with.
-    #[error("there is nothing to compare the baseline with; add `--variant 'NAME=COMMAND'`")]
+    #[error("there is nothing to compare the baseline with; add `--variant 'NAME=COMMAND'`, or `--agent NAME=PATH`")]
     NoVariant,
+    /// An agent that nobody knows, or another word behind its name than `all`.
+    #[error("{message}")]
+    Agent {
+        /// What is wrong, and what to write.
+        message: String,
+    },
     /// A command line that cannot be split.
     #[error("{option}: {source}")]
     Command {
@@ -134,6 +153,27 @@ impl FromStr for NamedCommand {
     }
 }
 
+impl FromStr for NamedAgent {
+    type Err = CompareError;
+
+    fn from_str(text: &str) -> Result<Self, CompareError> {
+        let (agent, path) = text.split_once('=').map_or((text, None), |(agent, path)| (agent, Some(path.trim())));
+        let (name, flavour) = agent.trim().split_once(':').map_or((agent.trim(), None), |(name, it)| (name, Some(it)));
+        let refused = |message| Err(CompareError::Agent { message });
+        if let Some(message) = agents::unknown(name) {
+            return refused(message);
+        }
+        let agent = Agent::new(name, path);
+        match flavour {
+            None => Ok(Self { name: name.to_owned(), agent }),
+            Some("all") => Ok(Self { name: format!("{name}-all"), agent: Agent { spans: Spans::All, ..agent } }),
+            Some(other) => {
+                refused(format!("`{other}` is no flavour of an agent; write `{name}`, or `{name}:all` for all spans"))
+            }
+        }
+    }
+}
+
 impl Comparison {
     /// The study that answers the comparison.
     ///
@@ -144,12 +184,12 @@ impl Comparison {
         if let Some(rate) = self.rate.filter(|rate| !(rate.is_finite() && *rate > 0.0)) {
             return Err(CompareError::Rate { rate: rate.to_string() });
         }
-        if self.variants.is_empty() {
+        if self.names().next().is_none() {
             return Err(CompareError::NoVariant);
         }
         let mut known = BTreeSet::new();
-        if let Some(twice) = self.variants.iter().find(|variant| !known.insert(&variant.name)) {
-            return Err(CompareError::Twice { name: twice.name.clone() });
+        if let Some(twice) = self.names().find(|name| !known.insert(*name)) {
+            return Err(CompareError::Twice { name: twice.to_owned() });
         }
         match &self.baseline {
             Bare::Command(line) => self.of_commands(line),
@@ -157,9 +197,15 @@ impl Comparison {
         }
     }
 
+    /// Names of the variants.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let agents = self.agents.iter().map(|agent| agent.name.as_str());
+        self.variants.iter().map(|variant| variant.name.as_str()).chain(agents)
+    }
+
     /// The study without services and variants.
     fn frame(&self, service: &str) -> Study {
-        let names: Vec<&str> = self.variants.iter().map(|variant| variant.name.as_str()).collect();
+        let names: Vec<&str> = self.names().collect();
         let mut load = Load::new(&self.url);
         load.rate = self.rate;
         load.connections = self.connections.unwrap_or(load.connections);
@@ -189,10 +235,17 @@ impl Comparison {
         let service = baseline.service_name();
         let mut variants = IndexMap::new();
         // What the baseline alone sets must not reach the others, so it is not the service's own environment.
-        variants.insert(BASELINE.to_owned(), variant(&service, None, baseline.env));
+        let bare = Override { env: baseline.env, ..Override::default() };
+        variants.insert(BASELINE.to_owned(), variant(&service, bare.clone()));
         for NamedCommand { name, command } in &self.variants {
             let parsed = Parsed::new(&format!("--variant {name}"), command)?;
-            variants.insert(name.clone(), variant(&service, Some(parsed.command), parsed.env));
+            let change = Override { command: Some(parsed.command), env: parsed.env, ..Override::default() };
+            variants.insert(name.clone(), variant(&service, change));
+        }
+        for NamedAgent { name, agent } in &self.agents {
+            let path = agent.path.as_ref().map(|path| self.from_anywhere(path));
+            let agent = Some(Agent { path, ..agent.clone() });
+            variants.insert(name.clone(), variant(&service, Override { agent, ..bare.clone() }));
         }
         let mut study = self.frame(&service);
         study.services.insert(service, self.service(baseline.command));
@@ -203,7 +256,7 @@ impl Comparison {
     /// The bare service: there when its port takes connections and its URL answers.
     fn service(&self, command: Command) -> Service {
         let mut service = Service::new(command);
-        service.cwd = Some(self.cwd.display().to_string().replace('$', "$$"));
+        service.cwd = Some(self.from_anywhere(""));
         service.ready = Ready {
             http: Some(self.url.clone()),
             tcp: Some(address(&self.url)),
@@ -211,6 +264,15 @@ impl Comparison {
             ..Ready::default()
         };
         service
+    }
+
+    /// A path as typed, in the words of a study that may lie elsewhere. What begins with `${…}` says itself where it is.
+    fn from_anywhere(&self, path: &str) -> String {
+        match path {
+            "" => self.cwd.display().to_string().replace('$', "$$"),
+            placed if placed.starts_with("${") => placed.to_owned(),
+            path => self.cwd.join(path.trim_start_matches("./")).display().to_string().replace('$', "$$"),
+        }
     }
 
     /// Whether the URL is one, with a number in place of a port that unladen is to pick.
@@ -243,8 +305,7 @@ fn address(url: &str) -> String {
 }
 
 /// What differs from the bare service.
-fn variant(service: &str, command: Option<Command>, env: IndexMap<String, String>) -> Variant {
-    let change = Override { command, env, ..Override::default() };
+fn variant(service: &str, change: Override) -> Variant {
     let services =
         if change == Override::default() { IndexMap::new() } else { IndexMap::from([(service.to_owned(), change)]) };
     Variant { services, ..Variant::default() }

@@ -5,6 +5,7 @@
 //! `cells` of a matrix) → [`plan`], whose variants are `planned`.
 //! Only [`read`] and [`measured`] touch a file.
 
+pub mod agents;
 mod cells;
 mod check;
 mod checked;

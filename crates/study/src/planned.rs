@@ -9,6 +9,7 @@ use unladen_journal::record::VariantKind;
 use unladen_journal::role::Role;
 use unladen_journal::units::{Ratio, Time};
 
+use super::agents::{self, Under};
 use super::key::KeyPath;
 use super::matrix::Cell;
 use super::order::start_order;
@@ -70,6 +71,8 @@ pub struct Process {
     pub image: Option<Image>,
     /// Environment on top of unladen's own.
     pub env: IndexMap<String, String>,
+    /// The agent that it runs under; command and environment are with it.
+    pub agent: Option<Under>,
     /// Working directory; absolute once resolved.
     pub cwd: PathBuf,
     /// Command that builds it, if any.
@@ -122,6 +125,7 @@ impl Process {
             command: Vec::new(),
             image: None,
             env: IndexMap::new(),
+            agent: None,
             cwd: PathBuf::new(),
             build: None,
             ready: Ready::default(),
@@ -249,7 +253,7 @@ fn planned(
         key: key.to_owned(),
         cell: Cell::new(),
         against: BASELINE.to_owned(),
-        load: Load { trace: variant.trace.unwrap_or(study.load.trace), ..load(study)? },
+        load: Load { trace: trace(study, variant), ..load(study)? },
         label: variant.label.clone().filter(|_| kind != VariantKind::Placebo).unwrap_or_else(|| name.to_owned()),
         kind,
         processes,
@@ -265,6 +269,16 @@ fn planned(
         faults: variant.faults.clone().or_else(|| study.sink.faults.clone()),
         losses: variant.losses.clone(),
     })
+}
+
+/// The header of a variant's requests: what an agent reads comes after what the study says.
+fn trace(study: &Study, variant: &Variant) -> TraceHeader {
+    let of_agents = || variant.agents().next().map(|preset| preset.trace);
+    match (variant.trace, study.load.trace) {
+        (Some(own), _) => own,
+        (None, TraceHeader::W3c) => of_agents().unwrap_or_default(),
+        (None, of_load) => of_load,
+    }
 }
 
 /// The load with the study's variables filled in.
@@ -308,6 +322,22 @@ fn process(
     for argument in service.args.iter().chain(&change.args) {
         command.push(text(argument)?);
     }
+    let mut env = IndexMap::new();
+    let agent = change.agent.as_ref().and_then(|agent| Some((agent, agents::find(&agent.name)?)));
+    let agent = match agent {
+        Some((agent, preset)) => {
+            let path = agent.path_in_study();
+            for (name, value) in preset.environment(agent.spans, path.as_deref(), name) {
+                env.insert(name, text(&value)?);
+            }
+            let words = preset.words(path.as_deref(), name).iter().map(|word| text(word)).collect::<Result<_, _>>()?;
+            let path = optional(&path)?;
+            let put = preset.put(words, path.as_deref(), command);
+            command = put.map_err(|error| ProblemKind::of_agent(preset, error))?;
+            Some(Under { preset, path })
+        }
+        None => None,
+    };
     let image = match optional(&change.image)?.or(optional(&service.image)?) {
         Some(name) => {
             let volumes = service.volumes.iter().chain(&change.volumes).map(|volume| text(volume));
@@ -315,7 +345,6 @@ fn process(
         }
         None => None,
     };
-    let mut env = IndexMap::new();
     for (name, value) in service.env.iter().chain(&change.env) {
         env.insert(name.clone(), text(value)?);
     }
@@ -330,6 +359,7 @@ fn process(
         command,
         image,
         env,
+        agent,
         cwd: PathBuf::from(cwd.unwrap_or_default()),
         build: build.map(|build| words_of(build, build_text)).transpose()?,
         ready: Ready {

@@ -7,6 +7,7 @@ use std::fmt;
 
 use unladen_stats::plan::TooEarly;
 
+use super::agents::{NotItsProgram, Preset};
 use super::guess::Guess;
 use super::key::KeyPath;
 use super::spec::SeparateReason;
@@ -246,6 +247,26 @@ pub(super) enum ProblemKind {
     #[error("`{name}` is a step of this ladder already; keep one of the two")]
     StepTwice { name: String },
 
+    // Agents.
+    #[error("no agent is called `{name}` (`unladen agents` lists them){guess}")]
+    UnknownAgent { name: String, guess: Guess },
+    #[error("`{agent}` needs {what}: write `agent: {{{agent}: PATH}}`. Get it with: {install}")]
+    AgentLacks { agent: &'static str, what: &'static str, install: &'static str },
+    #[error("`{agent}` has no path: it is found among the packages of the command; write `agent: {agent}`")]
+    AgentWithoutPath { agent: &'static str },
+    #[error(
+        "`{agent}` is put behind `{program}`, but this command starts with `{found}`; start with `{program}`, or leave out `agent` and add what `unladen agents show {agent}` prints where `{program}` is called"
+    )]
+    AgentOfAnother { agent: &'static str, program: &'static str, found: String },
+    #[error(
+        "`{agent}` cannot be put into a container; leave out `agent`, mount the agent under `volumes`, and write what `unladen agents show {agent}` prints under `env`"
+    )]
+    AgentInContainer { agent: &'static str },
+    #[error(
+        "`{one}` and `{other}` read different trace headers; say which one requests carry, as in `trace: {header}`"
+    )]
+    AgentHeaders { one: &'static str, other: &'static str, header: String },
+
     #[error("no subject runs in this variant; add it to the `only` of one")]
     NoSubjectHere,
 
@@ -398,6 +419,13 @@ fn remedy(wanted: &str, found: &str) -> &'static str {
 /// Whether the text in "the text `12`" is a number.
 fn number_in(found: &str) -> bool {
     found.trim_start_matches("the text `").trim_end_matches('`').parse::<f64>().is_ok()
+}
+
+impl ProblemKind {
+    /// A command that is none of an agent's.
+    pub(super) fn of_agent(preset: &'static Preset, error: NotItsProgram) -> Self {
+        Self::AgentOfAnother { agent: &preset.name, program: error.wanted, found: error.found }
+    }
 }
 
 /// What to do when there is no baseline.

@@ -136,9 +136,10 @@ fn default_text(default: Option<&Value>) -> String {
 fn kind(root: &Value, schema: &Value, sections: &[Section<'_>]) -> String {
     if let Some(name) = reference(schema) {
         return match name {
-            "Time" | "Ratio" | "Bytes" | "Command" | "Delay" | "Texts" => match name {
+            "Time" | "Ratio" | "Bytes" | "Command" | "Delay" | "Texts" | "Agent" => match name {
                 "Ratio" => "share".to_owned(),
                 "Texts" => "text, or list of texts".to_owned(),
+                "Agent" => "name, or name with a path or keys".to_owned(),
                 "Bytes" => "memory".to_owned(),
                 name => name.to_lowercase(),
             },

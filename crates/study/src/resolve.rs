@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
 
+use super::agents::Under;
 use super::key::KeyPath;
 use super::plan::{Image, Plan, Process};
 use super::spec::{Load, Ready, Scrape};
@@ -132,6 +133,10 @@ impl Process {
             command,
             image: image.transpose()?,
             env: env.collect::<Result<_, ResolveError>>()?,
+            agent: match &self.agent {
+                Some(Under { preset, path }) => Some(Under { preset, path: optional("agent", path)? }),
+                None => None,
+            },
             build,
             ready: Ready {
                 http: optional("ready.http", &self.ready.http)?,

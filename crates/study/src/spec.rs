@@ -14,6 +14,7 @@ use super::matrix::Matrix;
 use super::prices::Prices;
 pub use super::scrape::{Keep, Scrape, ScrapeKind, ScrapeUnit};
 
+pub mod agent;
 pub mod compose;
 pub mod design;
 pub mod ladder;
@@ -27,6 +28,7 @@ pub mod spans;
 pub mod texts;
 pub mod variant;
 
+pub use agent::{Agent, Spans};
 pub use compose::{Compose, ComposeProject, On, Volumes};
 pub use design::SeparateReason;
 pub use ladder::Ladder;
@@ -97,7 +99,8 @@ pub struct Study {
     #[serde(default)]
     pub alone: Option<Time>,
     /// `own`: each variant has its own network, with its own 127.0.0.1 and ports. `host`: all use the machine's. Absent: own
-    /// where services of several variants, alive at once, would listen on the same fixed address.
+    /// where services of several variants, alive at once, would listen on the same fixed address, or where one runs under an `agent`
+    /// by name: nobody outside can be called from there.
     #[serde(default)]
     pub network: Option<Network>,
     /// Addresses outside their own network that services connect to: `[127.0.0.1:5432]`. Services with `lifetime: study`, and

@@ -10,7 +10,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
 use unladen_journal::units::Time;
 use unladen_report::Format;
-use unladen_study::compare::NamedCommand;
+use unladen_study::compare::{NamedAgent, NamedCommand};
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -42,6 +42,8 @@ pub enum Command {
     Run(Run),
     /// Measure your own service, given its command lines with and without instrumentation.
     Compare(Compare),
+    /// List the agents that unladen knows by name, and show what each adds to a service.
+    Agents(Agents),
     /// Judge a run folder again, from its journal, and print the report.
     Report(Report),
     /// Check a run folder against its budgets: exit code 0 pass, 1 fail, 3 undecided, 2 could not run.
@@ -190,14 +192,15 @@ pub struct Run {
 /// `unladen compare`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  unladen compare --url http://127.0.0.1:8080/vets --rate 500 \\\n    --baseline 'java -jar app.jar' --variant 'otel=java -javaagent:otel.jar -jar app.jar'\n  unladen compare --compose compose.yaml --service api --url http://api:8080/vets --rate 500 \\\n    --variant otel=compose.otel.yaml\n\n${sink.otlp_grpc} and ${sink.otlp_http} in a command stand for the addresses of the span sink, ${port.NAME} for a free port. In a Compose file the sink is at\n${UNLADEN_SINK_OTLP_GRPC} and ${UNLADEN_SINK_OTLP_HTTP}."
+    after_help = "Example:\n  unladen compare --url http://127.0.0.1:8080/vets --rate 500 \\\n    --baseline 'java -jar app.jar' --variant 'otel=java -javaagent:otel.jar -jar app.jar'\n  unladen compare --compose compose.yaml --service api --url http://api:8080/vets --rate 500 \\\n    --variant otel=compose.otel.yaml\n  unladen compare --url http://127.0.0.1:8080/vets --rate 500 --command 'java -jar app.jar' \\\n    --agent otel-java=otel.jar --agent elastic-java=elastic.jar\n\n${sink.otlp_grpc} and ${sink.otlp_http} in a command stand for the addresses of the span sink, ${port.NAME} for a free port. In a Compose file the sink is at\n${UNLADEN_SINK_OTLP_GRPC} and ${UNLADEN_SINK_OTLP_HTTP}."
 )]
 pub struct Compare {
     /// URL to send requests to.
     #[arg(long, value_name = "URL")]
     pub url: String,
     /// Command line of the uninstrumented service. No shell is involved; leading NAME=VALUE words set its environment.
-    #[arg(long, value_name = "COMMAND", required_unless_present = "compose", conflicts_with = "compose")]
+    #[arg(long, visible_alias = "command", value_name = "COMMAND", required_unless_present = "compose")]
+    #[arg(conflicts_with = "compose")]
     pub baseline: Option<String>,
     /// Compose file of the uninstrumented service, instead of a command line; may be given several times, later files override earlier ones.
     #[arg(long, value_name = "FILE", requires = "service")]
@@ -207,8 +210,12 @@ pub struct Compare {
     pub service: Option<String>,
     /// Name and command line of an instrumented variant; may be given several times. With --compose: name and further Compose files,
     /// separated by commas.
-    #[arg(long = "variant", value_name = "NAME=COMMAND", required = true)]
+    #[arg(long = "variant", value_name = "NAME=COMMAND", required_unless_present = "agents")]
     pub variants: Vec<NamedCommand>,
+    /// Agent to run the baseline's command under, as a variant of that name, with its path where it has one: otel-java=otel.jar,
+    /// otel-python; may be given several times. NAME:all also makes it send every span. `unladen agents` lists them.
+    #[arg(long = "agent", value_name = "NAME[=PATH]", conflicts_with = "compose")]
+    pub agents: Vec<NamedAgent>,
     /// Requests per second, open loop. Without it: a closed loop over the connections.
     #[arg(long, value_name = "R")]
     pub rate: Option<f64>,
@@ -228,6 +235,26 @@ pub struct Compare {
     /// Print the study instead of running it.
     #[arg(long)]
     pub print_study: bool,
+}
+
+/// `unladen agents`
+#[derive(Debug, Args)]
+pub struct Agents {
+    /// What to do [default: list]
+    #[command(subcommand)]
+    pub command: Option<AgentsCommand>,
+}
+
+/// What `unladen agents` does.
+#[derive(Debug, Subcommand)]
+pub enum AgentsCommand {
+    /// List them: name, language, protocol of the spans, and what they need.
+    List,
+    /// Show what an agent adds to a service: command, environment and trace header, and how to get it.
+    Show {
+        /// Name of the agent.
+        name: String,
+    },
 }
 
 /// `unladen report`

@@ -12,6 +12,7 @@ fn main() -> ExitCode {
         Command::Demo(options) => commands::measure::demo(&options),
         Command::Run(options) => commands::measure::run(&options),
         Command::Compare(options) => commands::measure::compare(&options),
+        Command::Agents(options) => commands::agents::agents(&options),
         Command::Report(options) => commands::judge::report(&options),
         Command::Gate(options) => commands::judge::gate(&options),
         Command::Serve(options) => commands::serve::serve(&options),

@@ -2,6 +2,7 @@
 //!
 //! Everything that is wrong is told at once. Pure: whether a program exists or a port is free shows when it is run.
 
+mod agents;
 mod compose;
 mod load;
 mod network;

@@ -100,6 +100,7 @@ impl Check<'_> {
             for (service, change) in &variant.services {
                 let path = KeyPath::of(&["variants", name, "services", service]);
                 let known = SERVICE;
+                self.optional(path.key("agent"), change.agent.as_ref().and_then(|agent| agent.path.as_ref()), known);
                 if let Some(command) = &change.command {
                     self.command_texts(&path.key("command"), command, known);
                 }

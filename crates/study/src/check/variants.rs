@@ -67,6 +67,7 @@ impl Check<'_> {
         if let Some(sampled) = variant.sampled {
             self.range(path.key("sampled"), (0.0..=1.0).contains(&sampled.0), "from 0 % to 100 %", sampled);
         }
+        self.agents_headers(path, variant);
         for (service, change) in &variant.services {
             let path = path.key("services").key(service);
             match services.get(service) {
@@ -88,6 +89,9 @@ impl Check<'_> {
             let role = services.get(service).map(|declared| declared.role).unwrap_or_default();
             self.expected(&path.key("expect_log"), service, role, &change.expect_log);
             self.change(&path, change);
+            if let (Some(agent), Some(declared)) = (&change.agent, services.get(service)) {
+                self.agent(&path.key("agent"), agent, declared, change);
+            }
         }
     }
 

@@ -5,10 +5,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unladen_journal::units::Ratio;
 
+use super::agent::Agent;
 use super::load::TraceHeader;
 use super::service::{Command, Limits, Ready};
 use super::spans::{Faults, Loss};
 use super::texts::Texts;
+use crate::agents::{Preset, find};
 
 /// The bare variant.
 pub const BASELINE: &str = "baseline";
@@ -34,7 +36,8 @@ pub struct Variant {
     /// Share of the requests whose spans are wanted: the load generator sets the
     /// sampled flag on exactly these. Absent: all of them.
     pub sampled: Option<Ratio>,
-    /// Which trace header its requests carry. Absent: as the load says. For agents that know no other one.
+    /// Which trace header its requests carry. Absent: as the load says, or else the one that the service's `agent` reads. For agents
+    /// that know no other one.
     pub trace: Option<TraceHeader>,
     /// Faults of the sink in this variant: how the agent behaves when its backend fails. Replaces `sink.faults`.
     pub faults: Option<Faults>,
@@ -42,11 +45,23 @@ pub struct Variant {
     pub losses: IndexMap<String, Loss>,
 }
 
+impl Variant {
+    /// The agents of its services, in their order, as far as they are known.
+    pub(crate) fn agents(&self) -> impl Iterator<Item = &'static Preset> {
+        self.services.values().filter_map(|change| find(&change.agent.as_ref()?.name))
+    }
+}
+
 /// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args`,
 /// `volumes` and `expect_log` are appended, everything else replaces.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Override {
+    /// Runs the service under an agent that unladen knows by name (`unladen agents` lists them): `otel-python`, or with its path, relative
+    /// to the study file, `{otel-java: agents/otel.jar}`. `{otel-java: {path: agents/otel.jar, spans: all}}` also turns off what
+    /// samples, shortens or joins spans. It adds to the command and the environment what `unladen agents show NAME` prints; `env` of the
+    /// study has precedence. Requests carry the trace header that the agent reads, unless the study says which.
+    pub agent: Option<Agent>,
     /// Replaces the command.
     pub command: Option<Command>,
     /// Replaces the image. Of a service that is a program: a container takes its place, and does what its image says unless `command` is given

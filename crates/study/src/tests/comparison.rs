@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::compare::{Bare, CompareError, Comparison};
+use super::super::compare::{Bare, CompareError, Comparison, NamedAgent};
 use super::super::plan::Plan;
 use super::super::write::concise_yaml;
 use super::study;
@@ -15,6 +15,7 @@ fn comparison(url: &str, baseline: &str, variants: &[&str]) -> Comparison {
         reach: Vec::new(),
         baseline: Bare::Command(baseline.to_owned()),
         variants: variants.iter().map(|variant| variant.parse().expect("a variant")).collect(),
+        agents: Vec::new(),
         cwd: PathBuf::from("/home/joe/shop"),
     }
 }
@@ -78,6 +79,70 @@ load:
 }
 
 #[test]
+fn agents_by_name_are_variants_of_the_bare_command() {
+    let of = |baseline: &str, variants: &[&str], agents: &[&str]| Comparison {
+        agents: agents.iter().map(|agent| agent.parse().expect("an agent")).collect(),
+        ..comparison("http://127.0.0.1:8080/vets", baseline, variants)
+    };
+    let agents = ["otel-java=agents/otel.jar", "elastic-java:all=/el$.jar", "skywalking-java=${env.SW}"];
+    let made = of("PORT=8080 java -jar app.jar", &[], &agents).study().expect("a study");
+    let text = concise_yaml(&made);
+    let variants = text.split("variants:\n").nth(1).and_then(|rest| rest.split("load:").next());
+    assert_eq!(
+        variants,
+        Some(
+            "  baseline:
+    services:
+      java:
+        env:
+          PORT: \"8080\"
+  otel-java:
+    services:
+      java:
+        agent:
+          otel-java: /home/joe/shop/agents/otel.jar
+        env:
+          PORT: \"8080\"
+  elastic-java-all:
+    services:
+      java:
+        agent:
+          elastic-java:
+            path: /el$$.jar
+            spans: all
+        env:
+          PORT: \"8080\"
+  skywalking-java:
+    services:
+      java:
+        agent:
+          skywalking-java: ${env.SW}
+        env:
+          PORT: \"8080\"
+"
+        )
+    );
+    assert_eq!(made.question, "What does otel-java or elastic-java-all or skywalking-java cost java?");
+    assert_eq!(study(&text, &[]), made, "saved, it is the same study");
+    let plan = Plan::from_study(made, Path::new("/anywhere")).expect("a plan");
+    let command = &plan.variants[2].processes[0].command;
+    assert_eq!(command.join(" "), "java -javaagent:/home/joe/shop/agents/otel.jar -jar app.jar");
+    assert_eq!(plan.variants[3].processes[0].env["ELASTIC_APM_SPAN_COMPRESSION_ENABLED"], "false");
+    assert_eq!(plan.sinks(), ["elastic", "otlp_http", "skywalking"]);
+
+    // Beside a command of one's own, and not twice.
+    assert!(of("python3 app.py", &["own=python3 own.py"], &["otel-python"]).study().is_ok());
+    let twice = of("python3 app.py", &[], &["otel-python", "otel-python"]).study().expect_err("no study");
+    assert_eq!(twice.to_string(), "two variants are named `otel-python`; give each a name of its own");
+    let refused = |text: &str| text.parse::<NamedAgent>().expect_err("no agent").to_string();
+    assert_eq!(
+        refused("otel-jva=x.jar"),
+        "no agent is called `otel-jva` (`unladen agents` lists them), did you mean `otel-java`?"
+    );
+    assert!(refused("otel-java:most=x").starts_with("`most` is no flavour of an agent; write `otel-java`, or"));
+}
+
+#[test]
 fn readiness_is_at_the_url() {
     for (url, address) in [
         ("http://localhost/x:y", "localhost:80"),
@@ -125,7 +190,7 @@ fn what_cannot_be_compared_is_refused() {
     );
     assert_eq!(
         refusal(comparison("http://localhost/", "a", &[])),
-        "there is nothing to compare the baseline with; add `--variant 'NAME=COMMAND'`"
+        "there is nothing to compare the baseline with; add `--variant 'NAME=COMMAND'`, or `--agent NAME=PATH`"
     );
     let still = Comparison { rate: Some(0.0), ..comparison("http://localhost/", "a", &["b=c"]) };
     assert_eq!(refusal(still), "--rate: a rate is more than 0 requests per second, not 0");

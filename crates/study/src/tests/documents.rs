@@ -87,7 +87,7 @@ fn examples() -> Vec<String> {
 #[test]
 fn the_examples_of_the_reference_are_studies() {
     let examples = examples();
-    assert_eq!(examples.len(), 7);
+    assert_eq!(examples.len(), 8);
     for example in &examples {
         assert_eq!(refusal(example, &[]), "accepted", "{example}");
     }

@@ -1,5 +1,6 @@
 //! Tests of the module as a whole; small things are tested beside their code.
 
+mod agents;
 mod changes;
 mod comparison;
 mod documents;

@@ -104,6 +104,7 @@ pub fn compare(options: &Compare) -> anyhow::Result<ExitCode> {
             None => Bare::Command(options.baseline.clone().unwrap_or_default()),
         },
         variants: options.variants.clone(),
+        agents: options.agents.clone(),
         cwd: here.clone(),
     };
     let mut sets = self::sets(measure)?;

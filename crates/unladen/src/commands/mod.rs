@@ -1,6 +1,7 @@
 //! What the subcommands do: thin glue between `cli` and the modules that do the work. Exit codes are decided here.
 
 mod against;
+pub mod agents;
 pub mod doctor;
 pub mod import;
 pub mod judge;

@@ -2,6 +2,7 @@
 //!
 //! Tests that measure take turns ([`harness::measuring`]), those that count run by twos ([`harness::counting`]); everything listens on loopback and on free ports.
 
+mod agents;
 mod alternation;
 mod compose;
 mod containers;
