@@ -23,15 +23,15 @@ fn go() -> Command {
     Command::new(set_up("go/senders"))
 }
 
-fn python() -> Command {
+fn python(program: &str) -> Command {
     let mut command = Command::new(set_up("python/bin/python"));
-    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/senders/python/send.py"));
+    command.arg(format!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../subjects/senders/python/{}"), program));
     command
 }
 
-fn javascript() -> Command {
+fn javascript(program: &str) -> Command {
     let mut command = Command::new("node");
-    command.arg(set_up("js/send.mjs"));
+    command.arg(set_up("js").join(program));
     command
 }
 
@@ -47,27 +47,27 @@ fn opentelemetry_go_http() {
 
 #[test]
 fn opentelemetry_python_grpc() {
-    sends(&mut python(), "otlp-grpc", "otlp_grpc", 3);
+    sends(&mut python("send.py"), "otlp-grpc", "otlp_grpc", 3);
 }
 
 #[test]
 fn opentelemetry_python_http() {
-    sends(&mut python(), "otlp-http", "otlp_http", 3);
+    sends(&mut python("send.py"), "otlp-http", "otlp_http", 3);
 }
 
 #[test]
 fn opentelemetry_javascript_grpc() {
-    sends(&mut javascript(), "otlp-grpc", "otlp_grpc", 3);
+    sends(&mut javascript("send.mjs"), "otlp-grpc", "otlp_grpc", 3);
 }
 
 #[test]
 fn opentelemetry_javascript_http() {
-    sends(&mut javascript(), "otlp-http", "otlp_http", 3);
+    sends(&mut javascript("send.mjs"), "otlp-http", "otlp_http", 3);
 }
 
 #[test]
 fn opentelemetry_javascript_json() {
-    sends(&mut javascript(), "otlp-json", "otlp_http", 3);
+    sends(&mut javascript("send.mjs"), "otlp-json", "otlp_http", 3);
 }
 
 #[test]
@@ -93,6 +93,21 @@ fn elastic_go() {
 #[test]
 fn skywalking_go() {
     sends(&mut go(), "skywalking", "skywalking", 4);
+}
+
+#[test]
+fn datadog_python_v04() {
+    sends(&mut python("datadog.py"), "v0.4", "datadog", 3);
+}
+
+#[test]
+fn datadog_python_v05() {
+    sends(&mut python("datadog.py"), "v0.5", "datadog", 3);
+}
+
+#[test]
+fn datadog_javascript_v04() {
+    sends(&mut javascript("datadog.mjs"), "v0.4", "datadog", 3);
 }
 
 /// telemetrygen names its spans and their attributes, and tells no ids.

@@ -21,13 +21,14 @@ use crate::spans::stored;
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Every receiver: its option, and what its line calls it.
-const RECEIVERS: [(&str, &str); 6] = [
+const RECEIVERS: [(&str, &str); 7] = [
     ("--otlp-grpc", "otlp_grpc"),
     ("--otlp-http", "otlp_http"),
     ("--zipkin", "zipkin"),
     ("--skywalking", "skywalking"),
     ("--elastic", "elastic"),
     ("--jaeger", "jaeger"),
+    ("--datadog", "datadog"),
 ];
 
 /// Waits until something holds.
