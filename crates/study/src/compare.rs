@@ -243,7 +243,7 @@ impl Comparison {
             variants.insert(name.clone(), variant(&service, change));
         }
         for NamedAgent { name, agent } in &self.agents {
-            let path = agent.path.as_ref().map(|path| self.from_anywhere(path));
+            let path = agent.path.as_ref().map(|path| self.placed(path));
             let agent = Some(Agent { path, ..agent.clone() });
             variants.insert(name.clone(), variant(&service, Override { agent, ..bare.clone() }));
         }
@@ -256,7 +256,7 @@ impl Comparison {
     /// The bare service: there when its port takes connections and its URL answers.
     fn service(&self, command: Command) -> Service {
         let mut service = Service::new(command);
-        service.cwd = Some(self.from_anywhere(""));
+        service.cwd = Some(self.placed(""));
         service.ready = Ready {
             http: Some(self.url.clone()),
             tcp: Some(address(&self.url)),
@@ -267,7 +267,7 @@ impl Comparison {
     }
 
     /// A path as typed, in the words of a study that may lie elsewhere. What begins with `${…}` says itself where it is.
-    fn from_anywhere(&self, path: &str) -> String {
+    fn placed(&self, path: &str) -> String {
         match path {
             "" => self.cwd.display().to_string().replace('$', "$$"),
             placed if placed.starts_with("${") => placed.to_owned(),

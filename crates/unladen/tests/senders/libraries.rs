@@ -115,6 +115,21 @@ fn sentry_javascript_stream() {
     sends(&mut javascript("sentry.mjs"), "stream", "sentry", 3);
 }
 
+#[test]
+fn datadog_python_v04() {
+    sends(&mut python("datadog.py"), "v0.4", "datadog", 3);
+}
+
+#[test]
+fn datadog_python_v05() {
+    sends(&mut python("datadog.py"), "v0.5", "datadog", 3);
+}
+
+#[test]
+fn datadog_javascript_v04() {
+    sends(&mut javascript("datadog.mjs"), "v0.4", "datadog", 3);
+}
+
 /// telemetrygen names its spans and their attributes, and tells no ids.
 #[track_caller]
 fn telemetrygen(receiver: &str, more: &[&str]) {

@@ -21,7 +21,7 @@ use crate::spans::stored;
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Every receiver: its option, and what its line calls it.
-const RECEIVERS: [(&str, &str); 7] = [
+const RECEIVERS: [(&str, &str); 8] = [
     ("--otlp-grpc", "otlp_grpc"),
     ("--otlp-http", "otlp_http"),
     ("--zipkin", "zipkin"),
@@ -29,6 +29,7 @@ const RECEIVERS: [(&str, &str); 7] = [
     ("--elastic", "elastic"),
     ("--jaeger", "jaeger"),
     ("--sentry", "sentry"),
+    ("--datadog", "datadog"),
 ];
 
 /// Waits until something holds.
