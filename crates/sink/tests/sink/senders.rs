@@ -50,7 +50,7 @@ pub(crate) enum Answer {
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::OtlpGrpc,
         Self::OtlpHttp,
         Self::OtlpJson,

@@ -111,6 +111,8 @@ fn header(trace: TraceHeader) -> &'static str {
         TraceHeader::W3c => "traceparent (W3C)",
         TraceHeader::B3 => "b3 (Zipkin)",
         TraceHeader::Sw8 => "sw8 (SkyWalking)",
+        TraceHeader::Sentry => "sentry-trace (Sentry)",
+        TraceHeader::Xray => "X-Amzn-Trace-Id (AWS X-Ray)",
         TraceHeader::None => "none",
     }
 }
