@@ -208,7 +208,7 @@ fn major(text: &str) -> Option<u32> {
 fn jars(folder: &Path) -> String {
     let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut jars: Vec<String> = files
-        .filter(|path| path.extension() == Some(OsStr::new("jar")))
+        .filter(|path| path.extension() == Some(OsStr::new("jar")) && path.is_file())
         .filter_map(|path| Some(path.file_name()?.to_string_lossy().into_owned()))
         .collect();
     jars.sort();
