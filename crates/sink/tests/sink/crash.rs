@@ -34,7 +34,8 @@ fn acknowledged(way: Way, out: &Path, life: Duration, spans: u64) -> Vec<Id> {
                 let mut acknowledged = Vec::new();
                 let Ok(mut client) = Client::connect(way, address).await else { return acknowledged };
                 for batch in 0.. {
-                    let trace = sender << 32 | batch;
+                    // Not 0, which to Datadog is no id.
+                    let trace = (sender + 1) << 32 | batch;
                     let body = way.body(&[trace_id(trace)], spans);
                     match client.send(body.into()).await {
                         Ok(Answer::Taken) => acknowledged.extend((0..spans).map(|number| (trace, number * 1_000_000))),

@@ -19,7 +19,8 @@ const SPANS_PER_TRACE: u64 = 4;
 /// Traces of a request: 512 spans, as the OpenTelemetry SDKs send at most.
 const TRACES: u64 = 128;
 const SENDERS: u64 = 8;
-const IDS: Requests = Requests { tag: 0x0bad_cafe_dead_beef, key: 7 };
+/// The lower half of the id of the request whose index is the key is 0, which to Datadog is no id: there are fewer requests.
+const IDS: Requests = Requests { tag: 0x0bad_cafe_dead_beef, key: 7 << 60 };
 /// Hard bound of the sink's memory, KiB.
 const MEMORY: u64 = 100 << 10;
 
