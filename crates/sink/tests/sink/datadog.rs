@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 use unladen_ledger::summary::{Event, ReportedLoss};
 use unladen_sink::config::{Config, Requests};
 
-use crate::hostile::{Adds, Expect, ONE, UNDECODABLE};
+use crate::payloads::{Adds, Expect, ONE, UNDECODABLE};
 use crate::senders::START;
 use crate::support::{Sink, block_on, columns};
 

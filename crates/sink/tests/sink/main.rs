@@ -11,6 +11,7 @@ mod grpc;
 mod hostile;
 mod http;
 mod loss;
+mod payloads;
 mod pressure;
 mod protocols;
 mod run;

@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use unladen_ledger::summary::ReportedLoss;
 use unladen_sink::config::{Config, Requests};
 
-use crate::hostile::{Adds, Expect, ONE, UNDECODABLE};
 use crate::http::{post, send};
+use crate::payloads::{Adds, Expect, ONE, UNDECODABLE};
 use crate::senders::{MS, START};
 use crate::support::{Sink, block_on, columns, gzip};
 
