@@ -2,10 +2,11 @@
 Arguments: v0.4 or v0.5, an address, and how many traces."""
 
 import json
-import logging
 import os
 import sys
 import time
+
+import complaint
 
 SERVICE = "pets-größe-🐾"
 
@@ -68,18 +69,8 @@ def send(traces):
     tracer.shutdown()
 
 
-class Complaint(logging.Handler):
-    """The tracer tells of losses in the log."""
-
-    heard = False
-
-    def emit(self, record):
-        Complaint.heard = True
-        print(record.getMessage(), file=sys.stderr)
-
-
 if __name__ == "__main__":
-    logging.getLogger().addHandler(Complaint(logging.WARNING))
+    complaint.listen()
     os.environ |= {
         "DD_TRACE_AGENT_URL": f"http://{sys.argv[2]}",
         "DD_TRACE_API_VERSION": sys.argv[1],
@@ -88,4 +79,4 @@ if __name__ == "__main__":
         "DD_REMOTE_CONFIGURATION_ENABLED": "false",
     }
     send(int(sys.argv[3]))
-    sys.exit(Complaint.heard)
+    sys.exit(complaint.Complaint.heard)

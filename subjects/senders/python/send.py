@@ -2,7 +2,6 @@
 JSON. Arguments: otlp-grpc or otlp-http, an address, and how many traces."""
 
 import json
-import logging
 import sys
 import time
 
@@ -13,6 +12,8 @@ from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from opentelemetry.trace import SpanKind, Status, StatusCode
+
+import complaint
 
 SERVICE = "pets-größe-🐾"
 
@@ -67,17 +68,7 @@ def send(sender, address, traces):
     provider.shutdown()
 
 
-class Complaint(logging.Handler):
-    """The exporters tell of losses in the log only."""
-
-    heard = False
-
-    def emit(self, record):
-        Complaint.heard = True
-        print(record.getMessage(), file=sys.stderr)
-
-
 if __name__ == "__main__":
-    logging.getLogger().addHandler(Complaint(logging.WARNING))
+    complaint.listen()
     send(sys.argv[1], sys.argv[2], int(sys.argv[3]))
-    sys.exit(Complaint.heard)
+    sys.exit(complaint.Complaint.heard)

@@ -2,13 +2,14 @@
 Arguments: transaction or stream, an address, and how many traces. Every trace begins with a header of its caller."""
 
 import json
-import logging
 import sys
 import uuid
 from datetime import datetime, timedelta, timezone
 
 import sentry_sdk
 import sentry_sdk.traces
+
+import complaint
 
 SERVICE = "pets"
 EPOCH = datetime.fromtimestamp(0, timezone.utc)
@@ -108,17 +109,7 @@ def send(way, address, traces):
     sentry_sdk.flush(timeout=60)
 
 
-class Complaint(logging.Handler):
-    """The SDK tells of losses in the log, and to the sink."""
-
-    heard = False
-
-    def emit(self, record):
-        Complaint.heard = True
-        print(record.getMessage(), file=sys.stderr)
-
-
 if __name__ == "__main__":
-    logging.getLogger().addHandler(Complaint(logging.WARNING))
+    complaint.listen()
     send(sys.argv[1], sys.argv[2], int(sys.argv[3]))
-    sys.exit(Complaint.heard)
+    sys.exit(complaint.Complaint.heard)
