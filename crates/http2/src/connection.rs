@@ -181,7 +181,7 @@ impl Connection {
 
     /// The frame at hand is not one that brings nothing forward.
     #[inline]
-    pub fn is_useful(&mut self) {
+    pub fn count_useful(&mut self) {
         self.idle_frames = self.idle_frames.saturating_sub(1);
     }
 

@@ -4,6 +4,7 @@
 use bumpalo::Bump;
 
 use crate::attributes::{RawAttributes, logged};
+use crate::ids::hex_exact;
 use crate::span::{Batch, MAX_SPANS, Source, Span};
 use crate::value::Value;
 
@@ -67,15 +68,25 @@ impl<'a> Gatherer<'a> {
     }
 
     /// Whether a span has its ids; else it is counted as rejected, for the first or the second of the reasons.
-    pub(crate) fn has_ids(&mut self, span: &Span<'_>, [trace_id, span_id]: [&'static str; 2]) -> bool {
-        if span.trace_id == [0; 16] {
-            self.reject(trace_id);
-        } else if span.span_id == [0; 8] {
-            self.reject(span_id);
-        } else {
-            return true;
-        }
-        false
+    pub(crate) fn has_ids(&mut self, span: &Span<'_>, reasons: [&'static str; 2]) -> bool {
+        let missing = missing_id(span, reasons);
+        missing.into_iter().for_each(|reason| self.reject(reason));
+        missing.is_none()
+    }
+
+    /// The same for a span whose parent's id is in hexadecimal digits, none or all zeros if it has none. It is set; the third of the
+    /// reasons is that it is no id. Returns the reason that counted.
+    pub(crate) fn reject_without_ids(
+        &mut self,
+        span: &mut Span<'_>,
+        parent_id: &[u8],
+        [trace_id, own_id, no_parent_id]: [&'static str; 3],
+    ) -> Option<&'static str> {
+        span.parent_id = hex_exact(parent_id);
+        let is_no_id = span.parent_id.is_none() && parent_id.iter().any(|digit| *digit != b'0');
+        let reason = missing_id(span, [trace_id, own_id]).or(is_no_id.then_some(no_parent_id));
+        reason.into_iter().for_each(|reason| self.reject(reason));
+        reason
     }
 
     /// Adds the span at hand with its attributes.
@@ -105,4 +116,12 @@ impl<'a> Gatherer<'a> {
     pub(crate) fn finish(self) -> Batch<'a> {
         self.batch
     }
+}
+
+/// Which of its ids a span lacks: the first or the second of the reasons.
+fn missing_id(span: &Span<'_>, [trace_id, span_id]: [&'static str; 2]) -> Option<&'static str> {
+    if span.trace_id == [0; 16] {
+        return Some(trace_id);
+    }
+    (span.span_id == [0; 8]).then_some(span_id)
 }

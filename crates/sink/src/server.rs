@@ -99,13 +99,14 @@ async fn serve(
     }
     // Tracers of Datadog find it by the port that they are told.
     let statsd = addresses.get(Protocol::Datadog.name()).copied();
-    let hear = |network: Option<&Path>, address| -> std::io::Result<()> {
+    let receive_statsd = |network: Option<&Path>, address| -> std::io::Result<()> {
         let socket = listen::bind_datagrams(network, address)?;
-        tokio::task::spawn_local(datadog::hear(Rc::clone(&hub), socket, stopped.clone()));
+        tokio::task::spawn_local(datadog::receive_statsd(Rc::clone(&hub), socket, stopped.clone()));
         Ok(())
     };
     if let Some(address) = statsd {
-        hear(None, address).map_err(|source| SinkError::listen("datadog's DogStatsD over UDP", address, source))?;
+        receive_statsd(None, address)
+            .map_err(|source| SinkError::listen("datadog's DogStatsD over UDP", address, source))?;
     }
     let about = datadog::About::new(statsd.map_or(0, |address| address.port()));
     let connections = Connections::new(Rc::clone(&hub), stopped.clone(), config.max_connections, about);
@@ -121,7 +122,7 @@ async fn serve(
         for (address, protocol) in &bound_at {
             accept(listen::bind_in(network, *address)?, *protocol);
         }
-        statsd.map_or(Ok(()), |address| hear(Some(network), address))
+        statsd.map_or(Ok(()), |address| receive_statsd(Some(network), address))
     };
     let stopped_already = tokio::select! {
         biased;

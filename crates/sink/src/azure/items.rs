@@ -12,25 +12,25 @@ use crate::span::{Batch, Kind, Source, Span, Status};
 use crate::times;
 use crate::value::Value;
 
-/// Why a span without a trace id or an id can never be stored.
-const IDS: [&str; 2] = [
+/// Why a span without a trace id or an id, or with a parent that is none, can never be stored.
+const IDS: [&str; 3] = [
     "ai.operation.id is not 32 hexadecimal digits, or all zeros",
     "the id of a request or a dependency is not 16 hexadecimal digits, or all zeros",
+    "ai.operation.parentId is not 16 hexadecimal digits",
 ];
-const PARENT_ID: &str = "ai.operation.parentId is not 16 hexadecimal digits";
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 800;
 
 /// What came in a request.
 #[derive(Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct Received {
     /// Whatever they are.
     pub(super) items: u64,
     /// Numbers of those that can never be stored, and why.
     pub(super) rejected: Vec<(u64, &'static str)>,
 }
 
-impl Seen {
+impl Received {
     fn add(&mut self, rejected: Option<&'static str>) {
         self.rejected.extend(rejected.map(|reason| (self.items, reason)));
         self.items += 1;
@@ -38,11 +38,11 @@ impl Seen {
 }
 
 /// All spans of a request.
-pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump, seen: &mut Seen) -> Result<Batch<'a>, Broken> {
+pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump, received: &mut Received) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
     if body.trim_ascii_start().starts_with(b"[") {
         let mut reader = Reader::new(body, arena);
-        reader.array(|reader| item(reader, &mut gatherer).map(|rejected| seen.add(rejected)))?;
+        reader.array(|reader| item(reader, &mut gatherer).map(|rejected| received.add(rejected)))?;
         reader.end()?;
         return Ok(gatherer.finish());
     }
@@ -50,7 +50,7 @@ pub(crate) fn decode<'a>(body: &'a [u8], arena: &'a Bump, seen: &mut Seen) -> Re
         let at = line.as_ptr() as usize - body.as_ptr() as usize;
         let mut reader = Reader::new(line, arena);
         let rejected = item(&mut reader, &mut gatherer).and_then(|rejected| reader.end().map(|()| rejected));
-        seen.add(rejected.map_err(|error| error.behind(at))?);
+        received.add(rejected.map_err(|error| error.behind(at))?);
     }
     Ok(gatherer.finish())
 }
@@ -131,13 +131,9 @@ impl<'a> Found<'a> {
 
     /// Adds the span; why it cannot be stored, if it can not.
     fn push(mut self, gatherer: &mut Gatherer<'a>) -> Option<&'static str> {
-        if !gatherer.has_ids(&self.span, IDS) {
-            return Some(IDS[usize::from(self.span.trace_id != [0; 16])]);
-        }
-        self.span.parent_id = hex_exact(self.parent_id);
-        if self.span.parent_id.is_none() && self.parent_id.iter().any(|digit| *digit != b'0') {
-            gatherer.reject(PARENT_ID);
-            return Some(PARENT_ID);
+        let rejected = gatherer.reject_without_ids(&mut self.span, self.parent_id, IDS);
+        if rejected.is_some() {
+            return rejected;
         }
         self.span.kind = match (self.base, self.dependency) {
             (b"RequestData", _) => Kind::Server,
@@ -188,10 +184,10 @@ mod tests {
     #[test]
     fn requests_and_dependencies() {
         for body in bodies() {
-            let (arena, mut seen) = (Bump::new(), Seen::default());
-            let batch = decode(body.as_bytes(), &arena, &mut seen).expect("sound");
+            let (arena, mut received) = (Bump::new(), Received::default());
+            let batch = decode(body.as_bytes(), &arena, &mut received).expect("sound");
             assert_eq!((batch.spans.len(), batch.rejected, batch.reason), (2, 1, Some(IDS[1])));
-            assert_eq!((seen.items, &seen.rejected[..]), (4, &[(2, IDS[1])][..]));
+            assert_eq!((received.items, &received.rejected[..]), (4, &[(2, IDS[1])][..]));
             let [request, dependency] = batch.spans[..] else { panic!("two spans") };
             let source = |span: Span<'_>| batch.sources[span.source as usize];
             assert_eq!(source(request), Source { service: b"pets", instance: Some(b"h1") });
@@ -217,20 +213,20 @@ mod tests {
     fn no_telemetry() {
         let arena = Bump::new();
         for wrong in ["hello", "[", "[1]", "{} {}", "[{}] x", "{\"data\":{\"baseData\":1}}"] {
-            assert!(decode(wrong.as_bytes(), &arena, &mut Seen::default()).is_err(), "{wrong}");
+            assert!(decode(wrong.as_bytes(), &arena, &mut Received::default()).is_err(), "{wrong}");
         }
-        let error = decode(b"{}\n{\"time\":1}", &arena, &mut Seen::default()).expect_err("no text");
+        let error = decode(b"{}\n{\"time\":1}", &arena, &mut Received::default()).expect_err("no text");
         assert_eq!(error, Broken::At { what: "a string is expected", at: 11 }, "from the start of the request");
-        assert_eq!(decode(b"", &arena, &mut Seen::default()).expect("nothing").spans.len(), 0);
+        assert_eq!(decode(b"", &arena, &mut Received::default()).expect("nothing").spans.len(), 0);
     }
 
     proptest! {
         #[test]
         fn broken_items(at in any::<prop::sample::Index>(), byte: u8, cut: bool, is_array: bool) {
             let body = broken(bodies()[usize::from(is_array)].as_bytes(), at, byte, cut);
-            let (arena, mut seen) = (Bump::new(), Seen::default());
-            if let Ok(batch) = decode(&body, &arena, &mut seen) {
-                prop_assert_eq!(batch.rejected, seen.rejected.len() as u64);
+            let (arena, mut received) = (Bump::new(), Received::default());
+            if let Ok(batch) = decode(&body, &arena, &mut received) {
+                prop_assert_eq!(batch.rejected, received.rejected.len() as u64);
             }
         }
     }

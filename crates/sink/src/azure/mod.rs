@@ -14,7 +14,7 @@ use crate::hub::Hub;
 use crate::inbound::Request;
 use crate::span::Protocol;
 use crate::web::{self, Failure, JSON, TEXT};
-use items::Seen;
+use items::Received;
 
 const TRACK: [&str; 2] = ["/v2.1/track", "/v2/track"];
 /// Answers to those who ask for the id of an application.
@@ -35,7 +35,7 @@ pub(crate) async fn serve(hub: &Hub, request: Request) -> Response<Reply> {
         return response;
     }
     match track(hub, request).await {
-        Ok(seen) => answer(&seen),
+        Ok(received) => answer(&received),
         Err(failure) => {
             let errors =
                 serde_json::json!([{ "index": 0, "statusCode": failure.status.as_u16(), "message": failure.message }]);
@@ -44,26 +44,26 @@ pub(crate) async fn serve(hub: &Hub, request: Request) -> Response<Reply> {
     }
 }
 
-async fn track(hub: &Hub, request: Request) -> Result<Seen, Failure> {
+async fn track(hub: &Hub, request: Request) -> Result<Received, Failure> {
     web::expect_post(&request, &TRACK, TRACK[0])?;
     let body = web::receive(hub, request).await?;
-    let mut seen = Seen::default();
-    let taken = hub.take(Protocol::Azure, body, |bytes, arena| items::decode(bytes, arena, &mut seen)).await;
+    let mut received = Received::default();
+    let taken = hub.take(Protocol::Azure, body, |bytes, arena| items::decode(bytes, arena, &mut received)).await;
     taken.map_err(|reason| Failure::refused(reason, "telemetry of Application Insights"))?;
-    Ok(seen)
+    Ok(received)
 }
 
-fn answer(seen: &Seen) -> Response<Reply> {
-    let accepted = seen.items - seen.rejected.len() as u64;
-    let status = match (seen.rejected.is_empty(), accepted) {
+fn answer(received: &Received) -> Response<Reply> {
+    let accepted = received.items - received.rejected.len() as u64;
+    let status = match (received.rejected.is_empty(), accepted) {
         (true, _) => StatusCode::OK,
         (false, 0) => StatusCode::BAD_REQUEST,
         (false, _) => StatusCode::PARTIAL_CONTENT,
     };
     let error =
         |(index, message): &(u64, &str)| serde_json::json!({ "index": index, "statusCode": 400, "message": message });
-    let errors = seen.rejected.iter().take(MAX_ERRORS).map(error).collect();
-    reply(status, seen.items, accepted, &errors)
+    let errors = received.rejected.iter().take(MAX_ERRORS).map(error).collect();
+    reply(status, received.items, accepted, &errors)
 }
 
 fn reply(status: StatusCode, received: u64, accepted: u64, errors: &serde_json::Value) -> Response<Reply> {

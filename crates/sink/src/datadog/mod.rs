@@ -45,7 +45,7 @@ const DATAGRAM: usize = 64 << 10;
 const PAUSE: Duration = Duration::from_millis(50);
 
 /// Counts what tracers tell over DogStatsD of their losses, until told to stop.
-pub(crate) async fn hear(hub: Rc<Hub>, socket: UdpSocket, mut stop: watch::Receiver<bool>) {
+pub(crate) async fn receive_statsd(hub: Rc<Hub>, socket: UdpSocket, mut stop: watch::Receiver<bool>) {
     let mut datagram = vec![0; DATAGRAM];
     loop {
         let received = tokio::select! {

@@ -13,12 +13,12 @@ use crate::lines::lines;
 use crate::span::{Batch, Kind, Source, Span, Status};
 use crate::value::Value;
 
-/// Why an event without a trace id or an id can never be stored.
-const IDS: [&str; 2] = [
+/// Why an event without a trace id or an id, or with a parent that is none, can never be stored.
+const IDS: [&str; 3] = [
     "an event's trace_id is not 32 hexadecimal digits, or all zeros",
     "an event's id is not 16 hexadecimal digits, or all zeros",
+    "an event's parent_id is not 16 hexadecimal digits",
 ];
-const PARENT_ID: &str = "an event's parent_id is not 16 hexadecimal digits";
 const LINE: &str = "a line is not a JSON object with an event in it";
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 500;
@@ -193,12 +193,8 @@ impl<'a> Found<'a> {
     }
 
     fn push(mut self, gatherer: &mut Gatherer<'a>) {
-        if !gatherer.has_ids(&self.span, IDS) {
+        if gatherer.reject_without_ids(&mut self.span, self.parent_id, IDS).is_some() {
             return;
-        }
-        self.span.parent_id = hex_exact(self.parent_id);
-        if self.span.parent_id.is_none() && self.parent_id.iter().any(|digit| *digit != b'0') {
-            return gatherer.reject(PARENT_ID);
         }
         if self.span.kind == Kind::Unspecified {
             self.span.kind = self.kind();

@@ -19,7 +19,7 @@ impl Session {
             }
             stream.received += bytes.len() as u64;
             if !bytes.is_empty() || is_last {
-                self.connection.is_useful();
+                self.connection.count_useful();
             }
         }
         self.receive(number, bytes);

@@ -13,12 +13,12 @@ use crate::span::{Batch, Kind, Source, Span, Status};
 use crate::times;
 use crate::value::Value;
 
-/// Why a span without a trace id or an id can never be stored.
-const IDS: [&str; 2] = [
+/// Why a span without a trace id or an id, or with a parent that is none, can never be stored.
+const IDS: [&str; 3] = [
     "a span's trace_id is not 32 hexadecimal digits, or all zeros",
     "a span's span_id is not 16 hexadecimal digits, or all zeros",
+    "a span's parent_span_id is not 16 hexadecimal digits",
 ];
-const PARENT_ID: &str = "a span's parent_span_id is not 16 hexadecimal digits";
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 500;
 /// Of an item with many spans.
@@ -150,12 +150,8 @@ impl<'a> Found<'a> {
     }
 
     fn push(mut self, source: u32, gatherer: &mut Gatherer<'a>) {
-        if !gatherer.has_ids(&self.span, IDS) {
+        if gatherer.reject_without_ids(&mut self.span, self.parent_id, IDS).is_some() {
             return;
-        }
-        self.span.parent_id = hex_exact(self.parent_id);
-        if self.span.parent_id.is_none() && self.parent_id.iter().any(|digit| *digit != b'0') {
-            return gatherer.reject(PARENT_ID);
         }
         gatherer.text(b"sentry.op", self.op);
         if self.span.kind == Kind::Unspecified {
