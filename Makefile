@@ -4,7 +4,7 @@
 CARGO ?= cargo
 UNLADEN := target/release/unladen
 
-.PHONY: help demo check test test-action test-dist dist image build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink bench-precision bench-relay power crash loss fuzz deps debian clean decisions docs \
+.PHONY: help demo check test test-action test-dist dist image build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink bench-alternatives bench-precision bench-relay power crash loss fuzz deps debian clean decisions docs \
   studies-deps studies tables check-tables mongodb go-subjects shop governed tickets tickets-crash
 
 help:            ## List the targets.
@@ -84,6 +84,10 @@ BENCH_SINK ?=
 bench-sink:      ## Compare the span sink with its peers (Go builds the Collector and Jaeger once): about 8 minutes, into bench/README.md.
 	$(CARGO) build --profile dist --locked -p unladen-sink --examples
 	bench/sink/run.py $(BENCH_SINK)
+
+bench-alternatives: ## Compare the parts of the sink that are its own with what libraries have: about ten minutes with the build, into bench/README.md.
+	$(CARGO) build --profile dist --locked -p unladen-sink --examples
+	bench/alternatives/run.py
 
 calibrate:       ## Simulate the statistics: false alarms and coverage against their nominal values.
 	$(CARGO) test --release --locked -p unladen-stats --test calibration -- --ignored --nocapture

@@ -125,4 +125,70 @@ mod tests {
             let _ = decode(&broken(LIST.as_bytes(), at, byte, cut), &Bump::new());
         }
     }
+
+    /// What a span says, as structs that own nothing.
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Typed<'a> {
+        trace_id: &'a str,
+        id: &'a str,
+        parent_id: Option<&'a str>,
+        name: &'a str,
+        kind: &'a str,
+        timestamp: u64,
+        duration: u64,
+        #[serde(borrow)]
+        local_endpoint: Endpoint<'a>,
+        #[serde(borrow)]
+        tags: std::collections::HashMap<&'a str, &'a str>,
+    }
+
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Endpoint<'a> {
+        service_name: &'a str,
+    }
+
+    /// Prints CPU-s per million spans: from bytes to spans as the sink counts them, and to structs.
+    #[test]
+    #[ignore = "a measurement: bench/alternatives/run.py"]
+    fn what_it_costs_beside_serde_json() {
+        const SPANS: usize = 512;
+        let span = |number: usize| {
+            let tags: Vec<String> = (0..9).map(|tag| format!(r#""http.tag.{tag}":"value {}""#, number * tag)).collect();
+            format!(
+                r#"{{"traceId":"{number:032x}","id":"{:016x}","parentId":"{:016x}","kind":"SERVER","name":"get /orders/{{id}}","timestamp":1556604172355737,"duration":{number},"localEndpoint":{{"serviceName":"orders"}},"tags":{{{}}}}}"#,
+                number + 1,
+                number + 2,
+                tags.join(",")
+            )
+        };
+        let body = format!("[{}]", (1..=SPANS).map(span).collect::<Vec<_>>().join(","));
+        let median = |work: &mut dyn FnMut() -> usize| {
+            let mut seconds: Vec<f64> = (0..2_000)
+                .map(|_| {
+                    let begun = std::time::Instant::now();
+                    assert_eq!(work(), SPANS);
+                    begun.elapsed().as_secs_f64()
+                })
+                .collect();
+            seconds.sort_by(f64::total_cmp);
+            seconds[seconds.len() / 2] / SPANS as f64 * 1e6
+        };
+        let mut arena = Bump::new();
+        let ours = median(&mut || {
+            arena.reset();
+            decode(body.as_bytes(), &arena).expect("sound").spans.len()
+        });
+        let theirs = median(&mut || {
+            let spans: Vec<Typed<'_>> = serde_json::from_slice(body.as_bytes()).expect("sound");
+            let size = |it: &Typed<'_>| {
+                let ids = it.trace_id.len() + it.id.len() + it.parent_id.map_or(0, str::len);
+                ids + it.name.len() + it.kind.len() + it.local_endpoint.service_name.len() + it.tags.len()
+            };
+            std::hint::black_box(spans.iter().map(|it| size(it) as u64 + it.timestamp + it.duration).sum::<u64>());
+            spans.len()
+        });
+        println!("ours {ours:.4}, serde_json {theirs:.4}");
+    }
 }
