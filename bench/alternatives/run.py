@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What the parts of the sink that are its own cost beside what libraries have: HTTP/2 (hyper), Parquet (the `parquet` crate's
 ArrowWriter), JSON (serde_json), and what it costs to acknowledge spans only once they are on disk. Writes the table between the
-marks in bench/README.md; docs/adr/0002 to 0005 refer to it.
+marks in bench/README.md, and each row between those of the decision that it is for, docs/adr/0002 to 0005.
 
   bench/alternatives/run.py [--passes N] [--spans N]
 """
@@ -98,6 +98,11 @@ def json_row():
     yield ("Zipkin's JSON", f"{ours:.3f}", "serde_json 1, into structs that borrow", f"{theirs:.3f}", ours / theirs)
 
 
+def table(heading, rows):
+    return "\n".join([heading, "", "| part | ours | instead | that costs | ratio |", "|---|--:|---|--:|--:|",
+                      *(f"| {part} | {ours} | {instead} | {theirs} | {ratio:.2f} |" for part, ours, instead, theirs, ratio in rows)])
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--passes", type=int, default=5)
@@ -105,11 +110,15 @@ def main():
     options = parser.parse_args()
     subprocess.run(["cargo", "build", "--release", "--locked", "--manifest-path", HERE / "Cargo.toml", "--target-dir", BUILT], check=True)
     sink.CACHE.mkdir(parents=True, exist_ok=True)
-    rows = [*http2_rows(options), *parquet_rows(options), *json_row(), *sync_row(options)]
-    lines = [f"{marked.machine()}. CPU-s per million spans of 8.7 attributes; medians of {options.passes} passes.", "",
-             "| part | ours | instead | that costs | ratio |", "|---|--:|---|--:|--:|",
-             *(f"| {part} | {ours} | {instead} | {theirs} | {ratio:.2f} |" for part, ours, instead, theirs, ratio in rows)]
-    marked.write(README, "alternatives", "\n".join(lines))
+    heading = f"{marked.machine()}. CPU-s per million spans of 8.7 attributes; medians of {options.passes} passes."
+    pages = {"http2": ("0002-http2.md", http2_rows(options)), "parquet": ("0003-parquet.md", parquet_rows(options)),
+             "json": ("0004-json.md", json_row()), "sync": ("0005-acknowledgement.md", sync_row(options))}
+    everything = []
+    for part, (page, rows) in pages.items():
+        rows = list(rows)
+        everything += rows
+        marked.write(ROOT / "docs/adr" / page, f"alternatives-{part}", table(heading, rows))
+    marked.write(README, "alternatives", table(heading, everything))
 
 
 if __name__ == "__main__":
