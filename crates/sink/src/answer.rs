@@ -7,9 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, header};
 use hyper::body::{Body, Frame};
-
-/// Compressed flag and length before every message.
-pub(crate) const PREFIX: usize = 5;
+use unladen_decode::frames::PREFIX;
 
 /// What a request gets. Nearly every one gets the first, so it is not made of header maps.
 #[derive(Debug)]

@@ -1,36 +1,7 @@
-//! What several parts do with bytes: take numbers and strings off them, compare short ones, use a buffer again.
+//! What several parts do with bytes: compare short strings, use a buffer again.
 
 /// Bytes that a buffer keeps when it is emptied.
 const MAX_RETAINED: usize = 1 << 20;
-
-/// Length of a span in its message.
-pub(crate) fn size(bytes: usize) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX)
-}
-
-/// Takes so many bytes off; `None` if there are fewer.
-#[inline]
-pub(crate) fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-    let (bytes, behind) = rest.split_first_chunk::<N>()?;
-    *rest = behind;
-    Some(*bytes)
-}
-
-/// Takes off what [`put_bytes`] appended.
-#[inline]
-pub(crate) fn take_bytes<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
-    let length = u32::from_le_bytes(take(rest)?);
-    let (bytes, behind) = rest.split_at_checked(length as usize)?;
-    *rest = behind;
-    Some(bytes)
-}
-
-/// Appends bytes with their length before them.
-#[inline]
-pub(crate) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
-    out.extend_from_slice(bytes);
-}
 
 /// Whether two short strings are equal. Calling `memcmp`, as `==` does, costs more than comparing them.
 #[inline]

@@ -167,3 +167,17 @@ impl Default for Config {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_attributes_are_those_that_tell_what_was_called() {
+        let keys = ["thread.id", "http.route", "http.response.status_code", "_sampling_priority_v1", "span.type"];
+        let wanted = |which: Attributes| keys.map(|key| which.wants(key.as_bytes()));
+        assert_eq!(wanted(Attributes::None), [false; 5]);
+        assert_eq!(wanted(Attributes::Few), [false, true, true, true, false]);
+        assert_eq!(wanted(Attributes::All), [true; 5]);
+    }
+}

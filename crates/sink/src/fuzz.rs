@@ -10,20 +10,13 @@ use std::rc::Rc;
 
 use bumpalo::Bump;
 
-use crate::azure;
 use crate::body::{BodyError, Budget, Payload};
-use crate::datadog;
-use crate::elastic;
 use crate::grpc;
 use crate::h2;
 use crate::inflate::{Encoding, Inflate, unpack};
-use crate::jaeger;
-use crate::otlp;
-use crate::sentry;
-use crate::skywalking;
-use crate::span::{Batch, Decode, Span};
 use crate::store;
-use crate::zipkin;
+use unladen_decode::span::{Batch, Decode, Span};
+use unladen_decode::{azure, datadog, elastic, jaeger, otlp, sentry, skywalking, zipkin};
 
 /// Bytes to which bodies are decompressed at most.
 const LARGEST_BODY: usize = 1 << 20;
@@ -51,7 +44,7 @@ pub const TARGETS: [Target; 19] = [
         decoded(|bytes, arena| skywalking::json::decode(bytes, arena, true), bytes);
         decoded(|bytes, arena| skywalking::json::decode(bytes, arena, false), bytes);
     }),
-    ("elastic_ndjson", |bytes| decoded(elastic::events::decode, bytes)),
+    ("elastic_ndjson", |bytes| decoded(elastic::decode, bytes)),
     ("jaeger_thrift", |bytes| decoded(jaeger::thrift::decode, bytes)),
     ("jaeger_protobuf", |bytes| decoded(jaeger::model::decode, bytes)),
     ("datadog_msgpack", |bytes| {
@@ -75,7 +68,7 @@ pub const TARGETS: [Target; 19] = [
         decoded(|bytes, arena| sentry::spans::decode(bytes, arena, b"pets"), bytes);
         sentry::reports::visit(bytes, b"pets", |_| ());
     }),
-    ("azure_json", |bytes| decoded(|bytes, arena| azure::items::decode(bytes, arena, &mut Default::default()), bytes)),
+    ("azure_json", |bytes| decoded(|bytes, arena| azure::decode(bytes, arena, &mut Default::default()), bytes)),
 ];
 
 /// Runs one target; false if there is none of that name.
@@ -90,7 +83,7 @@ pub fn run(name: &str, bytes: &[u8]) -> bool {
 /// Spans that an `ExportTraceServiceRequest` has, sound or not; `None` if it cannot be decoded.
 pub fn otlp_protobuf(bytes: &[u8]) -> Option<u64> {
     let arena = Bump::new();
-    let batch = otlp::decode::decode(bytes, &arena).ok()?;
+    let batch = otlp::protobuf::decode(bytes, &arena).ok()?;
     check(&batch);
     Some(batch.spans.len() as u64 + batch.rejected)
 }

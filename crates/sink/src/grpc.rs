@@ -6,14 +6,15 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use http::{HeaderValue, Response, header};
 use tokio::time::timeout;
 
-use crate::answer::{Answer, PREFIX, Reply, grpc as response};
+use crate::answer::{Answer, Reply, grpc as response};
 use crate::body::{BodyError, Payload};
 use crate::failure::Statuses;
 use crate::hub::{Accepted, Hub, Refused};
 use crate::inbound::{Body, Request};
 use crate::inflate::gunzip;
-use crate::span::{Decode, Protocol};
 use crate::status::{Code, status_with_retry};
+use unladen_decode::frames::{PREFIX, frames};
+use unladen_decode::span::{Decode, Protocol};
 
 /// Seconds after which a refused sender may come again.
 const RETRY_AFTER: u64 = 1;
@@ -178,16 +179,6 @@ impl Messages {
         while self.fill(hub).await? {}
         Ok(())
     }
-}
-
-/// The plain messages at the beginning of `bytes`, as far as they are whole.
-pub(crate) fn frames(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    std::iter::from_fn(move || {
-        let ([0, length @ ..], rest) = bytes.split_first_chunk::<PREFIX>()? else { return None };
-        let (message, behind) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)?;
-        bytes = behind;
-        Some(message)
-    })
 }
 
 fn unpack(hub: &Hub, encoding: Option<&HeaderValue>, message: &[u8]) -> Result<Payload, Failure> {

@@ -9,13 +9,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use bumpalo::Bump;
 use tokio::sync::{Notify, oneshot};
 
-use crate::account::{Accounts, LossCount};
+use crate::account::Accounts;
 use crate::arena::Arena;
 use crate::body::Budget;
-use crate::broken::Broken;
 use crate::config::Config;
-use crate::span::{Batch, Protocol, Source};
 use crate::store::{Handle, Store, StoreRefusal};
+use unladen_decode::Broken;
+use unladen_decode::loss::LossCount;
+use unladen_decode::span::{Batch, Protocol, Source};
 use unladen_ledger::faults::Faults;
 use unladen_ledger::summary::Summary;
 

@@ -3,18 +3,16 @@
 //!
 //! [`run`] is all of it: [`config::Config`] in, [`summary::Event`]s while it lives, a [`summary::Summary`] at the end.
 //! [`child::main`] is the same as a process of its own. [`unladen_ledger`] compares the summary with what the load generator
-//! sent. Spans flow in one direction: a receiver (`otlp`, `zipkin`, …) hands a body and its decoder to the hub; the decoder
-//! makes spans of it (`span`), and the hub counts them (`account`) and stores them (`store`), which has the decoder of their
-//! attributes (`attributes`) show these one by one (`value`).
+//! sent. Spans flow in one direction: a receiver (`otlp`, `zipkin`, …) hands a body and its decoder ([`unladen_decode`]) to the
+//! hub; the decoder makes spans of it, and the hub counts them (`account`) and stores them (`store`), which has their attributes
+//! shown to it one by one.
 
 mod account;
 mod admin;
 mod answer;
 mod arena;
-mod attributes;
 mod azure;
 mod body;
-mod broken;
 mod buffers;
 pub mod child;
 pub mod config;
@@ -24,17 +22,13 @@ mod error;
 mod failure;
 #[cfg(any(test, fuzzing))]
 pub mod fuzz;
-mod gather;
 mod grpc;
 mod h2;
 mod hub;
-mod ids;
 mod inbound;
 mod inbox;
 mod inflate;
 mod jaeger;
-mod json;
-mod lines;
 mod listen;
 mod otlp;
 pub mod requests;
@@ -42,15 +36,9 @@ mod rewind;
 mod sentry;
 mod server;
 mod skywalking;
-mod span;
 mod status;
 mod store;
-#[cfg(test)]
-mod testing;
-mod times;
-mod value;
 mod web;
-mod wire;
 mod zipkin;
 
 pub use error::SinkError;

@@ -23,15 +23,16 @@ use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
 use unladen_http2::frame::PREFACE;
 
-use crate::answer::{Answer, PREFIX, Reply};
+use crate::answer::{Answer, Reply};
 use crate::error::SinkError;
 use crate::h2::{self, Scratch};
 use crate::hub::Hub;
 use crate::inbound::Request;
 use crate::rewind::Rewind;
-use crate::span::Protocol;
 use crate::web::Failure;
 use crate::{azure, datadog, elastic, grpc, jaeger, otlp, sentry, skywalking, zipkin};
+use unladen_decode::frames::PREFIX;
+use unladen_decode::span::Protocol;
 use unladen_ledger::faults::Fate;
 
 /// Bytes read from a connection at once: hyper by itself asks for a frame's worth, and each time the kernel is asked.

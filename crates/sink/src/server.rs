@@ -19,8 +19,8 @@ use crate::datadog;
 use crate::error::SinkError;
 use crate::hub::Hub;
 use crate::listen::{self, Connections};
-use crate::span::Protocol;
 use crate::store::{Store, shape};
+use unladen_decode::span::Protocol;
 use unladen_ledger::summary::{Event, Summary};
 
 /// Between two [`Event::Tick`]s.

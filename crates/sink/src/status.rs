@@ -1,6 +1,6 @@
 //! `google.rpc.Status`, encoded by hand: how gRPC says what went wrong, and OTLP over HTTP too.
 
-use crate::wire::{put_bytes, put_number};
+use unladen_decode::wire::{put_bytes, put_number};
 
 /// Codes of `google.rpc.Code`, which are also the status codes of gRPC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use crate::failure::Statuses;
 use crate::hub::{Accepted, Hub, Refused};
 use crate::inbound::Request;
 use crate::inflate::{Encoding, unpack};
-use crate::span::{Decode, Protocol};
+use unladen_decode::span::{Decode, Protocol};
 
 /// A media type.
 pub(crate) const JSON: &str = "application/json";

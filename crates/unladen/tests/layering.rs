@@ -72,6 +72,14 @@ fn statistics_have_no_clock_and_no_input() {
 }
 
 #[test]
+fn decoders_have_no_socket_no_disk_and_no_clock() {
+    forbid(
+        "../decode/src",
+        &["std::fs", "std::io", "std::net", "std::os", "std::time", "std::process", "std::env", "Timestamp::now"],
+    );
+}
+
+#[test]
 fn measuring_computes_no_statistic() {
     forbid("../measure/src", &["unladen_stats::estimate", "unladen_stats::verdict", "unladen_stats::rank"]);
 }

@@ -2,50 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::span::Source;
+use unladen_decode::loss::{LossCount, Stage};
 use unladen_ledger::summary;
 
 /// Counters kept; agents that report more are not counted any further.
 const MAX_COUNTERS: usize = 10_000;
-
-/// Where an agent lost spans.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) enum Stage {
-    /// Its queue was full.
-    Queue,
-    /// Exporting failed for good.
-    Export,
-    /// The program's own rules threw them away.
-    Filter,
-}
-
-impl Stage {
-    /// Name in the summary and in the ledger.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Queue => "queue",
-            Self::Export => "export",
-            Self::Filter => "filter",
-        }
-    }
-}
-
-/// One value of one of an agent's counters of lost spans.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct LossCount<'a> {
-    /// Who reports it.
-    pub(crate) source: Source<'a>,
-    /// Where the spans were lost.
-    pub(crate) stage: Stage,
-    /// Name of the counter.
-    pub(crate) metric: &'a [u8],
-    /// Tells counters of one name apart.
-    pub(crate) series: u64,
-    /// The count.
-    pub(crate) spans: u64,
-    /// Whether it is the count since the agent's start; else since its last report.
-    pub(crate) is_cumulative: bool,
-}
 
 /// Service, instance, metric and series.
 type Counter = (Box<[u8]>, Box<[u8]>, Box<[u8]>, u64);
@@ -96,6 +57,7 @@ impl Losses {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use unladen_decode::span::Source;
 
     fn loss(instance: &'static [u8], metric: &'static [u8], spans: u64, is_cumulative: bool) -> LossCount<'static> {
         let source = Source { service: b"shop", instance: Some(instance) };

@@ -8,11 +8,11 @@ mod operations;
 use std::collections::BTreeMap;
 
 use crate::config::Requests;
-use crate::span::{Batch, Protocol, Source, Span};
 use distinct::{DistinctSpans, TraceMarks};
 use losses::Losses;
-pub(crate) use losses::{LossCount, Stage};
 use operations::Operations;
+use unladen_decode::loss::LossCount;
+use unladen_decode::span::{Batch, Protocol, Source, Span};
 use unladen_ledger::summary::{self, Summary};
 
 /// What a span has been counted as.

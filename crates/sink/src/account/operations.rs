@@ -202,7 +202,7 @@ fn text(name: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::span::{Source, UNKNOWN_SERVICE};
+    use unladen_decode::span::{Source, UNKNOWN_SERVICE};
 
     fn count(operations: &mut Operations, service: &[u8], operation: &[u8], duration_ns: i64, is_of_load: bool) {
         let service = operations.number(Source { service, instance: None }.service());

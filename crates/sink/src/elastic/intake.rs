@@ -6,13 +6,13 @@
 
 use http::StatusCode;
 
-use super::events;
 use crate::body::{BodyError, Payload};
 use crate::hub::{Accepted, Hub};
 use crate::inbound::Request;
 use crate::inflate::Inflate;
-use crate::span::Protocol;
 use crate::web::{self, Failure};
+use unladen_decode::elastic;
+use unladen_decode::span::Protocol;
 
 /// Decompressed bytes that are taken together while more come in.
 const ENOUGH: usize = 128 << 10;
@@ -152,9 +152,9 @@ impl Stream<'_> {
         let pushed = rest.push(&bytes[..self.metadata], limit).and_then(|()| rest.push(&bytes[whole..], usize::MAX));
         pushed.map_err(|error| Failure::unread(self.hub, &error))?;
         let lines = Lines { payload: std::mem::replace(&mut self.rest, rest), end: whole };
-        let events = crate::lines::lines(lines.as_ref()).skip(1).count() as u64;
+        let events = unladen_decode::lines(lines.as_ref()).skip(1).count() as u64;
         self.is_begun = true;
-        let taken = self.hub.accept(Protocol::Elastic, lines.as_ref(), events::decode).await;
+        let taken = self.hub.accept(Protocol::Elastic, lines.as_ref(), elastic::decode).await;
         let (Accepted { rejected, reason }, rows) = taken.map_err(|reason| Failure::refused(reason, WHAT))?;
         self.taken.events += events;
         self.taken.rejected += rejected;

@@ -4,7 +4,6 @@
 //!
 //! As in Elastic's own server sound lines are taken even if others are broken; the answer says how many.
 
-pub(crate) mod events;
 mod intake;
 
 use http::{HeaderValue, Method, Response, StatusCode, header};

@@ -3,15 +3,15 @@
 
 use http::{Method, Response, StatusCode, Version};
 
-use super::decode::decode;
-use super::{metrics, reply};
+use super::{count_losses, reply};
 use crate::answer::{Answer, Reply};
 use crate::grpc::{self, Failure};
 use crate::hub::Hub;
 use crate::inbound::Request;
-use crate::span::Protocol;
 use crate::status::Code;
 use crate::web::{self, TEXT};
+use unladen_decode::otlp::protobuf;
+use unladen_decode::span::Protocol;
 
 const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 const METRICS: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
@@ -35,12 +35,13 @@ async fn call(hub: &Hub, request: Request) -> Result<Vec<u8>, Failure> {
         ));
     }
     if is_traces {
-        let taken = grpc::take(hub, request, Protocol::OtlpGrpc, decode, "an ExportTraceServiceRequest").await;
+        let taken =
+            grpc::take(hub, request, Protocol::OtlpGrpc, protobuf::decode, "an ExportTraceServiceRequest").await;
         return taken.map(reply::protobuf);
     }
     let message = grpc::unary(hub, request).await?;
     if is_metrics {
-        metrics::count(hub, message.bytes());
+        count_losses(hub, message.bytes());
     }
     Ok(Vec::new())
 }

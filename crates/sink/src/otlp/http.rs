@@ -4,14 +4,14 @@
 
 use http::{Response, StatusCode};
 
-use super::decode::decode;
-use super::{json, metrics, reply};
+use super::{count_losses, reply};
 use crate::answer::Reply;
 use crate::hub::{Accepted, Hub};
 use crate::inbound::Request;
-use crate::span::Protocol;
 use crate::status::{self, Code};
 use crate::web::{self, Failure, JSON, content_type};
+use unladen_decode::otlp::{json, protobuf};
+use unladen_decode::span::Protocol;
 
 const PROTOBUF: &str = "application/x-protobuf";
 
@@ -35,13 +35,13 @@ async fn export(hub: &Hub, request: Request, is_json: bool) -> Result<Accepted, 
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     if is_traces {
-        let decode = if is_json { json::decode } else { decode };
+        let decode = if is_json { json::decode } else { protobuf::decode };
         return web::take(hub, request, Protocol::OtlpHttp, decode, "ExportTraceServiceRequest").await;
     }
     let message = web::receive(hub, request).await?;
     // Only what is encoded as protobuf is looked into.
     if is_metrics && is_protobuf {
-        metrics::count(hub, message.bytes());
+        count_losses(hub, message.bytes());
     }
     Ok(Accepted::default())
 }

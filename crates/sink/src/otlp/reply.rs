@@ -1,7 +1,7 @@
 //! What OTLP answers: an `ExportTraceServiceResponse`, as protobuf or JSON.
 
 use crate::hub::Accepted;
-use crate::wire::{put_bytes, put_number};
+use unladen_decode::wire::{put_bytes, put_number};
 
 /// An `ExportTraceServiceResponse`; all empty unless spans were rejected, as the specification wants it.
 pub(crate) fn protobuf(Accepted { rejected, reason }: Accepted) -> Vec<u8> {

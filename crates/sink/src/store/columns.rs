@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-use crate::value::Value;
+use unladen_decode::value::Value;
 
 /// Attribute keys that get a column.
 const MAX_KEYS: usize = 128;

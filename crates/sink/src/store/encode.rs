@@ -11,8 +11,9 @@ use super::dictionary::{Column, Ids, Presence};
 use super::footer::{self, Leaf, Range, Totals};
 use super::group::{Group, Row};
 use super::pages::{self, Encoding, Kind};
-use crate::buffers::{empty, put_bytes};
-use crate::span;
+use crate::buffers::empty;
+use unladen_decode::buffers::put_bytes;
+use unladen_decode::span;
 
 /// A fast level: the next ones take a third longer and save a few bytes of a hundred.
 const LEVEL: i32 = -1;

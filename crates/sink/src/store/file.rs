@@ -16,7 +16,7 @@ use super::columns::{CORE, Keys};
 use super::encode::{Encoder, Place};
 use super::footer::{Footer, Leaf, Schema};
 use super::group::Group;
-use crate::buffers::take;
+use unladen_decode::buffers::take;
 
 const MAGIC: &[u8; 4] = b"PAR1";
 /// Ends every record.

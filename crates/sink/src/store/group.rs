@@ -9,9 +9,9 @@ use super::columns::{Keys, Type};
 use super::dictionary::{Column, Guess, Ids, Presence};
 use crate::buffers::{empty, same};
 use crate::config::Attributes;
-use crate::json;
-use crate::span::{Protocol, Source, Span};
-use crate::value::{Value, Visitor};
+use unladen_decode::json;
+use unladen_decode::span::{Protocol, Source, Span};
+use unladen_decode::value::{Value, Visitor};
 
 /// Rows of a row group: larger ones cost more memory, hardly less CPU, and save hardly a byte; smaller ones are synced more
 /// often.
@@ -92,9 +92,9 @@ pub(super) struct Row {
     pub(super) request: i64,
     /// Bytes in the message.
     pub(super) size: u32,
-    /// [`crate::span::Kind`].
+    /// [`unladen_decode::span::Kind`].
     pub(super) kind: u8,
-    /// [`crate::span::Status`].
+    /// [`unladen_decode::span::Status`].
     pub(super) status: u8,
     /// [`Protocol`].
     pub(super) protocol: u8,
@@ -357,12 +357,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::attributes::{RawAttributes, logged as log};
-    use crate::testing::message;
-    use crate::wire::put_number;
+    use unladen_decode::attributes::{RawAttributes, logged as log};
+    use unladen_decode::wire::{put_bytes, put_number};
 
     /// What a span says, by key; numbers are whole or text by their sign.
     type NumberedAttributes = Vec<(u8, i64)>;
+
+    fn message(fields: &[(u32, &[u8])]) -> Vec<u8> {
+        let mut message = Vec::new();
+        fields.iter().for_each(|(field, bytes)| put_bytes(&mut message, *field, bytes));
+        message
+    }
 
     fn otlp(attributes: &NumberedAttributes) -> Vec<u8> {
         let attribute = |(key, number): &(u8, i64)| {

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 
 use zstd::bulk::Compressor;
 
-use crate::attributes::{RawAttributes, logged};
-use crate::buffers::{put_bytes, take, take_bytes};
 use crate::config::Attributes;
-use crate::span::{Kind, Protocol, Source, Span, Status};
-use crate::value::Value;
+use unladen_decode::attributes::{RawAttributes, logged};
+use unladen_decode::buffers::{put_bytes, take, take_bytes};
+use unladen_decode::span::{Kind, Protocol, Source, Span, Status};
+use unladen_decode::value::Value;
 
 /// Name of the log in the folder of span files.
 pub(super) const NAME: &str = "spans.log";

@@ -34,10 +34,10 @@ use tokio::time::timeout;
 use crate::account::CountedAs;
 use crate::config::{Attributes, Config, Sync};
 use crate::error::SinkError;
-use crate::span::{Batch, Protocol};
 use group::Group;
 pub use recover::{Recovered, recover};
 pub(crate) use shape::shape;
+use unladen_decode::span::{Batch, Protocol};
 use writer::{Job, Progress, Writer};
 
 /// Jobs waiting to be done.

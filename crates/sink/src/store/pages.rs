@@ -2,7 +2,7 @@
 //! headers in front. Knows values and bytes, not what they mean.
 
 use super::thrift::{Struct, zigzag};
-use crate::wire::put_varint;
+use unladen_decode::wire::put_varint;
 
 /// Encodings of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -15,10 +15,10 @@ use super::group::Group;
 use super::log::{self, Logged};
 use super::recover::recover;
 use super::writer::path;
-use crate::attributes::{RawAttributes, logged};
 use crate::config::Attributes;
-use crate::span::{Kind, Protocol, Source, Span, Status};
-use crate::value::Value;
+use unladen_decode::attributes::{RawAttributes, logged};
+use unladen_decode::span::{Kind, Protocol, Source, Span, Status};
+use unladen_decode::value::Value;
 
 /// A span that owns what it is made of; attributes as the log has them.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 //! <https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md>. Knows no struct: which fields there
 //! are is decided where they are written.
 
-use crate::wire::put_varint;
+use unladen_decode::wire::put_varint;
 
 /// Types of fields and of the elements of lists.
 mod kind {

@@ -1,0 +1,5 @@
+//! Datadog's tracers: traces as MessagePack, versions 0.3 to 0.5, and what the tracers tell of spans that they dropped.
+
+pub mod losses;
+mod msgpack;
+pub mod spans;

@@ -1,0 +1,5 @@
+//! Jaeger's batches, as Thrift or as Protocol Buffers.
+
+pub mod model;
+mod tags;
+pub mod thrift;
