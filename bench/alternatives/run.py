@@ -90,8 +90,8 @@ def sync_row(options):
 
 
 def json_row():
-    """By a test of the sink that nobody else runs."""
-    command = ["cargo", "test", "--profile", "dist", "--locked", "-p", "unladen-sink", "--lib", "--", "--ignored", "--nocapture",
+    """By a test of the decoders that nobody else runs."""
+    command = ["cargo", "test", "--profile", "dist", "--locked", "-p", "unladen-decode", "--lib", "--", "--ignored", "--nocapture",
                "beside_serde_json"]
     output = subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     ours, theirs = map(float, re.search(r"ours ([0-9.]+), serde_json ([0-9.]+)", output).groups())
