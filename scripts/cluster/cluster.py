@@ -85,7 +85,9 @@ def build():
 
 def kubectl(*arguments, **options):
     command = [str(BIN / "kubectl"), f"--kubeconfig={KUBECONFIG}", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, **options)
+    # A proxy that the environment names does not know this network.
+    environment = {name: value for name, value in os.environ.items() if name.lower() not in ("http_proxy", "https_proxy", "all_proxy")}
+    return subprocess.run(command, capture_output=True, text=True, env=environment, **options)
 
 
 def node_is_ready():

@@ -29,7 +29,8 @@ V1 = Path("/sys/fs/cgroup/cpuacct")
 # What a node leaves on a machine in other hands.
 FOLDERS = [
     "/run/containerd", "/run/netns", "/run/nri", "/run/runc", "/var/lib/kubelet", "/var/lib/containerd", "/var/lib/cni", "/var/log/pods",
-    "/var/log/containers", "/etc/cni", "/etc/cdi", "/etc/kubernetes", "/etc/containerd", "/opt/cni", "/opt/containerd", "/usr/libexec/kubernetes",
+    "/var/log/containers", "/etc/cni", "/etc/cdi", "/etc/kubernetes", "/etc/containerd", "/opt/cni", "/opt/containerd",
+    "/usr/libexec/kubernetes",
 ]
 
 
@@ -59,7 +60,10 @@ def get(*what):
 
 
 def container(name, *arguments, **more):
-    return {"name": name, "image": IMAGE, "imagePullPolicy": "Never", "args": list(arguments), **more}
+    """With no right that the strictest of the Pod Security Standards refuses."""
+    rights = {"runAsUser": USER, "runAsNonRoot": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]},
+              "seccompProfile": {"type": "RuntimeDefault"}}
+    return {"name": name, "image": IMAGE, "imagePullPolicy": "Never", "args": list(arguments), "securityContext": rights, **more}
 
 
 def template(pod, labels=None, **more):
@@ -67,13 +71,13 @@ def template(pod, labels=None, **more):
 
 
 def subject():
-    """Guaranteed, one whole core, without the rights of root."""
+    """Guaranteed, one whole core."""
     whole = {"cpu": "1", "memory": "64Mi"}
     pod = container(
         "subject", "serve", ":8080", resources={"requests": whole, "limits": whole},
         readinessProbe={"httpGet": {"path": "/", "port": 8080}, "periodSeconds": 1})
     labels = {"app": "subject"}
-    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template(pod, labels, securityContext={"runAsUser": USER})}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template(pod, labels)}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "subject"}, "spec": spec}
 
 
@@ -130,7 +134,9 @@ def cpu(pod):
 
 
 def fetch(pod, path):
-    with urllib.request.urlopen(f"http://{pod['status']['podIP']}:8080{path}", timeout=20) as answer:
+    # Not by a proxy that the environment names.
+    direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with direct.open(f"http://{pod['status']['podIP']}:8080{path}", timeout=20) as answer:
         return answer.read().decode().strip()
 
 
@@ -152,18 +158,25 @@ def known_cpu(pod):
 
 
 def probe(pod):
-    """An ephemeral container without any privilege reads the counter of the subject's own group, between two of ours."""
-    name, user = pod["metadata"]["name"], {"runAsUser": USER, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    """An ephemeral container reads the counter of the subject's own group, between two of ours."""
+    name = pod["metadata"]["name"]
     file = "/proc/1/root/sys/fs/cgroup/" + ("cpuacct/cpuacct.usage" if V1.exists() else "cpu.stat")
     now = get("pod", name)
-    now["spec"]["ephemeralContainers"] = [container("probe", "read", file, targetContainerName="subject", securityContext=user)]
+    now["spec"]["ephemeralContainers"] = [container("probe", "read", file, targetContainerName="subject")]
     before = cpu(pod)
     ask("replace", "--raw", f"/api/v1/namespaces/default/pods/{name}/ephemeralcontainers", "--filename=-", input=json.dumps(now))
     said = eventually("the probe's words", 30, lambda: kubectl("logs", name, "--container=probe").stdout)
     after = cpu(pod)
     read = cpu_text(said.split(": ", 1)[1])
     check(before <= read <= after, f"the ephemeral container read {read} s of CPU, this machine {before} before and {after} after it")
-    return f"an ephemeral container as user {USER} without capabilities read {read:.3f} s"
+    return f"an ephemeral container, as restricted as the subject, read {read:.3f} s"
+
+
+def restrict():
+    """From here on a pod must do with the rights of the strictest standard."""
+    ask("label", "namespace", "default", "pod-security.kubernetes.io/enforce=restricted")
+    refused = kubectl("run", "root", "--image", IMAGE)
+    check(refused.returncode != 0 and "violates PodSecurity" in refused.stderr, f"a pod of root is not refused: {refused}")
 
 
 def rights():
@@ -250,6 +263,7 @@ def use():
         images.write(image.name, IMAGE, parts.BIN / "pod")
         cluster.load([image.name])
     step("image loaded")
+    restrict()
     apply(subject())
     apply(beside())
     pod, other = running("--selector=app=subject"), running("beside")
@@ -266,6 +280,7 @@ def use():
 def main():
     cluster.build()
     cluster.stop()
+    shutil.rmtree(LOGS, ignore_errors=True)
     known_folders = [it for it in FOLDERS if Path(it).exists()]
     try:
         cluster.start()
