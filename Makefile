@@ -232,7 +232,7 @@ tickets-crash: $(TICKETS)/.made ## Kill the ticket shop's broker ten times in th
 	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture broker_is_killed
 
 # Of these two `debian` installs what they need, not what the studies do.
-cluster cluster-test: DEBIAN := gcc iproute2 libc6-dev libseccomp-dev pkg-config
+cluster cluster-test: DEBIAN := gcc iproute2 libc6-dev libseccomp-dev openssl pkg-config
 
 cluster: | debian ## Start a Kubernetes cluster of one node on this machine, as root; Go builds it once: about 10 minutes.
 	scripts/cluster/cluster.py start

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A Kubernetes cluster of one node on this machine, for tests: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet,
-containerd and runc, built from the Go module proxy. Needs root, Go, gcc, libseccomp-dev and iproute2; no
-registry of images, no Docker.
+containerd and runc, built from the Go module proxy. Needs root, Go, gcc, libseccomp-dev, iproute2 and
+openssl; no registry of images, no Docker.
 
     scripts/cluster/cluster.py build            into target/cluster/bin, unless it is there
     scripts/cluster/cluster.py start            builds, starts, returns when the node is ready
@@ -129,7 +129,7 @@ def as_part_of_the_cluster():
 
 
 def start():
-    need(("unshare", "util-linux"), ("nsenter", "util-linux"), ("ip", "iproute2"))
+    need(("unshare", "util-linux"), ("nsenter", "util-linux"), ("ip", "iproute2"), ("openssl", "openssl"))
     if os.geteuid() != 0:
         sys.exit("a node needs namespaces, mounts and control groups: run this as root")
     if any(CACHE.is_relative_to(it) for it in ["/run", "/var/lib", "/var/log"]):

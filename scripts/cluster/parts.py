@@ -1,9 +1,10 @@
-"""What the cluster consists of: addresses, where things are, the command lines and configurations of its programs. Starts nothing."""
+"""What the cluster consists of: addresses, where things are, the command lines and configurations of its programs. Starts none of them."""
 
 import base64
 import json
 import os
 import secrets
+import subprocess
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -13,6 +14,8 @@ BIN = CACHE / "bin"
 RUN = CACHE / "run"
 KUBECONFIG = CACHE / "kubeconfig"
 READY = RUN / "ready"
+# The API server's as a client of the kubelet: certificate and key.
+CLIENT = RUN / "pki/kubelet-client"
 
 # Names that the machine sees: the interface to the node, and the control groups of all that runs in it.
 INTERFACE = "unladen-k8s"
@@ -63,8 +66,8 @@ def kubelet_configuration():
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        # Whoever reaches the kubelet is in the node's network or on this machine, as root.
-        "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+        # The API server alone, by its certificate: who may use the kubelet is root on this machine.
+        "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False}, "x509": {"clientCAFile": f"{CLIENT}.crt"}},
         "authorization": {"mode": "AlwaysAllow"},
         "address": NODE_ADDRESS,
         "containerRuntimeEndpoint": f"unix://{CONTAINERD}",
@@ -128,6 +131,15 @@ def write():
     (RUN / "tokens.csv").write_text("".join(lines))
     for secret in [RUN / "tokens.json", RUN / "tokens.csv"]:
         secret.chmod(0o600)
+    subprocess.run(client_certificate(), check=True, capture_output=True)
+
+
+def client_certificate():
+    """It is its own authority."""
+    return [
+        "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "365", "-subj", "/CN=kube-apiserver",
+        "-addext", "extendedKeyUsage=clientAuth", "-keyout", f"{CLIENT}.key", "-out", f"{CLIENT}.crt",
+    ]
 
 
 def write_kubeconfigs():
@@ -161,6 +173,7 @@ def apiserver():
         "--enable-admission-plugins=NodeRestriction", "--anonymous-auth=false", "--allow-privileged=true",
         # Webhooks are called at the pods' addresses: nobody translates those of services here.
         "--enable-aggregator-routing=true", "--kubelet-preferred-address-types=InternalIP",
+        f"--kubelet-client-certificate={CLIENT}.crt", f"--kubelet-client-key={CLIENT}.key",
     ]
 
 
