@@ -234,7 +234,7 @@ tickets-crash: $(TICKETS)/.made ## Kill the ticket shop's broker ten times in th
 # Of these two `debian` installs what they need, not what the studies do.
 cluster cluster-test: DEBIAN := gcc iproute2 libc6-dev libseccomp-dev openssl pkg-config
 
-cluster: | debian ## Start a Kubernetes cluster of one node on this machine, as root; Go builds it once: about 10 minutes.
+cluster: | debian ## Start a Kubernetes cluster of one node on this machine, as root; Go builds it once, which takes minutes.
 	scripts/cluster/cluster.py start
 
 cluster-stop:    ## End the cluster and remove all of it but the build in target/cluster.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A Kubernetes cluster of one node on this machine, for tests: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet,
-containerd and runc, built from the Go module proxy. Needs root, Go, gcc, libseccomp-dev, iproute2 and
-openssl; no registry of images, no Docker.
+containerd and runc, built from the Go module proxy. Needs root, Go, gcc, libseccomp-dev, iproute2 and openssl; no registry of images, no
+Docker.
 
     scripts/cluster/cluster.py build            into target/cluster/bin, unless it is there
     scripts/cluster/cluster.py start            builds, starts, returns when the node is ready
@@ -12,8 +12,9 @@ openssl; no registry of images, no Docker.
     KUBECONFIG=target/cluster/kubeconfig target/cluster/bin/kubectl get nodes
 
 All of it lives in namespaces of its own. This machine sees an interface, `unladen-k8s`, by which it reaches the node (198.18.0.2) and
-every pod (198.18.1.0/24); pods reach this machine at 198.18.0.1. There is no kube-proxy and no DNS: a service has no address that
-answers, but for `kubernetes` itself. Pods name `imagePullPolicy: Never` or IfNotPresent, and a tag other than `latest`.
+every pod (198.18.1.0/24); pods reach this machine at 198.18.0.1. There is no kube-proxy and no DNS: of all services only `kubernetes` has
+an address that answers. Images are never pulled: pods say `imagePullPolicy: Never`, or name a tag other than `latest`. The programs of the
+cluster run on the lower half of the cores.
 """
 
 import argparse
@@ -32,13 +33,12 @@ import parts
 from parts import BIN, CACHE, KUBECONFIG, RUN
 
 HERE = Path(__file__).resolve().parent
-VERSION = "v1.34.4"
 # What a folder's `go.mod` names as tools, and how it is compiled. runc has C in it; the others need none. Of containerd's file systems
 # overlayfs is enough. The sandbox of every pod has a filter of system calls: seccomp.
 MODULES = {
-    "pod": ({"CGO_ENABLED": "0"}, [], "-s -w"),
-    "runtime": ({"CGO_ENABLED": "1"}, ["-tags=seccomp,no_btrfs,no_devmapper,no_zfs"], "-s -w"),
-    "kubernetes": ({"CGO_ENABLED": "0"}, [], f"-s -w -X k8s.io/component-base/version.gitVersion={VERSION}"),
+    "pod": ({"CGO_ENABLED": "0"}, []),
+    "runtime": ({"CGO_ENABLED": "1"}, ["-tags=seccomp,no_btrfs,no_devmapper,no_zfs"]),
+    "kubernetes": ({"CGO_ENABLED": "0"}, []),
 }
 
 
@@ -54,17 +54,25 @@ def need(*programs):
 
 def stamp(folder):
     """Changes when what is built would."""
-    text = json.dumps(MODULES[folder.name]) + output("go", "env", "GOVERSION", cwd=folder)
+    text = json.dumps(MODULES[folder.name]) + linker(folder.name) + output("go", "env", "GOVERSION", cwd=folder)
     sources = sorted(it for it in folder.iterdir() if it.suffix in (".go", ".mod", ".sum"))
     return hashlib.sha256(text.encode() + b"".join(it.read_bytes() for it in sources)).hexdigest()
 
 
+def linker(module):
+    """Without what debuggers read. The programs of Kubernetes are told which version they are."""
+    if module != "kubernetes":
+        return "-s -w"
+    version = output("go", "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes", cwd=HERE / module).strip()
+    return f"-s -w -X k8s.io/component-base/version.gitVersion={version}"
+
+
 def build():
-    need(("go", "Go 1.25 or newer"), ("gcc", "gcc, which runc needs"), ("pkg-config", "pkg-config, which runc needs"))
+    need(("go", "Go 1.21 or newer, which fetches the version that it needs"), ("gcc", "it, for runc"), ("pkg-config", "it, for runc"))
     if subprocess.run(["pkg-config", "--exists", "libseccomp"]).returncode != 0:
         sys.exit("the headers of libseccomp are missing, which runc needs: install libseccomp-dev")
     BIN.mkdir(parents=True, exist_ok=True)
-    for name, (environment, flags, linker) in MODULES.items():
+    for name, (environment, flags) in MODULES.items():
         folder, made = HERE / name, CACHE / f"{name}.built"
         wanted = stamp(folder)
         if made.exists() and made.read_text() == wanted:
@@ -72,7 +80,7 @@ def build():
         print(f"building: {name} of the cluster", flush=True)
         start, before = time.monotonic(), os.times()
         tools = output("go", "list", "tool", cwd=folder).split() if "\ntool (" in (folder / "go.mod").read_text() else ["."]
-        command = ["go", "build", "-trimpath", "-buildvcs=false", *flags, f"-ldflags={linker}", "-o", f"{BIN}/", *tools]
+        command = ["go", "build", "-trimpath", "-buildvcs=false", *flags, f"-ldflags={linker(name)}", "-o", f"{BIN}/", *tools]
         subprocess.run(command, check=True, cwd=folder, env={**os.environ, **environment})
         if name == "kubernetes":
             # Its module's path ends so.
@@ -132,6 +140,8 @@ def start():
     need(("unshare", "util-linux"), ("nsenter", "util-linux"), ("ip", "iproute2"), ("openssl", "openssl"))
     if os.geteuid() != 0:
         sys.exit("a node needs namespaces, mounts and control groups: run this as root")
+    if len(os.sched_getaffinity(0)) < 2:
+        sys.exit("a node needs two cores: one for its programs, one for a Guaranteed pod")
     if any(CACHE.is_relative_to(it) for it in ["/run", "/var/lib", "/var/log"]):
         sys.exit(f"{CACHE} is in a folder that the node hides from its programs: use a checkout elsewhere")
     if groups.first() is not None:
