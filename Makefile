@@ -5,7 +5,7 @@ CARGO ?= cargo
 UNLADEN := target/release/unladen
 
 .PHONY: help demo check test test-action test-dist dist image build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink bench-alternatives bench-precision bench-relay power crash loss fuzz deps debian clean decisions docs \
-  studies-deps studies tables check-tables mongodb go-subjects shop governed tickets tickets-crash
+  studies-deps studies tables check-tables mongodb go-subjects shop governed tickets tickets-crash cluster cluster-stop cluster-test
 
 help:            ## List the targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -234,6 +234,18 @@ $(TICKETS)/.made: $(shell find subjects/tickets -type f) | debian
 
 tickets-crash: $(TICKETS)/.made ## Kill the ticket shop's broker ten times in the midst of a burst, and check its books: some minutes.
 	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture broker_is_killed
+
+# Of these two `debian` installs what they need, not what the studies do.
+cluster cluster-test: DEBIAN := gcc iproute2 libc6-dev libseccomp-dev openssl pkg-config
+
+cluster: | debian ## Start a Kubernetes cluster of one node on this machine, as root; Go builds it once, which takes minutes.
+	scripts/cluster/cluster.py start
+
+cluster-stop:    ## End the cluster and remove all of it but the build in target/cluster.
+	scripts/cluster/cluster.py stop
+
+cluster-test: | debian ## Start the cluster, use all that a measurement needs of it, end it, and look for what is left.
+	scripts/cluster/test.py
 
 docs:            ## Build the documentation as a book into target/book (cargo installs mdBook in target/tools once).
 	@test -x target/tools/bin/mdbook || $(CARGO) install mdbook --locked --no-default-features --features search --root target/tools

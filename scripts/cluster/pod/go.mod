@@ -1,0 +1,3 @@
+module unladen/scripts/cluster/pod
+
+go 1.24
