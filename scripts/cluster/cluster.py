@@ -4,7 +4,7 @@ containerd and runc, built from the Go module proxy. Needs root, Go, gcc, libsec
 Docker.
 
     scripts/cluster/cluster.py build            into target/cluster/bin, unless it is there
-    scripts/cluster/cluster.py start            builds, starts, returns when the node is ready
+    scripts/cluster/cluster.py start [--share]  builds, starts, returns when the node is ready
     scripts/cluster/cluster.py load IMAGE.tar…  gives the node images as `docker save` writes them
     scripts/cluster/cluster.py status           says what runs; exit code 1 if nothing does
     scripts/cluster/cluster.py stop             ends it and removes everything but the build
@@ -14,7 +14,8 @@ Docker.
 All of it lives in namespaces of its own. This machine sees an interface, `unladen-k8s`, by which it reaches the node (198.18.0.2) and
 every pod (198.18.1.0/24); pods reach this machine at 198.18.0.1. There is no kube-proxy and no DNS: of all services only `kubernetes` has
 an address that answers. Images are never pulled: pods say `imagePullPolicy: Never`, or name a tag other than `latest`. The programs of the
-cluster run on the lower half of the cores.
+cluster run on the lower half of the cores; a Guaranteed pod with whole CPUs gets cores of the upper half for itself. All other pods run on
+what is left of both halves, or with `--share` on the upper half: as many as there are, beside each other, for variants that take turns.
 """
 
 import argparse
@@ -136,7 +137,7 @@ def as_part_of_the_cluster():
     os.sched_setaffinity(0, parts.system_cpus())
 
 
-def start():
+def start(share=False):
     need(("unshare", "util-linux"), ("nsenter", "util-linux"), ("ip", "iproute2"), ("openssl", "openssl"))
     if os.geteuid() != 0:
         sys.exit("a node needs namespaces, mounts and control groups: run this as root")
@@ -146,12 +147,14 @@ def start():
         sys.exit(f"{CACHE} is in a folder that the node hides from its programs: use a checkout elsewhere")
     if groups.first() is not None:
         if node_is_ready():
+            if json.loads((RUN / "kubelet.json").read_text()) != parts.kubelet_configuration(share):
+                sys.exit("a cluster runs that was started otherwise: `scripts/cluster/cluster.py stop` ends it")
             return print(f"the cluster runs already: KUBECONFIG={KUBECONFIG}")
         sys.exit("a cluster runs on this machine that is not ready, or another checkout's: `scripts/cluster/cluster.py stop` ends it")
     stop()
     build()
     begun = time.monotonic()
-    parts.write()
+    parts.write(share)
     images.write(RUN / "pause.tar", parts.PAUSE_IMAGE, BIN / "pod", ["pause"])
     groups.make()
     command = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--net", sys.executable, str(HERE / "node.py")]
@@ -215,13 +218,16 @@ def status():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ["build", "start", "status", "stop"]:
+    for name in ["build", "status", "stop"]:
         commands.add_parser(name)
+    commands.add_parser("start").add_argument("--share", action="store_true")
     commands.add_parser("load").add_argument("image", nargs="+")
     given = parser.parse_args()
     if given.command == "load":
         return load(given.image)
-    return {"build": build, "start": start, "status": status, "stop": stop}[given.command]()
+    if given.command == "start":
+        return start(given.share)
+    return {"build": build, "status": status, "stop": stop}[given.command]()
 
 
 if __name__ == "__main__":

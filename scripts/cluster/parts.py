@@ -62,7 +62,8 @@ def kubeconfig(user, token):
     }, indent=1)
 
 
-def kubelet_configuration():
+def kubelet_configuration(share):
+    """`share`: pods without cores of their own keep off the cores of the cluster's programs."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -75,6 +76,7 @@ def kubelet_configuration():
         "cgroupRoot": f"/{CGROUP}",
         # A Guaranteed pod with whole CPUs has cores of its own.
         "cpuManagerPolicy": "static",
+        "cpuManagerPolicyOptions": {"strict-cpu-reservation": str(share).lower()},
         "reservedSystemCPUs": ",".join(map(str, system_cpus())),
         "enforceNodeAllocatable": [],
         # The disk of a developer's machine may be fuller than a node's; nobody evicts a pod for it here.
@@ -118,12 +120,12 @@ def network_configuration():
     return {"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge]}
 
 
-def write():
+def write(share):
     """Writes what the programs read at their start."""
     for folder in ["logs", "pki", "cni", "kubeconfig"]:
         (RUN / folder).mkdir(parents=True)
     (RUN / "containerd.toml").write_text(containerd_configuration())
-    (RUN / "kubelet.json").write_text(json.dumps(kubelet_configuration(), indent=1))
+    (RUN / "kubelet.json").write_text(json.dumps(kubelet_configuration(share), indent=1))
     (RUN / "cni/pods.conflist").write_text(json.dumps(network_configuration(), indent=1))
     tokens = {it: secrets.token_hex(16) for it in users()}
     (RUN / "tokens.json").write_text(json.dumps(tokens))
