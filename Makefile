@@ -5,7 +5,7 @@ CARGO ?= cargo
 UNLADEN := target/release/unladen
 
 .PHONY: help demo check test test-action test-dist dist image build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink bench-alternatives bench-precision bench-relay power crash loss fuzz deps debian clean decisions docs \
-  studies-deps studies tables check-tables mongodb go-subjects shop governed tickets tickets-crash cluster cluster-stop cluster-test
+  studies-deps studies tables check-tables mongodb go-subjects agents shop governed tickets tickets-crash cluster cluster-stop cluster-test
 
 help:            ## List the targets.
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 14
@@ -148,6 +148,7 @@ SUBJECTS := target/subjects
 SHOP := target/shop
 GOVERNED := target/governed
 TICKETS := target/tickets
+AGENTS := target/agents
 
 deps: $(SENDERS)/go/.ready $(SENDERS)/java/.ready $(SENDERS)/python/.ready $(SENDERS)/js/.ready $(GRAFANA)/.ready $(SUBJECTS)/.ready $(SHOP)/.made $(GOVERNED)/.made $(TICKETS)/.made | debian
 	@test -e target/python/.duckdb-$(DUCKDB) || { echo "installing: duckdb $(DUCKDB) for Python in target/python"; \
@@ -189,12 +190,14 @@ $(GRAFANA)/.ready: $(wildcard crates/unladen/tests/grafana/*) | debian
 studies-deps: deps  ## Get the real backends of the studies, pinned, into target/studies: about 10 minutes, 500 MB; goes on where it was interrupted.
 	studies/parts/fetch.sh $(STUDIES)
 
-studies: build studies-deps shop governed tickets ## Run the studies in their default profiles: most of a day (estimated) of a machine that does nothing else.
+studies: build studies-deps agents shop governed tickets ## Run the studies in their default profiles: most of a day (estimated) of a machine that does nothing else.
 	$(UNLADEN) run studies/skywalking-go
 	$(UNLADEN) run studies/tracing-benchmark
 	$(UNLADEN) run studies/easeagent
 	for study in router removal tag-transmission tag-queues consume-prohibition write-prohibition; do $(UNLADEN) run studies/sermant-$$study || exit 1; done
 	$(UNLADEN) run studies/ticket-master
+	$(UNLADEN) run studies/agents-python
+	$(UNLADEN) run studies/agents-node
 
 mongodb: | debian ## Build FerretDB, which speaks MongoDB's protocol, for studies/sermant-write-prohibition: 3 minutes once.
 	studies/parts/fetch.sh $(STUDIES) ferretdb
@@ -209,6 +212,20 @@ $(SUBJECTS)/.ready: $(shell find subjects/go subjects/skywalking-go -type f) | d
 	@cd subjects/go && go build -trimpath -buildvcs=false -o $(CURDIR)/$(SUBJECTS)/ ./cmd/...
 	@echo "building: subjects with SkyWalking's agent woven in"
 	@subjects/skywalking-go/build.sh subjects/go $(SUBJECTS) ./cmd/ping ./cmd/consumer
+	@touch $@
+
+agents: $(AGENTS)/python/.ready $(AGENTS)/node/.ready ## Install the services and the agents for Python and Node.js that studies/agents-python and agents-node weigh, from PyPI and npm: two minutes, 900 MB.
+
+# An environment for each agent: some look for packages of others, and load them. How the pins are made: subjects/agents/README.md.
+$(AGENTS)/python/.ready: $(wildcard subjects/agents/python/*.txt) | debian
+	@for agent in bare otel datadog elastic sentry skywalking; do echo "installing: a service in Python, $$agent"; \
+	  pins="-r subjects/agents/python/service.txt"; test $$agent = bare || pins="$$pins -r subjects/agents/python/$$agent.txt"; \
+	  python3 -m venv --clear $(@D)/$$agent && $(@D)/$$agent/bin/pip install -q --disable-pip-version-check --require-hashes $$pins || exit 1; done
+	@touch $@
+
+$(AGENTS)/node/.ready: $(wildcard subjects/agents/node/*) | debian
+	@echo "installing: a service in JavaScript, the agents for Node.js, and Node.js"; mkdir -p $(@D) && cp $^ $(@D)
+	@cd $(@D) && npm ci --silent --no-fund --no-audit --ignore-scripts && ln -sf node_modules/node-linux-*/bin/node node
 	@touch $@
 
 shop: $(SHOP)/.made ## Test and build the Spring shop and get the agents of the JVM from Maven Central: a minute or two.

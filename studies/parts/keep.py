@@ -2,18 +2,22 @@
 """Keeps the findings of a run folder with its study: keep.py RUN_FOLDER studies/NAME/results/DATE.json [METRIC or METRIC@SERVICE…]
 
 What is kept is small and can be read: everything that the judge prints and the value of every round of it, as `[round, baseline, variant]`; of the
-details (services and operations apart) those that the README of the study asks for, and those that are named; the command and how long it
-took. What is null or empty is left out, and so are paths of the machine. Everything else is as the judge wrote it: floating-point
+details (services and operations apart) those that the README of the study and the pages of the book ask for, and those that are named; the command
+and how long it took; of the packages that are asked for (`pin:NAME`) the versions that the commit pins, in the files that the README names:
+`<!-- pins ../../subjects/FILE… -->`. What is null or empty is left out, and so are paths of the machine. Everything else is as the judge wrote it: floating-point
 numbers to six digits, one line for each finding. Findings of sources that no commit holds are refused: nobody could measure them again.
 """
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tables"))
+STUDIES = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(STUDIES / "tables"))
 from markers import words_of  # noqa: E402
+from write import pages  # noqa: E402
 from written import instant  # noqa: E402
 
 # Tables for people, charts and stacks: the numbers in them stand elsewhere in the findings, or take more room than a summary has.
@@ -86,6 +90,37 @@ def duration_s(journal, began):
     return round(max(ends))
 
 
+def asked_for(target):
+    """The words of the pages that show findings of this folder."""
+    studies = target.resolve().parent.parent.parent
+    words = set()
+    for page in filter(Path.is_file, pages(studies)):
+        named = re.findall(r"<!-- findings (\S+) -->", page.read_text(encoding="utf-8"))
+        if page.resolve() == target.resolve().parent.parent / "README.md" or any((page.parent / it).resolve().parent == target.resolve().parent for it in named):
+            words |= words_of(page)
+    return words
+
+
+def versions(text, name):
+    """What a file pins, by name: a `package-lock.json`, or requirements of pip."""
+    if not name.endswith(".json"):
+        return dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.M))
+    packages = json.loads(text)["packages"]
+    return {path.removeprefix("node_modules/"): it["version"] for path, it in packages.items() if path.count("node_modules/") == 1}
+
+
+def pins(readme, commit, words):
+    """The versions that pages ask for, as that commit has them."""
+    wanted = {word.removeprefix("pin:").removeprefix("*=") for word in words if word.startswith(("pin:", "*="))}
+    found = {}
+    for name in " ".join(re.findall(r"<!-- pins (.*?) -->", readme.read_text(encoding="utf-8"))).split():
+        shown = subprocess.run(["git", "show", f"{commit}:./{name}"], cwd=readme.parent, capture_output=True, text=True)
+        if shown.returncode:
+            sys.exit(f"{readme} names {name} for the versions, and commit {commit} has no such file: mend the path")
+        found |= versions(shown.stdout, name)
+    return {name: version for name, version in sorted(found.items()) if name in wanted}
+
+
 def keep(run_folder, target, details):
     findings = json.loads((run_folder / "findings.json").read_text(encoding="utf-8"))
     host = findings["host"]
@@ -98,11 +133,14 @@ def keep(run_folder, target, details):
     for key in TOO_LARGE:
         findings.pop(key, None)
     readme = target.parent.parent / "README.md"
-    kept = small(findings, set(details) | (words_of(readme) if readme.is_file() else set()))
+    words = asked_for(target)
+    kept = small(findings, set(details) | words)
     kept["kept"] = {
         "command": command(host),
         "duration_s": duration_s((run_folder / "journal.jsonl").read_text(encoding="utf-8"), instant(host["started"])),
     }
+    if readme.is_file() and (pinned := pins(readme, commit, words)):
+        kept["kept"]["pins"] = pinned
     for key in ("study_dir", "command", "hostname", "ports"):
         kept["host"].pop(key, None)
     target.parent.mkdir(exist_ok=True)

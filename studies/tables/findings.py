@@ -10,13 +10,10 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-from written import UNITS, Interval, decimals, factor, number, percent, plain
+import measured
+from written import UNITS, Interval, Unknown, decimals, factor, number, percent, plain
 
 TOO_FEW = "too few rounds"
-
-
-class Unknown(Exception):
-    """Words that ask for what is not there."""
 
 
 @lru_cache(maxsize=None)
@@ -311,26 +308,20 @@ def _sampled(asked, request, what, quantile=None, which=None):
     raise Unknown(f"`{asked.words}`: spans of {asked.who} tell nothing of `{request}`")
 
 
-def _notice(asked, code):
-    found = [it["text"] for it in asked.findings.all.get("notices", []) if it["code"] == code]
-    if not found:
-        raise Unknown(f"`{asked.words}`: there is no notice `{code}`")
-    return "; ".join(found)
-
-
-def _load(asked, key):
-    return plain(asked.findings.all["load"][key], asked.places, whole=True)
-
-
-def _level(asked):
-    levels = [it["level"] for variant in asked.findings.all["variants"] for it in variant["metrics"] if it.get("level")]
-    # Most findings have all rounds; the smallest level is that of the fewest.
-    return f"{number(min(levels) * 100, 1)} %"
-
-
 def _missing(ledger):
     traces = ledger["complete"] + ledger["partial"] + ledger["missing"]
     return percent(ledger["missing"] / traces)
+
+
+def _lost_where(ledger):
+    """`17: queue 12, 5 unexplained`: what the agent said of where; the rest is known to be missing, but not from where."""
+    if not ledger["lost"] and not ledger["unexplained"]:
+        return "0"
+    told = [f"{name} {number(spans, 0)}" for name, spans in ledger.get("by_stage", {}).items()]
+    untold = ledger["lost"] - sum(ledger.get("by_stage", {}).values())
+    told += [f"not told {number(untold, 0)}"] if untold else []
+    told += [f"unexplained {number(ledger['unexplained'], 0)}"] if ledger["unexplained"] else []
+    return f"{number(ledger['lost'], 0)}: {', '.join(told)}"
 
 
 def count(key):
@@ -368,6 +359,7 @@ ASPECTS = {
     "unexplained": count("unexplained"),
     "duplicates": count("duplicates"),
     "arrived-of-wanted": lambda asked: _ledger(asked, lambda it: f"{it['saved']:,} of {it['wanted']:,}" if it["wanted"] else "none wanted"),
+    "lost-where": lambda asked: _ledger(asked, _lost_where),
     "lost%": lambda asked: _ledger(asked, lambda it: percent(it["loss_ratio"]) if it["lost"] else "0"),
     "unexplained%": lambda asked: _ledger(asked, lambda it: percent(it["unexplained"] / it["wanted"])),
     "missing-traces%": lambda asked: _ledger(asked, _missing),
@@ -380,12 +372,20 @@ ASPECTS = {
     "answers": _answers,
     "sampled": _sampled,
     # Of the series.
-    "requests": lambda asked: _load(asked, "requests"),
-    "failed": lambda asked: _load(asked, "errors"),
-    "level": _level,
+    "requests": lambda asked: measured.load(asked, "requests"),
+    "failed": lambda asked: measured.load(asked, "errors"),
+    "window": lambda asked: measured.load(asked, "window_s"),
+    "pacing": measured.pacing,
+    "level": measured.level,
     "runs": lambda asked: number(len(asked.findings.all["runs"]), 0),
     "rounds": lambda asked: number(asked.findings.all["rounds"], 0),
     "comparisons": lambda asked: number(asked.findings.all["comparisons"]["made"], 0),
     "by-chance": lambda asked: number(asked.findings.all["comparisons"]["expected_by_chance"], 0),
-    "notice": _notice,
+    "notice": measured.notice,
+    # Of where it was measured, and with what.
+    "begun": measured.begun,
+    "host": measured.host,
+    "unladen": measured.unladen,
+    "pin": measured.pin,
+    "toolchain": measured.toolchain,
 }

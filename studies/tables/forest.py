@@ -9,6 +9,13 @@
 `#` begins a report. A row is what was compared, what was printed (with a number in per cent it is drawn as well), the half-width that is wanted, and
 the words of the relative difference here; `-`: not measured, or nothing wanted. A row is decided when unladen gives a verdict and the interval is as
 narrow as wanted.
+
+  <!-- plot img/agents-python.svg What each agent costs
+  # CPU per request
+  OpenTelemetry = otel cpu_per_request
+  -->
+
+is a drawing alone, of rows that nobody printed, the least first below each `#`.
 """
 
 import math
@@ -19,10 +26,30 @@ from html import escape
 from findings import TOO_FEW, Unknown
 from written import Interval, number
 
-WIDTH, LEFT, RIGHT, TOP, ROW, HEAD = 1000, 336, 762, 64, 22, 34
-# Ends of the axis as ratios, and where it is labelled. Beyond the ends an arrow stands for the rest.
-LOW, HIGH = -0.6, 3.0
-TICKS = (-0.5, -0.25, 0, 0.5, 1.0, 2.0)
+WIDTH, RIGHT, TOP, ROW, HEAD = 1000, 762, 64, 22, 34
+
+
+@dataclass
+class Axis:
+    """Its left end on the page, its ends as ratios, and where it is labelled. Beyond the ends an arrow stands for the rest."""
+
+    left: int
+    low: float
+    high: float
+    ticks: tuple
+
+    def place(self, ratio):
+        """Of a ratio on the axis, which is logarithmic: half and double are equally far from no difference."""
+        share = (math.log1p(ratio) - math.log1p(self.low)) / (math.log1p(self.high) - math.log1p(self.low))
+        return round(self.left + share * (RIGHT - self.left), 1)
+
+    def clipped(self, ratio):
+        return self.place(min(max(ratio, self.low), self.high))
+
+
+# Of the reports, whose rows save as well as cost; and of agents, which cost.
+REPORTS = Axis(336, -0.6, 3.0, (-0.5, -0.25, 0, 0.5, 1.0, 2.0))
+COSTS = Axis(210, -0.2, 4.0, (0, 0.25, 0.5, 1.0, 2.0, 3.0))
 
 
 @dataclass
@@ -66,6 +93,7 @@ def share(text):
 
 
 def rows(text, findings):
+    """Rows of reports: what, what was printed, what is wanted, and the words."""
     report, found = "", []
     for line in filter(None, map(str.strip, text.splitlines())):
         if line.startswith("#"):
@@ -82,6 +110,14 @@ def rows(text, findings):
             row.ends = ends or []
         found.append(row)
     return found
+
+
+def ranked(text, findings):
+    """Rows of a plot: a label and the words, the least first below each `#`; what has no interval comes last."""
+    lines = [line if line.strip().startswith("#") else line.replace(" = ", " | | - = ", 1) for line in text.splitlines()]
+    found = rows("\n".join(lines), findings)
+    groups = list(dict.fromkeys(row.report for row in found))
+    return sorted(found, key=lambda row: (groups.index(row.report), row.ends[0] if row.ends else math.inf))
 
 
 def table(rows):
@@ -116,16 +152,6 @@ def state(row):
     return f"{'' if row.told else f'{row.verdict}, '}{row.half_width()}{wanted}"
 
 
-def place(ratio):
-    """Of a ratio on the axis, which is logarithmic: half and double are equally far from no difference."""
-    share = (math.log1p(ratio) - math.log1p(LOW)) / (math.log1p(HIGH) - math.log1p(LOW))
-    return round(LEFT + share * (RIGHT - LEFT), 1)
-
-
-def clipped(ratio):
-    return place(min(max(ratio, LOW), HIGH))
-
-
 STYLE = """.page{fill:#fff}.ink{fill:#1b1f24}.soft{fill:#57606a}.grid{stroke:#e3e7ec}.zero{stroke:#1b1f24;stroke-width:1.5}
 .told{stroke:#0b5c8a;fill:#0b5c8a}.open{stroke:#5f6871;fill:none}.hollow{fill:#fff}.printed{stroke:#a84c06;fill:none}
 @media (prefers-color-scheme:dark){.page,.hollow{fill:#0f1216}.ink{fill:#e6e9ed}.soft{fill:#9aa4af}.grid{stroke:#262d35}.zero{stroke:#e6e9ed}
@@ -148,52 +174,52 @@ def mark(told, x, y):
     return f'<circle class="told" cx="{x}" cy="{y}" r="5"/>' if told else f'<circle class="open hollow" cx="{x}" cy="{y}" r="4.5" stroke-width="1.5"/>'
 
 
-def drawn(row, y):
+def drawn(row, y, axis):
     """Interval, estimate, what was printed, and the texts at both sides."""
-    parts = [text_at(LEFT - 14, y + 4, row.label, anchor="end")]
+    parts = [text_at(axis.left - 14, y + 4, row.label, anchor="end")]
     if row.ends:
         value, low, high = row.ends
         style = 'class="told" stroke-width="3"' if row.told else 'class="open" stroke-width="1.5" stroke-dasharray="4 3"'
-        parts.append(f'<line {style} x1="{clipped(low)}" x2="{clipped(high)}" y1="{y}" y2="{y}"/>')
-        parts += [arrow(clipped(end), y, towards, "told" if row.told else "soft")
-                  for end, towards in ((low, -1), (high, 1)) if not LOW <= end <= HIGH]
-        parts.append(mark(row.told, clipped(value), y))
+        parts.append(f'<line {style} x1="{axis.clipped(low)}" x2="{axis.clipped(high)}" y1="{y}" y2="{y}"/>')
+        parts += [arrow(axis.clipped(end), y, towards, "told" if row.told else "soft")
+                  for end, towards in ((low, -1), (high, 1)) if not axis.low <= end <= axis.high]
+        parts.append(mark(row.told, axis.clipped(value), y))
     printed = share(row.printed)
     if printed is not None:
-        is_beyond = (printed > HIGH) - (printed < LOW)
-        parts.append(diamond(clipped(printed) - 14 * is_beyond, y))
+        is_beyond = (printed > axis.high) - (printed < axis.low)
+        parts.append(diamond(axis.clipped(printed) - 14 * is_beyond, y))
         if is_beyond:
-            parts.append(arrow(clipped(printed) - 7 * is_beyond, y, is_beyond, "soft"))
+            parts.append(arrow(axis.clipped(printed) - 7 * is_beyond, y, is_beyond, "soft"))
     here = f"{row.interval.point()} {row.interval.ends()}" if row.ends else ""
     verdict = f"{here}, {row.verdict}" if here else row.verdict
     parts.append(text_at(RIGHT + 16, y + 4, verdict, "ink" if row.told else "soft"))
     return "".join(parts)
 
 
-def legend(y):
+def legend(y, printed):
     parts, x = [], 16
     for told, label in ((True, "unladen gives a verdict"), (False, "cannot tell")):
         style = 'class="told" stroke-width="3"' if told else 'class="open" stroke-width="1.5" stroke-dasharray="4 3"'
         parts.append(f'<line {style} x1="{x}" x2="{x + 40}" y1="{y}" y2="{y}"/>{mark(told, x + 20, y)}{text_at(x + 48, y + 4, label, "soft")}')
         x += 230 if told else 150
-    parts.append(f"{diamond(x + 6, y)}{text_at(x + 18, y + 4, 'what the report printed, one run a side or a few', 'soft')}")
+    if printed:
+        parts.append(f"{diamond(x + 6, y)}{text_at(x + 18, y + 4, 'what the report printed, one run a side or a few', 'soft')}")
     parts.append(text_at(16, y + 22, "Line: exact interval of at least 95 %, from the rounds. Logarithmic axis: half and double are equally far from 0. An arrow: beyond the axis.", "soft"))
     return "".join(parts)
 
 
-def drawing(rows):
+def drawing(rows, title, axis=REPORTS):
     reports = list(dict.fromkeys(row.report for row in rows))
     bottom = TOP + len(reports) * HEAD + len(rows) * ROW + 8
     height = bottom + 76
-    title = "Five reports, measured again: relative difference to the bare service"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" '
         f'font-family="system-ui, -apple-system, \'Segoe UI\', Roboto, \'DejaVu Sans\', sans-serif" font-size="12.5">',
         f"<title>{title}</title>", f"<style>{STYLE}</style>", f'<rect class="page" width="{WIDTH}" height="{height}"/>',
         text_at(16, 28, title, more=' font-size="16" font-weight="600"'),
     ]
-    for tick in TICKS:
-        x, label = place(tick), f"{number(tick * 100, 0, True)} %"
+    for tick in axis.ticks:
+        x, label = axis.place(tick), f"{number(tick * 100, 0, True)} %"
         parts.append(f'<line class="{"grid" if tick else "zero"}" x1="{x}" x2="{x}" y1="{TOP - 4}" y2="{bottom}"/>')
         parts += [text_at(x, y, label, "soft", "middle") for y in (TOP - 10, bottom + 16)]
     y, report = TOP, None
@@ -202,7 +228,7 @@ def drawing(rows):
             report = row.report
             parts.append(text_at(16, y + 24, report, more=' font-weight="600"'))
             y += HEAD
-        parts.append(drawn(row, y + ROW / 2))
+        parts.append(drawn(row, y + ROW / 2, axis))
         y += ROW
-    parts += [legend(bottom + 40), "</svg>"]
+    parts += [legend(bottom + 40, any(row.printed for row in rows)), "</svg>"]
     return "\n".join(parts) + "\n"

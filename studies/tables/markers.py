@@ -11,8 +11,12 @@
   …
   <!-- end -->
 
+  <!-- ranked cpu_per_request                          a table whose rows come by this metric, the least first; what has no number, last. Rows of
+  …                                                    the bare service and the placebo stay above
+
   <!-- series -->…<!-- end -->                         what is kept of the study, what each series lacks, and what unladen warned of
   <!-- rows img/forest.svg … -->…<!-- end -->          see `forest.py`
+  <!-- plot img/agents.svg TITLE … -->…<!-- end -->    likewise
   <!-- undecided -->…<!-- end -->
 
 A cell of a table is what the words of its row and of its column ask for together (`findings.py`). A column without ` = ` holds text, which stands
@@ -20,6 +24,7 @@ in each row's label, between `|`: what comes first goes into the first such colu
 `*` in all words of its cells.
 """
 
+import math
 import re
 from pathlib import Path
 
@@ -28,13 +33,13 @@ import series
 from findings import Unknown, load
 
 MARK = re.compile(
-    r"<!-- (?P<kind>table|series|rows|undecided)\b(?P<spec>.*?)-->(?P<block>.*?)<!-- end -->"
+    r"<!-- (?P<kind>table|ranked|series|rows|plot|undecided)\b(?P<spec>.*?)-->(?P<block>.*?)<!-- end -->"
     r"|<!-- findings (?P<findings>.*?) -->"
     r"|<!-- = (?P<words>.*?) -->.*?<!-- / -->",
     re.S,
 )
 # What must not stand between the two ends of a block, or outside of all marks.
-STRAY = re.compile(r"<!-- (table|series|rows|undecided|findings|=|end|/)(?= )")
+STRAY = re.compile(r"<!-- (table|ranked|series|rows|plot|undecided|findings|=|end|/)(?= )")
 
 INTERVAL = re.compile(r"\[[−-]?\d[\d.,]*, [−-]?\d[\d.,]*\]")
 
@@ -49,6 +54,8 @@ class Page:
         # The line that is being written, for errors; what differs; drawings by path.
         self.line, self.differences, self.drawings = 1, [], {}
         self.forest_rows = []
+        # Pages of studies, and docs/agents.md; elsewhere in the book there are examples, too.
+        self.is_all_measured = path.name == "README.md" or path.parent.name == "docs"
 
     def written(self):
         """The page as its findings give it."""
@@ -74,7 +81,7 @@ class Page:
         if stray := STRAY.search(text):
             line = before.count("\n") - text.count("\n", stray.start()) + 1
             raise Unknown(f"{self.path}:{line}: `<!-- {stray[1]}` stands alone, its other end is missing")
-        for number, line in enumerate(text.splitlines() if self.path.name == "README.md" else []):
+        for number, line in enumerate(text.splitlines() if self.is_all_measured else []):
             if (typed := INTERVAL.search(line)) and "not kept" not in line:
                 line_number = before.count("\n") - text.count("\n") + number + 1
                 raise Unknown(
@@ -93,7 +100,7 @@ class Page:
             return f"<!-- = {mark['words']} -->{self.text(mark['words'])}<!-- / -->"
         if STRAY.search(mark["block"]):
             raise Unknown(f"`<!-- {mark['kind']}` has no `<!-- end -->` before the next marker")
-        write = {"table": self._table, "series": self._series, "rows": self._rows, "undecided": self._undecided}[mark["kind"]]
+        write = getattr(self, f"_{mark['kind']}")
         return f"<!-- {mark['kind']}{mark['spec']}-->\n\n{write(mark['spec'])}\n\n<!-- end -->"
 
     def findings(self, words):
@@ -124,6 +131,19 @@ class Page:
                 raise Unknown(f"row `{line}` has more texts ({', '.join(left)}) than the table has columns without ` = `")
         return "\n".join(lines)
 
+    def _ranked(self, spec):
+        by, _, spec = spec.strip().partition("\n")
+        head, *rows = [line for line in spec.splitlines() if line.strip()]
+        above = [line for line in rows if re.search(r" = (baseline|placebo)\b", line)]
+
+        def place(line):
+            words = re.sub(r"(?:^| )\*=\S+", "", label_and_words(line)[1])
+            findings, rest = self.findings(f"{words} {by}")
+            ends, _ = findings.interval(rest)
+            return ends[0] if ends else math.inf
+
+        return self._table("\n".join([head, *above, *sorted((line for line in rows if line not in above), key=place)]))
+
     def _cell(self, of_row, of_column):
         words = f"{of_row} {of_column}"
         if star := re.search(r"(?:^| )\*=(\S+)", words):
@@ -136,8 +156,16 @@ class Page:
     def _rows(self, spec):
         name, _, lines = spec.strip().partition("\n")
         self.forest_rows = forest.rows(lines, self.findings)
-        self.drawings[self.folder / name] = forest.drawing(self.forest_rows)
+        title = "Five reports, measured again: relative difference to the bare service"
+        self.drawings[self.folder / name] = forest.drawing(self.forest_rows, title)
         return forest.table(self.forest_rows)
+
+    def _plot(self, spec):
+        """The image alone; it says nothing that the table beside it does not say."""
+        first, _, lines = spec.strip().partition("\n")
+        name, _, title = first.partition(" ")
+        self.drawings[self.folder / name] = forest.drawing(forest.ranked(lines, self.findings), title, forest.COSTS)
+        return f"![{title}]({name})"
 
     def _undecided(self, _):
         return forest.undecided(self.forest_rows)

@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import re
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -108,6 +109,29 @@ class Words(unittest.TestCase):
         self.assertEqual(of("otel per-span"), "39 [22, 62]")
         self.assertEqual([of("baseline arrived"), of("placebo per-span")], ["", ""])
 
+    def test_where_spans_were_lost(self):
+        content = study()
+        self.assertEqual(of("otel lost-where"), "200: not told 200, unexplained 50")
+        content["variants"][0]["ledger"].update(by_stage={"queue": 150}, unexplained=0)
+        self.assertEqual(findings.Findings(content).text("otel lost-where"), "200: queue 150, not told 50")
+        content["variants"][0]["ledger"].update(lost=0, by_stage={})
+        self.assertEqual(findings.Findings(content).text("otel lost-where"), "0")
+
+    def test_when_where_and_with_what(self):
+        content = study()
+        content["host"].update(cpu="Intel(R) Xeon(R) Processor", cores=2, virtualisation="hypervisor", kernel="6.18.44-fc-v657",
+                               distribution="Debian GNU/Linux 12 (bookworm)", toolchains={"python3": "Python 3.11.7"})
+        content["kept"] = {"pins": {"@sentry/node": "11.12.0"}}
+        for words, text in (
+            ("begun", "23 November 2026"), ("toolchain:python3", "Python 3.11.7"), ("pin:@sentry/node", "11.12.0"),
+            ("unladen", "0.1.0, commit `594d290`"),
+            ("host", "2 cores of an Intel Xeon virtual machine, Debian GNU/Linux 12 (bookworm), Linux 6.18"),
+        ):
+            self.assertEqual(findings.Findings(content).text(words), text)
+        with self.assertRaises(findings.Unknown) as raised:
+            findings.Findings(content).text("pin:flask")
+        self.assertIn("no version of flask", str(raised.exception))
+
     def test_errors_say_what_there_is(self):
         for words, part in (
             ("otel cpuu", "`cpuu` is no variant (otel, placebo, blind), no metric (classes, cpu, p90, rss)"),
@@ -210,10 +234,28 @@ class Pages(unittest.TestCase):
         self.assertIn("0 %", texts)
 
 
+    def test_the_least_comes_first(self):
+        self.readme.write_text(
+            "<!-- findings results/a.json -->\n<!-- ranked cpu\n| | CPU, ms = cpu ms\nnone = blind\nmuch = otel\nlittle = placebo *=x\n"
+            "bare = baseline\n-->\n<!-- end -->\n<!-- plot img/g.svg What it costs\n# CPU\nnone = blind cpu\nmuch = otel cpu\nlittle = placebo cpu\n-->\n<!-- end -->\n"
+        )
+        self.assertEqual(self.run_it()[0], 0)
+        text = self.readme.read_text()
+        labels = re.findall(r"^\| (\w+) \|", text, re.M)
+        self.assertEqual(labels, ["little", "bare", "much", "none"])
+        self.assertIn("![What it costs](img/g.svg)", text)
+        drawing = (self.studies / "a/img/g.svg").read_text()
+        self.assertLess(drawing.index(">little<"), drawing.index(">much<"))
+        self.assertLess(drawing.index(">much<"), drawing.index(">none<"))
+        self.assertIn("What it costs", drawing)
+        self.assertNotIn("what the report printed", drawing)
+
+
 class Axis(unittest.TestCase):
     def test_half_and_double_are_equally_far_from_no_difference(self):
-        self.assertAlmostEqual(forest.place(1.0) - forest.place(0), forest.place(0) - forest.place(-0.5), delta=0.2)
-        self.assertEqual(forest.clipped(9.0), forest.RIGHT)
+        axis = forest.REPORTS
+        self.assertAlmostEqual(axis.place(1.0) - axis.place(0), axis.place(0) - axis.place(-0.5), delta=0.2)
+        self.assertEqual(axis.clipped(9.0), forest.RIGHT)
 
     def test_what_was_printed_is_drawn_only_if_it_begins_with_per_cent(self):
         self.assertEqual([forest.share(it) for it in ("+9.5 %", "−50 % (MySQL)", "50 to 60 % less", "+3 s")], [0.095, -0.5, None, None])
@@ -259,6 +301,24 @@ class Keeping(unittest.TestCase):
         self.assertIn("classes", metrics(self.kept("classes")))
         (self.target.parent.parent / "README.md").write_text("<!-- table\n| | a = otel\nclasses = classes\n-->\n<!-- end -->\n")
         self.assertIn("classes", metrics(self.kept()))
+
+    def test_versions_are_those_of_the_commit(self):
+        folder = self.target.parent.parent
+        (folder / "pins.txt").write_text("flask==3.1.3 \\\n    --hash=sha256:00\nwaitress==3.0.2\n")
+        (folder / "lock.json").write_text(json.dumps({"packages": {
+            "": {"name": "x"}, "node_modules/@sentry/node": {"version": "11.12.0"}, "node_modules/a/node_modules/flask": {"version": "9"}}}))
+        git = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@x"]
+        for arguments in (["init", "--quiet"], ["add", "."], ["commit", "--quiet", "--message", "pins"]):
+            subprocess.run([*git, *arguments], check=True)
+        self.content["host"]["commit"] = subprocess.run([*git, "rev-parse", "HEAD"], check=True, capture_output=True, text=True).stdout.strip()
+        (self.run / "findings.json").write_text(json.dumps(self.content))
+        (folder / "pins.txt").write_text("flask==4.0\n")
+        book = self.target.parents[3] / "docs"
+        book.mkdir()
+        (folder / "README.md").write_text("<!-- pins pins.txt lock.json -->\n")
+        (book / "agents.md").write_text(
+            "<!-- findings ../studies/a/results/a.json -->\nOf <!-- = pin:flask -->?<!-- / -->.\n<!-- table\n| | version = pin:*\nSentry = otel *=@sentry/node\n-->\n<!-- end -->\n")
+        self.assertEqual(self.kept()["kept"]["pins"], {"@sentry/node": "11.12.0", "flask": "3.1.3"})
 
     def test_what_no_commit_holds_is_refused(self):
         self.content["host"]["commit"] = "594d2907d3fc-dirty"

@@ -17,6 +17,10 @@ UNITS = {
 }
 
 
+class Unknown(Exception):
+    """Words that ask for what is not there."""
+
+
 def factor(own, wanted):
     """From the unit of a finding to the one that is asked for; without one the number stays as it is."""
     if wanted is None:
