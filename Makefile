@@ -134,7 +134,7 @@ fmt:             ## Format the sources.
 
 # Debian packages that the end-to-end tests use; installed only if they are missing. Node.js and Maven may be there from
 # elsewhere, and two of one kind get in each other's way, so for them the command counts. Go must be there already.
-DEBIAN := chromium docker.io docker-compose nginx-light prometheus python3-venv mariadb-server postgresql redis-server unzip $(if $(shell command -v npm),,nodejs npm) $(if $(shell command -v mvn),,maven) \
+DEBIAN := chromium docker.io docker-compose podman netavark aardvark-dns nginx-light prometheus python3-venv mariadb-server postgresql redis-server unzip $(if $(shell command -v npm),,nodejs npm) $(if $(shell command -v mvn),,maven) \
   $(if $(shell command -v javac),,default-jdk-headless)
 # Reads the span files in a test, from PyPI.
 DUCKDB := 1.4.2

@@ -34,7 +34,8 @@ fn main() -> ExitCode {
         Command::GuardProcess => return subject::guard::main(),
     };
     outcome.unwrap_or_else(|error| {
-        anstream::eprintln!("{}error:{} {error:#}", commands::RED.render(), commands::RED.render_reset());
+        let words = commands::in_words(&error);
+        anstream::eprintln!("{}error:{} {words}", commands::RED.render(), commands::RED.render_reset());
         commands::exit_code(&error)
     })
 }

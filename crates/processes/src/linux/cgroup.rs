@@ -7,6 +7,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::cpu_set::CpuSet;
 use super::process::Identity;
 
 /// Which kind of hierarchy a group is in.
@@ -53,6 +54,28 @@ impl Cgroup {
             }
         }
         directories
+    }
+
+    /// Lets what is inside use these cores and no others.
+    ///
+    /// # Errors
+    /// What the kernel says, or that the group has no cores of its own.
+    pub fn confine(&self, cpus: &CpuSet) -> io::Result<()> {
+        let directory = match self.version {
+            Version::V2 => Some(&self.accounting),
+            Version::V1 => self.cpuset.as_ref(),
+        };
+        let none = || io::Error::new(io::ErrorKind::Unsupported, "it is in no group of the controller `cpuset`");
+        fs::write(directory.ok_or_else(none)?.join("cpuset.cpus"), cpus.to_string())
+    }
+
+    /// Whether the kernel has killed something inside because the memory limit was reached.
+    #[must_use]
+    pub fn memory_ran_out(&self) -> bool {
+        let v1 = self.memory.as_ref().map(|directory| directory.join("memory.oom_control"));
+        let file = v1.unwrap_or_else(|| self.accounting.join("memory.events"));
+        let text = fs::read_to_string(file).unwrap_or_default();
+        text.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
     }
 
     /// Processes inside, those of groups that the service made below included.

@@ -191,6 +191,20 @@ pub enum SubjectError {
         /// What is wrong, and what to do.
         source: ContainerError,
     },
+    /// The engine has not bound a container to its cores, and unladen cannot.
+    #[error(
+        "the engine has not bound {service} to the cores {wanted}: it may use {allowed}, and its threads cannot be moved ({source}). Run unladen as root, or let the engine have the controller `cpuset` (`docker info` says what it lacks)"
+    )]
+    Loose {
+        /// Service.
+        service: String,
+        /// Its cores.
+        wanted: String,
+        /// Where it is.
+        allowed: String,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A Compose project cannot be started.
     #[error(transparent)]
     Compose(#[from] ComposeError),

@@ -68,17 +68,6 @@ pub(super) struct Process {
     pub(super) cgroup: Option<Cgroup>,
 }
 
-impl Process {
-    /// Whether the kernel has killed something in the group because its memory limit was reached.
-    fn memory_ran_out(&self) -> bool {
-        let Some(cgroup) = &self.cgroup else { return false };
-        let v1 = cgroup.memory.as_ref().map(|directory| directory.join("memory.oom_control"));
-        let file = v1.unwrap_or_else(|| cgroup.accounting.join("memory.events"));
-        let text = fs::read_to_string(file).unwrap_or_default();
-        text.lines().any(|line| line.strip_prefix("oom_kill ").is_some_and(|count| count.trim() != "0"))
-    }
-}
-
 impl Executor for Process {
     fn poll(&mut self) -> Option<Ended> {
         // An error means that somebody else has reaped it; it has ended then, how is lost.
@@ -89,7 +78,9 @@ impl Executor for Process {
         };
         reaper::forget(self.child.id());
         Some(match status {
-            Ended::Signal(libc::SIGKILL) if self.memory_ran_out() => Ended::OutOfMemory,
+            Ended::Signal(libc::SIGKILL) if self.cgroup.as_ref().is_some_and(Cgroup::memory_ran_out) => {
+                Ended::OutOfMemory
+            }
             other => other,
         })
     }

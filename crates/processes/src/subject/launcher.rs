@@ -254,7 +254,7 @@ impl Launcher {
         started: Instant,
         log_start: u64,
     ) -> Running {
-        let cgroup = Mounts::of_process(family.root.pid).group();
+        let cgroup = container.cgroup().cloned();
         let executor = Box::new(container);
         Running::new(launch, executor, family, cgroup, started, log_start, Arc::clone(&self.shared))
     }
@@ -275,7 +275,9 @@ impl Launcher {
                 self.shared.guard.removed(&name);
                 failed(source)
             })?;
-        Ok(self.running_of(launch, container, Family::of_container(pid, mark), started, log_start))
+        let running = self.running_of(launch, container, Family::of_container(pid, mark), started, log_start);
+        running.keep_to(cpus.as_ref())?;
+        Ok(running)
     }
 
     fn make_cgroup(&self, launch: &Launch) -> Result<Option<crate::linux::Cgroup>, SubjectError> {

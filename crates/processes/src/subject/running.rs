@@ -205,6 +205,29 @@ impl Running {
     /// What the system says of a thread, unless it has ended meanwhile.
     pub fn move_threads(&self, from: &CpuSet, to: &CpuSet) -> io::Result<()> {
         self.executor.confine(to)?;
+        self.bind_threads(from, to)
+    }
+
+    /// Binds it to these cores if the engine that started it has not: it leaves that out where it has no control group for it.
+    ///
+    /// # Errors
+    /// It is on other cores and cannot be moved.
+    pub(super) fn keep_to(&self, cpus: Option<&CpuSet>) -> Result<(), SubjectError> {
+        let Some(wanted) = cpus.filter(|_| self.pid() != 0) else { return Ok(()) };
+        let Ok(allowed) = CpuSet::of_thread(self.pid()) else { return Ok(()) };
+        // A service may have bound itself to fewer.
+        if allowed.difference(wanted).is_empty() {
+            return Ok(());
+        }
+        self.bind_threads(&allowed, wanted).map_err(|source| SubjectError::Loose {
+            service: self.service.clone(),
+            wanted: wanted.to_string(),
+            allowed: allowed.to_string(),
+            source,
+        })
+    }
+
+    fn bind_threads(&self, from: &CpuSet, to: &CpuSet) -> io::Result<()> {
         // Those that are started in a pass by threads that it has not come to yet are moved by the next one.
         for _ in 0..PASSES {
             let members = self.members();

@@ -43,6 +43,16 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
     }
 }
 
+/// An error with what it comes from, each said once: the text of many holds that of their cause.
+#[must_use]
+pub fn in_words(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.as_str() {
+        "" => cause,
+        text if text.contains(&cause) => said,
+        _ => format!("{said}: {cause}"),
+    })
+}
+
 /// Prints to standard output. A reader that has gone (`| head`) is no error.
 ///
 /// # Errors
@@ -94,4 +104,22 @@ fn interrupt_flag() -> io::Result<Arc<AtomicBool>> {
         signal_hook::flag::register(signal, Arc::clone(&flag))?;
     }
     Ok(flag)
+}
+
+#[cfg(test)]
+mod tests {
+    use anyhow::Context;
+
+    use super::*;
+
+    #[test]
+    fn what_an_error_comes_from_is_said_once() {
+        let gone = || anyhow::anyhow!("no such image");
+        assert_eq!(
+            in_words(&gone().context("db as a container: no such image. Pull it")),
+            "db as a container: no such image. Pull it"
+        );
+        let outer = Err::<(), _>(gone()).context("cannot start db").context("round 1").expect_err("an error");
+        assert_eq!(in_words(&outer), "round 1: cannot start db: no such image");
+    }
 }

@@ -167,6 +167,43 @@ fn a_compose_file_is_weighed_as_it_is() {
     scratch.assert_nothing_left();
 }
 
+/// Podman has systemd make health checks, which need not be there: the project has none.
+#[test]
+fn a_project_of_podman_is_weighed_and_leaves_nothing() {
+    let _turn = counting();
+    let Some(engine) = Engine::podman_with_bridge().filter(|_| has_compose()) else { return };
+    let before = everything(&engine);
+    let file = compose().replace("service_healthy", "service_started");
+    let file: String =
+        file.lines().filter(|line| !line.contains("healthcheck")).map(|line| format!("{line}\n")).collect();
+    let variants = "{baseline: {}, otel: {compose: [otel.yaml], spans_per_request: 4}}";
+    let scratch = Scratch::with(&study("podman").replace("{baseline: {}}", variants));
+    scratch.write("compose.yaml", &file);
+    scratch.write("otel.yaml", &otel());
+    let run = command(&engine, &scratch, &["run", ".", "--out", "out", "--plain"]).output().expect("unladen starts");
+    CliOutput::new(&run).ends_with(0);
+    for run in &measured::read(&scratch.path("out")).expect("a run folder").runs {
+        for process in run.processes.iter().filter(|it| it.service != "job") {
+            assert!(process.image.as_ref().is_some_and(|id| id.starts_with("sha256:")), "{process:?}");
+            assert!(process.cpu_ns.is_some_and(|ns| ns > 0), "{process:?}");
+        }
+        if run.variant == "otel" {
+            let ledger = run.ledger.as_ref().expect("a ledger");
+            assert_eq!((ledger.lost, ledger.duplicates, ledger.unexplained), (0, 0, 0), "{ledger:?}");
+            assert!(ledger.saved > 500, "{ledger:?}");
+        }
+    }
+    assert_eq!(everything(&engine), before);
+
+    let mut child = start(&engine, &scratch, "killed");
+    engine.await_container("_api_");
+    child.kill().expect("it is killed");
+    let _ = child.wait();
+    wait_until(Duration::from_secs(20), || everything(&engine) == before);
+    assert_eq!(everything(&engine), before);
+    scratch.wait_until_nothing_left();
+}
+
 #[test]
 fn replicas_share_the_load_and_kept_volumes_live_as_long_as_the_study() {
     let _turn = counting();

@@ -1,5 +1,8 @@
-//! Services as containers, by a private engine that the tests start and stop: without a bridge, in the network of the machine.
+//! Services as containers, by private engines that the tests start and stop, Docker's and Podman's: without a bridge, in the network of
+//! the machine.
 
+use std::fs;
+use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -13,24 +16,13 @@ fn as_image(more: &str) -> String {
     format!("  image:\n    services: {{consumer: {{image: '{IMAGE}', command: {command}{more}}}}}\n")
 }
 
-#[test]
-fn a_service_costs_the_same_as_an_image_and_as_a_process() {
-    let _turn = measuring();
-    let Some(engine) = Engine::start() else { return };
+/// Weighs the consumer as a container, without tracing and with it, and looks at every run.
+fn weighed(engine: &Engine, rounds: &str) -> Scratch {
     let traced = ", env: {OTEL_EXPORTER_OTLP_ENDPOINT: \"http://${sink.otlp_grpc}\"}, args: [--trace, otlp]";
     let variants = as_image("") + &as_image(traced).replace("  image:\n", "  traced:\n    spans_per_request: 4\n");
     let scratch = Scratch::with(&demo_study("image", &variants).replace("design: separate", "design: alternating"));
-    let output = engine.run(&scratch, &["--window", "1s", "--rounds", "4"]).ends_with(0);
+    let output = engine.run(&scratch, &["--window", "1s", "--rounds", rounds]).ends_with(0);
     println!("{}", output.out);
-    let findings = scratch.findings();
-    // Of the rounds, not of the interval: a machine that others take away voids some, and of fewer than six there is none.
-    let rounds = &finding(&findings, "image", "cpu_per_request").rounds;
-    let mut shares: Vec<f64> = rounds.iter().map(|round| round.difference / round.baseline).collect();
-    assert!(shares.len() >= 3, "{} rounds", shares.len());
-    shares.sort_unstable_by(f64::total_cmp);
-    // A container does the same work; what the engine itself does is not in its control group.
-    let (least, middle, most) = (shares[0], shares[shares.len() / 2], shares[shares.len() - 1]);
-    assert!(middle.abs() < 0.1 || (least < 0.0 && most > 0.0), "{shares:?}");
     let runs = unladen_study::measured::read(&scratch.path("out")).expect("a run folder").runs;
     for run in runs.iter().filter(|run| run.void.is_none()) {
         let consumer = run.processes.iter().find(|it| it.service == "consumer").expect("the consumer");
@@ -42,8 +34,33 @@ fn a_service_costs_the_same_as_an_image_and_as_a_process() {
             assert!(ledger.saved > 1_000, "{ledger:?}");
         }
     }
+    assert!(runs.iter().any(|run| run.void.is_none() && run.variant == "traced"), "no run counts");
     assert_eq!(engine.containers(), Vec::<String>::new());
     scratch.assert_nothing_left();
+    scratch
+}
+
+#[test]
+fn a_service_costs_the_same_as_an_image_and_as_a_process() {
+    let _turn = measuring();
+    let Some(engine) = Engine::start() else { return };
+    let scratch = weighed(&engine, "4");
+    let findings = scratch.findings();
+    // Of the rounds, not of the interval: a machine that others take away voids some, and of fewer than six there is none.
+    let rounds = &finding(&findings, "image", "cpu_per_request").rounds;
+    let mut shares: Vec<f64> = rounds.iter().map(|round| round.difference / round.baseline).collect();
+    assert!(shares.len() >= 3, "{} rounds", shares.len());
+    shares.sort_unstable_by(f64::total_cmp);
+    // A container does the same work; what the engine itself does is not in its control group.
+    let (least, middle, most) = (shares[0], shares[shares.len() / 2], shares[shares.len() - 1]);
+    assert!(middle.abs() < 0.1 || (least < 0.0 && most > 0.0), "{shares:?}");
+}
+
+#[test]
+fn a_container_of_podman_is_weighed() {
+    let _turn = measuring();
+    let Some(engine) = Engine::podman() else { return };
+    weighed(&engine, "2");
 }
 
 #[test]
@@ -58,7 +75,13 @@ fn what_goes_wrong_with_containers_is_told() {
     with("unix:///nowhere/docker.sock").ends_with(2).complains(&["consumer", "/nowhere/docker.sock", "docker info"]);
     with("tcp://10.0.0.1:2375").ends_with(2).complains(&["not one of this machine", "DOCKER_HOST"]);
 
-    let Some(engine) = Engine::start() else { return };
+    for engine in [Engine::start(), Engine::podman()].into_iter().flatten() {
+        mistakes_are_told(&engine);
+    }
+}
+
+fn mistakes_are_told(engine: &Engine) {
+    let short = ["--rounds", "1", "--window", "1s", "--design", "separate"];
     let fails = |mark: &str, variants: &str, words: &[&str]| {
         let scratch = Scratch::with(&demo_study(mark, variants));
         engine.run(&scratch, &short).ends_with(2).complains(words);
@@ -77,12 +100,18 @@ fn what_goes_wrong_with_containers_is_told() {
     fails("memory", &memory, &["consumer", "memory limit"]);
 }
 
-/// On its own cores, while it is heated up on all, and then on its own again.
 #[test]
 fn a_container_is_heated_up_on_all_cores() {
     let _turn = counting();
-    let Some(engine) = Engine::start() else { return };
-    let study = closed_loop("heated-image", &as_image("")) + "preheat: 1500ms\npreheat_cpuset: all\n";
+    for engine in [Engine::start(), Engine::podman()].into_iter().flatten() {
+        is_heated_up_on_all_cores(&engine);
+    }
+}
+
+/// On its own cores, while it is heated up on all, and then on its own again.
+fn is_heated_up_on_all_cores(engine: &Engine) {
+    let marked = as_image(", env: {UNLADEN_TEST: heated-image}");
+    let study = closed_loop("heated", &marked) + "preheat: 1500ms\npreheat_cpuset: all\n";
     let scratch = Scratch::with(&study);
     let arguments =
         ["run", ".", "--out", "out", "--plain", "--rounds", "1", "--window", "1s", "--set", "placebo=false"];
@@ -91,9 +120,9 @@ fn a_container_is_heated_up_on_all_cores() {
     let mut child = command.spawn().expect("unladen starts");
     let mut places = Vec::new();
     while child.try_wait().expect("it can be waited for").is_none() {
-        let cores = engine.containers().first().and_then(|name| engine.cores(name));
-        places.extend(cores);
+        places.extend(cores_with("UNLADEN_TEST=heated-image"));
         places.dedup();
+        std::thread::sleep(Duration::from_millis(2));
     }
     if std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
         assert!(places.len() == 3 && places[0] == places[2] && places[0] != places[1], "{places:?}");
@@ -101,10 +130,26 @@ fn a_container_is_heated_up_on_all_cores() {
     scratch.assert_nothing_left();
 }
 
+/// Cores on which the process may run that has this in its environment. To ask the engine for the process would take too long.
+fn cores_with(mark: &str) -> Option<String> {
+    let processes = fs::read_dir("/proc").expect("processes").flatten().map(|entry| entry.path());
+    let is_marked = |process: &PathBuf| {
+        let environment = fs::read(process.join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+    };
+    let status = fs::read_to_string(processes.into_iter().find(is_marked)?.join("status")).ok()?;
+    status.lines().find_map(|line| Some(line.strip_prefix("Cpus_allowed_list:")?.trim().to_owned()))
+}
+
 #[test]
 fn kill_minus_nine_leaves_no_container() {
     let _turn = counting();
-    let Some(engine) = Engine::start() else { return };
+    for engine in [Engine::start(), Engine::podman()].into_iter().flatten() {
+        killed_it_leaves_no_container(&engine);
+    }
+}
+
+fn killed_it_leaves_no_container(engine: &Engine) {
     let scratch = Scratch::with(&demo_study("killed", &as_image("")));
     let start = |out: &str| {
         let arguments = ["run", ".", "--out", out, "--plain", "--design", "separate", "--set", "placebo=false"];

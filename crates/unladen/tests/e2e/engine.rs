@@ -10,46 +10,84 @@ use crate::harness::{CliOutput, Scratch, UNLADEN};
 /// What the images of these tests are called.
 pub(crate) const IMAGE: &str = "unladen-demo:e2e";
 
-/// Docker's daemon, with everything that it keeps in a scratch folder.
+/// Docker's daemon or Podman's service, with everything that it keeps in a scratch folder. What it mounts goes with a namespace, else the
+/// folder could not be removed.
 pub(crate) struct Engine {
     folder: tempfile::TempDir,
     daemon: Child,
 }
 
+/// What Podman is told. Its own limits are those of a process that may raise its own, which not every root may. Locks are files, because
+/// those in shared memory would be the machine's.
+const PODMAN_CONF: &str = r#"
+[containers]
+default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
+[engine]
+lock_type = "file"
+"#;
+
 impl Engine {
     /// In the network of the machine, without a bridge. `None` where Docker is not installed.
     pub(crate) fn start() -> Option<Self> {
-        Self::begin(&["dockerd", "--bridge=none"])
+        Self::docker_by(&["unshare", "--mount", "dockerd", "--bridge=none"])
     }
 
     /// With bridges, in a network namespace of its own: containers have addresses, and nothing of it is on this machine.
     pub(crate) fn with_bridge() -> Option<Self> {
-        Self::begin(&["unshare", "--net", "dockerd", "--userland-proxy=false"])
+        Self::docker_by(&["unshare", "--mount", "--net", "dockerd", "--userland-proxy=false"])
     }
 
-    fn begin(daemon: &[&str]) -> Option<Self> {
-        if Command::new("dockerd").arg("--version").output().is_err() {
-            println!("SKIPPED: dockerd is not installed: `make deps` installs it");
+    /// Podman, in the network of the machine.
+    pub(crate) fn podman() -> Option<Self> {
+        Self::podman_by(&["unshare", "--mount", "podman"])
+    }
+
+    /// Podman with bridges, in a network namespace of its own.
+    pub(crate) fn podman_with_bridge() -> Option<Self> {
+        Self::podman_by(&["unshare", "--mount", "--net", "podman"])
+    }
+
+    fn docker_by(daemon: &[&str]) -> Option<Self> {
+        Self::begin("dockerd", |path| {
+            let mut command = Command::new(daemon[0]);
+            command.args(&daemon[1..]).args(["--data-root", &path("data"), "--exec-root", &path("exec")]);
+            command.args(["--pidfile", &path("pid"), "-H", &format!("unix://{}", path("socket"))]);
+            command.args(["--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"]);
+            command
+        })
+    }
+
+    fn podman_by(service: &[&str]) -> Option<Self> {
+        Self::begin("podman", |path| {
+            fs::write(path("containers.conf"), PODMAN_CONF).expect("a file");
+            let mut command = Command::new(service[0]);
+            // It leaves a file where it was started when a container runs out of memory.
+            command.env("CONTAINERS_CONF", path("containers.conf")).current_dir(path("")).args(&service[1..]);
+            command.args(["--root", &path("data"), "--runroot", &path("run"), "--tmpdir", &path("tmp")]);
+            // Its other runtime, crun, refuses a machine with controllers in both hierarchies.
+            command.args(["--runtime", "runc", "--cgroup-manager", "cgroupfs", "--events-backend", "file"]);
+            command.args(["--network-config-dir", &path("networks"), "system", "service", "--time=0"]);
+            command.arg(format!("unix://{}", path("socket")));
+            command
+        })
+    }
+
+    fn begin(program: &str, command: impl Fn(&dyn Fn(&str) -> String) -> Command) -> Option<Self> {
+        if Command::new(program).arg("--version").output().is_err() {
+            println!("SKIPPED: {program} is not installed: `make deps` installs it");
             return None;
         }
         let folder = tempfile::tempdir().expect("a temporary folder");
         let log = fs::File::create(folder.path().join("log")).expect("a file");
         let path = |name: &str| folder.path().join(name).display().to_string();
-        let daemon = Command::new(daemon[0])
-            .args(&daemon[1..])
-            .args(["--data-root", &path("data"), "--exec-root", &path("exec"), "--pidfile", &path("pid")])
-            .args(["-H", &format!("unix://{}", path("socket"))])
-            .args(["--iptables=false", "--ip6tables=false", "--ip-forward=false", "--ip-masq=false"])
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().expect("a file"))
-            .stderr(log)
-            .spawn()
-            .expect("dockerd starts");
+        let mut command = command(&path);
+        command.stdin(Stdio::null()).stdout(log.try_clone().expect("a file")).stderr(log);
+        let daemon = command.spawn().expect("the engine starts");
         let engine = Self { folder, daemon };
         let deadline = Instant::now() + Duration::from_secs(30);
         while !engine.docker(&["version"]).0 {
             let log = || fs::read_to_string(engine.folder.path().join("log")).unwrap_or_default();
-            assert!(Instant::now() < deadline, "dockerd does not answer: {}", log());
+            assert!(Instant::now() < deadline, "{program} does not answer: {}", log());
             std::thread::sleep(Duration::from_millis(50));
         }
         engine.import();
@@ -98,13 +136,6 @@ impl Engine {
         names.lines().map(str::to_owned).collect()
     }
 
-    /// Cores on which the first process of a container may run.
-    pub(crate) fn cores(&self, name: &str) -> Option<String> {
-        let (_, pid) = self.docker(&["inspect", "--format", "{{.State.Pid}}", name]);
-        let status = fs::read_to_string(format!("/proc/{}/status", pid.trim())).ok()?;
-        status.lines().find_map(|line| Some(line.strip_prefix("Cpus_allowed_list:")?.trim().to_owned()))
-    }
-
     /// Waits until there is one of this service.
     pub(crate) fn await_container(&self, service: &str) -> String {
         let deadline = Instant::now() + Duration::from_secs(30);
@@ -120,6 +151,10 @@ impl Engine {
 
 impl Drop for Engine {
     fn drop(&mut self) {
+        // Docker ends the containers of a test that failed as it ends; Podman's would outlive it.
+        for name in self.containers() {
+            self.docker(&["rm", "-f", &name]);
+        }
         let pid = rustix::process::Pid::from_child(&self.daemon);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let _ = self.daemon.wait();

@@ -333,6 +333,40 @@ mod tests {
     }
 
     #[test]
+    fn a_containers_group_is_where_the_kernel_says_whatever_made_it() {
+        // Docker by `cgroupfs` and by systemd, Podman by both.
+        for group in [
+            "docker/4f1c",
+            "system.slice/docker-4f1c.scope",
+            "libpod_parent/libpod-4f1c",
+            "machine.slice/libpod-4f1c.scope/container",
+        ] {
+            let v2 = Machine::new()
+                .mount("cg", "/", "cgroup2", "rw")
+                .group(&format!("cg/{group}"), &[])
+                .own(&format!("0::/{group}\n"));
+            let found = v2.mounts.group().expect("a group");
+            assert_eq!((found.version, found.accounting), (Version::V2, v2.path(&format!("cg/{group}"))));
+
+            let controllers = ["cpu", "cpuacct", "cpuset", "memory"];
+            let mut v1 =
+                Machine::new().mount("cg/unified", "/", "cgroup2", "rw").group(&format!("cg/unified/{group}"), &[]);
+            let mut own = format!("9:name=systemd:/{group}\n0::/{group}\n");
+            for (controller, number) in controllers.iter().zip(1..) {
+                v1 = v1.mount(&format!("cg/{controller}"), "/", "cgroup", controller);
+                v1 = v1.group(&format!("cg/{controller}/{group}"), &[]);
+                own += &format!("{number}:{controller}:/{group}\n");
+            }
+            let v1 = v1.own(&own);
+            let directory = |controller: &str| v1.path(&format!("cg/{controller}/{group}"));
+            let [cpu, cpuacct, cpuset, memory] = controllers.map(directory);
+            let (cpu, memory, cpuset) = (Some(cpu), Some(memory), Some(cpuset));
+            let expected = Cgroup { version: Version::V1, accounting: cpuacct, cpu, memory, cpuset };
+            assert_eq!(v1.mounts.group(), Some(expected));
+        }
+    }
+
+    #[test]
     fn a_v2_without_controllers_serves_for_counting() {
         let machine =
             Machine::new().mount("cg", "/", "cgroup2", "rw").group("cg", &[("cgroup.controllers", "\n")]).own("0::/\n");

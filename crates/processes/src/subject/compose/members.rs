@@ -8,6 +8,7 @@ use bollard::query_parameters::{
     ListContainersOptionsBuilder, ListNetworksOptionsBuilder, ListVolumesOptionsBuilder, RemoveVolumeOptions,
 };
 
+use super::super::container::engine::settled;
 use super::super::container::{ContainerError, Engine};
 
 /// Label of everything that belongs to a project.
@@ -41,8 +42,8 @@ impl Engine {
     pub(super) fn members(&self, project: &str) -> Result<Vec<Member>, ContainerError> {
         let filters = labelled(&format!("{PROJECT}={project}"));
         let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
-        let found =
-            self.runtime.block_on(self.docker.list_containers(Some(options))).map_err(ContainerError::engine)?;
+        let listed = settled(|| self.docker.list_containers(Some(options.clone())));
+        let found = self.runtime.block_on(listed).map_err(ContainerError::engine)?;
         let member = |it: bollard::models::ContainerSummary| {
             let labels = it.labels.unwrap_or_default();
             let number: u32 = labels.get(NUMBER).and_then(|number| number.parse().ok()).unwrap_or(1);
@@ -99,7 +100,8 @@ impl Engine {
         let filters = labelled(label);
         let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
         let (docker, failed) = (&self.docker, ContainerError::engine);
-        let containers = self.runtime.block_on(docker.list_containers(Some(options))).map_err(failed)?;
+        let listed = settled(|| docker.list_containers(Some(options.clone())));
+        let containers = self.runtime.block_on(listed).map_err(failed)?;
         for id in containers.iter().filter_map(|container| container.id.as_deref()) {
             self.remove(id)?;
         }

@@ -178,7 +178,7 @@ impl Launcher {
             return Err(error);
         }
         networks.look(&project, Duration::ZERO)?;
-        let composed = project.adopt(self, files, mark)?;
+        let composed = project.adopt(self, files, mark, Some(fit))?;
         Ok((project, composed))
     }
 
@@ -313,11 +313,17 @@ fn network_of(service: &str, pid: u32) -> Result<Option<Arc<Netns>>, ComposeErro
 
 impl Project {
     /// Its containers as services that run, in the order in which they were started.
-    fn adopt(&self, launcher: &Launcher, files: &Files, mark: &str) -> Result<Vec<Composed>, SubjectError> {
+    fn adopt(
+        &self,
+        launcher: &Launcher,
+        files: &Files,
+        mark: &str,
+        fit: Option<&Fit>,
+    ) -> Result<Vec<Composed>, SubjectError> {
         let mut all = Vec::new();
         let members = self.engine.members(&self.name).map_err(ComposeError::from)?;
         for member in members.into_iter().filter(|member| member.was_started) {
-            all.push(self.adopt_one(launcher, files, mark, &member)?);
+            all.push(self.adopt_one(launcher, files, mark, fit, &member)?);
         }
         all.sort_by_key(|composed| composed.running.started());
         Ok(all)
@@ -328,6 +334,7 @@ impl Project {
         launcher: &Launcher,
         files: &Files,
         mark: &str,
+        fit: Option<&Fit>,
         member: &Member,
     ) -> Result<Composed, SubjectError> {
         let launch = Launch {
@@ -342,14 +349,20 @@ impl Project {
         let network = network_of(&member.service, inspected.pid)?;
         let family = Family::of_container(inspected.pid, mark_of(mark, &member.service));
         let (address, started) = (inspected.address, inspected.started());
+        let limits = fit.and_then(|fit| fit.services.get(&member.service)).map(|changes| &changes.limits);
+        if let Some(limits) = limits {
+            let without = |source| SubjectError::Container { service: member.service.clone(), source };
+            inspected.need_limits(limits).map_err(without)?;
+        }
         let running = launcher.running_of(&launch, container, family, started, log_start);
+        running.keep_to(limits.and_then(|limits| limits.cpuset.as_ref()).or(fit.map(|fit| &fit.cpus)))?;
         let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
         Ok(Composed { running, address, network })
     }
 
     /// What the containers of a project that could not be started have said. They end.
     fn save_logs(&self, launcher: &Launcher, files: &Files) {
-        drop(self.adopt(launcher, files, ""));
+        drop(self.adopt(launcher, files, "", None));
     }
 
     /// Removes everything that belongs to it.

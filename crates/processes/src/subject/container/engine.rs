@@ -11,7 +11,7 @@ use bollard::Docker;
 use bollard::errors::Error;
 use bollard::models::{
     self, ContainerCreateBody, ContainerInspectResponse, ContainerUpdateBody, HealthConfig, HealthStatusEnum,
-    SystemInfo,
+    SystemInfo, SystemVersion,
 };
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, KillContainerOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder,
@@ -20,6 +20,7 @@ use futures_util::StreamExt;
 use tokio::runtime::{self, Runtime};
 
 use super::super::executor::Health;
+use super::super::launch::Limits;
 use super::error::ContainerError;
 use crate::linux::CpuSet;
 
@@ -31,6 +32,10 @@ const PATIENCE_S: u64 = 120;
 
 /// Between two health checks, unless image or file say otherwise.
 const HEALTH_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Longest time for a state that the API does not have, and between two looks at it.
+const MOMENT: Duration = Duration::from_secs(5);
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// A connection to the engine. Its calls block.
 #[derive(Debug)]
@@ -56,6 +61,10 @@ pub(in crate::subject) struct Inspected {
     pub(super) stop_signal: Option<String>,
     /// Its address in a network that it shares with nobody outside.
     pub(in crate::subject) address: Option<IpAddr>,
+    /// Whether the engine limits its memory.
+    pub(super) has_memory_limit: bool,
+    /// Whether the engine limits its CPU time.
+    pub(super) has_cpu_limit: bool,
     /// When it was started.
     pub(super) started: Option<SystemTime>,
     /// What its health check says; `None`: it has none.
@@ -67,6 +76,15 @@ impl Inspected {
     pub(in crate::subject) fn started(&self) -> Instant {
         let ago = self.started.and_then(|started| started.elapsed().ok()).unwrap_or_default();
         Instant::now().checked_sub(ago).unwrap_or_else(Instant::now)
+    }
+
+    /// An error if the engine has left out a limit, as it does where it has no control group for it.
+    pub(in crate::subject) fn need_limits(&self, wanted: &Limits) -> Result<(), ContainerError> {
+        match (wanted.memory, wanted.cpus) {
+            (Some(_), _) if !self.has_memory_limit => Err(ContainerError::Unlimited { limit: "memory" }),
+            (_, Some(_)) if !self.has_cpu_limit => Err(ContainerError::Unlimited { limit: "cpus" }),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -107,16 +125,16 @@ impl Engine {
             let docker =
                 Docker::connect_with_unix(&socket.to_string_lossy(), PATIENCE_S, bollard::API_DEFAULT_VERSION)?;
             let docker = docker.negotiate_version().await?;
-            let info = docker.info().await?;
-            Ok((docker, info))
+            let (info, version) = (docker.info().await?, docker.version().await?);
+            Ok((docker, info, version))
         });
-        let (docker, info) = answers.map_err(unreachable)?;
+        let (docker, info, version) = answers.map_err(unreachable)?;
         if info.operating_system.as_deref().is_some_and(|system| system.contains("Docker Desktop")) {
             return Err(ContainerError::Unfit(
                 "the engine is Docker Desktop, whose containers run in a virtual machine: their CPU time cannot be read from here. Use an engine of this machine".to_owned(),
             ));
         }
-        Ok(Self { docker, runtime, socket: socket.to_owned(), words: words(&info) })
+        Ok(Self { docker, runtime, socket: socket.to_owned(), words: words(&info, &version) })
     }
 
     /// The same engine for another thread: a call there does not keep this one waiting.
@@ -125,7 +143,7 @@ impl Engine {
         Ok(Self { docker, runtime: runtime()?, socket, words })
     }
 
-    /// What it is, in words: `engine 20.10.24, cgroup v1, cgroupfs`.
+    /// What it is, in words: `engine 20.10.24, cgroup v1, cgroupfs`, `Podman 4.3.1, cgroup v2, systemd`.
     #[must_use]
     pub fn words(&self) -> &str {
         &self.words
@@ -181,7 +199,7 @@ impl Engine {
     }
 
     pub(in crate::subject) fn inspect(&self, name: &str) -> Result<Inspected, ContainerError> {
-        let answer = self.runtime.block_on(self.docker.inspect_container(name, None));
+        let answer = self.runtime.block_on(settled(|| self.docker.inspect_container(name, None)));
         Ok(Inspected::from(answer.map_err(ContainerError::engine)?))
     }
 
@@ -197,17 +215,34 @@ impl Engine {
             // Some engines end the log before the container.
             let mut ended = std::pin::pin!(self.docker.wait_container(name, None));
             while ended.next().await.is_some() {}
-            let answer = self.docker.inspect_container(name, None).await.map_err(ContainerError::engine)?;
-            Ok(Inspected::from(answer))
+            let answer = settled(|| self.docker.inspect_container(name, None)).await;
+            Ok(Inspected::from(answer.map_err(ContainerError::engine)?))
         })
     }
 }
 
-fn words(info: &SystemInfo) -> String {
+/// Asks about containers. For a moment after its end, one of Podman is in a state that the API does not have (`stopped`), so the answer
+/// cannot be read: it is asked again.
+pub(in crate::subject) async fn settled<T, Asked>(ask: impl Fn() -> Asked) -> Result<T, Error>
+where
+    Asked: Future<Output = Result<T, Error>>,
+{
+    let deadline = Instant::now() + MOMENT;
+    loop {
+        match ask().await {
+            Err(Error::JsonDataError { .. }) if Instant::now() < deadline => tokio::time::sleep(PAUSE).await,
+            answer => return answer,
+        }
+    }
+}
+
+fn words(info: &SystemInfo, version: &SystemVersion) -> String {
+    let is_podman = version.components.iter().flatten().any(|component| component.name.starts_with("Podman"));
+    let name = if is_podman { "Podman" } else { "engine" };
     let version = info.server_version.as_deref().unwrap_or("of an unknown version");
     let cgroups = info.cgroup_version.map(|version| format!(", cgroup v{version}")).unwrap_or_default();
     let driver = info.cgroup_driver.map(|driver| format!(", {driver}")).unwrap_or_default();
-    format!("engine {version}{cgroups}{driver}")
+    format!("{name} {version}{cgroups}{driver}")
 }
 
 /// `None` where the health check has been switched off.
@@ -234,6 +269,7 @@ impl From<ContainerInspectResponse> for Inspected {
     fn from(answer: ContainerInspectResponse) -> Self {
         let state = answer.state.unwrap_or_default();
         let config = answer.config.unwrap_or_default();
+        let host = answer.host_config.unwrap_or_default();
         let networks = answer.network_settings.and_then(|settings| settings.networks).unwrap_or_default();
         let addresses = networks.into_values().flat_map(|network| [network.ip_address, network.global_ipv6_address]);
         Self {
@@ -243,8 +279,68 @@ impl From<ContainerInspectResponse> for Inspected {
             image_id: answer.image.unwrap_or_default(),
             stop_signal: config.stop_signal.filter(|signal| !signal.is_empty()),
             address: addresses.flatten().find_map(|address| address.parse().ok()),
+            has_memory_limit: host.memory.is_some_and(|bytes| bytes > 0),
+            has_cpu_limit: [host.nano_cpus, host.cpu_quota].into_iter().flatten().any(|share| share > 0),
             started: state.started_at.and_then(|at| Some(at.parse::<jiff::Timestamp>().ok()?.into())),
             health: state.health.and_then(|state| health(state, config.healthcheck.unwrap_or_default())),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use bollard::models::HostConfig;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_cannot_be_read_for_a_moment_is_waited_for() {
+        let asked = Cell::new(0);
+        let ask = || async {
+            asked.set(asked.get() + 1);
+            let stopped = r#"{"State": {"Status": "stopped"}}"#;
+            let unknown = serde_json::from_str::<ContainerInspectResponse>(stopped).expect_err("a state of Podman's");
+            match asked.get() {
+                1 | 2 => Err(Error::JsonDataError { message: unknown.to_string(), column: unknown.column() }),
+                3 => Ok("exited"),
+                _ => Err(Error::RequestTimeoutError),
+            }
+        };
+        let runtime = runtime().expect("a runtime");
+        assert_eq!(runtime.block_on(settled(ask)).expect("an answer"), "exited");
+        assert!(runtime.block_on(settled(ask)).is_err());
+        assert_eq!(asked.get(), 4, "another error is no reason to ask again");
+    }
+
+    #[test]
+    fn a_limit_that_the_engine_left_out_is_missed() {
+        let of = |host: HostConfig| {
+            Inspected::from(ContainerInspectResponse { host_config: Some(host), ..ContainerInspectResponse::default() })
+        };
+        let memory = Limits { memory: Some(1 << 26), ..Limits::default() };
+        let cpus = Limits { cpus: Some(0.5), ..Limits::default() };
+        let docker = of(HostConfig { nano_cpus: Some(500_000_000), memory: Some(1 << 26), ..HostConfig::default() });
+        let podman = of(HostConfig { cpu_quota: Some(50_000), memory: Some(1 << 26), ..HostConfig::default() });
+        for limited in [docker, podman] {
+            assert!(limited.need_limits(&memory).is_ok() && limited.need_limits(&cpus).is_ok());
+        }
+        let left_out = of(HostConfig { nano_cpus: Some(0), memory: Some(0), ..HostConfig::default() });
+        for (wanted, name) in [(memory, "memory"), (cpus, "cpus")] {
+            let error = left_out.need_limits(&wanted).expect_err("nothing is limited").to_string();
+            assert!(error.contains(&format!("left out the limit `{name}`")), "{error}");
+        }
+        assert!(left_out.need_limits(&Limits::default()).is_ok());
+    }
+
+    #[test]
+    fn podman_is_called_by_its_name() {
+        let words_of = |component: &str| {
+            let version = serde_json::json!({"Components": [{"Name": component, "Version": "1"}]});
+            let info = SystemInfo { server_version: Some("4.3.1".to_owned()), ..SystemInfo::default() };
+            words(&info, &serde_json::from_value(version).expect("a version"))
+        };
+        assert_eq!((words_of("Podman Engine").as_str(), words_of("Engine").as_str()), ("Podman 4.3.1", "engine 4.3.1"));
     }
 }

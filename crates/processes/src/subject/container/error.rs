@@ -40,13 +40,29 @@ pub enum ContainerError {
     },
     /// The image is not on this machine.
     #[error(
-        "there is no image `{image}` on this machine ({message}). Get it first, so that no round waits for it: `docker pull {image}`"
+        "there is no image `{image}` on this machine ({message}). Get it first, so that no round waits for it: `docker pull {image}`, or `podman pull {image}`"
     )]
     NoImage {
         /// Its name.
         image: String,
         /// What the engine said.
         message: String,
+    },
+    /// The processes of containers are not to be seen.
+    #[error(
+        "process {pid} of the container cannot be seen from here: unladen itself is in a container that has its own processes. Start that with `--pid host --network host --cgroupns host`"
+    )]
+    Unseen {
+        /// Its first process, as the engine sees it.
+        pid: u32,
+    },
+    /// The engine has started the container without a limit.
+    #[error(
+        "the engine has left out the limit `{limit}`: it has no control group for it, `docker info` says what it lacks. Leave the limit out, or let the engine have the controller"
+    )]
+    Unlimited {
+        /// Its name in the study.
+        limit: &'static str,
     },
     /// The engine refused.
     #[error("the container engine refused: {message}")]
@@ -68,7 +84,7 @@ pub enum ContainerError {
 impl ContainerError {
     pub(in crate::subject) fn engine(error: Error) -> Self {
         match error {
-            Error::DockerResponseServerError { message, .. } => Self::Refused { message },
+            Error::DockerResponseServerError { message, .. } => Self::Refused { message: message.trim().to_owned() },
             other => Self::Refused { message: causes(&other) },
         }
     }

@@ -6,20 +6,26 @@ pub(super) mod error;
 
 use std::fs::File;
 use std::io;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use bollard::models::{ContainerCreateBody, HostConfig};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags};
 
 pub(super) use engine::Inspected;
 pub use engine::{Engine, socket};
 pub use error::ContainerError;
 
+use super::cgroups::Mounts;
 use super::ended::Ended;
 use super::executor::{Executor, Health};
 use super::launch::{Image, LONGEST_PAD, Launch};
-use crate::linux::CpuSet;
 use crate::linux::tree::MARK;
+use crate::linux::{Cgroup, CpuSet};
 
 /// A container that runs.
 #[derive(Debug)]
@@ -28,6 +34,8 @@ pub(super) struct Container {
     name: String,
     image_id: String,
     stop_signal: String,
+    /// The group that the engine made for it.
+    cgroup: Option<Cgroup>,
     /// Filled by the thread that follows its output.
     ended: Arc<Mutex<Option<Ended>>>,
     follower: Option<JoinHandle<()>>,
@@ -54,44 +62,84 @@ impl Container {
             ));
         }
         engine.create(name, body(launch, image, mark, cpus))?;
-        let begun = Self::begin(engine, name, log);
+        let begun = Self::begin(engine, name, launch, log);
         begun.inspect_err(|_| {
             let _ = engine.remove(name);
         })
     }
 
-    fn begin(engine: &Arc<Engine>, name: &str, log: File) -> Result<(Self, u32), ContainerError> {
+    fn begin(engine: &Arc<Engine>, name: &str, launch: &Launch, log: File) -> Result<(Self, u32), ContainerError> {
         engine.start(name)?;
         let (container, inspected) = Self::adopt(engine, name, log)?;
+        inspected.need_limits(&launch.limits)?;
         Ok((Self { of_project: false, ..container }, inspected.pid))
     }
 
     /// One that somebody else has made and removes: a Compose project.
     pub(super) fn adopt(engine: &Arc<Engine>, name: &str, log: File) -> Result<(Self, Inspected), ContainerError> {
-        let inspected = engine.inspect(name)?;
+        let inspected = seen(engine, name)?;
+        let cgroup = Mounts::of_process(inspected.pid).group();
+        let memory = watch_memory(inspected.pid, cgroup.clone());
         let ended = Arc::new(Mutex::new(None));
         let mut container = Self {
             engine: Arc::clone(engine),
             name: name.to_owned(),
             image_id: inspected.image_id.clone(),
             stop_signal: inspected.stop_signal.clone().unwrap_or_else(|| "SIGTERM".to_owned()),
+            cgroup: cgroup.clone(),
             ended: Arc::clone(&ended),
             follower: None,
             of_project: true,
         };
         let (engine, name) = (engine.for_another_thread()?, name.to_owned());
         container.follower = Some(thread::spawn(move || {
-            let how = follow(&engine, &name, log);
+            let how = follow(&engine, &name, log, memory);
             *ended.lock().unwrap_or_else(PoisonError::into_inner) = Some(how);
         }));
         Ok((container, inspected))
     }
+
+    /// The group that the engine made for it.
+    pub(super) fn cgroup(&self) -> Option<&Cgroup> {
+        self.cgroup.as_ref()
+    }
+}
+
+/// What the engine says of a container whose first process can be seen from here, or has ended. An engine takes a moment to notice an end.
+fn seen(engine: &Engine, name: &str) -> Result<Inspected, ContainerError> {
+    let deadline = Instant::now() + Duration::from_secs(2);
+    loop {
+        let inspected = engine.inspect(name)?;
+        let pid = inspected.pid;
+        if pid == 0 || Path::new("/proc").join(pid.to_string()).exists() {
+            return Ok(inspected);
+        }
+        if Instant::now() >= deadline {
+            return Err(ContainerError::Unseen { pid });
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Watches for the end of the first process of a container, and tells whether its memory had run out by then. Afterwards the engine removes
+/// the group, and not every engine says it.
+fn watch_memory(pid: u32, cgroup: Option<Cgroup>) -> Option<JoinHandle<bool>> {
+    let (cgroup, pid) = (cgroup?, Pid::from_raw(i32::try_from(pid).ok()?)?);
+    let process = rustix::process::pidfd_open(pid, PidfdFlags::empty()).ok()?;
+    Some(thread::spawn(move || {
+        while rustix::event::poll(&mut [PollFd::new(&process, PollFlags::IN)], None) == Err(Errno::INTR) {}
+        cgroup.memory_ran_out()
+    }))
 }
 
 /// Copies the output of a container to its log until it ends, and tells how.
-fn follow(engine: &Engine, name: &str, log: File) -> Ended {
-    match engine.follow(name, log) {
-        Ok(inspected) => ended(&inspected),
+fn follow(engine: &Engine, name: &str, log: File, memory: Option<JoinHandle<bool>>) -> Ended {
+    let inspected = engine.follow(name, log);
+    match inspected {
+        Ok(mut inspected) => {
+            inspected.out_of_memory |= memory.is_some_and(|watch| watch.join().unwrap_or(false));
+            ended(&inspected)
+        }
         // The engine has died, or somebody has removed the container. How it ended is lost.
         Err(_) => Ended::Exit(-1),
     }
@@ -165,7 +213,12 @@ impl Executor for Container {
 
     /// Its control group is the engine's, and binds its threads whatever they ask for.
     fn confine(&self, cpus: &CpuSet) -> io::Result<()> {
-        self.engine.confine(&self.name, cpus).map_err(io::Error::other)
+        self.engine.confine(&self.name, cpus).or_else(|refused| {
+            // Podman 4.3 does not know this call.
+            let cgroup = self.cgroup.as_ref().ok_or_else(|| refused.to_string());
+            let written = cgroup.and_then(|cgroup| cgroup.confine(cpus).map_err(|error| format!("{refused}; {error}")));
+            written.map_err(io::Error::other)
+        })
     }
 
     fn health(&self) -> Option<Health> {
