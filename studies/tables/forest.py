@@ -26,7 +26,7 @@ from html import escape
 from findings import TOO_FEW, Unknown
 from written import Interval, number
 
-WIDTH, RIGHT, TOP, ROW, HEAD = 1000, 762, 64, 22, 34
+WIDTH, RIGHT, TOP, ROW, HEAD = 1030, 762, 64, 22, 34
 
 
 @dataclass
