@@ -38,7 +38,12 @@ fn under(preset: &Preset, spans: &str) -> Plan {
 /// The service as it is started, with the sink at `SINK`.
 fn started(plan: &Plan) -> Process {
     let sinks = SINKS.iter().map(|name| ((*name).to_owned(), format!("SINK/{name}"))).collect();
-    let known = Variables { sinks, study_dir: PathBuf::from("/studies"), ..plan.variables() };
+    let known = Variables {
+        sinks,
+        study_dir: PathBuf::from("/studies"),
+        run_dir: Some(PathBuf::from("/run")),
+        ..plan.variables()
+    };
     let [process] = &plan.variants[2].processes[..] else { panic!("one process") };
     process.resolve(&known).expect("everything is known")
 }
