@@ -6,13 +6,14 @@
 //! that is still warming up takes less with every second. What a JIT compiler takes is in both parts and is known for them together only, so
 //! it is not taken out.
 
+use indexmap::IndexMap;
 use unladen_journal::notices::{Notice, RoundsNotice};
 use unladen_journal::record::RunRecord;
 use unladen_stats::estimate::{Level, hodges_lehmann};
 
 use super::evidence::{Evidence, VariantRuns};
 use super::findings::Range;
-use super::{units, values};
+use super::{units, values, words};
 
 /// By how much the two may differ.
 const TOLERANCE: f64 = 0.03;
@@ -28,18 +29,34 @@ fn log_ratio(run: &RunRecord) -> Option<f64> {
     Some(run.blocks.as_ref()?.against_alone()?.ln())
 }
 
-/// A warning for every variant of which the two surely differ.
+/// Warnings for the variants of which the two surely differ: one for all that have the same explanation.
 pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
-    let notice = |variant: &VariantRuns<'_>| {
-        let ratio = of(variant).filter(|it| it.low > TOLERANCE || it.high < -TOLERANCE)?;
+    let mut by_advice: IndexMap<&str, Vec<(&str, Range)>> = IndexMap::new();
+    for variant in evidence.all_variants() {
+        let Some(ratio) = of(variant).filter(|it| it.low > TOLERANCE || it.high < -TOLERANCE) else { continue };
         let compiles = variant.valid.values().any(|run| values::compiling_ns(run, None).is_some_and(|ns| ns > 0.0));
-        Some(RoundsNotice::BlocksUnlikeAlone {
-            variant: variant.name.clone(),
-            share: share(ratio),
-            advice: advice(ratio, compiles).to_owned(),
+        by_advice.entry(advice(ratio, compiles)).or_default().push((&variant.name, ratio));
+    }
+    let notice = |(advice, variants): (&str, Vec<(&str, Range)>)| {
+        Notice::from(RoundsNotice::BlocksUnlikeAlone {
+            variant: words::list(variants.iter().map(|(name, _)| (*name).to_owned())),
+            share: shares(variants.iter().map(|(_, ratio)| *ratio)),
+            advice: advice.to_owned(),
         })
     };
-    evidence.all_variants().filter_map(notice).map(Notice::from).collect()
+    by_advice.into_iter().map(notice).collect()
+}
+
+/// `12.0 % [9.1, 15.2] higher`; of several variants `10 to 19 % higher`.
+fn shares(ratios: impl Iterator<Item = Range> + Clone) -> String {
+    let values = || ratios.clone().map(|ratio| ratio.value);
+    let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
+    match ratios.clone().next() {
+        Some(only) if ratios.clone().count() == 1 => share(only),
+        _ if least > 0.0 => format!("{:.0} to {:.0} % higher", 100.0 * least, 100.0 * most),
+        _ if most < 0.0 => format!("{:.0} to {:.0} % lower", -100.0 * most, -100.0 * least),
+        _ => format!("{:.0} % lower to {:.0} % higher", -100.0 * least, 100.0 * most),
+    }
 }
 
 /// `12.0 % [9.1, 15.2] higher`.

@@ -73,9 +73,9 @@ pub enum RoundsNotice {
     /// Absolute CPU per request in blocks is not what it is alone.
     #[error("CPU per request of {variant} is {share} in blocks than alone{advice}")]
     BlocksUnlikeAlone {
-        /// Variant, or the baseline.
+        /// Variants, the baseline among them, for which the same advice holds: `a, b and c`.
         variant: String,
-        /// `12 % [9, 15] higher`.
+        /// `12 % [9, 15] higher`; of several variants `10 to 19 % higher`.
         share: String,
         /// What may explain it, and what to do.
         advice: String,

@@ -187,12 +187,10 @@ fn blocks_are_held_to_what_users_see() {
     let Range { value, low, high } = ratio(&cold).expect("twelve rounds");
     assert!((value - 0.12).abs() < 0.01 && low <= value && value <= high, "{low} {value} {high}");
     let texts = of_code(&cold, "blocks_unlike_alone");
-    assert_eq!(texts.len(), 4, "baseline, placebo and two variants: {texts:?}");
-    assert!(
-        texts[0].starts_with("CPU per request of baseline is 12.")
-            || texts[0].starts_with("CPU per request of baseline is 11."),
-        "{texts:?}"
-    );
+    assert_eq!(texts.len(), 1, "one for all variants: {texts:?}");
+    let named = ["baseline", "placebo", "otel", "otel-10pct"];
+    assert!(named.iter().all(|name| texts[0].contains(name)), "{texts:?}");
+    assert!(texts[0].contains("12 % higher"), "{texts:?}");
     assert!(texts[0].contains("higher in blocks than alone") && texts[0].contains("`design: separate`"), "{texts:?}");
     assert!(render(&cold, Format::Text).contains("CPU per request in blocks against alone: baseline +1"));
     // Within 3 % nobody is warned, nor where the interval reaches into it.
