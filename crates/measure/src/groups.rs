@@ -5,19 +5,19 @@
 
 use unladen_journal::record::VariantKind;
 use unladen_study::plan::PlannedVariant;
+use unladen_study::spec::Ladder;
 
 /// Most variants that are alive at the same time, whatever the memory.
 pub const MAX_ALIVE: usize = 8;
 
 /// Indices of the variants of every group, in the order of the study: as few groups as can be, of at most `most` variants, about equal in size. Where
-/// `most` is too small for a variant with what it is held against, a group is larger.
+/// `most` is too small for a variant with what it is held against, a group is larger. The steps of a ladder, which are held against each other, are
+/// in one group if they fit.
 #[must_use]
-pub fn groups(planned: &[PlannedVariant], most: usize) -> Vec<Vec<usize>> {
+pub fn groups(planned: &[PlannedVariant], ladder: &Ladder, most: usize) -> Vec<Vec<usize>> {
     if planned.len() <= most {
         return vec![(0..planned.len()).collect()];
     }
-    let of = |at: &usize, kind: VariantKind| planned[*at].kind == kind;
-    let variants: Vec<usize> = (0..planned.len()).filter(|at| of(at, VariantKind::Variant)).collect();
     let with = |variants: &[usize]| -> Vec<usize> {
         let is_needed = |at: &usize| match planned[*at].kind {
             VariantKind::Variant => variants.contains(at),
@@ -29,16 +29,48 @@ pub fn groups(planned: &[PlannedVariant], most: usize) -> Vec<Vec<usize>> {
         };
         (0..planned.len()).filter(is_needed).collect()
     };
-    let fits = |size: usize| variants.chunks(size).all(|variants| with(variants).len() <= most);
-    let largest = (1..=variants.len()).rev().find(|size| fits(*size)).unwrap_or(1);
+    let units = units(planned, ladder);
+    let packed = |largest: usize| pack(&units, |group| group.len() <= largest && with(group).len() <= most);
     // As equal as can be: 7 variants in groups of at most 6 are 4 and 3.
-    let size = variants.len().div_ceil(variants.len().div_ceil(largest));
-    variants.chunks(size).map(with).collect()
+    let fewest = packed(planned.len()).len();
+    let equal = (1..=planned.len()).map(packed).find(|groups| groups.len() == fewest).unwrap_or_default();
+    equal.iter().map(|group| with(group)).collect()
+}
+
+/// The variants, those of one ladder together.
+fn units(planned: &[PlannedVariant], ladder: &Ladder) -> Vec<Vec<usize>> {
+    let mut units: Vec<Vec<usize>> = Vec::new();
+    for at in (0..planned.len()).filter(|at| planned[*at].kind == VariantKind::Variant) {
+        let of_ladder = |steps: &[String], at: usize| steps.contains(&planned[at].name);
+        let ladders = || ladder.each().map(|(_, steps)| steps);
+        let unit = units.iter_mut().find(|unit| {
+            ladders().any(|steps| of_ladder(steps, at) && unit.iter().any(|other| of_ladder(steps, *other)))
+        });
+        match unit {
+            Some(unit) => unit.push(at),
+            None => units.push(vec![at]),
+        }
+    }
+    units
+}
+
+/// Puts units into groups in their order. One that fits into no group is taken apart.
+fn pack(units: &[Vec<usize>], fits: impl Fn(&[usize]) -> bool) -> Vec<Vec<usize>> {
+    let mut groups: Vec<Vec<usize>> = Vec::new();
+    let parts = units.iter().flat_map(|unit| if fits(unit) { vec![&unit[..]] } else { unit.chunks(1).collect() });
+    for part in parts {
+        let wider = groups.last().map(|group| [group, part].concat()).filter(|wider| fits(wider));
+        match (wider, groups.last_mut()) {
+            (Some(wider), Some(group)) => *group = wider,
+            _ => groups.push(part.to_vec()),
+        }
+    }
+    groups
 }
 
 /// How many are alive at least: a variant, the bare service and the placebo.
 pub(super) fn smallest(planned: &[PlannedVariant]) -> usize {
-    groups(planned, 0).iter().map(Vec::len).max().unwrap_or(0)
+    groups(planned, &Ladder::default(), 0).iter().map(Vec::len).max().unwrap_or(0)
 }
 
 /// By how much services grow under load beyond what they take at their start: heaps fill.
@@ -71,6 +103,8 @@ fn first_baseline(planned: &[PlannedVariant]) -> usize {
 mod tests {
     use super::*;
 
+    const NONE: Ladder = Ladder::Steps(Vec::new());
+
     fn planned(names: &[&str]) -> Vec<PlannedVariant> {
         let variant = |name: &&str| {
             let (name, against) = name.split_once('/').unwrap_or((name, ""));
@@ -89,11 +123,29 @@ mod tests {
     #[test]
     fn every_group_has_the_bare_service_and_the_placebo() {
         let planned = planned(&["baseline", "placebo", "a", "b", "c", "d", "e", "f", "g"]);
-        assert_eq!(groups(&planned, 9), [(0..9).collect::<Vec<_>>()]);
-        assert_eq!(groups(&planned, 8), [vec![0, 1, 2, 3, 4, 5], vec![0, 1, 6, 7, 8]]);
-        assert_eq!(groups(&planned, 4), [vec![0, 1, 2, 3], vec![0, 1, 4, 5], vec![0, 1, 6, 7], vec![0, 1, 8]]);
-        assert_eq!(groups(&planned, 0).len(), 7, "one each is the least");
+        assert_eq!(groups(&planned, &NONE, 9), [(0..9).collect::<Vec<_>>()]);
+        assert_eq!(groups(&planned, &NONE, 8), [vec![0, 1, 2, 3, 4, 5], vec![0, 1, 6, 7, 8]]);
+        assert_eq!(groups(&planned, &NONE, 4), [vec![0, 1, 2, 3], vec![0, 1, 4, 5], vec![0, 1, 6, 7], vec![0, 1, 8]]);
+        assert_eq!(groups(&planned, &NONE, 0).len(), 7, "one each is the least");
         assert_eq!(smallest(&planned), 3);
+    }
+
+    #[test]
+    fn the_steps_of_a_ladder_are_alive_together() {
+        let planned = planned(&["baseline", "placebo", "a", "b", "c", "a1", "b1", "c1"]);
+        let ladder = |steps: [&[&str]; 2]| {
+            let named = ["x", "y"].into_iter().zip(steps);
+            let step = |step: &&str| (*step).to_owned();
+            Ladder::Named(named.map(|(name, steps)| (name.to_owned(), steps.iter().map(step).collect())).collect())
+        };
+        let two = ladder([&["baseline", "a1", "a"], &["baseline", "b1", "b"]]);
+        assert_eq!(groups(&planned, &two, 5), [vec![0, 1, 2, 5], vec![0, 1, 3, 6], vec![0, 1, 4, 7]]);
+        assert_eq!(groups(&planned, &two, 6), [vec![0, 1, 2, 3, 5, 6], vec![0, 1, 4, 7]]);
+        // No room for a ladder: its steps are taken apart.
+        assert_eq!(groups(&planned, &two, 3).len(), 6);
+        // What two ladders share binds them together.
+        let bound = ladder([&["a1", "a"], &["a", "b"]]);
+        assert_eq!(groups(&planned, &bound, 6), [vec![0, 1, 2, 3, 5], vec![0, 1, 4, 6, 7]]);
     }
 
     #[test]
@@ -110,8 +162,8 @@ mod tests {
     fn of_a_matrix_a_variant_goes_with_its_own_baseline() {
         let planned =
             planned(&["baseline@1", "placebo", "a@1/baseline@1", "baseline@2", "a@2/baseline@2", "b@2/baseline@2"]);
-        assert_eq!(groups(&planned, 4), [vec![0, 1, 2], vec![0, 1, 3, 4], vec![0, 1, 3, 5]]);
-        assert_eq!(groups(&planned, 5), [vec![0, 1, 2, 3, 4], vec![0, 1, 3, 5]]);
+        assert_eq!(groups(&planned, &NONE, 4), [vec![0, 1, 2], vec![0, 1, 3, 4], vec![0, 1, 3, 5]]);
+        assert_eq!(groups(&planned, &NONE, 5), [vec![0, 1, 2, 3, 4], vec![0, 1, 3, 5]]);
         assert_eq!(smallest(&planned), 4);
     }
 }

@@ -52,7 +52,7 @@ impl Pilot<'_> {
         let variants = &self.plan.variants;
         let sizes = |available: u64, each: u64| {
             let fit = fitting(available, each as f64).min(MAX_ALIVE);
-            groups(variants, fit).iter().map(Vec::len).collect()
+            groups(variants, &self.plan.study.ladder, fit).iter().map(Vec::len).collect()
         };
         let planned = Planned { study: &self.plan.study, variants: variants.len(), groups: &sizes };
         let found = pilot(&unladen_judge::read(folder.path())?, planned)?;
