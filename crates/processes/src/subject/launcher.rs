@@ -114,6 +114,14 @@ impl Launcher {
         self.no_cgroups.as_deref()
     }
 
+    /// Why `limits` of a service would be refused, all or some of them; `None`: each can be set.
+    #[must_use]
+    pub fn no_limits(&self) -> Option<String> {
+        let missing = self.shared.cgroups.as_ref().map(Cgroups::missing_controllers).unwrap_or_default();
+        let lacking = || format!("without the controllers: {}", missing.join(", "));
+        self.no_cgroups.clone().or_else(|| (!missing.is_empty()).then(lacking))
+    }
+
     /// Process id of the guard.
     #[must_use]
     pub fn guard_pid(&self) -> u32 {

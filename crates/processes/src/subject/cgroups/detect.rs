@@ -154,6 +154,20 @@ impl Hierarchy {
         })
     }
 
+    /// Controllers of limits that are not available, of `cpu`, `memory` and `cpuset`.
+    #[must_use]
+    pub fn missing_controllers(&self) -> Vec<&'static str> {
+        let is_there = |name: &str| match self {
+            Self::V2 { controllers, .. } => controllers.iter().any(|have| have == name),
+            Self::V1 { cpu, memory, cpuset, .. } => match name {
+                "cpu" => cpu.is_some(),
+                "memory" => memory.is_some(),
+                _ => cpuset.is_some(),
+            },
+        };
+        ["cpu", "memory", "cpuset"].into_iter().filter(|name| !is_there(name)).collect()
+    }
+
     /// The groups below which the study's own are made, each once.
     #[must_use]
     pub fn parents(&self) -> Vec<&Path> {
@@ -275,6 +289,19 @@ mod tests {
     }
 
     const ALL: &str = "cpuset cpu io memory pids\n";
+
+    #[test]
+    fn what_a_limit_lacks_is_known() {
+        let v2 = |controllers: &[&str]| Hierarchy::V2 {
+            parent: PathBuf::from("/sys/fs/cgroup"),
+            controllers: controllers.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        assert_eq!(v2(&["cpuset", "cpu", "io", "memory"]).missing_controllers(), [""; 0]);
+        assert_eq!(v2(&[]).missing_controllers(), ["cpu", "memory", "cpuset"]);
+        let some = PathBuf::from("/sys/fs/cgroup/cpu");
+        let v1 = Hierarchy::V1 { cpuacct: some.clone(), cpu: Some(some), memory: None, cpuset: None };
+        assert_eq!(v1.missing_controllers(), ["memory", "cpuset"]);
+    }
 
     #[test]
     fn a_delegated_v2_group_is_used_where_unladen_is() {

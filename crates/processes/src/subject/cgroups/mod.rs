@@ -71,6 +71,12 @@ impl Cgroups {
         }
     }
 
+    /// Controllers of limits that are not available.
+    #[must_use]
+    pub fn missing_controllers(&self) -> Vec<&'static str> {
+        self.hierarchy.missing_controllers()
+    }
+
     /// The study's own groups, as they may have to be emptied and removed by somebody else.
     #[must_use]
     pub fn roots(&self) -> Vec<PathBuf> {

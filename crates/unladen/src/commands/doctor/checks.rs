@@ -88,7 +88,7 @@ fn cgroups(facts: &Facts) -> Check {
     match (&facts.cgroups, &facts.no_limits) {
         (Ok(version), None) => check("cgroups", format!("{version}; services can be limited"), true, ""),
         (Ok(version), Some(reason)) => {
-            let found = format!("{version}, for counting only; `limits` of a study would be refused: {reason}");
+            let found = format!("{version}, for counting; `limits` that need more are refused: {reason}");
             check("cgroups", found, false, remedy)
         }
         (Err(reason), _) => {

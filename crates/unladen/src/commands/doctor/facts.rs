@@ -88,7 +88,7 @@ impl Facts {
             (None, reason) => Err(reason.unwrap_or("none").to_owned()),
         };
         drop(counting);
-        let no_limits = launcher(true)?.no_cgroups().map(str::to_owned);
+        let no_limits = launcher(true)?.no_limits();
         let groups = Mounts::of_this_process().own_groups();
         let around = || groups.iter().flat_map(|group| group.ancestors());
         let watched = Watched::now()?;
