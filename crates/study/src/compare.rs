@@ -17,8 +17,9 @@ use super::url::url_problem;
 use super::variables::{Reference, expand, is_name};
 use super::words::{self, WordsError};
 
-/// How long a service may take to answer at its URL: a JVM with an agent on a busy machine takes a while.
-const READY_TIMEOUT_S: f64 = 60.0;
+/// How long a service may take to answer at its URL: eight JVMs with agents that start at once on two cores take a while. One that ends is
+/// noticed at once.
+const READY_TIMEOUT_S: f64 = 180.0;
 
 /// What `unladen compare` is told of the sides and the load; how to measure is set as in any study.
 #[derive(Debug, Clone, PartialEq)]

@@ -45,7 +45,7 @@ services:
     ready:
       http: http://127.0.0.1:8080/vets
       tcp: 127.0.0.1:8080
-      timeout: 60s
+      timeout: 180s
 variants:
   baseline:
     services:
@@ -220,7 +220,7 @@ services:
   api:
     ready:
       http: http://api:8080/vets
-      timeout: 60s
+      timeout: 180s
 variants:
   baseline: {}
   otel:
