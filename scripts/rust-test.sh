@@ -4,8 +4,15 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 test="${CARGO:-cargo} test --release --locked --workspace"
+times=${CARGO_TARGET_DIR:-target}/tmp/e2e-times
+rm -f "$times"
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log"; longest' EXIT
+longest() {
+  [ -e "$times" ] || return 0
+  echo "the longest end-to-end tests, of $(awk '{ sum += $1 } END { printf "%.0f", sum }' "$times") s in all:"
+  sort -rn "$times" | head -15
+}
 
 # A pattern, as Cargo cannot leave out one target: everything but `e2e`.
 $test --no-fail-fast --lib --bins --test '[!e]*' || exit 1

@@ -1,6 +1,7 @@
 //! What the end-to-end tests share: a scratch folder, studies of the embedded service, looking for leftovers.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
@@ -15,6 +16,9 @@ const MARK: &str = "UNLADEN_TEST_FOLDER";
 /// Path of the executable under test.
 pub(crate) const UNLADEN: &str = env!("CARGO_BIN_EXE_unladen");
 
+/// Where the time of every test goes.
+const TIMES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/e2e-times");
+
 /// How many tests may run beside each other that only count.
 const PLACES: usize = 2;
 static FREE: Mutex<[bool; PLACES]> = Mutex::new([true; PLACES]);
@@ -25,6 +29,7 @@ pub(crate) struct Turn {
     places: Vec<usize>,
     /// Cores that the test's thread had before.
     cores: Option<CpuSet>,
+    since: Instant,
 }
 
 impl Turn {
@@ -34,7 +39,7 @@ impl Turn {
         let mut free = FREED.wait_while(free, is_full).unwrap_or_else(PoisonError::into_inner);
         let places: Vec<usize> = (0..PLACES).filter(|place| free[*place]).take(places).collect();
         places.iter().for_each(|place| free[*place] = false);
-        Self { places, cores: None }
+        Self { places, cores: None, since: Instant::now() }
     }
 
     /// Keeps what the test starts from now on to its place's share of the cores, if there are enough.
@@ -56,6 +61,10 @@ impl Drop for Turn {
         if let Some(cores) = self.cores {
             let _ = sched_setaffinity(None, &cores);
         }
+        // Without the wait for the turn: `scripts/rust-test.sh` shows which tests take longest.
+        let line = format!("{:6.1} s, {} places: {}\n", self.since.elapsed().as_secs_f64(), self.places.len(), name());
+        let times = fs::File::options().create(true).append(true).open(TIMES);
+        let _ = times.and_then(|mut times| times.write_all(line.as_bytes()));
         let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
         self.places.iter().for_each(|place| free[*place] = true);
         FREED.notify_all();
@@ -79,6 +88,11 @@ pub(crate) fn counting() -> Turn {
 /// the other cores.
 pub(crate) fn starting() -> Turn {
     Turn::take(1).on_its_own_cores()
+}
+
+/// Name of the test of this thread.
+fn name() -> String {
+    std::thread::current().name().unwrap_or_default().to_owned()
 }
 
 /// Folder of a study of the project.
