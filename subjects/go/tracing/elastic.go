@@ -1,4 +1,4 @@
-//go:build !skywalking
+//go:build !skywalking && !bare && !otel
 
 package tracing
 
@@ -16,6 +16,8 @@ import (
 	"go.elastic.co/apm/v2"
 	"go.elastic.co/apm/v2/transport"
 )
+
+func init() { tracers["apm"] = elastic }
 
 // elastic is Elastic's APM agent with its modules for gin, net/http and gorm, and a hook of our own for go-redis 9, for which it has
 // none. Everything else is said by ELASTIC_APM_…; TRACER_EXPORT=discard encodes and compresses everything and throws it away.

@@ -1,4 +1,4 @@
-//go:build !skywalking
+//go:build !skywalking && !bare && !elastic
 
 package tracing
 

@@ -1,4 +1,4 @@
-//go:build !skywalking
+//go:build !skywalking && !bare && !elastic
 
 package tracing
 
@@ -26,6 +26,8 @@ import (
 	"gorm.io/gorm"
 	"gorm.io/plugin/opentelemetry/tracing"
 )
+
+func init() { tracers["otlp"] = otlp }
 
 // otlp is the OpenTelemetry SDK with the instrumentations of gin, net/http, go-redis and gorm. TRACER_EXPORT says where spans go: `http`
 // or `grpc` (OTLP), `discard` (made, queued, batched, thrown away), `attached` (the instrumentations with a tracer that makes none).

@@ -1,4 +1,4 @@
-//go:build !skywalking
+//go:build !skywalking && !bare && !otel && !elastic
 
 package tracing
 
@@ -19,6 +19,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"gorm.io/gorm"
 )
+
+func init() { tracers["zipkin"] = zipkin }
 
 // zipkin is Zipkin's own library with its middleware for net/http, and hooks of our own for go-redis and gorm, for which it has none.
 // ZIPKIN_URL says where spans go; ZIPKIN_MAX_BACKLOG and ZIPKIN_BATCH_SIZE replace the library's 1,000 and 100.
