@@ -11,8 +11,8 @@ use std::time::Duration;
 use unladen_load::plan::Replica;
 use unladen_load::target::Target;
 use unladen_processes::linux::Netns;
-use unladen_processes::subject::compose::{Changes, ComposeError, Composed, Configured, Files, Fit, Project};
-use unladen_processes::subject::{Ended, SubjectError};
+use unladen_processes::subject::compose::{Changes, ComposeError, Configured, Files, Fit, Project};
+use unladen_processes::subject::{Ended, Placed, SubjectError};
 use unladen_study::plan::{Plan, PlannedVariant, Process};
 use unladen_study::spec::{ComposeProject, Volumes};
 
@@ -232,7 +232,7 @@ impl Listening<'_> {
     }
 }
 
-fn host(composed: &Composed) -> Host {
+fn host(composed: &Placed) -> Host {
     Host {
         service: composed.running.service().to_owned(),
         replica: composed.running.replica(),
@@ -243,7 +243,7 @@ fn host(composed: &Composed) -> Host {
 
 /// Waits until a container is ready. `None`: it has done what it was there for, and ended.
 fn ready(
-    composed: Composed,
+    composed: Placed,
     host: &Host,
     processes: &[Process],
     interrupted: &AtomicBool,
