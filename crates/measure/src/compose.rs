@@ -5,8 +5,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use unladen_processes::linux::Netns;
-use unladen_processes::subject::SubjectError;
-use unladen_processes::subject::compose::{Changes, ComposeError, Composed as Placed, Configured, Files, Fit};
+use unladen_processes::subject::compose::{Changes, ComposeError, Configured, Files, Fit};
+use unladen_processes::subject::{Placed, SubjectError};
 use unladen_study::plan::Process;
 use unladen_study::spec::{ComposeProject, Volumes};
 

@@ -89,11 +89,6 @@ pub enum RunError {
         /// What it declares.
         declared: String,
     },
-    /// This unladen knows no clusters.
-    #[error(
-        "this unladen was built without Kubernetes (`--no-default-features`). Use one that was built with the feature `kubernetes`"
-    )]
-    WithoutKubernetes,
     /// A process could not be started.
     #[error(transparent)]
     Subject(SubjectError),

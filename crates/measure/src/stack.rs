@@ -12,13 +12,15 @@ use unladen_journal::record::VariantKind;
 use unladen_load::plan::Replica;
 use unladen_load::target::Target;
 use unladen_processes::linux::Netns;
-use unladen_processes::subject::compose::{Composed as Placed, Project};
-use unladen_processes::subject::{Ended, SubjectError};
+use unladen_processes::subject::compose::Project;
+use unladen_processes::subject::kubernetes::Deployed;
+use unladen_processes::subject::{Ended, Placed, SubjectError};
 use unladen_study::plan::{Plan, PlannedVariant, Process};
 use unladen_study::stack::Stack;
 
 use super::error::RunError;
 use super::instrument::{InstrumentError, SinkPart};
+use super::kubernetes::without_secrets;
 use super::service::{RunningService, readiness};
 use super::setup::Site;
 use super::took::{self, Admitted};
@@ -33,6 +35,7 @@ const SINK: &str = "UNLADEN_SINK_";
 #[derive(Debug)]
 pub(super) enum Started {
     Compose(Project),
+    Kubernetes(Deployed),
 }
 
 impl Started {
@@ -40,6 +43,7 @@ impl Started {
     pub(super) fn admitted(&self) -> Admitted {
         match self {
             Self::Compose(_) => Admitted::new(),
+            Self::Kubernetes(deployed) => without_secrets(deployed.admitted()),
         }
     }
 
@@ -47,6 +51,7 @@ impl Started {
     pub(super) fn remove(self) -> Result<(), SubjectError> {
         match self {
             Self::Compose(project) => project.remove(),
+            Self::Kubernetes(deployed) => deployed.remove(),
         }
     }
 }
