@@ -6,6 +6,7 @@ Docker.
     scripts/cluster/cluster.py build            into target/cluster/bin, unless it is there
     scripts/cluster/cluster.py start [--share]  builds, starts, returns when the node is ready
     scripts/cluster/cluster.py load IMAGE.tar…  gives the node images as `docker save` writes them
+    scripts/cluster/cluster.py image PROGRAM NAME   gives it an image of a program of this machine, and what it is linked with
     scripts/cluster/cluster.py status           says what runs; exit code 1 if nothing does
     scripts/cluster/cluster.py stop             ends it and removes everything but the build
 
@@ -25,6 +26,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -202,6 +204,13 @@ def load(files):
             sys.exit(f"{file}: not loaded: {done.stderr.strip() or done.stdout.strip()}. Is it as `docker save` writes it?")
 
 
+def image(program, name):
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "image.tar"
+        images.write(file, name, Path(program).resolve())
+        load([file])
+
+
 def status():
     first = groups.first()
     if first is None:
@@ -222,9 +231,14 @@ def main():
         commands.add_parser(name)
     commands.add_parser("start").add_argument("--share", action="store_true")
     commands.add_parser("load").add_argument("image", nargs="+")
+    of_program = commands.add_parser("image")
+    of_program.add_argument("program")
+    of_program.add_argument("name")
     given = parser.parse_args()
     if given.command == "load":
         return load(given.image)
+    if given.command == "image":
+        return image(given.program, given.name)
     if given.command == "start":
         return start(given.share)
     return {"build": build, "status": status, "stop": stop}[given.command]()

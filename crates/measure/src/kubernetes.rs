@@ -61,8 +61,7 @@ impl Site<'_> {
 }
 
 /// Pods for the journal, without their secrets.
-pub(super) fn without_secrets(admitted: &Admitted) -> Admitted {
-    let mut admitted = admitted.clone();
+pub(super) fn without_secrets(mut admitted: Admitted) -> Admitted {
     admitted.values_mut().for_each(mask_json);
     admitted
 }

@@ -18,6 +18,7 @@ use super::checks;
 use super::error::RunError;
 use super::expected::Expected;
 use super::instrument::SinkPart;
+use super::kubernetes::without_secrets;
 use super::ledger;
 use super::queries;
 use super::reported_losses;
@@ -108,7 +109,7 @@ impl Run<'_> {
         let RunContext { folder, sink, services, stack, hosts, .. } = context;
         let of_run = (folder.as_path(), self.number);
         *hosts = self.setup.start_services(variant, of_run, sink, (services, stack), self.interrupted)?;
-        context.record.admitted = context.stack.as_ref().map(Started::admitted).unwrap_or_default();
+        context.record.admitted = without_secrets(context.stack.as_ref().map(Started::admitted).unwrap_or_default());
         context.record.phases.start_s = started.elapsed().as_secs_f64();
         self.set_up(context)?;
         if context.record.void.is_none() {

@@ -20,7 +20,6 @@ use unladen_study::stack::Stack;
 
 use super::error::RunError;
 use super::instrument::{InstrumentError, SinkPart};
-use super::kubernetes::without_secrets;
 use super::service::{RunningService, readiness};
 use super::setup::Site;
 use super::took::{self, Admitted};
@@ -39,11 +38,11 @@ pub(super) enum Started {
 }
 
 impl Started {
-    /// Pods of its services as a cluster admitted them, secrets masked; empty elsewhere.
+    /// Pods of its services as a cluster admitted them; empty elsewhere.
     pub(super) fn admitted(&self) -> Admitted {
         match self {
             Self::Compose(_) => Admitted::new(),
-            Self::Kubernetes(deployed) => without_secrets(deployed.admitted()),
+            Self::Kubernetes(deployed) => deployed.admitted().clone(),
         }
     }
 

@@ -128,6 +128,8 @@ pub fn mask_json(value: &mut Value) {
             for (key, value) in entries {
                 match (&name, key.as_str()) {
                     (Some(name), "value") => json_named(name, value),
+                    // Of a label, in selectors and tolerations.
+                    (_, "key") => mask_json(value),
                     _ => json_named(key, value),
                 }
             }
