@@ -48,8 +48,8 @@ impl Stack {
     /// Files, or folders of files, that it is made from.
     pub fn files(&self) -> impl Iterator<Item = &str> {
         let (files, folder) = match self {
-            Self::Compose(project) => (&project.files, &None),
-            Self::Kubernetes(kubernetes) => (&kubernetes.manifests, &kubernetes.kustomize),
+            Self::Compose(project) => (&project.files, None),
+            Self::Kubernetes(kubernetes) => (&kubernetes.manifests, kubernetes.kustomize.as_ref()),
         };
         files.iter().chain(folder).map(String::as_str)
     }
