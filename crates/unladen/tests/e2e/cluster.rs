@@ -92,23 +92,31 @@ variants:
 }
 
 struct Cluster {
+    /// Of the administrator.
     kubeconfig: PathBuf,
+    /// Of the account of `deploy/kubernetes`: unladen has its rights and no others.
+    account: PathBuf,
 }
 
 impl Cluster {
     /// The cluster that the environment names, with the image of this very executable. `None`: there is none.
     fn find() -> Option<Self> {
-        static LOADED: OnceLock<()> = OnceLock::new();
+        static ACCOUNT: OnceLock<PathBuf> = OnceLock::new();
         let Some(kubeconfig) = std::env::var_os("UNLADEN_CLUSTER").map(PathBuf::from) else {
             println!("SKIPPED: UNLADEN_CLUSTER names no kubeconfig: `make cluster-test` starts a cluster");
             return None;
         };
-        LOADED.get_or_init(|| {
-            let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/cluster/cluster.py");
-            let loaded = Command::new(script).args(["image", UNLADEN, IMAGE]).status().expect("the script starts");
-            assert!(loaded.success(), "the node gets its image");
+        let account = ACCOUNT.get_or_init(|| {
+            let script = |arguments: &[&str]| {
+                let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/cluster/cluster.py");
+                let output = Command::new(script).args(arguments).output().expect("the script starts");
+                assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+                String::from_utf8_lossy(&output.stdout).trim().to_owned()
+            };
+            script(&["image", UNLADEN, IMAGE]);
+            script(&["account"]).into()
         });
-        Some(Self { kubeconfig })
+        Some(Self { kubeconfig, account: account.clone() })
     }
 
     fn scratch(&self, study: &str) -> Scratch {
@@ -120,7 +128,7 @@ impl Cluster {
 
     fn command(&self, scratch: &Scratch, arguments: &[&str]) -> Command {
         let mut command = scratch.command(arguments);
-        command.env("KUBECONFIG", &self.kubeconfig);
+        command.env("KUBECONFIG", &self.account);
         command
     }
 

@@ -204,17 +204,31 @@ pub enum KubernetesError {
         /// What is missing, and why if that is known.
         waiting: String,
     },
-    /// The node is another machine.
+    /// The nodes are other machines.
     #[error(
-        "{workload} (service {service}) runs on the node `{node}`, which is not this machine: its CPU time cannot be read from here. Run unladen on that node, as root, with a kubeconfig of the cluster"
+        "no node of the cluster at {server} is this machine (its nodes: {known}): the CPU time of pods cannot be read from here. Run unladen on a node, as root, with a kubeconfig of the cluster"
     )]
     Elsewhere {
+        /// Its API server.
+        server: String,
+        /// Names of its nodes.
+        known: String,
+    },
+    /// The kubelet has given a pod other cores.
+    #[error(
+        "{workload} (service {service}) is to be on the cores {wanted}, but the kubelet has given it {allowed} ({said}). Let unladen's own parts have other cores, take whole CPUs out of its `resources`, or run the kubelet without the static CPU manager"
+    )]
+    Cores {
         /// Service.
         service: String,
         /// Its workload.
         workload: String,
-        /// The node.
-        node: String,
+        /// Its cores by the study.
+        wanted: String,
+        /// Where it is.
+        allowed: String,
+        /// What the system said.
+        said: String,
     },
     /// The processes of a pod are not to be seen, although the node is this machine.
     #[error(

@@ -3,25 +3,29 @@
 //! their control groups. The namespace goes with the round, or with unladen: then the guard deletes it.
 
 mod error;
+#[cfg(not(feature = "kubernetes"))]
+mod left_out;
+#[cfg(feature = "kubernetes")]
+mod local;
 mod workload;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use indexmap::IndexMap;
 use serde_json::Value;
 
 pub use error::KubernetesError;
+#[cfg(not(feature = "kubernetes"))]
+pub use left_out::Deployed;
+#[cfg(feature = "kubernetes")]
+pub use local::Deployed;
+#[cfg(feature = "kubernetes")]
+pub(super) use local::{Clusters, clean};
 pub use workload::{Kind, Workload};
 
-use super::error::SubjectError;
 use super::launch::Limits;
-use super::launcher::Launcher;
-use super::placed::Placed;
-use crate::linux::{CpuSet, Netns};
+use crate::linux::CpuSet;
 
 /// What is started in the cluster for a variant.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -84,47 +88,5 @@ impl Changes {
             limits: Limits::default(),
             replicas: None,
         }
-    }
-}
-
-/// What was deployed. Dropping it deletes its namespace.
-#[derive(Debug)]
-pub struct Deployed {
-    admitted: BTreeMap<String, Value>,
-}
-
-impl Deployed {
-    /// Deletes its namespace and waits until its pods have gone. The rest of the namespace goes afterwards; [`Launcher::close`] waits for it.
-    ///
-    /// # Errors
-    /// What the API server says.
-    pub fn remove(self) -> Result<(), SubjectError> {
-        Ok(())
-    }
-
-    /// The pod of each service as the cluster has admitted it: `metadata` with labels and annotations, `spec`. What differs between any two
-    /// pods of a template is left out: names, the node, tokens, `UNLADEN_PAD`.
-    #[must_use]
-    pub fn admitted(&self) -> &BTreeMap<String, Value> {
-        &self.admitted
-    }
-}
-
-impl Launcher {
-    /// Starts workloads in a namespace of their own, within `patience`, and returns their containers in the order in which they were
-    /// started: the container that is a service under its name, others of its pod as `service/container`, those of other workloads under
-    /// the name of the workload. Every network namespace that one of them is in is handed to `seen` as soon as it is there, mostly before
-    /// the containers run.
-    ///
-    /// # Errors
-    /// A manifest, a change or an image is wrong, the node is another machine, or the cluster refuses. Nothing is left then.
-    pub fn deploy(
-        &self,
-        _stack: &Stack,
-        _patience: Duration,
-        _seen: &mut dyn FnMut(&Arc<Netns>),
-        _interrupted: &AtomicBool,
-    ) -> Result<(Deployed, Vec<Placed>), SubjectError> {
-        Err(KubernetesError::LeftOut.into())
     }
 }

@@ -1,0 +1,94 @@
+//! unladen is killed, or the API server is away: the namespace goes all the same.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use unladen_processes::linux::process::{self, Identity};
+
+use crate::site::{PATIENCE, cluster, command, eventually, kubectl_output, namespaces_of};
+
+/// A stand-in for unladen with something deployed. The kubeconfig that its environment names is there no longer: the guard has been told.
+fn deployed(folder: &Path) -> Child {
+    let words = command("unladen", &[folder.to_str().expect("plain text")]);
+    let own = folder.join("kubeconfig");
+    fs::copy(std::env::var("KUBECONFIG").expect("that of the account"), &own).expect("copied");
+    let mut unladen = Command::new(&words[0]).args(&words[1..]).env("KUBECONFIG", &own).spawn().expect("it starts");
+    if !eventually(PATIENCE, || folder.join("pids").exists()) {
+        let _ = unladen.kill();
+        panic!("nothing was deployed");
+    }
+    fs::remove_file(&own).expect("removed");
+    unladen
+}
+
+fn read(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join(name)).expect("it is there")
+}
+
+fn is_gone(id: &str) -> bool {
+    let selector = format!("unladen.study={id}");
+    let output =
+        kubectl_output(&["get", "namespaces", "--selector", &selector, "--output=name", "--request-timeout=5s"]);
+    output.status.success() && output.stdout.is_empty()
+}
+
+fn all_gone(folder: &Path) -> bool {
+    let pids = read(folder, "pids");
+    pids.lines().all(|pid| Identity::of(pid.parse().expect("a pid")).is_none_or(|root| !root.is_alive()))
+}
+
+#[test]
+fn when_unladen_is_killed_its_namespace_goes() {
+    if cluster().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut unladen = deployed(folder.path());
+    let id = read(folder.path(), "id");
+    assert!(!namespaces_of(&id).is_empty() && !all_gone(folder.path()), "it runs");
+    unladen.kill().expect("killed");
+    unladen.wait().expect("reaped");
+    assert!(eventually(PATIENCE, || is_gone(&id) && all_gone(folder.path())), "{}", namespaces_of(&id));
+}
+
+#[test]
+#[ignore = "takes the API server away from the other tests: `make cluster-test` runs it alone"]
+fn when_the_api_server_is_away_as_well_the_namespace_goes_when_it_is_back() {
+    const AWAY: Duration = Duration::from_secs(30);
+    if cluster().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut unladen = deployed(folder.path());
+    let id = read(folder.path(), "id");
+    let begun = Instant::now();
+    let mut killed = 0;
+    while begun.elapsed() < AWAY {
+        killed += kill_api_servers();
+        if killed > 0 && unladen.try_wait().expect("a child").is_none() {
+            unladen.kill().expect("killed");
+            unladen.wait().expect("reaped");
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    // The node starts it again after some seconds.
+    assert!(killed > 3, "it was killed {killed} times");
+    assert!(eventually(PATIENCE * 2, || is_gone(&id) && all_gone(folder.path())), "{}", namespaces_of(&id));
+}
+
+/// Kills those of the cluster of the tests; returns how many there were.
+fn kill_api_servers() -> usize {
+    let is_one = |pid: u32| {
+        let text = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}")).unwrap_or_default();
+        text("comm").trim() == "kube-apiserver" && text("cgroup").contains("unladen-cluster")
+    };
+    let servers: Vec<Identity> =
+        process::all().iter().filter(|it| is_one(it.pid)).map(process::Stat::identity).collect();
+    for server in &servers {
+        server.signal(Signal::KILL).expect("root");
+    }
+    servers.len()
+}
