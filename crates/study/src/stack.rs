@@ -159,7 +159,9 @@ mod tests {
             patch: patch.as_object().cloned(),
             ..Pod::default()
         };
-        assert_eq!(pod.texts(), ["x", "--to=${sink.otlp_grpc}", "app"]);
+        let mut texts = pod.texts();
+        texts.sort_unstable();
+        assert_eq!(texts, ["--to=${sink.otlp_grpc}", "app", "x"]);
         let filled = pod.filled(|at, text| Ok::<_, ()>(format!("{at}={text}"))).expect("it is filled in");
         assert_eq!(filled.annotations["inject"], "annotations.inject=x");
         let args = &filled.patch.expect("a patch")["spec"]["containers"][0];
