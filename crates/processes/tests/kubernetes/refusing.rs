@@ -156,7 +156,7 @@ fn the_account_may_do_nothing_outside_of_its_own_namespaces() {
     let config = format!("--kubeconfig={}", std::env::var("KUBECONFIG").expect("that of the account"));
     for (arguments, expected) in [
         (vec!["create", "configmap", "a", "--namespace=default"], "whose names begin with `unladen-`"),
-        (vec!["delete", "namespace", "default"], "whose names begin with `unladen-`"),
+        (vec!["delete", "namespace", "unladen"], "whose names begin with `unladen-`"),
         (vec!["get", "secrets", "--namespace=default"], "forbidden"),
     ] {
         let output = kubectl_output(&[arguments.clone(), vec![&config]].concat());
