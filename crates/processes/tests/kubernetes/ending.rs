@@ -10,16 +10,25 @@ use unladen_processes::linux::process::{self, Identity};
 
 use crate::site::{PATIENCE, cluster, command, eventually, kubectl_output, namespaces_of};
 
+/// A child that is killed, and reaped, when it is no longer held.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It may be over already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// A stand-in for unladen with something deployed. The kubeconfig that its environment names is there no longer: the guard has been told.
-fn deployed(folder: &Path) -> Child {
+fn deployed(folder: &Path) -> Killed {
     let words = command("unladen", &[folder.to_str().expect("plain text")]);
     let own = folder.join("kubeconfig");
     fs::copy(std::env::var("KUBECONFIG").expect("that of the account"), &own).expect("copied");
-    let mut unladen = Command::new(&words[0]).args(&words[1..]).env("KUBECONFIG", &own).spawn().expect("it starts");
-    if !eventually(PATIENCE, || folder.join("pids").exists()) {
-        let _ = unladen.kill();
-        panic!("nothing was deployed");
-    }
+    let unladen = Command::new(&words[0]).args(&words[1..]).env("KUBECONFIG", &own).spawn().expect("it starts");
+    let unladen = Killed(unladen);
+    assert!(eventually(PATIENCE, || folder.join("pids").exists()), "nothing was deployed");
     fs::remove_file(&own).expect("removed");
     unladen
 }
@@ -46,11 +55,10 @@ fn when_unladen_is_killed_its_namespace_goes() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let mut unladen = deployed(folder.path());
+    let unladen = deployed(folder.path());
     let id = read(folder.path(), "id");
     assert!(!namespaces_of(&id).is_empty() && !all_gone(folder.path()), "it runs");
-    unladen.kill().expect("killed");
-    unladen.wait().expect("reaped");
+    drop(unladen);
     assert!(eventually(PATIENCE, || is_gone(&id) && all_gone(folder.path())), "{}", namespaces_of(&id));
 }
 
@@ -62,16 +70,14 @@ fn when_the_api_server_is_away_as_well_the_namespace_goes_when_it_is_back() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let mut unladen = deployed(folder.path());
+    let mut unladen = Some(deployed(folder.path()));
     let id = read(folder.path(), "id");
     let begun = Instant::now();
     let mut killed = 0;
     while begun.elapsed() < AWAY {
         killed += kill_api_servers();
-        if killed > 0 && unladen.try_wait().expect("a child").is_none() {
-            unladen.kill().expect("killed");
-            unladen.wait().expect("reaped");
-        }
+        // The guard finds nobody there.
+        drop(unladen.take());
         std::thread::sleep(Duration::from_millis(100));
     }
     // The node starts it again after some seconds.

@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use unladen_processes::linux::CpuSet;
@@ -192,7 +192,7 @@ fn unladen(folder: &Path) {
     let pids: Vec<String> = placed.iter().map(|placed| placed.running.pid().to_string()).collect();
     fs::write(folder.join("pids.tmp"), pids.join("\n")).expect("written");
     fs::rename(folder.join("pids.tmp"), folder.join("pids")).expect("renamed");
-    let _ = Arc::new((deployed, placed, site));
+    let _kept = (deployed, placed, site);
     loop {
         std::thread::sleep(Duration::from_secs(3600));
     }
