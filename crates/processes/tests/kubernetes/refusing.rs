@@ -11,6 +11,7 @@ use crate::site::{PATIENCE, Site, container, kubectl, kubectl_output, shop};
 
 /// An error names all of these.
 fn names(error: &str, words: &[&str]) {
+    println!("{error}\n");
     for word in words {
         assert!(error.contains(word), "`{word}` is not in: {error}");
     }
@@ -119,6 +120,16 @@ fn a_pod_that_never_gets_ready_is_told_with_the_words_of_its_probe() {
     names(&error, &["api was not ready after 5.0 s", "its health check has not passed", "statuscode: 404"]);
     drop((deployed, placed));
     site.close();
+}
+
+#[test]
+fn cores_that_the_kubelet_keeps_for_others_are_told() {
+    let Some(site) = Site::new() else { return };
+    let mut stack = site.stack(&shop(&container("app", "[serve, ':8080']", "")));
+    // Those of the cluster's own programs: it was started with `--share`.
+    stack.cpus = [0].into_iter().collect();
+    let error = site.refused(&stack);
+    names(&error, &["deployment/shop (service api) is to be on the cores 0, but the kubelet has given it"]);
 }
 
 #[test]

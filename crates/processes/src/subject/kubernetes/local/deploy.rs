@@ -289,7 +289,7 @@ mod tests {
         let (here, there) = (node("a", "1"), node("b", "2"));
         assert_eq!(choose(std::slice::from_ref(&here), "1"), Ok(None));
         assert_eq!(choose(&[there.clone(), here], "1"), Ok(Some("a.local".to_owned())));
-        assert_eq!(choose(&[there.clone()], "1"), Err("b".to_owned()));
+        assert_eq!(choose(std::slice::from_ref(&there), "1"), Err("b".to_owned()));
         assert_eq!(choose(&[there, node("c", "")], ""), Err("b, c".to_owned()));
     }
 }
