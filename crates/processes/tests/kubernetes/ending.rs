@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use unladen_processes::linux::process::{self, Identity};
 
-use crate::site::{PATIENCE, cluster, command, eventually, kubectl_output, namespaces_of};
+use crate::site::{PATIENCE, Site, cluster, command, eventually, kubectl_output, namespaces_of};
 
 /// A child that is killed, and reaped, when it is no longer held.
 struct Killed(Child);
@@ -83,6 +83,28 @@ fn when_the_api_server_is_away_as_well_the_namespace_goes_when_it_is_back() {
     // The node starts it again after some seconds.
     assert!(killed > 3, "it was killed {killed} times");
     assert!(eventually(PATIENCE * 2, || is_gone(&id) && all_gone(folder.path())), "{}", namespaces_of(&id));
+}
+
+#[test]
+#[ignore = "takes the API server away from the other tests: `make cluster-test` runs it alone"]
+fn what_is_said_while_the_api_server_is_away_is_not_lost_and_comes_once() {
+    let Some(site) = Site::new() else { return };
+    let stack = site.stack(&site.told_by_a_pipe("/here/shop.yaml", ""));
+    let (deployed, mut placed) = site.deploy(&stack).expect("it runs");
+    let manifest = read(site.folder.path(), "shop.yaml");
+    let first = format!("/here/shop.yaml: {manifest}");
+    let said = || fs::read_to_string(stack.log.join("api.log")).unwrap_or_default();
+    assert!(eventually(PATIENCE, || said() == first), "{}", said());
+    assert_eq!(kill_api_servers(), 1);
+    site.tell("meanwhile\n");
+    let all = format!("{first}/here/pipe: meanwhile\n{first}");
+    assert!(eventually(PATIENCE, || said() == all), "{}", said());
+    assert_eq!(placed[0].running.alive(), None, "it runs all the time");
+    let ended = placed[0].running.stop(Duration::from_secs(10)).expect("it stops");
+    assert_eq!(ended, unladen_processes::subject::Ended::Exit(0));
+    drop(placed);
+    deployed.remove().expect("the namespace goes");
+    site.close();
 }
 
 /// Kills those of the cluster of the tests; returns how many there were.

@@ -103,6 +103,14 @@ fn an_object_of_the_whole_cluster_is_refused_before_anything_is_made() {
 }
 
 #[test]
+fn a_right_that_is_missing_is_told() {
+    let Some(site) = Site::new() else { return };
+    let lease = "\n---\n{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: l}}\n";
+    let stack = site.stack(&(shop(&container("app", "[serve, ':8080']", "")) + lease));
+    names(&site.refused(&stack), &["does not let unladen apply Lease l of ", "role.yaml", "cannot create resource"]);
+}
+
+#[test]
 fn a_pod_that_never_gets_ready_is_told_with_the_words_of_its_probe() {
     let Some(site) = Site::new() else { return };
     let probe = ", readinessProbe: {httpGet: {path: /absent, port: 8080}, periodSeconds: 1}";

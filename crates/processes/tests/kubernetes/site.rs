@@ -95,6 +95,22 @@ impl Site {
         }
     }
 
+    /// A Deployment `shop` whose container says what comes through a pipe of this machine and then goes on to read a file.
+    pub(crate) fn told_by_a_pipe(&self, file: &str, more: &str) -> String {
+        let path = self.folder.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o666.into(), 0).expect("a pipe");
+        let mounts = format!("{more}, volumeMounts: [{{name: here, mountPath: /here}}]");
+        let volumes =
+            format!("      volumes: [{{name: here, hostPath: {{path: '{}'}}}}]\n", self.folder.path().display());
+        shop(&container("app", &format!("[read, /here/shop.yaml, /here/pipe, {file}]"), &mounts)) + &volumes
+    }
+
+    /// Tells it through the pipe.
+    pub(crate) fn tell(&self, words: &str) {
+        // This waits for the reader.
+        fs::write(self.folder.path().join("pipe"), words).expect("it reads");
+    }
+
     pub(crate) fn deploy(&self, stack: &Stack) -> Result<(Deployed, Vec<Placed>), SubjectError> {
         self.launcher.deploy(stack, PATIENCE, &mut |_| (), &AtomicBool::new(false))
     }

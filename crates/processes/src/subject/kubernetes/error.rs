@@ -46,7 +46,7 @@ pub enum KubernetesError {
     },
     /// The user of the kubeconfig may not do something.
     #[error(
-        "the API server does not let unladen {what}: {said}. The rights that it needs are in deploy/kubernetes/role.yaml: have an administrator apply it and bind it to the user of the kubeconfig"
+        "the API server does not let unladen {what}: {said}. The rights that it needs are in deploy/kubernetes/role.yaml, to be extended by the kinds of your manifests that are not there: have an administrator apply it and bind it to the user of the kubeconfig"
     )]
     Denied {
         /// What it was asked for.
