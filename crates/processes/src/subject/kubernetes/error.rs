@@ -126,7 +126,7 @@ pub enum KubernetesError {
     },
     /// No pod was made for a workload.
     #[error(
-        "no pod was made for {workload} (service {service}): {said}. `kubectl describe {workload}` of the same manifests says more"
+        "no pod was made for {workload} (service {service}): {said}. Correct the manifests, or the quota or policy that it names"
     )]
     NoPods {
         /// Service.
@@ -178,7 +178,7 @@ pub enum KubernetesError {
     },
     /// A container ended while the others were started.
     #[error(
-        "the container `{container}` of {workload} (service {service}) ended as soon as it was started ({ended}). Correct what it says. The end of its log ({}):\n{log_tail}", log.display()
+        "the container `{container}` of {workload} (service {service}) ended as soon as it was started ({ended}). Correct its command, environment or limits. The end of its log ({}):\n{log_tail}", log.display()
     )]
     Ended {
         /// Service.

@@ -164,9 +164,8 @@ impl Deployed {
                 }
             }
             if of_it.is_empty() && one.replicas != Some(0) && begun.elapsed() >= MAKING {
-                let warnings = self.warnings();
-                if !warnings.is_empty() {
-                    return Err(KubernetesError::NoPods { service, workload, said: warnings.join("; ") }.into());
+                if let Some(said) = self.warnings().into_iter().next() {
+                    return Err(KubernetesError::NoPods { service, workload, said }.into());
                 }
             }
         }
