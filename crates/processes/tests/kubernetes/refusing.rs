@@ -11,6 +11,7 @@ use crate::site::{PATIENCE, Site, container, kubectl, kubectl_output, shop};
 
 /// An error names all of these.
 fn names(error: &str, words: &[&str]) {
+    println!("{error}\n");
     for word in words {
         assert!(error.contains(word), "`{word}` is not in: {error}");
     }
@@ -102,6 +103,14 @@ fn an_object_of_the_whole_cluster_is_refused_before_anything_is_made() {
 }
 
 #[test]
+fn a_right_that_is_missing_is_told() {
+    let Some(site) = Site::new() else { return };
+    let lease = "\n---\n{apiVersion: coordination.k8s.io/v1, kind: Lease, metadata: {name: l}}\n";
+    let stack = site.stack(&(shop(&container("app", "[serve, ':8080']", "")) + lease));
+    names(&site.refused(&stack), &["does not let unladen apply Lease l of ", "role.yaml", "cannot create resource"]);
+}
+
+#[test]
 fn a_pod_that_never_gets_ready_is_told_with_the_words_of_its_probe() {
     let Some(site) = Site::new() else { return };
     let probe = ", readinessProbe: {httpGet: {path: /absent, port: 8080}, periodSeconds: 1}";
@@ -119,6 +128,16 @@ fn a_pod_that_never_gets_ready_is_told_with_the_words_of_its_probe() {
     names(&error, &["api was not ready after 5.0 s", "its health check has not passed", "statuscode: 404"]);
     drop((deployed, placed));
     site.close();
+}
+
+#[test]
+fn cores_that_the_kubelet_keeps_for_others_are_told() {
+    let Some(site) = Site::new() else { return };
+    let mut stack = site.stack(&shop(&container("app", "[serve, ':8080']", "")));
+    // Those of the cluster's own programs: it was started with `--share`.
+    stack.cpus = [0].into_iter().collect();
+    let error = site.refused(&stack);
+    names(&error, &["deployment/shop (service api) is to be on the cores 0, but the kubelet has given it"]);
 }
 
 #[test]
@@ -156,7 +175,7 @@ fn the_account_may_do_nothing_outside_of_its_own_namespaces() {
     let config = format!("--kubeconfig={}", std::env::var("KUBECONFIG").expect("that of the account"));
     for (arguments, expected) in [
         (vec!["create", "configmap", "a", "--namespace=default"], "whose names begin with `unladen-`"),
-        (vec!["delete", "namespace", "default"], "whose names begin with `unladen-`"),
+        (vec!["delete", "namespace", "unladen"], "whose names begin with `unladen-`"),
         (vec!["get", "secrets", "--namespace=default"], "forbidden"),
     ] {
         let output = kubectl_output(&[arguments.clone(), vec![&config]].concat());

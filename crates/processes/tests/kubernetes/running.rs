@@ -12,7 +12,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use unladen_processes::linux::process::Identity;
 use unladen_processes::linux::{Cgroup, Version};
-use unladen_processes::subject::{Ended, Limits, Placed, Readiness};
+use unladen_processes::subject::{Ended, Limits, Placed, Readiness, Running};
 
 use crate::site::{PATIENCE, Site, container, eventually, kubectl, shop};
 
@@ -134,15 +134,8 @@ fn what_is_killed_has_ended_though_the_kubelet_starts_it_anew() {
     assert_eq!(one.alive(), None);
     let root = Identity::of(one.pid()).expect("it is there");
     root.signal(Signal::KILL).expect("one's own pod");
-    let mut ended = None;
-    for _ in 0..500 {
-        ended = one.alive();
-        if ended.is_some() {
-            break;
-        }
-        std::thread::sleep(TICK);
-    }
-    assert_eq!(ended, Some(Ended::Signal(9)));
+    assert!(eventually_ends(one));
+    assert_eq!(one.alive(), Some(Ended::Signal(9)));
     assert!(eventually(PATIENCE, || {
         let names = kubectl(&[
             "get",
@@ -155,6 +148,29 @@ fn what_is_killed_has_ended_though_the_kubelet_starts_it_anew() {
     assert_eq!(one.stop(Duration::from_secs(5)).expect("nothing is left"), Ended::Signal(9));
     drop((deployed, placed));
     site.close();
+}
+
+#[test]
+fn what_runs_out_of_memory_later_is_told() {
+    let Some(site) = Site::new() else { return };
+    let limits = ", resources: {limits: {memory: 32Mi}}";
+    let stack = site.stack(&site.told_by_a_pipe("/dev/zero", limits));
+    let (deployed, mut placed) = site.deploy(&stack).expect("it runs");
+    let one = &mut placed[0].running;
+    assert_eq!(one.alive(), None);
+    site.tell("go on\n");
+    assert!(eventually_ends(one));
+    assert_eq!(one.alive(), Some(Ended::OutOfMemory));
+    assert!(one.log_tail(1).ends_with("pipe: go on"), "{}", one.log_tail(9));
+    drop((deployed, placed));
+    site.close();
+}
+
+fn eventually_ends(running: &mut Running) -> bool {
+    (0..1000).any(|_| {
+        std::thread::sleep(TICK);
+        running.alive().is_some()
+    })
 }
 
 #[test]

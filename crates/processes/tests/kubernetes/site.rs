@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Once};
 use std::time::{Duration, Instant};
 
 use unladen_processes::linux::CpuSet;
@@ -93,6 +93,22 @@ impl Site {
             log: self.folder.path().join("logs"),
             ..Stack::default()
         }
+    }
+
+    /// A Deployment `shop` whose container says what comes through a pipe of this machine and then goes on to read a file.
+    pub(crate) fn told_by_a_pipe(&self, file: &str, more: &str) -> String {
+        let path = self.folder.path().join("pipe");
+        rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o666.into(), 0).expect("a pipe");
+        let mounts = format!("{more}, volumeMounts: [{{name: here, mountPath: /here}}]");
+        let volumes =
+            format!("      volumes: [{{name: here, hostPath: {{path: '{}'}}}}]\n", self.folder.path().display());
+        shop(&container("app", &format!("[read, /here/shop.yaml, /here/pipe, {file}]"), &mounts)) + &volumes
+    }
+
+    /// Tells it through the pipe.
+    pub(crate) fn tell(&self, words: &str) {
+        // This waits for the reader.
+        fs::write(self.folder.path().join("pipe"), words).expect("it reads");
     }
 
     pub(crate) fn deploy(&self, stack: &Stack) -> Result<(Deployed, Vec<Placed>), SubjectError> {
@@ -192,7 +208,7 @@ fn unladen(folder: &Path) {
     let pids: Vec<String> = placed.iter().map(|placed| placed.running.pid().to_string()).collect();
     fs::write(folder.join("pids.tmp"), pids.join("\n")).expect("written");
     fs::rename(folder.join("pids.tmp"), folder.join("pids")).expect("renamed");
-    let _ = Arc::new((deployed, placed, site));
+    let _kept = (deployed, placed, site);
     loop {
         std::thread::sleep(Duration::from_secs(3600));
     }

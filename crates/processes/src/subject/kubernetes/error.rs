@@ -46,7 +46,7 @@ pub enum KubernetesError {
     },
     /// The user of the kubeconfig may not do something.
     #[error(
-        "the API server does not let unladen {what}: {said}. The rights that it needs are in deploy/kubernetes/role.yaml: have an administrator apply it and bind it to the user of the kubeconfig"
+        "the API server does not let unladen {what}: {said}. The rights that it needs are in deploy/kubernetes/role.yaml, to be extended by the kinds of your manifests that are not there: have an administrator apply it and bind it to the user of the kubeconfig"
     )]
     Denied {
         /// What it was asked for.
@@ -126,7 +126,7 @@ pub enum KubernetesError {
     },
     /// No pod was made for a workload.
     #[error(
-        "no pod was made for {workload} (service {service}): {said}. `kubectl describe {workload}` of the same manifests says more"
+        "no pod was made for {workload} (service {service}): {said}. Correct the manifests, or the quota or policy that it names"
     )]
     NoPods {
         /// Service.
@@ -178,7 +178,7 @@ pub enum KubernetesError {
     },
     /// A container ended while the others were started.
     #[error(
-        "the container `{container}` of {workload} (service {service}) ended as soon as it was started ({ended}). Correct what it says. The end of its log ({}):\n{log_tail}", log.display()
+        "the container `{container}` of {workload} (service {service}) ended as soon as it was started ({ended}). Correct its command, environment or limits. The end of its log ({}):\n{log_tail}", log.display()
     )]
     Ended {
         /// Service.

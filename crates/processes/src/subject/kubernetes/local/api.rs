@@ -51,7 +51,11 @@ impl Failure {
     pub(super) fn when(self, api: &Api, what: &str) -> KubernetesError {
         match self {
             Self::Silence(error) => KubernetesError::Unreachable { server: api.server.clone(), error },
-            Self::Refused(401 | 403, said) => KubernetesError::Denied { what: what.to_owned(), said },
+            Self::Refused(401, said) => KubernetesError::Denied { what: what.to_owned(), said },
+            // A quota, a policy or a webhook refuses by the same code.
+            Self::Refused(403, said) if said.contains(" cannot ") => {
+                KubernetesError::Denied { what: what.to_owned(), said }
+            }
             Self::Refused(_, said) => KubernetesError::Refused { what: what.to_owned(), said },
         }
     }

@@ -27,11 +27,13 @@ const LONG_PAUSE: Duration = Duration::from_secs(1);
 /// A namespace that is to be deleted.
 type Namespace = (Arc<Api>, String);
 
+/// Conversations by context, each with the number by which the guard knows it.
+type Contexts = BTreeMap<Option<String>, (usize, Arc<Api>)>;
+
 /// What a study has in clusters.
 #[derive(Debug, Default)]
 pub(in crate::subject) struct Clusters {
-    /// By context, with the number by which the guard knows it.
-    known: Mutex<BTreeMap<Option<String>, (usize, Arc<Api>)>>,
+    known: Mutex<Contexts>,
     namespaces: Mutex<Vec<Namespace>>,
 }
 

@@ -29,6 +29,8 @@ const EMPTY: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
 /// A field that no such object has is refused, as by `kubectl`.
 const STRICT: &str = "fieldValidation=Strict";
+/// What stands before the message of an event that is like others.
+const COMBINED: &str = "(combined from similar events): ";
 /// Longest name of a namespace.
 const LONGEST_NAME: usize = 63;
 
@@ -256,7 +258,8 @@ pub(super) fn events(api: &Api, path: &str) -> Vec<Event> {
     let text = |event: &Value, key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
     let mut all: Vec<&Value> = answer.get("items").and_then(Value::as_array).into_iter().flatten().collect();
     all.sort_by_key(|event| text(event, "lastTimestamp"));
-    let event = |event: &&Value| Event { reason: text(event, "reason"), message: text(event, "message") };
+    let words = |event: &Value| text(event, "message").trim_start_matches(COMBINED).to_owned();
+    let event = |event: &&Value| Event { reason: text(event, "reason"), message: words(event) };
     all.iter().map(event).collect()
 }
 
@@ -289,7 +292,7 @@ mod tests {
         let (here, there) = (node("a", "1"), node("b", "2"));
         assert_eq!(choose(std::slice::from_ref(&here), "1"), Ok(None));
         assert_eq!(choose(&[there.clone(), here], "1"), Ok(Some("a.local".to_owned())));
-        assert_eq!(choose(&[there.clone()], "1"), Err("b".to_owned()));
+        assert_eq!(choose(std::slice::from_ref(&there), "1"), Err("b".to_owned()));
         assert_eq!(choose(&[there, node("c", "")], ""), Err("b, c".to_owned()));
     }
 }

@@ -291,6 +291,28 @@ items:
     }
 
     #[test]
+    fn a_kustomization_is_what_kubectl_makes_of_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("a.yaml"), "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}")
+            .expect("written");
+        fs::write(folder.path().join("kustomization.yaml"), "{resources: [a.yaml], namePrefix: test-}")
+            .expect("written");
+        let stack = |path: &Path| Stack { kustomize: Some(path.to_owned()), ..Stack::default() };
+        match read(&stack(folder.path())) {
+            Err(error) if error.to_string().contains("`kubectl` is not in PATH") => {
+                return eprintln!("\nSKIPPED: there is no kubectl here\n");
+            }
+            read => {
+                let words: Vec<String> = read.expect("an object").iter().map(Object::words).collect();
+                assert_eq!(words, ["ConfigMap test-a"]);
+            }
+        }
+        let absent = folder.path().join("absent");
+        let error = read(&stack(&absent)).expect_err("no such folder").to_string();
+        assert!(error.contains(&format!("`kubectl kustomize {}` failed", absent.display())), "{error}");
+    }
+
+    #[test]
     fn an_autoscaler_is_known_by_what_it_scales() {
         let of = |text: &str| parsed(text).expect("an object").remove(0);
         let hpa = of(

@@ -141,8 +141,8 @@ impl Member {
 
     /// What the kubelet has said last of its readiness.
     fn last_probe(&self) -> String {
-        let of_probes = events(&self.api, &self.place.events).into_iter().filter(|event| event.reason == "Unhealthy");
-        of_probes.last().map(|event| event.message).unwrap_or_default()
+        let mut latest = events(&self.api, &self.place.events).into_iter().rev();
+        latest.find(|event| event.reason == "Unhealthy").map(|event| event.message).unwrap_or_default()
     }
 }
 

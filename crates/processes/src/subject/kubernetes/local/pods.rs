@@ -152,7 +152,7 @@ impl Pod {
             address: text(value, "/status/podIP").parse().ok(),
             owner: owner(value),
             is_going: value.pointer("/metadata/deletionTimestamp").is_some(),
-            unscheduled: unscheduled.map(|it| text(it, "/message")),
+            unscheduled: unscheduled.map(|it| text(it, "/message").trim_end_matches('.').to_owned()),
             failed,
             containers: before.chain(others).map(container).collect(),
             value: value.clone(),

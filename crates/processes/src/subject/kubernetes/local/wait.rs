@@ -154,22 +154,18 @@ impl Deployed {
     ) -> Result<(), SubjectError> {
         for one in wanted {
             let (service, workload) = (one.service.clone(), one.workload());
-            let mut replica = 0;
-            let mut is_there = false;
-            for pod in pods.iter().filter(|pod| pod.belongs_to(one) && !pod.is_going) {
-                is_there = true;
+            let of_it: Vec<&Pod> = pods.iter().filter(|pod| pod.belongs_to(one) && !pod.is_going).collect();
+            for (replica, pod) in (0..).zip(&of_it) {
                 if let Some(said) = pod.unscheduled.clone().filter(|_| begun.elapsed() >= SCHEDULING) {
                     return Err(KubernetesError::Unschedulable { service, workload, said }.into());
                 }
                 if let Some(trouble) = pod.trouble() {
                     return Err(self.error_of(trouble, one, (pod, replica), stack).into());
                 }
-                replica += 1;
             }
-            if !is_there && one.replicas != Some(0) && begun.elapsed() >= MAKING {
-                let warnings = self.warnings();
-                if !warnings.is_empty() {
-                    return Err(KubernetesError::NoPods { service, workload, said: warnings.join("; ") }.into());
+            if of_it.is_empty() && one.replicas != Some(0) && begun.elapsed() >= MAKING {
+                if let Some(said) = self.warnings().into_iter().next() {
+                    return Err(KubernetesError::NoPods { service, workload, said }.into());
                 }
             }
         }
