@@ -261,8 +261,9 @@ cluster: | debian ## Start a Kubernetes cluster of one node on this machine, as 
 cluster-stop:    ## End the cluster and remove all of it but the build in target/cluster.
 	scripts/cluster/cluster.py stop
 
-cluster-test: | debian ## Start the cluster, use all that a measurement needs of it, end it, and look for what is left.
+cluster-test: | debian ## Start the cluster, use all that a measurement needs of it, run studies on it, end it, and look for what is left.
 	scripts/cluster/test.py
+	scripts/cluster/end_to_end.sh
 
 docs:            ## Build the documentation as a book into target/book (cargo installs mdBook in target/tools once).
 	@test -x target/tools/bin/mdbook || $(CARGO) install mdbook --locked --no-default-features --features search --root target/tools

@@ -1,9 +1,10 @@
-"""Container images of one static program, as `docker save` writes them; made without Docker and without a registry."""
+"""Container images of one program, as `docker save` writes them; made without Docker and without a registry."""
 
 import hashlib
 import io
 import json
 import os
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -21,10 +22,17 @@ def tarred(files):
     return raw.getvalue()
 
 
+def linked_with(program):
+    """The files that a program is linked with; of a static one none."""
+    said = subprocess.run(["ldd", str(program)], capture_output=True, text=True).stdout
+    return [Path(it) for it in said.split() if it.startswith("/")]
+
+
 def write(path, name, program, command=()):
-    """The image `name` of `program`, which is its entry point, into `path`. It runs `command` unless told otherwise."""
+    """The image `name` of `program` and what it is linked with into `path`. The program is its entry point, and runs `command` unless
+    told otherwise."""
     program = Path(program)
-    layer = tarred({program.name: program.read_bytes()})
+    layer = tarred({it.name if it == program else str(it)[1:]: it.read_bytes() for it in [program, *linked_with(program)]})
     config = {
         "architecture": ARCHITECTURE[os.uname().machine],
         "os": "linux",

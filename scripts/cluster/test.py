@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import ssl
+import subprocess
 import sys
 import tempfile
 import time
@@ -304,6 +305,18 @@ def share():
     theirs = os.sched_getaffinity(0) - set(parts.system_cpus())
     check(found == [theirs, theirs], f"two pods that share {theirs} use the cores {found}")
     step(f"two pods share the cores {sorted(theirs)} and no others")
+    ask("delete", "pods", "--all", "--namespace=default", "--grace-period=1")
+    deployments()
+    step("unladen deploys, is refused, interrupted and killed")
+    deployments("--", "--ignored", "ending::")
+    step("unladen is killed while the API server is away")
+
+
+def deployments(*arguments):
+    """unladen's own tests, with the rights of deploy/kubernetes."""
+    command = [os.environ.get("CARGO", "cargo"), "test", "--release", "--locked", "--package=unladen-processes", "--test=kubernetes"]
+    done = subprocess.run([*command, *arguments], cwd=parts.ROOT, env={**os.environ, "UNLADEN_CLUSTER": str(parts.KUBECONFIG)})
+    check(done.returncode == 0, f"`{' '.join([*command, *arguments])}` failed, see above")
 
 
 def cycle(work, shares, known_folders):
@@ -332,6 +345,7 @@ def cycle(work, shares, known_folders):
 
 def main():
     cluster.build()
+    deployments("--no-run")
     cluster.stop()
     shutil.rmtree(LOGS, ignore_errors=True)
     known_folders = [it for it in FOLDERS if Path(it).exists()]

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod admitted;
 pub mod blocks;
 pub mod notices;
 pub mod profile;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 pub use unladen_ledger::Ledger;
 use unladen_ledger::faults::Faults;
 use unladen_ledger::summary::{ReportedLoss, Summary};
@@ -126,6 +127,9 @@ pub struct RunRecord {
     /// Of an alternating round: the blocks of this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<Blocks>,
+    /// On a cluster: by service, one of its pods as the API server admitted it (`metadata` with labels and annotations, `spec`), secrets masked.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub admitted: BTreeMap<String, Value>,
 }
 
 /// A run of another tool, by `unladen import`.
@@ -178,6 +182,7 @@ impl RunRecord {
             design: Design::Separate,
             groups: 0,
             blocks: None,
+            admitted: BTreeMap::new(),
         }
     }
 }

@@ -256,6 +256,22 @@ pub struct VariantFindings {
     /// Where the noise of its CPU per request over the baseline's comes from; `null` unless 4 alternating rounds tell.
     #[serde(default)]
     pub variance: Option<VarianceFindings>,
+    /// On a cluster: in what its pods, as they were admitted, differ from the baseline's; left out elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub admitted: Vec<PodDifference>,
+}
+
+/// One place in which the pods of a service differ from the baseline's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PodDifference {
+    /// Service.
+    pub service: String,
+    /// Where in the pod: `spec.containers.app.image`.
+    pub path: String,
+    /// What the baseline has there; `null`: nothing.
+    pub baseline: Option<String>,
+    /// What the variant has.
+    pub variant: Option<String>,
 }
 
 /// A number with the ends of its interval.

@@ -22,6 +22,7 @@ pub mod so_far;
 pub mod units;
 pub mod until;
 
+mod admitted;
 mod agreement;
 mod answers;
 mod apart;

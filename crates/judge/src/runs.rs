@@ -1,8 +1,9 @@
 //! The runs one by one, and what was started in them: for whoever wants to look behind the numbers.
 
+use indexmap::IndexMap;
 use unladen_journal::notices::Severity;
-use unladen_study::mask::{MASK, looks_secret, mask_arguments, mask_text};
-use unladen_study::spec::{Command, Study, Variant};
+use unladen_study::mask::{MASK, looks_secret, mask_arguments, mask_json, mask_text};
+use unladen_study::spec::{Command, Kubernetes, On, Override, Study, Variant};
 
 use super::evidence::Evidence;
 use super::findings::{CommandLine, RunLine};
@@ -39,27 +40,36 @@ pub(super) fn commands(study: &Study) -> Vec<CommandLine> {
         variant: None,
         service: name.clone(),
         role: role(name),
-        command: match &study.on.compose {
-            Some(compose) if service.is_composed() => {
+        command: match (&study.on, &service.workload) {
+            (On { compose: Some(compose), .. }, _) if study.is_stacked(service) => {
                 let env = line(&service.env, Some(&service.command), &[]);
                 format!("{env} docker compose{}", files(&compose.project().files)).trim_start().to_owned()
+            }
+            (On { kubernetes: Some(kubernetes), .. }, Some(workload)) => {
+                let env = line(&service.env, Some(&service.command), &[]);
+                format!("{env} {workload} of{}", applied(kubernetes)).trim_start().to_owned()
             }
             _ => line(&service.env, Some(&service.command), &service.args),
         },
     });
     let changed =
         study.variants.iter().flat_map(|(variant, it)| it.services.iter().map(move |(name, it)| (variant, name, it)));
-    let changed = changed.filter(|(_, _, it)| it.command.is_some() || !it.args.is_empty() || !it.env.is_empty());
-    let changes = changed.map(|(variant, name, change)| CommandLine {
-        variant: Some(variant.clone()),
-        service: name.clone(),
-        role: role(name),
-        command: line(&change.env, change.command.as_ref(), &change.args),
+    let changes = changed.filter_map(|(variant, name, change)| {
+        let is_workload = study.services.get(name).is_some_and(|service| service.workload.is_some());
+        let in_pods = if is_workload { pods(change) } else { String::new() };
+        let is_changed = change.command.is_some() || !change.args.is_empty() || !change.env.is_empty();
+        let line = line(&change.env, change.command.as_ref(), &change.args);
+        (is_changed || !in_pods.is_empty()).then(|| CommandLine {
+            variant: Some(variant.clone()),
+            service: name.clone(),
+            role: role(name),
+            command: format!("{line}{in_pods}"),
+        })
     });
-    let composed = |(variant, it): (&String, &Variant)| {
-        let subject = study.composed().next()?.to_owned();
-        let command = format!("…{}", files(&it.compose));
-        let is_changed = !it.compose.is_empty();
+    let stacked = |(variant, it): (&String, &Variant)| {
+        let subject = study.stacked().next()?.to_owned();
+        let command = format!("…{}{}", files(&it.compose), files(&it.manifests));
+        let is_changed = !it.compose.is_empty() || !it.manifests.is_empty();
         is_changed.then(|| CommandLine {
             variant: Some(variant.clone()),
             role: role(&subject),
@@ -67,16 +77,37 @@ pub(super) fn commands(study: &Study) -> Vec<CommandLine> {
             command,
         })
     };
-    base.chain(changes).chain(study.variants.iter().filter_map(composed)).collect()
+    base.chain(changes).chain(study.variants.iter().filter_map(stacked)).collect()
 }
 
-/// Compose files as its command has them.
+/// What a variant changes in the pods of a service, its environment apart.
+fn pods(change: &Override) -> String {
+    let mut patch = change.patch.clone().map(serde_json::Value::Object);
+    patch.iter_mut().for_each(mask_json);
+    let named = |what: &str, entries: &IndexMap<String, String>| {
+        let words: Vec<String> = entries.iter().map(|(name, value)| format!("{name}={}", mask_text(value))).collect();
+        (!words.is_empty()).then(|| format!(" {what} {}", quoted(&words.join(","))))
+    };
+    let image = change.image.as_ref().map(|image| format!(" image {}", quoted(image)));
+    let labels = named("labels", &change.labels);
+    let annotations = named("annotations", &change.annotations);
+    let patch = patch.map(|patch| format!(" patch {}", quoted(&patch.to_string())));
+    [image, labels, annotations, patch].into_iter().flatten().collect()
+}
+
+/// Manifests as `kubectl apply` has them.
+fn applied(kubernetes: &Kubernetes) -> String {
+    let kustomize = kubernetes.kustomize.iter().map(|folder| format!(" -k {}", quoted(folder)));
+    kustomize.chain([files(&kubernetes.manifests)]).collect()
+}
+
+/// Compose files, or manifests, as the command has them.
 fn files(files: &[String]) -> String {
     files.iter().map(|file| format!(" -f {}", quoted(file))).collect()
 }
 
 /// `NAME=value program argument …`; an ellipsis stands for what is not changed.
-fn line(env: &indexmap::IndexMap<String, String>, command: Option<&Command>, args: &[String]) -> String {
+fn line(env: &IndexMap<String, String>, command: Option<&Command>, args: &[String]) -> String {
     let mut words: Vec<String> = env
         .iter()
         .map(|(name, value)| {
@@ -120,6 +151,6 @@ mod tests {
         assert!(!line.contains("hunter2"), "{line}");
         assert!(line.starts_with("API_TOKEN=*** STORE='http://"), "{line}");
         assert!(line.ends_with(r"--name 'it'\''s'"), "{line}");
-        assert_eq!(super::line(&indexmap::IndexMap::new(), None, &["-x".to_owned()]), "… -x");
+        assert_eq!(super::line(&IndexMap::new(), None, &["-x".to_owned()]), "… -x");
     }
 }

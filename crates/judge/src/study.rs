@@ -20,8 +20,8 @@ use super::findings::{
 };
 use super::metrics::{METRICS, Metric, NEARLY, Of, Place, delivered};
 use super::{
-    agreement, answers, apart, checks, design, distortion, dose, groups, ladder, latency, ledger, levels, money,
-    notices, pacing, placebo, reported_numbers, runs, steady, units, values, words, work,
+    admitted, agreement, answers, apart, checks, design, distortion, dose, groups, ladder, latency, ledger, levels,
+    money, notices, pacing, placebo, reported_numbers, runs, steady, units, values, words, work,
 };
 
 /// A variant on its way into the findings.
@@ -279,6 +279,7 @@ fn finish(
         answers: answers::of(evidence, variant),
         blocks_against_alone: agreement::of(variant),
         variance: levels::of(evidence.baseline_of(variant), variant),
+        admitted: admitted::of(evidence, variant),
         refused,
         metrics,
         ledger,

@@ -239,7 +239,7 @@ mod tests {
         fn new(agent: &str, path: Option<&str>, command: &[&str]) -> Self {
             let folder = tempfile::tempdir().expect("a temporary folder");
             let path = path.map(|path| folder.path().join(path).display().to_string());
-            let mut process = Process::of_project("app");
+            let mut process = Process::of_stack("app");
             process.agent = Some(Under { preset: find(agent).expect("a preset"), path });
             process.command = command.iter().map(|word| (*word).to_owned()).collect();
             process.cwd = folder.path().to_owned();

@@ -12,13 +12,13 @@ use unladen_ledger::summary::Summary;
 use unladen_load::plan::{Pacing, Plan as LoadPlan};
 use unladen_study::plan::{Plan, PlannedVariant, Process};
 
-use super::compose::names_the_sink;
 use super::error::RunError;
 use super::instrument::SinkPart;
 use super::programs;
 use super::queries;
 use super::service::RunningService;
 use super::setup::Setup;
+use super::stack::names_the_sink;
 use super::stop::{self, LAST_QUIET, stop_in_two_steps};
 use super::watch::{Step, Watcher};
 
@@ -108,10 +108,10 @@ fn one(
     let mut sink = SinkPart::start(&setup.launcher, &config, &setup.partition.instrument, &logs, site.network())?;
     let _relay = site.relay(variant, &folder, &logs)?;
     // Goes after them.
-    let mut project = None;
+    let mut stack = None;
     let mut services: Vec<RunningService> = Vec::new();
     let mut load = || -> Result<_, RunError> {
-        let started = (&mut services, &mut project);
+        let started = (&mut services, &mut stack);
         let hosts = site.start_services(variant, (folder.as_path(), number), &mut sink, started, interrupted)?;
         programs::set_up(site, variant.programs(Role::Setup), (folder.as_path(), number), || {
             if interrupted.load(Ordering::Relaxed) { Err(RunError::Interrupted) } else { Ok(()) }
@@ -149,8 +149,8 @@ fn one(
         });
     let (requests, counted) = counted?;
     ends?;
-    if let Some(project) = project {
-        project.remove()?;
+    if let Some(stack) = stack {
+        stack.remove()?;
     }
     let stopping = Instant::now();
     while sink.quiet().min(stopping.elapsed()) < LAST_QUIET {

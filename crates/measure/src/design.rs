@@ -7,6 +7,7 @@ use unladen_journal::notices::{Notice, RoundsNotice};
 use unladen_journal::record::{Blocks, Design, RunRecord};
 use unladen_processes::subject::SubjectError;
 use unladen_processes::subject::compose::ComposeError;
+use unladen_processes::subject::kubernetes::KubernetesError;
 use unladen_study::plan::{Plan, Process};
 use unladen_study::spec::Study;
 
@@ -156,9 +157,14 @@ impl Choice {
         error: SubjectError,
     ) -> Result<bool, SubjectError> {
         use ComposeError::{Late, PortTaken, Refused};
+        use KubernetesError as Cluster;
         let died = matches!(
             error,
-            SubjectError::DiedAtStart { .. } | SubjectError::Compose(Refused { .. } | Late { .. } | PortTaken { .. })
+            SubjectError::DiedAtStart { .. }
+                | SubjectError::Compose(Refused { .. } | Late { .. } | PortTaken { .. })
+                | SubjectError::Kubernetes(
+                    Cluster::Unschedulable { .. } | Cluster::Late { .. } | Cluster::Ended { .. }
+                )
         );
         if study.design.is_some() || !died || done.iter().any(|run| run.design == Design::Alternating) {
             return Err(error);

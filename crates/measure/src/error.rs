@@ -16,6 +16,7 @@ use super::folder::FolderError;
 use super::instrument::InstrumentError;
 use super::load_plan::LoadFileError;
 use super::ports::NoPort;
+use super::took::Inert;
 
 /// Why a study could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -54,15 +55,39 @@ pub enum RunError {
         /// Address.
         address: String,
     },
-    /// The load of a Compose project goes to a port of this machine.
+    /// The load of a stack goes to a port of this machine.
     #[error(
-        "the load goes to {url}, where nothing listens: ports of a Compose file are not published in a round. Use the name of a service, as in `http://NAME:PORT/`; services: {services}"
+        "the load goes to {url}, where nothing listens: ports of containers are not published in a round. Use the name of a service, as in `http://NAME:PORT/`; services: {services}"
     )]
     NobodyThere {
         /// The URL.
         url: String,
-        /// Services of the project.
+        /// Services of the stack.
         services: String,
+    },
+    /// The pods of a variant are the baseline's.
+    #[error(
+        "{variant} declares {declared} for the pods of {service}, but the pods that the cluster admitted are the baseline's in everything, so it would be measured against itself. Do the manifests say the same already?"
+    )]
+    NothingTaken {
+        /// Variant.
+        variant: String,
+        /// Service.
+        service: String,
+        /// What it declares.
+        declared: String,
+    },
+    /// Nobody acted on the labels of a variant.
+    #[error(
+        "{variant} declares {declared} for the pods of {service}, and the pods that the cluster admitted differ from the baseline's in nothing else: no injector acted on them, so {variant} would be measured without its instrumentation. Is the injector installed, and does it look at new namespaces (`kubectl get mutatingwebhookconfigurations -o yaml`)? Labels that are meant for nobody belong into the manifests"
+    )]
+    NoInjector {
+        /// Variant.
+        variant: String,
+        /// Service.
+        service: String,
+        /// What it declares.
+        declared: String,
     },
     /// A process could not be started.
     #[error(transparent)]
@@ -142,6 +167,18 @@ pub enum RunError {
         /// Run folder.
         folder: PathBuf,
     },
+}
+
+impl RunError {
+    /// What of a variant came to nothing.
+    pub(super) fn inert(variant: &str, Inert { service, declared, is_request }: Inert) -> Self {
+        let variant = variant.to_owned();
+        if is_request {
+            Self::NoInjector { variant, service, declared }
+        } else {
+            Self::NothingTaken { variant, service, declared }
+        }
+    }
 }
 
 /// An interruption is the user's, whoever was waited for.

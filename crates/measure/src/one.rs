@@ -15,15 +15,16 @@ use unladen_study::spec::Faults;
 
 use super::after;
 use super::checks;
-use super::compose::Hosts;
 use super::error::RunError;
 use super::expected::Expected;
 use super::instrument::SinkPart;
+use super::kubernetes::without_secrets;
 use super::ledger;
 use super::queries;
 use super::reported_losses;
 use super::run::{Numbers, Run, RunContext, Watched, WindowResult};
 use super::service::{Ends, RunningService, stop_all};
+use super::stack::{Hosts, Started};
 use super::stop::{LAST_QUIET, drain, stop_in_two_steps};
 use super::watch::{Phase, Step, Watcher};
 
@@ -92,7 +93,7 @@ impl Run<'_> {
             sink,
             relay,
             services: Vec::new(),
-            project: None,
+            stack: None,
             hosts: Hosts::default(),
             record,
             expected: Expected::default(),
@@ -105,9 +106,10 @@ impl Run<'_> {
     /// Starts the services and waits until they are ready and set up. If something is wrong with the set-up, the record is void.
     pub(super) fn start(&mut self, context: &mut RunContext<'_>) -> Result<(), RunError> {
         let (variant, started) = (self.variant(), Instant::now());
-        let RunContext { folder, sink, services, project, hosts, .. } = context;
+        let RunContext { folder, sink, services, stack, hosts, .. } = context;
         let of_run = (folder.as_path(), self.number);
-        *hosts = self.setup.start_services(variant, of_run, sink, (services, project), self.interrupted)?;
+        *hosts = self.setup.start_services(variant, of_run, sink, (services, stack), self.interrupted)?;
+        context.record.admitted = without_secrets(context.stack.as_ref().map(Started::admitted).unwrap_or_default());
         context.record.phases.start_s = started.elapsed().as_secs_f64();
         self.set_up(context)?;
         if context.record.void.is_none() {
@@ -129,8 +131,8 @@ impl Run<'_> {
             queries::settle(&mut queries.backends, limit, wanted, interrupted, &mut record.notices)
         });
         let ends = ends?;
-        if let Some(project) = context.project.take() {
-            project.remove()?;
+        if let Some(stack) = context.stack.take() {
+            stack.remove()?;
         }
         context.record.counted = counted;
         while context.sink.quiet().min(stopping.elapsed()) < LAST_QUIET {

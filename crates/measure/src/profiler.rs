@@ -31,7 +31,8 @@ impl Profiler {
     /// Starts, at the beginning of the window.
     pub(super) fn begin(&mut self, services: &[RunningService], window: Duration, folder: &Path) {
         for service in services.iter().filter(|service| service.process.role == Role::Subject) {
-            let name = service.process.service.clone();
+            // It names files: `shop/sidecar` is another container of a pod.
+            let name = service.process.service.replace('/', ".");
             let pids = service.running.family().members().iter().map(|stat| stat.pid).collect();
             let subject = Subject {
                 service: name.clone(),

@@ -16,9 +16,9 @@ use unladen_study::resolve::ResolveError;
 use unladen_study::spec::{Drain, Study};
 use unladen_study::variables::resolve;
 
-use super::compose::Hosts;
 use super::error::RunError;
 use super::setup::Site;
+use super::stack::Hosts;
 
 /// Between two looks at a backend's number.
 const LOOK: Duration = Duration::from_millis(200);

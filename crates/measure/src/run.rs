@@ -8,10 +8,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use unladen_journal::record::RunRecord;
 use unladen_load::outcome::Outcome;
 use unladen_processes::probe::Observation;
-use unladen_processes::subject::compose::Project;
 use unladen_study::plan::PlannedVariant;
 
-use super::compose::Hosts;
 use super::error::RunError;
 use super::expected::Expected;
 use super::instrument::{RelayPart, SinkPart};
@@ -20,6 +18,7 @@ use super::queries::{self, NumberQuery};
 use super::schedule::Slot;
 use super::service::RunningService;
 use super::setup::{Site, TraceIds};
+use super::stack::{Hosts, Started};
 use super::watch::{Step, Watcher};
 
 /// What a run needs besides the study's setup.
@@ -46,8 +45,8 @@ pub(super) struct RunContext<'w> {
     pub(super) relay: Option<RelayPart>,
     /// Services of the run.
     pub(super) services: Vec<RunningService>,
-    /// The Compose project that some of them are in.
-    pub(super) project: Option<Project>,
+    /// The stack that some of them are in.
+    pub(super) stack: Option<Started>,
     /// Where services are that have addresses of their own.
     pub(super) hosts: Hosts,
     pub(super) record: RunRecord,

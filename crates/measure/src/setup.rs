@@ -1,5 +1,6 @@
 //! What stays the same over all runs of a study: cores, ports, addresses, cgroups; and how a process is made from it.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
@@ -19,11 +20,12 @@ use unladen_study::plan::{self, Plan, PlannedVariant, Process};
 use unladen_study::spec::{Attributes, Faults, Lifetime, Network, Sync};
 use unladen_study::variables::{PortName, SINKS, Variables};
 
-use super::compose::Hosts;
 use super::error::RunError;
 use super::folder::RunFolder;
 use super::instrument::RelayPart;
 use super::service::{RunningService, readiness, stop_all};
+use super::stack::Hosts;
+use super::took::Admitted;
 use super::{load_plan, ports};
 
 /// Ids of one run's traces: see `unladen_trace`.
@@ -48,6 +50,8 @@ pub(super) struct Setup<'a> {
     pub(super) partition: Partition,
     /// What is known of the variants' spans; empty until they are calibrated.
     pub(super) calibrations: Vec<Calibration>,
+    /// On a cluster: pods of the variants as they were admitted, the last of each.
+    pub(super) admitted: RefCell<BTreeMap<String, Admitted>>,
     seed: u64,
     variables: Variables,
     /// One for each run that is alive at the same time.
@@ -97,6 +101,7 @@ impl<'a> Setup<'a> {
             launcher: Launcher::new(&LauncherOptions::new(seed, limits))?,
             partition: partition(&available, &topology, 1),
             calibrations: Vec::new(),
+            admitted: RefCell::default(),
             seed,
             variables,
             addresses,
@@ -116,7 +121,7 @@ impl<'a> Setup<'a> {
         let containers = fresh().find(|process| process.image.is_some());
         // Agents call their makers, or ask where they are: in a network of their own they reach nobody.
         let confines = fresh().any(|process| process.agent.is_some())
-            && fresh().all(|process| process.image.is_none() && !process.is_composed());
+            && fresh().all(|process| process.image.is_none() && !process.is_stacked());
         if let (Some(process), false) = (containers, fixed.is_empty() && wanted != Some(Network::Own)) {
             // Only the engine can give a container a network, and the others could not reach it there.
             return Some(format!(
@@ -161,7 +166,7 @@ impl<'a> Setup<'a> {
         let of = |site: Site<'_>| -> Result<Vec<String>, RunError> {
             let mut all = Vec::new();
             for variant in &self.plan.variants {
-                for process in variant.fresh().filter(|process| !process.is_composed()) {
+                for process in variant.fresh().filter(|process| !process.is_stacked()) {
                     all.extend(addresses(&site.resolve(process, self.folder.path())?));
                 }
             }
@@ -267,7 +272,7 @@ impl<'a> Site<'a> {
     ) -> Result<Option<RelayPart>, RunError> {
         let Some(network) = self.network() else { return Ok(None) };
         let (mut own, mut outside, mut texts) = (Vec::new(), Vec::new(), Vec::new());
-        for process in variant.processes.iter().filter(|process| !process.is_composed()) {
+        for process in variant.processes.iter().filter(|process| !process.is_stacked()) {
             let process = self.resolve(process, folder)?;
             match process.lifetime {
                 Lifetime::Run => own.extend(addresses(&process)),
@@ -377,7 +382,7 @@ impl<'a> Site<'a> {
         (if everywhere { all() } else { cpus.clone() }, limits)
     }
 
-    fn pad_length(&self, run: u32) -> usize {
+    pub(super) fn pad_length(&self, run: u32) -> usize {
         self.random(run, 1).random_range(0..=LONGEST_PAD)
     }
 

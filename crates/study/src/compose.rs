@@ -39,7 +39,7 @@ mod tests {
         ]);
         let text = concise_yaml(&study(&["compose.yaml".to_owned()], &services));
         let study = parse(&text, "study.yaml", &[]).expect("it reads back");
-        assert_eq!(study.composed().collect::<Vec<_>>(), ["web"]);
+        assert_eq!(study.stacked().collect::<Vec<_>>(), ["web"]);
         assert_eq!(study.load.url, "http://web:8080/");
     }
 }

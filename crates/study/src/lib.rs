@@ -30,6 +30,7 @@ pub mod schema;
 pub mod scrape;
 pub mod set;
 pub mod spec;
+pub mod stack;
 mod tree;
 mod typed;
 mod url;

@@ -4,6 +4,7 @@
 //! masked cannot be run again; a study that keeps its secrets outside (`TOKEN: ${env.TOKEN}`) has nothing to mask.
 
 use indexmap::IndexMap;
+use serde_json::Value;
 
 use super::spec::{Command, Study};
 use super::variables::{Piece, Reference, pieces};
@@ -78,6 +79,9 @@ pub fn masked(study: &Study) -> Study {
         change.build.iter_mut().for_each(command);
         list(&mut change.args);
         named(&mut change.env);
+        named(&mut change.labels);
+        named(&mut change.annotations);
+        change.patch.iter_mut().flatten().for_each(|(name, value)| json_named(name, value));
         change.ready.iter_mut().filter_map(|ready| ready.http.as_mut()).for_each(text);
     }
     text(&mut study.load.url);
@@ -110,6 +114,36 @@ fn command(command: &mut Command) {
     match command {
         Command::Line(line) => text(line),
         Command::Words(words) => list(words),
+    }
+}
+
+/// Masks the texts of a JSON value under names that look secret, and within all others. An entry `{name: …, value: …}`, as a pod has for its
+/// environment, is a value under that name.
+pub fn mask_json(value: &mut Value) {
+    match value {
+        Value::String(inner) => text(inner),
+        Value::Array(items) => items.iter_mut().for_each(mask_json),
+        Value::Object(entries) => {
+            let name = entries.get("name").and_then(Value::as_str).map(str::to_owned);
+            for (key, value) in entries {
+                match (&name, key.as_str()) {
+                    (Some(name), "value") => json_named(name, value),
+                    // Of a label, in selectors and tolerations.
+                    (_, "key") => mask_json(value),
+                    _ => json_named(key, value),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn json_named(name: &str, value: &mut Value) {
+    match value {
+        Value::String(inner) if looks_secret(name) && !is_reference(inner) && !inner.is_empty() => {
+            MASK.clone_into(inner);
+        }
+        value => mask_json(value),
     }
 }
 

@@ -15,9 +15,10 @@ use super::matrix::Cell;
 use super::order::start_order;
 use super::problem::{Problem, ProblemKind};
 use super::spec::{
-    BASELINE, Command, ComposeProject, Faults, Lifetime, Limits, Load, Loss, Override, PLACEBO, Ready, Scrape, Service,
-    Stop, Study, TraceHeader, Variant,
+    BASELINE, Command, Faults, Lifetime, Limits, Load, Loss, Override, PLACEBO, Ready, Scrape, Service, Stop, Study,
+    TraceHeader, Variant,
 };
+use super::stack::{Pod, Stack};
 use super::variables::{Reference, VariableError, expand};
 use super::words;
 
@@ -40,8 +41,8 @@ pub struct PlannedVariant {
     pub kind: VariantKind,
     /// Processes in start order (after `needs`), replicas unrolled; also those that live through the study.
     pub processes: Vec<Process>,
-    /// The Compose project that its other processes are in.
-    pub compose: Option<ComposeProject>,
+    /// What brings its other processes: a Compose project, or the manifests of a cluster.
+    pub stack: Option<Stack>,
     /// Declared spans per sampled request. `Some(0.0)` for baseline and placebo unless the study says otherwise.
     pub spans_per_request: Option<f64>,
     /// Whether `spans_per_request` was learned in the calibration.
@@ -69,6 +70,8 @@ pub struct Process {
     pub command: Vec<String>,
     /// The container to run it in; `None`: it is a process of this machine.
     pub image: Option<Image>,
+    /// What it is in the manifests of a cluster.
+    pub pod: Option<Pod>,
     /// Environment on top of unladen's own.
     pub env: IndexMap<String, String>,
     /// The agent that it runs under; command and environment are with it.
@@ -108,15 +111,15 @@ pub struct Image {
 const AT_MOST: Time = Time(std::time::Duration::from_secs(60));
 
 impl Process {
-    /// Whether it is a service of the Compose project.
+    /// Whether the stack of its variant brings it.
     #[must_use]
-    pub fn is_composed(&self) -> bool {
+    pub fn is_stacked(&self) -> bool {
         self.command.is_empty() && self.image.is_none()
     }
 
-    /// A service of the Compose project that the study does not name.
+    /// A service of a stack that the study does not name.
     #[must_use]
-    pub fn of_project(service: &str) -> Self {
+    pub fn of_stack(service: &str) -> Self {
         Self {
             service: service.to_owned(),
             replica: 0,
@@ -124,6 +127,7 @@ impl Process {
             lifetime: Lifetime::Run,
             command: Vec::new(),
             image: None,
+            pod: None,
             env: IndexMap::new(),
             agent: None,
             cwd: PathBuf::new(),
@@ -152,7 +156,7 @@ impl PlannedVariant {
             label: name.to_owned(),
             kind: VariantKind::Variant,
             processes: Vec::new(),
-            compose: None,
+            stack: None,
             spans_per_request: None,
             calibrated: false,
             sampled: Ratio(1.0),
@@ -257,11 +261,7 @@ fn planned(
         label: variant.label.clone().filter(|_| kind != VariantKind::Placebo).unwrap_or_else(|| name.to_owned()),
         kind,
         processes,
-        compose: study.on.compose.as_ref().map(|compose| {
-            let mut project = compose.project();
-            project.files.extend(variant.compose.iter().cloned());
-            project
-        }),
+        stack: Stack::of(study, variant),
         // The bare service makes no spans, so that any that arrive in its runs are unexplained.
         spans_per_request: variant.spans_per_request.or((kind != VariantKind::Variant).then_some(0.0)),
         calibrated: false,
@@ -338,12 +338,13 @@ fn process(
         }
         None => None,
     };
+    let pod = Pod::of(service, change, text)?;
     let image = match optional(&change.image)?.or(optional(&service.image)?) {
-        Some(name) => {
+        Some(name) if pod.is_none() => {
             let volumes = service.volumes.iter().chain(&change.volumes).map(|volume| text(volume));
             Some(Image { name, volumes: volumes.collect::<Result<_, _>>()?, user: optional(&service.user)? })
         }
-        None => None,
+        _ => None,
     };
     for (name, value) in service.env.iter().chain(&change.env) {
         env.insert(name.clone(), text(value)?);
@@ -358,6 +359,7 @@ fn process(
         lifetime: service.lifetime,
         command,
         image,
+        pod,
         env,
         agent,
         cwd: PathBuf::from(cwd.unwrap_or_default()),

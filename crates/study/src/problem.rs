@@ -219,6 +219,26 @@ pub(super) enum ProblemKind {
     )]
     InComposeFile { key: &'static str },
     #[error(
+        "nothing to start: write what it is in the manifests, as in `workload: deployment/shop`, or `command: …` for a program of this machine"
+    )]
+    NoWorkload,
+    #[error("no service is in the cluster: write what one is in the manifests, as in `workload: deployment/shop`")]
+    ClusterOfNobody,
+    #[error("the name of a file or folder is empty; write one such as `deploy/`")]
+    EmptyManifest,
+    #[error(
+        "`{found}` is not a workload; write a kind (`deployment`, `statefulset`, `daemonset`) and a name, as in `deployment/shop`"
+    )]
+    BadWorkload { found: String },
+    #[error("`{workload}` is the service `{other}` already; the other containers of its pods are measured with it")]
+    WorkloadTwice { workload: String, other: String },
+    #[error("`{key}` of a workload is set in its manifest, or by a variant: `patch: {{spec: {{containers: […]}}}}`")]
+    InManifests { key: &'static str },
+    #[error(
+        "a pod template has the keys `metadata` and `spec`, not `{key}`; write the patch from the template on: `patch: {{spec: …}}`"
+    )]
+    NotOfTemplate { key: String },
+    #[error(
         "`{found}` is not a volume; write `/host/path:/path`, `./path/beside/the/study:/path`, or `/path` alone for an empty one that goes with the container"
     )]
     BadVolume { found: String },

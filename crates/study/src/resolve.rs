@@ -8,6 +8,7 @@ use super::agents::Under;
 use super::key::KeyPath;
 use super::plan::{Image, Plan, Process};
 use super::spec::{Load, Ready, Scrape};
+use super::stack::Pod;
 use super::url::url_problem;
 use super::variables::{PortName, Reference, VariableError, Variables, names, resolve};
 
@@ -35,7 +36,7 @@ impl Plan {
     /// the run and the path of unladen are for the caller to add.
     #[must_use]
     pub fn variables(&self) -> Variables {
-        let hosts = self.study.composed().map(str::to_owned).collect();
+        let hosts = self.study.stacked().map(str::to_owned).collect();
         let values = self.study.variables.clone();
         Variables { study_dir: self.dir.clone(), values, hosts, ..Variables::default() }
     }
@@ -128,10 +129,12 @@ impl Process {
                 user: optional("user", &image.user)?,
             })
         });
+        let pod = self.pod.as_ref().map(|pod| pod.filled(text));
         let env = self.env.iter().map(|(name, value)| Ok((name.clone(), text(&format!("env.{name}"), value)?)));
         Ok(Self {
             command,
             image: image.transpose()?,
+            pod: pod.transpose()?,
             env: env.collect::<Result<_, ResolveError>>()?,
             agent: match &self.agent {
                 Some(Under { preset, path }) => Some(Under { preset, path: optional("agent", path)? }),
@@ -170,6 +173,7 @@ impl Process {
             .chain(&self.pprof)
             .cloned()
             .chain([cwd])
+            .chain(self.pod.iter().flat_map(Pod::texts))
             .collect()
     }
 }

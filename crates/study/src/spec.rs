@@ -17,6 +17,7 @@ pub use super::scrape::{Keep, Scrape, ScrapeKind, ScrapeUnit};
 pub mod agent;
 pub mod compose;
 pub mod design;
+pub mod kubernetes;
 pub mod ladder;
 pub mod load;
 pub mod network;
@@ -31,6 +32,7 @@ pub mod variant;
 pub use agent::{Agent, Spans};
 pub use compose::{Compose, ComposeProject, On, Volumes};
 pub use design::SeparateReason;
+pub use kubernetes::Kubernetes;
 pub use ladder::Ladder;
 pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
 pub use network::Network;
@@ -125,7 +127,7 @@ pub struct Study {
     /// Names of your own for `${var.NAME}`; each can be set on the command line with `--set NAME=VALUE`.
     #[serde(default)]
     pub variables: IndexMap<String, String>,
-    /// Where services come from that have neither `command` nor `image`.
+    /// Where services come from that have neither `command` nor `image`: Compose files, or manifests of a Kubernetes cluster.
     #[serde(default)]
     pub on: On,
     /// The processes of the study, by name.
@@ -218,16 +220,26 @@ impl Study {
 }
 
 impl Study {
-    /// Names of the services that come from its Compose files.
-    pub fn composed(&self) -> impl Iterator<Item = &str> {
-        let is_composed = |(_, service): &(&String, &Service)| self.on.compose.is_some() && service.is_composed();
-        self.services.iter().filter(is_composed).map(|(name, _)| name.as_str())
+    /// Whether a service comes from the files that `on` names: Compose files, or manifests of a cluster.
+    #[must_use]
+    pub fn is_stacked(&self, service: &Service) -> bool {
+        match (&self.on.compose, &self.on.kubernetes) {
+            (_, Some(_)) => service.workload.is_some(),
+            (Some(_), None) => service.says_nothing_to_run(),
+            (None, None) => false,
+        }
+    }
+
+    /// Names of the services that come from the files that `on` names. Each has an address of its own.
+    pub fn stacked(&self) -> impl Iterator<Item = &str> {
+        let is_stacked = |(_, service): &(&String, &Service)| self.is_stacked(service);
+        self.services.iter().filter(is_stacked).map(|(name, _)| name.as_str())
     }
 
     /// Whether load and questions may go to a host that is not this machine.
     #[must_use]
     pub fn may_reach(&self, host: &str) -> bool {
-        self.load.allow_remote || self.composed().any(|name| name == host)
+        self.load.allow_remote || self.stacked().any(|name| name == host)
     }
 
     /// Whether something other than a number of rounds ends it.

@@ -91,7 +91,7 @@ pub struct Variables {
     pub unladen: PathBuf,
     /// The study's `variables`.
     pub values: IndexMap<String, String>,
-    /// Services that are found by their names: those of a Compose project.
+    /// Services that are found by their names: those of a Compose project or a cluster.
     pub hosts: Vec<String>,
     /// unladen's own environment.
     pub environment: BTreeMap<String, String>,

@@ -12,6 +12,7 @@ mod idle_cpu;
 mod ladders;
 mod names;
 mod operations;
+mod pods;
 mod profiles;
 mod reported_numbers;
 mod rounds;
@@ -23,6 +24,7 @@ pub fn of(findings: &Findings) -> Vec<Section> {
     let all = [
         budgets::sections,
         names::sections,
+        pods::sections,
         ladders::sections,
         doses::sections,
         reported_numbers::sections,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::compose::error::ComposeError;
 use super::container::error::ContainerError;
 use super::ended::Ended;
+use super::kubernetes::KubernetesError;
 
 /// Why a process could not be started, made ready or stopped.
 #[derive(Debug, thiserror::Error)]
@@ -208,4 +209,7 @@ pub enum SubjectError {
     /// A Compose project cannot be started.
     #[error(transparent)]
     Compose(#[from] ComposeError),
+    /// Workloads cannot be started in a cluster.
+    #[error(transparent)]
+    Kubernetes(#[from] KubernetesError),
 }

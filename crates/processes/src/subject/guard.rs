@@ -50,6 +50,10 @@ enum Line {
     Container(PathBuf, String),
     /// Everything that an engine knows by this label (`NAME=VALUE`) is to be removed.
     Labelled(PathBuf, String),
+    /// A cluster by its number: a kubeconfig in one line, secrets included.
+    Cluster(usize, String),
+    /// A namespace is about to be made in the cluster with this number.
+    Namespace(usize, String),
     /// It has been removed.
     Removed(String),
     /// All is clean.
@@ -111,7 +115,19 @@ impl Guard {
         self.send(&Line::Labelled(socket.to_owned(), label.to_owned()));
     }
 
-    /// Takes a container or a label back that has been removed.
+    /// Tells how a cluster is reached, by a number: the guard has no other way to know.
+    #[cfg(feature = "kubernetes")]
+    pub(super) fn cluster(&self, number: usize, kubeconfig: &str) {
+        self.send(&Line::Cluster(number, kubeconfig.to_owned()));
+    }
+
+    /// Names a namespace that is about to be made in the cluster with this number.
+    #[cfg(feature = "kubernetes")]
+    pub(super) fn namespace(&self, number: usize, name: &str) {
+        self.send(&Line::Namespace(number, name.to_owned()));
+    }
+
+    /// Takes a container, a label or a namespace back that has been removed.
     pub fn removed(&self, name: &str) {
         self.send(&Line::Removed(name.to_owned()));
     }
@@ -146,6 +162,8 @@ impl std::fmt::Display for Line {
             Self::Forget(pid) => write!(f, "forget\t{pid}"),
             Self::Container(socket, name) => write!(f, "container\t{}\t{name}", socket.display()),
             Self::Labelled(socket, label) => write!(f, "labelled\t{}\t{label}", socket.display()),
+            Self::Cluster(number, kubeconfig) => write!(f, "cluster\t{number}\t{kubeconfig}"),
+            Self::Namespace(number, name) => write!(f, "namespace\t{number}\t{name}"),
             Self::Removed(name) => write!(f, "removed\t{name}"),
             Self::Goodbye => write!(f, "goodbye"),
         }
@@ -165,6 +183,8 @@ impl Line {
             "forget" => Self::Forget(fields.next()?.parse().ok()?),
             "container" => Self::Container(PathBuf::from(fields.next()?), fields.next()?.to_owned()),
             "labelled" => Self::Labelled(PathBuf::from(fields.next()?), fields.next()?.to_owned()),
+            "cluster" => Self::Cluster(fields.next()?.parse().ok()?, fields.next()?.to_owned()),
+            "namespace" => Self::Namespace(fields.next()?.parse().ok()?, fields.next()?.to_owned()),
             "removed" => Self::Removed(fields.next()?.to_owned()),
             "goodbye" => Self::Goodbye,
             _ => return None,
@@ -182,6 +202,10 @@ struct CleanupTasks {
     containers: Vec<(PathBuf, String)>,
     /// Socket of the engine, and label.
     labels: Vec<(PathBuf, String)>,
+    /// Number of the cluster, and how it is reached.
+    clusters: Vec<(usize, String)>,
+    /// Number of the cluster, and name.
+    namespaces: Vec<(usize, String)>,
 }
 
 /// The guard's whole life: reads its standard input to the end and cleans up unless it was told goodbye. Run by the
@@ -221,9 +245,12 @@ fn listen(input: impl BufRead) -> Option<CleanupTasks> {
             Some(Line::Forget(pid)) => tasks.families.retain(|family| family.root.pid != pid),
             Some(Line::Container(socket, name)) => tasks.containers.push((socket, name)),
             Some(Line::Labelled(socket, label)) => tasks.labels.push((socket, label)),
+            Some(Line::Cluster(number, kubeconfig)) => tasks.clusters.push((number, kubeconfig)),
+            Some(Line::Namespace(number, name)) => tasks.namespaces.push((number, name)),
             Some(Line::Removed(name)) => {
                 tasks.containers.retain(|(_, known)| *known != name);
                 tasks.labels.retain(|(_, known)| *known != name);
+                tasks.namespaces.retain(|(_, known)| *known != name);
             }
             Some(Line::Goodbye) => return None,
             None => {}
@@ -237,6 +264,8 @@ impl CleanupTasks {
         // A Compose tool that lives makes more of what is to be removed.
         self.end_processes();
         self.remove_containers();
+        #[cfg(feature = "kubernetes")]
+        super::kubernetes::clean(&self.clusters, &self.namespaces);
     }
 
     fn end_processes(&self) {
@@ -304,6 +333,8 @@ mod tests {
             Line::Forget(7),
             Line::Container(PathBuf::from("/var/run/docker.sock"), "unladen-12-ab-3-app-0".to_owned()),
             Line::Labelled(PathBuf::from("/var/run/docker.sock"), "com.docker.compose.project=unladen-1".to_owned()),
+            Line::Cluster(0, r#"{"users":[{"name":"a b"}]}"#.to_owned()),
+            Line::Namespace(0, "unladen-12-ab-3-otel".to_owned()),
             Line::Removed("unladen-12-ab-3-app-0".to_owned()),
             Line::Goodbye,
         ] {
@@ -316,11 +347,14 @@ mod tests {
 
     #[test]
     fn only_an_end_without_goodbye_leaves_duties() {
-        let start = "cgroup\t/x\nmark\tm/\nprocess\t1\t2\tm/1\nprocess\t3\t4\tm/2\nforget\t1\n";
+        let processes = "cgroup\t/x\nmark\tm/\nprocess\t1\t2\tm/1\nprocess\t3\t4\tm/2\nforget\t1\n";
+        let namespaces = "cluster\t0\t{}\nnamespace\t0\tone\nnamespace\t0\ttwo\nremoved\tone\n";
+        let start = format!("{processes}{namespaces}");
         assert!(listen(format!("{start}goodbye\n").as_bytes()).is_none());
         let tasks = listen(start.as_bytes()).expect("no goodbye");
         assert_eq!(tasks.cgroups, vec![PathBuf::from("/x")]);
         assert_eq!(tasks.families.iter().map(|family| family.root.pid).collect::<Vec<_>>(), vec![3]);
         assert_eq!(tasks.marks, vec!["m/".to_owned()]);
+        assert_eq!((tasks.clusters, tasks.namespaces), (vec![(0, "{}".to_owned())], vec![(0, "two".to_owned())]));
     }
 }

@@ -155,7 +155,7 @@ fn conditions(running: &Running, readiness: &Readiness) -> Result<Vec<Condition>
     match is_asked.then(|| running.health()).flatten() {
         Some(last) => conditions.push(Condition::Healthy { looked: None, last }),
         None if readiness.healthy => {
-            let reason = "neither its image nor its Compose file has a health check; write `http:` or `tcp:`";
+            let reason = "it has no health check, neither by its image or Compose file nor by a `readinessProbe`; write `http:` or `tcp:`";
             return Err(bad("healthy", reason));
         }
         None => {}

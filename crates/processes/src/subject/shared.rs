@@ -8,6 +8,8 @@ use super::cgroups::Cgroups;
 use super::container::engine::{Engine, socket};
 use super::container::error::ContainerError;
 use super::guard::Guard;
+#[cfg(feature = "kubernetes")]
+use super::kubernetes::Clusters;
 use super::reaper;
 use crate::linux::process;
 use crate::linux::tree::MARK;
@@ -23,6 +25,9 @@ pub(super) struct Shared {
     engine: Mutex<Option<Arc<Engine>>>,
     /// Label of what lives as long as the study, once there is something.
     kept: Mutex<Option<String>>,
+    /// What is in clusters.
+    #[cfg(feature = "kubernetes")]
+    pub(super) clusters: Clusters,
     started: AtomicU32,
     closed: AtomicBool,
 }
@@ -31,7 +36,17 @@ impl Shared {
     /// Of a study with this id, whose groups and guard are there.
     pub(super) fn new(id: String, cgroups: Option<Cgroups>, guard: Guard) -> Self {
         let (engine, kept) = (Mutex::new(None), Mutex::new(None));
-        Self { id, cgroups, guard, engine, kept, started: AtomicU32::new(0), closed: AtomicBool::new(false) }
+        Self {
+            id,
+            cgroups,
+            guard,
+            engine,
+            kept,
+            #[cfg(feature = "kubernetes")]
+            clusters: Clusters::default(),
+            started: AtomicU32::new(0),
+            closed: AtomicBool::new(false),
+        }
     }
 
     /// What marks begin with, different for everything that is started.
@@ -86,6 +101,8 @@ impl Shared {
         }
         reaper::reap_orphans();
         outcome.and(self.remove_kept())?;
+        #[cfg(feature = "kubernetes")]
+        self.clusters.close(&self.guard).map_err(io::Error::other)?;
         self.guard.goodbye();
         Ok(())
     }

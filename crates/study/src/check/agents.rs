@@ -27,8 +27,8 @@ impl Check<'_> {
             }
             (Needs::Jar | Needs::Folder | Needs::Build, Some(_)) => {}
         }
-        let is_composed = service.is_composed() && change.command.is_none();
-        if service.image.is_some() || change.image.is_some() || is_composed {
+        let is_stacked = service.says_nothing_to_run() && change.command.is_none();
+        if service.image.is_some() || change.image.is_some() || is_stacked {
             return self.say(path.clone(), ProblemKind::AgentInContainer { agent: name });
         }
         let Some(words) = self.words(change.command.as_ref().unwrap_or(&service.command)) else { return };

@@ -27,7 +27,7 @@ impl Check<'_> {
             let remedy = "the engine makes the networks of a Compose project; remove `network`";
             self.say(path, ProblemKind::Contradiction { one: "network: own", other: "on.compose", remedy });
         }
-        for (name, service) in study.services.iter().filter(|(_, service)| service.is_composed()) {
+        for (name, service) in study.services.iter().filter(|(_, service)| study.is_stacked(service)) {
             self.composed(&KeyPath::of(&["services", name]), service);
             for (variant, change) in &study.variants {
                 if let Some(change) = change.services.get(name) {

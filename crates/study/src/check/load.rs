@@ -25,8 +25,8 @@ impl Check<'_> {
         } else if let Some(url) = self.with_samples(&load.url) {
             if let Some(kind) = url_problem(&url, |host| self.study.may_reach(host)) {
                 let kind = match kind {
-                    ProblemKind::Remote { host } if self.study.on.compose.is_some() => {
-                        let guess = guess(&host, self.study.composed());
+                    ProblemKind::Remote { host } if self.study.on.is_any() => {
+                        let guess = guess(&host, self.study.stacked());
                         ProblemKind::NoSuchService { name: host, guess }
                     }
                     kind => kind,
@@ -65,7 +65,7 @@ impl Check<'_> {
     }
 
     /// Says that a key means nothing without another one.
-    fn needs(&mut self, path: &KeyPath, given: bool, key: &'static str, needed: &'static str) {
+    pub(super) fn needs(&mut self, path: &KeyPath, given: bool, key: &'static str, needed: &'static str) {
         if given {
             self.say(path.key(key), ProblemKind::Lacks { key, needed });
         }

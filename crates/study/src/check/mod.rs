@@ -4,6 +4,7 @@
 
 mod agents;
 mod compose;
+mod kubernetes;
 mod load;
 mod network;
 mod references;
@@ -34,6 +35,7 @@ pub(super) fn check(study: &Study) -> Vec<Problem> {
     check.rounds();
     check.design();
     check.compose();
+    check.kubernetes();
     check.services();
     check.variants();
     check.ladders();

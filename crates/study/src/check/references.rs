@@ -6,6 +6,7 @@ use super::super::guess::{Guess, guess};
 use super::super::key::KeyPath;
 use super::super::problem::ProblemKind;
 use super::super::spec::{Command, Lifetime, Ready};
+use super::super::stack::each_text;
 use super::super::variables::{ONLY_IN_A_SERVICE, Reference, VariableError, expand, names};
 use super::Check;
 
@@ -108,6 +109,11 @@ impl Check<'_> {
                 self.texts(&path.key("volumes"), change.volumes.iter(), known);
                 self.texts(&path.key("args"), change.args.iter(), known);
                 self.named_texts(&path.key("env"), change.env.iter(), known);
+                self.named_texts(&path.key("labels"), change.labels.iter(), known);
+                self.named_texts(&path.key("annotations"), change.annotations.iter(), known);
+                for (key, value) in change.patch.iter().flatten() {
+                    each_text(value, &mut |text| self.text(path.key("patch").key(key), text, known));
+                }
                 self.optional(path.key("cwd"), change.cwd.as_ref(), known);
                 if let Some(ready) = &change.ready {
                     self.ready_texts(&path.key("ready"), ready, known);

@@ -76,12 +76,13 @@ impl Check<'_> {
         match (&service.image, service.command.is_absent()) {
             (Some(image), _) if image.trim().is_empty() => self.say(path.key("image"), ProblemKind::EmptyImage),
             (Some(_), true) => {}
-            (None, true) if self.study.on.compose.is_some() => {}
+            (None, true) if self.study.is_stacked(service) => {}
+            (None, true) if service.workload.is_some() => {}
+            (None, true) if self.study.on.kubernetes.is_some() => self.say(path.clone(), ProblemKind::NoWorkload),
             (None, true) => self.say(path.clone(), ProblemKind::NothingToRun),
             (_, false) => self.command(path.key("command"), &service.command),
         }
-        let is_composed = self.study.on.compose.is_some() && service.is_composed();
-        if !is_container && !is_composed {
+        if !is_container && !self.study.is_stacked(service) {
             let lacking = [("volumes", !service.volumes.is_empty()), ("user", service.user.is_some())];
             for (key, _) in lacking.into_iter().filter(|(_, is_given)| *is_given) {
                 self.say(path.key(key), ProblemKind::Lacks { key, needed: "image" });

@@ -1,9 +1,11 @@
-//! Services that come from Compose files instead of this study.
+//! Services that come from files of another tool instead of this study: Compose files here, manifests of a cluster in `kubernetes`.
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
+
+use super::kubernetes::Kubernetes;
 
 /// Where services with neither `command` nor `image` come from.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
@@ -12,6 +14,16 @@ pub struct On {
     /// Compose files, merged in this order by the Compose tool: `[compose.yaml]`. Each variant of a round is a project of its own. Services of
     /// the files that the study does not name run as dependencies.
     pub compose: Option<Compose>,
+    /// Manifests of a Kubernetes cluster: services of the study name their workloads. Each variant of a round is applied to a namespace of its own.
+    pub kubernetes: Option<Kubernetes>,
+}
+
+impl On {
+    /// Whether services come from anywhere but the study.
+    #[must_use]
+    pub fn is_any(&self) -> bool {
+        self.compose.is_some() || self.kubernetes.is_some()
+    }
 }
 
 /// The Compose files of a study.

@@ -33,7 +33,7 @@ pub struct Service {
     /// The service takes part only if this says something other than `no`: `${var.cache}`. Absent: it does.
     #[serde(default)]
     pub when: Option<String>,
-    /// Program and arguments; a service without `command` and `image` comes from the Compose files (`on`). A list is run as it is; a string is
+    /// Program and arguments; a service without `command` and `image` comes from the Compose files or the cluster (`on`). A list is run as it is; a string is
     /// split into words like a shell would, but no shell runs. Of a container
     /// (`image`): what replaces the image's own, if anything.
     #[serde(default)]
@@ -42,6 +42,12 @@ pub struct Service {
     /// machine, and its containers use the machine's network.
     #[serde(default)]
     pub image: Option<String>,
+    /// What the service is in the manifests of a Kubernetes cluster (`on`): `deployment/shop`, `statefulset/db`, `daemonset/agent`.
+    #[serde(default)]
+    pub workload: Option<String>,
+    /// Which container of its pods the service is. Needed where they have several; the others are measured with it.
+    #[serde(default)]
+    pub container: Option<String>,
     /// What the container mounts: `/host/path:/path`, `/host/path:/path:ro` (the host's path relative to the study file if it begins with
     /// `./`), or `/path` for an empty volume that is the container's own.
     #[serde(default)]
@@ -111,6 +117,8 @@ impl Service {
             when: None,
             command,
             image: None,
+            workload: None,
+            container: None,
             volumes: Vec::new(),
             user: None,
             args: Vec::new(),
@@ -132,9 +140,9 @@ impl Service {
         }
     }
 
-    /// Whether it says nothing of what to run: it comes from a Compose file.
+    /// Whether it says nothing of what to run: the files that `on` names do.
     #[must_use]
-    pub fn is_composed(&self) -> bool {
+    pub fn says_nothing_to_run(&self) -> bool {
         self.command.is_absent() && self.image.is_none()
     }
 

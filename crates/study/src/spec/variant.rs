@@ -3,6 +3,7 @@
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use unladen_journal::units::Ratio;
 
 use super::agent::Agent;
@@ -29,6 +30,8 @@ pub struct Variant {
     /// Compose files that are merged over those of `on` in this variant. `${UNLADEN_SINK_OTLP_GRPC}` in them is the address of the span sink, and so
     /// on for each `${sink.…}`.
     pub compose: Vec<String>,
+    /// Manifests that are applied in this variant besides those of `on`: files with YAML, or folders with such files.
+    pub manifests: Vec<String>,
     /// What changes, by service.
     pub services: IndexMap<String, Override>,
     /// How many spans a sampled request makes. Absent: none for the baseline, else learned in the calibration.
@@ -67,6 +70,12 @@ pub struct Override {
     /// Replaces the image. Of a service that is a program: a container takes its place, and does what its image says unless `command` is given
     /// here as well.
     pub image: Option<String>,
+    /// Labels of the pods besides, as injectors look for them. A variant whose labels and annotations change nothing else is refused.
+    pub labels: IndexMap<String, String>,
+    /// Annotations of the pods besides: `{instrumentation.opentelemetry.io/inject-java: "true"}`.
+    pub annotations: IndexMap<String, String>,
+    /// Strategic merge patch of the pod template, done by the API server: `{spec: {containers: [{name: app, args: [--trace]}]}}`.
+    pub patch: Option<Map<String, Value>>,
     /// What the container mounts besides.
     pub volumes: Vec<String>,
     /// Appended to the service's arguments.

@@ -233,9 +233,13 @@ load:
 "
     );
     let plan = Plan::from_study(study(&text, &[]), Path::new("/x")).expect("a plan");
-    let files: Vec<_> = plan.variants.iter().map(|it| it.compose.clone().unwrap_or_default().files.join(" ")).collect();
+    let files: Vec<_> = plan
+        .variants
+        .iter()
+        .map(|it| it.stack.as_ref().map(|stack| stack.files().collect::<Vec<_>>().join(" ")).unwrap_or_default())
+        .collect();
     assert_eq!(files, ["compose.yaml", "compose.yaml", "compose.yaml otel.yaml more.yaml"]);
-    assert!(plan.variants.iter().flat_map(|variant| &variant.processes).all(|process| process.is_composed()));
+    assert!(plan.variants.iter().flat_map(|variant| &variant.processes).all(|process| process.is_stacked()));
     let elsewhere = of("http://db:8080/").study().expect_err("another host").to_string();
     assert!(elsewhere.contains("--url") && elsewhere.contains("db"), "{elsewhere}");
 }

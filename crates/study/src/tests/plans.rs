@@ -4,8 +4,9 @@ use std::path::Path;
 
 use unladen_journal::record::VariantKind;
 
-use super::super::plan::Plan;
+use super::super::plan::{Plan, PlannedVariant};
 use super::super::spec::{Lifetime, TraceHeader};
+use super::super::stack::Stack;
 use super::super::variables::{PortName, Variables};
 use super::{SHOP, refusal, study};
 
@@ -222,6 +223,48 @@ load: {url: 'http://127.0.0.1:${port.db}/'}
 }
 
 #[test]
+fn workloads_of_a_cluster_are_changed_by_variants() {
+    let text = "
+study: s
+on: {kubernetes: {context: kind, manifests: [deploy/]}}
+variables: {team: blue}
+services:
+  app: {workload: deployment/shop, container: app, env: {A: a}, ready: {http: 'http://app:8080/'}}
+  tool: {role: setup, command: ./tool}
+variants:
+  baseline:
+  otel:
+    manifests: [collector.yaml]
+    services:
+      app:
+        env: {B: 'http://${sink.otlp_grpc}'}
+        image: 'shop:otel'
+        labels: {team: '${var.team}'}
+        annotations: {inject: 'true'}
+        patch: {spec: {containers: [{name: app, args: ['--to=${sink.zipkin}', 7]}]}}
+load: {url: 'http://app:8080/'}
+";
+    let plan = plan(text, &[]);
+    assert_eq!(plan.study.stacked().collect::<Vec<_>>(), ["app"]);
+    assert_eq!(plan.sinks(), ["otlp_grpc", "zipkin"]);
+    let files = |variant: &PlannedVariant| variant.stack.iter().flat_map(Stack::files).collect::<Vec<_>>().join(" ");
+    assert_eq!(plan.variants.iter().map(files).collect::<Vec<_>>(), ["deploy/", "deploy/", "deploy/ collector.yaml"]);
+    let app = |variant: usize| plan.variants[variant].fresh().find(|it| it.service == "app").expect("it runs");
+    let bare = app(0).pod.as_ref().expect("a workload");
+    assert_eq!((bare.workload.as_str(), bare.container.as_deref()), ("deployment/shop", Some("app")));
+    assert!(bare.image.is_none() && bare.patch.is_none() && bare.labels.is_empty());
+    let otel = app(2);
+    assert!(otel.is_stacked() && otel.image.is_none() && otel.knows_the_sink());
+    let sinks = [("otlp_grpc", "1.1.1.1:1"), ("zipkin", "1.1.1.1:2")];
+    let sinks = sinks.map(|(name, address)| (name.to_owned(), address.to_owned())).into();
+    let otel = otel.resolve(&Variables { sinks, ..plan.variables() }).expect("it is filled in");
+    assert_eq!(otel.env.values().collect::<Vec<_>>(), ["a", "http://1.1.1.1:1"]);
+    let pod = otel.pod.expect("a workload");
+    assert_eq!((pod.image.as_deref(), pod.labels["team"].as_str()), (Some("shop:otel"), "blue"));
+    assert_eq!(pod.patch.expect("a patch")["spec"]["containers"][0]["args"], serde_json::json!(["--to=1.1.1.1:2", 7]));
+}
+
+#[test]
 fn services_of_compose_files_are_counted_at_their_names() {
     let text = "
 study: counted
@@ -232,7 +275,7 @@ services:
 variants: {baseline: {}}
 load: {url: 'http://app:8080/'}
 ";
-    assert_eq!(plan(text, &[]).study.composed().collect::<Vec<_>>(), ["app", "jaeger"]);
+    assert_eq!(plan(text, &[]).study.stacked().collect::<Vec<_>>(), ["app", "jaeger"]);
     let elsewhere = refusal(&text.replace("jaeger:8888", "elsewhere:8888"), &[]);
     assert!(elsewhere.contains("services.jaeger.count.prometheus") && elsewhere.contains("elsewhere"), "{elsewhere}");
 }

@@ -74,8 +74,12 @@ fn service() -> impl Strategy<Value = Service> {
 }
 
 fn variant() -> impl Strategy<Value = Variant> {
-    let change = (option::of(command()), vec(text(), 0..3), names(text()), option::of(ready()), option::of(limits()));
-    let change = change.prop_map(|(command, args, env, ready, limits)| Override {
+    let first = (option::of(command()), vec(text(), 0..3), names(text()));
+    let change = (first, option::of(ready()), option::of(limits()), option::of(names(text())));
+    let change = change.prop_map(|((command, args, env), ready, limits, patch)| Override {
+        patch: patch.map(|it| {
+            it.into_iter().map(|(name, text)| (name, serde_json::json!([text, 1, null, {"a": true}]))).collect()
+        }),
         command,
         args,
         env,

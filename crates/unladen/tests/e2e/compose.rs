@@ -408,7 +408,7 @@ fn a_study_is_made_of_a_compose_file() {
     scratch.write("compose.yaml", &compose());
     let made = scratch.unladen(&["import", "compose", "compose.yaml"]).ends_with(0);
     let plan = unladen_study::read::parse(&made.out, "study.yaml", &[]).expect("a study");
-    assert_eq!(plan.composed().collect::<Vec<_>>(), ["api"]);
+    assert_eq!(plan.stacked().collect::<Vec<_>>(), ["api"]);
     assert_eq!(plan.load.url, "http://api:8080/");
     scratch
         .unladen(&["import", "compose", "none.yaml"])

@@ -17,6 +17,7 @@ fn the_doctor_looks_at_everything_and_has_remedies() {
         "networks",
         "containers",
         "Compose",
+        "Kubernetes",
         "other load",
         "steal",
         "pressure",

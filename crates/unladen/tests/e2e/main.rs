@@ -4,6 +4,7 @@
 
 mod agents;
 mod alternation;
+mod cluster;
 mod compose;
 mod containers;
 mod decisions;

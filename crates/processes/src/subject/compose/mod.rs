@@ -1,6 +1,7 @@
 //! Services that are containers of a Compose project. The Compose tool merges the files, fills them in and starts the project; what is
 //! changed for a study (`model`) goes to it on its standard input, so that nothing is left on disk. Afterwards each container is a
-//! [`Running`] like any other. A project has a name of its own; everything in it is found by that name, and removed.
+//! [`super::Running`] like any other. A project has a name of its own; everything in it is found by that name, and
+//! removed.
 
 pub(super) mod error;
 mod members;
@@ -26,7 +27,7 @@ use super::container::{Container, Engine};
 use super::error::SubjectError;
 use super::launch::{Launch, log_name};
 use super::launcher::{Launcher, Piped, open_log};
-use super::running::Running;
+use super::placed::Placed;
 use super::shared::Shared;
 use crate::linux::tree::Family;
 use crate::linux::{CpuSet, Netns};
@@ -74,17 +75,6 @@ pub struct Configured {
     name: String,
     mark: String,
     engine: Arc<Engine>,
-}
-
-/// A container of a project that was started.
-#[derive(Debug)]
-pub struct Composed {
-    /// The container.
-    pub running: Running,
-    /// Its address within its network namespace.
-    pub address: IpAddr,
-    /// Its network namespace; `None`: it has ended.
-    pub network: Option<Arc<Netns>>,
 }
 
 /// A project that was started. Dropping it removes whatever is left of it.
@@ -152,7 +142,7 @@ impl Launcher {
         patience: Duration,
         seen: &mut dyn FnMut(&Arc<Netns>),
         interrupted: &AtomicBool,
-    ) -> Result<(Project, Vec<Composed>), SubjectError> {
+    ) -> Result<(Project, Vec<Placed>), SubjectError> {
         let Configured { files, tool, model, name, mark, engine } = &mut configured;
         let fit = &Fit { keep_volumes: fit.keep_volumes.as_ref().map(|who| self.kept_name(who)), ..fit.clone() };
         model.fit(fit, mark, files.privileged)?;
@@ -319,7 +309,7 @@ impl Project {
         files: &Files,
         mark: &str,
         fit: Option<&Fit>,
-    ) -> Result<Vec<Composed>, SubjectError> {
+    ) -> Result<Vec<Placed>, SubjectError> {
         let mut all = Vec::new();
         let members = self.engine.members(&self.name).map_err(ComposeError::from)?;
         for member in members.into_iter().filter(|member| member.was_started) {
@@ -336,7 +326,7 @@ impl Project {
         mark: &str,
         fit: Option<&Fit>,
         member: &Member,
-    ) -> Result<Composed, SubjectError> {
+    ) -> Result<Placed, SubjectError> {
         let launch = Launch {
             service: member.service.clone(),
             replica: member.replica,
@@ -357,7 +347,7 @@ impl Project {
         let running = launcher.running_of(&launch, container, family, started, log_start);
         running.keep_to(limits.and_then(|limits| limits.cpuset.as_ref()).or(fit.map(|fit| &fit.cpus)))?;
         let address = address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        Ok(Composed { running, address, network })
+        Ok(Placed { running, address, network })
     }
 
     /// What the containers of a project that could not be started have said. They end.

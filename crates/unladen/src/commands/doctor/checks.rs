@@ -35,7 +35,7 @@ const FAST_CLOCKS: [&str; 4] = ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_
 /// Every check, in the order in which they are told.
 pub(super) fn checks(facts: &Facts) -> Vec<Check> {
     let mut all = vec![cores(facts), smt(facts), frequency(facts), cgroups(facts), limits(facts)];
-    all.extend([networks(facts), containers(facts), compose(facts)]);
+    all.extend([networks(facts), containers(facts), compose(facts), kubernetes(facts)]);
     all.extend([other_load(facts), steal(facts), pressure(facts), memory(facts), clock(facts), timer(facts)]);
     all.extend([files(facts), io_uring(facts), randomisation(facts)]);
     all
@@ -138,6 +138,14 @@ fn compose(facts: &Facts) -> Check {
         Ok(Some(tool)) => check("Compose", tool, true, ""),
         Ok(None) => check("Compose", "not installed; only studies of Compose files (`on`) need it", true, ""),
         Err(why) => check("Compose", why, false, "Reinstall `docker-compose-plugin` or `docker-compose`."),
+    }
+}
+
+fn kubernetes(facts: &Facts) -> Check {
+    match &facts.kubeconfig {
+        Ok(Some(path)) => check("Kubernetes", path.display().to_string(), true, ""),
+        Ok(None) => check("Kubernetes", "no kubeconfig; only studies of a cluster (`on`) need one", true, ""),
+        Err(why) => check("Kubernetes", why, false, "Set KUBECONFIG to the file that tells where the cluster is."),
     }
 }
 
@@ -267,6 +275,7 @@ mod tests {
             networks: Ok(()),
             engine: Ok(None),
             compose: Ok(None),
+            kubeconfig: Ok(None),
             quota_cores: None,
             memory_limit: None,
             memory_left: None,
@@ -320,6 +329,7 @@ mod tests {
             ("networks", Facts { networks: Err("Run as root".to_owned()), ..quiet() }),
             ("containers", Facts { engine: Err("Start it".to_owned()), ..quiet() }),
             ("Compose", Facts { compose: Err("it does not run".to_owned()), ..quiet() }),
+            ("Kubernetes", Facts { kubeconfig: Err("it is not there".to_owned()), ..quiet() }),
             ("limits", Facts { quota_cores: Some(1.5), ..quiet() }),
             ("other load", Facts { window: window(|it| it.busy_s = 0.5), ..quiet() }),
             ("steal", Facts { window: window(|it| it.steal_s = 0.1), ..quiet() }),

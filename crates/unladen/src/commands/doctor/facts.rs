@@ -1,8 +1,9 @@
 //! What the machine says about itself, and two seconds of watching it. No judgement; what cannot be read is `None`.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -43,6 +44,8 @@ pub(super) struct Facts {
     pub(super) engine: Result<Option<String>, String>,
     /// The Compose tool in words; `Ok(None)` where there is none, which only studies of Compose files need.
     pub(super) compose: Result<Option<String>, String>,
+    /// The file that tells where a cluster is; `Ok(None)` where there is none, which only studies of a cluster need.
+    pub(super) kubeconfig: Result<Option<PathBuf>, String>,
     /// The smallest CPU quota around unladen, in cores.
     pub(super) quota_cores: Option<f64>,
     /// The smallest memory limit around unladen, bytes.
@@ -104,6 +107,7 @@ impl Facts {
             networks: Netns::is_possible(),
             engine: engine(),
             compose: compose(),
+            kubeconfig: kubeconfig(std::env::var_os("KUBECONFIG").as_deref(), std::env::home_dir().as_deref()),
             quota_cores: around().filter_map(quota).reduce(f64::min),
             memory_limit: around().filter_map(memory_limit).min(),
             memory_left: available_memory(),
@@ -136,6 +140,15 @@ fn compose() -> Result<Option<String>, String> {
     let Ok(tool) = Tool::find() else { return Ok(None) };
     let version = tool.version().map_err(|error| format!("{} does not run: {error}", tool.program().display()))?;
     Ok(Some(format!("Compose {version} ({})", tool.program().display())))
+}
+
+/// The kubeconfig that studies of a cluster would go by: what the variable names, or the file in the home folder.
+fn kubeconfig(named: Option<&OsStr>, home: Option<&Path>) -> Result<Option<PathBuf>, String> {
+    if let Some(named) = named.filter(|named| !named.is_empty()) {
+        let found = std::env::split_paths(named).find(|path| path.is_file());
+        return found.map(Some).ok_or_else(|| format!("KUBECONFIG is {}, which is not there", named.display()));
+    }
+    Ok(home.map(|home| home.join(".kube/config")).filter(|path| path.is_file()))
 }
 
 /// The machine over [`WATCH`], while the doctor does nothing.
@@ -246,6 +259,21 @@ fn number(path: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_kubeconfig_is_what_the_variable_names_or_that_of_the_home_folder() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let home = folder.path();
+        let named = |names: &[&str]| std::env::join_paths(names.iter().map(|name| home.join(name))).expect("paths");
+        assert_eq!(kubeconfig(None, Some(home)), Ok(None));
+        assert!(kubeconfig(Some(&named(&["absent"])), Some(home)).is_err_and(|why| why.contains("absent")));
+        fs::create_dir(home.join(".kube")).expect("a folder");
+        for name in [".kube/config", "other"] {
+            fs::write(home.join(name), "").expect("a file");
+        }
+        assert_eq!(kubeconfig(Some(OsStr::new("")), Some(home)), Ok(Some(home.join(".kube/config"))));
+        assert_eq!(kubeconfig(Some(&named(&["absent", "other"])), None), Ok(Some(home.join("other"))));
+    }
 
     #[test]
     fn quotas_and_limits_are_read_in_both_versions() {

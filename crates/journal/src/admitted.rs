@@ -1,0 +1,184 @@
+//! Pods as a cluster admitted them, and in what two of them differ. What differs between any two pods of one template is left out: names that
+//! the cluster draws, what unladen itself adds. Pure.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// Labels that the cluster or unladen gives each pod.
+const OWN_LABELS: [&str; 7] = [
+    "pod-template-hash",
+    "pod-template-generation",
+    "controller-revision-hash",
+    "statefulset.kubernetes.io/pod-name",
+    "apps.kubernetes.io/pod-index",
+    "app.kubernetes.io/managed-by",
+    "unladen.run",
+];
+/// What the environment variables begin with that unladen adds.
+const OWN_ENV: &str = "UNLADEN_";
+/// What the names of volumes begin with that the cluster mounts into each pod.
+const OWN_VOLUME: &str = "kube-api-access-";
+/// Keys of a pod that say where it is, or how it is called.
+const OWN_KEYS: [&str; 2] = ["nodeName", "hostname"];
+
+/// One place in which two pods differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// Where: `spec.containers.app.env.OTEL_TRACES_EXPORTER`.
+    pub path: String,
+    /// What the first has there; `None`: nothing.
+    pub one: Option<String>,
+    /// What the other has.
+    pub other: Option<String>,
+}
+
+/// In what two pods (`metadata` and `spec`) differ, in the order of the paths.
+#[must_use]
+pub fn differences(one: &Value, other: &Value) -> Vec<Difference> {
+    let (one, mut other) = (leaves(one), leaves(other));
+    let mut found: Vec<Difference> = Vec::new();
+    for (path, value) in one {
+        let there = other.remove(&path);
+        if there.as_ref() != Some(&value) {
+            found.push(Difference { path, one: Some(value), other: there });
+        }
+    }
+    found.extend(other.into_iter().map(|(path, value)| Difference { path, one: None, other: Some(value) }));
+    found.sort_unstable_by(|one, other| one.path.cmp(&other.path));
+    found
+}
+
+/// Every value of a pod that says something, by its path.
+fn leaves(pod: &Value) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    collect("", pod, &mut found);
+    found
+}
+
+fn collect(path: &str, value: &Value, found: &mut BTreeMap<String, String>) {
+    let at = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+    match value {
+        Value::Object(entries) => {
+            for (key, value) in entries.iter().filter(|(key, _)| !is_own(path, key)) {
+                collect(&at(key), value, found);
+            }
+        }
+        Value::Array(items) => {
+            let names = names(items);
+            for (number, item) in items.iter().enumerate() {
+                match names.as_ref().and_then(|names| names.get(number)) {
+                    Some(name) if is_own(path, name) => {}
+                    Some(name) => named(&at(name), item, found),
+                    None => collect(&at(&number.to_string()), item, found),
+                }
+            }
+        }
+        Value::Null => {}
+        Value::String(text) => drop(found.insert(path.to_owned(), text.clone())),
+        other => drop(found.insert(path.to_owned(), other.to_string())),
+    }
+}
+
+/// An item of a list whose name is in its path: `env.PORT` is `8080`, not `env.PORT.value`.
+fn named(path: &str, item: &Value, found: &mut BTreeMap<String, String>) {
+    let Value::Object(entries) = item else { return collect(path, item, found) };
+    let rest: Vec<_> = entries.iter().filter(|(key, _)| key.as_str() != "name").collect();
+    match rest[..] {
+        [] => drop(found.insert(path.to_owned(), String::new())),
+        [(key, value)] if key == "value" => collect(path, value, found),
+        _ => rest.iter().for_each(|(key, value)| collect(&format!("{path}.{key}"), value, found)),
+    }
+}
+
+/// The names of a list's items, if each has one and no two the same.
+fn names(items: &[Value]) -> Option<Vec<&str>> {
+    let names: Vec<&str> = items.iter().map(|item| item.get("name")?.as_str()).collect::<Option<_>>()?;
+    let mut sorted = names.clone();
+    sorted.sort_unstable();
+    sorted.dedup();
+    (sorted.len() == names.len()).then_some(names)
+}
+
+/// Whether the cluster or unladen has put it there.
+fn is_own(path: &str, key: &str) -> bool {
+    match path.rsplit('.').next().unwrap_or(path) {
+        "labels" => OWN_LABELS.contains(&key),
+        "env" => key.starts_with(OWN_ENV),
+        "volumes" | "volumeMounts" => key.starts_with(OWN_VOLUME),
+        _ => OWN_KEYS.contains(&key),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pod() -> Value {
+        json!({
+            "metadata": {"labels": {"app": "shop", "pod-template-hash": "abc"}, "annotations": {"a.b/c": "1"}},
+            "spec": {
+                "nodeName": "node-1",
+                "containers": [{
+                    "name": "app",
+                    "image": "shop:1",
+                    "env": [{"name": "PORT", "value": "8080"}, {"name": "UNLADEN_PAD", "value": "xx"}],
+                    "volumeMounts": [{"name": "kube-api-access-x1", "mountPath": "/run"}, {"name": "data", "mountPath": "/data"}],
+                }],
+                "volumes": [{"name": "kube-api-access-x1", "projected": {}}, {"name": "data", "emptyDir": {}}],
+                "tolerations": [{"key": "a", "operator": "Exists"}],
+            }
+        })
+    }
+
+    #[test]
+    fn pods_of_one_template_do_not_differ() {
+        let text = pod().to_string().replace("kube-api-access-x1", "kube-api-access-y2").replace("abc", "def");
+        let other: Value =
+            serde_json::from_str(&text.replace("\"xx\"", "\"\"").replace("node-1", "node-2")).expect("JSON");
+        assert_ne!(other, pod());
+        assert_eq!(differences(&pod(), &other), []);
+    }
+
+    #[test]
+    fn what_differs_is_named_by_where_it_stands() {
+        let mut other = pod();
+        other["metadata"]["labels"]["inject"] = json!("true");
+        let container = &mut other["spec"]["containers"][0];
+        container["image"] = json!("shop:2");
+        container["env"] =
+            json!([{"name": "PORT", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}, {"name": "NEW", "value": ""}]);
+        other["spec"]["initContainers"] = json!([{"name": "agent", "image": "agent:1"}]);
+        other["spec"]["tolerations"] = json!([]);
+        let found: Vec<String> = differences(&pod(), &other)
+            .into_iter()
+            .map(|it| format!("{} {:?} {:?}", it.path, it.one.unwrap_or_default(), it.other.unwrap_or_default()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                r#"metadata.labels.inject "" "true""#,
+                r#"spec.containers.app.env.NEW "" """#,
+                r#"spec.containers.app.env.PORT "8080" """#,
+                r#"spec.containers.app.env.PORT.valueFrom.fieldRef.fieldPath "" "x""#,
+                r#"spec.containers.app.image "shop:1" "shop:2""#,
+                r#"spec.initContainers.agent.image "" "agent:1""#,
+                r#"spec.tolerations.0.key "a" """#,
+                r#"spec.tolerations.0.operator "Exists" """#,
+            ]
+        );
+    }
+
+    #[test]
+    fn a_volume_that_is_mounted_twice_is_told_by_its_place() {
+        let mounts = |paths: [&str; 2]| {
+            let items: Vec<_> = paths.iter().map(|path| json!({"name": "data", "mountPath": path})).collect();
+            json!({"spec": {"volumeMounts": items}})
+        };
+        let found = differences(&mounts(["/a", "/b"]), &mounts(["/a", "/c"]));
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].path, "spec.volumeMounts.1.mountPath");
+    }
+}

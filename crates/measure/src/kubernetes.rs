@@ -1,0 +1,67 @@
+//! The services of a run that are workloads of a cluster.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+use unladen_processes::linux::Netns;
+use unladen_processes::subject::Placed;
+use unladen_processes::subject::kubernetes::{Changes, Stack};
+use unladen_study::mask::mask_json;
+use unladen_study::plan::Process;
+use unladen_study::spec::Kubernetes;
+
+use super::error::RunError;
+use super::setup::Site;
+use super::stack::{Started, Wanted};
+use super::took::Admitted;
+
+impl Site<'_> {
+    /// Applies the manifests of a variant, as the study changes them, to a namespace of its own. Every network that a container is in is
+    /// handed to `seen`.
+    pub(super) fn deploy(
+        &self,
+        cluster: &Kubernetes,
+        wanted: &Wanted<'_>,
+        seen: &mut dyn FnMut(&Arc<Netns>),
+    ) -> Result<(Started, Vec<Placed>), RunError> {
+        let dir = &self.plan().dir;
+        let stack = Stack {
+            context: cluster.context.clone(),
+            manifests: cluster.manifests.iter().map(|path| dir.join(path)).collect(),
+            kustomize: cluster.kustomize.as_ref().map(|path| dir.join(path)),
+            services: wanted.services().filter_map(|(process, replicas)| self.pod(process, replicas)).collect(),
+            variant: wanted.variant.name.clone(),
+            cpus: self.partition.subject.clone(),
+            pad: self.pad_length(wanted.run),
+            log: wanted.folder.join("logs"),
+            env: self.sinks_by_variable().collect(),
+        };
+        let (deployed, placed) = self.launcher.deploy(&stack, wanted.patience(), seen, wanted.interrupted)?;
+        Ok((Started::Kubernetes(deployed), placed))
+    }
+
+    /// What the study changes in a workload. The study's check has refused what is none.
+    fn pod(&self, process: &Process, replicas: Option<u32>) -> Option<(String, Changes)> {
+        let pod = process.pod.clone()?;
+        let (cores, mut limits) = self.limits(process, &self.partition.subject);
+        limits.cpuset = limits.cpuset.or(Some(cores));
+        let changes = Changes {
+            container: pod.container,
+            env: process.env.clone(),
+            image: pod.image,
+            labels: pod.labels,
+            annotations: pod.annotations,
+            patch: pod.patch.map(Value::Object),
+            limits,
+            replicas,
+            ..Changes::of(pod.workload.parse().ok()?)
+        };
+        Some((process.service.clone(), changes))
+    }
+}
+
+/// Pods for the journal, without their secrets.
+pub(super) fn without_secrets(mut admitted: Admitted) -> Admitted {
+    admitted.values_mut().for_each(mask_json);
+    admitted
+}

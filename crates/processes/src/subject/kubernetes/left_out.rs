@@ -1,0 +1,52 @@
+//! What takes the place of deployments in a build without them.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::super::error::SubjectError;
+use super::super::launcher::Launcher;
+use super::super::placed::Placed;
+use super::Stack;
+use super::error::KubernetesError;
+use crate::linux::Netns;
+
+/// What was deployed: nothing ever is in this build.
+#[derive(Debug)]
+pub struct Deployed(Infallible);
+
+impl Deployed {
+    /// The pod of each service as the cluster has admitted it.
+    #[must_use]
+    pub fn admitted(&self) -> &BTreeMap<String, Value> {
+        match self.0 {}
+    }
+
+    /// Deletes its namespace.
+    ///
+    /// # Errors
+    /// None.
+    pub fn remove(self) -> Result<(), SubjectError> {
+        match self.0 {}
+    }
+}
+
+impl Launcher {
+    /// Starts workloads in a cluster, which this build cannot.
+    ///
+    /// # Errors
+    /// It always fails.
+    pub fn deploy(
+        &self,
+        _stack: &Stack,
+        _patience: Duration,
+        _seen: &mut dyn FnMut(&Arc<Netns>),
+        _interrupted: &AtomicBool,
+    ) -> Result<(Deployed, Vec<Placed>), SubjectError> {
+        Err(KubernetesError::LeftOut.into())
+    }
+}

@@ -1,0 +1,150 @@
+//! Where the cluster is: a kubeconfig, read and cut down to one context, so that the guard can be told it and needs neither files nor an
+//! environment for it.
+
+use std::env;
+use std::path::PathBuf;
+
+use kube::config::Kubeconfig;
+
+use super::error::KubernetesError;
+
+/// One context of a kubeconfig.
+#[derive(Debug, Clone)]
+pub(super) struct Cluster(Kubeconfig);
+
+impl Cluster {
+    /// A context of the kubeconfig that `KUBECONFIG` names, or of `~/.kube/config`; `None`: the current one.
+    pub(super) fn find(context: Option<&str>) -> Result<Self, KubernetesError> {
+        let named = env::var_os("KUBECONFIG").filter(|named| !named.is_empty());
+        let files: Vec<PathBuf> = match &named {
+            // Several are merged.
+            Some(named) => env::split_paths(named).filter(|path| !path.as_os_str().is_empty()).collect(),
+            None => env::home_dir().map(|home| home.join(".kube/config")).into_iter().collect(),
+        };
+        Self::read(&files, context)
+    }
+
+    fn read(files: &[PathBuf], context: Option<&str>) -> Result<Self, KubernetesError> {
+        let unusable = |error: kube::config::KubeconfigError| KubernetesError::Kubeconfig { reason: causes(&error) };
+        // Those that are not there are left out, as by `kubectl`.
+        let mut there = files.iter().filter(|file| file.exists()).peekable();
+        if there.peek().is_none() {
+            let looked: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+            return Err(KubernetesError::NoKubeconfig { looked: looked.join(", ") });
+        }
+        let mut merged = Kubeconfig::default();
+        for file in there {
+            // The paths of what they name become absolute if theirs are.
+            let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+            merged = merged.merge(Kubeconfig::read_from(&file).map_err(unusable)?).map_err(unusable)?;
+        }
+        Self::choose(merged, context)
+    }
+
+    fn choose(mut all: Kubeconfig, context: Option<&str>) -> Result<Self, KubernetesError> {
+        let known = || all.contexts.iter().map(|context| format!("`{}`", context.name)).collect::<Vec<_>>().join(", ");
+        let Some(chosen) = context.map(str::to_owned).or_else(|| all.current_context.clone()) else {
+            let reason = format!("it has no current context; it has: {}. Set `on.kubernetes.context`", known());
+            return Err(KubernetesError::Kubeconfig { reason });
+        };
+        let found = all.contexts.iter().find(|context| context.name == chosen);
+        let Some(found) = found.and_then(|it| it.context.clone()) else {
+            return Err(KubernetesError::NoContext { context: chosen, known: known() });
+        };
+        all.contexts.retain(|context| context.name == chosen);
+        all.clusters.retain(|cluster| cluster.name == found.cluster);
+        all.auth_infos.retain(|user| Some(&user.name) == found.user.as_ref());
+        all.current_context = Some(chosen);
+        all.preferences = None;
+        all.extensions = None;
+        Ok(Self(all))
+    }
+
+    /// As one line, secrets included.
+    pub(super) fn line(&self) -> Result<String, KubernetesError> {
+        serde_json::to_string(&self.0).map_err(|error| KubernetesError::Kubeconfig { reason: error.to_string() })
+    }
+
+    /// From such a line.
+    pub(super) fn from_line(line: &str) -> Result<Self, KubernetesError> {
+        let read = serde_json::from_str(line);
+        read.map(Self).map_err(|error| KubernetesError::Kubeconfig { reason: error.to_string() })
+    }
+
+    pub(super) fn kubeconfig(&self) -> &Kubeconfig {
+        &self.0
+    }
+}
+
+/// An error with those that it comes from.
+pub(super) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let more = cause.to_string();
+        // Some repeat the one that they come from.
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    const CONFIG: &str = "
+apiVersion: v1
+kind: Config
+current-context: one
+clusters:
+- {name: a, cluster: {server: 'https://a:6443', certificate-authority: ca.crt}}
+- {name: b, cluster: {server: 'https://b:6443'}}
+users:
+- {name: admin, user: {token: secret}}
+- {name: other, user: {token: hidden}}
+contexts:
+- {name: one, context: {cluster: a, user: admin}}
+- {name: two, context: {cluster: b, user: other}}
+";
+
+    fn file(folder: &Path, text: &str) -> PathBuf {
+        let path = folder.join("config");
+        fs::write(&path, text).expect("written");
+        path
+    }
+
+    #[test]
+    fn a_context_goes_to_the_guard_with_its_secrets_and_no_other() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let files = [folder.path().join("absent"), file(folder.path(), CONFIG)];
+        let line = Cluster::read(&files, None).and_then(|it| it.line()).expect("a line");
+        assert!(line.contains("secret") && !line.contains("hidden") && !line.contains("https://b"), "{line}");
+        assert!(!line.contains(['\n', '\t']), "{line}");
+        let absolute = folder.path().join("ca.crt").display().to_string();
+        assert!(line.contains(&absolute), "{line}");
+        assert_eq!(Cluster::from_line(&line).and_then(|it| it.line()).expect("a line"), line);
+        let other = Cluster::read(&files, Some("two")).and_then(|it| it.line()).expect("a line");
+        assert!(other.contains("https://b:6443") && other.contains("hidden") && !other.contains("secret"), "{other}");
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let said = |files: &[PathBuf], context| Cluster::read(files, context).expect_err("missing").to_string();
+        let absent = said(&[folder.path().join("absent")], None);
+        assert!(absent.contains("absent") && absent.contains("Set KUBECONFIG"), "{absent}");
+        let files = [file(folder.path(), CONFIG)];
+        let no_context = said(&files, Some("three"));
+        assert!(no_context.contains("`three`; it has: `one`, `two`"), "{no_context}");
+        let files = [file(folder.path(), &CONFIG.replace("current-context: one", ""))];
+        assert!(said(&files, None).contains("no current context; it has: `one`, `two`"));
+        let files = [file(folder.path(), "clusters: [")];
+        assert!(said(&files, None).contains("cannot be used"));
+    }
+}

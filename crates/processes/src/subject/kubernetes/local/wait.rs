@@ -1,0 +1,330 @@
+//! Waiting for the pods of a deployment, and what is wrong when they do not come.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::Stack;
+use super::deploy::{Deployed, look_for_interruption};
+use super::error::KubernetesError;
+use super::fit::Wanted;
+use super::found;
+use super::pods::{Exit, Pod, Trouble};
+use crate::linux::Netns;
+use crate::linux::process::Identity;
+use crate::subject::error::SubjectError;
+use crate::subject::launch::log_name;
+use crate::subject::launcher::Launcher;
+use crate::subject::placed::Placed;
+
+/// Between two looks at the pods.
+const LOOK: Duration = Duration::from_millis(50);
+/// What does not fit on the node may do so when the pods of the round before have gone.
+const SCHEDULING: Duration = Duration::from_secs(10);
+/// A controller that is refused pods is refused for good by then.
+const MAKING: Duration = Duration::from_secs(5);
+/// A process that runs is seen by then.
+const SEEING: Duration = Duration::from_secs(5);
+/// Lines of a log that an error shows.
+const TAIL: usize = 20;
+
+/// First processes by UID of the pod and id of the container.
+pub(super) type Processes = BTreeMap<(String, String), Identity>;
+
+/// A pod that was waited for.
+pub(super) struct Expected<'a> {
+    pub(super) wanted: &'a Wanted,
+    pub(super) pod: Pod,
+    /// 0, 1, … within the service.
+    pub(super) replica: u32,
+}
+
+/// What is told of the networks of pods.
+struct Networks<'a> {
+    seen: &'a mut dyn FnMut(&Arc<Netns>),
+    /// UIDs of pods.
+    known: BTreeSet<String>,
+}
+
+impl Networks<'_> {
+    /// Looks for networks of pods that are new.
+    fn look(&mut self, wanted: &[Wanted], pods: &[Pod], processes: &Processes) -> Result<(), KubernetesError> {
+        for ((uid, _), root) in processes {
+            let Some(pod) = pods.iter().find(|pod| pod.uid == *uid) else { continue };
+            let Some(one) = wanted.iter().find(|wanted| pod.belongs_to(wanted)) else { continue };
+            if !self.known.contains(uid)
+                && let Some(network) = network_of(one, root.pid)?
+            {
+                (self.seen)(&network);
+                self.known.insert(uid.clone());
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `None` for a process that has ended.
+pub(super) fn network_of(wanted: &Wanted, pid: u32) -> Result<Option<Arc<Netns>>, KubernetesError> {
+    let (service, workload) = (wanted.service.clone(), wanted.workload());
+    match Netns::open(format!("/proc/{pid}/ns/net").as_ref()) {
+        Ok(network) => Ok(Some(Arc::new(network))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(KubernetesError::Network { service, workload, source }),
+    }
+}
+
+impl Deployed {
+    /// Waits until all pods run, and makes services of their containers.
+    pub(super) fn wait(
+        &mut self,
+        launcher: &Launcher,
+        stack: &Stack,
+        wanted: &[Wanted],
+        patience: Duration,
+        seen: &mut dyn FnMut(&Arc<Netns>),
+        interrupted: &AtomicBool,
+    ) -> Result<Vec<Placed>, SubjectError> {
+        let begun = Instant::now();
+        let mut networks = Networks { seen, known: BTreeSet::new() };
+        // Since when all pods run.
+        let mut running: Option<Instant> = None;
+        let mut last = "the API server has not answered".to_owned();
+        loop {
+            look_for_interruption(interrupted)?;
+            // An API server that is away for a while may come back.
+            match self.pods() {
+                Ok(pods) => {
+                    let processes = found::first_processes();
+                    networks.look(wanted, &pods, &processes)?;
+                    self.look_for_trouble(stack, wanted, &pods, begun)?;
+                    let counts = self.counts(wanted);
+                    match expected(wanted, &pods, &counts) {
+                        Ok(all) => {
+                            let since = *running.get_or_insert_with(Instant::now);
+                            if all.iter().all(|one| has_processes(one, &processes)) {
+                                return self.adopt(launcher, stack, &all, &processes);
+                            }
+                            if since.elapsed() >= SEEING {
+                                return Err(unseen(&all, &processes).into());
+                            }
+                        }
+                        Err(waiting) => {
+                            running = None;
+                            last = waiting;
+                        }
+                    }
+                }
+                Err(failure) if failure.is_absence() => {
+                    last = format!("somebody has deleted the namespace {}", self.namespace);
+                }
+                Err(failure) => last = failure.when(&self.api, "list the pods").to_string(),
+            }
+            if begun.elapsed() >= patience {
+                return Err(self.late(patience, last).into());
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    /// How many pods a DaemonSet is to have, once its controller knows.
+    fn counts(&self, wanted: &[Wanted]) -> BTreeMap<String, u32> {
+        let of_sets = wanted.iter().filter(|wanted| wanted.replicas.is_none());
+        let count = |wanted: &Wanted| {
+            let set = self.api.get(&self.workload(wanted)).ok()?;
+            let number = |pointer: &str| set.pointer(pointer).and_then(Value::as_u64);
+            let is_seen = number("/status/observedGeneration") >= number("/metadata/generation");
+            let count = number("/status/desiredNumberScheduled").filter(|count| is_seen && *count > 0)?;
+            Some((wanted.service.clone(), u32::try_from(count).ok()?))
+        };
+        of_sets.filter_map(count).collect()
+    }
+
+    fn look_for_trouble(
+        &self,
+        stack: &Stack,
+        wanted: &[Wanted],
+        pods: &[Pod],
+        begun: Instant,
+    ) -> Result<(), SubjectError> {
+        for one in wanted {
+            let (service, workload) = (one.service.clone(), one.workload());
+            let of_it: Vec<&Pod> = pods.iter().filter(|pod| pod.belongs_to(one) && !pod.is_going).collect();
+            for (replica, pod) in (0..).zip(&of_it) {
+                if let Some(said) = pod.unscheduled.clone().filter(|_| begun.elapsed() >= SCHEDULING) {
+                    return Err(KubernetesError::Unschedulable { service, workload, said }.into());
+                }
+                if let Some(trouble) = pod.trouble() {
+                    return Err(self.error_of(trouble, one, (pod, replica), stack).into());
+                }
+            }
+            if of_it.is_empty() && one.replicas != Some(0) && begun.elapsed() >= MAKING {
+                if let Some(said) = self.warnings().into_iter().next() {
+                    return Err(KubernetesError::NoPods { service, workload, said }.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn error_of(&self, trouble: Trouble, wanted: &Wanted, pod: (&Pod, u32), stack: &Stack) -> KubernetesError {
+        let (service, workload) = (wanted.service.clone(), wanted.workload());
+        match trouble {
+            Trouble::Image { image, said } => KubernetesError::NoImage { service, workload, image, said },
+            Trouble::Start { container, said } => KubernetesError::NotStarted { service, workload, container, said },
+            Trouble::Failed { said } => KubernetesError::NoPods { service, workload, said },
+            Trouble::Ended { container, exit, is_previous } => {
+                let (log, log_tail) = self.last_words((wanted, pod, &container), &exit, is_previous, stack);
+                KubernetesError::Ended { service, workload, container, ended: exit.ended(), log, log_tail }
+            }
+        }
+    }
+
+    /// Writes the log of a container that has ended, and returns its last lines.
+    fn last_words(
+        &self,
+        (wanted, (pod, replica), container): (&Wanted, (&Pod, u32), &str),
+        exit: &Exit,
+        is_previous: bool,
+        stack: &Stack,
+    ) -> (PathBuf, String) {
+        let path = stack.log.join(log_name(&service_of(wanted, container).replace('/', "."), replica));
+        let place = format!("{}/{}/log?container={container}", self.path("v1", "pods"), pod.name);
+        let ask = |previous: bool| self.api.text(&format!("{place}&previous={previous}"));
+        // It may have been started anew since it was asked after.
+        let text = ask(is_previous).or_else(|_| ask(!is_previous)).unwrap_or_default();
+        let text = if text.is_empty() { exit.message.clone() } else { text };
+        let _ = fs::create_dir_all(&stack.log).and_then(|()| fs::write(&path, &text));
+        let lines: Vec<&str> = text.trim_end().lines().collect();
+        match lines.is_empty() {
+            true => (path, "(it wrote nothing)".to_owned()),
+            false => (path, lines[lines.len().saturating_sub(TAIL)..].join("\n")),
+        }
+    }
+
+    fn late(&self, patience: Duration, mut waiting: String) -> KubernetesError {
+        let warnings = self.warnings();
+        if !warnings.is_empty() {
+            waiting = format!("{waiting} (the cluster warns: {})", warnings.join("; "));
+        }
+        KubernetesError::Late { seconds: patience.as_secs(), waiting }
+    }
+}
+
+/// What the container of a pod is called as a service.
+pub(super) fn service_of(wanted: &Wanted, container: &str) -> String {
+    match container == wanted.container {
+        true => wanted.service.clone(),
+        false => format!("{}/{container}", wanted.service),
+    }
+}
+
+/// All pods, if as many as are wanted run; else what is missing.
+fn expected<'a>(
+    wanted: &'a [Wanted],
+    pods: &[Pod],
+    counts: &BTreeMap<String, u32>,
+) -> Result<Vec<Expected<'a>>, String> {
+    let mut all = Vec::new();
+    let mut missing = Vec::new();
+    for one in wanted {
+        let of_it: Vec<&Pod> = pods.iter().filter(|pod| pod.belongs_to(one) && !pod.is_going).collect();
+        let Some(count) = one.replicas.or_else(|| counts.get(&one.service).copied()) else {
+            missing.push(format!("{} has no node that it is for", one.workload()));
+            continue;
+        };
+        let running: Vec<&&Pod> = of_it.iter().filter(|pod| pod.runs()).collect();
+        if running.len() as u32 == count && of_it.len() == running.len() {
+            let number = |(replica, pod): (usize, &&&Pod)| Expected {
+                wanted: one,
+                pod: (**pod).clone(),
+                replica: replica as u32,
+            };
+            all.extend(running.iter().enumerate().map(number));
+            continue;
+        }
+        let why: BTreeSet<String> = of_it.iter().filter(|pod| !pod.runs()).map(|pod| pod.waits_for()).collect();
+        let why = if why.is_empty() {
+            "no other pod has been made".to_owned()
+        } else {
+            why.into_iter().collect::<Vec<_>>().join("; ")
+        };
+        missing.push(format!(
+            "{} pods of {count} of {} (service {}) run; {why}",
+            running.len(),
+            one.workload(),
+            one.service
+        ));
+    }
+    if missing.is_empty() { Ok(all) } else { Err(missing.join(". ")) }
+}
+
+fn has_processes(one: &Expected<'_>, processes: &Processes) -> bool {
+    one.pod.lasting().all(|container| processes.contains_key(&(one.pod.uid.clone(), container.id.clone())))
+}
+
+fn unseen(all: &[Expected<'_>], processes: &Processes) -> KubernetesError {
+    let one = all.iter().find(|one| !has_processes(one, processes));
+    let (service, workload) = one.map(|one| (one.wanted.service.clone(), one.wanted.workload())).unwrap_or_default();
+    KubernetesError::Unseen { service, workload }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn wanted(name: &str, replicas: Option<u32>) -> Wanted {
+        Wanted {
+            service: format!("service-{name}"),
+            is_named: true,
+            kind: "StatefulSet".to_owned(),
+            name: name.to_owned(),
+            container: "app".to_owned(),
+            replicas,
+            patch: None,
+        }
+    }
+
+    fn pod(set: &str, number: u32, state: &Value) -> Pod {
+        Pod::of(&json!({
+            "metadata": {"name": format!("{set}-{number}"), "uid": format!("{set}{number}"),
+                         "ownerReferences": [{"kind": "StatefulSet", "name": set, "controller": true}]},
+            "spec": {"containers": [{"name": "app"}]},
+            "status": {"containerStatuses": [{"name": "app", "state": state, "containerID": "containerd://c"}]},
+        }))
+    }
+
+    #[test]
+    fn all_pods_run_or_what_is_missing_is_said() {
+        let (runs, waits) = (json!({"running": {}}), json!({"waiting": {"reason": "ContainerCreating"}}));
+        let all = [wanted("db", Some(2)), wanted("none", Some(0)), wanted("agent", None)];
+        let said = |pods: &[Pod], count: Option<u32>| {
+            let counts = count.map(|count| ("service-agent".to_owned(), count)).into_iter().collect();
+            expected(&all, pods, &counts)
+                .map(|all| all.iter().map(|one| (one.pod.name.clone(), one.replica)).collect::<Vec<_>>())
+        };
+        let pods = [pod("db", 0, &runs), pod("db", 1, &runs), pod("agent", 7, &runs), pod("other", 0, &waits)];
+        let named = [("db-0".to_owned(), 0), ("db-1".to_owned(), 1), ("agent-7".to_owned(), 0)];
+        assert_eq!(said(&pods, Some(1)), Ok(named.to_vec()));
+        assert_eq!(said(&pods, None), Err("statefulset/agent has no node that it is for".to_owned()));
+        let pods = [pod("db", 0, &runs), pod("db", 1, &waits), pod("agent", 7, &runs)];
+        let waiting = "1 pods of 2 of statefulset/db (service service-db) run; `app`: ContainerCreating";
+        assert_eq!(said(&pods, Some(1)), Err(waiting.to_owned()));
+        let waiting = "1 pods of 2 of statefulset/db (service service-db) run; no other pod has been made";
+        assert_eq!(said(&[pods[0].clone(), pods[2].clone()], Some(1)), Err(waiting.to_owned()));
+    }
+
+    #[test]
+    fn the_container_that_is_the_service_has_its_name() {
+        let wanted = wanted("db", Some(1));
+        assert_eq!(service_of(&wanted, "app"), "service-db");
+        assert_eq!(service_of(&wanted, "proxy"), "service-db/proxy");
+    }
+}

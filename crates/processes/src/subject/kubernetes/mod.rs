@@ -1,0 +1,92 @@
+//! Services that are workloads of a Kubernetes cluster whose node is this machine. Every variant of a round has a namespace of its own, to
+//! which the manifests are applied as the study changes them; the pods' containers are each a [`super::Running`] like any other, found by
+//! their control groups. The namespace goes with the round, or with unladen: then the guard deletes it.
+
+mod error;
+#[cfg(not(feature = "kubernetes"))]
+mod left_out;
+#[cfg(feature = "kubernetes")]
+mod local;
+mod workload;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use indexmap::IndexMap;
+use serde_json::Value;
+
+pub use error::KubernetesError;
+#[cfg(not(feature = "kubernetes"))]
+pub use left_out::Deployed;
+#[cfg(feature = "kubernetes")]
+pub use local::Deployed;
+#[cfg(feature = "kubernetes")]
+pub(super) use local::{Clusters, clean};
+pub use workload::{Kind, Workload};
+
+use super::launch::Limits;
+use crate::linux::CpuSet;
+
+/// What is started in the cluster for a variant.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Stack {
+    /// Context of the kubeconfig; `None`: its current one.
+    pub context: Option<String>,
+    /// Files with manifests, and folders of such files (`.yaml`, `.yml`, `.json`); absolute. They are applied together.
+    pub manifests: Vec<PathBuf>,
+    /// Folder of a kustomization whose result is applied as well; absolute.
+    pub kustomize: Option<PathBuf>,
+    /// What the study calls a service, and what is changed in it.
+    pub services: BTreeMap<String, Changes>,
+    /// Name of the variant, for the name of the namespace.
+    pub variant: String,
+    /// Cores of all pods, unless the limits of a service say otherwise.
+    pub cpus: CpuSet,
+    /// Length of `UNLADEN_PAD`: see [`super::Launch::pad`].
+    pub pad: usize,
+    /// Folder for the logs of the containers: [`super::launch::log_name`].
+    pub log: PathBuf,
+    /// What `${NAME}` in the manifests is filled in from. Other names stay as they are.
+    pub env: IndexMap<String, String>,
+}
+
+/// A service, and what is changed in its workload.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Changes {
+    /// What it is in the manifests.
+    pub workload: Workload,
+    /// Its container; `None`: the only one, or what the annotation `kubectl.kubernetes.io/default-container` says.
+    pub container: Option<String>,
+    /// Environment of its container on top of the manifest's.
+    pub env: IndexMap<String, String>,
+    /// Another image for its container.
+    pub image: Option<String>,
+    /// Labels of the pod template on top of the manifest's.
+    pub labels: IndexMap<String, String>,
+    /// Annotations of the pod template on top of the manifest's.
+    pub annotations: IndexMap<String, String>,
+    /// A strategic merge patch of the pod template, done by the API server after all other changes.
+    pub patch: Option<Value>,
+    /// Limits of its container instead of the manifest's.
+    pub limits: Limits,
+    /// Pods, if not as many as the manifest says.
+    pub replicas: Option<u32>,
+}
+
+impl Changes {
+    /// No changes.
+    #[must_use]
+    pub fn of(workload: Workload) -> Self {
+        Self {
+            workload,
+            container: None,
+            env: IndexMap::new(),
+            image: None,
+            labels: IndexMap::new(),
+            annotations: IndexMap::new(),
+            patch: None,
+            limits: Limits::default(),
+            replicas: None,
+        }
+    }
+}

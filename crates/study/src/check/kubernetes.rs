@@ -1,0 +1,131 @@
+//! Manifests of a cluster, and what a study can say of its workloads.
+
+use serde_json::{Map, Value};
+
+use super::super::key::KeyPath;
+use super::super::problem::ProblemKind;
+use super::super::spec::kubernetes::workload;
+use super::super::spec::{Lifetime, Network, Override, Service};
+use super::Check;
+
+/// What a pod template has.
+const TEMPLATE: [&str; 2] = ["metadata", "spec"];
+
+impl Check<'_> {
+    pub(super) fn kubernetes(&mut self) {
+        self.cluster();
+        let study = self.study;
+        for (name, service) in &study.services {
+            let path = KeyPath::of(&["services", name]);
+            self.needs(&path, service.container.is_some() && service.workload.is_none(), "container", "workload");
+            if let Some(workload) = &service.workload {
+                self.workload(&path, name, service, workload);
+            }
+        }
+        for (variant, it) in &study.variants {
+            let path = KeyPath::of(&["variants", variant]);
+            self.needs(&path, !it.manifests.is_empty() && study.on.kubernetes.is_none(), "manifests", "on.kubernetes");
+            for (name, change) in &it.services {
+                let is_workload = study.services.get(name).is_some_and(|service| service.workload.is_some());
+                self.pods(&path.key("services").key(name), change, is_workload);
+            }
+        }
+    }
+
+    /// The cluster as a whole.
+    fn cluster(&mut self) {
+        let study = self.study;
+        let path = KeyPath::of(&["on", "kubernetes"]);
+        let Some(kubernetes) = &study.on.kubernetes else { return };
+        if study.on.compose.is_some() {
+            let remedy = "services come from Compose files or from a cluster; remove one";
+            self.say(path.clone(), ProblemKind::Contradiction { one: "on.kubernetes", other: "on.compose", remedy });
+        }
+        if study.network == Some(Network::Own) {
+            let remedy = "pods have networks of their own; remove `network`";
+            self.say(path.clone(), ProblemKind::Contradiction { one: "network: own", other: "on.kubernetes", remedy });
+        }
+        let found = usize::from(!kubernetes.manifests.is_empty()) + usize::from(kubernetes.kustomize.is_some());
+        if found != 1 {
+            let (what, choices) = ("what the cluster is given", "`manifests`, `kustomize`");
+            self.say(path.clone(), ProblemKind::NotOne { what, choices, found });
+        }
+        let of_variants = study.variants.values().flat_map(|variant| &variant.manifests);
+        let mut files = kubernetes.manifests.iter().chain(of_variants).chain(&kubernetes.kustomize);
+        if files.any(|file| file.trim().is_empty()) {
+            self.say(path.clone(), ProblemKind::EmptyManifest);
+        }
+        let is_own = |service: &Service| service.says_nothing_to_run() || service.workload.is_some();
+        // A service without one that says nothing to run is told of by itself.
+        if !study.services.values().any(is_own) {
+            self.say(path, ProblemKind::ClusterOfNobody);
+        }
+    }
+
+    fn workload(&mut self, path: &KeyPath, name: &str, service: &Service, text: &str) {
+        let study = self.study;
+        let here = path.key("workload");
+        self.needs(path, study.on.kubernetes.is_none(), "workload", "on.kubernetes");
+        match workload(text) {
+            None => self.say(here.clone(), ProblemKind::BadWorkload { found: text.to_owned() }),
+            Some(("daemonset", _)) if service.replicas != 1 => {
+                let remedy = "a DaemonSet has one pod on each node; remove `replicas`";
+                self.say(here.clone(), ProblemKind::Contradiction { one: "daemonset", other: "replicas", remedy });
+            }
+            Some(_) => {}
+        }
+        let before = study.services.iter().take_while(|(other, _)| *other != name);
+        for (other, _) in before.filter(|(_, it)| it.workload.as_deref() == Some(text)) {
+            self.say(here.clone(), ProblemKind::WorkloadTwice { workload: text.to_owned(), other: other.clone() });
+        }
+        self.of_manifests(
+            path,
+            &[
+                ("command", !service.command.is_absent()),
+                ("image", service.image.is_some()),
+                ("args", !service.args.is_empty()),
+                ("volumes", !service.volumes.is_empty()),
+                ("user", service.user.is_some()),
+                ("cwd", service.cwd.is_some()),
+                ("build", service.build.is_some()),
+                ("needs", !service.needs.is_empty()),
+                ("lifetime", service.lifetime == Lifetime::Study),
+                ("role", service.role.ends_by_itself()),
+            ],
+        );
+    }
+
+    /// What a variant changes in the pods of a service.
+    fn pods(&mut self, path: &KeyPath, change: &Override, is_workload: bool) {
+        if !is_workload {
+            self.needs(path, !change.labels.is_empty(), "labels", "workload");
+            self.needs(path, !change.annotations.is_empty(), "annotations", "workload");
+            return self.needs(path, change.patch.is_some(), "patch", "workload");
+        }
+        self.of_manifests(
+            path,
+            &[
+                ("command", change.command.is_some()),
+                ("args", !change.args.is_empty()),
+                ("volumes", !change.volumes.is_empty()),
+                ("cwd", change.cwd.is_some()),
+                ("build", change.build.is_some()),
+            ],
+        );
+        if change.image.as_deref().is_some_and(|image| image.trim().is_empty()) {
+            self.say(path.key("image"), ProblemKind::EmptyImage);
+        }
+        for key in change.patch.iter().flat_map(Map::<String, Value>::keys) {
+            if !TEMPLATE.contains(&key.as_str()) {
+                self.say(path.key("patch").key(key), ProblemKind::NotOfTemplate { key: key.clone() });
+            }
+        }
+    }
+
+    /// What the manifests say of a service, or a patch of a variant.
+    fn of_manifests(&mut self, path: &KeyPath, given: &[(&'static str, bool)]) {
+        for (key, _) in given.iter().filter(|(_, is_given)| *is_given) {
+            self.say(path.key(key), ProblemKind::InManifests { key });
+        }
+    }
+}

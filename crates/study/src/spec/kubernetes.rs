@@ -1,0 +1,47 @@
+//! Services that are workloads of a Kubernetes cluster.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The manifests of a study, and the cluster that they are for. The node that the pods run on must be this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Kubernetes {
+    /// Context of the kubeconfig (`KUBECONFIG`, else `~/.kube/config`). Absent: the current one.
+    pub context: Option<String>,
+    /// Files with YAML, or folders with such files, relative to the study file: `[deploy/]`.
+    pub manifests: Vec<String>,
+    /// A folder for `kubectl kustomize`, instead of `manifests`.
+    pub kustomize: Option<String>,
+}
+
+/// The kinds of workloads that a service can be.
+const KINDS: [&str; 3] = ["deployment", "statefulset", "daemonset"];
+
+/// Kind and name of a workload, as in `deployment/shop`; `None`: it is neither.
+#[must_use]
+pub fn workload(text: &str) -> Option<(&str, &str)> {
+    let (kind, name) = text.split_once('/')?;
+    let is_end = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let is_name = name.len() <= 253
+        && name.starts_with(is_end)
+        && name.ends_with(is_end)
+        && name.chars().all(|c| is_end(c) || c == '-' || c == '.');
+    (KINDS.contains(&kind) && is_name).then_some((kind, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::workload;
+
+    #[test]
+    fn a_workload_is_a_kind_and_a_name() {
+        assert_eq!(workload("deployment/shop"), Some(("deployment", "shop")));
+        assert_eq!(workload("statefulset/db-1.x"), Some(("statefulset", "db-1.x")));
+        for text in
+            ["shop", "deploy/shop", "deployment/", "deployment/Shop", "deployment/-a", "pod/shop", "deployment/a/b", ""]
+        {
+            assert_eq!(workload(text), None, "{text}");
+        }
+    }
+}
