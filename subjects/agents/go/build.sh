@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Tests and builds the service, bare and with each agent: build.sh test, or build.sh OUT; the executables are OUT/bare, OUT/otel and so on.
+set -euo pipefail
+out=$(realpath -m "${1:?test, or the folder for the executables}")
+cd "$(dirname "$0")"
+for agent in bare otel zipkin datadog elastic sentry; do
+  if [ "$1" = test ]; then
+    go vet -tags "$agent" ./... && go test -tags "$agent" ./...
+  else
+    go build -trimpath -buildvcs=false -tags "$agent" -o "$out/$agent" .
+  fi
+done
