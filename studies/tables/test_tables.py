@@ -117,6 +117,11 @@ class Words(unittest.TestCase):
         content["variants"][0]["ledger"].update(lost=0, by_stage={})
         self.assertEqual(findings.Findings(content).text("otel lost-where"), "0")
 
+    def test_of_requests_with_different_numbers_of_spans_traces_are_counted(self):
+        content = study()
+        content["variants"][0]["ledger"].update(spans_per_request=1.85, complete=510, missing=2)
+        self.assertEqual(findings.Findings(content).text("otel arrived-of-wanted"), "750 spans, 510 of 512 traces")
+
     def test_when_where_and_with_what(self):
         content = study()
         content["host"].update(cpu="Intel(R) Xeon(R) Processor", cores=2, virtualisation="hypervisor", kernel="6.18.44-fc-v657",
