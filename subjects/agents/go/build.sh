@@ -3,9 +3,13 @@
 set -euo pipefail
 out=$(realpath -m "${1:?test, or the folder for the executables}")
 cd "$(dirname "$0")"
-for agent in bare otel zipkin datadog elastic sentry; do
+for agent in bare otel zipkin datadog elastic sentry skywalking; do
   if [ "$1" = test ]; then
-    go vet -tags "$agent" ./... && go test -tags "$agent" ./...
+    go vet -tags "$agent" ./...
+    go test -tags "$agent" ./...
+  elif [ "$agent" = skywalking ]; then
+    PLUGINS="server sql" ../../skywalking-go/build.sh . "$out" "$PWD"
+    mv "$out/skywalking-go" "$out/skywalking"
   else
     go build -trimpath -buildvcs=false -tags "$agent" -o "$out/$agent" .
   fi
