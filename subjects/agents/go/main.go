@@ -1,6 +1,6 @@
 // A shop's product page as JSON, for weighing agents: net/http, database/sql on pgx, three statements a request.
 //
-//	PORT=8080 DATABASE=127.0.0.1:5432 [POOL=10] shop
+//	PORT=8080 DATABASE=127.0.0.1:5432 [POOL=8] shop
 //
 // POOL is how many connections to the database there are. Built without a tag it knows nothing of agents; a tag puts one in: `otel`,
 // `zipkin`, `datadog`, `elastic`, `sentry`, `skywalking`. No executable links what belongs to another. The tables are those of `../shop.sql`.
@@ -81,7 +81,7 @@ func run() error {
 
 // fill opens all connections before the first request, so that none is part of a request.
 func fill(db *sql.DB) error {
-	connections := 10
+	connections := 8
 	if wanted := os.Getenv("POOL"); wanted != "" {
 		var err error
 		if connections, err = strconv.Atoi(wanted); err != nil || connections < 1 {
