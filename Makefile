@@ -154,11 +154,14 @@ deps: $(SENDERS)/go/.ready $(SENDERS)/java/.ready $(SENDERS)/python/.ready $(SEN
 	@test -e target/python/.duckdb-$(DUCKDB) || { echo "installing: duckdb $(DUCKDB) for Python in target/python"; \
 	  python3 -m venv target/python && target/python/bin/pip install -q duckdb==$(DUCKDB) && touch target/python/.duckdb-$(DUCKDB); }
 
-debian:
-	@missing=""; for package in $(DEBIAN); do \
+define install
+	@missing=""; for package in $(1); do \
 	  dpkg-query -W -f='$${Status}' $$package 2>/dev/null | grep -q 'ok installed' || missing="$$missing $$package"; done; \
 	if [ -n "$$missing" ]; then echo "installing:$$missing"; \
 	  export DEBIAN_FRONTEND=noninteractive; apt-get update -qq && apt-get install -y -qq --no-install-recommends $$missing >/dev/null; fi
+endef
+debian:
+	$(call install,$(DEBIAN))
 
 # What sends spans to the sink in tests: SDKs and agents as their projects publish them, pinned in subjects/senders.
 $(SENDERS)/go/.ready: $(wildcard subjects/senders/go/*) | debian
@@ -198,6 +201,7 @@ studies: build studies-deps agents shop governed tickets ## Run the studies in t
 	$(UNLADEN) run studies/ticket-master
 	$(UNLADEN) run studies/agents-python
 	$(UNLADEN) run studies/agents-node
+	$(UNLADEN) run studies/agents-go
 
 mongodb: | debian ## Build FerretDB, which speaks MongoDB's protocol, for studies/sermant-write-prohibition: 3 minutes once.
 	studies/parts/fetch.sh $(STUDIES) ferretdb
@@ -205,16 +209,17 @@ mongodb: | debian ## Build FerretDB, which speaks MongoDB's protocol, for studie
 go-subjects: $(SUBJECTS)/.ready ## Test and build the services under test that are written in Go; SkyWalking's agent is woven in, which takes some minutes once.
 
 # The agent's weaver sees every package that is compiled, so the first build compiles all of them anew; it keeps them.
-$(SUBJECTS)/.ready: $(shell find subjects/go subjects/skywalking-go -type f) | debian
+$(SUBJECTS)/.ready: $(shell find subjects/go subjects/skywalking-go subjects/agents/go -type f) | debian
 	@command -v go >/dev/null || { echo "go is missing: install Go 1.21 or newer, which fetches the version that it needs"; exit 1; }
 	@echo "testing and building: subjects in Go"
 	@cd subjects/go && go vet ./... && go test ./...
+	@subjects/agents/go/build.sh test
 	@cd subjects/go && go build -trimpath -buildvcs=false -o $(CURDIR)/$(SUBJECTS)/ ./cmd/...
 	@echo "building: subjects with SkyWalking's agent woven in"
 	@subjects/skywalking-go/build.sh subjects/go $(SUBJECTS) ./cmd/ping ./cmd/consumer
 	@touch $@
 
-agents: $(AGENTS)/python/.ready $(AGENTS)/node/.ready ## Install the services and the agents for Python and Node.js that studies/agents-python and agents-node weigh, from PyPI and npm: two minutes, 900 MB.
+agents: $(AGENTS)/python/.ready $(AGENTS)/node/.ready $(AGENTS)/go/.ready ## Get the services and the agents for Python, Node.js and Go that studies/agents-* weigh, from PyPI, npm and the Go proxy: some minutes, 1 GB.
 
 # An environment for each agent: some look for packages of others, and load them. How the pins are made: subjects/agents/README.md.
 $(AGENTS)/python/.ready: $(wildcard subjects/agents/python/*.txt) | debian
@@ -226,6 +231,15 @@ $(AGENTS)/python/.ready: $(wildcard subjects/agents/python/*.txt) | debian
 $(AGENTS)/node/.ready: $(wildcard subjects/agents/node/*) | debian
 	@echo "installing: a service in JavaScript, the agents for Node.js, and Node.js"; mkdir -p $(@D) && cp $^ $(@D)
 	@cd $(@D) && npm ci --silent --no-fund --no-audit --ignore-scripts && ln -sf node_modules/node-linux-*/bin/node node
+	@touch $@
+
+# The agent over eBPF has programs for the kernel, which clang compiles.
+$(AGENTS)/go/.ready: $(shell find subjects/agents/go -type f) | debian
+	@command -v go >/dev/null || { echo "go is missing: install Go 1.21 or newer, which fetches the version that it needs"; exit 1; }
+	$(call install,clang llvm)
+	@echo "building: a service in Go, bare and with each agent, and the agent over eBPF"
+	@subjects/agents/go/build.sh $(@D)
+	@subjects/agents/go/ebpf.sh $(@D)
 	@touch $@
 
 shop: $(SHOP)/.made ## Test and build the Spring shop and get the agents of the JVM from Maven Central: a minute or two.

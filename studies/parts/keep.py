@@ -16,7 +16,7 @@ from pathlib import Path
 
 STUDIES = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(STUDIES / "tables"))
-from markers import words_of  # noqa: E402
+from markers import came, words_of  # noqa: E402
 from write import pages  # noqa: E402
 from written import instant  # noqa: E402
 
@@ -95,14 +95,16 @@ def asked_for(target):
     studies = target.resolve().parent.parent.parent
     words = set()
     for page in filter(Path.is_file, pages(studies)):
-        named = re.findall(r"<!-- findings (\S+) -->", page.read_text(encoding="utf-8"))
+        named = re.findall(r"<!-- findings (\S+) -->", came(page.read_text(encoding="utf-8"), page.parent, at_once=True))
         if page.resolve() == target.resolve().parent.parent / "README.md" or any((page.parent / it).resolve().parent == target.resolve().parent for it in named):
             words |= words_of(page)
     return words
 
 
 def versions(text, name):
-    """What a file pins, by name: a `package-lock.json`, or requirements of pip."""
+    """What a file pins, by name: a `package-lock.json`, a `go.mod` or a script with modules of Go, or requirements of pip."""
+    if name.endswith((".mod", ".sh")):
+        return dict(re.findall(r"(?:^\t|=)([\w./-]+\.[\w./-]+)[ @]v(\S+)", text, re.M))
     if not name.endswith(".json"):
         return dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.M))
     packages = json.loads(text)["packages"]

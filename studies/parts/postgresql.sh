@@ -16,4 +16,4 @@ cd "$FOLDER"
 "${as[@]}" "$bin/initdb" --pgdata data --username postgres --auth trust --no-sync >install.log 2>&1 || { cat install.log >&2; exit 1; }
 echo 'CREATE DATABASE shop' | "${as[@]}" "$bin/postgres" --single -D data postgres >>install.log
 "${as[@]}" "$bin/postgres" --single -D data shop <"$first" >>install.log
-exec "${as[@]}" "$bin/postgres" -D data -h 127.0.0.1 -p "$port" -k "$FOLDER" -c max_connections=64
+exec "${as[@]}" "$bin/postgres" -D data -h 127.0.0.1 -p "$port" -k "$FOLDER" -c max_connections=128

@@ -324,6 +324,15 @@ def _lost_where(ledger):
     return f"{number(ledger['lost'], 0)}: {', '.join(told)}"
 
 
+def _arrived(ledger):
+    """Of requests that rightly make different numbers of spans only the traces can be held against what is wanted."""
+    if not ledger["wanted"]:
+        return "none wanted"
+    if ledger["spans_per_request"] % 1 and ledger.get("complete"):
+        return f"{ledger['saved']:,} spans, {ledger['complete']:,} of {ledger['complete'] + ledger['missing']:,} traces"
+    return f"{ledger['saved']:,} of {ledger['wanted']:,}"
+
+
 def count(key):
     return lambda asked: _ledger(asked, lambda ledger: number(ledger[key], 0))
 
@@ -358,7 +367,7 @@ ASPECTS = {
     "lost": count("lost"),
     "unexplained": count("unexplained"),
     "duplicates": count("duplicates"),
-    "arrived-of-wanted": lambda asked: _ledger(asked, lambda it: f"{it['saved']:,} of {it['wanted']:,}" if it["wanted"] else "none wanted"),
+    "arrived-of-wanted": lambda asked: _ledger(asked, _arrived),
     "lost-where": lambda asked: _ledger(asked, _lost_where),
     "lost%": lambda asked: _ledger(asked, lambda it: percent(it["loss_ratio"]) if it["lost"] else "0"),
     "unexplained%": lambda asked: _ledger(asked, lambda it: percent(it["unexplained"] / it["wanted"])),

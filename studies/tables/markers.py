@@ -19,6 +19,11 @@
   <!-- plot img/agents.svg TITLE … -->…<!-- end -->    likewise
   <!-- undecided -->…<!-- end -->
 
+  <!-- waiting for results                             what is to stand there as soon as that folder has findings: its markers are written with
+  <!~~ findings results/NEWEST ~~>                     `~~`, as comments do not nest, and NEWEST is the newest file. `make tables` then puts the
+  …                                                    text in the place of the comment
+  -->
+
 A cell of a table is what the words of its row and of its column ask for together (`findings.py`). A column without ` = ` holds text, which stands
 in each row's label, between `|`: what comes first goes into the first such column. With `*=jdk` among the words of a row or a column, `jdk` stands for
 `*` in all words of its cells.
@@ -41,6 +46,8 @@ MARK = re.compile(
 # What must not stand between the two ends of a block, or outside of all marks.
 STRAY = re.compile(r"<!-- (table|ranked|series|rows|plot|undecided|findings|=|end|/)(?= )")
 
+WAITING = re.compile(r"<!-- waiting for (?P<folder>\S+)\n(?P<text>.*?)\n-->", re.S)
+
 INTERVAL = re.compile(r"\[[−-]?\d[\d.,]*, [−-]?\d[\d.,]*\]")
 
 
@@ -49,7 +56,7 @@ class Page:
 
     def __init__(self, path):
         self.path, self.folder = path, path.parent
-        self.old = path.read_text(encoding="utf-8")
+        self.old = came(path.read_text(encoding="utf-8"), path.parent)
         self.of = None
         # The line that is being written, for errors; what differs; drawings by path.
         self.line, self.differences, self.drawings = 1, [], {}
@@ -171,6 +178,19 @@ class Page:
         return forest.undecided(self.forest_rows)
 
 
+def came(text, folder, at_once=False):
+    """A page with what waited for findings that have come; `at_once`: with what still waits, too."""
+
+    def one(waiting):
+        files = sorted((folder / waiting["folder"]).glob("*.json"))
+        if not files and not at_once:
+            return waiting[0]
+        newest = files[-1].name if files else "NEWEST"
+        return waiting["text"].replace("<!~~", "<!--").replace("~~>", "-->").replace("NEWEST", newest)
+
+    return WAITING.sub(one, text)
+
+
 def cells(line):
     """Of a line of a table; the bars at both ends may be left out."""
     return [cell.strip() for cell in line.strip().removeprefix("|").removesuffix("|").split("|")]
@@ -187,8 +207,8 @@ def row(texts):
 
 def words_of(readme):
     """All words that a README asks for: `keep.py` keeps the details that are among them."""
-    page = Page(Path(readme))
+    readme = Path(readme)
     words = set()
-    for mark in MARK.finditer(page.old):
+    for mark in MARK.finditer(came(readme.read_text(encoding="utf-8"), readme.parent, at_once=True)):
         words.update(re.findall(r"\S+", mark["words"] or re.match(r"<!-- (.*?)-->", mark[0], re.S)[1]))
     return words

@@ -117,6 +117,11 @@ class Words(unittest.TestCase):
         content["variants"][0]["ledger"].update(lost=0, by_stage={})
         self.assertEqual(findings.Findings(content).text("otel lost-where"), "0")
 
+    def test_of_requests_with_different_numbers_of_spans_traces_are_counted(self):
+        content = study()
+        content["variants"][0]["ledger"].update(spans_per_request=1.85, complete=510, missing=2)
+        self.assertEqual(findings.Findings(content).text("otel arrived-of-wanted"), "750 spans, 510 of 512 traces")
+
     def test_when_where_and_with_what(self):
         content = study()
         content["host"].update(cpu="Intel(R) Xeon(R) Processor", cores=2, virtualisation="hypervisor", kernel="6.18.44-fc-v657",
@@ -233,6 +238,19 @@ class Pages(unittest.TestCase):
         self.assertIn("+45 % [27, 66], costs", texts)
         self.assertIn("0 %", texts)
 
+    def test_what_waits_for_findings_comes_with_them(self):
+        waits = "# A study\n\n<!-- waiting for late\nAs measured.\n\n<!~~ findings late/NEWEST ~~>\nOf <!~~ = requests ~~>?<!~~ / ~~> requests.\n-->\n\nThe end.\n"
+        self.readme.write_text(waits)
+        self.run_it()
+        self.assertEqual((self.readme.read_text(), self.run_it("--check")), (waits, (0, "")))
+        (self.studies / "a/late").mkdir()
+        for name in ("2026-11-26.json", "2026-11-27.json"):
+            (self.studies / "a/late" / name).write_text(json.dumps(study()))
+        code, said = self.run_it("--check")
+        self.assertEqual((code, "run `make tables`" in said), (1, True), said)
+        self.run_it()
+        self.assertEqual(self.readme.read_text(), "# A study\n\nAs measured.\n\n<!-- findings late/2026-11-27.json -->\nOf <!-- = requests -->174,720<!-- / --> requests.\n\nThe end.\n")
+        self.assertEqual(self.run_it("--check"), (0, ""))
 
     def test_the_least_comes_first(self):
         self.readme.write_text(
@@ -305,6 +323,8 @@ class Keeping(unittest.TestCase):
     def test_versions_are_those_of_the_commit(self):
         folder = self.target.parent.parent
         (folder / "pins.txt").write_text("flask==3.1.3 \\\n    --hash=sha256:00\nwaitress==3.0.2\n")
+        (folder / "go.mod").write_text("module x\n\ngo 1.26.0\n\nrequire (\n\tgo.elastic.co/apm/v2 v2.7.1\n\tgolang.org/x/net v0.59.0 // indirect\n)\n")
+        (folder / "build.sh").write_text("AGENT=go.opentelemetry.io/auto@v0.24.0\n")
         (folder / "lock.json").write_text(json.dumps({"packages": {
             "": {"name": "x"}, "node_modules/@sentry/node": {"version": "11.12.0"}, "node_modules/a/node_modules/flask": {"version": "9"}}}))
         git = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@x"]
@@ -315,10 +335,13 @@ class Keeping(unittest.TestCase):
         (folder / "pins.txt").write_text("flask==4.0\n")
         book = self.target.parents[3] / "docs"
         book.mkdir()
-        (folder / "README.md").write_text("<!-- pins pins.txt lock.json -->\n")
+        (folder / "README.md").write_text("<!-- pins pins.txt lock.json go.mod build.sh -->\n")
         (book / "agents.md").write_text(
-            "<!-- findings ../studies/a/results/a.json -->\nOf <!-- = pin:flask -->?<!-- / -->.\n<!-- table\n| | version = pin:*\nSentry = otel *=@sentry/node\n-->\n<!-- end -->\n")
-        self.assertEqual(self.kept()["kept"]["pins"], {"@sentry/node": "11.12.0", "flask": "3.1.3"})
+            "<!-- findings ../studies/a/results/a.json -->\nOf <!-- = pin:flask -->?<!-- / -->.\n<!-- table\n| | version = pin:*\nSentry = otel *=@sentry/node\n-->\n<!-- end -->\n"
+            "<!-- waiting for ../studies/a/results\n<!~~ findings ../studies/a/results/NEWEST ~~>\n"
+            "Go <!~~ = pin:go.elastic.co/apm/v2 ~~>?<!~~ / ~~>, <!~~ = pin:go.opentelemetry.io/auto ~~>?<!~~ / ~~>\n-->\n")
+        self.assertEqual(self.kept()["kept"]["pins"], {
+            "@sentry/node": "11.12.0", "flask": "3.1.3", "go.elastic.co/apm/v2": "2.7.1", "go.opentelemetry.io/auto": "0.24.0"})
 
     def test_what_no_commit_holds_is_refused(self):
         self.content["host"]["commit"] = "594d2907d3fc-dirty"
