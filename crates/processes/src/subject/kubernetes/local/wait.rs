@@ -31,6 +31,8 @@ const SCHEDULING: Duration = Duration::from_secs(10);
 const MAKING: Duration = Duration::from_secs(5);
 /// A process that runs is seen by then.
 const SEEING: Duration = Duration::from_secs(5);
+/// Warnings of the cluster that an error shows.
+const WARNINGS: usize = 3;
 /// Lines of a log that an error shows.
 const TAIL: usize = 20;
 
@@ -100,7 +102,7 @@ impl Deployed {
             // An API server that is away for a while may come back.
             match self.pods() {
                 Ok(pods) => {
-                    let processes = found::first_processes();
+                    let processes = if pods.is_empty() { Processes::new() } else { found::first_processes() };
                     networks.look(wanted, &pods, &processes)?;
                     self.look_for_trouble(stack, wanted, &pods, begun)?;
                     let counts = self.counts(wanted);
@@ -163,13 +165,22 @@ impl Deployed {
                     return Err(self.error_of(trouble, one, (pod, replica), stack).into());
                 }
             }
-            if of_it.is_empty() && one.replicas != Some(0) && begun.elapsed() >= MAKING {
-                if let Some(said) = self.warnings().into_iter().next() {
-                    return Err(KubernetesError::NoPods { service, workload, said }.into());
-                }
+            if of_it.is_empty()
+                && one.replicas != Some(0)
+                && begun.elapsed() >= MAKING
+                && let Some(said) = self.refusal_of(one)
+            {
+                return Err(KubernetesError::NoPods { service, workload, said }.into());
             }
         }
         Ok(())
+    }
+
+    /// Why the controller of a workload may make no pods. That of a Deployment has a longer name.
+    fn refusal_of(&self, wanted: &Wanted) -> Option<String> {
+        let mut latest = self.warnings().into_iter();
+        let found = latest.find(|event| event.reason == "FailedCreate" && event.about.starts_with(&wanted.name));
+        found.map(|event| event.message)
     }
 
     fn error_of(&self, trouble: Trouble, wanted: &Wanted, pod: (&Pod, u32), stack: &Stack) -> KubernetesError {
@@ -208,9 +219,11 @@ impl Deployed {
     }
 
     fn late(&self, patience: Duration, mut waiting: String) -> KubernetesError {
-        let warnings = self.warnings();
-        if !warnings.is_empty() {
-            waiting = format!("{waiting} (the cluster warns: {})", warnings.join("; "));
+        let mut known = BTreeSet::new();
+        let all = self.warnings().into_iter().map(|event| event.message);
+        let words: Vec<String> = all.filter(|words| known.insert(words.clone())).take(WARNINGS).collect();
+        if !words.is_empty() {
+            waiting = format!("{waiting} (the cluster warns: {})", words.join("; "));
         }
         KubernetesError::Late { seconds: patience.as_secs(), waiting }
     }
