@@ -306,7 +306,7 @@ def share():
     check(found == [theirs, theirs], f"two pods that share {theirs} use the cores {found}")
     step(f"two pods share the cores {sorted(theirs)} and no others")
     ask("delete", "pods", "--all", "--namespace=default", "--grace-period=1")
-    deployments("--", "--ignored", "ending::")
+    deployments("--", "--ignored", "--test-threads=1", "ending::")
     step("unladen loses nothing, and leaves nothing, while the API server is away")
 
 
