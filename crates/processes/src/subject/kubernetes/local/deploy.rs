@@ -65,6 +65,7 @@ impl Launcher {
         let node = this_node(&api)?;
         let wanted = fit(&mut objects, stack, node.as_deref())?;
         let places = places(&api, &objects)?;
+        look_for_interruption(interrupted)?;
         let namespace = name(&shared.next_mark(), &stack.variant);
         // Named before it is made: there is no instant at which it is there and the guard does not know it.
         shared.clusters.announce(&shared.guard, (number, &api), &namespace);

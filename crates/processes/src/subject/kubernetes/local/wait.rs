@@ -141,7 +141,9 @@ impl Deployed {
             let set = self.api.get(&self.workload(wanted)).ok()?;
             let number = |pointer: &str| set.pointer(pointer).and_then(Value::as_u64);
             let is_seen = number("/status/observedGeneration") >= number("/metadata/generation");
-            let count = number("/status/desiredNumberScheduled").filter(|count| is_seen && *count > 0)?;
+            let count = number("/status/desiredNumberScheduled").filter(|_| is_seen)?;
+            // One that is for other nodes is nobody's concern, unless the study names it.
+            let count = Some(count).filter(|count| *count > 0 || !wanted.is_named)?;
             Some((wanted.service.clone(), u32::try_from(count).ok()?))
         };
         of_sets.filter_map(count).collect()
@@ -188,7 +190,7 @@ impl Deployed {
         match trouble {
             Trouble::Image { image, said } => KubernetesError::NoImage { service, workload, image, said },
             Trouble::Start { container, said } => KubernetesError::NotStarted { service, workload, container, said },
-            Trouble::Failed { said } => KubernetesError::NoPods { service, workload, said },
+            Trouble::Failed { said } => KubernetesError::Failed { service, workload, said },
             Trouble::Ended { container, exit, is_previous } => {
                 let (log, log_tail) = self.last_words((wanted, pod, &container), &exit, is_previous, stack);
                 KubernetesError::Ended { service, workload, container, ended: exit.ended(), log, log_tail }
@@ -248,7 +250,7 @@ fn expected<'a>(
     for one in wanted {
         let of_it: Vec<&Pod> = pods.iter().filter(|pod| pod.belongs_to(one) && !pod.is_going).collect();
         let Some(count) = one.replicas.or_else(|| counts.get(&one.service).copied()) else {
-            missing.push(format!("{} has no node that it is for", one.workload()));
+            missing.push(format!("{} (service {}) has no node that it is for", one.workload(), one.service));
             continue;
         };
         let running: Vec<&&Pod> = of_it.iter().filter(|pod| pod.runs()).collect();
@@ -267,12 +269,8 @@ fn expected<'a>(
         } else {
             why.into_iter().collect::<Vec<_>>().join("; ")
         };
-        missing.push(format!(
-            "{} pods of {count} of {} (service {}) run; {why}",
-            running.len(),
-            one.workload(),
-            one.service
-        ));
+        let (workload, service) = (one.workload(), &one.service);
+        missing.push(format!("{} of {count} pods of {workload} (service {service}) run: {why}", running.len()));
     }
     if missing.is_empty() { Ok(all) } else { Err(missing.join(". ")) }
 }
@@ -326,11 +324,14 @@ mod tests {
         let pods = [pod("db", 0, &runs), pod("db", 1, &runs), pod("agent", 7, &runs), pod("other", 0, &waits)];
         let named = [("db-0".to_owned(), 0), ("db-1".to_owned(), 1), ("agent-7".to_owned(), 0)];
         assert_eq!(said(&pods, Some(1)), Ok(named.to_vec()));
-        assert_eq!(said(&pods, None), Err("statefulset/agent has no node that it is for".to_owned()));
+        assert_eq!(
+            said(&pods, None),
+            Err("statefulset/agent (service service-agent) has no node that it is for".to_owned())
+        );
         let pods = [pod("db", 0, &runs), pod("db", 1, &waits), pod("agent", 7, &runs)];
-        let waiting = "1 pods of 2 of statefulset/db (service service-db) run; `app`: ContainerCreating";
+        let waiting = "1 of 2 pods of statefulset/db (service service-db) run: `app`: ContainerCreating";
         assert_eq!(said(&pods, Some(1)), Err(waiting.to_owned()));
-        let waiting = "1 pods of 2 of statefulset/db (service service-db) run; no other pod has been made";
+        let waiting = "1 of 2 pods of statefulset/db (service service-db) run: no other pod has been made";
         assert_eq!(said(&[pods[0].clone(), pods[2].clone()], Some(1)), Err(waiting.to_owned()));
     }
 
