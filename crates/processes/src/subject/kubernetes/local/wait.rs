@@ -48,8 +48,8 @@ pub(super) struct Expected<'a> {
 /// What is told of the networks of pods.
 struct Networks<'a> {
     seen: &'a mut dyn FnMut(&Arc<Netns>),
-    /// UIDs of pods.
-    known: BTreeSet<String>,
+    /// UIDs of pods, and names of networks. A process that is about to become a container may be in the network of the node for a moment.
+    known: BTreeSet<(String, PathBuf)>,
 }
 
 impl Networks<'_> {
@@ -58,11 +58,11 @@ impl Networks<'_> {
         for ((uid, _), root) in processes {
             let Some(pod) = pods.iter().find(|pod| pod.uid == *uid) else { continue };
             let Some(one) = wanted.iter().find(|wanted| pod.belongs_to(wanted)) else { continue };
-            if !self.known.contains(uid)
-                && let Some(network) = network_of(one, root.pid)?
+            let Some(network) = network_of(one, root.pid)? else { continue };
+            if let Ok(name) = network.name()
+                && self.known.insert((uid.clone(), name))
             {
                 (self.seen)(&network);
-                self.known.insert(uid.clone());
             }
         }
         Ok(())
