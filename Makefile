@@ -41,8 +41,9 @@ check-tables:    ## That no README of a study says anything but its findings, an
 	python3 -m unittest discover --quiet --start-directory studies/tables
 	studies/tables/write.py --check
 
-lint:            ## Clippy with warnings denied.
+lint:            ## Clippy with warnings denied, also of the build without Kubernetes.
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --release --locked -p unladen-processes --no-default-features -- -D warnings
 
 rust-test:       ## Unit, property, golden and end-to-end tests.
 	@CARGO=$(CARGO) scripts/rust-test.sh

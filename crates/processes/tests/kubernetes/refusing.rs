@@ -97,6 +97,10 @@ fn an_object_of_the_whole_cluster_is_refused_before_anything_is_made() {
     let stack = site.stack(&(shop(&container("app", "[serve, ':8080']", "")) + class));
     names(&site.refused(&stack), &["PriorityClass p in ", "shop.yaml belongs to the whole cluster"]);
     let Some(site) = Site::new() else { return };
+    let namespace = "\n---\n{apiVersion: v1, kind: Namespace, metadata: {name: shop}}\n";
+    let stack = site.stack(&(shop(&container("app", "[serve, ':8080']", "")) + namespace));
+    names(&site.refused(&stack), &["Namespace shop in ", "a namespace of its own"]);
+    let Some(site) = Site::new() else { return };
     let unknown = "\n---\n{apiVersion: example.org/v1, kind: Shop, metadata: {name: s}}\n";
     let stack = site.stack(&(shop(&container("app", "[serve, ':8080']", "")) + unknown));
     names(&site.refused(&stack), &["Shop s in ", "a kind that the cluster does not know"]);

@@ -112,7 +112,10 @@ impl Site {
     }
 
     pub(crate) fn deploy(&self, stack: &Stack) -> Result<(Deployed, Vec<Placed>), SubjectError> {
-        self.launcher.deploy(stack, PATIENCE, &mut |_| (), &AtomicBool::new(false))
+        let begun = Instant::now();
+        let outcome = self.launcher.deploy(stack, PATIENCE, &mut |_| (), &AtomicBool::new(false));
+        println!("deployed, or not, after {:.1} s", begun.elapsed().as_secs_f64());
+        outcome
     }
 
     /// Deploys what cannot run; returns what is said, when nothing is left.
@@ -124,7 +127,9 @@ impl Site {
 
     /// Closes the launcher: no namespace is left.
     pub(crate) fn close(self) {
+        let begun = Instant::now();
         self.launcher.close().expect("nothing is left");
+        println!("closed after {:.1} s", begun.elapsed().as_secs_f64());
         assert_eq!(namespaces_of(&self.id), "", "namespaces of {}", self.id);
     }
 }

@@ -162,6 +162,18 @@ pub enum KubernetesError {
         /// What the kubelet says.
         said: String,
     },
+    /// The node has ended a pod.
+    #[error(
+        "a pod of {workload} (service {service}) has been ended by its node: {said}. Let the node have more of what it lacks, or lower what the pods of a round take together"
+    )]
+    Failed {
+        /// Service.
+        service: String,
+        /// Its workload.
+        workload: String,
+        /// What the node says.
+        said: String,
+    },
     /// A container could not be started.
     #[error(
         "the container `{container}` of {workload} (service {service}) cannot be started: {said}. Correct the manifest, the `patch` or the image"

@@ -279,6 +279,45 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_is_not_there_is_told_soon() {
+        let begun = std::time::Instant::now();
+        let kubeconfig = json!({
+            "clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}],
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+            "current-context": "a",
+        });
+        let cluster = Cluster::from_line(&kubeconfig.to_string()).expect("a kubeconfig");
+        let api = Api::open(cluster).expect("nothing is asked yet");
+        let failure = api.get("/api/v1/nodes").expect_err("nobody is there");
+        assert!(matches!(failure, Failure::Silence(_)), "{failure:?}");
+        let error = failure.when(&api, "list the nodes").to_string();
+        assert!(error.contains("does not answer at http://127.0.0.1:1/") && error.contains("refused"), "{error}");
+        assert!(begun.elapsed() < PATIENCE, "{:?}", begun.elapsed());
+        let resource = api.resource("apps/v1", "Deployment");
+        assert!(matches!(resource, Err(Failure::Silence(_))), "{resource:?}");
+    }
+
+    #[test]
+    fn an_error_says_whether_a_right_is_missing() {
+        let cluster = json!({"clusters": [{"name": "a", "cluster": {"server": "http://127.0.0.1:1"}}],
+            "contexts": [{"name": "a", "context": {"cluster": "a"}}], "current-context": "a"});
+        let api = Api::open(Cluster::from_line(&cluster.to_string()).expect("a kubeconfig")).expect("nothing is asked");
+        let error =
+            |code, said: &str| Failure::Refused(code, said.to_owned()).when(&api, "create a namespace").to_string();
+        for (code, said) in [(401, "Unauthorized"), (403, "User \"x\" cannot create resource \"namespaces\"")] {
+            let error = error(code, said);
+            assert!(
+                error.contains("does not let unladen create a namespace") && error.contains("role.yaml"),
+                "{error}"
+            );
+        }
+        for (code, said) in [(403, "exceeded quota"), (422, "is invalid")] {
+            let error = error(code, said);
+            assert!(error.contains(&format!("refused to create a namespace: {said}.")), "{error}");
+        }
+    }
+
+    #[test]
     fn a_refusal_has_the_words_of_the_server() {
         assert_eq!(said(br#"{"kind": "Status", "message": "no"}"#), "no");
         assert_eq!(said(b"404 page not found\n"), "404 page not found");

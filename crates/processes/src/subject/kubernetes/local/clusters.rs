@@ -126,7 +126,12 @@ pub(super) fn is_empty(api: &Api, namespace: &str) -> Result<bool, Failure> {
 pub(super) fn create(api: &Api, namespace: &str, study: &str, variant: &str) -> Result<(), Failure> {
     let labels = json!({"app.kubernetes.io/managed-by": "unladen", "unladen.study": study});
     let metadata = json!({"name": namespace, "labels": labels, "annotations": {"unladen.variant": variant}});
-    api.post("/api/v1/namespaces", &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})).map(drop)
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
+    match api.post("/api/v1/namespaces", &namespace) {
+        // Nobody else has this name: it was asked for twice, as the first answer was lost.
+        Ok(_) | Err(Failure::Refused(409, _)) => Ok(()),
+        Err(failure) => Err(failure),
+    }
 }
 
 /// What the guard does: deletes the namespaces of each cluster. A server that is away for a while is asked again.

@@ -1,6 +1,6 @@
 //! Workloads to running services: a namespace is made, manifests are applied, pods are waited for, their processes found.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -65,6 +65,7 @@ impl Launcher {
         let node = this_node(&api)?;
         let wanted = fit(&mut objects, stack, node.as_deref())?;
         let places = places(&api, &objects)?;
+        look_for_interruption(interrupted)?;
         let namespace = name(&shared.next_mark(), &stack.variant);
         // Named before it is made: there is no instant at which it is there and the guard does not know it.
         shared.clusters.announce(&shared.guard, (number, &api), &namespace);
@@ -114,6 +115,9 @@ fn places(api: &Api, objects: &[Object]) -> Result<Vec<String>, KubernetesError>
         let known = api.resource(&object.api_version, &object.kind);
         match known.map_err(|failure| failure.when(api, "tell the kinds of objects that it knows"))? {
             Some(resource) if resource.is_namespaced => Ok(resource.plural),
+            Some(_) if object.kind == "Namespace" => {
+                Err(object.unfit("is not needed: every variant has a namespace of its own. Take it out of the manifests".to_owned()))
+            }
             Some(_) => Err(object.unfit(
                 "belongs to the whole cluster, and would stay: apply it by yourself before the study, and take it out of the manifests"
                     .to_owned(),
@@ -191,12 +195,11 @@ impl Deployed {
         Ok(pods)
     }
 
-    /// What the cluster warns of, the last three different ones.
-    pub(super) fn warnings(&self) -> Vec<String> {
-        let mut known = BTreeSet::new();
-        let warnings = format!("{}?fieldSelector=type%3DWarning", self.path("v1", "events"));
-        let words = events(&self.api, &warnings).into_iter().rev().map(|event| event.message);
-        words.filter(|message| known.insert(message.clone())).take(3).collect()
+    /// What the cluster warns of, the latest first.
+    pub(super) fn warnings(&self) -> Vec<Event> {
+        let mut all = events(&self.api, &format!("{}?fieldSelector=type%3DWarning", self.path("v1", "events")));
+        all.reverse();
+        all
     }
 
     /// The pod of each service as the cluster has admitted it: `metadata` with labels and annotations, `spec`. What differs between any two
@@ -248,6 +251,8 @@ impl Drop for Deployed {
 
 /// Something that the cluster has noticed.
 pub(super) struct Event {
+    /// Name of the object.
+    pub(super) about: String,
     pub(super) reason: String,
     pub(super) message: String,
 }
@@ -255,11 +260,16 @@ pub(super) struct Event {
 /// What the cluster has noticed, the latest last; nothing if it does not say.
 pub(super) fn events(api: &Api, path: &str) -> Vec<Event> {
     let answer = api.get(path).unwrap_or_default();
-    let text = |event: &Value, key: &str| event.get(key).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+    let text =
+        |event: &Value, at: &str| event.pointer(at).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
     let mut all: Vec<&Value> = answer.get("items").and_then(Value::as_array).into_iter().flatten().collect();
-    all.sort_by_key(|event| text(event, "lastTimestamp"));
-    let words = |event: &Value| text(event, "message").trim_start_matches(COMBINED).to_owned();
-    let event = |event: &&Value| Event { reason: text(event, "reason"), message: words(event) };
+    all.sort_by_key(|event| text(event, "/lastTimestamp"));
+    let words = |event: &Value| text(event, "/message").trim_start_matches(COMBINED).to_owned();
+    let event = |event: &&Value| Event {
+        about: text(event, "/involvedObject/name"),
+        reason: text(event, "/reason"),
+        message: words(event),
+    };
     all.iter().map(event).collect()
 }
 

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::error::KubernetesError;
 use super::manifests::{Object, containers};
+use super::resources::limit;
 use super::workload::{Kind, Workload};
 use super::{Changes, Stack};
 use crate::subject::launch::LONGEST_PAD;
@@ -187,12 +188,7 @@ fn change(template: &mut Value, container: &str, changes: &Changes, pad: usize) 
             set_variable(one, name, value);
         }
         set_variable(one, super::PAD, &"x".repeat(pad.min(LONGEST_PAD)));
-        if let Some(cores) = changes.limits.cpus {
-            limit(one, "cpu", json!(format!("{}m", (cores * 1000.0).round())), cores);
-        }
-        if let Some(bytes) = changes.limits.memory {
-            limit(one, "memory", json!(bytes.to_string()), bytes as f64);
-        }
+        limit(one, &changes.limits);
     }
 }
 
@@ -210,41 +206,6 @@ fn set_variable(container: &mut Value, name: &str, value: &str) {
     set(container, &["env"], Value::Array(all));
 }
 
-/// A limit instead of the manifest's. What is reserved is not more.
-fn limit(container: &mut Value, resource: &str, value: Value, amount: f64) {
-    let reserved = container.pointer(&format!("/resources/requests/{resource}")).and_then(quantity);
-    if reserved.is_some_and(|reserved| reserved > amount) {
-        set(container, &["resources", "requests", resource], value.clone());
-    }
-    set(container, &["resources", "limits", resource], value);
-}
-
-/// A quantity of Kubernetes: `500m`, `64Mi`, `2`.
-fn quantity(value: &Value) -> Option<f64> {
-    let text = match value {
-        Value::Number(number) => return number.as_f64(),
-        Value::String(text) => text,
-        _ => return None,
-    };
-    let end = text.find(|c: char| c.is_ascii_alphabetic() && c != 'e').unwrap_or(text.len());
-    let factor = match &text[end..] {
-        "" => 1.0,
-        "n" => 1e-9,
-        "u" => 1e-6,
-        "m" => 1e-3,
-        "k" => 1e3,
-        "M" => 1e6,
-        "G" => 1e9,
-        "T" => 1e12,
-        "Ki" => 1024.0,
-        "Mi" => 1024.0_f64.powi(2),
-        "Gi" => 1024.0_f64.powi(3),
-        "Ti" => 1024.0_f64.powi(4),
-        _ => return None,
-    };
-    Some(text[..end].parse::<f64>().ok()? * factor)
-}
-
 /// An image that is on the node is the one that is run: fetched anew it might be another in every round.
 fn keep_images(template: &mut Value) {
     for key in ["containers", "initContainers"] {
@@ -256,7 +217,7 @@ fn keep_images(template: &mut Value) {
 }
 
 /// Sets what is at a place, which is made if need be.
-fn set(value: &mut Value, keys: &[&str], new: Value) {
+pub(super) fn set(value: &mut Value, keys: &[&str], new: Value) {
     match keys.split_first() {
         None => *value = new,
         Some((first, rest)) => {
@@ -407,13 +368,5 @@ mod tests {
         let changes = Changes { container: None, ..changes("deployment/shop") };
         let all = fit(&mut [shop], &stack("api", changes), None).expect("it fits");
         assert_eq!(all[0].container, "proxy");
-    }
-
-    #[test]
-    fn quantities_are_numbers_with_a_unit() {
-        for (text, number) in [("2", 2.0), ("500m", 0.5), ("64Mi", 67_108_864.0), ("1e3", 1000.0), ("1.5G", 1.5e9)] {
-            assert_eq!(quantity(&json!(text)), Some(number), "{text}");
-        }
-        assert_eq!((quantity(&json!(3)), quantity(&json!("x")), quantity(&json!(null))), (Some(3.0), None, None));
     }
 }

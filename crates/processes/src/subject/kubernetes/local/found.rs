@@ -66,11 +66,12 @@ fn uid(part: &str) -> Option<String> {
     (is_uid && (before == "pod" || before.ends_with("-pod"))).then_some(uid)
 }
 
+/// That of a monitor beside a container, as CRI-O has them, is none.
 fn container_id(part: &str) -> Option<String> {
     let part = part.strip_suffix(".scope").unwrap_or(part);
     let id = part.rsplit('-').next()?;
     let is_id = id.len() >= 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_id.then(|| id.to_owned())
+    (is_id && !part.contains("conmon")).then(|| id.to_owned())
 }
 
 #[cfg(test)]
@@ -92,6 +93,10 @@ mod tests {
             format!("0::/kubepods.slice/kubepods-pod{systemd}.slice/crio-{ID}.scope\n"),
             format!("0::/../kubepods/besteffort/pod{UID}/{ID}/below/it\n"),
             format!("0::/system.slice/docker-{ID}.scope/kubelet/kubepods/pod{UID}/{ID}\n"),
+            // A node that is itself a container.
+            format!(
+                "0::/docker/{ID}/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-pod{systemd}.slice/cri-containerd-{ID}.scope\n"
+            ),
         ] {
             let expected = Member { pod: UID.to_owned(), container: ID.to_owned() };
             assert_eq!(member(&groups), Some(expected), "{groups}");
@@ -106,6 +111,7 @@ mod tests {
             format!("0::/kubepods/burstable/pod{UID}\n"),
             format!("0::/kubepods/burstable/pod{UID}/short\n"),
             format!("0::/kubepods/burstable/{UID}/{ID}\n"),
+            format!("0::/kubepods.slice/kubepods-pod{}.slice/crio-conmon-{ID}.scope\n", UID.replace('-', "_")),
             // A static pod: its UID is a hash.
             format!("0::/kubepods/burstable/pod{}/{ID}\n", "ab".repeat(16)),
             String::new(),

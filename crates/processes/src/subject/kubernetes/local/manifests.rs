@@ -56,7 +56,7 @@ impl Object {
         let object = Self { path: path.to_owned(), api_version, kind, name, value };
         if let Some(namespace) = object.value.pointer("/metadata/namespace").and_then(Value::as_str) {
             return Err(object.unfit(format!(
-                "is in the namespace `{namespace}`, but every variant has a namespace of its own: remove `metadata.namespace`"
+                "is in the namespace `{namespace}`, but every variant has a namespace of its own: remove `metadata.namespace`, or `namespace:` from the kustomization"
             )));
         }
         Ok(object)

@@ -1,6 +1,7 @@
 //! Pods of a node that is this machine: manifests are read and changed (`manifests`, `fit`), applied and waited for (`deploy`, `wait`,
-//! `pods`), their processes found and watched here (`found`, `adopt`, `member`).
+//! `pods`, `admitted`), their processes found and watched here (`found`, `adopt`, `member`).
 
+mod admitted;
 mod adopt;
 mod api;
 mod clusters;
@@ -13,6 +14,7 @@ mod logs;
 mod manifests;
 mod member;
 mod pods;
+mod resources;
 mod wait;
 
 pub(in crate::subject) use clusters::{Clusters, clean};

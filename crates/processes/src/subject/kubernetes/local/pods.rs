@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::fit::Wanted;
 use crate::subject::ended::Ended;
@@ -21,16 +21,6 @@ const NO_CONTAINER: [&str; 6] = [
 ];
 /// Reasons of an end before the program ran.
 const NOT_EVEN_STARTED: [&str; 2] = ["StartError", "ContainerCannotRun"];
-/// Labels by which a controller tells its pods apart.
-const OF_CONTROLLERS: [&str; 5] = [
-    "pod-template-hash",
-    "controller-revision-hash",
-    "pod-template-generation",
-    "statefulset.kubernetes.io/pod-name",
-    "apps.kubernetes.io/pod-index",
-];
-/// A volume of every pod whose name ends at random.
-const TOKENS: &str = "kube-api-access";
 
 /// A pod.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +37,7 @@ pub(super) struct Pod {
     /// Why the node has ended it, if so.
     pub(super) failed: Option<String>,
     pub(super) containers: Vec<Container>,
-    value: Value,
+    pub(super) value: Value,
 }
 
 /// A container of a pod that runs as long as the pod does, or that prepares it.
@@ -200,44 +190,6 @@ impl Pod {
         let all: Vec<String> = waiting.map(|(container, why)| format!("`{}`: {why}", container.name)).collect();
         if all.is_empty() { "its node has not taken it".to_owned() } else { all.join(", ") }
     }
-
-    /// What was admitted, without what differs between any two pods of a template.
-    pub(super) fn admitted(&self) -> Value {
-        let mut labels = self.value.pointer("/metadata/labels").cloned().unwrap_or_else(|| json!({}));
-        if let Some(labels) = labels.as_object_mut() {
-            labels.retain(|name, _| !OF_CONTROLLERS.contains(&name.as_str()));
-        }
-        let annotations = self.value.pointer("/metadata/annotations").cloned().unwrap_or_else(|| json!({}));
-        let mut spec = self.value.get("spec").cloned().unwrap_or_default();
-        if let Some(spec) = spec.as_object_mut() {
-            spec.remove("nodeName");
-            // Of a StatefulSet's: the name of the pod.
-            if spec.get("hostname").and_then(Value::as_str) == Some(&self.name) {
-                spec.remove("hostname");
-            }
-        }
-        forget(&mut spec);
-        json!({"metadata": {"labels": labels, "annotations": annotations}, "spec": spec})
-    }
-}
-
-/// Takes the padding of the environment and the random end of a volume's name away, wherever they are.
-fn forget(value: &mut Value) {
-    match value {
-        Value::Object(all) => {
-            if let Some(Value::String(name)) = all.get_mut("name")
-                && name.starts_with(&format!("{TOKENS}-"))
-            {
-                *name = TOKENS.to_owned();
-            }
-            all.values_mut().for_each(forget);
-        }
-        Value::Array(all) => {
-            all.retain(|it| it.get("name").and_then(Value::as_str) != Some(super::PAD));
-            all.iter_mut().for_each(forget);
-        }
-        _ => {}
-    }
 }
 
 /// The ReplicaSet between a Deployment and its pods is called after both: `shop-7d9c5b8f6`.
@@ -326,6 +278,8 @@ fn waiting(state: &Map<String, Value>) -> State {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     fn pod(spec: Value, status: Value) -> Pod {
@@ -432,24 +386,5 @@ mod tests {
         assert!(
             matches!(pod(spec, status(1)).trouble(), Some(Trouble::Ended { container, .. }) if container == "migrate")
         );
-    }
-
-    #[test]
-    fn two_pods_of_a_template_are_admitted_alike() {
-        let of = |name: &str, end: &str, pad: &str| {
-            let container = json!({
-                "name": "app", "env": [{"name": "A", "value": "1"}, {"name": "UNLADEN_PAD", "value": pad}],
-                "volumeMounts": [{"name": format!("kube-api-access-{end}"), "mountPath": "/v"}],
-            });
-            let spec = json!({"nodeName": name, "hostname": name, "containers": [container], "volumes": [{"name": format!("kube-api-access-{end}")}]});
-            let labels = json!({"app": "shop", "pod-template-hash": end});
-            Pod::of(&json!({"metadata": {"name": name, "labels": labels}, "spec": spec})).admitted()
-        };
-        let one = of("a", "x1", "xx");
-        assert_eq!(one, of("b", "x2", ""));
-        assert_eq!(one["metadata"], json!({"labels": {"app": "shop"}, "annotations": {}}));
-        assert_eq!(one["spec"]["containers"][0]["env"], json!([{"name": "A", "value": "1"}]));
-        assert_eq!(one["spec"]["volumes"], json!([{"name": "kube-api-access"}]));
-        assert!(one["spec"].get("nodeName").is_none());
     }
 }

@@ -31,6 +31,8 @@ const SCHEDULING: Duration = Duration::from_secs(10);
 const MAKING: Duration = Duration::from_secs(5);
 /// A process that runs is seen by then.
 const SEEING: Duration = Duration::from_secs(5);
+/// Warnings of the cluster that an error shows.
+const WARNINGS: usize = 3;
 /// Lines of a log that an error shows.
 const TAIL: usize = 20;
 
@@ -100,7 +102,7 @@ impl Deployed {
             // An API server that is away for a while may come back.
             match self.pods() {
                 Ok(pods) => {
-                    let processes = found::first_processes();
+                    let processes = if pods.is_empty() { Processes::new() } else { found::first_processes() };
                     networks.look(wanted, &pods, &processes)?;
                     self.look_for_trouble(stack, wanted, &pods, begun)?;
                     let counts = self.counts(wanted);
@@ -139,7 +141,9 @@ impl Deployed {
             let set = self.api.get(&self.workload(wanted)).ok()?;
             let number = |pointer: &str| set.pointer(pointer).and_then(Value::as_u64);
             let is_seen = number("/status/observedGeneration") >= number("/metadata/generation");
-            let count = number("/status/desiredNumberScheduled").filter(|count| is_seen && *count > 0)?;
+            let count = number("/status/desiredNumberScheduled").filter(|_| is_seen)?;
+            // One that is for other nodes is nobody's concern, unless the study names it.
+            let count = Some(count).filter(|count| *count > 0 || !wanted.is_named)?;
             Some((wanted.service.clone(), u32::try_from(count).ok()?))
         };
         of_sets.filter_map(count).collect()
@@ -163,13 +167,22 @@ impl Deployed {
                     return Err(self.error_of(trouble, one, (pod, replica), stack).into());
                 }
             }
-            if of_it.is_empty() && one.replicas != Some(0) && begun.elapsed() >= MAKING {
-                if let Some(said) = self.warnings().into_iter().next() {
-                    return Err(KubernetesError::NoPods { service, workload, said }.into());
-                }
+            if of_it.is_empty()
+                && one.replicas != Some(0)
+                && begun.elapsed() >= MAKING
+                && let Some(said) = self.refusal_of(one)
+            {
+                return Err(KubernetesError::NoPods { service, workload, said }.into());
             }
         }
         Ok(())
+    }
+
+    /// Why the controller of a workload may make no pods. That of a Deployment has a longer name.
+    fn refusal_of(&self, wanted: &Wanted) -> Option<String> {
+        let mut latest = self.warnings().into_iter();
+        let found = latest.find(|event| event.reason == "FailedCreate" && event.about.starts_with(&wanted.name));
+        found.map(|event| event.message)
     }
 
     fn error_of(&self, trouble: Trouble, wanted: &Wanted, pod: (&Pod, u32), stack: &Stack) -> KubernetesError {
@@ -177,7 +190,7 @@ impl Deployed {
         match trouble {
             Trouble::Image { image, said } => KubernetesError::NoImage { service, workload, image, said },
             Trouble::Start { container, said } => KubernetesError::NotStarted { service, workload, container, said },
-            Trouble::Failed { said } => KubernetesError::NoPods { service, workload, said },
+            Trouble::Failed { said } => KubernetesError::Failed { service, workload, said },
             Trouble::Ended { container, exit, is_previous } => {
                 let (log, log_tail) = self.last_words((wanted, pod, &container), &exit, is_previous, stack);
                 KubernetesError::Ended { service, workload, container, ended: exit.ended(), log, log_tail }
@@ -208,9 +221,11 @@ impl Deployed {
     }
 
     fn late(&self, patience: Duration, mut waiting: String) -> KubernetesError {
-        let warnings = self.warnings();
-        if !warnings.is_empty() {
-            waiting = format!("{waiting} (the cluster warns: {})", warnings.join("; "));
+        let mut known = BTreeSet::new();
+        let all = self.warnings().into_iter().map(|event| event.message);
+        let words: Vec<String> = all.filter(|words| known.insert(words.clone())).take(WARNINGS).collect();
+        if !words.is_empty() {
+            waiting = format!("{waiting} (the cluster warns: {})", words.join("; "));
         }
         KubernetesError::Late { seconds: patience.as_secs(), waiting }
     }
@@ -235,7 +250,7 @@ fn expected<'a>(
     for one in wanted {
         let of_it: Vec<&Pod> = pods.iter().filter(|pod| pod.belongs_to(one) && !pod.is_going).collect();
         let Some(count) = one.replicas.or_else(|| counts.get(&one.service).copied()) else {
-            missing.push(format!("{} has no node that it is for", one.workload()));
+            missing.push(format!("{} (service {}) has no node that it is for", one.workload(), one.service));
             continue;
         };
         let running: Vec<&&Pod> = of_it.iter().filter(|pod| pod.runs()).collect();
@@ -254,12 +269,8 @@ fn expected<'a>(
         } else {
             why.into_iter().collect::<Vec<_>>().join("; ")
         };
-        missing.push(format!(
-            "{} pods of {count} of {} (service {}) run; {why}",
-            running.len(),
-            one.workload(),
-            one.service
-        ));
+        let (workload, service) = (one.workload(), &one.service);
+        missing.push(format!("{} of {count} pods of {workload} (service {service}) run: {why}", running.len()));
     }
     if missing.is_empty() { Ok(all) } else { Err(missing.join(". ")) }
 }
@@ -313,11 +324,14 @@ mod tests {
         let pods = [pod("db", 0, &runs), pod("db", 1, &runs), pod("agent", 7, &runs), pod("other", 0, &waits)];
         let named = [("db-0".to_owned(), 0), ("db-1".to_owned(), 1), ("agent-7".to_owned(), 0)];
         assert_eq!(said(&pods, Some(1)), Ok(named.to_vec()));
-        assert_eq!(said(&pods, None), Err("statefulset/agent has no node that it is for".to_owned()));
+        assert_eq!(
+            said(&pods, None),
+            Err("statefulset/agent (service service-agent) has no node that it is for".to_owned())
+        );
         let pods = [pod("db", 0, &runs), pod("db", 1, &waits), pod("agent", 7, &runs)];
-        let waiting = "1 pods of 2 of statefulset/db (service service-db) run; `app`: ContainerCreating";
+        let waiting = "1 of 2 pods of statefulset/db (service service-db) run: `app`: ContainerCreating";
         assert_eq!(said(&pods, Some(1)), Err(waiting.to_owned()));
-        let waiting = "1 pods of 2 of statefulset/db (service service-db) run; no other pod has been made";
+        let waiting = "1 of 2 pods of statefulset/db (service service-db) run: no other pod has been made";
         assert_eq!(said(&[pods[0].clone(), pods[2].clone()], Some(1)), Err(waiting.to_owned()));
     }
 
