@@ -233,8 +233,7 @@ fn a_deployment_costs_what_the_same_processes_cost_and_its_spans_arrive() {
     }
     let findings = scratch.findings();
     let changed: BTreeSet<_> = of(&findings, "otel").admitted.iter().map(|it| it.path.as_str()).collect();
-    let wanted =
-        ["args.8", "args.9", "env.OTEL_EXPORTER_OTLP_ENDPOINT"].map(|it| format!("spec.containers.shop.{it}"));
+    let wanted = ["args.8", "args.9", "env.OTEL_EXPORTER_OTLP_ENDPOINT"].map(|it| format!("spec.containers.shop.{it}"));
     assert_eq!(changed, wanted.iter().map(String::as_str).collect());
     assert_eq!(of(&findings, "placebo").admitted, []);
     // Tracing costs something in every round.

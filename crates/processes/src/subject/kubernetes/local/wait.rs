@@ -312,6 +312,33 @@ mod tests {
         }))
     }
 
+    /// A process is in the network of the node for a moment before it is a container.
+    #[test]
+    fn the_network_of_a_pod_is_told_of_whatever_was_seen_before() {
+        let mut sleeping = std::process::Command::new("unshare");
+        let mut child = sleeping.args(["--user", "--net", "sleep", "20"]).spawn().expect("unshare starts");
+        let name = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/net")).expect("it runs");
+        let (own, deadline) = (std::process::id(), Instant::now() + Duration::from_secs(5));
+        while name(child.id()) == name(own) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let networks = [name(own), name(child.id())];
+        let mut told = Vec::new();
+        let mut seen = |network: &Arc<Netns>| told.push(network.name().expect("a name"));
+        let mut looking = Networks { seen: &mut seen, known: BTreeSet::new() };
+        for pid in [own, own, child.id(), child.id()] {
+            let root = Identity::of(pid).expect("it runs");
+            let processes = Processes::from([(("db0".to_owned(), "c".to_owned()), root)]);
+            looking
+                .look(&[wanted("db", Some(1))], &[pod("db", 0, &json!({"running": {}}))], &processes)
+                .expect("networks");
+        }
+        child.kill().expect("killed");
+        child.wait().expect("reaped");
+        assert_ne!(networks[0], networks[1], "it has a network of its own");
+        assert_eq!(told, networks);
+    }
+
     #[test]
     fn all_pods_run_or_what_is_missing_is_said() {
         let (runs, waits) = (json!({"running": {}}), json!({"waiting": {"reason": "ContainerCreating"}}));
