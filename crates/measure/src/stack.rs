@@ -205,6 +205,10 @@ impl Site<'_> {
         for (placed, host) in placed.into_iter().zip(&hosts.0) {
             services.extend(ready(placed, host, &processes, interrupted)?);
         }
+        if matches!(started, Started::Kubernetes(_)) {
+            // By then all pods have been waited for: that is the cluster's time, not the service's.
+            services.iter_mut().for_each(|service| service.start_up_s = None);
+        }
         Ok((started, services, hosts))
     }
 

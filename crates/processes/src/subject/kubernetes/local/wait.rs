@@ -50,8 +50,8 @@ pub(super) struct Expected<'a> {
 /// What is told of the networks of pods.
 struct Networks<'a> {
     seen: &'a mut dyn FnMut(&Arc<Netns>),
-    /// UIDs of pods.
-    known: BTreeSet<String>,
+    /// UIDs of pods, and names of networks. A process that is about to become a container may be in the network of the node for a moment.
+    known: BTreeSet<(String, PathBuf)>,
 }
 
 impl Networks<'_> {
@@ -60,11 +60,11 @@ impl Networks<'_> {
         for ((uid, _), root) in processes {
             let Some(pod) = pods.iter().find(|pod| pod.uid == *uid) else { continue };
             let Some(one) = wanted.iter().find(|wanted| pod.belongs_to(wanted)) else { continue };
-            if !self.known.contains(uid)
-                && let Some(network) = network_of(one, root.pid)?
+            let Some(network) = network_of(one, root.pid)? else { continue };
+            if let Ok(name) = network.name()
+                && self.known.insert((uid.clone(), name))
             {
                 (self.seen)(&network);
-                self.known.insert(uid.clone());
             }
         }
         Ok(())
@@ -310,6 +310,33 @@ mod tests {
             "spec": {"containers": [{"name": "app"}]},
             "status": {"containerStatuses": [{"name": "app", "state": state, "containerID": "containerd://c"}]},
         }))
+    }
+
+    /// A process is in the network of the node for a moment before it is a container.
+    #[test]
+    fn the_network_of_a_pod_is_told_of_whatever_was_seen_before() {
+        let mut sleeping = std::process::Command::new("unshare");
+        let mut child = sleeping.args(["--user", "--net", "sleep", "20"]).spawn().expect("unshare starts");
+        let name = |pid: u32| fs::read_link(format!("/proc/{pid}/ns/net")).expect("it runs");
+        let (own, deadline) = (std::process::id(), Instant::now() + Duration::from_secs(5));
+        while name(child.id()) == name(own) && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let networks = [name(own), name(child.id())];
+        let mut told = Vec::new();
+        let mut seen = |network: &Arc<Netns>| told.push(network.name().expect("a name"));
+        let mut looking = Networks { seen: &mut seen, known: BTreeSet::new() };
+        for pid in [own, own, child.id(), child.id()] {
+            let root = Identity::of(pid).expect("it runs");
+            let processes = Processes::from([(("db0".to_owned(), "c".to_owned()), root)]);
+            looking
+                .look(&[wanted("db", Some(1))], &[pod("db", 0, &json!({"running": {}}))], &processes)
+                .expect("networks");
+        }
+        child.kill().expect("killed");
+        child.wait().expect("reaped");
+        assert_ne!(networks[0], networks[1], "it has a network of its own");
+        assert_eq!(told, networks);
     }
 
     #[test]
