@@ -121,6 +121,8 @@ class Words(unittest.TestCase):
         content = study()
         content["variants"][0]["ledger"].update(spans_per_request=1.85, complete=510, missing=2)
         self.assertEqual(findings.Findings(content).text("otel arrived-of-wanted"), "750 spans, 510 of 512 traces")
+        content["variants"][0]["ledger"].update(spans_per_request=1.0, wanted=512, missing=2)
+        self.assertEqual(findings.Findings(content).text("otel arrived-of-wanted"), "750 spans, 510 of 512 traces")
 
     def test_when_where_and_with_what(self):
         content = study()
