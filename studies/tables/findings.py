@@ -328,7 +328,7 @@ def _arrived(ledger):
     """Of requests that rightly make different numbers of spans only the traces can be held against what is wanted."""
     if not ledger["wanted"]:
         return "none wanted"
-    if ledger["spans_per_request"] % 1 and ledger.get("complete"):
+    if (ledger["spans_per_request"] % 1 or ledger["saved"] > ledger["wanted"]) and ledger.get("complete"):
         return f"{ledger['saved']:,} spans, {ledger['complete']:,} of {ledger['complete'] + ledger['missing']:,} traces"
     return f"{ledger['saved']:,} of {ledger['wanted']:,}"
 

@@ -1,5 +1,7 @@
 """What a series says of itself: when, where and with what it was measured. The aspects of `findings.py` that name no variant."""
 
+import re
+
 from written import Unknown, instant, number, plain
 
 
@@ -57,5 +59,5 @@ def pin(asked, package):
 
 
 def toolchain(asked, name):
-    """`Python 3.11.7`, as the program says of itself."""
-    return asked.findings.all["host"]["toolchains"][name]
+    """`Python 3.11.7`, as the program says of itself; of Go, which says more, `Go 1.26.8`."""
+    return re.sub(r"^go version go(\S+) .*", r"Go \1", asked.findings.all["host"]["toolchains"][name])

@@ -121,14 +121,16 @@ class Words(unittest.TestCase):
         content = study()
         content["variants"][0]["ledger"].update(spans_per_request=1.85, complete=510, missing=2)
         self.assertEqual(findings.Findings(content).text("otel arrived-of-wanted"), "750 spans, 510 of 512 traces")
+        content["variants"][0]["ledger"].update(spans_per_request=1.0, wanted=512, missing=2)
+        self.assertEqual(findings.Findings(content).text("otel arrived-of-wanted"), "750 spans, 510 of 512 traces")
 
     def test_when_where_and_with_what(self):
         content = study()
         content["host"].update(cpu="Intel(R) Xeon(R) Processor", cores=2, virtualisation="hypervisor", kernel="6.18.44-fc-v657",
-                               distribution="Debian GNU/Linux 12 (bookworm)", toolchains={"python3": "Python 3.11.7"})
+                               distribution="Debian GNU/Linux 12 (bookworm)", toolchains={"python3": "Python 3.11.7", "go": "go version go1.26.8 linux/amd64"})
         content["kept"] = {"pins": {"@sentry/node": "11.12.0"}}
         for words, text in (
-            ("begun", "23 November 2026"), ("toolchain:python3", "Python 3.11.7"), ("pin:@sentry/node", "11.12.0"),
+            ("begun", "23 November 2026"), ("toolchain:python3", "Python 3.11.7"), ("toolchain:go", "Go 1.26.8"), ("pin:@sentry/node", "11.12.0"),
             ("unladen", "0.1.0, commit `594d290`"),
             ("host", "2 cores of an Intel Xeon virtual machine, Debian GNU/Linux 12 (bookworm), Linux 6.18"),
         ):
