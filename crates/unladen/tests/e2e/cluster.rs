@@ -192,13 +192,8 @@ fn of<'a>(findings: &'a Findings, variant: &str) -> &'a VariantFindings {
     findings.variants.iter().find(|it| it.name == variant).expect("the variant")
 }
 
-fn middle(mut values: Vec<f64>) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    values[values.len() / 2]
-}
-
 #[test]
-fn a_deployment_costs_what_the_same_processes_cost_and_its_spans_arrive() {
+fn a_deployment_is_weighed_and_its_spans_arrive() {
     let _turn = measuring();
     let Some(cluster) = Cluster::find() else { return };
     let load = "{url: \"http://shop:8080/work\", rate: 300, connections: 8}";
@@ -240,27 +235,44 @@ fn a_deployment_costs_what_the_same_processes_cost_and_its_spans_arrive() {
     let rounds = &finding(&findings, "otel", "cpu_per_request").rounds;
     assert!(!rounds.is_empty() && rounds.iter().all(|round| round.difference > 0.0), "{rounds:?}");
     cluster.assert_nothing_left(&scratch);
+}
 
-    let local = Scratch::with(&local_study());
-    local.run(&[]).ends_with(0);
-    let bare = |findings: &Findings| {
-        let rounds = ["placebo", "otel"].map(|variant| &finding(findings, variant, "cpu_per_request").rounds);
-        middle(rounds.iter().flat_map(|rounds| rounds.iter().map(|it| it.baseline)).collect())
+#[test]
+fn a_pod_costs_what_the_same_processes_cost() {
+    let _turn = measuring();
+    let Some(cluster) = Cluster::find() else { return };
+    // Closed loops: nothing is due that a busy machine could be late for.
+    let pods = study("pods", "");
+    let baseline = |scratch: &Scratch| {
+        let findings = scratch.findings();
+        finding(&findings, "placebo", "cpu_per_request")
+            .rounds
+            .iter()
+            .map(|round| round.baseline)
+            .fold(f64::NAN, f64::min)
     };
-    let (pods, processes) = (bare(&findings), bare(&local.findings()));
-    println!("CPU per request of the baseline: {pods:.1} µs in pods, {processes:.1} µs as processes");
-    // Other minutes of the machine: those differ by more than what is asked here.
-    assert!((pods / processes - 1.0).abs() < 0.2, "{pods} µs in pods, {processes} µs as processes");
+    // One after the other, again and again: the machine's pace changes from minute to minute, and with it the CPU time of the same work.
+    let mut shares: Vec<f64> = Vec::new();
+    for _ in 0..4 {
+        let (in_pods, local) = (cluster.scratch(&pods), Scratch::with(LOCAL));
+        cluster.run(&in_pods, &["--rounds", "2"]).ends_with(0);
+        local.run(&[]).ends_with(0);
+        shares.push(baseline(&in_pods) / baseline(&local) - 1.0);
+        cluster.assert_nothing_left(&in_pods);
+    }
+    shares.sort_unstable_by(f64::total_cmp);
+    println!("CPU per request in pods over that of processes, less 1: {shares:.3?}");
+    let (least, middle, most) = (shares[0], shares[shares.len() / 2], shares[shares.len() - 1]);
+    assert!(middle.abs() < 0.1 || (least < 0.0 && most > 0.0), "{shares:?}");
 }
 
 /// The same two programs as processes of this machine.
-fn local_study() -> String {
-    r#"
+const LOCAL: &str = r#"
 study: shop-local
 warmup: 500ms
-window: 2s
+window: 1s
 alone: 300ms
-rounds: 4
+rounds: 2
 repeat: {at_most: 0%}
 drain: {quiet: 300ms, limit: 3s}
 services:
@@ -270,15 +282,11 @@ services:
   shop:
     needs: [stock]
     command: ["${unladen}", __demo, consumer, --port, "${port.shop}", --provider, "http://127.0.0.1:${port.stock}/provider"]
-    env: {OTEL_EXPORTER_OTLP_ENDPOINT: "http://${sink.otlp_grpc}"}
     ready: {http: "http://127.0.0.1:${port.shop}/ready"}
-load: {url: "http://127.0.0.1:${port.shop}/work", rate: 300, connections: 8}
+load: {url: "http://127.0.0.1:${port.shop}/work", connections: 4}
 variants:
   baseline: {}
-  otel: {spans_per_request: 4, services: {shop: {args: [--trace, otlp]}}}
-"#
-    .to_owned()
-}
+"#;
 
 #[test]
 fn a_label_that_no_injector_heeds_is_refused() {
