@@ -7,7 +7,7 @@ use std::fs;
 use crate::linux::process::{self, Identity, Stat};
 
 /// Programs that become a container's first process once its namespaces are there.
-const STARTERS: [&str; 4] = ["runc", "crun", "youki", "kata-"];
+const STARTERS: [&str; 3] = ["runc", "crun", "youki"];
 
 /// Where a process is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +40,20 @@ pub(super) fn first_processes() -> BTreeMap<(String, String), Identity> {
 /// Its namespaces may still be those of the node.
 fn is_being_started(pid: u32) -> bool {
     let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    STARTERS.iter().any(|starter| name.starts_with(starter))
+    // What cannot be read has ended, or is not to be entered either.
+    let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    is_starter(&name, &program.to_string_lossy())
+}
+
+/// Whether a process has not yet become the program of a container. Its name may be just the number of the file that it was started from,
+/// its program a copy in memory.
+fn is_starter(name: &str, program: &str) -> bool {
+    let file = program.strip_suffix(" (deleted)").unwrap_or(program);
+    let file = file.rsplit('/').next().unwrap_or_default();
+    let is_of = |starter: &&str| {
+        name.starts_with(*starter) || file == *starter || program.starts_with(&format!("/memfd:{starter}"))
+    };
+    STARTERS.iter().any(|starter| is_of(&starter))
 }
 
 /// Which pod and container `/proc/PID/cgroup` tells of: `…/kubepods/burstable/pod1b4e28ba-…/3f2a…`, or by systemd's driver
@@ -100,6 +113,24 @@ mod tests {
         ] {
             let expected = Member { pod: UID.to_owned(), container: ID.to_owned() };
             assert_eq!(member(&groups), Some(expected), "{groups}");
+        }
+    }
+
+    #[test]
+    fn what_starts_a_container_is_not_yet_in_it() {
+        for (name, program) in [
+            ("runc:[2:INIT]\n", "/usr/bin/runc"),
+            ("6\n", "/work/bin/runc"),
+            ("exe\n", "/memfd:runc_cloned:/proc/self/exe (deleted)"),
+            ("crun\n", ""),
+            ("4\n", "/usr/sbin/crun (deleted)"),
+        ] {
+            assert!(is_starter(name, program), "{name} {program}");
+        }
+        for (name, program) in
+            [("truncate\n", "/usr/bin/truncate"), ("java\n", "/opt/runc/bin/java"), ("pod\n", "/pod")]
+        {
+            assert!(!is_starter(name, program), "{name} {program}");
         }
     }
 
