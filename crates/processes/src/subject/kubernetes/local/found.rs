@@ -53,7 +53,7 @@ fn is_starter(name: &str, program: &str) -> bool {
     let is_of = |starter: &&str| {
         name.starts_with(*starter) || file == *starter || program.starts_with(&format!("/memfd:{starter}"))
     };
-    STARTERS.iter().any(|starter| is_of(&starter))
+    STARTERS.iter().any(is_of)
 }
 
 /// Which pod and container `/proc/PID/cgroup` tells of: `…/kubepods/burstable/pod1b4e28ba-…/3f2a…`, or by systemd's driver
