@@ -85,7 +85,7 @@ class Interval:
         # An end that is not 0 must not look like 0 beside a verdict.
         if self.low > 0 or self.high < 0:
             ends = [it for it in (self.low, self.high) if it]
-            for more in range(places, 4):
+            for more in range(places, min(places + 3, 4)):
                 if all(abs(it) >= 0.5 * 10.0**-more for it in ends):
                     return more
         return places
