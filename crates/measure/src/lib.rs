@@ -167,9 +167,12 @@ fn describe(plan: &Plan, folder: &RunFolder, seed: u64, setup: &Setup<'_>) -> Re
         ports: setup.ports(),
         cgroup: setup.cgroups(),
     });
+    let mut study = masked(&plan.study);
+    // What was chosen of them is applied. The others may not fit what the command line has changed, and would stop `--resume`.
+    study.profiles.clear();
     // The study last: a folder with a study.yaml is a folder that can be gone on with.
     folder.write(HOST_FILE, &serde_json::to_string_pretty(&host).unwrap_or_default())?;
-    Ok(folder.write(STUDY_FILE, &resolved_yaml(&masked(&plan.study)))?)
+    Ok(folder.write(STUDY_FILE, &resolved_yaml(&study))?)
 }
 
 /// Builds what the variants need.
