@@ -40,7 +40,7 @@ pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
     let notice = |(advice, variants): (&str, Vec<(&str, Range)>)| {
         Notice::from(RoundsNotice::BlocksUnlikeAlone {
             variant: words::list(variants.iter().map(|(name, _)| (*name).to_owned())),
-            share: shares(variants.iter().map(|(_, ratio)| *ratio)),
+            share: shares(&variants),
             advice: advice.to_owned(),
         })
     };
@@ -48,11 +48,11 @@ pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
 }
 
 /// `12.0 % [9.1, 15.2] higher`; of several variants `10 to 19 % higher`.
-fn shares(ratios: impl Iterator<Item = Range> + Clone) -> String {
-    let values = || ratios.clone().map(|ratio| ratio.value);
+fn shares(variants: &[(&str, Range)]) -> String {
+    let values = || variants.iter().map(|(_, ratio)| ratio.value);
     let (least, most) = (values().fold(f64::INFINITY, f64::min), values().fold(f64::NEG_INFINITY, f64::max));
-    match ratios.clone().next() {
-        Some(only) if ratios.clone().count() == 1 => share(only),
+    match variants {
+        [(_, only)] => share(*only),
         _ if least > 0.0 => format!("{:.0} to {:.0} % higher", 100.0 * least, 100.0 * most),
         _ if most < 0.0 => format!("{:.0} to {:.0} % lower", -100.0 * most, -100.0 * least),
         _ => format!("{:.0} % lower to {:.0} % higher", -100.0 * least, 100.0 * most),

@@ -44,7 +44,7 @@ pub(super) fn choose(plan: &Plan) -> Choice {
     let alternates = plan.study.design != Some(Design::Separate) && reason.is_none();
     let most = if alternates { MAX_ALIVE } else { usize::MAX };
     let design = if alternates { Design::Alternating } else { Design::Separate };
-    Choice { design, reason, groups: groups(&plan.variants, &plan.study.ladder, most) }
+    Choice { design, reason, groups: groups(plan, most) }
 }
 
 fn why_separate(plan: &Plan) -> Option<String> {
@@ -86,15 +86,11 @@ impl Choice {
             return false;
         }
         if fit >= least {
-            self.groups = groups(&plan.variants, &plan.study.ladder, fit);
+            self.groups = groups(plan, fit);
             return true;
         }
         let reason = format!("the memory suffices for {fit} at once, and {least} have to be there to be compared");
-        *self = Self {
-            design: Design::Separate,
-            reason: Some(reason),
-            groups: groups(&plan.variants, &plan.study.ladder, usize::MAX),
-        };
+        *self = Self { design: Design::Separate, reason: Some(reason), groups: groups(plan, usize::MAX) };
         true
     }
 
@@ -103,7 +99,7 @@ impl Choice {
         let Some(last) = done.last() else { return self };
         // Rounds are numbered by groups, so these stay whatever the study says now.
         let number = last.groups.max(1) as usize;
-        let mut sizes = (1..=plan.variants.len()).rev().map(|most| groups(&plan.variants, &plan.study.ladder, most));
+        let mut sizes = (1..=plan.variants.len()).rev().map(|most| groups(plan, most));
         self.groups = sizes.find(|groups| groups.len() == number).unwrap_or(self.groups);
         if plan.study.design.is_none() && last.design == Design::Separate {
             self.design = Design::Separate;

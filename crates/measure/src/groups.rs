@@ -4,7 +4,7 @@
 //! of a matrix the other baselines. Where there are several groups, a round of the study is as many rounds of the journal, one for each group.
 
 use unladen_journal::record::VariantKind;
-use unladen_study::plan::PlannedVariant;
+use unladen_study::plan::{Plan, PlannedVariant};
 use unladen_study::spec::Ladder;
 
 /// Most variants that are alive at the same time, whatever the memory.
@@ -14,7 +14,11 @@ pub const MAX_ALIVE: usize = 8;
 /// `most` is too small for a variant with what it is held against, a group is larger. The steps of a ladder, which are held against each other, are
 /// in one group if they fit.
 #[must_use]
-pub fn groups(planned: &[PlannedVariant], ladder: &Ladder, most: usize) -> Vec<Vec<usize>> {
+pub fn groups(plan: &Plan, most: usize) -> Vec<Vec<usize>> {
+    grouped(&plan.variants, &plan.study.ladder, most)
+}
+
+fn grouped(planned: &[PlannedVariant], ladder: &Ladder, most: usize) -> Vec<Vec<usize>> {
     if planned.len() <= most {
         return vec![(0..planned.len()).collect()];
     }
@@ -70,7 +74,7 @@ fn pack(units: &[Vec<usize>], fits: impl Fn(&[usize]) -> bool) -> Vec<Vec<usize>
 
 /// How many are alive at least: a variant, the bare service and the placebo.
 pub(super) fn smallest(planned: &[PlannedVariant]) -> usize {
-    groups(planned, &Ladder::default(), 0).iter().map(Vec::len).max().unwrap_or(0)
+    grouped(planned, &Ladder::default(), 0).iter().map(Vec::len).max().unwrap_or(0)
 }
 
 /// By how much services grow under load beyond what they take at their start: heaps fill.
@@ -123,10 +127,10 @@ mod tests {
     #[test]
     fn every_group_has_the_bare_service_and_the_placebo() {
         let planned = planned(&["baseline", "placebo", "a", "b", "c", "d", "e", "f", "g"]);
-        assert_eq!(groups(&planned, &NONE, 9), [(0..9).collect::<Vec<_>>()]);
-        assert_eq!(groups(&planned, &NONE, 8), [vec![0, 1, 2, 3, 4, 5], vec![0, 1, 6, 7, 8]]);
-        assert_eq!(groups(&planned, &NONE, 4), [vec![0, 1, 2, 3], vec![0, 1, 4, 5], vec![0, 1, 6, 7], vec![0, 1, 8]]);
-        assert_eq!(groups(&planned, &NONE, 0).len(), 7, "one each is the least");
+        assert_eq!(grouped(&planned, &NONE, 9), [(0..9).collect::<Vec<_>>()]);
+        assert_eq!(grouped(&planned, &NONE, 8), [vec![0, 1, 2, 3, 4, 5], vec![0, 1, 6, 7, 8]]);
+        assert_eq!(grouped(&planned, &NONE, 4), [vec![0, 1, 2, 3], vec![0, 1, 4, 5], vec![0, 1, 6, 7], vec![0, 1, 8]]);
+        assert_eq!(grouped(&planned, &NONE, 0).len(), 7, "one each is the least");
         assert_eq!(smallest(&planned), 3);
     }
 
@@ -139,13 +143,13 @@ mod tests {
             Ladder::Named(named.map(|(name, steps)| (name.to_owned(), steps.iter().map(step).collect())).collect())
         };
         let two = ladder([&["baseline", "a1", "a"], &["baseline", "b1", "b"]]);
-        assert_eq!(groups(&planned, &two, 5), [vec![0, 1, 2, 5], vec![0, 1, 3, 6], vec![0, 1, 4, 7]]);
-        assert_eq!(groups(&planned, &two, 6), [vec![0, 1, 2, 3, 5, 6], vec![0, 1, 4, 7]]);
+        assert_eq!(grouped(&planned, &two, 5), [vec![0, 1, 2, 5], vec![0, 1, 3, 6], vec![0, 1, 4, 7]]);
+        assert_eq!(grouped(&planned, &two, 6), [vec![0, 1, 2, 3, 5, 6], vec![0, 1, 4, 7]]);
         // No room for a ladder: its steps are taken apart.
-        assert_eq!(groups(&planned, &two, 3).len(), 6);
+        assert_eq!(grouped(&planned, &two, 3).len(), 6);
         // What two ladders share binds them together.
         let bound = ladder([&["a1", "a"], &["a", "b"]]);
-        assert_eq!(groups(&planned, &bound, 6), [vec![0, 1, 2, 3, 5], vec![0, 1, 4, 6, 7]]);
+        assert_eq!(grouped(&planned, &bound, 6), [vec![0, 1, 2, 3, 5], vec![0, 1, 4, 6, 7]]);
     }
 
     #[test]
@@ -162,8 +166,8 @@ mod tests {
     fn of_a_matrix_a_variant_goes_with_its_own_baseline() {
         let planned =
             planned(&["baseline@1", "placebo", "a@1/baseline@1", "baseline@2", "a@2/baseline@2", "b@2/baseline@2"]);
-        assert_eq!(groups(&planned, &NONE, 4), [vec![0, 1, 2], vec![0, 1, 3, 4], vec![0, 1, 3, 5]]);
-        assert_eq!(groups(&planned, &NONE, 5), [vec![0, 1, 2, 3, 4], vec![0, 1, 3, 5]]);
+        assert_eq!(grouped(&planned, &NONE, 4), [vec![0, 1, 2], vec![0, 1, 3, 4], vec![0, 1, 3, 5]]);
+        assert_eq!(grouped(&planned, &NONE, 5), [vec![0, 1, 2, 3, 4], vec![0, 1, 3, 5]]);
         assert_eq!(smallest(&planned), 4);
     }
 }

@@ -126,7 +126,7 @@ mod tests {
 
     /// All variants in one group.
     fn rounds(plan: &Plan, seed: u64, done: &[RunRecord]) -> Vec<Round> {
-        super::rounds(plan, &groups(&plan.variants, &plan.study.ladder, plan.variants.len()), seed, done)
+        super::rounds(plan, &groups(plan, plan.variants.len()), seed, done)
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
         let mut plan = plan(3);
         plan.variants.push(PlannedVariant::empty("other"));
         (plan.variants[0].kind, plan.variants[1].kind) = (VariantKind::Baseline, VariantKind::Placebo);
-        let all = super::rounds(&plan, &groups(&plan.variants, &plan.study.ladder, 3), 7, &[]);
+        let all = super::rounds(&plan, &groups(&plan, 3), 7, &[]);
         assert_eq!(all.iter().map(|round| round.number).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6]);
         for (round, last) in all.iter().zip([2, 3, 2, 3, 2, 3]) {
             let mut order = round.order.clone();

@@ -49,12 +49,11 @@ impl Pilot<'_> {
         }
         // A pilot has its number of pairs, and nothing else ends it.
         unladen_measure::study(&alone, &folder, self.seed, interrupted, &mut |_| Look::default(), watcher)?;
-        let variants = &self.plan.variants;
         let sizes = |available: u64, each: u64| {
             let fit = fitting(available, each as f64).min(MAX_ALIVE);
-            groups(variants, &self.plan.study.ladder, fit).iter().map(Vec::len).collect()
+            groups(self.plan, fit).iter().map(Vec::len).collect()
         };
-        let planned = Planned { study: &self.plan.study, variants: variants.len(), groups: &sizes };
+        let planned = Planned { study: &self.plan.study, variants: self.plan.variants.len(), groups: &sizes };
         let found = pilot(&unladen_judge::read(folder.path())?, planned)?;
         folder.write(PLAN_FILE, &serde_json::to_string_pretty(&found)?)?;
         unladen_report::write_all(folder.path(), &unladen_judge::judge(folder.path())?)?;
