@@ -89,20 +89,13 @@ impl Pod {
             let entry = |(name, value): (&String, &String)| Ok((name.clone(), fill(&format!("{what}.{name}"), value)?));
             entries.iter().map(entry).collect::<Result<IndexMap<_, _>, E>>()
         };
-        let patch = |patch: &Map<String, Value>| {
-            let entry = |(name, value): (&String, &Value)| {
-                let at = format!("patch.{name}");
-                Ok((name.clone(), filled(&at, value, &fill)?))
-            };
-            patch.iter().map(entry).collect::<Result<Map<_, _>, E>>()
-        };
         Ok(Self {
             workload: self.workload.clone(),
             container: self.container.clone(),
             image: self.image.as_deref().map(|image| fill("image", image)).transpose()?,
             labels: named("labels", &self.labels)?,
             annotations: named("annotations", &self.annotations)?,
-            patch: self.patch.as_ref().map(patch).transpose()?,
+            patch: self.patch.as_ref().map(|patch| filled_entries("patch", patch, &fill)).transpose()?,
         })
     }
 
@@ -124,13 +117,18 @@ fn filled<E>(at: &str, value: &Value, fill: &impl Fn(&str, &str) -> Result<Strin
             let item = |(number, item): (usize, &Value)| filled(&format!("{at}.{number}"), item, fill);
             Value::Array(items.iter().enumerate().map(item).collect::<Result<_, E>>()?)
         }
-        Value::Object(entries) => {
-            let entry =
-                |(name, value): (&String, &Value)| Ok((name.clone(), filled(&format!("{at}.{name}"), value, fill)?));
-            Value::Object(entries.iter().map(entry).collect::<Result<_, E>>()?)
-        }
+        Value::Object(entries) => Value::Object(filled_entries(at, entries, fill)?),
         other => other.clone(),
     })
+}
+
+fn filled_entries<E>(
+    at: &str,
+    entries: &Map<String, Value>,
+    fill: &impl Fn(&str, &str) -> Result<String, E>,
+) -> Result<Map<String, Value>, E> {
+    let entry = |(name, value): (&String, &Value)| Ok((name.clone(), filled(&format!("{at}.{name}"), value, fill)?));
+    entries.iter().map(entry).collect()
 }
 
 /// The texts among values, keys left out.

@@ -2,8 +2,8 @@
 
 use super::super::key::KeyPath;
 use super::super::problem::ProblemKind;
-use super::super::spec::{Lifetime, Network, Override, Service};
-use super::Check;
+use super::super::spec::{Network, Override, Service};
+use super::{Check, files};
 
 impl Check<'_> {
     pub(super) fn compose(&mut self) {
@@ -11,10 +11,7 @@ impl Check<'_> {
         let path = KeyPath::of(&["on", "compose"]);
         let Some(compose) = &study.on.compose else {
             for (name, variant) in &study.variants {
-                if !variant.compose.is_empty() {
-                    let path = KeyPath::of(&["variants", name, "compose"]);
-                    self.say(path, ProblemKind::Lacks { key: "compose", needed: "on" });
-                }
+                self.needs(&KeyPath::of(&["variants", name]), !variant.compose.is_empty(), "compose", "on");
             }
             return;
         };
@@ -39,39 +36,12 @@ impl Check<'_> {
 
     /// What the file says of a service of its own, the study cannot.
     fn composed(&mut self, path: &KeyPath, service: &Service) {
-        let lives_on = service.lifetime == Lifetime::Study;
-        self.of_file(
-            path,
-            &[
-                ("args", !service.args.is_empty()),
-                ("volumes", !service.volumes.is_empty()),
-                ("user", service.user.is_some()),
-                ("cwd", service.cwd.is_some()),
-                ("build", service.build.is_some()),
-                ("needs", !service.needs.is_empty()),
-                ("lifetime", lives_on),
-                ("role", service.role.ends_by_itself()),
-            ],
-        );
+        self.in_files(path, files::of_service(service), |key| ProblemKind::InComposeFile { key });
     }
 
     fn composed_change(&mut self, path: &KeyPath, change: &Override) {
-        self.of_file(
-            path,
-            &[
-                ("command", change.command.is_some()),
-                ("image", change.image.is_some()),
-                ("args", !change.args.is_empty()),
-                ("volumes", !change.volumes.is_empty()),
-                ("cwd", change.cwd.is_some()),
-                ("build", change.build.is_some()),
-            ],
-        );
-    }
-
-    fn of_file(&mut self, path: &KeyPath, given: &[(&'static str, bool)]) {
-        for (key, _) in given.iter().filter(|(_, is_given)| *is_given) {
-            self.say(path.key(key), ProblemKind::InComposeFile { key });
-        }
+        let own = [("command", change.command.is_some()), ("image", change.image.is_some())];
+        let keys = own.into_iter().chain(files::of_change(change));
+        self.in_files(path, keys, |key| ProblemKind::InComposeFile { key });
     }
 }

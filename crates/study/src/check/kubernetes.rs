@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use super::super::key::KeyPath;
 use super::super::problem::ProblemKind;
 use super::super::spec::kubernetes::workload;
-use super::super::spec::{Lifetime, Network, Override, Service};
-use super::Check;
+use super::super::spec::{Network, Override, Service};
+use super::{Check, files};
 
 /// What a pod template has.
 const TEMPLATE: [&str; 2] = ["metadata", "spec"];
@@ -78,21 +78,9 @@ impl Check<'_> {
         for (other, _) in before.filter(|(_, it)| it.workload.as_deref() == Some(text)) {
             self.say(here.clone(), ProblemKind::WorkloadTwice { workload: text.to_owned(), other: other.clone() });
         }
-        self.of_manifests(
-            path,
-            &[
-                ("command", !service.command.is_absent()),
-                ("image", service.image.is_some()),
-                ("args", !service.args.is_empty()),
-                ("volumes", !service.volumes.is_empty()),
-                ("user", service.user.is_some()),
-                ("cwd", service.cwd.is_some()),
-                ("build", service.build.is_some()),
-                ("needs", !service.needs.is_empty()),
-                ("lifetime", service.lifetime == Lifetime::Study),
-                ("role", service.role.ends_by_itself()),
-            ],
-        );
+        let own = [("command", !service.command.is_absent()), ("image", service.image.is_some())];
+        let keys = own.into_iter().chain(files::of_service(service));
+        self.in_files(path, keys, |key| ProblemKind::InManifests { key });
     }
 
     /// What a variant changes in the pods of a service.
@@ -102,16 +90,8 @@ impl Check<'_> {
             self.needs(path, !change.annotations.is_empty(), "annotations", "workload");
             return self.needs(path, change.patch.is_some(), "patch", "workload");
         }
-        self.of_manifests(
-            path,
-            &[
-                ("command", change.command.is_some()),
-                ("args", !change.args.is_empty()),
-                ("volumes", !change.volumes.is_empty()),
-                ("cwd", change.cwd.is_some()),
-                ("build", change.build.is_some()),
-            ],
-        );
+        let keys = [("command", change.command.is_some())].into_iter().chain(files::of_change(change));
+        self.in_files(path, keys, |key| ProblemKind::InManifests { key });
         if change.image.as_deref().is_some_and(|image| image.trim().is_empty()) {
             self.say(path.key("image"), ProblemKind::EmptyImage);
         }
@@ -119,13 +99,6 @@ impl Check<'_> {
             if !TEMPLATE.contains(&key.as_str()) {
                 self.say(path.key("patch").key(key), ProblemKind::NotOfTemplate { key: key.clone() });
             }
-        }
-    }
-
-    /// What the manifests say of a service, or a patch of a variant.
-    fn of_manifests(&mut self, path: &KeyPath, given: &[(&'static str, bool)]) {
-        for (key, _) in given.iter().filter(|(_, is_given)| *is_given) {
-            self.say(path.key(key), ProblemKind::InManifests { key });
         }
     }
 }

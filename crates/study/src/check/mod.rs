@@ -4,6 +4,7 @@
 
 mod agents;
 mod compose;
+mod files;
 mod kubernetes;
 mod load;
 mod network;
