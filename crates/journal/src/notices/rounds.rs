@@ -8,10 +8,8 @@ use super::Severity;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum RoundsNotice {
-    /// Rounds that something else disturbed.
-    #[error(
-        "rounds repeated: {rounds}. Something else used up to {percent:.0} % of the machine, so their first runs ({runs}, of all variants) are excluded, whatever they show"
-    )]
+    /// Rounds that were done again, mostly because something else disturbed them.
+    #[error("rounds repeated: {rounds}. {} first runs ({runs}, of all variants) are excluded, whatever they show", disturbed(*percent))]
     RoundsRepeated {
         /// How many rounds.
         rounds: u32,
@@ -117,10 +115,31 @@ impl RoundsNotice {
     }
 }
 
+/// How much of the machine something else used, if that is why.
+fn disturbed(percent: f64) -> String {
+    if percent < 0.5 {
+        return "Their".to_owned();
+    }
+    format!("Something else used up to {percent:.0} % of the machine, so their")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::notices::Notice;
+
+    #[test]
+    fn only_a_machine_that_was_used_is_blamed_for_a_repetition() {
+        let text = |percent| RoundsNotice::RoundsRepeated { rounds: 1, runs: 5, percent }.to_string();
+        assert_eq!(
+            text(83.2),
+            "rounds repeated: 1. Something else used up to 83 % of the machine, so their first runs (5, of all variants) are excluded, whatever they show"
+        );
+        assert_eq!(
+            text(0.1),
+            "rounds repeated: 1. Their first runs (5, of all variants) are excluded, whatever they show"
+        );
+    }
 
     /// The journal and findings know one kind of notice.
     #[test]
