@@ -1,26 +1,8 @@
-//! Pods as a cluster admitted them, and in what two of them differ. What differs between any two pods of one template is left out: names that
-//! the cluster draws, what unladen itself adds. Pure.
+//! In what two pods differ, as a cluster admitted them. What differs between any two pods of one template the journal does not have. Pure.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-
-/// Labels that the cluster or unladen gives each pod.
-const OWN_LABELS: [&str; 7] = [
-    "pod-template-hash",
-    "pod-template-generation",
-    "controller-revision-hash",
-    "statefulset.kubernetes.io/pod-name",
-    "apps.kubernetes.io/pod-index",
-    "app.kubernetes.io/managed-by",
-    "unladen.run",
-];
-/// What the environment variables begin with that unladen adds.
-const OWN_ENV: &str = "UNLADEN_";
-/// What the names of volumes begin with that the cluster mounts into each pod.
-const OWN_VOLUME: &str = "kube-api-access-";
-/// Keys of a pod that say where it is, or how it is called.
-const OWN_KEYS: [&str; 2] = ["nodeName", "hostname"];
 
 /// One place in which two pods differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +42,7 @@ fn collect(path: &str, value: &Value, found: &mut BTreeMap<String, String>) {
     let at = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     match value {
         Value::Object(entries) => {
-            for (key, value) in entries.iter().filter(|(key, _)| !is_own(path, key)) {
+            for (key, value) in entries {
                 collect(&at(key), value, found);
             }
         }
@@ -68,7 +50,6 @@ fn collect(path: &str, value: &Value, found: &mut BTreeMap<String, String>) {
             let names = names(items);
             for (number, item) in items.iter().enumerate() {
                 match names.as_ref().and_then(|names| names.get(number)) {
-                    Some(name) if is_own(path, name) => {}
                     Some(name) => named(&at(name), item, found),
                     None => collect(&at(&number.to_string()), item, found),
                 }
@@ -100,16 +81,6 @@ fn names(items: &[Value]) -> Option<Vec<&str>> {
     (sorted.len() == names.len()).then_some(names)
 }
 
-/// Whether the cluster or unladen has put it there.
-fn is_own(path: &str, key: &str) -> bool {
-    match path.rsplit('.').next().unwrap_or(path) {
-        "labels" => OWN_LABELS.contains(&key),
-        "env" => key.starts_with(OWN_ENV),
-        "volumes" | "volumeMounts" => key.starts_with(OWN_VOLUME),
-        _ => OWN_KEYS.contains(&key),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -118,28 +89,18 @@ mod tests {
 
     fn pod() -> Value {
         json!({
-            "metadata": {"labels": {"app": "shop", "pod-template-hash": "abc"}, "annotations": {"a.b/c": "1"}},
+            "metadata": {"labels": {"app": "shop"}, "annotations": {"a.b/c": "1"}},
             "spec": {
-                "nodeName": "node-1",
                 "containers": [{
                     "name": "app",
                     "image": "shop:1",
-                    "env": [{"name": "PORT", "value": "8080"}, {"name": "UNLADEN_PAD", "value": "xx"}],
-                    "volumeMounts": [{"name": "kube-api-access-x1", "mountPath": "/run"}, {"name": "data", "mountPath": "/data"}],
+                    "env": [{"name": "PORT", "value": "8080"}],
+                    "volumeMounts": [{"name": "data", "mountPath": "/data"}],
                 }],
-                "volumes": [{"name": "kube-api-access-x1", "projected": {}}, {"name": "data", "emptyDir": {}}],
+                "volumes": [{"name": "data", "emptyDir": {}}],
                 "tolerations": [{"key": "a", "operator": "Exists"}],
             }
         })
-    }
-
-    #[test]
-    fn pods_of_one_template_do_not_differ() {
-        let text = pod().to_string().replace("kube-api-access-x1", "kube-api-access-y2").replace("abc", "def");
-        let other: Value =
-            serde_json::from_str(&text.replace("\"xx\"", "\"\"").replace("node-1", "node-2")).expect("JSON");
-        assert_ne!(other, pod());
-        assert_eq!(differences(&pod(), &other), []);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use std::time::Duration;
 use unladen_journal::profile::{self, Profiles, ServiceProfile};
 use unladen_journal::role::Role;
 use unladen_processes::profile::{ProfileError, Sampling, Stacks, Subject};
+use unladen_processes::subject::launch::file_name;
 
 use super::error::RunError;
 use super::folder::FolderError;
@@ -31,8 +32,7 @@ impl Profiler {
     /// Starts, at the beginning of the window.
     pub(super) fn begin(&mut self, services: &[RunningService], window: Duration, folder: &Path) {
         for service in services.iter().filter(|service| service.process.role == Role::Subject) {
-            // It names files: `shop/sidecar` is another container of a pod.
-            let name = service.process.service.replace('/', ".");
+            let name = file_name(&service.process.service);
             let pids = service.running.family().members().iter().map(|stat| stat.pid).collect();
             let subject = Subject {
                 service: name.clone(),

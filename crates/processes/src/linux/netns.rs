@@ -57,6 +57,17 @@ impl Netns {
         Ok(Self { file: File::open(path)? })
     }
 
+    /// That of a process; `None`: the process has ended.
+    ///
+    /// # Errors
+    /// When it may not be opened.
+    pub fn of_process(pid: u32) -> io::Result<Option<Self>> {
+        match Self::open(format!("/proc/{pid}/ns/net").as_ref()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            opened => opened.map(Some),
+        }
+    }
+
     /// Whether this machine lets this user have namespaces, if need be after [`userns::become_able`]; else why not, and what to do.
     ///
     /// # Errors

@@ -9,6 +9,21 @@ use super::container::error::ContainerError;
 use super::ended::Ended;
 use super::kubernetes::KubernetesError;
 
+/// An error with those that it comes from, for errors of crates that say little by themselves.
+pub(super) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        let more = cause.to_string();
+        // Some repeat the one that they come from.
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        next = cause.source();
+    }
+    text
+}
+
 /// Why a process could not be started, made ready or stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum SubjectError {

@@ -47,9 +47,16 @@ pub struct Launch {
     pub pad: usize,
 }
 
+/// A service in the names of files: `shop/sidecar`, another container of the pods of `shop`, is `shop.sidecar`.
+#[must_use]
+pub fn file_name(service: &str) -> String {
+    service.replace('/', ".")
+}
+
 /// Name of the file with the output of a service, one for each replica: `app.log`, `app-1.log`.
 #[must_use]
 pub fn log_name(service: &str, replica: u32) -> String {
+    let service = file_name(service);
     match replica {
         0 => format!("{service}.log"),
         replica => format!("{service}-{replica}.log"),

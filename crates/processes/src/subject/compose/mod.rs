@@ -294,11 +294,9 @@ fn network_of(service: &str, pid: u32) -> Result<Option<Arc<Netns>>, ComposeErro
     if pid == 0 {
         return Ok(None);
     }
-    match Netns::open(format!("/proc/{pid}/ns/net").as_ref()) {
-        Ok(network) => Ok(Some(Arc::new(network))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(ComposeError::Network { service: service.to_owned(), source }),
-    }
+    let network = Netns::of_process(pid);
+    let network = network.map_err(|source| ComposeError::Network { service: service.to_owned(), source })?;
+    Ok(network.map(Arc::new))
 }
 
 impl Project {

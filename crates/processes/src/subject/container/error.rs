@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use bollard::errors::Error;
 
+use super::super::error::causes;
+
 /// Why the engine did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum ContainerError {
@@ -96,15 +98,4 @@ impl ContainerError {
             _ => Self::Unreachable { socket: socket.to_owned(), error },
         }
     }
-}
-
-/// An error with those that it comes from; some of the crate's own say nothing by themselves.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text = format!("{text}: {cause}");
-        next = cause.source();
-    }
-    text
 }

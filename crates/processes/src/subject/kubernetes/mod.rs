@@ -10,7 +10,8 @@ mod local;
 mod workload;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
 
 use indexmap::IndexMap;
 use serde_json::Value;
@@ -26,6 +27,15 @@ pub use workload::{Kind, Workload};
 
 use super::launch::Limits;
 use crate::linux::CpuSet;
+
+/// The kubeconfigs that are merged: what `KUBECONFIG` names, one or several, or `~/.kube/config`. Whether they are there is not asked.
+#[must_use]
+pub fn kubeconfigs(named: Option<&OsStr>, home: Option<&Path>) -> Vec<PathBuf> {
+    match named.filter(|named| !named.is_empty()) {
+        Some(named) => std::env::split_paths(named).filter(|path| !path.as_os_str().is_empty()).collect(),
+        None => home.map(|home| home.join(".kube/config")).into_iter().collect(),
+    }
+}
 
 /// What is started in the cluster for a variant.
 #[derive(Debug, Clone, PartialEq, Default)]

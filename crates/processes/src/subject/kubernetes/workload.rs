@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 /// A kind of workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
@@ -17,8 +15,7 @@ pub enum Kind {
 }
 
 /// A workload of the manifests, written `deployment/shop`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Workload {
     /// Its kind.
     pub kind: Kind,
@@ -69,20 +66,6 @@ impl fmt::Display for Workload {
     }
 }
 
-impl From<Workload> for String {
-    fn from(workload: Workload) -> Self {
-        workload.to_string()
-    }
-}
-
-impl TryFrom<String> for Workload {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        text.parse()
-    }
-}
-
 impl FromStr for Workload {
     type Err = String;
 
@@ -120,13 +103,5 @@ mod tests {
             let error = wrong.parse::<Workload>().expect_err(wrong);
             assert!(error.contains(&format!("`{wrong}`")), "{error}");
         }
-    }
-
-    #[test]
-    fn it_is_one_text_in_a_file() {
-        let workload = Workload { kind: Kind::DaemonSet, name: "agent".to_owned() };
-        let text = serde_json::to_string(&workload).expect("JSON");
-        assert_eq!(text, r#""daemonset/agent""#);
-        assert_eq!(serde_json::from_str::<Workload>(&text).expect("it"), workload);
     }
 }

@@ -14,6 +14,7 @@ use unladen_processes::probe::host::{HostReader, available_memory, memory_limit,
 use unladen_processes::subject::cgroups::Mounts;
 use unladen_processes::subject::compose::Tool;
 use unladen_processes::subject::container::{self, ContainerError, Engine};
+use unladen_processes::subject::kubernetes::kubeconfigs;
 use unladen_processes::subject::{Launcher, LauncherOptions, Partition, Topology, partition};
 
 /// How long the machine is watched.
@@ -144,11 +145,11 @@ fn compose() -> Result<Option<String>, String> {
 
 /// The kubeconfig that studies of a cluster would go by: what the variable names, or the file in the home folder.
 fn kubeconfig(named: Option<&OsStr>, home: Option<&Path>) -> Result<Option<PathBuf>, String> {
-    if let Some(named) = named.filter(|named| !named.is_empty()) {
-        let found = std::env::split_paths(named).find(|path| path.is_file());
-        return found.map(Some).ok_or_else(|| format!("KUBECONFIG is {}, which is not there", named.display()));
+    let found = kubeconfigs(named, home).into_iter().find(|path| path.is_file());
+    match named.filter(|named| found.is_none() && !named.is_empty()) {
+        Some(named) => Err(format!("KUBECONFIG is {}, which is not there", named.display())),
+        None => Ok(found),
     }
-    Ok(home.map(|home| home.join(".kube/config")).filter(|path| path.is_file()))
 }
 
 /// The machine over [`WATCH`], while the doctor does nothing.

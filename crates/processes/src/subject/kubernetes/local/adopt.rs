@@ -59,7 +59,7 @@ impl Deployed {
     ) -> Result<Placed, SubjectError> {
         let service = service_of(one.wanted, &container.name);
         let launch = Launch {
-            log: stack.log.join(log_name(&service.replace('/', "."), one.replica)),
+            log: stack.log.join(log_name(&service, one.replica)),
             service,
             replica: one.replica,
             ..Launch::default()

@@ -17,8 +17,9 @@ use serde_json::Value;
 use tokio::runtime::{self, Handle};
 use tokio::sync::oneshot;
 
-use super::config::{Cluster, causes};
+use super::config::Cluster;
 use super::error::KubernetesError;
+use crate::subject::error::causes;
 
 /// Longest time for one answer.
 const PATIENCE: Duration = Duration::from_secs(30);

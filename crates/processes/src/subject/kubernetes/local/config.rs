@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use kube::config::Kubeconfig;
 
 use super::error::KubernetesError;
+use super::kubeconfigs;
+use crate::subject::error::causes;
 
 /// One context of a kubeconfig.
 #[derive(Debug, Clone)]
@@ -15,13 +17,7 @@ pub(super) struct Cluster(Kubeconfig);
 impl Cluster {
     /// A context of the kubeconfig that `KUBECONFIG` names, or of `~/.kube/config`; `None`: the current one.
     pub(super) fn find(context: Option<&str>) -> Result<Self, KubernetesError> {
-        let named = env::var_os("KUBECONFIG").filter(|named| !named.is_empty());
-        let files: Vec<PathBuf> = match &named {
-            // Several are merged.
-            Some(named) => env::split_paths(named).filter(|path| !path.as_os_str().is_empty()).collect(),
-            None => env::home_dir().map(|home| home.join(".kube/config")).into_iter().collect(),
-        };
-        Self::read(&files, context)
+        Self::read(&kubeconfigs(env::var_os("KUBECONFIG").as_deref(), env::home_dir().as_deref()), context)
     }
 
     fn read(files: &[PathBuf], context: Option<&str>) -> Result<Self, KubernetesError> {
@@ -74,21 +70,6 @@ impl Cluster {
     pub(super) fn kubeconfig(&self) -> &Kubeconfig {
         &self.0
     }
-}
-
-/// An error with those that it comes from.
-pub(super) fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        let more = cause.to_string();
-        // Some repeat the one that they come from.
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        next = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ mod wait;
 pub(in crate::subject) use clusters::{Clusters, clean};
 pub use deploy::Deployed;
 
-use super::{Changes, Stack, error, workload};
+use super::{Changes, Stack, error, kubeconfigs, workload};
 
 /// Variable that shifts the stack: see [`crate::subject::Launch::pad`].
 const PAD: &str = "UNLADEN_PAD";

@@ -74,11 +74,9 @@ impl Networks<'_> {
 /// `None` for a process that has ended.
 pub(super) fn network_of(wanted: &Wanted, pid: u32) -> Result<Option<Arc<Netns>>, KubernetesError> {
     let (service, workload) = (wanted.service.clone(), wanted.workload());
-    match Netns::open(format!("/proc/{pid}/ns/net").as_ref()) {
-        Ok(network) => Ok(Some(Arc::new(network))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(KubernetesError::Network { service, workload, source }),
-    }
+    let network = Netns::of_process(pid);
+    let network = network.map_err(|source| KubernetesError::Network { service, workload, source })?;
+    Ok(network.map(Arc::new))
 }
 
 impl Deployed {
@@ -206,7 +204,7 @@ impl Deployed {
         is_previous: bool,
         stack: &Stack,
     ) -> (PathBuf, String) {
-        let path = stack.log.join(log_name(&service_of(wanted, container).replace('/', "."), replica));
+        let path = stack.log.join(log_name(&service_of(wanted, container), replica));
         let place = format!("{}/{}/log?container={container}", self.path("v1", "pods"), pod.name);
         let ask = |previous: bool| self.api.text(&format!("{place}&previous={previous}"));
         // It may have been started anew since it was asked after.
