@@ -3,8 +3,6 @@
 use std::fs;
 use std::path::Path;
 
-use unladen_study::measured::read;
-
 use crate::harness::{Scratch, counting};
 
 /// Python with OpenTelemetry, as `make deps` sets it up for the senders.
@@ -35,7 +33,7 @@ fn spans_of_an_agent_by_name_arrive() {
     let output = scratch.unladen(&[&compare[..], &times[..], &sides[..]].concat()).ends_with(0);
     assert!(output.err.contains("agent: otel-python"), "the study that it made says it in short:\n{}", output.err);
 
-    let runs = read(&scratch.path("out")).expect("a run folder").runs;
+    let runs = scratch.runs();
     assert!(runs.iter().any(|run| run.variant == "otel-python"), "{}", output.err);
     for run in &runs {
         let answered = run.load.as_ref().expect("a load").answered_total;

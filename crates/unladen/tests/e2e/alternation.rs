@@ -12,7 +12,6 @@ use std::sync::LazyLock;
 
 use unladen_journal::record::{Design, RunRecord};
 use unladen_judge::findings::{Finding, Findings, RoundValue, Verdict};
-use unladen_study::measured::read;
 
 use crate::harness::{CliOutput, Scratch, closed_loop, counting, demo_study, finding, measuring};
 use crate::truth::range;
@@ -53,7 +52,7 @@ fn by_design(design: &str, study: &str, more: &[&str]) -> (Scratch, CliOutput) {
     let output = scratch.run(&[&["--design", design, "--set", "placebo=false"], more].concat());
     println!("{}", output.out);
     let wanted = if design == "alternating" { Design::Alternating } else { Design::Separate };
-    assert!(runs(&scratch).iter().all(|run| run.design == wanted), "it fell back: {}\n{}", output.err, output.out);
+    assert!(scratch.runs().iter().all(|run| run.design == wanted), "it fell back: {}\n{}", output.err, output.out);
     (scratch, output)
 }
 
@@ -62,10 +61,6 @@ fn measured(design: &str, study: &str, more: &[&str]) -> Scratch {
     let (scratch, output) = by_design(design, study, more);
     output.ends_with(0);
     scratch
-}
-
-fn runs(scratch: &Scratch) -> Vec<RunRecord> {
-    read(&scratch.path("out")).expect("a run folder").runs
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -98,7 +93,7 @@ fn known_costs() -> &'static (Findings, Vec<RunRecord>) {
         let study = demo_study("by-turns", KNOWN).replace("quiet: 100ms, limit: 2s", "quiet: 3500ms, limit: 4s");
         let short = ["--rounds", "7", "--warmup", "500ms", "--window", "1s", "--set", "alone=300ms"];
         let scratch = measured("alternating", &study, &short);
-        (scratch.findings(), runs(&scratch))
+        (scratch.findings(), scratch.runs())
     });
     &MEASURED
 }
@@ -146,7 +141,7 @@ fn idle_cpu_does_not_depend_on_how_many_take_turns() {
     for only in ["idle", "idle,same"] {
         let scratch = idle_study("alternating", only, "5");
         assert_near(&scratch.findings(), "idle", "cpu_per_request", IDLE_US, IDLE_BOUND_US);
-        assert_is_idle(&runs(&scratch));
+        assert_is_idle(&scratch.runs());
     }
 }
 
@@ -248,7 +243,7 @@ fn every_span_is_in_the_ledger_of_its_variant() {
     let variants = traced("otel", "") + &traced("tenth", "    sampled: 10%\n") + &traced("other", "");
     // The books are closed whatever the machine did to the latencies, so every run is asked.
     let (scratch, _) = by_design("alternating", &demo_study("books", &variants), &["--rounds", "2", "--window", "1s"]);
-    let runs = runs(&scratch);
+    let runs = scratch.runs();
     for (variant, share) in [("otel", 1.0), ("tenth", 0.1), ("other", 1.0)] {
         let of: Vec<&RunRecord> = runs.iter().filter(|run| run.variant == variant).collect();
         assert!(of.len() >= 2, "{variant}");
@@ -283,7 +278,7 @@ fn more_variants_than_can_be_alive_take_turns_in_groups() {
     let scratch = Scratch::with(&closed_loop("groups", &variants));
     let short = ["--rounds", "1", "--warmup", "100ms", "--window", "600ms", "--set", "alone=100ms"];
     scratch.run(&[&["--design", "alternating"][..], &short].concat()).ends_with(0);
-    let runs = runs(&scratch);
+    let runs = scratch.runs();
     assert!(runs.iter().all(|run| (run.design, run.groups) == (Design::Alternating, 2)), "two groups");
     let of =
         |variant: &str| runs.iter().filter(|run| run.variant == variant).map(|run| run.round).collect::<BTreeSet<_>>();

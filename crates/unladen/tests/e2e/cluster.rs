@@ -9,12 +9,13 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
-use unladen_journal::record::RunRecord;
 use unladen_journal::role::Role;
 use unladen_judge::findings::{Findings, VariantFindings};
-use unladen_study::measured;
 
-use crate::harness::{CliOutput, Scratch, UNLADEN, counting, finding, measuring, wait_until};
+use crate::harness::{
+    CliOutput, Scratch, UNLADEN, assert_costs_in_every_round, assert_ledger_is_whole, counted, counting, finding,
+    measuring, wait_until,
+};
 
 /// What the image of these tests is called.
 const IMAGE: &str = "unladen-demo:e2e";
@@ -184,10 +185,6 @@ impl Cluster {
     }
 }
 
-fn runs(scratch: &Scratch) -> Vec<RunRecord> {
-    measured::read(&scratch.path("out")).expect("a run folder").runs
-}
-
 fn of<'a>(findings: &'a Findings, variant: &str) -> &'a VariantFindings {
     findings.variants.iter().find(|it| it.name == variant).expect("the variant")
 }
@@ -200,16 +197,8 @@ fn a_deployment_is_weighed_and_its_spans_arrive() {
     let text = study("shop", OTEL).replace("{url: \"http://shop:8080/work\", connections: 4}", load);
     let scratch = cluster.scratch(&text.replace("window: 1s", "window: 2s").replace("rounds: 1", "rounds: 4"));
     cluster.run(&scratch, &[]).ends_with(0);
-    let runs = runs(&scratch);
-    let counted: Vec<_> = runs.iter().filter(|run| run.void.is_none()).collect();
-    assert!(
-        counted.len() >= 6,
-        "{} of {}: {:?}",
-        counted.len(),
-        runs.len(),
-        runs.iter().find_map(|it| it.void.clone())
-    );
-    for run in &counted {
+    let runs = scratch.runs();
+    for run in counted(&runs) {
         let found: BTreeSet<_> = run.processes.iter().map(|it| (it.service.as_str(), it.role)).collect();
         let wanted = ["shop", "shop/stock"].map(|name| (name, Some(Role::Subject)));
         assert_eq!(found, BTreeSet::from(wanted), "run {}", run.run);
@@ -219,9 +208,7 @@ fn a_deployment_is_weighed_and_its_spans_arrive() {
         }
         assert!(run.admitted["shop"]["spec"]["containers"].is_array(), "{:?}", run.admitted);
         if run.variant == "otel" {
-            let ledger = run.ledger.as_ref().expect("a ledger");
-            assert_eq!((ledger.lost, ledger.duplicates, ledger.unexplained), (0, 0, 0), "{ledger:?}");
-            assert!(ledger.saved > 1_000, "{ledger:?}");
+            assert_ledger_is_whole(run, 1_000);
         }
         let log = fs::read_to_string(scratch.path("out").join(&run.dir).join("logs/shop.log")).expect("a log");
         assert!(log.contains("consumer listens on"), "{log}");
@@ -232,8 +219,7 @@ fn a_deployment_is_weighed_and_its_spans_arrive() {
     assert_eq!(changed, wanted.iter().map(String::as_str).collect());
     assert_eq!(of(&findings, "placebo").admitted, []);
     // Tracing costs something in every round.
-    let rounds = &finding(&findings, "otel", "cpu_per_request").rounds;
-    assert!(!rounds.is_empty() && rounds.iter().all(|round| round.difference > 0.0), "{rounds:?}");
+    assert_costs_in_every_round(&findings, "otel");
     cluster.assert_nothing_left(&scratch);
 }
 
@@ -380,7 +366,7 @@ fn a_study_that_was_interrupted_or_killed_leaves_no_namespace_and_goes_on() {
 
     let output = cluster.command(&scratch, &["run", "--resume", "out", "--plain"]).output().expect("unladen starts");
     CliOutput::new(&output).ends_with(0);
-    let runs = runs(&scratch);
+    let runs = scratch.runs();
     assert_eq!(
         runs.iter().filter(|run| run.void.is_none()).count(),
         3,
@@ -402,6 +388,6 @@ fn a_pod_that_is_taken_away_ends_the_study() {
     assert_eq!(child.wait().expect("it ends").code(), Some(2));
     let said = fs::read_to_string(scratch.path("err")).expect("what it said");
     assert!(said.contains("shop") && said.contains("ended during the run"), "{said}");
-    assert!(runs(&scratch).iter().all(|run| run.void.is_some()), "no run counts");
+    assert!(scratch.runs().iter().all(|run| run.void.is_some()), "no run counts");
     cluster.assert_nothing_left(&scratch);
 }

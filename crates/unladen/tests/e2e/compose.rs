@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use unladen_journal::role::Role;
-use unladen_study::measured;
 
 use crate::engine::{Engine, IMAGE};
-use crate::harness::{CliOutput, Scratch, counting, finding, measuring, wait_until};
+use crate::harness::{
+    CliOutput, Scratch, assert_costs_in_every_round, assert_ledger_is_whole, counted, counting, measuring, wait_until,
+};
 
 /// Two services as somebody may have them who knows nothing of unladen: with a port, a fixed name, restarts, volumes.
 fn compose() -> String {
@@ -132,16 +133,8 @@ fn a_compose_file_is_weighed_as_it_is() {
     println!("{}{}", output.err, output.out);
     assert!(output.err.contains("compose:\n    - compose.yaml"), "{}", output.err);
 
-    let runs = measured::read(&scratch.path("out")).expect("a run folder").runs;
-    let counted: Vec<_> = runs.iter().filter(|run| run.void.is_none()).collect();
-    assert!(
-        counted.len() >= 6,
-        "{} of {}: {:?}",
-        counted.len(),
-        runs.len(),
-        runs.iter().find_map(|run| run.void.clone())
-    );
-    for run in counted {
+    let runs = scratch.runs();
+    for run in counted(&runs) {
         // The job may have been caught while it ended.
         let lasting: Vec<_> = run.processes.iter().filter(|it| it.service != "job").collect();
         let names: Vec<_> = lasting.iter().map(|it| (it.service.as_str(), it.role)).collect();
@@ -152,17 +145,14 @@ fn a_compose_file_is_weighed_as_it_is() {
             assert!(process.cpu_ns.is_some_and(|ns| ns > 0), "{process:?}");
         }
         if run.variant == "otel" {
-            let ledger = run.ledger.as_ref().expect("a ledger");
-            assert_eq!((ledger.lost, ledger.duplicates, ledger.unexplained), (0, 0, 0), "{ledger:?}");
-            assert!(ledger.saved > 500, "{ledger:?}");
+            assert_ledger_is_whole(run, 500);
         }
         let log = fs::read_to_string(scratch.path("out").join(&run.dir).join("logs/api.log")).expect("a log");
         assert!(log.contains("consumer listens on"), "{log}");
     }
     // Tracing costs something in every round.
     let findings = scratch.findings();
-    let rounds = &finding(&findings, "otel", "cpu_per_request").rounds;
-    assert!(!rounds.is_empty() && rounds.iter().all(|round| round.difference > 0.0), "{rounds:?}");
+    assert_costs_in_every_round(&findings, "otel");
     assert_eq!(everything(&engine), before, "nothing is left, and nobody else was touched");
     scratch.assert_nothing_left();
 }
@@ -182,7 +172,7 @@ fn a_project_of_podman_is_weighed_and_leaves_nothing() {
     scratch.write("otel.yaml", &otel());
     let run = command(&engine, &scratch, &["run", ".", "--out", "out", "--plain"]).output().expect("unladen starts");
     CliOutput::new(&run).ends_with(0);
-    for run in &measured::read(&scratch.path("out")).expect("a run folder").runs {
+    for run in &scratch.runs() {
         for process in run.processes.iter().filter(|it| it.service != "job") {
             assert!(process.image.as_ref().is_some_and(|id| id.starts_with("sha256:")), "{process:?}");
             assert!(process.cpu_ns.is_some_and(|ns| ns > 0), "{process:?}");
@@ -226,7 +216,7 @@ fn replicas_share_the_load_and_kept_volumes_live_as_long_as_the_study() {
     let err = fs::read_to_string(scratch.path("err")).expect("what it said");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{err}");
     assert_eq!(kept.len(), 2, "one for the baseline, one for the placebo: {kept:?}");
-    for run in &measured::read(&scratch.path("out")).expect("a run folder").runs {
+    for run in &scratch.runs() {
         let cpu = |service: &str| {
             run.processes.iter().filter(|it| it.service == service).map(|it| it.cpu_ns.unwrap_or(0)).collect::<Vec<_>>()
         };

@@ -23,7 +23,7 @@ fn weighed(engine: &Engine, rounds: &str) -> Scratch {
     let scratch = Scratch::with(&demo_study("image", &variants).replace("design: separate", "design: alternating"));
     let output = engine.run(&scratch, &["--window", "1s", "--rounds", rounds]).ends_with(0);
     println!("{}", output.out);
-    let runs = unladen_study::measured::read(&scratch.path("out")).expect("a run folder").runs;
+    let runs = scratch.runs();
     for run in runs.iter().filter(|run| run.void.is_none()) {
         let consumer = run.processes.iter().find(|it| it.service == "consumer").expect("the consumer");
         assert_eq!(consumer.image.is_some(), ["image", "traced"].contains(&run.variant.as_str()), "{consumer:?}");

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use unladen_journal::record::RunRecord;
 use unladen_journal::role::Role;
-use unladen_study::measured::read;
 use unladen_study::set::Set;
 use unladen_study::spec::Study;
 
@@ -35,7 +34,7 @@ fn miniature(name: &str, variants: &str, sets: &[&str]) -> (BTreeMap<String, Run
     assert!(matches!(output.code, Some(0 | 2)), "{}\n{}", output.out, output.err);
     println!("{}", output.out);
     scratch.assert_nothing_left();
-    let runs = read(&scratch.path("out")).expect("a run folder").runs;
+    let runs = scratch.runs();
     let runs: BTreeMap<String, RunRecord> = runs.into_iter().map(|run| (run.variant.clone(), run)).collect();
     for variant in variants.split(',').chain(["baseline"]) {
         assert!(runs.contains_key(variant), "no run of {variant}:\n{}", output.err);

@@ -8,7 +8,9 @@ use std::sync::{Condvar, LazyLock, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use unladen_journal::record::RunRecord;
 use unladen_judge::findings::{Finding, Findings};
+use unladen_study::measured::read;
 
 /// Tells whatever a test starts, down to the last child, from what other tests start: it has the test's folder in its environment.
 const MARK: &str = "UNLADEN_TEST_FOLDER";
@@ -176,6 +178,11 @@ impl Scratch {
         self.unladen(&[&["run", ".", "--out", "out", "--plain"], more].concat())
     }
 
+    /// The runs of the study in `out`.
+    pub(crate) fn runs(&self) -> Vec<RunRecord> {
+        read(&self.path("out")).expect("a run folder").runs
+    }
+
     /// What the judge says of the study in `out`.
     pub(crate) fn findings(&self) -> Findings {
         let text = fs::read_to_string(self.path("out/findings.json")).expect("findings.json");
@@ -216,6 +223,30 @@ impl CliOutput {
         assert!(!self.err.contains("panicked"), "a panic reached the user:\n{}", self.err);
         self
     }
+}
+
+/// Those runs that count, six at least.
+#[track_caller]
+pub(crate) fn counted(runs: &[RunRecord]) -> Vec<&RunRecord> {
+    let counted: Vec<_> = runs.iter().filter(|run| run.void.is_none()).collect();
+    let void = || runs.iter().find_map(|run| run.void.clone());
+    assert!(counted.len() >= 6, "{} of {}: {:?}", counted.len(), runs.len(), void());
+    counted
+}
+
+/// Fails the test unless more than so many spans have arrived, each once, and none is missing.
+#[track_caller]
+pub(crate) fn assert_ledger_is_whole(run: &RunRecord, more_than: u64) {
+    let ledger = run.ledger.as_ref().expect("a ledger");
+    assert_eq!((ledger.lost, ledger.duplicates, ledger.unexplained), (0, 0, 0), "{ledger:?}");
+    assert!(ledger.saved > more_than, "{ledger:?}");
+}
+
+/// Fails the test unless a variant costs CPU time in every round.
+#[track_caller]
+pub(crate) fn assert_costs_in_every_round(findings: &Findings, variant: &str) {
+    let rounds = &finding(findings, variant, "cpu_per_request").rounds;
+    assert!(!rounds.is_empty() && rounds.iter().all(|round| round.difference > 0.0), "{rounds:?}");
 }
 
 /// The finding of a variant for a metric of the subject as a whole.

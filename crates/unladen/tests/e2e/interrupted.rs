@@ -4,8 +4,6 @@ use std::fs;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use unladen_study::measured::read;
-
 use crate::harness::{CliOutput, Scratch, counting, demo_study};
 
 /// Three variants, a second each: long enough to be met at work.
@@ -72,8 +70,7 @@ fn ctrl_c_keeps_what_was_measured_and_resume_goes_on() {
     scratch.unladen(&["report", "out"]).ends_with(0);
 
     // Two rounds of three variants; the run that was interrupted is done again, as are void ones, and the finished ones are not.
-    let finished =
-        read(&scratch.path("out")).expect("a run folder").runs.iter().filter(|run| run.void.is_none()).count();
+    let finished = scratch.runs().iter().filter(|run| run.void.is_none()).count();
     let output = scratch.unladen(&["run", "--resume", "out", "--plain", "--rounds", "2"]);
     assert!(output.err.contains(&format!("{} runs, at least", 6 - finished)), "{}", output.err);
     // More than one line a run if the machine disturbed one and it was done again.

@@ -5,7 +5,6 @@ use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use unladen_study::measured::read;
 
 use crate::harness::{CliOutput, Scratch, counting, demo_study};
 
@@ -77,7 +76,7 @@ fn interrupt_everywhere(mark: &str, signal: Signal, code: Option<i32>) {
         scratch.unladen(&["report", "out"]);
     }
     let output = CliOutput::new(&start(&scratch).wait_with_output().expect("it ends"));
-    let runs = read(&scratch.path("out")).expect("a run folder").runs;
+    let runs = scratch.runs();
     for variant in ["baseline", "placebo", "otel", "same"] {
         assert!(runs.iter().any(|run| run.variant == variant && run.round == 1), "{variant}: {}", output.err);
     }

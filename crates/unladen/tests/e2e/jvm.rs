@@ -4,8 +4,6 @@
 use std::path::Path;
 use std::process::Command;
 
-use unladen_study::measured::read;
-
 use crate::harness::{Scratch, finding, measuring};
 
 /// A scratch folder with the compiled service and this study: `common` follows the services' command.
@@ -87,6 +85,6 @@ fn heap_threads_and_classes_that_were_put_in_are_found() {
         difference(metric);
     }
     // Every process has the rest, whatever it is written in.
-    let runs = read(&scratch.path("out")).expect("a run folder").runs;
+    let runs = scratch.runs();
     assert!(runs.iter().flat_map(|run| &run.processes).all(|it| it.extra.get("descriptors").is_some_and(|&n| n > 3.0)));
 }

@@ -3,16 +3,10 @@
 use std::fs;
 
 use unladen_journal::notices::{LoadNotice, Notice};
-use unladen_journal::record::RunRecord;
 use unladen_judge::findings::{AnswerNumbers, Verdict};
 use unladen_processes::linux::CpuSet;
-use unladen_study::measured::read;
 
 use crate::harness::{Scratch, assert_nothing_left, closed_loop, counting, finding, measuring, with_load};
-
-fn runs(scratch: &Scratch) -> Vec<RunRecord> {
-    read(&scratch.path("out")).expect("a run folder").runs
-}
 
 #[test]
 fn every_way_of_pacing_runs() {
@@ -48,7 +42,7 @@ fn paced(name: &str, load: &str, named: usize) {
     let scratch = Scratch::with(&with_load("pacing", load, "  same: {}\n"));
     scratch.write("gaps.txt", "5000\n15000\n");
     scratch.run(&["--rounds", "1", "--window", "1s", "--set", "placebo=false"]);
-    let runs = runs(&scratch);
+    let runs = scratch.runs();
     assert!(runs.len() >= 2, "{name}");
     for run in &runs {
         let load = run.load.as_ref().unwrap_or_else(|| panic!("{name}: {:?}", run.void));
@@ -71,7 +65,7 @@ fn a_fixed_number_of_requests_is_timed() {
     let variants = "  slow:\n    spans_per_request: 4\n    services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: \"http://${sink.otlp_grpc}\"}, args: [--trace, otlp, --burn-us, '3000']}}\n";
     let scratch = Scratch::with(&with_load("fixed", "  requests: 300\n  connections: 4", variants));
     scratch.run(&["--warmup", "200ms", "--set", "placebo=false"]).ends_with(0);
-    for run in runs(&scratch) {
+    for run in scratch.runs() {
         let (load, work) = (run.load.expect("a load"), run.work.expect("work"));
         assert_eq!((load.requests + load.errors, work.units), (300, 300), "{}", run.variant);
         assert!((work.completion_s - load.duration_s).abs() < 1e-9 && work.completion_s > 0.0);
@@ -93,7 +87,7 @@ fn a_fixed_number_of_requests_is_timed() {
 
     let scratch = Scratch::with(&with_load("burst", "  burst: 200\n  connections: 20", "  same: {}\n"));
     scratch.run(&["--rounds", "1", "--set", "placebo=false"]).ends_with(0);
-    for run in runs(&scratch) {
+    for run in scratch.runs() {
         assert_eq!(
             (run.void, run.load.map(|load| load.requests), run.work.map(|work| work.units)),
             (None, Some(200), Some(200))
@@ -124,7 +118,7 @@ fn answers_have_kinds_and_iterations_a_time_of_their_own() {
     let scratch = Scratch::with(&with_load("kinds", load, variants));
     scratch.write("pages.csv", "page\nready\nready\nwork\n");
     let output = scratch.run(&["--rounds", "2", "--warmup", "200ms", "--set", "placebo=false"]).ends_with(0);
-    for run in runs(&scratch) {
+    for run in scratch.runs() {
         let load = run.load.expect("a load");
         let kinds: Vec<_> =
             load.kinds.iter().map(|it| (it.name.as_str(), it.requests, it.iteration_us.count)).collect();
@@ -167,7 +161,7 @@ fn capacity_and_saturation_follow_the_window() {
     let study = closed_loop("capacity", variants) + after;
     let scratch = Scratch::with(&study);
     scratch.run(&["--set", "placebo=false", "--warmup", "200ms", "--window", "500ms", "--rounds", "7"]);
-    for run in runs(&scratch).iter().filter(|run| run.void.is_none()) {
+    for run in scratch.runs().iter().filter(|run| run.void.is_none()) {
         let capacity = run.capacity.as_ref().expect("a search");
         assert!(capacity.trials.len() >= 4, "{capacity:?}");
         let saturation = run.saturation.expect("a saturation");
@@ -196,7 +190,7 @@ fn preheating_is_not_measured() {
     let sets =
         ["--set", "placebo=false", "--set", "preheat=600ms", "--warmup", "200ms", "--window", "1s", "--rounds", "1"];
     scratch.run(&sets);
-    for run in runs(&scratch) {
+    for run in scratch.runs() {
         let load = run.load.as_ref().expect("a load");
         // 60 requests with those of the warm-up; at full speed it would be many more.
         assert!(load.sent_total <= 62 && load.requests <= 51, "{}: {} sent", run.variant, load.sent_total);
@@ -221,7 +215,7 @@ fn services_are_heated_up_on_all_cores_and_measured_on_their_own() {
     let scratch = Scratch::with(&format!("{study}preheat: 600ms\npreheat_cpuset: all\n"));
     let short = ["--set", "placebo=false", "--warmup", "200ms", "--window", "500ms", "--rounds", "1"];
     scratch.run(&short).ends_with(0);
-    let run = &runs(&scratch)[0];
+    let run = &scratch.runs()[0];
     let log = fs::read_to_string(scratch.path("out").join(&run.dir).join("logs/teller.log")).expect("its log");
     let mut places: Vec<&str> = log.lines().collect();
     places.dedup();
@@ -245,7 +239,7 @@ fn a_driver_does_the_work() {
     let scratch = Scratch::with(&study);
     let output = scratch.run(&["--rounds", "2", "--set", "placebo=false"]).ends_with(0);
     assert!(output.out.contains("200 units of work by driver"), "{}", output.out);
-    for run in runs(&scratch) {
+    for run in scratch.runs() {
         assert_eq!(run.void, None);
         assert!(run.load.is_none() && run.phases.warmup_s > 0.0);
         let work = run.work.expect("work");
@@ -284,7 +278,7 @@ fn the_cpu_time_of_a_driver_is_the_study_s() {
     let _turn = counting();
     let scratch = Scratch::with(&driven_by("timeout 1 sh -c 'while :; do :; done'; true", "60s"));
     scratch.run(&["--rounds", "1", "--set", "placebo=false"]);
-    for run in runs(&scratch) {
+    for run in scratch.runs() {
         let ours_s = run.host.busy_s - run.host.others_s;
         assert!(ours_s > 0.25, "a second of looping: {:?}", run.host);
     }
@@ -297,7 +291,7 @@ fn a_driver_that_fails_or_lingers_is_told() {
     scratch.run(&[]).ends_with(2).complains(&["driver pump failed (exit 3)", "no broker"]);
     let scratch = Scratch::with(&driven_by("sleep 600 # lingers", "300ms"));
     scratch.run(&["--rounds", "1", "--set", "placebo=false"]).ends_with(2);
-    let runs = runs(&scratch);
+    let runs = scratch.runs();
     assert_eq!(runs.len(), 2);
     assert!(
         runs.iter().all(|run| matches!(run.void, Some(Notice::Load(LoadNotice::WorkUnfinished { .. })))),
@@ -313,7 +307,7 @@ fn without_trace_headers_spans_are_counted() {
     let variants = "  otel:\n    spans_per_request: 4\n    services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: \"http://${sink.otlp_grpc}\"}, args: [--trace, otlp]}}\n";
     let scratch = Scratch::with(&with_load("counts", "  connections: 2\n  trace: none", variants));
     scratch.run(&["--rounds", "1", "--window", "500ms", "--set", "placebo=false"]);
-    let runs = runs(&scratch);
+    let runs = scratch.runs();
     let otel = runs.iter().find(|run| run.variant == "otel").expect("a run");
     let (ledger, load) = (otel.ledger.as_ref().expect("a ledger"), otel.load.as_ref().expect("a load"));
     assert_eq!((ledger.expected, ledger.lost), (4 * load.answered_total, 0), "{ledger:?}");
@@ -331,7 +325,7 @@ fn a_load_that_runs_out_of_connections_does_not_count() {
         .replace("- --provider", "- --delay-us\n      - '16000'\n      - --provider");
     let scratch = Scratch::with(&study);
     scratch.run(&["--rounds", "1", "--set", "placebo=false"]);
-    for run in runs(&scratch) {
+    for run in scratch.runs() {
         let void = run.void.expect("it does not count");
         assert!(
             matches!(

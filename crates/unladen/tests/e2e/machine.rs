@@ -68,7 +68,7 @@ fn a_pilot_tells_what_the_study_would_find_in_what_time() {
     let seconds = number(&plan["seconds_per_run"]) * 4.0 * 7.0;
     assert!((number(&reach[1]["seconds"]) - seconds).abs() < 1e-6, "four arms, seven rounds");
     // Nothing but the baseline was run, and the folder is a study's that can be judged.
-    let runs = unladen_study::measured::read(&scratch.path("out")).expect("a run folder").runs;
+    let runs = scratch.runs();
     assert!(runs.iter().all(|run| run.variant == "baseline" || run.variant == "placebo"), "{runs:?}");
     scratch.unladen(&["report", "out"]).ends_with(0);
     // A study that has begun is not planned any more.

@@ -65,7 +65,7 @@ fn nginx_pays_for_its_access_log() {
         assert!(side > 2.0 && side < 1_000.0, "{cpu:?}");
     }
     // … and that nginx has counted the same requests as unladen (besides the questions whether it is ready).
-    let runs = read(&scratch.path("out")).expect("a run folder").runs;
+    let runs = scratch.runs();
     let answered: u64 = runs
         .iter()
         .filter(|run| run.variant == "access-log")

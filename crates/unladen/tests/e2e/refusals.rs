@@ -10,7 +10,6 @@ use std::process::{Child, Command, Stdio};
 use unladen_journal::notices::{LoadNotice, Notice};
 use unladen_journal::record::RunRecord;
 use unladen_judge::findings::{Findings, Severity, VariantFindings, Verdict};
-use unladen_study::measured::read;
 
 use crate::harness::{Scratch, closed_loop, counting, demo_study, finding, measuring, with_load};
 
@@ -30,10 +29,6 @@ fn refused(findings: &Findings, name: &str) -> String {
 
 fn codes(findings: &Findings) -> Vec<&str> {
     findings.notices.iter().map(|notice| notice.code.as_str()).collect()
-}
-
-fn runs(scratch: &Scratch) -> Vec<RunRecord> {
-    read(&scratch.path("out")).expect("a run folder").runs
 }
 
 /// Burns a core from outside until it is dropped.
@@ -96,7 +91,7 @@ fn a_generator_that_is_the_limit_voids_the_run() {
     );
     let scratch = Scratch::with(&study);
     scratch.run(&["--rounds", "1", "--window", "1s", "--set", "placebo=false"]);
-    for run in runs(&scratch) {
+    for run in scratch.runs() {
         let load = run.load.as_ref().expect("a load");
         let subject =
             run.processes.iter().filter(|it| it.service == "consumer").filter_map(|it| it.cpu_ns).sum::<u64>();
@@ -124,7 +119,7 @@ fn a_rate_beyond_reach_voids_the_run() {
     let study = demo_study("beyond", "  same: {}\n").replace("  rate: 300\n", "  rate: 200000\n");
     let scratch = Scratch::with(&study);
     scratch.run(&["--rounds", "1", "--window", "500ms", "--set", "placebo=false"]).ends_with(2);
-    for run in runs(&scratch) {
+    for run in scratch.runs() {
         let void = run.void.expect("it does not count");
         let expected = matches!(
             void,
@@ -150,7 +145,7 @@ fn latencies_behind_a_quota_have_no_verdict() {
     let held = "  held:\n    services: {consumer: {args: [--burn-us, '1000'], limits: {cpus: 0.2}}}\n";
     let scratch = Scratch::with(&closed_loop("throttled", held));
     scratch.run(&["--warmup", "200ms", "--window", "700ms", "--set", "placebo=false"]);
-    let runs = runs(&scratch);
+    let runs = scratch.runs();
     let throttled = |run: &&RunRecord| run.notices.iter().any(|it| matches!(it, Notice::Throttled { .. }));
     assert!(runs.iter().filter(|run| run.variant == "held").any(|run| throttled(&run)), "{runs:#?}");
     let findings = scratch.findings();
@@ -171,7 +166,7 @@ fn rounds_that_a_burner_disturbs_are_done_again() {
     drop(burner);
     // A hypervisor may have taken its share, too.
     assert!(output.err.contains("round 1 is repeated: "), "{}", output.err);
-    let attempts: Vec<(u32, u32)> = runs(&scratch).iter().map(|run| (run.round, run.attempt)).collect();
+    let attempts: Vec<(u32, u32)> = scratch.runs().iter().map(|run| (run.round, run.attempt)).collect();
     assert_eq!(attempts, [(1, 1), (1, 1), (1, 2), (1, 2), (2, 1), (2, 1)], "one of two rounds, both of its runs");
     let findings = scratch.findings();
     assert_eq!((findings.rounds_repeated, findings.rounds_begun), (1, 2));

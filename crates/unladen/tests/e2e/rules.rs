@@ -3,7 +3,6 @@
 use unladen_journal::notices::Notice;
 use unladen_journal::record::RunRecord;
 use unladen_judge::findings::{Findings, VariantFindings, Verdict};
-use unladen_study::measured::read;
 
 use crate::harness::{CliOutput, Scratch, assert_nothing_left, closed_loop, counting};
 
@@ -26,7 +25,7 @@ fn short(scratch: &Scratch, rounds: &str, more: &[&str]) -> CliOutput {
 }
 
 fn runs(scratch: &Scratch, variant: &str) -> Vec<RunRecord> {
-    let runs = read(&scratch.path("out")).expect("a run folder").runs;
+    let runs = scratch.runs();
     runs.into_iter().filter(|run| run.variant == variant).collect()
 }
 

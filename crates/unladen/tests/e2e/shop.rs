@@ -1,6 +1,5 @@
 //! The study `easeagent` in miniature: the shop's gateway and vets start, and an agent makes the spans that are declared.
 
-use unladen_study::measured::read;
 use unladen_study::spec::Study;
 
 use crate::harness::{Scratch, build, measuring, study};
@@ -17,7 +16,7 @@ fn the_shop_makes_ten_spans_a_request() {
         .unladen(&["run", &path, "--set", "profile=ci", "--only", "skywalking", "--out", "out", "--plain"])
         .ends_with(0);
     println!("{}", output.out);
-    let runs = read(&scratch.path("out")).expect("a run folder").runs;
+    let runs = scratch.runs();
     for run in &runs {
         let load = run.load.as_ref().expect("a load");
         assert_eq!(load.errors, 0, "{}", run.variant);

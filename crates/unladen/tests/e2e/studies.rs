@@ -6,7 +6,6 @@ use std::fs;
 use std::path::Path;
 
 use unladen_journal::record::RunRecord;
-use unladen_study::measured::read;
 
 use crate::harness::{CliOutput, Scratch, measuring, study};
 
@@ -24,7 +23,7 @@ fn miniature(name: &str, variants: &[&str]) -> (Scratch, CliOutput, Vec<RunRecor
     let left: Vec<_> =
         fs::read_dir(scratch.path("")).expect("the scratch folder").flatten().map(|it| it.file_name()).collect();
     assert_eq!(left, ["out"], "a folder of a database is left");
-    let runs = read(&scratch.path("out")).expect("a run folder").runs;
+    let runs = scratch.runs();
     for variant in variants.iter().chain(&["baseline"]) {
         assert!(runs.iter().any(|run| run.variant == *variant), "no run of {variant}:\n{}", output.err);
     }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use unladen_journal::record::RunRecord;
-use unladen_study::measured::read;
 
 use crate::harness::{CliOutput, Scratch, build, starting, study};
 
@@ -22,7 +21,7 @@ fn run(scratch: &Scratch, profile: &str, more: &[&str]) -> (CliOutput, Vec<RunRe
     let output = CliOutput::new(&output).ends_with(0);
     println!("{}", output.out);
     scratch.assert_nothing_left();
-    (output, read(&scratch.path("out")).expect("a run folder").runs)
+    (output, scratch.runs())
 }
 
 /// What the check has found. It fails if a seat was sold twice, or a reservation has no result or two; then it says nothing.

@@ -11,7 +11,6 @@ use std::sync::LazyLock;
 
 use unladen_journal::record::Ledger;
 use unladen_judge::findings::{Finding, Findings, Verdict};
-use unladen_study::measured::read;
 
 use crate::harness::{Scratch, counting, demo_study, finding, measuring, pausing};
 
@@ -93,7 +92,7 @@ fn every_span_is_accounted_for() {
     ));
     scratch.run(&["--rounds", "2", "--set", "placebo=false"]);
     // The books are closed whatever the machine did to the latencies, so every run is asked.
-    let runs = read(&scratch.path("out")).expect("a run folder").runs;
+    let runs = scratch.runs();
     for (variant, share) in [("otel", 1.0), ("tenth", 0.1)] {
         let ledgers: Vec<&Ledger> =
             runs.iter().filter(|run| run.variant == variant).filter_map(|run| run.ledger.as_ref()).collect();
