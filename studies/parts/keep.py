@@ -4,8 +4,9 @@
 What is kept is small and can be read: everything that the judge prints and the value of every round of it, as `[round, baseline, variant]`; of the
 details (services and operations apart) those that the README of the study and the pages of the book ask for, and those that are named; the command
 and how long it took; of the packages that are asked for (`pin:NAME`) the versions that the commit pins, in the files that the README names:
-`<!-- pins ../../subjects/FILE… -->`. What is null or empty is left out, and so are paths of the machine. Everything else is as the judge wrote it: floating-point
-numbers to six digits, one line for each finding. Findings of sources that no commit holds are refused: nobody could measure them again.
+`<!-- pins ../../subjects/FILE… -->`. What is null or empty is left out, and so are paths of the machine. Everything else is as the judge wrote it, one
+line for each finding: floating-point numbers to eight digits, the values of rounds to six. (With six, a number that lies almost halfway is rounded another
+way than the judge rounds it.) Findings of sources that no commit holds are refused: nobody could measure them again.
 """
 
 import json
@@ -34,12 +35,12 @@ def small(value, details):
     return shortened(value) if isinstance(value, float) else value
 
 
-def shortened(number):
-    return float(f"{number:.6g}")
+def shortened(number, digits=8):
+    return float(f"{number:.{digits}g}")
 
 
 def rounds(values):
-    return [[one["round"], shortened(one["baseline"]), shortened(one["value"])] for one in values]
+    return [[one["round"], shortened(one["baseline"], 6), shortened(one["value"], 6)] for one in values]
 
 
 def is_left_out(one, details):
