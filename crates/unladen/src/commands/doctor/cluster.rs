@@ -211,22 +211,18 @@ fn rights(it: &Examined, call: &str) -> Check {
             return check("rights", format!("the API server does not tell them: {said}"), false, remedy);
         }
     };
-    let whose = it.user.as_deref().map(|user| format!(" of {user}")).unwrap_or_default();
+    let who = it.user.as_deref().unwrap_or("the user of the kubeconfig");
     let mut verbs: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for right in missing(it) {
         verbs.entry(right.kind()).or_default().push(&right.verb);
     }
     if verbs.is_empty() {
-        return check("rights", format!("all {} that are needed{whose}", all.len()), true, "");
+        return check("rights", format!("{who} has all {} that are needed", all.len()), true, "");
     }
     let words: Vec<String> = verbs.iter().map(|(kind, verbs)| format!("{} {kind}", verbs.join("/"))).collect();
     let remedy = format!("Have an administrator apply the ClusterRole below: `{call} | kubectl apply -f -`.");
-    check(
-        "rights",
-        format!("{} of {} are missing{whose}: {}", missing(it).count(), all.len(), words.join(", ")),
-        false,
-        &remedy,
-    )
+    let found = format!("{who} lacks {} of {}: {}", missing(it).count(), all.len(), words.join(", "));
+    check("rights", found, false, &remedy)
 }
 
 #[cfg(test)]
@@ -300,7 +296,7 @@ mod tests {
             ..sound()
         };
         let check = found(&it, "rights");
-        assert_eq!(check.found, "2 of 3 are missing of jo: get deployments.apps, get statefulsets.apps");
+        assert_eq!(check.found, "jo lacks 2 of 3: get deployments.apps, get statefulsets.apps");
         assert!(
             check.remedy.is_some_and(|remedy| remedy.contains("`unladen doctor shop --role | kubectl apply -f -`"))
         );
