@@ -14,6 +14,7 @@ pub mod compose;
 pub mod error;
 mod guess;
 pub mod key;
+pub mod kubernetes;
 pub mod mask;
 pub mod matrix;
 pub mod measured;

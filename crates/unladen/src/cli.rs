@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::{Args, Parser, Subcommand};
 use unladen_journal::units::Time;
+use unladen_processes::subject::kubernetes::Workload;
 use unladen_report::Format;
 use unladen_study::compare::{NamedAgent, NamedCommand};
 
@@ -52,18 +53,15 @@ pub enum Command {
     Serve(Serve),
     /// Delete spans and logs of old runs; verdicts and reports stay.
     Prune(Prune),
-    /// Judge the results of other tools (k6, wrk, vegeta, JMeter, Hyperfoil, overhead tests, CSV) by the same method.
+    /// Judge the results of other tools (k6, wrk, vegeta, JMeter, Hyperfoil, overhead tests, CSV) by the same method; or make a first
+    /// study of a Compose file or of workloads of a cluster.
     Import(Import),
     /// Run the load generator on its own.
     Load(Box<load::Load>),
     /// Run the span sink on its own: receive, count and store spans.
     Sink(Box<sink::Sink>),
-    /// Check whether this machine can measure, with a remedy for each problem.
-    Doctor {
-        /// Print JSON: a list of checks, each with `what`, `found` and `remedy` (null if all is well).
-        #[arg(long)]
-        json: bool,
-    },
+    /// Check whether this machine, or a cluster, can measure, with a remedy for each problem.
+    Doctor(Doctor),
     /// Print the JSON Schema of study.yaml.
     Schema,
     /// Print completions for a shell.
@@ -312,6 +310,54 @@ pub enum ImportWhat {
         #[arg(required = true)]
         files: Vec<String>,
     },
+    /// Make a folder with a study of live workloads, to begin with: `unladen import kubernetes deployment/shop -n prod`.
+    ///
+    /// The folder gets study.yaml and, in deploy/, the manifests of the workloads and of the ConfigMaps, Secrets, Services and
+    /// ServiceAccounts that their pods need. What cannot be taken, or has to be looked at, is told. The cluster is only read, and no file
+    /// is overwritten.
+    #[command(
+        after_help = "Example:\n  unladen import kubernetes deployment/shop statefulset/db -n prod --out studies/shop\n  unladen doctor studies/shop\n  unladen run studies/shop"
+    )]
+    Kubernetes(ImportKubernetes),
+}
+
+/// `unladen import kubernetes`
+#[derive(Debug, Args)]
+pub struct ImportKubernetes {
+    /// Workloads: deployment/NAME, statefulset/NAME or daemonset/NAME. The first is measured; the others are its dependencies.
+    #[arg(required = true, value_name = "WORKLOAD")]
+    pub workloads: Vec<Workload>,
+    /// Namespace that they are in [default: that of the context, else `default`]
+    #[arg(long, short, value_name = "NAME")]
+    pub namespace: Option<String>,
+    /// Context of the kubeconfig, which the study then names [default: the current one]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Folder to make [default: the name of the first workload]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Also write the values of Secrets, to files that only their owner can read. Without it, a Secret has its keys and placeholders.
+    #[arg(long)]
+    pub with_secrets: bool,
+}
+
+/// `unladen doctor`
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Without a study and a context it checks this machine. With either it checks a cluster: nodes, clock, autoscalers, and the rights that the study needs."
+)]
+pub struct Doctor {
+    /// Study of a cluster: the file, or a folder with a study.yaml.
+    pub study: Option<PathBuf>,
+    /// Context of the kubeconfig [default: that of the study, else the current one]
+    #[arg(long, value_name = "NAME")]
+    pub context: Option<String>,
+    /// Print only a ClusterRole with the rights that are missing, and its binding, for an administrator: `… --role | kubectl apply -f -`.
+    #[arg(long, conflicts_with = "json")]
+    pub role: bool,
+    /// Print JSON: a list of checks, each with `what`, `found` and `remedy` (null if all is well).
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// `unladen prune`

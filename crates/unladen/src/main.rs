@@ -20,7 +20,7 @@ fn main() -> ExitCode {
         Command::Import(options) => commands::import::import(&options),
         Command::Load(options) => commands::load::load(&options),
         Command::Sink(options) => commands::sink::sink(&options),
-        Command::Doctor { json } => commands::doctor::doctor(json),
+        Command::Doctor(options) => commands::doctor::doctor(&options),
         Command::Schema => commands::print(&unladen_study::schema::schema_text()),
         Command::Completions { shell } => commands::completions(shell),
         Command::Man { dir } => commands::man(&dir),

@@ -1,8 +1,10 @@
 //! `doctor`: can this machine measure? What stands in the way, and what to do about it.
 //!
-//! `facts` asks the machine, `checks` judges what it said. Nothing is changed: every remedy is a command for the user.
+//! `facts` asks the machine, `checks` judges what it said; `cluster` does both for a cluster. Nothing is changed: every remedy is a command
+//! for the user.
 
 mod checks;
+mod cluster;
 mod facts;
 
 use std::fmt::Write as _;
@@ -13,6 +15,7 @@ use unladen_report::lines;
 use self::checks::{Check, checks};
 use self::facts::Facts;
 use super::print;
+use crate::cli::Doctor;
 
 /// Width to which a finding is wrapped: what is left of 100 columns beside the mark and the name.
 const WIDTH: usize = 80;
@@ -20,17 +23,20 @@ const WIDTH: usize = 80;
 /// `unladen doctor`
 ///
 /// # Errors
-/// When `/proc` cannot be read.
-pub fn doctor(json: bool) -> anyhow::Result<ExitCode> {
+/// When `/proc` cannot be read; of a cluster, when the study cannot be read or the cluster does not answer.
+pub fn doctor(options: &Doctor) -> anyhow::Result<ExitCode> {
+    if options.study.is_some() || options.context.is_some() || options.role {
+        return cluster::doctor(options);
+    }
     let checks = checks(&Facts::gather()?);
-    if json {
+    if options.json {
         return print(&serde_json::to_string_pretty(&checks)?);
     }
     print(&text(&checks)?)
 }
 
-/// One line a check, the remedy below.
-fn text(checks: &[Check]) -> Result<String, std::fmt::Error> {
+/// One line a check, the remedy below; then how many there are to heed.
+fn rows(checks: &[Check]) -> Result<(String, usize), std::fmt::Error> {
     let mut text = String::new();
     for check in checks {
         let mark = if check.remedy.is_none() { "ok  " } else { "warn" };
@@ -40,7 +46,12 @@ fn text(checks: &[Check]) -> Result<String, std::fmt::Error> {
             writeln!(text, "                    {line}")?;
         }
     }
-    let care = checks.iter().filter(|check| check.remedy.is_some()).count();
+    Ok((text, checks.iter().filter(|check| check.remedy.is_some()).count()))
+}
+
+/// What is said of this machine.
+fn text(checks: &[Check]) -> Result<String, std::fmt::Error> {
+    let (mut text, care) = rows(checks)?;
     text += &match care {
         0 => "\nThis machine can measure.".to_owned(),
         1 => "\nThis machine can measure, with the caveat above: the intervals show how much it matters.".to_owned(),

@@ -1,4 +1,6 @@
-//! `import`: results of other tools into a run folder, judged as if they were ours.
+//! `import`: results of other tools into a run folder, judged as if they were ours; Compose files and live workloads into a first study.
+
+mod kubernetes;
 
 use std::io::Write;
 use std::path::Path;
@@ -20,8 +22,10 @@ use crate::cli::{Import, ImportWhat};
 /// # Errors
 /// When a file cannot be read, is of no known tool, or the run folder cannot be written.
 pub fn import(options: &Import) -> anyhow::Result<ExitCode> {
-    if let Some(ImportWhat::Compose { files }) = &options.what {
-        return compose(files);
+    match &options.what {
+        Some(ImportWhat::Compose { files }) => return compose(files),
+        Some(ImportWhat::Kubernetes(options)) => return kubernetes::import(options),
+        None => {}
     }
     let out = options.out.as_deref().context("--out names the run folder to write")?;
     let baseline = sources(&options.baseline)?;

@@ -1,6 +1,8 @@
 //! Studies on a Kubernetes cluster of one node, which is this machine: `scripts/cluster/end_to_end.sh` starts one and runs these tests. Without
 //! `UNLADEN_CLUSTER`, the path of its kubeconfig, they are skipped.
 
+mod adopted;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};

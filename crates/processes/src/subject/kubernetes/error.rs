@@ -46,7 +46,7 @@ pub enum KubernetesError {
     },
     /// The user of the kubeconfig may not do something.
     #[error(
-        "the API server does not let unladen {what}: {said}. The rights that it needs are in deploy/kubernetes/role.yaml, to be extended by the kinds of your manifests that are not there: have an administrator apply it and bind it to the user of the kubeconfig"
+        "the API server does not let unladen {what}: {said}. `unladen doctor STUDY` names the rights that are missing, and prints a role with them for an administrator to apply; deploy/kubernetes/role.yaml has the usual ones"
     )]
     Denied {
         /// What it was asked for.
@@ -60,6 +60,30 @@ pub enum KubernetesError {
         /// What it was asked for.
         what: String,
         /// Its words.
+        said: String,
+    },
+    /// A workload that is to be imported is not in the cluster.
+    #[error(
+        "there is no {workload} in the namespace `{namespace}`; it has {known}. Correct the name, or say where it is with --namespace"
+    )]
+    NotLive {
+        /// What was asked for.
+        workload: Workload,
+        /// Where.
+        namespace: String,
+        /// What there is of its kind.
+        known: String,
+    },
+    /// A workload that is to be imported may not be read.
+    #[error(
+        "{workload} in the namespace `{namespace}` may not be read: {said}. Use an account with the right to `get` it; `kubectl auth can-i --list -n {namespace}` lists yours"
+    )]
+    Unread {
+        /// What was asked for.
+        workload: Workload,
+        /// Where.
+        namespace: String,
+        /// What the API server says.
         said: String,
     },
     /// A file of manifests cannot be read or is wrong.

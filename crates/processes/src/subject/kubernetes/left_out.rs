@@ -11,8 +11,8 @@ use serde_json::Value;
 use super::super::error::SubjectError;
 use super::super::launcher::Launcher;
 use super::super::placed::Placed;
-use super::Stack;
 use super::error::KubernetesError;
+use super::{Examined, Imported, Stack, Workload};
 use crate::linux::Netns;
 
 /// What was deployed: nothing ever is in this build.
@@ -33,6 +33,27 @@ impl Deployed {
     pub fn remove(self) -> Result<(), SubjectError> {
         match self.0 {}
     }
+}
+
+/// Examines a cluster, which this build cannot.
+///
+/// # Errors
+/// It always fails.
+pub fn examine(_context: Option<&str>, _stacks: &[Stack]) -> Result<Examined, KubernetesError> {
+    Err(KubernetesError::LeftOut)
+}
+
+/// Reads live workloads, which this build cannot.
+///
+/// # Errors
+/// It always fails.
+pub fn import(
+    _context: Option<&str>,
+    _namespace: Option<&str>,
+    _workloads: &[Workload],
+    _with_secrets: bool,
+) -> Result<Imported, KubernetesError> {
+    Err(KubernetesError::LeftOut)
 }
 
 impl Launcher {

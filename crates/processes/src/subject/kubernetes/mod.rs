@@ -3,10 +3,13 @@
 //! their control groups. The namespace goes with the round, or with unladen: then the guard deletes it.
 
 mod error;
+mod examined;
+mod imported;
 #[cfg(not(feature = "kubernetes"))]
 mod left_out;
 #[cfg(feature = "kubernetes")]
 mod local;
+mod rights;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -17,12 +20,15 @@ use indexmap::IndexMap;
 use serde_json::Value;
 
 pub use error::KubernetesError;
+pub use examined::{Autoscalers, Examined, Node};
+pub use imported::{Imported, Live, Manifest, ReadyBy};
 #[cfg(not(feature = "kubernetes"))]
-pub use left_out::Deployed;
-#[cfg(feature = "kubernetes")]
-pub use local::Deployed;
+pub use left_out::{Deployed, examine, import};
 #[cfg(feature = "kubernetes")]
 pub(super) use local::{Clusters, clean};
+#[cfg(feature = "kubernetes")]
+pub use local::{Deployed, examine, import};
+pub use rights::{Right, needed, role};
 pub use workload::{Kind, Workload};
 
 use super::launch::Limits;

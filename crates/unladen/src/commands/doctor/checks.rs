@@ -41,7 +41,7 @@ pub(super) fn checks(facts: &Facts) -> Vec<Check> {
     all
 }
 
-fn check(what: &'static str, found: impl Into<String>, good: bool, remedy: &str) -> Check {
+pub(super) fn check(what: &'static str, found: impl Into<String>, good: bool, remedy: &str) -> Check {
     Check { what, found: found.into(), remedy: (!good).then(|| remedy.to_owned()) }
 }
 

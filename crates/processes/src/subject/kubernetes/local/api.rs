@@ -48,6 +48,14 @@ impl Failure {
         matches!(self, Self::Refused(404, _))
     }
 
+    /// What was said, or went wrong.
+    pub(super) fn words(&self) -> &str {
+        match self {
+            Self::Silence(error) => error,
+            Self::Refused(_, said) => said,
+        }
+    }
+
     /// As an error: `what` the server was asked for, in words that follow "to".
     pub(super) fn when(self, api: &Api, what: &str) -> KubernetesError {
         match self {
@@ -139,6 +147,15 @@ impl Api {
     pub(super) fn text(&self, path: &str) -> Result<String, Failure> {
         let wanted = request(Method::GET, path, None)?;
         self.wait(answer(self.client.clone(), wanted)).map(|text| String::from_utf8_lossy(&text).into_owned())
+    }
+
+    /// The date that the server writes on an answer, whatever it answers.
+    pub(super) fn date(&self) -> Result<Option<String>, Failure> {
+        let (client, wanted) = (self.client.clone(), request(Method::GET, "/version", None)?);
+        self.wait(async move {
+            let response = client.send(wanted).await.map_err(failure)?;
+            Ok(response.headers().get("date").and_then(|date| date.to_str().ok()).map(str::to_owned))
+        })
     }
 
     fn ask(&self, method: Method, path: &str, body: Option<(Content, &Value)>) -> Result<Value, Failure> {

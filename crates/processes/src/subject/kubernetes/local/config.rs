@@ -70,6 +70,16 @@ impl Cluster {
     pub(super) fn kubeconfig(&self) -> &Kubeconfig {
         &self.0
     }
+
+    /// Name of the context.
+    pub(super) fn context(&self) -> &str {
+        self.0.current_context.as_deref().unwrap_or_default()
+    }
+
+    /// The namespace that the context names.
+    pub(super) fn namespace(&self) -> Option<String> {
+        self.0.contexts.first()?.context.as_ref()?.namespace.clone().filter(|namespace| !namespace.is_empty())
+    }
 }
 
 #[cfg(test)]

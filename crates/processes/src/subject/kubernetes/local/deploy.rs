@@ -90,10 +90,19 @@ fn name(mark: &str, variant: &str) -> String {
 
 /// Name of the node that is this machine; `None`: there is no other.
 fn this_node(api: &Api) -> Result<Option<String>, KubernetesError> {
-    let answer = api.get("/api/v1/nodes").map_err(|failure| failure.when(api, "list the nodes"))?;
-    let nodes = answer.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
-    let own = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    choose(&nodes, own.trim()).map_err(|known| KubernetesError::Elsewhere { server: api.server().to_owned(), known })
+    let nodes = nodes(api).map_err(|failure| failure.when(api, "list the nodes"))?;
+    choose(&nodes, &boot_id()).map_err(|known| KubernetesError::Elsewhere { server: api.server().to_owned(), known })
+}
+
+/// All nodes.
+pub(super) fn nodes(api: &Api) -> Result<Vec<Value>, Failure> {
+    let answer = api.get("/api/v1/nodes")?;
+    Ok(answer.get("items").and_then(Value::as_array).cloned().unwrap_or_default())
+}
+
+/// What tells this machine's start from all others.
+pub(super) fn boot_id() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }
 
 /// The node that was started as this machine was; else the names of all.
@@ -110,7 +119,7 @@ fn choose(nodes: &[Value], boot: &str) -> Result<Option<String>, String> {
 }
 
 /// What the server calls the kind of each object.
-fn places(api: &Api, objects: &[Object]) -> Result<Vec<String>, KubernetesError> {
+pub(super) fn places(api: &Api, objects: &[Object]) -> Result<Vec<String>, KubernetesError> {
     let place = |object: &Object| {
         let known = api.resource(&object.api_version, &object.kind);
         match known.map_err(|failure| failure.when(api, "tell the kinds of objects that it knows"))? {

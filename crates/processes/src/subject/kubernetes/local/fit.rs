@@ -10,7 +10,7 @@ use super::{Changes, Stack};
 use crate::subject::launch::LONGEST_PAD;
 
 /// Which container of a pod its tools take, by a custom of Kubernetes' own.
-const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
+pub(super) const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
 /// Label of a node with its name.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 /// Label that no node has.

@@ -87,18 +87,23 @@ impl Object {
         workload.or_else(|| ORDER.iter().position(|kind| *kind == self.kind)).unwrap_or(ORDER.len())
     }
 
-    /// Kind and name of what it scales, if it is an autoscaler.
+    /// See [`scales`].
     pub(super) fn scales(&self) -> Option<(&str, &str)> {
-        let target = match self.kind.as_str() {
-            "HorizontalPodAutoscaler" | "ScaledObject" => "/spec/scaleTargetRef",
-            "VerticalPodAutoscaler" => "/spec/targetRef",
-            _ => return None,
-        };
-        let target = self.value.pointer(target)?;
-        // KEDA's may leave the kind out.
-        let kind = target.get("kind").and_then(Value::as_str).unwrap_or("Deployment");
-        Some((kind, target.get("name")?.as_str()?))
+        scales(&self.kind, &self.value)
     }
+}
+
+/// Kind and name of what an object scales, if it is an autoscaler.
+pub(super) fn scales<'o>(kind: &str, object: &'o Value) -> Option<(&'o str, &'o str)> {
+    let target = match kind {
+        "HorizontalPodAutoscaler" | "ScaledObject" => "/spec/scaleTargetRef",
+        "VerticalPodAutoscaler" => "/spec/targetRef",
+        _ => return None,
+    };
+    let target = object.pointer(target)?;
+    // KEDA's may leave the kind out.
+    let kind = target.get("kind").and_then(Value::as_str).unwrap_or("Deployment");
+    Some((kind, target.get("name")?.as_str()?))
 }
 
 /// All objects of a stack, in the order in which they are applied.
@@ -168,14 +173,7 @@ fn kustomize(folder: &Path) -> Result<String, KubernetesError> {
 
 /// The objects of a file: those of all its documents, and of lists.
 fn parse(path: &Path, text: &str, env: &IndexMap<String, String>) -> Result<Vec<Object>, KubernetesError> {
-    let text = fill_in(text, env);
-    let options = serde_saphyr::options! {
-        // As `kubectl` reads them: 0644 is octal.
-        legacy_octal_numbers: true,
-        emit_comments: false,
-    };
-    let documents: Vec<Value> = serde_saphyr::from_multiple_with_options(&text, options)
-        .map_err(|error| wrong(path, format!("it is no YAML: {error}")))?;
+    let documents = parse_text(&fill_in(text, env)).map_err(|error| wrong(path, format!("it is no YAML: {error}")))?;
     let mut objects = Vec::new();
     for document in documents.into_iter().filter(|document| !document.is_null()) {
         match items(document) {
@@ -188,6 +186,16 @@ fn parse(path: &Path, text: &str, env: &IndexMap<String, String>) -> Result<Vec<
         }
     }
     Ok(objects)
+}
+
+/// The documents of a file, or what is wrong with it.
+pub(super) fn parse_text(text: &str) -> Result<Vec<Value>, String> {
+    let options = serde_saphyr::options! {
+        // As `kubectl` reads them: 0644 is octal.
+        legacy_octal_numbers: true,
+        emit_comments: false,
+    };
+    serde_saphyr::from_multiple_with_options(text, options).map_err(|error| error.to_string())
 }
 
 /// The members of a `List`.

@@ -1,5 +1,6 @@
 //! Pods of a node that is this machine: manifests are read and changed (`manifests`, `fit`), applied and waited for (`deploy`, `wait`,
-//! `pods`, `admitted`), their processes found and watched here (`found`, `adopt`, `member`).
+//! `pods`, `admitted`), their processes found and watched here (`found`, `adopt`, `member`). What is live becomes manifests (`import`, `strip`,
+//! `told`); what a cluster is good for is asked by `examine`.
 
 mod admitted;
 mod adopt;
@@ -8,19 +9,25 @@ mod clusters;
 mod config;
 mod deploy;
 mod end;
+mod examine;
 mod fit;
 mod found;
+mod import;
 mod logs;
 mod manifests;
 mod member;
 mod pods;
 mod resources;
+mod strip;
+mod told;
 mod wait;
 
 pub(in crate::subject) use clusters::{Clusters, clean};
 pub use deploy::Deployed;
+pub use examine::examine;
+pub use import::import;
 
-use super::{Changes, Stack, error, kubeconfigs, workload};
+use super::{Changes, Stack, error, examined, imported, kubeconfigs, rights, workload};
 
 /// Variable that shifts the stack: see [`crate::subject::Launch::pad`].
 const PAD: &str = "UNLADEN_PAD";

@@ -1,0 +1,190 @@
+//! What a cluster is good for: its nodes, its clock, what a study's manifests find there, and whether the user may do what the study needs.
+//! Asks, and changes nothing.
+
+use std::collections::BTreeSet;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use jiff::fmt::rfc2822;
+use serde_json::{Value, json};
+
+use super::Stack;
+use super::api::{Api, Failure};
+use super::config::Cluster;
+use super::deploy::{boot_id, nodes, places};
+use super::error::KubernetesError;
+use super::examined::{Autoscalers, Examined, Node};
+use super::fit::fit;
+use super::import::{AUTOSCALERS, items, name};
+use super::manifests::{self, Object, scales};
+use super::rights::{Right, needed};
+
+/// A namespace that a study could make.
+const OWN_NAMESPACE: &str = "unladen-doctor";
+/// Where the kubelet keeps what its CPU manager does.
+const CPU_MANAGER: &str = "/var/lib/kubelet/cpu_manager_state";
+/// The second of a clock ends within this time.
+const SECOND: Duration = Duration::from_millis(1500);
+/// Between two questions for the time.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Examines the cluster of a context (`None`: the current one), and what a study's variants would find there.
+///
+/// # Errors
+/// There is no such context, or its API server does not answer.
+pub fn examine(context: Option<&str>, stacks: &[Stack]) -> Result<Examined, KubernetesError> {
+    let api = Api::open(Cluster::find(context)?)?;
+    let version = api.get("/version").map_err(|failure| failure.when(&api, "tell its version"))?;
+    let nodes = nodes(&api).map(|all| all.iter().map(|node| node_of(node, &boot_id())).collect::<Vec<_>>());
+    let nodes = nodes.map_err(|failure| failure.words().to_owned());
+    let (objects, manifests) = read(&api, stacks);
+    let named: Vec<(&str, &str)> = stacks
+        .iter()
+        .flat_map(|stack| stack.services.values())
+        .map(|changes| (changes.workload.kind.name(), changes.workload.name.as_str()))
+        .collect();
+    Ok(Examined {
+        context: api.cluster().context().to_owned(),
+        server: api.server().to_owned(),
+        version: version.get("gitVersion").and_then(Value::as_str).unwrap_or("unknown").to_owned(),
+        cpu_manager: nodes.as_ref().ok().and_then(|nodes| cpu_manager(&api, nodes)),
+        nodes,
+        clock_s: clock(&api),
+        manifests: (!stacks.is_empty()).then_some(manifests),
+        autoscalers: Autoscalers {
+            of_manifests: objects
+                .iter()
+                .filter(|object| object.scales().is_some_and(|it| named.contains(&it)))
+                .map(Object::words)
+                .collect(),
+            live: live_autoscalers(&api, &named),
+        },
+        rights: rights(&api, &objects).map_err(|failure| failure.words().to_owned()),
+        user: user(&api),
+    })
+}
+
+fn node_of(node: &Value, boot: &str) -> Node {
+    let text = |pointer: &str| node.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    Node {
+        name: name(node),
+        instance: text("/metadata/labels/node.kubernetes.io~1instance-type"),
+        kubelet: text("/status/nodeInfo/kubeletVersion").unwrap_or_default(),
+        is_here: !boot.is_empty() && text("/status/nodeInfo/bootID").as_deref() == Some(boot),
+    }
+}
+
+/// The objects of all variants, each once, and what they are or what is wrong with them.
+fn read(api: &Api, stacks: &[Stack]) -> (Vec<Object>, Result<Vec<String>, String>) {
+    let (mut all, mut wrong): (Vec<Object>, Option<String>) = (Vec::new(), None);
+    for stack in stacks {
+        let mut objects = match manifests::read(stack) {
+            Ok(objects) => objects,
+            Err(error) => {
+                wrong.get_or_insert(error.to_string());
+                continue;
+            }
+        };
+        let placed = places(api, &objects).map(drop);
+        let is_same = |one: &Object, other: &Object| {
+            (&one.api_version, &one.kind, &one.name) == (&other.api_version, &other.kind, &other.name)
+        };
+        let new: Vec<Object> =
+            objects.iter().filter(|object| !all.iter().any(|it| is_same(it, object))).cloned().collect();
+        all.extend(new);
+        let fitted = match fit(&mut objects, stack, None) {
+            // Told of by itself.
+            Ok(_) | Err(KubernetesError::Autoscaled { .. }) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = placed.and(fitted) {
+            wrong.get_or_insert(error.to_string());
+        }
+    }
+    let words = all.iter().map(Object::words).collect();
+    (all, wrong.map_or(Ok(words), Err))
+}
+
+/// By the kubelet's own answer, for which few accounts have the right; else by its file on this machine.
+fn cpu_manager(api: &Api, nodes: &[Node]) -> Option<String> {
+    let node = nodes.iter().find(|node| node.is_here).or(nodes.first())?;
+    let told = |value: &Value, at: &str| value.pointer(at).and_then(Value::as_str).map(str::to_owned);
+    let asked = api.get(&format!("/api/v1/nodes/{}/proxy/configz", node.name)).ok();
+    let asked = asked.and_then(|answer| told(&answer, "/kubeletconfig/cpuManagerPolicy"));
+    asked.or_else(|| {
+        let text = std::fs::read_to_string(CPU_MANAGER).ok().filter(|_| node.is_here)?;
+        told(&serde_json::from_str(&text).ok()?, "/policyName")
+    })
+}
+
+/// The server's clock less this one, and how well that is known, seconds. Answers have whole seconds: it is asked until the next one begins.
+fn clock(api: &Api) -> Option<(f64, f64)> {
+    let begun = Instant::now();
+    let (mut last, mut asked) = (api.date().ok()??, SystemTime::now());
+    while begun.elapsed() < SECOND {
+        thread::sleep(PAUSE);
+        let date = api.date().ok()??;
+        let now = SystemTime::now();
+        if date != last {
+            let second = rfc2822::DateTimeParser::new().parse_timestamp(&date).ok()?.as_second() as f64;
+            // It began between the two answers.
+            let since =
+                |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
+            let (early, late) = (since(asked), since(now));
+            return Some((second - f64::midpoint(early, late), (late - early) / 2.0));
+        }
+        (last, asked) = (date, now);
+    }
+    None
+}
+
+/// What scales live workloads of these kinds and names; `None`: it may not be listed.
+fn live_autoscalers(api: &Api, named: &[(&str, &str)]) -> Option<Vec<String>> {
+    let mut all = Vec::new();
+    for (api_version, plural, kind) in AUTOSCALERS {
+        if matches!(api.resource(api_version, kind), Ok(None)) {
+            continue;
+        }
+        let list = api.get(&format!("/apis/{api_version}/{plural}")).ok()?;
+        for object in items(&list) {
+            let Some((target, workload)) = scales(kind, &object).filter(|it| named.contains(it)) else { continue };
+            let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
+            all.push(format!("{kind} {} scales {target} {workload} in `{namespace}`", name(&object)));
+        }
+    }
+    Some(all)
+}
+
+/// What the study needs, and whether the user may do it in a namespace that unladen makes.
+fn rights(api: &Api, objects: &[Object]) -> Result<Vec<(Right, bool)>, Failure> {
+    let mut kinds = BTreeSet::new();
+    for object in objects {
+        let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
+        // What the cluster does not know has been told of.
+        if let Some(resource) =
+            api.resource(&object.api_version, &object.kind)?.filter(|resource| resource.is_namespaced)
+        {
+            kinds.insert((group.to_owned(), resource.plural));
+        }
+    }
+    let needed = needed(kinds.iter().map(|(group, plural)| (group.as_str(), plural.as_str())));
+    needed.into_iter().map(|right| may(api, &right).map(|may| (right, may))).collect()
+}
+
+fn may(api: &Api, right: &Right) -> Result<bool, Failure> {
+    let (resource, part) = right.resource.split_once('/').unwrap_or((&right.resource, ""));
+    let namespace = if ["nodes", "namespaces"].contains(&resource) { "" } else { OWN_NAMESPACE };
+    let asked = json!({"group": right.group, "resource": resource, "subresource": part, "verb": right.verb, "namespace": namespace});
+    let review = json!({
+        "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview", "spec": {"resourceAttributes": asked},
+    });
+    let answer = api.post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &review)?;
+    Ok(answer.pointer("/status/allowed") == Some(&Value::Bool(true)))
+}
+
+/// Who asks, to the server; it tells since Kubernetes 1.28.
+fn user(api: &Api) -> Option<String> {
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let answer = api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", &review).ok()?;
+    answer.pointer("/status/userInfo/username").and_then(Value::as_str).map(str::to_owned)
+}
