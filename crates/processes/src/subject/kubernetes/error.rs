@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::super::ended::Ended;
+use super::NAMESPACE;
 use super::workload::Workload;
 
 /// Why the workloads of a study do not run in a cluster.
@@ -46,7 +47,7 @@ pub enum KubernetesError {
     },
     /// The user of the kubeconfig may not do something.
     #[error(
-        "the API server does not let unladen {what}: {said}. The rights that it needs are in deploy/kubernetes/role.yaml, to be extended by the kinds of your manifests that are not there: have an administrator apply it and bind it to the user of the kubeconfig"
+        "the API server does not let unladen {what}: {said}. The rights that it needs are in deploy/kubernetes/role.yaml, to be extended by the kinds of your manifests that are not there, and those of `--in-cluster`, `fetch` and `clean` in user.yaml beside it: have an administrator apply them and bind them to the user of the kubeconfig"
     )]
     Denied {
         /// What it was asked for.
@@ -218,7 +219,7 @@ pub enum KubernetesError {
     },
     /// The nodes are other machines.
     #[error(
-        "no node of the cluster at {server} is this machine (its nodes: {known}): the CPU time of pods cannot be read from here. Run unladen on a node, as root, with a kubeconfig of the cluster"
+        "no node of the cluster at {server} is this machine (its nodes: {known}): the CPU time of pods cannot be read from here. Let it run there with `unladen run --in-cluster`, or run it on a node, as root, with a kubeconfig of the cluster"
     )]
     Elsewhere {
         /// Its API server.
@@ -263,6 +264,14 @@ pub enum KubernetesError {
         workload: String,
         /// What the system said.
         source: io::Error,
+    },
+    /// The cluster has never heard of unladen.
+    #[error(
+        "the cluster at {server} has no namespace `{NAMESPACE}`, in which studies run by themselves: have an administrator apply deploy/kubernetes/role.yaml and user.yaml beside it"
+    )]
+    NotPrepared {
+        /// Its API server.
+        server: String,
     },
     /// Namespaces that could not be deleted.
     #[error("the namespaces {names} are still in the cluster: {said}. Delete them: `kubectl delete namespace {names}`")]

@@ -3,24 +3,23 @@
 
 mod admitted;
 mod adopt;
-mod api;
 mod clusters;
-mod config;
 mod deploy;
 mod end;
 mod fit;
 mod found;
-mod logs;
 mod manifests;
 mod member;
 mod pods;
 mod resources;
 mod wait;
 
+pub(super) use clusters::delete;
 pub(in crate::subject) use clusters::{Clusters, clean};
 pub use deploy::Deployed;
+pub use manifests::{files, kustomize};
 
-use super::{Changes, Stack, error, kubeconfigs, workload};
+use super::{Changes, Stack, api, config, error, in_cluster, logs, run_of_this_pod, workload};
 
 /// Variable that shifts the stack: see [`crate::subject::Launch::pad`].
 const PAD: &str = "UNLADEN_PAD";
