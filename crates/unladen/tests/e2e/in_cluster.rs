@@ -170,6 +170,19 @@ fn a_pod_that_is_killed_deletes_what_it_had_and_goes_on() {
     cluster.nothing_is_left(&scratch);
 }
 
+#[test]
+fn a_pod_that_is_taken_away_is_replaced_and_the_study_begins_again() {
+    let _turn = counting();
+    let Some(cluster) = Cluster::find() else { return };
+    let scratch = cluster.scratch(&twice("replaced"));
+    let mut child = cluster.send(&scratch, FIRST_ROUND);
+    cluster.kubectl(&["delete", "pods", "--all", "--namespace=unladen", "--grace-period=0", "--force"]);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", said(&scratch));
+    assert_eq!(said(&scratch).matches(FIRST_ROUND).count(), 2, "{}", said(&scratch));
+    assert_whole(&scratch, 6);
+    cluster.nothing_is_left(&scratch);
+}
+
 /// Kills what runs studies in pods; returns how many there were.
 fn kill_those_in_pods() -> usize {
     let mut killed = 0;

@@ -39,7 +39,7 @@ fn project(study: &str) -> tempfile::TempDir {
 }
 
 fn plan(folder: &Path) -> Plan {
-    Study::read(&folder.join("perf"), &[]).expect("a study")
+    Study::read(folder.join("perf"), &[]).expect("a study")
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn what_is_sent_is_the_same_study() {
         fs::create_dir_all(path.parent().expect("a folder")).expect("made");
         fs::write(path, &file.text).expect("written");
     }
-    let mut read = Study::read(&there.path().join(&sent.study), &[]).expect("the same study").study;
+    let mut read = Study::read(there.path().join(&sent.study), &[]).expect("the same study").study;
     assert_eq!(read.on.kubernetes.as_ref().and_then(|it| it.context.clone()), None);
     if let Some(cluster) = &mut read.on.kubernetes {
         cluster.context = Some("far".to_owned());
