@@ -7,7 +7,7 @@ Docker.
     scripts/cluster/cluster.py start [--share]  builds, starts, returns when the node is ready
     scripts/cluster/cluster.py load IMAGE.tar…  gives the node images as `docker save` writes them
     scripts/cluster/cluster.py image PROGRAM NAME   gives it an image of a program of this machine, and what it is linked with
-    scripts/cluster/cluster.py account          makes the account of deploy/kubernetes and a kubeconfig for it
+    scripts/cluster/cluster.py account [NAME]   makes the accounts of deploy/kubernetes and a kubeconfig for `unladen`, or `unladen-user`
     scripts/cluster/cluster.py status           says what runs; exit code 1 if nothing does
     scripts/cluster/cluster.py stop             ends it and removes everything but the build
 
@@ -34,7 +34,7 @@ from pathlib import Path
 import groups
 import images
 import parts
-from parts import ACCOUNT, BIN, CACHE, KUBECONFIG, RUN
+from parts import ACCOUNTS, BIN, CACHE, KUBECONFIG, RUN
 
 HERE = Path(__file__).resolve().parent
 # What a folder's `go.mod` names as tools, and how it is compiled. runc has C in it; the others need none. Of containerd's file systems
@@ -187,7 +187,7 @@ def stop():
         if time.monotonic() > until:
             ip("link", "delete", parts.INTERFACE)
         time.sleep(0.05)
-    for config in [KUBECONFIG, ACCOUNT]:
+    for config in [KUBECONFIG, *ACCOUNTS.values()]:
         config.unlink(missing_ok=True)
     if RUN.exists():
         shutil.rmtree(RUN)
@@ -213,20 +213,21 @@ def image(program, name):
         load([file])
 
 
-def account():
-    """The account that unladen is to have in a cluster: with the rights of deploy/kubernetes and no others."""
+def account(name):
+    """An account that unladen, or its user, is to have in a cluster: with the rights of deploy/kubernetes and no others."""
     if not node_is_ready():
         sys.exit("no cluster runs: `scripts/cluster/cluster.py start` first")
     for file in parts.RIGHTS:
         done = kubectl("apply", f"--filename={file}")
         if done.returncode != 0:
             sys.exit(f"{file}: {done.stderr.strip()}")
-    token = kubectl("create", "token", "unladen", "--namespace=unladen", "--duration=24h")
+    token = kubectl("create", "token", name, "--namespace=unladen", "--duration=24h")
     if token.returncode != 0:
         sys.exit(f"no token for the account: {token.stderr.strip()}")
-    ACCOUNT.touch(mode=0o600)
-    ACCOUNT.write_text(parts.kubeconfig("unladen", token.stdout.strip()))
-    print(ACCOUNT)
+    config = ACCOUNTS[name]
+    config.touch(mode=0o600)
+    config.write_text(parts.kubeconfig(name, token.stdout.strip()))
+    print(config)
 
 
 def status():
@@ -245,9 +246,10 @@ def status():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ["build", "account", "status", "stop"]:
+    for name in ["build", "status", "stop"]:
         commands.add_parser(name)
     commands.add_parser("start").add_argument("--share", action="store_true")
+    commands.add_parser("account").add_argument("name", nargs="?", default="unladen", choices=ACCOUNTS)
     commands.add_parser("load").add_argument("image", nargs="+")
     of_program = commands.add_parser("image")
     of_program.add_argument("program")
@@ -259,7 +261,9 @@ def main():
         return image(given.program, given.name)
     if given.command == "start":
         return start(given.share)
-    return {"account": account, "build": build, "status": status, "stop": stop}[given.command]()
+    if given.command == "account":
+        return account(given.name)
+    return {"build": build, "status": status, "stop": stop}[given.command]()
 
 
 if __name__ == "__main__":

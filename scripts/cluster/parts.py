@@ -13,9 +13,9 @@ BIN = CACHE / "bin"
 # Everything that lives as long as the cluster and no longer.
 RUN = CACHE / "run"
 KUBECONFIG = CACHE / "kubeconfig"
-# The same for the account of deploy/kubernetes.
-ACCOUNT = CACHE / "account"
-RIGHTS = [ROOT / "deploy/kubernetes/role.yaml", ROOT / "deploy/kubernetes/confine.yaml"]
+# The same for the accounts of deploy/kubernetes, by their names.
+ACCOUNTS = {"unladen": CACHE / "account", "unladen-user": CACHE / "user"}
+RIGHTS = [ROOT / f"deploy/kubernetes/{it}.yaml" for it in ["role", "user", "confine"]]
 READY = RUN / "ready"
 # The API server's as a client of the kubelet: certificate and key.
 CLIENT = RUN / "pki/kubelet-client"

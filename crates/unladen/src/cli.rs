@@ -1,5 +1,6 @@
 //! The command line: what may be typed. What it means is decided in [`crate::commands`].
 
+pub mod cluster;
 pub mod load;
 pub mod sink;
 
@@ -53,6 +54,10 @@ pub enum Command {
     Serve(Serve),
     /// Delete spans and logs of old runs; verdicts and reports stay.
     Prune(Prune),
+    /// Get the results of a study that runs, or ran, in a cluster by itself (`run --in-cluster`); without a name, list these.
+    Fetch(cluster::Fetch),
+    /// Delete what dead studies have left in a Kubernetes cluster.
+    Clean(cluster::Clean),
     /// Judge the results of other tools (k6, wrk, vegeta, JMeter, Hyperfoil, overhead tests, CSV) by the same method; or make a first
     /// study of a Compose file or of workloads of a cluster.
     Import(Import),
@@ -90,6 +95,9 @@ pub enum Command {
     /// The relay's process: a configuration on standard input, `ready` on standard output.
     #[command(name = "__relay", hide = true)]
     RelayProcess,
+    /// What runs in the pod of `run --in-cluster`.
+    #[command(name = "__in-cluster", hide = true, subcommand)]
+    InPod(cluster::InPod),
     /// The watcher that cleans up after an unladen that was killed.
     #[command(name = "__guard", hide = true)]
     GuardProcess,
@@ -182,6 +190,9 @@ pub struct Run {
     /// Resume an interrupted study in this run folder.
     #[arg(long, value_name = "DIR", conflicts_with = "out")]
     pub resume: Option<PathBuf>,
+    /// Where to run it.
+    #[command(flatten)]
+    pub cluster: cluster::InCluster,
     /// How to measure.
     #[command(flatten)]
     pub measure: Measure,

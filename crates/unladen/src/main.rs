@@ -17,6 +17,8 @@ fn main() -> ExitCode {
         Command::Gate(options) => commands::judge::gate(&options),
         Command::Serve(options) => commands::serve::serve(&options),
         Command::Prune(options) => commands::prune::prune(&options),
+        Command::Fetch(options) => commands::cluster::fetch(&options),
+        Command::Clean(options) => commands::cluster::clean(&options),
         Command::Import(options) => commands::import::import(&options),
         Command::Load(options) => commands::load::load(&options),
         Command::Sink(options) => commands::sink::sink(&options),
@@ -25,6 +27,7 @@ fn main() -> ExitCode {
         Command::Completions { shell } => commands::completions(shell),
         Command::Man { dir } => commands::man(&dir),
         Command::DemoSubject(options) => unladen_demo::main(options).map(|()| ExitCode::SUCCESS),
+        Command::InPod(what) => commands::cluster::in_pod(&what),
         Command::LoadProcess => return unladen_load::child::main(std::io::stdin(), std::io::stdout()),
         Command::TurnsProcess => return unladen_measure::turns::main(std::io::stdin(), std::io::stdout()),
         Command::SinkProcess => {

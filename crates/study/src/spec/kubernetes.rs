@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The manifests of a study, and the cluster that they are for. The node that the pods run on must be this machine.
+/// The manifests of a study, and the cluster that they are for. unladen runs on the node of the pods: `unladen run --in-cluster` sends it there.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Kubernetes {

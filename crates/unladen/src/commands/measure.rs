@@ -16,6 +16,7 @@ use unladen_measure::RunError;
 use unladen_measure::folder::RunFolder;
 use unladen_measure::host::Host;
 use unladen_measure::watch::NoWatcher;
+use unladen_processes::subject::kubernetes::run_of_this_pod;
 use unladen_stats::plan::{Step, TwoLooks};
 use unladen_study::compare::{Bare, Comparison};
 use unladen_study::plan::Plan;
@@ -69,7 +70,11 @@ pub fn run(options: &Run) -> anyhow::Result<ExitCode> {
     };
     let Some(resume) = &options.resume else {
         let path = options.study.as_deref().context("name a study")?;
-        return measure(&read(path)?, &options.measure);
+        let plan = read(path)?;
+        return match options.cluster.in_cluster {
+            true => super::cluster::run(&plan, options),
+            false => measure(&plan, &options.measure),
+        };
     };
     anyhow::ensure!(options.measure.plan.is_none(), "a study that has begun is not planned any more: leave out --plan");
     let folder = RunFolder::open(resume)?;
@@ -184,7 +189,7 @@ fn labels(plan: &Plan) -> IndexMap<String, String> {
 
 /// A seed from the operating system's randomness, by way of the one that the standard library takes its hash keys from.
 /// 53 bits, so that every JSON reader keeps it exactly.
-fn draw_seed() -> u64 {
+pub(super) fn draw_seed() -> u64 {
     RandomState::new().build_hasher().finish() >> 11
 }
 
@@ -289,14 +294,18 @@ fn head(plan: &Plan, folder: &RunFolder) -> String {
         None if study.is_open_ended() => format!("at least {} a round", people(round_s)),
         None => format!("at least {}", people(round_s * f64::from(study.rounds))),
     };
-    format!(
-        "{}: {} of {} variants ({}); {how_long}\nrun folder: {}",
+    let what = format!(
+        "{}: {} of {} variants ({}); {how_long}",
         study.study,
         until::rounds(study),
         plan.variants.len(),
-        names.join(", "),
-        folder.path().display()
-    )
+        names.join(", ")
+    );
+    match run_of_this_pod() {
+        // Nobody who reads this can look into it.
+        Some(_) => what,
+        None => format!("{what}\nrun folder: {}", folder.path().display()),
+    }
 }
 
 /// A study that stopped early: judge what there is, so that the folder is whole, and say how to go on.
@@ -305,7 +314,7 @@ fn stopped(error: RunError, folder: &RunFolder) -> anyhow::Error {
         // The error below matters more than one about the report.
         let _ = unladen_report::write_all(folder.path(), &findings);
     }
-    if matches!(error, RunError::Interrupted) {
+    if matches!(error, RunError::Interrupted) && run_of_this_pod().is_none() {
         eprintln!("The runs so far are kept. Go on with: unladen run --resume {}", folder.path().display());
     }
     error.into()

@@ -2,6 +2,11 @@
 
 mod against;
 pub mod agents;
+#[cfg(feature = "kubernetes")]
+pub mod cluster;
+#[cfg(not(feature = "kubernetes"))]
+#[path = "cluster_left_out.rs"]
+pub mod cluster;
 pub mod doctor;
 pub mod import;
 pub mod judge;

@@ -20,7 +20,7 @@ use crate::harness::{
 };
 
 /// What the image of these tests is called.
-const IMAGE: &str = "unladen-demo:e2e";
+pub(crate) const IMAGE: &str = "unladen-demo:e2e";
 /// What the names of unladen's namespaces begin with.
 const OWN: &str = "unladen-";
 
@@ -55,7 +55,7 @@ spec: {{selector: {{app: shop}}, ports: [{{port: 80, targetPort: 8080}}]}}
 }
 
 /// Turns on the SDK: what an injector or a new manifest would do.
-const OTEL: &str = r#"
+pub(crate) const OTEL: &str = r#"
   otel:
     label: OpenTelemetry
     spans_per_request: 4
@@ -70,7 +70,7 @@ const OTEL: &str = r#"
 "#;
 
 /// A short study of the shop; `variants` is YAML, indented by two spaces.
-fn study(name: &str, variants: &str) -> String {
+pub(crate) fn study(name: &str, variants: &str) -> String {
     format!(
         r#"
 study: {name}
@@ -94,22 +94,24 @@ variants:
     )
 }
 
-struct Cluster {
+pub(crate) struct Cluster {
     /// Of the administrator.
     kubeconfig: PathBuf,
     /// Of the account of `deploy/kubernetes`: unladen has its rights and no others.
     account: PathBuf,
+    /// Of whoever lets studies run in the cluster by themselves.
+    pub(crate) user: PathBuf,
 }
 
 impl Cluster {
     /// The cluster that the environment names, with the image of this very executable. `None`: there is none.
-    fn find() -> Option<Self> {
-        static ACCOUNT: OnceLock<PathBuf> = OnceLock::new();
+    pub(crate) fn find() -> Option<Self> {
+        static ACCOUNTS: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
         let Some(kubeconfig) = std::env::var_os("UNLADEN_CLUSTER").map(PathBuf::from) else {
             println!("SKIPPED: UNLADEN_CLUSTER names no kubeconfig: `make cluster-test` starts a cluster");
             return None;
         };
-        let account = ACCOUNT.get_or_init(|| {
+        let (account, user) = ACCOUNTS.get_or_init(|| {
             let script = |arguments: &[&str]| {
                 let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/cluster/cluster.py");
                 let output = Command::new(script).args(arguments).output().expect("the script starts");
@@ -117,12 +119,12 @@ impl Cluster {
                 String::from_utf8_lossy(&output.stdout).trim().to_owned()
             };
             script(&["image", UNLADEN, IMAGE]);
-            script(&["account"]).into()
+            (script(&["account"]).into(), script(&["account", "unladen-user"]).into())
         });
-        Some(Self { kubeconfig, account: account.clone() })
+        Some(Self { kubeconfig, account: account.clone(), user: user.clone() })
     }
 
-    fn scratch(&self, study: &str) -> Scratch {
+    pub(crate) fn scratch(&self, study: &str) -> Scratch {
         let scratch = Scratch::with(study);
         fs::create_dir(scratch.path("deploy")).expect("a folder");
         scratch.write("deploy/shop.yaml", &manifest());
@@ -158,7 +160,7 @@ impl Cluster {
         child
     }
 
-    fn kubectl(&self, arguments: &[&str]) -> String {
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
         let beside = self.kubeconfig.with_file_name("bin").join("kubectl");
         let program = if beside.exists() { beside } else { PathBuf::from("kubectl") };
         let output =
@@ -168,7 +170,7 @@ impl Cluster {
     }
 
     /// unladen's namespaces that are there.
-    fn namespaces(&self) -> BTreeSet<String> {
+    pub(crate) fn namespaces(&self) -> BTreeSet<String> {
         let names = self.kubectl(&["get", "namespaces", "--output=jsonpath={.items[*].metadata.name}"]);
         names.split_whitespace().filter(|name| name.starts_with(OWN)).map(str::to_owned).collect()
     }

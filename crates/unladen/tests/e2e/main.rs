@@ -13,6 +13,7 @@ mod failures;
 mod governed;
 mod harness;
 mod identical;
+mod in_cluster;
 mod interrupted;
 mod interrupted_turns;
 mod jvm;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::super::ended::Ended;
+use super::NAMESPACE;
 use super::workload::Workload;
 
 /// Why the workloads of a study do not run in a cluster.
@@ -46,7 +47,7 @@ pub enum KubernetesError {
     },
     /// The user of the kubeconfig may not do something.
     #[error(
-        "the API server does not let unladen {what}: {said}. `unladen doctor STUDY` names the rights that are missing, and prints a role with them for an administrator to apply; deploy/kubernetes/role.yaml has the usual ones"
+        "the API server does not let unladen {what}: {said}. `unladen doctor STUDY` names the rights that are missing, and prints a role with them for an administrator to apply; deploy/kubernetes/role.yaml has the usual ones, user.yaml beside it those of `--in-cluster`, `fetch` and `clean`"
     )]
     Denied {
         /// What it was asked for.
@@ -242,7 +243,7 @@ pub enum KubernetesError {
     },
     /// The nodes are other machines.
     #[error(
-        "no node of the cluster at {server} is this machine (its nodes: {known}): the CPU time of pods cannot be read from here. Run unladen on a node, as root, with a kubeconfig of the cluster"
+        "no node of the cluster at {server} is this machine (its nodes: {known}): the CPU time of pods cannot be read from here. Let it run there with `unladen run --in-cluster`, or run it on a node, as root, with a kubeconfig of the cluster"
     )]
     Elsewhere {
         /// Its API server.
@@ -287,6 +288,14 @@ pub enum KubernetesError {
         workload: String,
         /// What the system said.
         source: io::Error,
+    },
+    /// The cluster has never heard of unladen.
+    #[error(
+        "the cluster at {server} has no namespace `{NAMESPACE}`, in which studies run by themselves: have an administrator apply deploy/kubernetes/role.yaml and user.yaml beside it"
+    )]
+    NotPrepared {
+        /// Its API server.
+        server: String,
     },
     /// Namespaces that could not be deleted.
     #[error("the namespaces {names} are still in the cluster: {said}. Delete them: `kubectl delete namespace {names}`")]

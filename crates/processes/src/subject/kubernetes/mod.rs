@@ -2,13 +2,21 @@
 //! which the manifests are applied as the study changes them; the pods' containers are each a [`super::Running`] like any other, found by
 //! their control groups. The namespace goes with the round, or with unladen: then the guard deletes it.
 
+#[cfg(feature = "kubernetes")]
+mod api;
+#[cfg(feature = "kubernetes")]
+mod config;
 mod error;
 mod examined;
 mod imported;
+#[cfg(feature = "kubernetes")]
+pub mod in_cluster;
 #[cfg(not(feature = "kubernetes"))]
 mod left_out;
 #[cfg(feature = "kubernetes")]
 mod local;
+#[cfg(feature = "kubernetes")]
+mod logs;
 mod rights;
 mod workload;
 
@@ -33,6 +41,18 @@ pub use workload::{Kind, Workload};
 
 use super::launch::Limits;
 use crate::linux::CpuSet;
+
+/// Namespace of studies that run in the cluster by themselves.
+pub const NAMESPACE: &str = "unladen";
+
+/// Variable that names the run in its pod.
+const RUN_VARIABLE: &str = "UNLADEN_RUN";
+
+/// Name of the run whose pod this process is in, if it is in one: see `in_cluster`.
+#[must_use]
+pub fn run_of_this_pod() -> Option<String> {
+    std::env::var(RUN_VARIABLE).ok().filter(|run| !run.is_empty())
+}
 
 /// The kubeconfigs that are merged: what `KUBECONFIG` names, one or several, or `~/.kube/config`. Whether they are there is not asked.
 #[must_use]

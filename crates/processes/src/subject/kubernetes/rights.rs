@@ -20,7 +20,8 @@ type Rule = (&'static str, &'static [&'static str], &'static [&'static str]);
 const ALWAYS: [Rule; 5] = [
     // Which node is the machine that it runs on.
     ("", &["nodes"], &["list"]),
-    ("", &["namespaces"], &["create", "delete"]),
+    // What a run in the cluster had there when its pod was killed is listed.
+    ("", &["namespaces"], &["create", "delete", "list"]),
     // Are they running, what do they say, how have they ended.
     ("", &["pods"], &["delete", "deletecollection", "get", "list"]),
     ("", &["pods/log"], &["get"]),
@@ -32,6 +33,7 @@ const OF_WORKLOADS: [&str; 2] = ["delete", "get"];
 const OF_OBJECTS: [&str; 2] = ["create", "patch"];
 /// The group and the kinds that a service can be.
 const WORKLOADS: (&str, [&str; 3]) = ("apps", ["daemonsets", "deployments", "statefulsets"]);
+
 impl Right {
     fn of(group: &str, resource: &str, verb: &str) -> Self {
         Self { group: group.to_owned(), resource: resource.to_owned(), verb: verb.to_owned() }

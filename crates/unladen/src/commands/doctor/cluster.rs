@@ -138,7 +138,7 @@ fn nodes(it: &Examined) -> Check {
 
 fn machine(it: &Examined) -> Check {
     let nodes = it.nodes.as_deref().unwrap_or_default();
-    let remedy = "The CPU time of pods is read on their node, and the load enters their networks there. Run unladen on a node of this cluster, as root, with this kubeconfig.";
+    let remedy = "The CPU time of pods is read on their node, and the load enters their networks there. Let the study run there by itself (`unladen run STUDY --in-cluster`), or run unladen on a node, as root.";
     match nodes.iter().find(|node| node.is_here) {
         Some(node) => {
             check("this machine", format!("is the node {}: all pods of a study go there", node.name), true, "")

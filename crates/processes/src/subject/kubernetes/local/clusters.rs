@@ -11,6 +11,8 @@ use serde_json::json;
 use super::api::{Api, Failure};
 use super::config::Cluster;
 use super::error::KubernetesError;
+use super::in_cluster::{MANAGED_BY, OWNER, Owner, RUN, UNLADEN};
+use super::run_of_this_pod;
 use crate::subject::guard::Guard;
 
 /// A namespace is gone so long after its deletion has begun, mostly after some seconds.
@@ -109,7 +111,7 @@ fn delete_it(api: &Api, namespace: &str) -> Result<(), Failure> {
 }
 
 /// Asks for the deletion of a namespace and, as it is to be quick, of its pods. Absence is a failure.
-pub(super) fn delete(api: &Api, namespace: &str) -> Result<(), Failure> {
+pub(in crate::subject::kubernetes) fn delete(api: &Api, namespace: &str) -> Result<(), Failure> {
     delete_it(api, namespace)?;
     // Nobody makes new ones there.
     let _ = api.delete(&format!("{}/pods?gracePeriodSeconds=1", path(namespace)));
@@ -124,8 +126,13 @@ pub(super) fn is_empty(api: &Api, namespace: &str) -> Result<bool, Failure> {
 
 /// Makes a namespace of a study for a variant.
 pub(super) fn create(api: &Api, namespace: &str, study: &str, variant: &str) -> Result<(), Failure> {
-    let labels = json!({"app.kubernetes.io/managed-by": "unladen", "unladen.study": study});
-    let metadata = json!({"name": namespace, "labels": labels, "annotations": {"unladen.variant": variant}});
+    let mut labels = json!({MANAGED_BY: UNLADEN, "unladen.study": study});
+    if let Some(run) = run_of_this_pod() {
+        labels[RUN] = json!(run);
+    }
+    // Whoever finds it later sees whether it is still somebody's.
+    let annotations = json!({"unladen.variant": variant, OWNER: Owner::of_this_process().to_string()});
+    let metadata = json!({"name": namespace, "labels": labels, "annotations": annotations});
     let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata});
     match api.post("/api/v1/namespaces", &namespace) {
         // Nobody else has this name: it was asked for twice, as the first answer was lost.

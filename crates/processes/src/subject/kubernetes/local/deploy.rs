@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::Stack;
-use super::api::{Api, Content, Failure, base};
+use super::api::{Api, Content, Event, Failure, base, events};
 use super::clusters;
 use super::error::KubernetesError;
 use super::fit::{Wanted, fit};
@@ -29,8 +29,6 @@ const EMPTY: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(100);
 /// A field that no such object has is refused, as by `kubectl`.
 const STRICT: &str = "fieldValidation=Strict";
-/// What stands before the message of an event that is like others.
-const COMBINED: &str = "(combined from similar events): ";
 /// Longest name of a namespace.
 const LONGEST_NAME: usize = 63;
 
@@ -256,30 +254,6 @@ impl Drop for Deployed {
         // What the server refuses now is asked for again when the launcher is closed, and by the guard.
         let _ = self.take_away();
     }
-}
-
-/// Something that the cluster has noticed.
-pub(super) struct Event {
-    /// Name of the object.
-    pub(super) about: String,
-    pub(super) reason: String,
-    pub(super) message: String,
-}
-
-/// What the cluster has noticed, the latest last; nothing if it does not say.
-pub(super) fn events(api: &Api, path: &str) -> Vec<Event> {
-    let answer = api.get(path).unwrap_or_default();
-    let text =
-        |event: &Value, at: &str| event.pointer(at).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
-    let mut all: Vec<&Value> = answer.get("items").and_then(Value::as_array).into_iter().flatten().collect();
-    all.sort_by_key(|event| text(event, "/lastTimestamp"));
-    let words = |event: &Value| text(event, "/message").trim_start_matches(COMBINED).to_owned();
-    let event = |event: &&Value| Event {
-        about: text(event, "/involvedObject/name"),
-        reason: text(event, "/reason"),
-        message: words(event),
-    };
-    all.iter().map(event).collect()
 }
 
 pub(super) fn look_for_interruption(interrupted: &AtomicBool) -> Result<(), SubjectError> {

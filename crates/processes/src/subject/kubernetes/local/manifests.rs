@@ -135,7 +135,10 @@ fn wrong(path: &Path, reason: String) -> KubernetesError {
 }
 
 /// The files of a folder, or the one file.
-fn files(path: &Path) -> Result<Vec<PathBuf>, KubernetesError> {
+///
+/// # Errors
+/// It cannot be read, or holds none.
+pub fn files(path: &Path) -> Result<Vec<PathBuf>, KubernetesError> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
@@ -157,7 +160,10 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, KubernetesError> {
 }
 
 /// What `kubectl` makes of a kustomization.
-fn kustomize(folder: &Path) -> Result<String, KubernetesError> {
+///
+/// # Errors
+/// In the words of `kubectl`, or it is not there.
+pub fn kustomize(folder: &Path) -> Result<String, KubernetesError> {
     let failed = |said: String| KubernetesError::Kustomize { path: folder.to_owned(), said };
     let output = Command::new("kubectl").arg("kustomize").arg(folder).output().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {

@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::json;
 
-use super::api::{Api, Content};
-use super::deploy::events;
+use super::api::{Api, Content, events};
 use super::pods::Pod;
 use super::{end, logs};
 use crate::linux::process::Identity;
@@ -120,7 +119,7 @@ impl Member {
     ) -> Self {
         let (ended, is_ending) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
         let (tell, all_said) = mpsc::sync_channel(1);
-        logs::follow(api, place.log(), root, log, tell);
+        logs::follow(api, place.log(), move || root.is_alive(), Duration::MAX, log, tell);
         let watch = Watch {
             api: Arc::clone(api),
             place: place.clone(),

@@ -4,16 +4,13 @@
 
 mod admitted;
 mod adopt;
-mod api;
 mod clusters;
-mod config;
 mod deploy;
 mod end;
 mod examine;
 mod fit;
 mod found;
 mod import;
-mod logs;
 mod manifests;
 mod member;
 mod pods;
@@ -22,12 +19,16 @@ mod strip;
 mod told;
 mod wait;
 
+pub(super) use clusters::delete;
 pub(in crate::subject) use clusters::{Clusters, clean};
 pub use deploy::Deployed;
 pub use examine::examine;
 pub use import::import;
+pub use manifests::{files, kustomize};
 
-use super::{Changes, Stack, error, examined, imported, kubeconfigs, rights, workload};
+use super::{
+    Changes, Stack, api, config, error, examined, imported, in_cluster, logs, rights, run_of_this_pod, workload,
+};
 
 /// Variable that shifts the stack: see [`crate::subject::Launch::pad`].
 const PAD: &str = "UNLADEN_PAD";

@@ -2,7 +2,7 @@
 //! the server, proves who asks, and encrypts.
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Write};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -10,10 +10,13 @@ use std::time::Duration;
 
 use http::{Method, Request};
 use http_body_util::BodyExt;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::AttachParams;
 use kube::client::Body;
 use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
 use serde_json::Value;
+use tokio::io::AsyncReadExt;
 use tokio::runtime::{self, Handle};
 use tokio::sync::oneshot;
 
@@ -23,8 +26,13 @@ use crate::subject::error::causes;
 
 /// Longest time for one answer.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// So much is taken of the output of a command at once.
+const PART: usize = 1 << 16;
 /// To connect.
 const CONNECT: Duration = Duration::from_secs(5);
+
+/// What stands before the message of an event that is like others.
+const COMBINED: &str = "(combined from similar events): ";
 
 /// What a request's body is.
 #[derive(Debug, Clone, Copy)]
@@ -182,6 +190,24 @@ impl Api {
         }
     }
 
+    /// Runs a command in a container. What it prints goes to `out`; it must succeed.
+    pub(super) fn exec(
+        &self,
+        (namespace, pod, container): (&str, &str, &str),
+        command: &[&str],
+        mut out: impl Write + Send + 'static,
+    ) -> Result<(), Failure> {
+        let pods: kube::Api<Pod> = kube::Api::namespaced(self.client.clone(), namespace);
+        let parameters = AttachParams::default().container(container).max_stdout_buf_size(PART);
+        let command: Vec<String> = command.iter().map(|&word| word.to_owned()).collect();
+        let pod = pod.to_owned();
+        let (tell, told) = mpsc::sync_channel(1);
+        self.handle.spawn(async move {
+            let _ = tell.send(executed(&pods, &pod, command, &parameters, &mut out).await);
+        });
+        told.recv().unwrap_or_else(|_| Err(late()))
+    }
+
     /// Waits on this thread for what is done on the other.
     fn wait<T: Send + 'static>(
         &self,
@@ -232,6 +258,30 @@ fn resources(list: &Value) -> BTreeMap<String, Resource> {
     all.filter_map(resource).collect()
 }
 
+/// Something that the cluster has noticed.
+pub(super) struct Event {
+    /// Name of the object.
+    pub(super) about: String,
+    pub(super) reason: String,
+    pub(super) message: String,
+}
+
+/// What the cluster has noticed, the latest last; nothing if it does not say.
+pub(super) fn events(api: &Api, path: &str) -> Vec<Event> {
+    let answer = api.get(path).unwrap_or_default();
+    let text =
+        |event: &Value, at: &str| event.pointer(at).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
+    let mut all: Vec<&Value> = answer.get("items").and_then(Value::as_array).into_iter().flatten().collect();
+    all.sort_by_key(|event| text(event, "/lastTimestamp"));
+    let words = |event: &Value| text(event, "/message").trim_start_matches(COMBINED).to_owned();
+    let event = |event: &&Value| Event {
+        about: text(event, "/involvedObject/name"),
+        reason: text(event, "/reason"),
+        message: words(event),
+    };
+    all.iter().map(event).collect()
+}
+
 fn late() -> Failure {
     Failure::Silence(format!("no answer within {} s", PATIENCE.as_secs()))
 }
@@ -266,6 +316,45 @@ fn said(body: &[u8]) -> String {
     let message =
         serde_json::from_slice(body).ok().and_then(|status: Value| Some(status.get("message")?.as_str()?.to_owned()));
     message.unwrap_or_else(|| String::from_utf8_lossy(body).trim().to_owned())
+}
+
+/// Runs a command in a pod. It may take long, but not be silent for long.
+async fn executed(
+    pods: &kube::Api<Pod>,
+    pod: &str,
+    command: Vec<String>,
+    parameters: &AttachParams,
+    out: &mut impl Write,
+) -> Result<(), Failure> {
+    let broken = |error: &dyn std::fmt::Display| Failure::Silence(format!("the connection broke off ({error})"));
+    let begun = tokio::time::timeout(PATIENCE, pods.exec(pod, command, parameters)).await;
+    let mut process = begun.map_err(|_| late())?.map_err(failure)?;
+    let (Some(mut stdout), Some(mut stderr), Some(status)) =
+        (process.stdout(), process.stderr(), process.take_status())
+    else {
+        return Err(broken(&"it has no output"));
+    };
+    let copy = async {
+        let mut part = vec![0; PART];
+        loop {
+            let read = tokio::time::timeout(PATIENCE, stdout.read(&mut part)).await.map_err(|_| late())?;
+            match read.map_err(|error| broken(&error))? {
+                0 => return Ok(()),
+                count => out.write_all(&part[..count]).map_err(|error| Failure::Silence(error.to_string()))?,
+            }
+        }
+    };
+    let mut words = Vec::new();
+    let (copied, _) = tokio::join!(copy, stderr.read_to_end(&mut words));
+    copied?;
+    match status.await {
+        Some(status) if status.status.as_deref() == Some("Success") => Ok(()),
+        Some(status) => {
+            let words = String::from_utf8_lossy(&words).trim().to_owned();
+            Err(Failure::Refused(500, if words.is_empty() { status.message.unwrap_or_default() } else { words }))
+        }
+        None => Err(broken(&"it did not say how it ended")),
+    }
 }
 
 fn failure(error: kube::Error) -> Failure {

@@ -8,18 +8,19 @@ use std::time::Duration;
 use http_body_util::BodyExt;
 
 use super::api::{Api, Failure};
-use crate::linux::process::Identity;
 
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// Follows the output of a container into a file until it has ended; then drops `ended`.
+/// Follows the output of a container for as long as it lives; then drops `ended`. After so much silence the server is asked again: a connection
+/// may have died without a word.
 ///
 /// `path`: where its log is, with the container as the only parameter.
 pub(super) fn follow(
     api: &Arc<Api>,
     path: String,
-    root: Identity,
+    is_alive: impl Fn() -> bool + Send + 'static,
+    silence: Duration,
     out: impl Write + Send + 'static,
     ended: SyncSender<()>,
 ) {
@@ -29,14 +30,14 @@ pub(super) fn follow(
         let mut lines = Lines::new(out);
         loop {
             // Asked before the log is: what it wrote last is in what comes then.
-            let is_alive = root.is_alive();
+            let is_alive = is_alive();
             let Some(api) = stream_of.upgrade() else { break };
             let stream = api.stream(&format!("{path}&follow=true&timestamps=true{}", lines.resume()));
             // The conversation may end while this one waits.
             drop(api);
             match stream.await {
                 Ok(mut body) => {
-                    while let Some(Ok(frame)) = body.frame().await {
+                    while let Ok(Some(Ok(frame))) = tokio::time::timeout(silence, body.frame()).await {
                         if let Some(data) = frame.data_ref() {
                             lines.feed(data);
                         }

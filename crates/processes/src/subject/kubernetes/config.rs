@@ -5,10 +5,14 @@ use std::env;
 use std::path::PathBuf;
 
 use kube::config::Kubeconfig;
+use serde_json::json;
 
 use super::error::KubernetesError;
 use super::kubeconfigs;
 use crate::subject::error::causes;
+
+/// Where a pod finds what proves who it is.
+const ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// One context of a kubeconfig.
 #[derive(Debug, Clone)]
@@ -17,7 +21,30 @@ pub(super) struct Cluster(Kubeconfig);
 impl Cluster {
     /// A context of the kubeconfig that `KUBECONFIG` names, or of `~/.kube/config`; `None`: the current one.
     pub(super) fn find(context: Option<&str>) -> Result<Self, KubernetesError> {
-        Self::read(&kubeconfigs(env::var_os("KUBECONFIG").as_deref(), env::home_dir().as_deref()), context)
+        let files = kubeconfigs(env::var_os("KUBECONFIG").as_deref(), env::home_dir().as_deref());
+        match Self::read(&files, context) {
+            Err(KubernetesError::NoKubeconfig { looked }) if context.is_none() => {
+                let of_this_pod = Self::of_pod(|name| env::var(name).ok());
+                of_this_pod.unwrap_or(Err(KubernetesError::NoKubeconfig { looked }))
+            }
+            found => found,
+        }
+    }
+
+    /// The cluster that the pod is in which this process is in, as the account of the pod; `None`: it is in none.
+    fn of_pod(variable: impl Fn(&str) -> Option<String>) -> Option<Result<Self, KubernetesError>> {
+        let host = variable("KUBERNETES_SERVICE_HOST").filter(|host| !host.is_empty())?;
+        let host = if host.contains(':') { format!("[{host}]") } else { host };
+        let port = variable("KUBERNETES_SERVICE_PORT").unwrap_or_else(|| "443".to_owned());
+        let kubeconfig = json!({
+            "clusters": [{"name": "pod", "cluster": {
+                "server": format!("https://{host}:{port}"), "certificate-authority": format!("{ACCOUNT}/ca.crt")}}],
+            // The file: what is in it changes from hour to hour.
+            "users": [{"name": "pod", "user": {"tokenFile": format!("{ACCOUNT}/token")}}],
+            "contexts": [{"name": "pod", "context": {"cluster": "pod", "user": "pod"}}],
+            "current-context": "pod",
+        });
+        Some(Self::from_line(&kubeconfig.to_string()))
     }
 
     fn read(files: &[PathBuf], context: Option<&str>) -> Result<Self, KubernetesError> {
@@ -122,6 +149,23 @@ contexts:
         assert_eq!(Cluster::from_line(&line).and_then(|it| it.line()).expect("a line"), line);
         let other = Cluster::read(&files, Some("two")).and_then(|it| it.line()).expect("a line");
         assert!(other.contains("https://b:6443") && other.contains("hidden") && !other.contains("secret"), "{other}");
+    }
+
+    #[test]
+    fn a_pod_speaks_with_its_own_cluster() {
+        let with = |host: &str| {
+            let host = host.to_owned();
+            move |name: &str| match name {
+                "KUBERNETES_SERVICE_HOST" => Some(host.clone()),
+                "KUBERNETES_SERVICE_PORT" => Some("6443".to_owned()),
+                _ => None,
+            }
+        };
+        for (host, server) in [("10.0.0.1", "https://10.0.0.1:6443"), ("fd00::1", "https://[fd00::1]:6443")] {
+            let line = Cluster::of_pod(with(host)).expect("a pod").and_then(|it| it.line()).expect("a line");
+            assert!(line.contains(server) && line.contains("serviceaccount/token\""), "{line}");
+        }
+        assert!(Cluster::of_pod(with("")).is_none() && Cluster::of_pod(|_| None).is_none());
     }
 
     #[test]

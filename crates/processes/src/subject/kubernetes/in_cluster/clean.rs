@@ -1,0 +1,163 @@
+//! What dead studies have left in a cluster is deleted. What is in use stays.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::super::error::KubernetesError;
+use super::super::local::delete;
+use super::owner::{Owner, State};
+use super::{OWNER, RUN, Runs, UNLADEN, core, items, own};
+
+/// A namespace is gone so long after its deletion has begun, mostly after some seconds.
+const GONE: Duration = Duration::from_secs(90);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// What was deleted, and what was left, each with the reason.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Clean {
+    /// Gone, or going.
+    pub deleted: Vec<String>,
+    /// In use, or perhaps in use.
+    pub left: Vec<String>,
+}
+
+impl Runs {
+    /// Deletes everything that unladen has made in the cluster and that no live study owns.
+    ///
+    /// # Errors
+    /// The cluster refuses.
+    pub fn clean(&self) -> Result<Clean, KubernetesError> {
+        // Namespaces first: the Job of a namespace that is listed was there before it.
+        let namespaces = self.namespaces(None)?;
+        let files = self.api.get(&own(&core("configmaps"))).map_err(self.failed("list the ConfigMaps"))?;
+        let nodes = self.api.get("/api/v1/nodes").map_err(self.failed("list the nodes"))?;
+        let boots: Vec<String> =
+            items(&nodes).iter().filter_map(|node| text(node, "/status/nodeInfo/bootID")).collect();
+        let runs = self.list()?;
+        let is_live = |name: &str| runs.iter().any(|run| run.name == name && !run.is_over);
+        let mut clean = Clean::default();
+        for namespace in &namespaces {
+            let Some(name) = text(namespace, "/metadata/name").filter(|name| name != UNLADEN) else { continue };
+            match whose(namespace, is_live, &boots) {
+                Ok(()) => {
+                    self.begin_to_delete(&name)?;
+                    clean.deleted.push(format!("namespace {name}"));
+                }
+                Err(owner) => clean.left.push(format!("namespace {name}: {owner}")),
+            }
+        }
+        for run in &runs {
+            if run.is_over {
+                self.delete(&run.name)?;
+                clean.deleted.push(format!("run {}", run.name));
+            } else {
+                clean.left.push(format!("run {0}: it runs, or waits for `unladen fetch {0}`", run.name));
+            }
+        }
+        let is_known = |name: &String| runs.iter().any(|run| run.name == *name);
+        for name in items(&files).iter().filter_map(|it| text(it, "/metadata/name")).filter(|name| !is_known(name)) {
+            self.delete(&name)?;
+            clean.deleted.push(format!("files of the run {name}"));
+        }
+        self.wait_until_gone(&namespaces, |name| clean.deleted.contains(&format!("namespace {name}")))?;
+        Ok(clean)
+    }
+
+    /// Deletes the namespaces of a run and waits until they have gone; returns how many there were.
+    ///
+    /// # Errors
+    /// The cluster refuses, or they do not go.
+    pub fn sweep(&self, run: &str) -> Result<usize, KubernetesError> {
+        let namespaces = self.namespaces(Some(run))?;
+        for name in namespaces.iter().filter_map(|it| text(it, "/metadata/name")) {
+            self.begin_to_delete(&name)?;
+        }
+        self.wait_until_gone(&namespaces, |_| true)?;
+        Ok(namespaces.len())
+    }
+
+    fn namespaces(&self, run: Option<&str>) -> Result<Vec<Value>, KubernetesError> {
+        let of_run = run.map(|run| format!("%2C{RUN}%3D{run}")).unwrap_or_default();
+        let path = format!("{}{of_run}", own("/api/v1/namespaces"));
+        self.api.get(&path).map(|list| items(&list)).map_err(self.failed("list the namespaces"))
+    }
+
+    fn begin_to_delete(&self, namespace: &str) -> Result<(), KubernetesError> {
+        match delete(&self.api, namespace) {
+            Err(failure) if !failure.is_absence() => Err(failure.when(&self.api, "delete a namespace")),
+            _ => Ok(()),
+        }
+    }
+
+    fn wait_until_gone(&self, namespaces: &[Value], is_doomed: impl Fn(&str) -> bool) -> Result<(), KubernetesError> {
+        let uid = |namespace: &Value| text(namespace, "/metadata/uid");
+        let is_doomed = |it: &&Value| text(it, "/metadata/name").is_some_and(|name| is_doomed(&name));
+        let doomed: Vec<&Value> = namespaces.iter().filter(is_doomed).collect();
+        let deadline = Instant::now() + GONE;
+        loop {
+            if doomed.is_empty() {
+                return Ok(());
+            }
+            let there = self.namespaces(None)?;
+            let left: Vec<String> = doomed
+                .iter()
+                .filter(|it| there.iter().any(|other| uid(other) == uid(it)))
+                .filter_map(|it| text(it, "/metadata/name"))
+                .collect();
+            if left.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                let said = format!("their deletion has not ended after {} s", GONE.as_secs());
+                return Err(KubernetesError::Left { names: left.join(" "), said });
+            }
+            thread::sleep(PAUSE);
+        }
+    }
+}
+
+fn text(value: &Value, pointer: &str) -> Option<String> {
+    value.pointer(pointer).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// Whose a namespace is; `Ok`: nobody's any more.
+fn whose(namespace: &Value, is_live: impl Fn(&str) -> bool, boots: &[String]) -> Result<(), String> {
+    if let Some(run) = text(namespace, &format!("/metadata/labels/{RUN}")) {
+        return if is_live(&run) { Err(format!("the run {run} has it")) } else { Ok(()) };
+    }
+    let owner = text(namespace, &format!("/metadata/annotations/{OWNER}")).and_then(|it| it.parse::<Owner>().ok());
+    match owner.map(|owner| owner.state(boots)) {
+        Some(State::Gone) => Ok(()),
+        Some(State::Alive) => Err("a study on this machine has it".to_owned()),
+        Some(State::Elsewhere) => {
+            Err("a study on another machine may have it: run `unladen clean` there, or delete it by yourself"
+                .to_owned())
+        }
+        None => Err("it does not say whose it is: delete it by yourself".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_its_runs_or_its_process_or_nobodys() {
+        let of_run = json!({"metadata": {"labels": {"unladen.run": "shop-1"}}});
+        assert!(whose(&of_run, |run| run == "shop-1", &[]).expect_err("in use").contains("shop-1"));
+        assert_eq!(whose(&of_run, |_| false, &[]), Ok(()));
+        let of_process = |owner: &str| json!({"metadata": {"annotations": {"unladen.owner": owner}}});
+        let me = of_process(&Owner::of_this_process().to_string());
+        assert!(whose(&me, |_| false, &[]).expect_err("in use").contains("this machine"));
+        let before = of_process("earlier-boot pid:[1] 7 8");
+        assert_eq!(whose(&before, |_| false, &["this-boot".to_owned()]), Ok(()));
+        let boots = ["earlier-boot".to_owned()];
+        assert!(whose(&before, |_| false, &boots).expect_err("perhaps").contains("another machine"));
+        assert!(whose(&json!({}), |_| true, &[]).expect_err("nobody knows").contains("whose"));
+    }
+}

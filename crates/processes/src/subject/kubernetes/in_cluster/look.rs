@@ -1,0 +1,152 @@
+//! What the cluster says of a run: its Job, and the pod of that.
+
+use serde_json::Value;
+
+use super::CONTAINER;
+
+/// Reasons for which a container never starts, or not without somebody's help.
+const HOPELESS: [&str; 6] = [
+    "CreateContainerConfigError",
+    "CreateContainerError",
+    "ErrImageNeverPull",
+    "ImagePullBackOff",
+    "InvalidImageName",
+    "RunContainerError",
+];
+
+/// A run, as the cluster sees it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Look {
+    /// Name of the run.
+    pub name: String,
+    /// Name of its study.
+    pub study: String,
+    /// When it was given to the cluster.
+    pub created: String,
+    /// Whether its Job has ended.
+    pub is_over: bool,
+    /// Its pod; `None`: there is none yet, or no longer.
+    pub pod: Option<String>,
+    /// The node of that.
+    pub node: Option<String>,
+    /// Whether the container runs.
+    pub runs: bool,
+    /// How often the container was started again.
+    pub restarts: u64,
+    /// Why the pod does not run yet, if the cluster says so.
+    pub waits: Option<Waits>,
+}
+
+/// Why a pod does not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Waits {
+    /// In the words of the cluster.
+    pub said: String,
+    /// Whether it would wait for ever.
+    pub is_hopeless: bool,
+}
+
+impl Look {
+    /// From a Job, and from all pods of runs.
+    pub(super) fn of(job: &Value, pods: &[Value]) -> Self {
+        let text = |pointer: &str| words(job, pointer).unwrap_or_default();
+        let name = text("/metadata/name");
+        let is_own = |pod: &&Value| words(pod, "/metadata/labels/unladen.run").as_deref() == Some(&name);
+        // Of one that goes and the one in its place, the latter.
+        let age = |pod: &&Value| {
+            (pod.pointer("/metadata/deletionTimestamp").is_none(), words(pod, "/metadata/creationTimestamp"))
+        };
+        let has_ended = |pod: &&Value| matches!(words(pod, "/status/phase").as_deref(), Some("Failed" | "Succeeded"));
+        let pod = pods.iter().filter(is_own).filter(|pod| !has_ended(pod)).max_by_key(age);
+        let status = pod.and_then(|pod| {
+            let all = pod.pointer("/status/containerStatuses")?.as_array()?;
+            all.iter().find(|it| words(it, "/name").as_deref() == Some(CONTAINER))
+        });
+        Self {
+            study: text("/metadata/annotations/unladen.study"),
+            created: text("/metadata/creationTimestamp"),
+            is_over: is_so(job, "Complete", "True").is_some() || is_so(job, "Failed", "True").is_some(),
+            pod: pod.and_then(|pod| words(pod, "/metadata/name")),
+            node: pod.and_then(|pod| words(pod, "/spec/nodeName")),
+            runs: status.is_some_and(|it| it.pointer("/state/running").is_some()),
+            restarts: status.and_then(|it| it.pointer("/restartCount")?.as_u64()).unwrap_or_default(),
+            waits: status.and_then(waiting).or_else(|| pod.and_then(unscheduled)),
+            name,
+        }
+    }
+}
+
+fn words(value: &Value, pointer: &str) -> Option<String> {
+    value.pointer(pointer).and_then(Value::as_str).map(str::to_owned)
+}
+
+/// The condition of an object, if it is so.
+fn is_so<'v>(object: &'v Value, kind: &str, status: &str) -> Option<&'v Value> {
+    let is_it =
+        |it: &&Value| (words(it, "/type").as_deref(), words(it, "/status").as_deref()) == (Some(kind), Some(status));
+    object.pointer("/status/conditions")?.as_array()?.iter().find(is_it)
+}
+
+fn waiting(container: &Value) -> Option<Waits> {
+    let reason = words(container, "/state/waiting/reason")?;
+    let is_hopeless = HOPELESS.contains(&reason.as_str());
+    // What every pod goes through.
+    if reason == "ContainerCreating" || reason == "PodInitializing" {
+        return None;
+    }
+    let message = words(container, "/state/waiting/message").map(|message| format!(": {message}"));
+    Some(Waits { said: format!("{reason}{}", message.unwrap_or_default()), is_hopeless })
+}
+
+fn unscheduled(pod: &Value) -> Option<Waits> {
+    let condition = is_so(pod, "PodScheduled", "False")?;
+    Some(Waits { said: words(condition, "/message").unwrap_or_default(), is_hopeless: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn job(condition: &str) -> Value {
+        let metadata = json!({"name": "shop-1", "annotations": {"unladen.study": "shop"}});
+        json!({"metadata": metadata, "status": {"conditions": [{"type": condition, "status": "True"}]}})
+    }
+
+    fn pod(name: &str, created: &str, status: Value) -> Value {
+        let metadata = json!({"name": name, "labels": {"unladen.run": "shop-1"}, "creationTimestamp": created});
+        json!({"metadata": metadata, "spec": {"nodeName": "n"}, "status": status})
+    }
+
+    fn container(state: Value) -> Value {
+        json!({"containerStatuses": [{"name": "other", "state": {}}, {"name": "unladen", "restartCount": 2, "state": state}]})
+    }
+
+    #[test]
+    fn of_several_pods_the_one_that_lives_counts() {
+        let mut going = pod("b", "2026-01-03", container(json!({"running": {}})));
+        going["metadata"]["deletionTimestamp"] = json!("2026-01-04");
+        let failed = pod("d", "2026-01-05", json!({"phase": "Failed"}));
+        let pods = [pod("a", "2026-01-02", container(json!({"running": {}}))), going, failed];
+        let look = Look::of(&job("Suspended"), &pods);
+        assert_eq!((look.pod.as_deref(), look.node.as_deref(), look.study.as_str()), (Some("a"), Some("n"), "shop"));
+        assert_eq!((look.runs, look.restarts, look.waits, look.is_over), (true, 2, None, false));
+        let look = Look::of(&job("Failed"), &[]);
+        assert_eq!((look.pod, look.is_over), (None, true));
+    }
+
+    #[test]
+    fn why_a_pod_waits_is_told() {
+        let waits = |status: Value| Look::of(&job(""), &[pod("a", "", status)]).waits;
+        let waiting =
+            |reason: &str| waits(container(json!({"waiting": {"reason": reason, "message": "no such image"}})));
+        let said = "ImagePullBackOff: no such image".to_owned();
+        assert_eq!(waiting("ImagePullBackOff"), Some(Waits { said, is_hopeless: true }));
+        assert!(waiting("CrashLoopBackOff").is_some_and(|waits| !waits.is_hopeless));
+        assert_eq!(waiting("ContainerCreating"), None);
+        let conditions = json!([{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}]);
+        let said = "0/3 nodes are available".to_owned();
+        assert_eq!(waits(json!({"conditions": conditions})), Some(Waits { said, is_hopeless: false }));
+    }
+}

@@ -1,0 +1,201 @@
+//! Studies that run in a cluster by themselves: a Job of one privileged pod on the node of the subject runs this very executable there
+//! (`order`), is watched (`look`), told to stop and asked for its results from afar, and leaves nothing (`owner`, [`Runs::clean`]).
+//!
+//! What runs in the pod is `unladen`'s business: here it is a command with arguments.
+
+mod clean;
+mod look;
+mod order;
+mod owner;
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+pub use clean::Clean;
+pub use look::{Look, Waits};
+pub use order::{MOST_BYTES, Order, Sent};
+pub(super) use owner::Owner;
+
+use super::NAMESPACE;
+use super::api::{Api, Failure, events};
+use super::config::Cluster;
+use super::error::KubernetesError;
+pub use super::local::{files as manifests, kustomize};
+use super::logs;
+
+/// Who made an object, in a label that many tools know, and in one of those that tell the parts of a whole.
+pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+const COMPONENT: &str = "app.kubernetes.io/component";
+/// Name of the account, and the value of the label.
+pub(super) const UNLADEN: &str = "unladen";
+/// Label of all that belongs to a run.
+pub(super) const RUN: &str = "unladen.run";
+/// Annotation of the namespaces of a study: [`Owner`].
+pub(super) const OWNER: &str = "unladen.owner";
+/// Name of the container.
+const CONTAINER: &str = "unladen";
+/// Where an image has this executable.
+const PROGRAM: &str = "/unladen";
+/// A log that says nothing for so long is asked for again.
+const SILENCE: Duration = Duration::from_secs(60);
+/// Folder of the study's files in the pod.
+pub const STUDY: &str = "/study";
+/// Folder in the pod that lives as long as the pod.
+pub const RESULTS: &str = "/results";
+/// Variable that names the node there.
+pub const NODE: &str = "UNLADEN_NODE";
+
+/// The runs of a cluster.
+#[derive(Debug)]
+pub struct Runs {
+    api: Arc<Api>,
+}
+
+fn jobs() -> String {
+    format!("/apis/batch/v1/namespaces/{NAMESPACE}/jobs")
+}
+
+fn core(plural: &str) -> String {
+    format!("/api/v1/namespaces/{NAMESPACE}/{plural}")
+}
+
+fn items(list: &Value) -> Vec<Value> {
+    list.get("items").and_then(Value::as_array).cloned().unwrap_or_default()
+}
+
+/// `path` for those alone that unladen has made.
+fn own(path: &str) -> String {
+    format!("{path}?labelSelector={}%3D{UNLADEN}", MANAGED_BY.replace('/', "%2F"))
+}
+
+impl Runs {
+    /// Of the cluster of a context of the kubeconfig, or of the one that this pod is in.
+    ///
+    /// # Errors
+    /// There is no such context, or it cannot be used. Nothing is asked yet.
+    pub fn open(context: Option<&str>) -> Result<Self, KubernetesError> {
+        Ok(Self { api: Arc::new(Api::open(Cluster::find(context)?)?) })
+    }
+
+    /// Address of the API server.
+    #[must_use]
+    pub fn server(&self) -> &str {
+        self.api.server()
+    }
+
+    fn failed(&self, what: &str) -> impl Fn(Failure) -> KubernetesError {
+        move |failure| failure.when(&self.api, what)
+    }
+
+    /// Gives a study to the cluster. Its files belong to its Job, and go with that.
+    ///
+    /// # Errors
+    /// The cluster refuses. Nothing is left then.
+    pub fn create(&self, order: &Order) -> Result<(), KubernetesError> {
+        let [job, mut files] = order.objects();
+        let job = self.api.post(&jobs(), &job).map_err(|failure| match failure {
+            Failure::Refused(404, _) => KubernetesError::NotPrepared { server: self.api.server().to_owned() },
+            other => other.when(&self.api, "create a Job"),
+        })?;
+        let owner = json!({"apiVersion": "batch/v1", "kind": "Job", "name": order.name, "uid": job["metadata"]["uid"]});
+        files["metadata"]["ownerReferences"] = json!([owner]);
+        self.api.post(&core("configmaps"), &files).map(drop).map_err(|failure| {
+            // The first error is the one to tell.
+            let _ = self.delete(&order.name);
+            failure.when(&self.api, "create a ConfigMap")
+        })
+    }
+
+    /// All runs that the cluster knows, the oldest first.
+    ///
+    /// # Errors
+    /// The cluster does not say.
+    pub fn list(&self) -> Result<Vec<Look>, KubernetesError> {
+        let all = self.api.get(&own(&jobs())).map_err(self.failed("list the Jobs"))?;
+        let pods = self.pods()?;
+        let mut looks: Vec<Look> = items(&all).iter().map(|job| Look::of(job, &pods)).collect();
+        looks.sort_by(|one, other| (&one.created, &one.name).cmp(&(&other.created, &other.name)));
+        Ok(looks)
+    }
+
+    /// How a run is; `None`: there is no such run.
+    ///
+    /// # Errors
+    /// The cluster does not say.
+    pub fn look(&self, name: &str) -> Result<Option<Look>, KubernetesError> {
+        match self.api.get(&format!("{}/{name}", jobs())) {
+            Ok(job) => Ok(Some(Look::of(&job, &self.pods()?))),
+            Err(failure) if failure.is_absence() => Ok(None),
+            Err(failure) => Err(failure.when(&self.api, "look at a Job")),
+        }
+    }
+
+    fn pods(&self) -> Result<Vec<Value>, KubernetesError> {
+        self.api.get(&own(&core("pods"))).map(|list| items(&list)).map_err(self.failed("list the pods"))
+    }
+
+    /// Why a Job has no pod, if the cluster says so.
+    #[must_use]
+    pub fn complaint(&self, name: &str) -> Option<String> {
+        let path = format!("{}?fieldSelector=involvedObject.name%3D{name}", core("events"));
+        let failed = |event: &&super::api::Event| event.reason == "FailedCreate";
+        events(&self.api, &path).iter().rev().find(failed).map(|event| event.message.clone())
+    }
+
+    /// The end of what a pod has said.
+    ///
+    /// # Errors
+    /// The cluster does not say.
+    pub fn last_words(&self, pod: &str) -> Result<String, KubernetesError> {
+        let path = format!("{}/{pod}/log?container={CONTAINER}&tailLines=1", core("pods"));
+        self.api.text(&path).map(|text| text.trim().to_owned()).map_err(self.failed("read a log"))
+    }
+
+    /// Follows what a pod says for as long as `goes_on`, over restarts and broken connections; what it returns ends then.
+    pub fn follow(
+        &self,
+        pod: &str,
+        goes_on: impl Fn() -> bool + Send + 'static,
+        out: impl Write + Send + 'static,
+    ) -> mpsc::Receiver<()> {
+        let (tell, ended) = mpsc::sync_channel(1);
+        logs::follow(
+            &self.api,
+            format!("{}/{pod}/log?container={CONTAINER}", core("pods")),
+            goes_on,
+            SILENCE,
+            out,
+            tell,
+        );
+        ended
+    }
+
+    /// Runs this executable in a pod. What it prints goes to `out`.
+    ///
+    /// # Errors
+    /// It fails, or the connection breaks off.
+    pub fn ask(&self, pod: &str, arguments: &[&str], out: impl Write + Send + 'static) -> Result<(), KubernetesError> {
+        let command = [&[PROGRAM], arguments].concat();
+        self.api.exec((NAMESPACE, pod, CONTAINER), &command, out).map_err(self.failed("run a command in a pod"))
+    }
+
+    /// Deletes the Job of a run and what belongs to it. One that has gone is fine.
+    ///
+    /// # Errors
+    /// The cluster refuses.
+    pub fn delete(&self, name: &str) -> Result<(), KubernetesError> {
+        let job = format!("{}/{name}?propagationPolicy=Background", jobs());
+        // What was applied by hand belongs to no Job.
+        for path in [job, format!("{}/{name}", core("configmaps"))] {
+            match self.api.delete(&path) {
+                Err(failure) if !failure.is_absence() => return Err(failure.when(&self.api, "delete a run")),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,143 @@
+//! Run folders of studies that run in a cluster, brought here, and the list of these studies.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, bail, ensure};
+use flate2::read::GzDecoder;
+use unladen_processes::subject::kubernetes::in_cluster::{Look, Runs};
+use unladen_report::Format;
+
+use super::pod::{self, CODE, FOLDER};
+use crate::cli::cluster::Fetch;
+
+/// A connection that breaks off is tried so often.
+const ATTEMPTS: u32 = 3;
+/// Between two attempts.
+const PAUSE: Duration = Duration::from_secs(2);
+
+/// `unladen fetch`
+///
+/// # Errors
+/// When there is no such run, or the cluster does not hand out what it has.
+pub fn fetch(options: &Fetch) -> anyhow::Result<ExitCode> {
+    let runs = Runs::open(options.context.as_deref())?;
+    let Some(name) = &options.name else { return list(&runs) };
+    let out = options.out.clone().unwrap_or_else(|| Path::new("runs").join(name));
+    is_free(&out)?;
+    let look = runs
+        .look(name)?
+        .with_context(|| format!("there is no run `{name}`. `unladen fetch` lists those that there are"))?;
+    let Some(pod) = look.pod.clone().filter(|_| look.runs) else {
+        bail!("the pod of {name} does not run{}: its results are not there to be fetched", state(&runs, &look));
+    };
+    let code = bring(&runs, &pod, &out)?;
+    show(&out, code)?;
+    match code {
+        Some(_) => runs.delete(name)?,
+        None => eprintln!("{name} has not ended: these are its results so far. It goes on"),
+    }
+    Ok(code.map_or(ExitCode::SUCCESS, ExitCode::from))
+}
+
+/// Refuses a run folder that holds something.
+pub(super) fn is_free(out: &Path) -> anyhow::Result<()> {
+    let is_empty = fs::read_dir(out).map_or(!out.exists(), |mut entries| entries.next().is_none());
+    ensure!(is_empty, "{} is there already: choose another folder with `--out`", out.display());
+    Ok(())
+}
+
+/// Brings the run folder of a pod here; returns the exit code of a study that has ended.
+pub(super) fn bring(runs: &Runs, pod: &str, out: &Path) -> anyhow::Result<Option<u8>> {
+    let part = beside(out)?;
+    let fetched = (1..=ATTEMPTS).find_map(|attempt| match unpack(runs, pod, &part) {
+        Err(_) if attempt < ATTEMPTS => {
+            thread::sleep(PAUSE);
+            None
+        }
+        done => Some(done),
+    });
+    let placed = fetched.unwrap_or(Ok(())).and_then(|()| {
+        let code = fs::read_to_string(part.join(CODE)).ok().and_then(|code| code.trim().parse().ok());
+        // A study that was refused at its start has none.
+        if part.join(FOLDER).exists() {
+            fs::rename(part.join(FOLDER), out)
+                .with_context(|| format!("cannot make the run folder {}", out.display()))?;
+        }
+        Ok(code)
+    });
+    // Only what did not arrive whole is in it.
+    let _ = fs::remove_dir_all(&part);
+    placed.context("the results were not fetched")
+}
+
+/// A folder beside the run folder, on the same file system.
+fn beside(out: &Path) -> anyhow::Result<PathBuf> {
+    let out = std::path::absolute(out)?;
+    let name = out.file_name().context("a run folder has a name")?.to_string_lossy().into_owned();
+    Ok(out.with_file_name(format!(".{name}.part")))
+}
+
+fn unpack(runs: &Runs, pod: &str, part: &Path) -> anyhow::Result<()> {
+    let _ = fs::remove_dir_all(part);
+    fs::create_dir_all(part).with_context(|| format!("cannot make {}", part.display()))?;
+    let archive = part.join("archive.tar.gz");
+    runs.ask(pod, &["__in-cluster", "pack"], File::create(&archive)?)?;
+    // Neither leaves the folder, nor is cut off unseen: the archive is checked.
+    tar::Archive::new(GzDecoder::new(File::open(&archive)?)).unpack(part)?;
+    Ok(())
+}
+
+/// Judges what was fetched, and prints it. Of a study that went wrong there may be nothing to judge: it has said why.
+pub(super) fn show(out: &Path, code: Option<u8>) -> anyhow::Result<()> {
+    if !out.exists() {
+        return Ok(());
+    }
+    let judged = unladen_judge::judge(out).map_err(anyhow::Error::from).and_then(|findings| {
+        // The node has written them at the end.
+        if code != Some(0) {
+            unladen_report::write_all(out, &findings)?;
+        }
+        Ok(findings)
+    });
+    match (judged, code) {
+        (Ok(findings), Some(0)) => {
+            unladen_report::print(&findings, Format::Text)?;
+            anstream::println!("\nReport: {}", out.join("report.html").display());
+        }
+        (Ok(_), _) => eprintln!("Report so far: {}", out.join("report.html").display()),
+        (Err(error), Some(0)) => return Err(error),
+        (Err(_), _) => eprintln!("Run folder: {}", out.display()),
+    }
+    Ok(())
+}
+
+fn list(runs: &Runs) -> anyhow::Result<ExitCode> {
+    let all = runs.list()?;
+    if all.is_empty() {
+        return super::super::print(&format!("No study runs by itself in the cluster at {}.", runs.server()));
+    }
+    let line = |look: &Look| {
+        let node = look.node.as_deref().map(|node| format!(" on {node}")).unwrap_or_default();
+        format!("{}  {}, since {}{node}{}", look.name, look.study, look.created, state(runs, look))
+    };
+    super::super::print(&all.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+/// How far a run is, behind a colon.
+fn state(runs: &Runs, look: &Look) -> String {
+    let said = match (&look.pod, &look.waits) {
+        _ if look.is_over => "it is over, and its results have gone".to_owned(),
+        (_, Some(waits)) => waits.said.clone(),
+        (Some(pod), None) if look.runs => match runs.last_words(pod) {
+            Ok(line) if pod::ended(&line).is_some() => line,
+            Ok(line) => format!("it runs: {line}"),
+            Err(error) => error.to_string(),
+        },
+        _ => "it has not begun".to_owned(),
+    };
+    format!(": {said}")
+}

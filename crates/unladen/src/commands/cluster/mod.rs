@@ -1,0 +1,290 @@
+//! Studies that run in a cluster by themselves: `run --in-cluster` sends the study (`parcel`) and stays with it, `fetch` brings results here,
+//! `clean` deletes what is nobody's. `pod` is what runs there.
+
+mod fetch;
+mod parcel;
+mod pod;
+#[cfg(test)]
+mod tests;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use unladen_journal::units::Time;
+use unladen_processes::subject::kubernetes::KubernetesError;
+use unladen_processes::subject::kubernetes::in_cluster::{Look, Order, Runs, STUDY};
+use unladen_study::plan::Plan;
+
+pub use fetch::fetch;
+pub use pod::in_pod;
+
+use super::measure::{draw_seed, new_folder};
+use super::{INTERRUPTED, interrupt_flag, print};
+use crate::cli::Run;
+use crate::cli::cluster::{Clean, InCluster};
+
+/// Results wait so long in the cluster, unless it is said.
+const KEEP: Duration = Duration::from_secs(24 * 3600);
+/// Between two looks at a run.
+const PAUSE: Duration = Duration::from_millis(500);
+/// A Job has a pod after this time, or a reason why it has none.
+const PROMPT: Duration = Duration::from_secs(10);
+/// Longest beginning of the name of a run: that of a pod is longer, and has 63 characters at most.
+const LONGEST_NAME: usize = 40;
+
+/// `unladen run --in-cluster`
+///
+/// # Errors
+/// When the study cannot be sent, or its run does not come to an end. An error of the study is an exit code.
+pub fn run(plan: &Plan, options: &Run) -> anyhow::Result<ExitCode> {
+    let order = order(plan, &options.cluster)?;
+    if options.cluster.print {
+        return print(&yaml(&order)?);
+    }
+    let out = options.measure.out.clone().unwrap_or_else(|| new_folder(&plan.study.study));
+    fetch::is_free(&out)?;
+    let context = plan.study.on.kubernetes.as_ref().and_then(|it| it.context.as_deref());
+    let runs = Runs::open(context)?;
+    let interrupted = interrupt_flag()?;
+    runs.create(&order)?;
+    let name = &order.name;
+    let more = context.map(|context| format!(" --context {context}")).unwrap_or_default();
+    let by_user = options.cluster.node.is_some();
+    let attendant =
+        Attendant { runs: &runs, name, by_user, interrupted: &interrupted, is_quiet: options.measure.quiet };
+    attendant.say(&format!(
+        "{name} runs in the cluster at {} from here on, with or without this terminal.\nCtrl-C ends it; should this terminal go away, `unladen fetch {name}{more}` gets its results.",
+        runs.server()
+    ));
+    let Some((pod, code)) = attendant.attend()? else {
+        return Ok(ExitCode::from(INTERRUPTED));
+    };
+    fetch::bring(&runs, &pod, &out)
+        .with_context(|| format!("they are still in the cluster: `unladen fetch {name}{more}`"))?;
+    runs.delete(name)?;
+    fetch::show(&out, Some(code))?;
+    Ok(ExitCode::from(code))
+}
+
+/// `unladen clean`
+///
+/// # Errors
+/// When the cluster refuses.
+pub fn clean(options: &Clean) -> anyhow::Result<ExitCode> {
+    let runs = Runs::open(options.context.as_deref())?;
+    let done = runs.clean()?;
+    let mut lines: Vec<String> = done.deleted.iter().map(|what| format!("deleted  {what}")).collect();
+    lines.extend(done.left.iter().map(|what| format!("left     {what}")));
+    if lines.is_empty() {
+        lines.push(format!("Nothing of unladen is in the cluster at {}.", runs.server()));
+    }
+    print(&lines.join("\n"))
+}
+
+/// What the cluster is asked for.
+fn order(plan: &Plan, options: &InCluster) -> anyhow::Result<Order> {
+    let parcel = parcel::pack(plan)?;
+    let keep = options.keep.unwrap_or(Time(KEEP));
+    let study = format!("{STUDY}/{}", parcel.study);
+    Ok(Order {
+        name: name(&plan.study.study, draw_seed()),
+        study: plan.study.study.clone(),
+        image: options.image.clone().unwrap_or_else(|| format!("unladen:{}", env!("CARGO_PKG_VERSION"))),
+        node: options.node.clone(),
+        args: ["__in-cluster", "run", &study, "--keep", &keep.to_string()].map(str::to_owned).to_vec(),
+        files: parcel.files,
+    })
+}
+
+/// `shop-1a2b3c4d`: what a Job and its pods may be called.
+fn name(study: &str, random: u64) -> String {
+    let lower = study.to_lowercase();
+    let plain: String =
+        lower.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(LONGEST_NAME).collect();
+    let plain = plain.trim_matches('-');
+    format!("{}-{:08x}", if plain.is_empty() { "study" } else { plain }, random & 0xffff_ffff)
+}
+
+/// The objects as YAML, for `kubectl apply`.
+fn yaml(order: &Order) -> anyhow::Result<String> {
+    let options = serde_saphyr::ser_options! { compact_list_indent: false, folded_wrap_chars: 1_000_000 };
+    let documents = order.objects().map(|object| serde_saphyr::to_string_with_options(&object, options.clone()));
+    let documents = documents.into_iter().collect::<Result<Vec<_>, _>>()?;
+    Ok(format!("# unladen fetch {} gets the results\n{}", order.name, documents.join("---\n")))
+}
+
+/// Stays with a run until its study has ended.
+struct Attendant<'a> {
+    runs: &'a Runs,
+    name: &'a str,
+    /// Whether the user has named the node.
+    by_user: bool,
+    interrupted: &'a AtomicBool,
+    is_quiet: bool,
+}
+
+impl Attendant<'_> {
+    /// The pod that has the results, and the exit code of the study; `None`: it was interrupted before it had begun.
+    fn attend(&self) -> anyhow::Result<Option<(String, u8)>> {
+        let begun = Instant::now();
+        let mut said = String::new();
+        let mut is_told = false;
+        // What is followed, until when, and what was heard.
+        let mut followed: Option<(String, Arc<Heard>)> = None;
+        loop {
+            thread::sleep(PAUSE);
+            let look = match self.runs.look(self.name) {
+                Ok(Some(look)) => look,
+                Ok(None) => {
+                    bail!("somebody has deleted the Job {}: it has ended, and its results have gone", self.name)
+                }
+                // The run goes on meanwhile.
+                Err(error @ KubernetesError::Unreachable { .. }) => {
+                    self.say_once(&mut said, &format!("{error}. The run goes on; waiting for an answer"));
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            if look.is_over {
+                let left = self.runs.sweep(self.name)?;
+                self.runs.delete(self.name)?;
+                bail!(
+                    "{}: its pod was ended again and again, and its results have gone with it; deleted {left} namespaces that it had",
+                    self.name
+                );
+            }
+            let is_interrupted = self.interrupted.load(Ordering::Relaxed);
+            let Some(pod) = look.pod.as_ref().filter(|_| look.runs) else {
+                if is_interrupted && followed.is_none() {
+                    self.runs.delete(self.name)?;
+                    return Ok(None);
+                }
+                self.not_yet(&look, begun, &mut said)?;
+                continue;
+            };
+            let heard = match &followed {
+                Some((known, heard)) if known == pod => heard,
+                _ => {
+                    self.begins(&look);
+                    &followed.insert((pod.clone(), self.listen(pod))).1
+                }
+            };
+            if let Some(code) = heard.code.get() {
+                heard.is_over.store(true, Ordering::Relaxed);
+                return Ok(Some((pod.clone(), *code)));
+            }
+            if is_interrupted && !is_told {
+                match self.runs.ask(pod, &["__in-cluster", "stop"], io::sink()) {
+                    Err(error @ KubernetesError::Unreachable { .. }) => self.say_once(&mut said, &error.to_string()),
+                    told => {
+                        told?;
+                        is_told = true;
+                        self.say("the study is told to end; what it has so far is fetched then. Ctrl-C once more leaves it alone");
+                    }
+                }
+            }
+        }
+    }
+
+    fn say(&self, text: &str) {
+        if !self.is_quiet {
+            eprintln!("{text}");
+        }
+    }
+
+    /// What was not said just before.
+    fn say_once(&self, said: &mut String, text: &str) {
+        if said != text {
+            self.say(text);
+            text.clone_into(said);
+        }
+    }
+
+    /// What keeps the pod from running, and whether it will.
+    fn not_yet(&self, look: &Look, begun: Instant, said: &mut String) -> anyhow::Result<()> {
+        let hopeless = look.waits.as_ref().filter(|waits| waits.is_hopeless);
+        let refused = look.pod.is_none() && begun.elapsed() > PROMPT;
+        let refused = refused.then(|| self.runs.complaint(self.name)).flatten();
+        match (hopeless, refused) {
+            (Some(waits), _) => {
+                self.runs.delete(self.name)?;
+                let node = look.node.as_deref().unwrap_or_default();
+                bail!(
+                    "the pod cannot be started on {node}: {}. `--image` names an image that the node has or can pull, with this executable as `/unladen`",
+                    waits.said
+                )
+            }
+            (None, Some(complaint)) => {
+                self.runs.delete(self.name)?;
+                bail!(
+                    "no pod was made for the run: {complaint}. Have an administrator apply deploy/kubernetes/role.yaml"
+                )
+            }
+            (None, None) => {
+                if let Some(waits) = &look.waits {
+                    self.say_once(said, &format!("the pod waits: {}", waits.said));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn begins(&self, look: &Look) {
+        let node = look.node.as_deref().unwrap_or_default();
+        self.say(&match self.by_user {
+            true => format!("node: {node}"),
+            false => format!("node: {node}, which the scheduler has taken (`--node` names another)"),
+        });
+    }
+
+    /// Hears what a pod says, and passes it on.
+    fn listen(&self, pod: &str) -> Arc<Heard> {
+        let heard = Arc::new(Heard::default());
+        let goes_on = Arc::clone(&heard);
+        let goes_on = move || !goes_on.is_over.load(Ordering::Relaxed);
+        self.runs.follow(pod, goes_on, Ear { part: Vec::new(), heard: Arc::clone(&heard), is_quiet: self.is_quiet });
+        heard
+    }
+}
+
+/// What was heard of a pod.
+#[derive(Debug, Default)]
+struct Heard {
+    code: OnceLock<u8>,
+    is_over: AtomicBool,
+}
+
+/// Where the output of a pod goes.
+struct Ear {
+    part: Vec<u8>,
+    heard: Arc<Heard>,
+    is_quiet: bool,
+}
+
+impl Write for Ear {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.part.extend_from_slice(data);
+        while let Some(end) = self.part.iter().position(|&byte| byte == b'\n') {
+            let line: Vec<u8> = self.part.drain(..=end).collect();
+            let line = String::from_utf8_lossy(&line);
+            match pod::ended(&line) {
+                // A pod that was started again says it again.
+                Some(code) => {
+                    let _ = self.heard.code.set(code);
+                }
+                None if self.is_quiet => {}
+                None => eprint!("{line}"),
+            }
+        }
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
