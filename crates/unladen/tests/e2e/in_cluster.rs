@@ -120,7 +120,7 @@ fn what_cannot_run_in_the_cluster_is_told_and_leaves_nothing() {
     scratch.write("study.yaml", &study("mistakes", "").replace("deployment/shop", "deployment/shob"));
     sent(&["--image", IMAGE]).ends_with(2).complains(&["deployment/shob", "deployment/shop"]);
     cluster.nothing_is_left(&scratch);
-    cluster.ask(&scratch, &["fetch", "nobody-1"]).ends_with(2).complains(&["no run `nobody-1`"]);
+    cluster.ask(&scratch, &["fetch", "nobody-1"]).ends_with(2).complains(&["no study `nobody-1`"]);
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn without_its_client_a_study_goes_on_and_waits_to_be_fetched() {
     assert!(scratch.path("so-far/journal.jsonl").is_file());
     // It is somebody's.
     let clean = cluster.ask(&scratch, &["clean"]).ends_with(0).out;
-    assert!(clean.contains(&format!("left     run {name}")) && !clean.contains("deleted"), "{clean}");
+    assert!(clean.contains(&format!("left     study {name}")) && !clean.contains("deleted"), "{clean}");
     cluster.wait_until_ended(&scratch, &name);
     cluster.ask(&scratch, &["fetch", &name, "--out", "out"]).ends_with(0);
     assert_whole(&scratch, 6);
@@ -165,7 +165,7 @@ fn a_pod_that_is_killed_deletes_what_it_had_and_goes_on() {
     assert_eq!(kill_those_in_pods(), 1, "one pod measures");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", said(&scratch));
     let said = said(&scratch);
-    assert!(said.contains("that a pod of this run had when it was killed"), "{said}");
+    assert!(said.contains("that an earlier pod of this study had"), "{said}");
     assert_whole(&scratch, 6);
     cluster.nothing_is_left(&scratch);
 }

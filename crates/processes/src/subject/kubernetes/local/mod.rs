@@ -19,7 +19,7 @@ pub(in crate::subject) use clusters::{Clusters, clean};
 pub use deploy::Deployed;
 pub use manifests::{files, kustomize};
 
-use super::{Changes, Stack, api, config, error, in_cluster, logs, run_of_this_pod, workload};
+use super::{Changes, Stack, api, config, error, in_cluster, job_of_this_pod, logs, workload};
 
 /// Variable that shifts the stack: see [`crate::subject::Launch::pad`].
 const PAD: &str = "UNLADEN_PAD";
