@@ -29,7 +29,7 @@ pub struct InCluster {
 /// `unladen fetch`
 #[derive(Debug, Args)]
 pub struct Fetch {
-    /// Name of the run. Without it, list the runs.
+    /// Name of the study in its cluster. Without it, list these.
     pub name: Option<String>,
     /// Context of the kubeconfig [default: its current one]
     #[arg(long, value_name = "CONTEXT")]

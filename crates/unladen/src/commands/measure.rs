@@ -16,7 +16,7 @@ use unladen_measure::RunError;
 use unladen_measure::folder::RunFolder;
 use unladen_measure::host::Host;
 use unladen_measure::watch::NoWatcher;
-use unladen_processes::subject::kubernetes::run_of_this_pod;
+use unladen_processes::subject::kubernetes::job_of_this_pod;
 use unladen_stats::plan::{Step, TwoLooks};
 use unladen_study::compare::{Bare, Comparison};
 use unladen_study::plan::Plan;
@@ -301,7 +301,7 @@ fn head(plan: &Plan, folder: &RunFolder) -> String {
         plan.variants.len(),
         names.join(", ")
     );
-    match run_of_this_pod() {
+    match job_of_this_pod() {
         // Nobody who reads this can look into it.
         Some(_) => what,
         None => format!("{what}\nrun folder: {}", folder.path().display()),
@@ -314,7 +314,7 @@ fn stopped(error: RunError, folder: &RunFolder) -> anyhow::Error {
         // The error below matters more than one about the report.
         let _ = unladen_report::write_all(folder.path(), &findings);
     }
-    if matches!(error, RunError::Interrupted) && run_of_this_pod().is_none() {
+    if matches!(error, RunError::Interrupted) && job_of_this_pod().is_none() {
         eprintln!("The runs so far are kept. Go on with: unladen run --resume {}", folder.path().display());
     }
     error.into()

@@ -138,9 +138,14 @@ impl Cluster {
     }
 
     fn run(&self, scratch: &Scratch, more: &[&str]) -> CliOutput {
-        let arguments = [&["run", ".", "--out", "out", "--plain"], more].concat();
-        let output = CliOutput::new(&self.command(scratch, &arguments).output().expect("unladen starts"));
-        println!("{}{}", output.err, output.out);
+        self.ask(scratch, &self.account, &[&["run", ".", "--out", "out", "--plain"], more].concat())
+    }
+
+    /// unladen, to its end, with a kubeconfig.
+    pub(crate) fn ask(&self, scratch: &Scratch, kubeconfig: &Path, arguments: &[&str]) -> CliOutput {
+        let mut command = scratch.command(arguments);
+        let output = CliOutput::new(&command.env("KUBECONFIG", kubeconfig).output().expect("unladen starts"));
+        println!("{arguments:?}\n{}{}", output.err, output.out);
         output
     }
 

@@ -22,12 +22,6 @@ impl Cluster {
         command
     }
 
-    fn ask(&self, scratch: &Scratch, arguments: &[&str]) -> CliOutput {
-        let output = CliOutput::new(&self.elsewhere(scratch, arguments).output().expect("unladen starts"));
-        println!("{arguments:?}\n{}{}", output.err, output.out);
-        output
-    }
-
     /// Sends the study of a scratch folder and waits until its pod has said something, and it has something in the cluster.
     fn send(&self, scratch: &Scratch, words: &str) -> Child {
         let mut command = self.elsewhere(scratch, &["run", ".", "--in-cluster", "--image", IMAGE, "--out", "out"]);
@@ -60,7 +54,7 @@ impl Cluster {
 
     /// Waits until the list of runs says that the study has ended.
     fn wait_until_ended(&self, scratch: &Scratch, name: &str) {
-        let list = || self.ask(scratch, &["fetch"]).ends_with(0).out;
+        let list = || self.ask(scratch, &self.user, &["fetch"]).ends_with(0).out;
         wait_until(PATIENCE, || list().contains("ended with exit code 0"));
         let list = list();
         assert!(list.contains(name) && list.contains("ended with exit code 0"), "{list}");
@@ -97,7 +91,10 @@ fn a_study_runs_on_a_node_elsewhere_and_its_results_come_here() {
     let Some(cluster) = Cluster::find() else { return };
     let scratch = cluster.scratch(&study("elsewhere", OTEL));
     let sent = ["run", ".", "--in-cluster", "--image", IMAGE, "--node", "node-1", "--out", "out", "--rounds", "2"];
-    let output = cluster.ask(&scratch, &sent).ends_with(0).complains(&["unladen fetch elsewhere-", "node: node-1"]);
+    let output = cluster
+        .ask(&scratch, &cluster.user, &sent)
+        .ends_with(0)
+        .complains(&["unladen fetch elsewhere-", "node: node-1"]);
     assert!(
         output.out.contains("OpenTelemetry (otel)") && output.out.contains("Report: out/report.html"),
         "{}",
@@ -114,13 +111,15 @@ fn what_cannot_run_in_the_cluster_is_told_and_leaves_nothing() {
     let _turn = counting();
     let Some(cluster) = Cluster::find() else { return };
     let scratch = cluster.scratch(&study("mistakes", ""));
-    let sent = |more: &[&str]| cluster.ask(&scratch, &[&["run", ".", "--in-cluster", "--out", "out"], more].concat());
+    let sent = |more: &[&str]| {
+        cluster.ask(&scratch, &cluster.user, &[&["run", ".", "--in-cluster", "--out", "out"], more].concat())
+    };
     sent(&["--image", "no-such-image:1"]).ends_with(2).complains(&["no-such-image:1", "cannot be started", "--image"]);
     cluster.nothing_is_left(&scratch);
     scratch.write("study.yaml", &study("mistakes", "").replace("deployment/shop", "deployment/shob"));
     sent(&["--image", IMAGE]).ends_with(2).complains(&["deployment/shob", "deployment/shop"]);
     cluster.nothing_is_left(&scratch);
-    cluster.ask(&scratch, &["fetch", "nobody-1"]).ends_with(2).complains(&["no run `nobody-1`"]);
+    cluster.ask(&scratch, &cluster.user, &["fetch", "nobody-1"]).ends_with(2).complains(&["no study `nobody-1`"]);
 }
 
 #[test]
@@ -145,13 +144,16 @@ fn without_its_client_a_study_goes_on_and_waits_to_be_fetched() {
     child.kill().expect("it is killed");
     let _ = child.wait();
     let name = cluster.run_name();
-    cluster.ask(&scratch, &["fetch", &name, "--out", "so-far"]).ends_with(0).complains(&["has not ended"]);
+    cluster
+        .ask(&scratch, &cluster.user, &["fetch", &name, "--out", "so-far"])
+        .ends_with(0)
+        .complains(&["has not ended"]);
     assert!(scratch.path("so-far/journal.jsonl").is_file());
     // It is somebody's.
-    let clean = cluster.ask(&scratch, &["clean"]).ends_with(0).out;
-    assert!(clean.contains(&format!("left     run {name}")) && !clean.contains("deleted"), "{clean}");
+    let clean = cluster.ask(&scratch, &cluster.user, &["clean"]).ends_with(0).out;
+    assert!(clean.contains(&format!("left     study {name}")) && !clean.contains("deleted"), "{clean}");
     cluster.wait_until_ended(&scratch, &name);
-    cluster.ask(&scratch, &["fetch", &name, "--out", "out"]).ends_with(0);
+    cluster.ask(&scratch, &cluster.user, &["fetch", &name, "--out", "out"]).ends_with(0);
     assert_whole(&scratch, 6);
     cluster.nothing_is_left(&scratch);
 }
@@ -165,7 +167,7 @@ fn a_pod_that_is_killed_deletes_what_it_had_and_goes_on() {
     assert_eq!(kill_those_in_pods(), 1, "one pod measures");
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", said(&scratch));
     let said = said(&scratch);
-    assert!(said.contains("that a pod of this run had when it was killed"), "{said}");
+    assert!(said.contains("that an earlier pod of this study had"), "{said}");
     assert_whole(&scratch, 6);
     cluster.nothing_is_left(&scratch);
 }
@@ -213,7 +215,7 @@ fn what_a_run_has_left_is_cleaned_and_nothing_else() {
     cluster.kubectl(&["create", "namespace", foreign]);
     cluster.kubectl(&["label", "namespace", foreign, "app.kubernetes.io/managed-by=unladen"]);
     assert!(cluster.namespaces().len() > 1, "namespaces are left");
-    let clean = cluster.ask(&scratch, &["clean"]).ends_with(0).out;
+    let clean = cluster.ask(&scratch, &cluster.user, &["clean"]).ends_with(0).out;
     assert!(
         clean.contains("deleted  namespace unladen-") && clean.contains(&format!("left     namespace {foreign}")),
         "{clean}"
@@ -221,7 +223,7 @@ fn what_a_run_has_left_is_cleaned_and_nothing_else() {
     assert_eq!(cluster.namespaces(), BTreeSet::from([foreign.to_owned()]));
     cluster.kubectl(&["delete", "namespace", foreign]);
     cluster.nothing_is_left(&scratch);
-    let clean = cluster.ask(&scratch, &["clean"]).ends_with(0).out;
+    let clean = cluster.ask(&scratch, &cluster.user, &["clean"]).ends_with(0).out;
     assert!(clean.contains("Nothing of unladen is in the cluster"), "{clean}");
 }
 
@@ -240,7 +242,7 @@ fn what_is_printed_can_be_applied() {
     let name = cluster.run_name();
     assert!(output.out.starts_with(&format!("# unladen fetch {name} gets the results")), "{}", output.out);
     cluster.wait_until_ended(&scratch, &name);
-    cluster.ask(&scratch, &["fetch", &name, "--out", "out"]).ends_with(0);
+    cluster.ask(&scratch, &cluster.user, &["fetch", &name, "--out", "out"]).ends_with(0);
     assert_whole(&scratch, 3);
     cluster.nothing_is_left(&scratch);
 }

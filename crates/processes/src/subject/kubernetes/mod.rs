@@ -45,13 +45,13 @@ use crate::linux::CpuSet;
 /// Namespace of studies that run in the cluster by themselves.
 pub const NAMESPACE: &str = "unladen";
 
-/// Variable that names the run in its pod.
-const RUN_VARIABLE: &str = "UNLADEN_RUN";
+/// Variable that names the Job in its pod.
+const JOB_VARIABLE: &str = "UNLADEN_JOB";
 
-/// Name of the run whose pod this process is in, if it is in one: see `in_cluster`.
+/// Name of the Job whose pod this process is in, if it is in one: see `in_cluster`.
 #[must_use]
-pub fn run_of_this_pod() -> Option<String> {
-    std::env::var(RUN_VARIABLE).ok().filter(|run| !run.is_empty())
+pub fn job_of_this_pod() -> Option<String> {
+    std::env::var(JOB_VARIABLE).ok().filter(|job| !job.is_empty())
 }
 
 /// The kubeconfigs that are merged: what `KUBECONFIG` names, one or several, or `~/.kube/config`. Whether they are there is not asked.

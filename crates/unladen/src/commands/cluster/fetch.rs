@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use flate2::read::GzDecoder;
-use unladen_processes::subject::kubernetes::in_cluster::{Look, Runs};
+use unladen_processes::subject::kubernetes::in_cluster::{Jobs, Look};
 use unladen_report::Format;
 
 use super::pod::{self, CODE, FOLDER};
@@ -22,22 +22,22 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// `unladen fetch`
 ///
 /// # Errors
-/// When there is no such run, or the cluster does not hand out what it has.
+/// When there is no such study, or the cluster does not hand out what it has.
 pub fn fetch(options: &Fetch) -> anyhow::Result<ExitCode> {
-    let runs = Runs::open(options.context.as_deref())?;
-    let Some(name) = &options.name else { return list(&runs) };
+    let jobs = Jobs::open(options.context.as_deref())?;
+    let Some(name) = &options.name else { return list(&jobs) };
     let out = options.out.clone().unwrap_or_else(|| Path::new("runs").join(name));
     is_free(&out)?;
-    let look = runs
+    let look = jobs
         .look(name)?
-        .with_context(|| format!("there is no run `{name}`. `unladen fetch` lists those that there are"))?;
+        .with_context(|| format!("the cluster has no study `{name}`. `unladen fetch` lists those that there are"))?;
     let Some(pod) = look.pod.clone().filter(|_| look.runs) else {
-        bail!("the pod of {name} does not run{}: its results are not there to be fetched", state(&runs, &look));
+        bail!("the pod of {name} does not run{}: its results are not there to be fetched", state(&jobs, &look));
     };
-    let code = bring(&runs, &pod, &out)?;
+    let code = bring(&jobs, &pod, &out)?;
     show(&out, code)?;
     match code {
-        Some(_) => runs.delete(name)?,
+        Some(_) => jobs.delete(name)?,
         None => eprintln!("{name} has not ended: these are its results so far. It goes on"),
     }
     Ok(code.map_or(ExitCode::SUCCESS, ExitCode::from))
@@ -51,9 +51,9 @@ pub(super) fn is_free(out: &Path) -> anyhow::Result<()> {
 }
 
 /// Brings the run folder of a pod here; returns the exit code of a study that has ended.
-pub(super) fn bring(runs: &Runs, pod: &str, out: &Path) -> anyhow::Result<Option<u8>> {
+pub(super) fn bring(jobs: &Jobs, pod: &str, out: &Path) -> anyhow::Result<Option<u8>> {
     let part = beside(out)?;
-    let fetched = (1..=ATTEMPTS).find_map(|attempt| match unpack(runs, pod, &part) {
+    let fetched = (1..=ATTEMPTS).find_map(|attempt| match unpack(jobs, pod, &part) {
         Err(_) if attempt < ATTEMPTS => {
             thread::sleep(PAUSE);
             None
@@ -81,11 +81,11 @@ fn beside(out: &Path) -> anyhow::Result<PathBuf> {
     Ok(out.with_file_name(format!(".{name}.part")))
 }
 
-fn unpack(runs: &Runs, pod: &str, part: &Path) -> anyhow::Result<()> {
+fn unpack(jobs: &Jobs, pod: &str, part: &Path) -> anyhow::Result<()> {
     let _ = fs::remove_dir_all(part);
     fs::create_dir_all(part).with_context(|| format!("cannot make {}", part.display()))?;
     let archive = part.join("archive.tar.gz");
-    runs.ask(pod, &["__in-cluster", "pack"], File::create(&archive)?)?;
+    jobs.ask(pod, &["__in-cluster", "pack"], File::create(&archive)?)?;
     // Neither leaves the folder, nor is cut off unseen: the archive is checked.
     tar::Archive::new(GzDecoder::new(File::open(&archive)?)).unpack(part)?;
     Ok(())
@@ -115,24 +115,24 @@ pub(super) fn show(out: &Path, code: Option<u8>) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn list(runs: &Runs) -> anyhow::Result<ExitCode> {
-    let all = runs.list()?;
+fn list(jobs: &Jobs) -> anyhow::Result<ExitCode> {
+    let all = jobs.list()?;
     if all.is_empty() {
-        return super::super::print(&format!("No study runs by itself in the cluster at {}.", runs.server()));
+        return super::super::print(&format!("No study runs by itself in the cluster at {}.", jobs.server()));
     }
     let line = |look: &Look| {
         let node = look.node.as_deref().map(|node| format!(" on {node}")).unwrap_or_default();
-        format!("{}  {}, since {}{node}{}", look.name, look.study, look.created, state(runs, look))
+        format!("{}  {}, since {}{node}{}", look.name, look.study, look.created, state(jobs, look))
     };
     super::super::print(&all.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
-/// How far a run is, behind a colon.
-fn state(runs: &Runs, look: &Look) -> String {
+/// How far a study is, behind a colon.
+fn state(jobs: &Jobs, look: &Look) -> String {
     let said = match (&look.pod, &look.waits) {
         _ if look.is_over => "it is over, and its results have gone".to_owned(),
         (_, Some(waits)) => waits.said.clone(),
-        (Some(pod), None) if look.runs => match runs.last_words(pod) {
+        (Some(pod), None) if look.runs => match jobs.last_words(pod) {
             Ok(line) if pod::ended(&line).is_some() => line,
             Ok(line) => format!("it runs: {line}"),
             Err(error) => error.to_string(),

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use unladen_journal::units::Time;
 use unladen_processes::subject::kubernetes::KubernetesError;
-use unladen_processes::subject::kubernetes::in_cluster::{Look, Order, Runs, STUDY};
+use unladen_processes::subject::kubernetes::in_cluster::{Jobs, Look, Order, STUDY};
 use unladen_study::plan::Plan;
 
 pub use fetch::fetch;
@@ -30,17 +30,17 @@ use crate::cli::cluster::{Clean, InCluster};
 
 /// Results wait so long in the cluster, unless it is said.
 const KEEP: Duration = Duration::from_secs(24 * 3600);
-/// Between two looks at a run.
+/// Between two looks at a study.
 const PAUSE: Duration = Duration::from_millis(500);
 /// A Job has a pod after this time, or a reason why it has none.
 const PROMPT: Duration = Duration::from_secs(10);
-/// Longest beginning of the name of a run: that of a pod is longer, and has 63 characters at most.
+/// Longest beginning of the name of a study: that of a pod is longer, and has 63 characters at most.
 const LONGEST_NAME: usize = 40;
 
 /// `unladen run --in-cluster`
 ///
 /// # Errors
-/// When the study cannot be sent, or its run does not come to an end. An error of the study is an exit code.
+/// When the study cannot be sent, or does not come to an end. An error of the study is an exit code.
 pub fn run(plan: &Plan, options: &Run) -> anyhow::Result<ExitCode> {
     let order = order(plan, &options.cluster)?;
     if options.cluster.print {
@@ -49,24 +49,24 @@ pub fn run(plan: &Plan, options: &Run) -> anyhow::Result<ExitCode> {
     let out = options.measure.out.clone().unwrap_or_else(|| new_folder(&plan.study.study));
     fetch::is_free(&out)?;
     let context = plan.study.on.kubernetes.as_ref().and_then(|it| it.context.as_deref());
-    let runs = Runs::open(context)?;
+    let jobs = Jobs::open(context)?;
     let interrupted = interrupt_flag()?;
-    runs.create(&order)?;
+    jobs.create(&order)?;
     let name = &order.name;
     let more = context.map(|context| format!(" --context {context}")).unwrap_or_default();
     let by_user = options.cluster.node.is_some();
     let attendant =
-        Attendant { runs: &runs, name, by_user, interrupted: &interrupted, is_quiet: options.measure.quiet };
+        Attendant { jobs: &jobs, name, by_user, interrupted: &interrupted, is_quiet: options.measure.quiet };
     attendant.say(&format!(
         "{name} runs in the cluster at {} from here on, with or without this terminal.\nCtrl-C ends it; should this terminal go away, `unladen fetch {name}{more}` gets its results.",
-        runs.server()
+        jobs.server()
     ));
     let Some((pod, code)) = attendant.attend()? else {
         return Ok(ExitCode::from(INTERRUPTED));
     };
-    fetch::bring(&runs, &pod, &out)
+    fetch::bring(&jobs, &pod, &out)
         .with_context(|| format!("they are still in the cluster: `unladen fetch {name}{more}`"))?;
-    runs.delete(name)?;
+    jobs.delete(name)?;
     fetch::show(&out, Some(code))?;
     Ok(ExitCode::from(code))
 }
@@ -76,12 +76,12 @@ pub fn run(plan: &Plan, options: &Run) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// When the cluster refuses.
 pub fn clean(options: &Clean) -> anyhow::Result<ExitCode> {
-    let runs = Runs::open(options.context.as_deref())?;
-    let done = runs.clean()?;
+    let jobs = Jobs::open(options.context.as_deref())?;
+    let done = jobs.clean()?;
     let mut lines: Vec<String> = done.deleted.iter().map(|what| format!("deleted  {what}")).collect();
     lines.extend(done.left.iter().map(|what| format!("left     {what}")));
     if lines.is_empty() {
-        lines.push(format!("Nothing of unladen is in the cluster at {}.", runs.server()));
+        lines.push(format!("Nothing of unladen is in the cluster at {}.", jobs.server()));
     }
     print(&lines.join("\n"))
 }
@@ -118,9 +118,9 @@ fn yaml(order: &Order) -> anyhow::Result<String> {
     Ok(format!("# unladen fetch {} gets the results\n{}", order.name, documents.join("---\n")))
 }
 
-/// Stays with a run until its study has ended.
+/// Stays with a study until it has ended.
 struct Attendant<'a> {
-    runs: &'a Runs,
+    jobs: &'a Jobs,
     name: &'a str,
     /// Whether the user has named the node.
     by_user: bool,
@@ -133,26 +133,33 @@ impl Attendant<'_> {
     fn attend(&self) -> anyhow::Result<Option<(String, u8)>> {
         let begun = Instant::now();
         let mut said = String::new();
-        let mut is_told = false;
+        let (mut is_told, mut is_away) = (false, false);
         // What is followed, until when, and what was heard.
         let mut followed: Option<(String, Arc<Heard>)> = None;
         loop {
             thread::sleep(PAUSE);
-            let look = match self.runs.look(self.name) {
+            let look = match self.jobs.look(self.name) {
                 Ok(Some(look)) => look,
                 Ok(None) => {
                     bail!("somebody has deleted the Job {}: it has ended, and its results have gone", self.name)
                 }
-                // The run goes on meanwhile.
+                // The study goes on meanwhile.
                 Err(error @ KubernetesError::Unreachable { .. }) => {
-                    self.say_once(&mut said, &format!("{error}. The run goes on; waiting for an answer"));
+                    if !is_away {
+                        self.say(&format!("{error} The study goes on there; it is looked for again here"));
+                    }
+                    is_away = true;
                     continue;
                 }
                 Err(error) => return Err(error.into()),
             };
+            if is_away {
+                self.say("the API server answers again");
+                is_away = false;
+            }
             if look.is_over {
-                let left = self.runs.sweep(self.name)?;
-                self.runs.delete(self.name)?;
+                let left = self.jobs.sweep(self.name)?;
+                self.jobs.delete(self.name)?;
                 bail!(
                     "{}: its pod was ended again and again, and its results have gone with it; deleted {left} namespaces that it had",
                     self.name
@@ -161,7 +168,7 @@ impl Attendant<'_> {
             let is_interrupted = self.interrupted.load(Ordering::Relaxed);
             let Some(pod) = look.pod.as_ref().filter(|_| look.runs) else {
                 if is_interrupted && followed.is_none() {
-                    self.runs.delete(self.name)?;
+                    self.jobs.delete(self.name)?;
                     return Ok(None);
                 }
                 self.not_yet(&look, begun, &mut said)?;
@@ -179,7 +186,7 @@ impl Attendant<'_> {
                 return Ok(Some((pod.clone(), *code)));
             }
             if is_interrupted && !is_told {
-                match self.runs.ask(pod, &["__in-cluster", "stop"], io::sink()) {
+                match self.jobs.ask(pod, &["__in-cluster", "stop"], io::sink()) {
                     Err(error @ KubernetesError::Unreachable { .. }) => self.say_once(&mut said, &error.to_string()),
                     told => {
                         told?;
@@ -209,10 +216,10 @@ impl Attendant<'_> {
     fn not_yet(&self, look: &Look, begun: Instant, said: &mut String) -> anyhow::Result<()> {
         let hopeless = look.waits.as_ref().filter(|waits| waits.is_hopeless);
         let refused = look.pod.is_none() && begun.elapsed() > PROMPT;
-        let refused = refused.then(|| self.runs.complaint(self.name)).flatten();
+        let refused = refused.then(|| self.jobs.complaint(self.name)).flatten();
         match (hopeless, refused) {
             (Some(waits), _) => {
-                self.runs.delete(self.name)?;
+                self.jobs.delete(self.name)?;
                 let node = look.node.as_deref().unwrap_or_default();
                 bail!(
                     "the pod cannot be started on {node}: {}. `--image` names an image that the node has or can pull, with this executable as `/unladen`",
@@ -220,9 +227,9 @@ impl Attendant<'_> {
                 )
             }
             (None, Some(complaint)) => {
-                self.runs.delete(self.name)?;
+                self.jobs.delete(self.name)?;
                 bail!(
-                    "no pod was made for the run: {complaint}. Have an administrator apply deploy/kubernetes/role.yaml"
+                    "no pod was made for the study: {complaint}. Have an administrator apply deploy/kubernetes/role.yaml"
                 )
             }
             (None, None) => {
@@ -247,7 +254,7 @@ impl Attendant<'_> {
         let heard = Arc::new(Heard::default());
         let goes_on = Arc::clone(&heard);
         let goes_on = move || !goes_on.is_over.load(Ordering::Relaxed);
-        self.runs.follow(pod, goes_on, Ear { part: Vec::new(), heard: Arc::clone(&heard), is_quiet: self.is_quiet });
+        self.jobs.follow(pod, goes_on, Ear { part: Vec::new(), heard: Arc::clone(&heard), is_quiet: self.is_quiet });
         heard
     }
 }

@@ -14,8 +14,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use rustix::process::{Pid, Signal, kill_process};
 use unladen_measure::STUDY_FILE;
-use unladen_processes::subject::kubernetes::in_cluster::{NODE, RESULTS, Runs};
-use unladen_processes::subject::kubernetes::{KubernetesError, run_of_this_pod};
+use unladen_processes::subject::kubernetes::in_cluster::{Jobs, NODE, RESULTS};
+use unladen_processes::subject::kubernetes::{KubernetesError, job_of_this_pod};
 
 use super::super::{COULD_NOT_RUN, INTERRUPTED, interrupt_flag};
 use crate::cli::cluster::InPod;
@@ -37,7 +37,7 @@ const AWAY: Duration = Duration::from_secs(600);
 /// What runs in a pod.
 ///
 /// # Errors
-/// When it is in no pod of a run, or the cluster refuses.
+/// When it is in no pod of a study, or the cluster refuses.
 pub fn in_pod(what: &InPod) -> anyhow::Result<ExitCode> {
     let results = Path::new(RESULTS);
     match what {
@@ -54,14 +54,14 @@ pub(super) fn ended(line: &str) -> Option<u8> {
 }
 
 fn run(results: &Path, study: &Path, keep: Duration) -> anyhow::Result<ExitCode> {
-    let name = run_of_this_pod().context("this is for the pods of `unladen run --in-cluster`")?;
+    let name = job_of_this_pod().context("this is for the pods of `unladen run --in-cluster`")?;
     let terminated = interrupt_flag()?;
     let stops = || terminated.load(std::sync::atomic::Ordering::Relaxed) || results.join(STOP).exists();
     let node = std::env::var(NODE).unwrap_or_default();
     println!("{name} on node {node}; from elsewhere, `unladen fetch {name}` gets its results, finished or not");
     let left = swept(&name, stops)?;
     if left > 0 {
-        println!("deleted {left} namespaces that a pod of this run had when it was killed");
+        println!("deleted {left} namespaces that an earlier pod of this study had");
     }
     let code = match fs::read_to_string(results.join(CODE)).ok().and_then(|code| code.parse().ok()) {
         Some(code) => code,
@@ -76,7 +76,7 @@ fn run(results: &Path, study: &Path, keep: Duration) -> anyhow::Result<ExitCode>
     let begun = Instant::now();
     while begun.elapsed() < keep {
         if terminated.load(std::sync::atomic::Ordering::Relaxed) {
-            // As its run is deleted, or its node is emptied: then it counts as lost.
+            // As its Job is deleted, or its node is emptied: then it counts as lost.
             return Ok(ExitCode::from(INTERRUPTED));
         }
         thread::sleep(PAUSE);
@@ -84,12 +84,12 @@ fn run(results: &Path, study: &Path, keep: Duration) -> anyhow::Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// Deletes what an earlier pod of the run has left; returns how many namespaces that were.
+/// Deletes what an earlier pod of the study has left; returns how many namespaces that were.
 fn swept(name: &str, stops: impl Fn() -> bool) -> anyhow::Result<usize> {
-    let runs = Runs::open(None)?;
+    let jobs = Jobs::open(None)?;
     let begun = Instant::now();
     loop {
-        match runs.sweep(name) {
+        match jobs.sweep(name) {
             Err(KubernetesError::Unreachable { .. }) if begun.elapsed() < AWAY && !stops() => thread::sleep(PAUSE),
             done => return Ok(done?),
         }

@@ -96,13 +96,6 @@ impl Cluster {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    fn ask(&self, scratch: &Scratch, kubeconfig: &PathBuf, arguments: &[&str]) -> CliOutput {
-        let mut command = scratch.command(arguments);
-        let output = CliOutput::new(&command.env("KUBECONFIG", kubeconfig).output().expect("unladen starts"));
-        println!("{}{}", output.err, output.out);
-        output
-    }
-
     /// What the doctor says, in one line.
     fn doctor(&self, scratch: &Scratch, kubeconfig: &PathBuf) -> String {
         let said = self.ask(scratch, kubeconfig, &["doctor", "."]).ends_with(0).out;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::error::KubernetesError;
 use super::super::local::delete;
 use super::owner::{Owner, State};
-use super::{OWNER, RUN, Runs, UNLADEN, core, items, own};
+use super::{JOB, Jobs, OWNER, UNLADEN, core, items, own};
 
 /// A namespace is gone so long after its deletion has begun, mostly after some seconds.
 const GONE: Duration = Duration::from_secs(90);
@@ -24,7 +24,7 @@ pub struct Clean {
     pub left: Vec<String>,
 }
 
-impl Runs {
+impl Jobs {
     /// Deletes everything that unladen has made in the cluster and that no live study owns.
     ///
     /// # Errors
@@ -36,8 +36,8 @@ impl Runs {
         let nodes = self.api.get("/api/v1/nodes").map_err(self.failed("list the nodes"))?;
         let boots: Vec<String> =
             items(&nodes).iter().filter_map(|node| text(node, "/status/nodeInfo/bootID")).collect();
-        let runs = self.list()?;
-        let is_live = |name: &str| runs.iter().any(|run| run.name == name && !run.is_over);
+        let jobs = self.list()?;
+        let is_live = |name: &str| jobs.iter().any(|job| job.name == name && !job.is_over);
         let mut clean = Clean::default();
         for namespace in &namespaces {
             let Some(name) = text(namespace, "/metadata/name").filter(|name| name != UNLADEN) else { continue };
@@ -49,29 +49,29 @@ impl Runs {
                 Err(owner) => clean.left.push(format!("namespace {name}: {owner}")),
             }
         }
-        for run in &runs {
-            if run.is_over {
-                self.delete(&run.name)?;
-                clean.deleted.push(format!("run {}", run.name));
+        for job in &jobs {
+            if job.is_over {
+                self.delete(&job.name)?;
+                clean.deleted.push(format!("study {}", job.name));
             } else {
-                clean.left.push(format!("run {0}: it runs, or waits for `unladen fetch {0}`", run.name));
+                clean.left.push(format!("study {0}: it runs, or waits for `unladen fetch {0}`", job.name));
             }
         }
-        let is_known = |name: &String| runs.iter().any(|run| run.name == *name);
+        let is_known = |name: &String| jobs.iter().any(|job| job.name == *name);
         for name in items(&files).iter().filter_map(|it| text(it, "/metadata/name")).filter(|name| !is_known(name)) {
             self.delete(&name)?;
-            clean.deleted.push(format!("files of the run {name}"));
+            clean.deleted.push(format!("files of the study {name}"));
         }
         self.wait_until_gone(&namespaces, |name| clean.deleted.contains(&format!("namespace {name}")))?;
         Ok(clean)
     }
 
-    /// Deletes the namespaces of a run and waits until they have gone; returns how many there were.
+    /// Deletes the namespaces of a study and waits until they have gone; returns how many there were.
     ///
     /// # Errors
     /// The cluster refuses, or they do not go.
-    pub fn sweep(&self, run: &str) -> Result<usize, KubernetesError> {
-        let namespaces = self.namespaces(Some(run))?;
+    pub fn sweep(&self, job: &str) -> Result<usize, KubernetesError> {
+        let namespaces = self.namespaces(Some(job))?;
         for name in namespaces.iter().filter_map(|it| text(it, "/metadata/name")) {
             self.begin_to_delete(&name)?;
         }
@@ -79,9 +79,9 @@ impl Runs {
         Ok(namespaces.len())
     }
 
-    fn namespaces(&self, run: Option<&str>) -> Result<Vec<Value>, KubernetesError> {
-        let of_run = run.map(|run| format!("%2C{RUN}%3D{run}")).unwrap_or_default();
-        let path = format!("{}{of_run}", own("/api/v1/namespaces"));
+    fn namespaces(&self, job: Option<&str>) -> Result<Vec<Value>, KubernetesError> {
+        let of_job = job.map(|job| format!("%2C{JOB}%3D{job}")).unwrap_or_default();
+        let path = format!("{}{of_job}", own("/api/v1/namespaces"));
         self.api.get(&path).map(|list| items(&list)).map_err(self.failed("list the namespaces"))
     }
 
@@ -125,8 +125,8 @@ fn text(value: &Value, pointer: &str) -> Option<String> {
 
 /// Whose a namespace is; `Ok`: nobody's any more.
 fn whose(namespace: &Value, is_live: impl Fn(&str) -> bool, boots: &[String]) -> Result<(), String> {
-    if let Some(run) = text(namespace, &format!("/metadata/labels/{RUN}")) {
-        return if is_live(&run) { Err(format!("the run {run} has it")) } else { Ok(()) };
+    if let Some(job) = text(namespace, &format!("/metadata/labels/{JOB}")) {
+        return if is_live(&job) { Err(format!("the study {job} has it")) } else { Ok(()) };
     }
     let owner = text(namespace, &format!("/metadata/annotations/{OWNER}")).and_then(|it| it.parse::<Owner>().ok());
     match owner.map(|owner| owner.state(boots)) {
@@ -148,9 +148,9 @@ mod tests {
 
     #[test]
     fn a_namespace_is_its_runs_or_its_process_or_nobodys() {
-        let of_run = json!({"metadata": {"labels": {"unladen.run": "shop-1"}}});
-        assert!(whose(&of_run, |run| run == "shop-1", &[]).expect_err("in use").contains("shop-1"));
-        assert_eq!(whose(&of_run, |_| false, &[]), Ok(()));
+        let of_job = json!({"metadata": {"labels": {"unladen.job": "shop-1"}}});
+        assert!(whose(&of_job, |job| job == "shop-1", &[]).expect_err("in use").contains("shop-1"));
+        assert_eq!(whose(&of_job, |_| false, &[]), Ok(()));
         let of_process = |owner: &str| json!({"metadata": {"annotations": {"unladen.owner": owner}}});
         let me = of_process(&Owner::of_this_process().to_string());
         assert!(whose(&me, |_| false, &[]).expect_err("in use").contains("this machine"));

@@ -1,4 +1,4 @@
-//! What the cluster says of a run: its Job, and the pod of that.
+//! What the cluster says of a study: its Job, and the pod of that.
 
 use serde_json::Value;
 
@@ -14,10 +14,10 @@ const HOPELESS: [&str; 6] = [
     "RunContainerError",
 ];
 
-/// A run, as the cluster sees it.
+/// A study, as the cluster sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Look {
-    /// Name of the run.
+    /// Name of the Job.
     pub name: String,
     /// Name of its study.
     pub study: String,
@@ -47,11 +47,11 @@ pub struct Waits {
 }
 
 impl Look {
-    /// From a Job, and from all pods of runs.
+    /// From a Job, and from all pods of studies.
     pub(super) fn of(job: &Value, pods: &[Value]) -> Self {
         let text = |pointer: &str| words(job, pointer).unwrap_or_default();
         let name = text("/metadata/name");
-        let is_own = |pod: &&Value| words(pod, "/metadata/labels/unladen.run").as_deref() == Some(&name);
+        let is_own = |pod: &&Value| words(pod, "/metadata/labels/unladen.job").as_deref() == Some(&name);
         // Of one that goes and the one in its place, the latter.
         let age = |pod: &&Value| {
             (pod.pointer("/metadata/deletionTimestamp").is_none(), words(pod, "/metadata/creationTimestamp"))
@@ -115,7 +115,7 @@ mod tests {
     }
 
     fn pod(name: &str, created: &str, status: Value) -> Value {
-        let metadata = json!({"name": name, "labels": {"unladen.run": "shop-1"}, "creationTimestamp": created});
+        let metadata = json!({"name": name, "labels": {"unladen.job": "shop-1"}, "creationTimestamp": created});
         json!({"metadata": metadata, "spec": {"nodeName": "n"}, "status": status})
     }
 

@@ -1,5 +1,5 @@
 //! Studies that run in a cluster by themselves: a Job of one privileged pod on the node of the subject runs this very executable there
-//! (`order`), is watched (`look`), told to stop and asked for its results from afar, and leaves nothing (`owner`, [`Runs::clean`]).
+//! (`order`), is watched (`look`), told to stop and asked for its results from afar, and leaves nothing (`owner`, [`Jobs::clean`]).
 //!
 //! What runs in the pod is `unladen`'s business: here it is a command with arguments.
 
@@ -32,8 +32,8 @@ pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 const COMPONENT: &str = "app.kubernetes.io/component";
 /// Name of the account, and the value of the label.
 pub(super) const UNLADEN: &str = "unladen";
-/// Label of all that belongs to a run.
-pub(super) const RUN: &str = "unladen.run";
+/// Label of all that belongs to a study.
+pub(super) const JOB: &str = "unladen.job";
 /// Annotation of the namespaces of a study: [`Owner`].
 pub(super) const OWNER: &str = "unladen.owner";
 /// Name of the container.
@@ -49,9 +49,9 @@ pub const RESULTS: &str = "/results";
 /// Variable that names the node there.
 pub const NODE: &str = "UNLADEN_NODE";
 
-/// The runs of a cluster.
+/// The studies that run in a cluster by themselves.
 #[derive(Debug)]
-pub struct Runs {
+pub struct Jobs {
     api: Arc<Api>,
 }
 
@@ -72,7 +72,7 @@ fn own(path: &str) -> String {
     format!("{path}?labelSelector={}%3D{UNLADEN}", MANAGED_BY.replace('/', "%2F"))
 }
 
-impl Runs {
+impl Jobs {
     /// Of the cluster of a context of the kubeconfig, or of the one that this pod is in.
     ///
     /// # Errors
@@ -88,7 +88,11 @@ impl Runs {
     }
 
     fn failed(&self, what: &str) -> impl Fn(Failure) -> KubernetesError {
-        move |failure| failure.when(&self.api, what)
+        move |failure| match failure {
+            // It is there, but not itself: as after a restart.
+            Failure::Refused(429 | 500.., said) => Failure::Silence(said).when(&self.api, what),
+            other => other.when(&self.api, what),
+        }
     }
 
     /// Gives a study to the cluster. Its files belong to its Job, and go with that.
@@ -110,7 +114,7 @@ impl Runs {
         })
     }
 
-    /// All runs that the cluster knows, the oldest first.
+    /// All studies that the cluster knows, the oldest first.
     ///
     /// # Errors
     /// The cluster does not say.
@@ -122,7 +126,7 @@ impl Runs {
         Ok(looks)
     }
 
-    /// How a run is; `None`: there is no such run.
+    /// How a study is; `None`: there is no such study.
     ///
     /// # Errors
     /// The cluster does not say.
@@ -130,7 +134,7 @@ impl Runs {
         match self.api.get(&format!("{}/{name}", jobs())) {
             Ok(job) => Ok(Some(Look::of(&job, &self.pods()?))),
             Err(failure) if failure.is_absence() => Ok(None),
-            Err(failure) => Err(failure.when(&self.api, "look at a Job")),
+            Err(failure) => Err(self.failed("look at a Job")(failure)),
         }
     }
 
@@ -180,10 +184,11 @@ impl Runs {
     /// It fails, or the connection breaks off.
     pub fn ask(&self, pod: &str, arguments: &[&str], out: impl Write + Send + 'static) -> Result<(), KubernetesError> {
         let command = [&[PROGRAM], arguments].concat();
-        self.api.exec((NAMESPACE, pod, CONTAINER), &command, out).map_err(self.failed("run a command in a pod"))
+        let failed = |failure: Failure| failure.when(&self.api, "run a command in a pod");
+        self.api.exec((NAMESPACE, pod, CONTAINER), &command, out).map_err(failed)
     }
 
-    /// Deletes the Job of a run and what belongs to it. One that has gone is fine.
+    /// Deletes the Job of a study and what belongs to it. One that has gone is fine.
     ///
     /// # Errors
     /// The cluster refuses.
@@ -192,7 +197,7 @@ impl Runs {
         // What was applied by hand belongs to no Job.
         for path in [job, format!("{}/{name}", core("configmaps"))] {
             match self.api.delete(&path) {
-                Err(failure) if !failure.is_absence() => return Err(failure.when(&self.api, "delete a run")),
+                Err(failure) if !failure.is_absence() => return Err(failure.when(&self.api, "delete a Job")),
                 _ => {}
             }
         }

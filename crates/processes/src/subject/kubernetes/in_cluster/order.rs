@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::{NAMESPACE, RUN_VARIABLE};
-use super::{COMPONENT, CONTAINER, MANAGED_BY, NODE, PROGRAM, RESULTS, RUN, STUDY, UNLADEN};
+use super::super::{JOB_VARIABLE, NAMESPACE};
+use super::{COMPONENT, CONTAINER, JOB, MANAGED_BY, NODE, PROGRAM, RESULTS, STUDY, UNLADEN};
 
 /// What the files of a study may take together: no object of a cluster may be larger.
 pub const MOST_BYTES: usize = 1 << 20;
@@ -28,7 +28,7 @@ pub struct Sent {
 /// A study that is to run in a cluster by itself.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Order {
-    /// Name of the run, and of all that is made for it.
+    /// Name of the Job, and of all that is made for it.
     pub name: String,
     /// Name of the study.
     pub study: String,
@@ -64,7 +64,7 @@ impl Order {
                 "command": [PROGRAM],
                 "args": self.args,
                 "env": [
-                    {"name": RUN_VARIABLE, "value": self.name},
+                    {"name": JOB_VARIABLE, "value": self.name},
                     {"name": NODE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
                 ],
                 // Without a request the load would be the first to wait, and the pod the first to be ended.
@@ -103,7 +103,7 @@ impl Order {
     }
 
     fn labels(&self) -> Value {
-        json!({MANAGED_BY: UNLADEN, COMPONENT: "run", RUN: self.name})
+        json!({MANAGED_BY: UNLADEN, COMPONENT: "study", JOB: self.name})
     }
 
     fn metadata(&self) -> Value {

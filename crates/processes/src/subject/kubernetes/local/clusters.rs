@@ -11,8 +11,8 @@ use serde_json::json;
 use super::api::{Api, Failure};
 use super::config::Cluster;
 use super::error::KubernetesError;
-use super::in_cluster::{MANAGED_BY, OWNER, Owner, RUN, UNLADEN};
-use super::run_of_this_pod;
+use super::in_cluster::{JOB, MANAGED_BY, OWNER, Owner, UNLADEN};
+use super::job_of_this_pod;
 use crate::subject::guard::Guard;
 
 /// A namespace is gone so long after its deletion has begun, mostly after some seconds.
@@ -127,8 +127,8 @@ pub(super) fn is_empty(api: &Api, namespace: &str) -> Result<bool, Failure> {
 /// Makes a namespace of a study for a variant.
 pub(super) fn create(api: &Api, namespace: &str, study: &str, variant: &str) -> Result<(), Failure> {
     let mut labels = json!({MANAGED_BY: UNLADEN, "unladen.study": study});
-    if let Some(run) = run_of_this_pod() {
-        labels[RUN] = json!(run);
+    if let Some(job) = job_of_this_pod() {
+        labels[JOB] = json!(job);
     }
     // Whoever finds it later sees whether it is still somebody's.
     let annotations = json!({"unladen.variant": variant, OWNER: Owner::of_this_process().to_string()});

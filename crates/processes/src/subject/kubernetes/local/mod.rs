@@ -27,7 +27,7 @@ pub use import::import;
 pub use manifests::{files, kustomize};
 
 use super::{
-    Changes, Stack, api, config, error, examined, imported, in_cluster, logs, rights, run_of_this_pod, workload,
+    Changes, Stack, api, config, error, examined, imported, in_cluster, job_of_this_pod, logs, rights, workload,
 };
 
 /// Variable that shifts the stack: see [`crate::subject::Launch::pad`].
