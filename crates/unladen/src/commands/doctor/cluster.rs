@@ -158,7 +158,9 @@ fn cpu_manager(it: &Examined) -> Check {
             "static: a Guaranteed pod with whole CPUs gets cores of its own, whatever the study says".to_owned()
         }
         Some(policy) => format!("{policy}: pods are on the cores that the study gives them"),
-        None => "not to be read (`nodes/proxy` of the kubelet, or its file on this machine)".to_owned(),
+        None => {
+            "unknown: to read it takes the right `get nodes/proxy`, or the kubelet's file on this machine".to_owned()
+        }
     };
     check("CPU manager", found, true, "")
 }

@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::{Cluster, IMAGE, finding};
-use crate::harness::{CliOutput, Scratch, measuring, starting};
+use crate::harness::{Scratch, measuring, starting};
 
 /// Where the live shop is. Not one of unladen's namespaces.
 const PROD: &str = "e2e-prod";
@@ -97,7 +97,7 @@ impl Cluster {
     }
 
     /// What the doctor says, in one line.
-    fn doctor(&self, scratch: &Scratch, kubeconfig: &PathBuf) -> String {
+    fn doctor(&self, scratch: &Scratch, kubeconfig: &Path) -> String {
         let said = self.ask(scratch, kubeconfig, &["doctor", "."]).ends_with(0).out;
         said.split_whitespace().collect::<Vec<_>>().join(" ")
     }
@@ -194,7 +194,7 @@ fn the_doctor_names_the_rights_that_are_missing_and_prints_the_role_that_has_the
     let poor = scratch.path("poor");
     fs::write(&poor, config.to_string()).expect("a kubeconfig");
     let said = cluster.doctor(&scratch, &poor);
-    for words in ["warn nodes", "may not be listed", "create/delete namespaces", "get pods/log"] {
+    for words in ["warn nodes", "may not be listed", "create/delete/list namespaces", "get pods/log"] {
         assert!(said.contains(words), "{words}: {said}");
     }
     let json = cluster.ask(&scratch, &poor, &["doctor", ".", "--json"]).ends_with(0).out;
