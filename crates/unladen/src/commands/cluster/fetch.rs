@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
 use flate2::read::GzDecoder;
-use unladen_processes::subject::kubernetes::in_cluster::{Jobs, Look};
+use unladen_processes::subject::kubernetes::in_cluster::{JobStatus, Jobs};
 use unladen_report::Format;
 
 use super::pod::{self, CODE, FOLDER};
@@ -28,11 +28,11 @@ pub fn fetch(options: &Fetch) -> anyhow::Result<ExitCode> {
     let Some(name) = &options.name else { return list(&jobs) };
     let out = options.out.clone().unwrap_or_else(|| Path::new("runs").join(name));
     is_free(&out)?;
-    let look = jobs
-        .look(name)?
+    let status = jobs
+        .status(name)?
         .with_context(|| format!("the cluster has no study `{name}`. `unladen fetch` lists those that there are"))?;
-    let Some(pod) = look.pod.clone().filter(|_| look.runs) else {
-        bail!("the pod of {name} does not run{}: its results are not there to be fetched", state(&jobs, &look));
+    let Some(pod) = status.pod.clone().filter(|_| status.runs) else {
+        bail!("the pod of {name} does not run{}: its results are not there to be fetched", state(&jobs, &status));
     };
     let code = bring(&jobs, &pod, &out)?;
     show(&out, code)?;
@@ -85,7 +85,7 @@ fn unpack(jobs: &Jobs, pod: &str, part: &Path) -> anyhow::Result<()> {
     let _ = fs::remove_dir_all(part);
     fs::create_dir_all(part).with_context(|| format!("cannot make {}", part.display()))?;
     let archive = part.join("archive.tar.gz");
-    jobs.ask(pod, &["__in-cluster", "pack"], File::create(&archive)?)?;
+    jobs.exec(pod, &["__in-cluster", "pack"], File::create(&archive)?)?;
     // Neither leaves the folder, nor is cut off unseen: the archive is checked.
     tar::Archive::new(GzDecoder::new(File::open(&archive)?)).unpack(part)?;
     Ok(())
@@ -120,19 +120,19 @@ fn list(jobs: &Jobs) -> anyhow::Result<ExitCode> {
     if all.is_empty() {
         return super::super::print(&format!("No study runs by itself in the cluster at {}.", jobs.server()));
     }
-    let line = |look: &Look| {
-        let node = look.node.as_deref().map(|node| format!(" on {node}")).unwrap_or_default();
-        format!("{}  {}, since {}{node}{}", look.name, look.study, look.created, state(jobs, look))
+    let line = |status: &JobStatus| {
+        let node = status.node.as_deref().map(|node| format!(" on {node}")).unwrap_or_default();
+        format!("{}  {}, since {}{node}{}", status.name, status.study, status.created, state(jobs, status))
     };
     super::super::print(&all.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// How far a study is, behind a colon.
-fn state(jobs: &Jobs, look: &Look) -> String {
-    let said = match (&look.pod, &look.waits) {
-        _ if look.is_over => "it is over, and its results have gone".to_owned(),
+fn state(jobs: &Jobs, status: &JobStatus) -> String {
+    let said = match (&status.pod, &status.waits) {
+        _ if status.is_over => "it is over, and its results have gone".to_owned(),
         (_, Some(waits)) => waits.said.clone(),
-        (Some(pod), None) if look.runs => match jobs.last_words(pod) {
+        (Some(pod), None) if status.runs => match jobs.last_line(pod) {
             Ok(line) if pod::ended(&line).is_some() => line,
             Ok(line) => format!("it runs: {line}"),
             Err(error) => error.to_string(),

@@ -1,8 +1,8 @@
-//! Studies that run in a cluster by themselves: `run --in-cluster` sends the study (`parcel`) and stays with it, `fetch` brings results here,
+//! Studies that run in a cluster by themselves: `run --in-cluster` sends the study (`bundle`) and stays with it, `fetch` brings results here,
 //! `clean` deletes what is nobody's. `pod` is what runs there.
 
+mod bundle;
 mod fetch;
-mod parcel;
 mod pod;
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use unladen_journal::units::Time;
 use unladen_processes::subject::kubernetes::KubernetesError;
-use unladen_processes::subject::kubernetes::in_cluster::{Jobs, Look, Order, STUDY};
+use unladen_processes::subject::kubernetes::in_cluster::{JobOrder, JobStatus, Jobs, STUDY};
 use unladen_study::plan::Plan;
 
 pub use fetch::fetch;
@@ -55,13 +55,12 @@ pub fn run(plan: &Plan, options: &Run) -> anyhow::Result<ExitCode> {
     let name = &order.name;
     let more = context.map(|context| format!(" --context {context}")).unwrap_or_default();
     let by_user = options.cluster.node.is_some();
-    let attendant =
-        Attendant { jobs: &jobs, name, by_user, interrupted: &interrupted, is_quiet: options.measure.quiet };
-    attendant.say(&format!(
+    let follower = Follower { jobs: &jobs, name, by_user, interrupted: &interrupted, is_quiet: options.measure.quiet };
+    follower.say(&format!(
         "{name} runs in the cluster at {} from here on, with or without this terminal.\nCtrl-C ends it; should this terminal go away, `unladen fetch {name}{more}` gets its results.",
         jobs.server()
     ));
-    let Some((pod, code)) = attendant.attend()? else {
+    let Some((pod, code)) = follower.wait_for_end()? else {
         return Ok(ExitCode::from(INTERRUPTED));
     };
     fetch::bring(&jobs, &pod, &out)
@@ -87,17 +86,17 @@ pub fn clean(options: &Clean) -> anyhow::Result<ExitCode> {
 }
 
 /// What the cluster is asked for.
-fn order(plan: &Plan, options: &InCluster) -> anyhow::Result<Order> {
-    let parcel = parcel::pack(plan)?;
+fn order(plan: &Plan, options: &InCluster) -> anyhow::Result<JobOrder> {
+    let bundle = bundle::pack(plan)?;
     let keep = options.keep.unwrap_or(Time(KEEP));
-    let study = format!("{STUDY}/{}", parcel.study);
-    Ok(Order {
+    let study = format!("{STUDY}/{}", bundle.study);
+    Ok(JobOrder {
         name: name(&plan.study.study, draw_seed()),
         study: plan.study.study.clone(),
         image: options.image.clone().unwrap_or_else(|| format!("unladen:{}", env!("CARGO_PKG_VERSION"))),
         node: options.node.clone(),
         args: ["__in-cluster", "run", &study, "--keep", &keep.to_string()].map(str::to_owned).to_vec(),
-        files: parcel.files,
+        files: bundle.files,
     })
 }
 
@@ -111,7 +110,7 @@ fn name(study: &str, random: u64) -> String {
 }
 
 /// The objects as YAML, for `kubectl apply`.
-fn yaml(order: &Order) -> anyhow::Result<String> {
+fn yaml(order: &JobOrder) -> anyhow::Result<String> {
     let options = serde_saphyr::ser_options! { compact_list_indent: false, folded_wrap_chars: 1_000_000 };
     let documents = order.objects().map(|object| serde_saphyr::to_string_with_options(&object, options.clone()));
     let documents = documents.into_iter().collect::<Result<Vec<_>, _>>()?;
@@ -119,7 +118,7 @@ fn yaml(order: &Order) -> anyhow::Result<String> {
 }
 
 /// Stays with a study until it has ended.
-struct Attendant<'a> {
+struct Follower<'a> {
     jobs: &'a Jobs,
     name: &'a str,
     /// Whether the user has named the node.
@@ -128,18 +127,18 @@ struct Attendant<'a> {
     is_quiet: bool,
 }
 
-impl Attendant<'_> {
+impl Follower<'_> {
     /// The pod that has the results, and the exit code of the study; `None`: it was interrupted before it had begun.
-    fn attend(&self) -> anyhow::Result<Option<(String, u8)>> {
+    fn wait_for_end(&self) -> anyhow::Result<Option<(String, u8)>> {
         let begun = Instant::now();
         let mut said = String::new();
         let (mut is_told, mut is_away) = (false, false);
-        // What is followed, until when, and what was heard.
-        let mut followed: Option<(String, Arc<Heard>)> = None;
+        // Which pod is followed, and what its log has said.
+        let mut followed: Option<(String, Arc<LogState>)> = None;
         loop {
             thread::sleep(PAUSE);
-            let look = match self.jobs.look(self.name) {
-                Ok(Some(look)) => look,
+            let status = match self.jobs.status(self.name) {
+                Ok(Some(status)) => status,
                 Ok(None) => {
                     bail!("somebody has deleted the Job {}: it has ended, and its results have gone", self.name)
                 }
@@ -157,7 +156,7 @@ impl Attendant<'_> {
                 self.say("the API server answers again");
                 is_away = false;
             }
-            if look.is_over {
+            if status.is_over {
                 let left = self.jobs.sweep(self.name)?;
                 self.jobs.delete(self.name)?;
                 bail!(
@@ -166,27 +165,27 @@ impl Attendant<'_> {
                 );
             }
             let is_interrupted = self.interrupted.load(Ordering::Relaxed);
-            let Some(pod) = look.pod.as_ref().filter(|_| look.runs) else {
+            let Some(pod) = status.pod.as_ref().filter(|_| status.runs) else {
                 if is_interrupted && followed.is_none() {
                     self.jobs.delete(self.name)?;
                     return Ok(None);
                 }
-                self.not_yet(&look, begun, &mut said)?;
+                self.not_yet(&status, begun, &mut said)?;
                 continue;
             };
-            let heard = match &followed {
-                Some((known, heard)) if known == pod => heard,
+            let log = match &followed {
+                Some((known, log)) if known == pod => log,
                 _ => {
-                    self.begins(&look);
-                    &followed.insert((pod.clone(), self.listen(pod))).1
+                    self.begins(&status);
+                    &followed.insert((pod.clone(), self.follow_log(pod))).1
                 }
             };
-            if let Some(code) = heard.code.get() {
-                heard.is_over.store(true, Ordering::Relaxed);
+            if let Some(code) = log.code.get() {
+                log.is_over.store(true, Ordering::Relaxed);
                 return Ok(Some((pod.clone(), *code)));
             }
             if is_interrupted && !is_told {
-                match self.jobs.ask(pod, &["__in-cluster", "stop"], io::sink()) {
+                match self.jobs.exec(pod, &["__in-cluster", "stop"], io::sink()) {
                     Err(error @ KubernetesError::Unreachable { .. }) => self.say_once(&mut said, &error.to_string()),
                     told => {
                         told?;
@@ -213,27 +212,27 @@ impl Attendant<'_> {
     }
 
     /// What keeps the pod from running, and whether it will.
-    fn not_yet(&self, look: &Look, begun: Instant, said: &mut String) -> anyhow::Result<()> {
-        let hopeless = look.waits.as_ref().filter(|waits| waits.is_hopeless);
-        let refused = look.pod.is_none() && begun.elapsed() > PROMPT;
-        let refused = refused.then(|| self.jobs.complaint(self.name)).flatten();
+    fn not_yet(&self, status: &JobStatus, begun: Instant, said: &mut String) -> anyhow::Result<()> {
+        let hopeless = status.waits.as_ref().filter(|waits| waits.is_hopeless);
+        let refused = status.pod.is_none() && begun.elapsed() > PROMPT;
+        let refused = refused.then(|| self.jobs.creation_failure(self.name)).flatten();
         match (hopeless, refused) {
             (Some(waits), _) => {
                 self.jobs.delete(self.name)?;
-                let node = look.node.as_deref().unwrap_or_default();
+                let node = status.node.as_deref().unwrap_or_default();
                 bail!(
                     "the pod cannot be started on {node}: {}. `--image` names an image that the node has or can pull, with this executable as `/unladen`",
                     waits.said
                 )
             }
-            (None, Some(complaint)) => {
+            (None, Some(creation_failure)) => {
                 self.jobs.delete(self.name)?;
                 bail!(
-                    "no pod was made for the study: {complaint}. Have an administrator apply deploy/kubernetes/role.yaml"
+                    "no pod was made for the study: {creation_failure}. Have an administrator apply deploy/kubernetes/role.yaml"
                 )
             }
             (None, None) => {
-                if let Some(waits) = &look.waits {
+                if let Some(waits) = &status.waits {
                     self.say_once(said, &format!("the pod waits: {}", waits.said));
                 }
                 Ok(())
@@ -241,8 +240,8 @@ impl Attendant<'_> {
         }
     }
 
-    fn begins(&self, look: &Look) {
-        let node = look.node.as_deref().unwrap_or_default();
+    fn begins(&self, status: &JobStatus) {
+        let node = status.node.as_deref().unwrap_or_default();
         self.say(&match self.by_user {
             true => format!("node: {node}"),
             false => format!("node: {node}, which the scheduler has taken (`--node` names another)"),
@@ -250,30 +249,30 @@ impl Attendant<'_> {
     }
 
     /// Hears what a pod says, and passes it on.
-    fn listen(&self, pod: &str) -> Arc<Heard> {
-        let heard = Arc::new(Heard::default());
-        let goes_on = Arc::clone(&heard);
+    fn follow_log(&self, pod: &str) -> Arc<LogState> {
+        let log = Arc::new(LogState::default());
+        let goes_on = Arc::clone(&log);
         let goes_on = move || !goes_on.is_over.load(Ordering::Relaxed);
-        self.jobs.follow(pod, goes_on, Ear { part: Vec::new(), heard: Arc::clone(&heard), is_quiet: self.is_quiet });
-        heard
+        self.jobs.follow(pod, goes_on, LogReader { part: Vec::new(), log: Arc::clone(&log), is_quiet: self.is_quiet });
+        log
     }
 }
 
-/// What was heard of a pod.
+/// What the log of a pod has said.
 #[derive(Debug, Default)]
-struct Heard {
+struct LogState {
     code: OnceLock<u8>,
     is_over: AtomicBool,
 }
 
 /// Where the output of a pod goes.
-struct Ear {
+struct LogReader {
     part: Vec<u8>,
-    heard: Arc<Heard>,
+    log: Arc<LogState>,
     is_quiet: bool,
 }
 
-impl Write for Ear {
+impl Write for LogReader {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
         self.part.extend_from_slice(data);
         while let Some(end) = self.part.iter().position(|&byte| byte == b'\n') {
@@ -282,7 +281,7 @@ impl Write for Ear {
             match pod::ended(&line) {
                 // A pod that was started again says it again.
                 Some(code) => {
-                    let _ = self.heard.code.set(code);
+                    let _ = self.log.code.set(code);
                 }
                 None if self.is_quiet => {}
                 None => eprint!("{line}"),

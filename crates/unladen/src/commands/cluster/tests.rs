@@ -7,7 +7,7 @@ use unladen_processes::subject::kubernetes::in_cluster::MOST_BYTES;
 use unladen_study::plan::Plan;
 use unladen_study::spec::Study;
 
-use super::{name, order, parcel, yaml};
+use super::{bundle, name, order, yaml};
 use crate::cli::cluster::InCluster;
 
 const STUDY: &str = "
@@ -60,7 +60,7 @@ fn a_study_and_its_files_become_a_job() {
 #[test]
 fn what_is_sent_is_the_same_study() {
     let folder = project(STUDY);
-    let sent = parcel::pack(&plan(folder.path())).expect("it can be sent");
+    let sent = bundle::pack(&plan(folder.path())).expect("it can be sent");
     let there = tempfile::tempdir().expect("a folder");
     for file in &sent.files {
         let path = there.path().join(&file.path);
@@ -80,7 +80,7 @@ fn what_would_be_missing_in_the_pod_is_refused() {
     let refused = |from: &str, to: &str| {
         assert!(STUDY.contains(from), "{from}");
         let folder = project(&STUDY.replace(from, to));
-        format!("{:#}", parcel::pack(&plan(folder.path())).expect_err("it cannot be sent"))
+        format!("{:#}", bundle::pack(&plan(folder.path())).expect_err("it cannot be sent"))
     };
     let error = refused("gaps.txt", "/tmp/gaps.txt");
     assert!(error.contains("/tmp/gaps.txt") && error.contains("relative"), "{error}");
@@ -91,7 +91,7 @@ fn what_would_be_missing_in_the_pod_is_refused() {
     let error = refused("variants:\n", "  db: {command: [postgres]}\nvariants:\n");
     assert!(error.contains("db is started by unladen itself"), "{error}");
     let local = "{study: a, services: {app: {command: [app]}}, variants: {baseline: {}, b: {}}, load: {url: 'http://127.0.0.1:1/'}}";
-    let error = parcel::pack(&plan(project(local).path())).expect_err("it has no cluster").to_string();
+    let error = bundle::pack(&plan(project(local).path())).expect_err("it has no cluster").to_string();
     assert!(error.contains("no `on: {kubernetes"), "{error}");
 }
 
@@ -99,7 +99,7 @@ fn what_would_be_missing_in_the_pod_is_refused() {
 fn what_is_too_large_is_named() {
     let folder = project(STUDY);
     fs::write(folder.path().join("deploy/large.yaml"), "#".repeat(MOST_BYTES)).expect("written");
-    let error = parcel::pack(&plan(folder.path())).expect_err("too large").to_string();
+    let error = bundle::pack(&plan(folder.path())).expect_err("too large").to_string();
     assert!(error.contains("deploy/large.yaml (1024 KiB)") && error.contains("holds 1024 KiB"), "{error}");
 }
 

@@ -1,12 +1,12 @@
 //! Studies that run in a cluster by themselves: a Job of one privileged pod on the node of the subject runs this very executable there
-//! (`order`), is watched (`look`), told to stop and asked for its results from afar, and leaves nothing (`owner`, [`Jobs::clean`]).
+//! (`job`), is watched (`status`), told to stop and asked for its results from afar, and leaves nothing (`owner`, [`Jobs::clean`]).
 //!
 //! What runs in the pod is `unladen`'s business: here it is a command with arguments.
 
 mod clean;
-mod look;
-mod order;
+mod job;
 mod owner;
+mod status;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 pub use clean::Clean;
-pub use look::{Look, Waits};
-pub use order::{MOST_BYTES, Order, Sent};
+pub use job::{JobOrder, MOST_BYTES, StudyFile};
 pub(super) use owner::Owner;
+pub use status::{JobStatus, Waiting};
 
 use super::NAMESPACE;
 use super::api::{Api, Failure, events};
@@ -99,7 +99,7 @@ impl Jobs {
     ///
     /// # Errors
     /// The cluster refuses. Nothing is left then.
-    pub fn create(&self, order: &Order) -> Result<(), KubernetesError> {
+    pub fn create(&self, order: &JobOrder) -> Result<(), KubernetesError> {
         let [job, mut files] = order.objects();
         let job = self.api.post(&jobs(), &job).map_err(|failure| match failure {
             Failure::Refused(404, _) => KubernetesError::NotPrepared { server: self.api.server().to_owned() },
@@ -118,21 +118,21 @@ impl Jobs {
     ///
     /// # Errors
     /// The cluster does not say.
-    pub fn list(&self) -> Result<Vec<Look>, KubernetesError> {
+    pub fn list(&self) -> Result<Vec<JobStatus>, KubernetesError> {
         let all = self.api.get(&own(&jobs())).map_err(self.failed("list the Jobs"))?;
         let pods = self.pods()?;
-        let mut looks: Vec<Look> = items(&all).iter().map(|job| Look::of(job, &pods)).collect();
-        looks.sort_by(|one, other| (&one.created, &one.name).cmp(&(&other.created, &other.name)));
-        Ok(looks)
+        let mut all: Vec<JobStatus> = items(&all).iter().map(|job| JobStatus::of(job, &pods)).collect();
+        all.sort_by(|one, other| (&one.created, &one.name).cmp(&(&other.created, &other.name)));
+        Ok(all)
     }
 
     /// How a study is; `None`: there is no such study.
     ///
     /// # Errors
     /// The cluster does not say.
-    pub fn look(&self, name: &str) -> Result<Option<Look>, KubernetesError> {
+    pub fn status(&self, name: &str) -> Result<Option<JobStatus>, KubernetesError> {
         match self.api.get(&format!("{}/{name}", jobs())) {
-            Ok(job) => Ok(Some(Look::of(&job, &self.pods()?))),
+            Ok(job) => Ok(Some(JobStatus::of(&job, &self.pods()?))),
             Err(failure) if failure.is_absence() => Ok(None),
             Err(failure) => Err(self.failed("look at a Job")(failure)),
         }
@@ -144,7 +144,7 @@ impl Jobs {
 
     /// Why a Job has no pod, if the cluster says so.
     #[must_use]
-    pub fn complaint(&self, name: &str) -> Option<String> {
+    pub fn creation_failure(&self, name: &str) -> Option<String> {
         let path = format!("{}?fieldSelector=involvedObject.name%3D{name}", core("events"));
         let failed = |event: &&super::api::Event| event.reason == "FailedCreate";
         events(&self.api, &path).iter().rev().find(failed).map(|event| event.message.clone())
@@ -154,7 +154,7 @@ impl Jobs {
     ///
     /// # Errors
     /// The cluster does not say.
-    pub fn last_words(&self, pod: &str) -> Result<String, KubernetesError> {
+    pub fn last_line(&self, pod: &str) -> Result<String, KubernetesError> {
         let path = format!("{}/{pod}/log?container={CONTAINER}&tailLines=1", core("pods"));
         self.api.text(&path).map(|text| text.trim().to_owned()).map_err(self.failed("read a log"))
     }
@@ -182,7 +182,7 @@ impl Jobs {
     ///
     /// # Errors
     /// It fails, or the connection breaks off.
-    pub fn ask(&self, pod: &str, arguments: &[&str], out: impl Write + Send + 'static) -> Result<(), KubernetesError> {
+    pub fn exec(&self, pod: &str, arguments: &[&str], out: impl Write + Send + 'static) -> Result<(), KubernetesError> {
         let command = [&[PROGRAM], arguments].concat();
         let failed = |failure: Failure| failure.when(&self.api, "run a command in a pod");
         self.api.exec((NAMESPACE, pod, CONTAINER), &command, out).map_err(failed)

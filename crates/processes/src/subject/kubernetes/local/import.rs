@@ -10,7 +10,7 @@ use super::error::KubernetesError;
 use super::imported::{Imported, Manifest};
 use super::manifests::{parse_text, scales};
 use super::strip;
-use super::told::{self, Named};
+use super::template::{self, Named};
 use super::workload::Workload;
 
 /// What the controllers put into every namespace by themselves.
@@ -51,8 +51,8 @@ fn import_from(
     for workload in workloads {
         let live = import.workload(workload)?;
         let template = import.take_workload(workload, &live, &scaling);
-        let of_pods: Vec<&Value> = services.iter().filter(|service| told::selects(service, &template)).collect();
-        imported.live.push(told::live(workload, &template, &of_pods));
+        let of_pods: Vec<&Value> = services.iter().filter(|service| template::selects(service, &template)).collect();
+        imported.live.push(template::live(workload, &template, &of_pods));
         of_pods.iter().for_each(|service| import.take_service(service));
         import.take_named(&template, &workload_words(workload));
     }
@@ -142,7 +142,7 @@ impl Import<'_> {
             said.push(format!("it has {pods} pods now, and 1 in the study: set `replicas` there if you want more"));
         }
         let template = bare.pointer("/spec/template").cloned().unwrap_or_default();
-        let instrumentation = told::instrumentation(&template);
+        let instrumentation = template::instrumentation(&template);
         if !instrumentation.is_empty() {
             let names = instrumentation.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
             said.push(format!(
@@ -167,7 +167,7 @@ impl Import<'_> {
 
     /// Takes what a template names, and what that names.
     fn take_named(&mut self, of: &Value, words: &str) {
-        for named in told::named(of) {
+        for named in template::named(of) {
             let key = (named.kind.to_owned(), named.name.clone());
             if self.objects.contains_key(&key) || OF_EVERY_NAMESPACE[0] == (named.kind, named.name.as_str()) {
                 continue;
@@ -224,8 +224,8 @@ impl Import<'_> {
     fn look_for_production(&mut self) {
         for ((kind, name), object) in &self.objects {
             let hosts: BTreeSet<String> = match kind.as_str() {
-                "ConfigMap" => told::hosts_of(&self.namespace, &object["data"]),
-                _ => told::hosts_of(&self.namespace, &object["spec"]),
+                "ConfigMap" => template::hosts_of(&self.namespace, &object["data"]),
+                _ => template::hosts_of(&self.namespace, &object["spec"]),
             };
             if !hosts.is_empty() {
                 let hosts = hosts.iter().map(|host| format!("`{host}`")).collect::<Vec<_>>().join(", ");

@@ -16,7 +16,7 @@ mod member;
 mod pods;
 mod resources;
 mod strip;
-mod told;
+mod template;
 mod wait;
 
 pub(super) use clusters::delete;

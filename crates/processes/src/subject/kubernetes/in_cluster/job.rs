@@ -18,7 +18,7 @@ const LONGEST_KEY: usize = 200;
 
 /// A file of a study.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sent {
+pub struct StudyFile {
     /// Where it is, from a folder that holds all of them: `deploy/shop.yaml`.
     pub path: String,
     /// What is in it.
@@ -27,7 +27,7 @@ pub struct Sent {
 
 /// A study that is to run in a cluster by itself.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Order {
+pub struct JobOrder {
     /// Name of the Job, and of all that is made for it.
     pub name: String,
     /// Name of the study.
@@ -39,10 +39,10 @@ pub struct Order {
     /// What the pod is told after its program's name.
     pub args: Vec<String>,
     /// The files of the study.
-    pub files: Vec<Sent>,
+    pub files: Vec<StudyFile>,
 }
 
-impl Order {
+impl JobOrder {
     /// The Job and the ConfigMap, in this order.
     #[must_use]
     pub fn objects(&self) -> [Value; 2] {
@@ -131,8 +131,8 @@ mod tests {
 
     #[test]
     fn files_have_keys_of_their_own_and_come_back_to_their_places() {
-        let file = |path: &str| Sent { path: path.to_owned(), text: path.to_owned() };
-        let order = Order {
+        let file = |path: &str| StudyFile { path: path.to_owned(), text: path.to_owned() };
+        let order = JobOrder {
             name: "shop-1".to_owned(),
             study: "shop".to_owned(),
             image: "unladen:1".to_owned(),

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use unladen_measure::STUDY_FILE;
-use unladen_processes::subject::kubernetes::in_cluster::{MOST_BYTES, Sent, kustomize, manifests};
+use unladen_processes::subject::kubernetes::in_cluster::{MOST_BYTES, StudyFile, kustomize, manifests};
 use unladen_study::plan::Plan;
 use unladen_study::spec::Load;
 use unladen_study::write::resolved_yaml;
@@ -17,14 +17,14 @@ const KUSTOMIZED: &str = "kustomized.unladen.yaml";
 
 /// A study and its files.
 #[derive(Debug)]
-pub(super) struct Parcel {
-    pub(super) files: Vec<Sent>,
+pub(super) struct Bundle {
+    pub(super) files: Vec<StudyFile>,
     /// Which of them is the study.
     pub(super) study: String,
 }
 
 /// Collects what a study needs.
-pub(super) fn pack(plan: &Plan) -> anyhow::Result<Parcel> {
+pub(super) fn pack(plan: &Plan) -> anyhow::Result<Bundle> {
     let mut study = plan.study.clone();
     let Some(cluster) = &mut study.on.kubernetes else {
         bail!("`--in-cluster` is for studies of a cluster: this one has no `on: {{kubernetes: …}}`");
@@ -111,18 +111,18 @@ fn normal(path: &Path) -> PathBuf {
 }
 
 /// Files by their paths from the folder that holds all of them; the first is the study.
-fn put_together(texts: &[(PathBuf, String)]) -> anyhow::Result<Parcel> {
+fn put_together(texts: &[(PathBuf, String)]) -> anyhow::Result<Bundle> {
     let first = texts.first().and_then(|(path, _)| path.parent()).context("there is no study")?;
     let holds_all = |folder: &&Path| texts.iter().all(|(path, _)| path.starts_with(folder));
     let root = first.ancestors().find(holds_all).unwrap_or(Path::new("/"));
     let mut sent = Vec::new();
     for (path, text) in texts {
         let path = path.strip_prefix(root)?.to_str().with_context(|| format!("{} is no plain text", path.display()))?;
-        sent.push(Sent { path: path.to_owned(), text: text.clone() });
+        sent.push(StudyFile { path: path.to_owned(), text: text.clone() });
     }
     let bytes: usize = sent.iter().map(|file| file.path.len() + file.text.len()).sum();
     if bytes > MOST_BYTES {
-        let mut largest: Vec<&Sent> = sent.iter().collect();
+        let mut largest: Vec<&StudyFile> = sent.iter().collect();
         largest.sort_by_key(|file| std::cmp::Reverse(file.text.len()));
         let largest =
             largest.iter().take(3).map(|file| format!("{} ({} KiB)", file.path, file.text.len().div_ceil(1024)));
@@ -134,5 +134,5 @@ fn put_together(texts: &[(PathBuf, String)]) -> anyhow::Result<Parcel> {
         );
     }
     let study = sent.first().map(|file| file.path.clone()).unwrap_or_default();
-    Ok(Parcel { files: sent, study })
+    Ok(Bundle { files: sent, study })
 }

@@ -16,7 +16,7 @@ const HOPELESS: [&str; 6] = [
 
 /// A study, as the cluster sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Look {
+pub struct JobStatus {
     /// Name of the Job.
     pub name: String,
     /// Name of its study.
@@ -34,19 +34,19 @@ pub struct Look {
     /// How often the container was started again.
     pub restarts: u64,
     /// Why the pod does not run yet, if the cluster says so.
-    pub waits: Option<Waits>,
+    pub waits: Option<Waiting>,
 }
 
 /// Why a pod does not run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Waits {
+pub struct Waiting {
     /// In the words of the cluster.
     pub said: String,
     /// Whether it would wait for ever.
     pub is_hopeless: bool,
 }
 
-impl Look {
+impl JobStatus {
     /// From a Job, and from all pods of studies.
     pub(super) fn of(job: &Value, pods: &[Value]) -> Self {
         let text = |pointer: &str| words(job, pointer).unwrap_or_default();
@@ -87,7 +87,7 @@ fn is_so<'v>(object: &'v Value, kind: &str, status: &str) -> Option<&'v Value> {
     object.pointer("/status/conditions")?.as_array()?.iter().find(is_it)
 }
 
-fn waiting(container: &Value) -> Option<Waits> {
+fn waiting(container: &Value) -> Option<Waiting> {
     let reason = words(container, "/state/waiting/reason")?;
     let is_hopeless = HOPELESS.contains(&reason.as_str());
     // What every pod goes through.
@@ -95,12 +95,12 @@ fn waiting(container: &Value) -> Option<Waits> {
         return None;
     }
     let message = words(container, "/state/waiting/message").map(|message| format!(": {message}"));
-    Some(Waits { said: format!("{reason}{}", message.unwrap_or_default()), is_hopeless })
+    Some(Waiting { said: format!("{reason}{}", message.unwrap_or_default()), is_hopeless })
 }
 
-fn unscheduled(pod: &Value) -> Option<Waits> {
+fn unscheduled(pod: &Value) -> Option<Waiting> {
     let condition = is_so(pod, "PodScheduled", "False")?;
-    Some(Waits { said: words(condition, "/message").unwrap_or_default(), is_hopeless: false })
+    Some(Waiting { said: words(condition, "/message").unwrap_or_default(), is_hopeless: false })
 }
 
 #[cfg(test)]
@@ -129,24 +129,27 @@ mod tests {
         going["metadata"]["deletionTimestamp"] = json!("2026-01-04");
         let failed = pod("d", "2026-01-05", json!({"phase": "Failed"}));
         let pods = [pod("a", "2026-01-02", container(json!({"running": {}}))), going, failed];
-        let look = Look::of(&job("Suspended"), &pods);
-        assert_eq!((look.pod.as_deref(), look.node.as_deref(), look.study.as_str()), (Some("a"), Some("n"), "shop"));
-        assert_eq!((look.runs, look.restarts, look.waits, look.is_over), (true, 2, None, false));
-        let look = Look::of(&job("Failed"), &[]);
-        assert_eq!((look.pod, look.is_over), (None, true));
+        let status = JobStatus::of(&job("Suspended"), &pods);
+        assert_eq!(
+            (status.pod.as_deref(), status.node.as_deref(), status.study.as_str()),
+            (Some("a"), Some("n"), "shop")
+        );
+        assert_eq!((status.runs, status.restarts, status.waits, status.is_over), (true, 2, None, false));
+        let status = JobStatus::of(&job("Failed"), &[]);
+        assert_eq!((status.pod, status.is_over), (None, true));
     }
 
     #[test]
     fn why_a_pod_waits_is_told() {
-        let waits = |status: Value| Look::of(&job(""), &[pod("a", "", status)]).waits;
+        let waits = |status: Value| JobStatus::of(&job(""), &[pod("a", "", status)]).waits;
         let waiting =
             |reason: &str| waits(container(json!({"waiting": {"reason": reason, "message": "no such image"}})));
         let said = "ImagePullBackOff: no such image".to_owned();
-        assert_eq!(waiting("ImagePullBackOff"), Some(Waits { said, is_hopeless: true }));
+        assert_eq!(waiting("ImagePullBackOff"), Some(Waiting { said, is_hopeless: true }));
         assert!(waiting("CrashLoopBackOff").is_some_and(|waits| !waits.is_hopeless));
         assert_eq!(waiting("ContainerCreating"), None);
         let conditions = json!([{"type": "PodScheduled", "status": "False", "message": "0/3 nodes are available"}]);
         let said = "0/3 nodes are available".to_owned();
-        assert_eq!(waits(json!({"conditions": conditions})), Some(Waits { said, is_hopeless: false }));
+        assert_eq!(waits(json!({"conditions": conditions})), Some(Waiting { said, is_hopeless: false }));
     }
 }
