@@ -53,7 +53,7 @@ pub(super) fn doctor(options: &Doctor) -> anyhow::Result<ExitCode> {
     }
     let (mut text, care) = rows(&checks)?;
     text += match care {
-        0 => "\nunladen can measure in this cluster.",
+        0 => "\nThis cluster can measure.",
         _ => "\nFirst do what the arrows say.",
     };
     text += " `unladen doctor` alone checks this machine.";
