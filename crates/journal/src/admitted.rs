@@ -81,6 +81,16 @@ fn names(items: &[Value]) -> Option<Vec<&str>> {
     (sorted.len() == names.len()).then_some(names)
 }
 
+/// The texts among the values of a pod or of a patch of one, keys left out.
+pub fn each_text<'v>(value: &'v Value, see: &mut impl FnMut(&'v str)) {
+    match value {
+        Value::String(text) => see(text),
+        Value::Array(items) => items.iter().for_each(|item| each_text(item, see)),
+        Value::Object(entries) => entries.values().for_each(|value| each_text(value, see)),
+        _ => {}
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;

@@ -3,6 +3,7 @@
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value};
+use unladen_journal::admitted::each_text;
 
 use super::spec::{ComposeProject, Kubernetes, Override, Service, Study, Variant};
 
@@ -129,16 +130,6 @@ fn filled_entries<E>(
 ) -> Result<Map<String, Value>, E> {
     let entry = |(name, value): (&String, &Value)| Ok((name.clone(), filled(&format!("{at}.{name}"), value, fill)?));
     entries.iter().map(entry).collect()
-}
-
-/// The texts among values, keys left out.
-pub(super) fn each_text<'v>(value: &'v Value, see: &mut impl FnMut(&'v str)) {
-    match value {
-        Value::String(text) => see(text),
-        Value::Array(items) => items.iter().for_each(|item| each_text(item, see)),
-        Value::Object(entries) => entries.values().for_each(|value| each_text(value, see)),
-        _ => {}
-    }
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use unladen_journal::admitted::each_text;
+
 use super::super::guess::{Guess, guess};
 use super::super::key::KeyPath;
 use super::super::problem::ProblemKind;
 use super::super::spec::{Command, Lifetime, Ready};
-use super::super::stack::each_text;
 use super::super::variables::{ONLY_IN_A_SERVICE, Reference, VariableError, expand, names};
 use super::Check;
 
