@@ -258,6 +258,26 @@ fn resources(list: &Value) -> BTreeMap<String, Resource> {
     all.filter_map(resource).collect()
 }
 
+/// The members of a list that the server gave.
+pub(super) fn items(list: &Value) -> &[Value] {
+    list.get("items").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// A text in an object, by its JSON pointer (RFC 6901).
+pub(super) fn text<'v>(object: &'v Value, pointer: &str) -> Option<&'v str> {
+    object.pointer(pointer).and_then(Value::as_str)
+}
+
+/// What an object is called.
+pub(super) fn name(object: &Value) -> &str {
+    text(object, "/metadata/name").unwrap_or_default()
+}
+
+/// All nodes of a cluster.
+pub(super) fn nodes(api: &Api) -> Result<Vec<Value>, Failure> {
+    api.get("/api/v1/nodes").map(|list| items(&list).to_vec())
+}
+
 /// Something that the cluster has noticed.
 pub(super) struct Event {
     /// Name of the object.
@@ -269,15 +289,13 @@ pub(super) struct Event {
 /// What the cluster has noticed, the latest last; nothing if it does not say.
 pub(super) fn events(api: &Api, path: &str) -> Vec<Event> {
     let answer = api.get(path).unwrap_or_default();
-    let text =
-        |event: &Value, at: &str| event.pointer(at).and_then(Value::as_str).unwrap_or_default().trim().to_owned();
-    let mut all: Vec<&Value> = answer.get("items").and_then(Value::as_array).into_iter().flatten().collect();
-    all.sort_by_key(|event| text(event, "/lastTimestamp"));
-    let words = |event: &Value| text(event, "/message").trim_start_matches(COMBINED).to_owned();
+    let words = |event: &Value, at: &str| text(event, at).unwrap_or_default().trim().to_owned();
+    let mut all: Vec<&Value> = items(&answer).iter().collect();
+    all.sort_by_key(|event| words(event, "/lastTimestamp"));
     let event = |event: &&Value| Event {
-        about: text(event, "/involvedObject/name"),
-        reason: text(event, "/reason"),
-        message: words(event),
+        about: words(event, "/involvedObject/name"),
+        reason: words(event, "/reason"),
+        message: words(event, "/message").trim_start_matches(COMBINED).to_owned(),
     };
     all.iter().map(event).collect()
 }

@@ -17,6 +17,8 @@ mod left_out;
 mod local;
 #[cfg(feature = "kubernetes")]
 mod logs;
+#[cfg(feature = "kubernetes")]
+mod owner;
 mod rights;
 mod workload;
 
@@ -52,6 +54,15 @@ const JOB_VARIABLE: &str = "UNLADEN_JOB";
 #[must_use]
 pub fn job_of_this_pod() -> Option<String> {
     std::env::var(JOB_VARIABLE).ok().filter(|job| !job.is_empty())
+}
+
+/// What objects may be called, of any text: lower case, ASCII letters and digits, `-` for everything else but not at an end, `most` characters at
+/// most.
+#[must_use]
+pub fn plain_name(text: &str, most: usize) -> String {
+    let lower = text.to_ascii_lowercase();
+    let plain: String = lower.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(most).collect();
+    plain.trim_matches('-').to_owned()
 }
 
 /// The kubeconfigs that are merged: what `KUBECONFIG` names, one or several, or `~/.kube/config`. Whether they are there is not asked.

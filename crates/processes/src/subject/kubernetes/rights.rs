@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::plain_name;
+
 /// A verb on a kind of objects.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Right {
@@ -124,9 +126,7 @@ fn name(study: &str, rights: &[Right]) -> String {
     // FNV-1a: the same for the same rights, in every version.
     let hash =
         rules(rights).bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
-    let study: String =
-        study.to_ascii_lowercase().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
-    format!("unladen-{}-{hash:08x}", study.trim_matches('-'))
+    format!("unladen-{}-{hash:08x}", plain_name(study, usize::MAX))
 }
 
 #[cfg(test)]

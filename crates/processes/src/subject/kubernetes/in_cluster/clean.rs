@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::super::error::KubernetesError;
 use super::super::local::delete;
 use super::owner::{Owner, State};
-use super::{JOB, Jobs, OWNER, UNLADEN, core, items, own};
+use super::{JOB, Jobs, OWNER, UNLADEN, core, items, name, nodes, own, text};
 
 /// A namespace is gone so long after its deletion has begun, mostly after some seconds.
 const GONE: Duration = Duration::from_secs(90);
@@ -32,18 +32,19 @@ impl Jobs {
     pub fn clean(&self) -> Result<Clean, KubernetesError> {
         // Namespaces first: the Job of a namespace that is listed was there before it.
         let namespaces = self.namespaces(None)?;
-        let files = self.api.get(&own(&core("configmaps"))).map_err(self.failed("list the ConfigMaps"))?;
-        let nodes = self.api.get("/api/v1/nodes").map_err(self.failed("list the nodes"))?;
-        let boots: Vec<String> =
-            items(&nodes).iter().filter_map(|node| text(node, "/status/nodeInfo/bootID")).collect();
+        let files = self.api.get(&own(&core("configmaps"), None)).map_err(self.failed("list the ConfigMaps"))?;
+        let nodes = nodes(&self.api).map_err(self.failed("list the nodes"))?;
+        let boots: Vec<&str> = nodes.iter().filter_map(|node| text(node, "/status/nodeInfo/bootID")).collect();
         let jobs = self.list()?;
         let is_live = |name: &str| jobs.iter().any(|job| job.name == name && !job.is_over);
         let mut clean = Clean::default();
-        for namespace in &namespaces {
-            let Some(name) = text(namespace, "/metadata/name").filter(|name| name != UNLADEN) else { continue };
+        let mut going = Vec::new();
+        for namespace in namespaces.iter().filter(|it| name(it) != UNLADEN) {
+            let name = name(namespace);
             match whose(namespace, is_live, &boots) {
                 Ok(()) => {
-                    self.begin_to_delete(&name)?;
+                    self.begin_to_delete(name)?;
+                    going.push(namespace);
                     clean.deleted.push(format!("namespace {name}"));
                 }
                 Err(owner) => clean.left.push(format!("namespace {name}: {owner}")),
@@ -57,12 +58,11 @@ impl Jobs {
                 clean.left.push(format!("study {0}: it runs, or waits for `unladen fetch {0}`", job.name));
             }
         }
-        let is_known = |name: &String| jobs.iter().any(|job| job.name == *name);
-        for name in items(&files).iter().filter_map(|it| text(it, "/metadata/name")).filter(|name| !is_known(name)) {
-            self.delete(&name)?;
+        for name in items(&files).iter().map(name).filter(|name| jobs.iter().all(|job| job.name != *name)) {
+            self.delete(name)?;
             clean.deleted.push(format!("files of the study {name}"));
         }
-        self.wait_until_gone(&namespaces, |name| clean.deleted.contains(&format!("namespace {name}")))?;
+        self.wait_until_gone(&going)?;
         Ok(clean)
     }
 
@@ -72,17 +72,16 @@ impl Jobs {
     /// The cluster refuses, or they do not go.
     pub fn sweep(&self, job: &str) -> Result<usize, KubernetesError> {
         let namespaces = self.namespaces(Some(job))?;
-        for name in namespaces.iter().filter_map(|it| text(it, "/metadata/name")) {
-            self.begin_to_delete(&name)?;
+        for namespace in &namespaces {
+            self.begin_to_delete(name(namespace))?;
         }
-        self.wait_until_gone(&namespaces, |_| true)?;
+        self.wait_until_gone(&namespaces.iter().collect::<Vec<_>>())?;
         Ok(namespaces.len())
     }
 
     fn namespaces(&self, job: Option<&str>) -> Result<Vec<Value>, KubernetesError> {
-        let of_job = job.map(|job| format!("%2C{JOB}%3D{job}")).unwrap_or_default();
-        let path = format!("{}{of_job}", own("/api/v1/namespaces"));
-        self.api.get(&path).map(|list| items(&list)).map_err(self.failed("list the namespaces"))
+        let list = self.api.get(&own("/api/v1/namespaces", job)).map_err(self.failed("list the namespaces"))?;
+        Ok(items(&list).to_vec())
     }
 
     fn begin_to_delete(&self, namespace: &str) -> Result<(), KubernetesError> {
@@ -92,41 +91,33 @@ impl Jobs {
         }
     }
 
-    fn wait_until_gone(&self, namespaces: &[Value], is_doomed: impl Fn(&str) -> bool) -> Result<(), KubernetesError> {
-        let uid = |namespace: &Value| text(namespace, "/metadata/uid");
-        let is_doomed = |it: &&Value| text(it, "/metadata/name").is_some_and(|name| is_doomed(&name));
-        let doomed: Vec<&Value> = namespaces.iter().filter(is_doomed).collect();
+    /// Waits until namespaces whose deletion has begun have gone.
+    fn wait_until_gone(&self, going: &[&Value]) -> Result<(), KubernetesError> {
+        let is_same = |one: &Value, other: &Value| text(one, "/metadata/uid") == text(other, "/metadata/uid");
         let deadline = Instant::now() + GONE;
+        let mut left = going.to_vec();
         loop {
-            if doomed.is_empty() {
-                return Ok(());
+            if !left.is_empty() {
+                let there = self.namespaces(None)?;
+                left.retain(|it| there.iter().any(|other| is_same(it, other)));
             }
-            let there = self.namespaces(None)?;
-            let left: Vec<String> = doomed
-                .iter()
-                .filter(|it| there.iter().any(|other| uid(other) == uid(it)))
-                .filter_map(|it| text(it, "/metadata/name"))
-                .collect();
             if left.is_empty() {
                 return Ok(());
             }
             if Instant::now() >= deadline {
+                let names = left.into_iter().map(name).collect::<Vec<_>>().join(" ");
                 let said = format!("their deletion has not ended after {} s", GONE.as_secs());
-                return Err(KubernetesError::Left { names: left.join(" "), said });
+                return Err(KubernetesError::Left { names, said });
             }
             thread::sleep(PAUSE);
         }
     }
 }
 
-fn text(value: &Value, pointer: &str) -> Option<String> {
-    value.pointer(pointer).and_then(Value::as_str).map(str::to_owned)
-}
-
 /// Whose a namespace is; `Ok`: nobody's any more.
-fn whose(namespace: &Value, is_live: impl Fn(&str) -> bool, boots: &[String]) -> Result<(), String> {
+fn whose(namespace: &Value, is_live: impl Fn(&str) -> bool, boots: &[&str]) -> Result<(), String> {
     if let Some(job) = text(namespace, &format!("/metadata/labels/{JOB}")) {
-        return if is_live(&job) { Err(format!("the study {job} has it")) } else { Ok(()) };
+        return if is_live(job) { Err(format!("the study {job} has it")) } else { Ok(()) };
     }
     let owner = text(namespace, &format!("/metadata/annotations/{OWNER}")).and_then(|it| it.parse::<Owner>().ok());
     match owner.map(|owner| owner.state(boots)) {
@@ -155,8 +146,8 @@ mod tests {
         let me = of_process(&Owner::of_this_process().to_string());
         assert!(whose(&me, |_| false, &[]).expect_err("in use").contains("this machine"));
         let before = of_process("earlier-boot pid:[1] 7 8");
-        assert_eq!(whose(&before, |_| false, &["this-boot".to_owned()]), Ok(()));
-        let boots = ["earlier-boot".to_owned()];
+        assert_eq!(whose(&before, |_| false, &["this-boot"]), Ok(()));
+        let boots = ["earlier-boot"];
         assert!(whose(&before, |_| false, &boots).expect_err("perhaps").contains("another machine"));
         assert!(whose(&json!({}), |_| true, &[]).expect_err("nobody knows").contains("whose"));
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::{JOB_VARIABLE, NAMESPACE};
-use super::{COMPONENT, CONTAINER, JOB, MANAGED_BY, NODE, PROGRAM, RESULTS, STUDY, UNLADEN};
+use super::{COMPONENT, CONTAINER, JOB, MANAGED_BY, NODE, OF_STUDY, PROGRAM, RESULTS, STUDY, UNLADEN};
 
 /// What the files of a study may take together: no object of a cluster may be larger.
 pub const MOST_BYTES: usize = 1 << 20;
@@ -107,7 +107,7 @@ impl JobOrder {
     }
 
     fn metadata(&self) -> Value {
-        let annotations = json!({"unladen.study": self.study});
+        let annotations = json!({OF_STUDY: self.study});
         json!({"name": self.name, "namespace": NAMESPACE, "labels": self.labels(), "annotations": annotations})
     }
 

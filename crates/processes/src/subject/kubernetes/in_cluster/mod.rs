@@ -1,11 +1,10 @@
 //! Studies that run in a cluster by themselves: a Job of one privileged pod on the node of the subject runs this very executable there
-//! (`job`), is watched (`status`), told to stop and asked for its results from afar, and leaves nothing (`owner`, [`Jobs::clean`]).
+//! (`job`), is watched (`status`), told to stop and asked for its results from afar, and leaves nothing ([`Jobs::clean`]).
 //!
 //! What runs in the pod is `unladen`'s business: here it is a command with arguments.
 
 mod clean;
 mod job;
-mod owner;
 mod status;
 
 use std::io::Write;
@@ -17,25 +16,20 @@ use serde_json::{Value, json};
 
 pub use clean::Clean;
 pub use job::{JobOrder, MOST_BYTES, StudyFile};
-pub(super) use owner::Owner;
 pub use status::{JobStatus, Waiting};
 
 use super::NAMESPACE;
-use super::api::{Api, Failure, events};
+use super::api::{Api, Failure, events, items, name, nodes, text};
 use super::config::Cluster;
 use super::error::KubernetesError;
 pub use super::local::{files as manifests, kustomize};
 use super::logs;
+use super::owner::{self, JOB, MANAGED_BY, OWNER, UNLADEN};
 
-/// Who made an object, in a label that many tools know, and in one of those that tell the parts of a whole.
-pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// What part of a whole an object is, in a label that many tools know.
 const COMPONENT: &str = "app.kubernetes.io/component";
-/// Name of the account, and the value of the label.
-pub(super) const UNLADEN: &str = "unladen";
-/// Label of all that belongs to a study.
-pub(super) const JOB: &str = "unladen.job";
-/// Annotation of the namespaces of a study: [`Owner`].
-pub(super) const OWNER: &str = "unladen.owner";
+/// Annotation with the name of the study.
+const OF_STUDY: &str = "unladen.study";
 /// Name of the container.
 const CONTAINER: &str = "unladen";
 /// Where an image has this executable.
@@ -63,13 +57,10 @@ fn core(plural: &str) -> String {
     format!("/api/v1/namespaces/{NAMESPACE}/{plural}")
 }
 
-fn items(list: &Value) -> Vec<Value> {
-    list.get("items").and_then(Value::as_array).cloned().unwrap_or_default()
-}
-
-/// `path` for those alone that unladen has made.
-fn own(path: &str) -> String {
-    format!("{path}?labelSelector={}%3D{UNLADEN}", MANAGED_BY.replace('/', "%2F"))
+/// `path` for those alone that unladen has made, and for a Job if one is named.
+fn own(path: &str, job: Option<&str>) -> String {
+    let of_job = job.map(|job| format!("%2C{JOB}%3D{job}")).unwrap_or_default();
+    format!("{path}?labelSelector={}%3D{UNLADEN}{of_job}", MANAGED_BY.replace('/', "%2F"))
 }
 
 impl Jobs {
@@ -119,8 +110,8 @@ impl Jobs {
     /// # Errors
     /// The cluster does not say.
     pub fn list(&self) -> Result<Vec<JobStatus>, KubernetesError> {
-        let all = self.api.get(&own(&jobs())).map_err(self.failed("list the Jobs"))?;
-        let pods = self.pods()?;
+        let all = self.api.get(&own(&jobs(), None)).map_err(self.failed("list the Jobs"))?;
+        let pods = self.pods(None)?;
         let mut all: Vec<JobStatus> = items(&all).iter().map(|job| JobStatus::of(job, &pods)).collect();
         all.sort_by(|one, other| (&one.created, &one.name).cmp(&(&other.created, &other.name)));
         Ok(all)
@@ -132,14 +123,15 @@ impl Jobs {
     /// The cluster does not say.
     pub fn status(&self, name: &str) -> Result<Option<JobStatus>, KubernetesError> {
         match self.api.get(&format!("{}/{name}", jobs())) {
-            Ok(job) => Ok(Some(JobStatus::of(&job, &self.pods()?))),
+            Ok(job) => Ok(Some(JobStatus::of(&job, &self.pods(Some(name))?))),
             Err(failure) if failure.is_absence() => Ok(None),
             Err(failure) => Err(self.failed("look at a Job")(failure)),
         }
     }
 
-    fn pods(&self) -> Result<Vec<Value>, KubernetesError> {
-        self.api.get(&own(&core("pods"))).map(|list| items(&list)).map_err(self.failed("list the pods"))
+    fn pods(&self, job: Option<&str>) -> Result<Vec<Value>, KubernetesError> {
+        let list = self.api.get(&own(&core("pods"), job)).map_err(self.failed("list the pods"))?;
+        Ok(items(&list).to_vec())
     }
 
     /// Why a Job has no pod, if the cluster says so.

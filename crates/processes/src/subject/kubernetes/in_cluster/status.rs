@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::CONTAINER;
+use super::{CONTAINER, JOB, OF_STUDY, text};
 
 /// Reasons for which a container never starts, or not without somebody's help.
 const HOPELESS: [&str; 6] = [
@@ -49,22 +49,24 @@ pub struct Waiting {
 impl JobStatus {
     /// From a Job, and from all pods of studies.
     pub(super) fn of(job: &Value, pods: &[Value]) -> Self {
-        let text = |pointer: &str| words(job, pointer).unwrap_or_default();
-        let name = text("/metadata/name");
-        let is_own = |pod: &&Value| words(pod, "/metadata/labels/unladen.job").as_deref() == Some(&name);
+        let words = |object: &Value, pointer: &str| text(object, pointer).map(str::to_owned);
+        let of_job = |pointer: &str| words(job, pointer).unwrap_or_default();
+        let name = of_job("/metadata/name");
+        let label = format!("/metadata/labels/{JOB}");
+        let is_own = |pod: &&Value| text(pod, &label) == Some(&name);
         // Of one that goes and the one in its place, the latter.
         let age = |pod: &&Value| {
             (pod.pointer("/metadata/deletionTimestamp").is_none(), words(pod, "/metadata/creationTimestamp"))
         };
-        let has_ended = |pod: &&Value| matches!(words(pod, "/status/phase").as_deref(), Some("Failed" | "Succeeded"));
+        let has_ended = |pod: &&Value| matches!(text(pod, "/status/phase"), Some("Failed" | "Succeeded"));
         let pod = pods.iter().filter(is_own).filter(|pod| !has_ended(pod)).max_by_key(age);
         let status = pod.and_then(|pod| {
             let all = pod.pointer("/status/containerStatuses")?.as_array()?;
-            all.iter().find(|it| words(it, "/name").as_deref() == Some(CONTAINER))
+            all.iter().find(|it| text(it, "/name") == Some(CONTAINER))
         });
         Self {
-            study: text("/metadata/annotations/unladen.study"),
-            created: text("/metadata/creationTimestamp"),
+            study: of_job(&format!("/metadata/annotations/{OF_STUDY}")),
+            created: of_job("/metadata/creationTimestamp"),
             is_over: is_so(job, "Complete", "True").is_some() || is_so(job, "Failed", "True").is_some(),
             pod: pod.and_then(|pod| words(pod, "/metadata/name")),
             node: pod.and_then(|pod| words(pod, "/spec/nodeName")),
@@ -76,31 +78,26 @@ impl JobStatus {
     }
 }
 
-fn words(value: &Value, pointer: &str) -> Option<String> {
-    value.pointer(pointer).and_then(Value::as_str).map(str::to_owned)
-}
-
 /// The condition of an object, if it is so.
 fn is_so<'v>(object: &'v Value, kind: &str, status: &str) -> Option<&'v Value> {
-    let is_it =
-        |it: &&Value| (words(it, "/type").as_deref(), words(it, "/status").as_deref()) == (Some(kind), Some(status));
+    let is_it = |it: &&Value| (text(it, "/type"), text(it, "/status")) == (Some(kind), Some(status));
     object.pointer("/status/conditions")?.as_array()?.iter().find(is_it)
 }
 
 fn waiting(container: &Value) -> Option<Waiting> {
-    let reason = words(container, "/state/waiting/reason")?;
-    let is_hopeless = HOPELESS.contains(&reason.as_str());
+    let reason = text(container, "/state/waiting/reason")?;
+    let is_hopeless = HOPELESS.contains(&reason);
     // What every pod goes through.
     if reason == "ContainerCreating" || reason == "PodInitializing" {
         return None;
     }
-    let message = words(container, "/state/waiting/message").map(|message| format!(": {message}"));
+    let message = text(container, "/state/waiting/message").map(|message| format!(": {message}"));
     Some(Waiting { said: format!("{reason}{}", message.unwrap_or_default()), is_hopeless })
 }
 
 fn unscheduled(pod: &Value) -> Option<Waiting> {
     let condition = is_so(pod, "PodScheduled", "False")?;
-    Some(Waiting { said: words(condition, "/message").unwrap_or_default(), is_hopeless: false })
+    Some(Waiting { said: text(condition, "/message").unwrap_or_default().to_owned(), is_hopeless: false })
 }
 
 #[cfg(test)]

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::api::{Api, Failure};
+use super::api::{Api, Failure, items};
 use super::config::Cluster;
 use super::error::KubernetesError;
-use super::in_cluster::{JOB, MANAGED_BY, OWNER, Owner, UNLADEN};
 use super::job_of_this_pod;
+use super::owner::{JOB, MANAGED_BY, OWNER, Owner, UNLADEN};
 use crate::subject::guard::Guard;
 
 /// A namespace is gone so long after its deletion has begun, mostly after some seconds.
@@ -121,7 +121,7 @@ pub(in crate::subject::kubernetes) fn delete(api: &Api, namespace: &str) -> Resu
 /// Whether there is no pod any more.
 pub(super) fn is_empty(api: &Api, namespace: &str) -> Result<bool, Failure> {
     let pods = api.get(&format!("{}/pods?limit=1", path(namespace)))?;
-    Ok(pods.get("items").and_then(|items| items.as_array()).is_none_or(Vec::is_empty))
+    Ok(items(&pods).is_empty())
 }
 
 /// Makes a namespace of a study for a variant.

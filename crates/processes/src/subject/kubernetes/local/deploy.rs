@@ -8,13 +8,14 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::Stack;
-use super::api::{Api, Content, Event, Failure, base, events};
+use super::api::{Api, Content, Event, Failure, base, events, items, name, nodes, text};
 use super::clusters;
 use super::error::KubernetesError;
 use super::fit::{Wanted, fit};
 use super::manifests::{self, Object};
+use super::owner::boot_id;
 use super::pods::Pod;
+use super::{Stack, plain_name};
 use crate::linux::Netns;
 use crate::subject::error::SubjectError;
 use crate::subject::launcher::Launcher;
@@ -64,7 +65,7 @@ impl Launcher {
         let wanted = fit(&mut objects, stack, node.as_deref())?;
         let places = places(&api, &objects)?;
         look_for_interruption(interrupted)?;
-        let namespace = name(&shared.next_mark(), &stack.variant);
+        let namespace = namespace_name(&shared.next_mark(), &stack.variant);
         // Named before it is made: there is no instant at which it is there and the guard does not know it.
         shared.clusters.announce(&shared.guard, (number, &api), &namespace);
         let (api, shared) = (Arc::clone(&api), Arc::clone(shared));
@@ -79,11 +80,8 @@ impl Launcher {
 }
 
 /// `unladen-4711-1a2b3c4d-3-otel`.
-fn name(mark: &str, variant: &str) -> String {
-    let lower = format!("unladen-{mark}-{variant}").to_ascii_lowercase();
-    let name: String =
-        lower.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(LONGEST_NAME).collect();
-    name.trim_end_matches('-').to_owned()
+fn namespace_name(mark: &str, variant: &str) -> String {
+    plain_name(&format!("unladen-{mark}-{variant}"), LONGEST_NAME)
 }
 
 /// Name of the node that is this machine; `None`: there is no other.
@@ -92,28 +90,18 @@ fn this_node(api: &Api) -> Result<Option<String>, KubernetesError> {
     choose(&nodes, &boot_id()).map_err(|known| KubernetesError::Elsewhere { server: api.server().to_owned(), known })
 }
 
-/// All nodes.
-pub(super) fn nodes(api: &Api) -> Result<Vec<Value>, Failure> {
-    let answer = api.get("/api/v1/nodes")?;
-    Ok(answer.get("items").and_then(Value::as_array).cloned().unwrap_or_default())
-}
-
-/// What tells this machine's start from all others.
-pub(super) fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
-}
-
 /// The node that was started as this machine was; else the names of all.
 fn choose(nodes: &[Value], boot: &str) -> Result<Option<String>, String> {
-    let text =
-        |node: &Value, pointer: &str| node.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let label = |node: &Value| text(node, "/metadata/labels/kubernetes.io~1hostname");
-    let own = nodes.iter().find(|node| !boot.is_empty() && text(node, "/status/nodeInfo/bootID") == boot);
-    match own {
+    match nodes.iter().find(|node| is_of_boot(node, boot)) {
         Some(_) if nodes.len() == 1 => Ok(None),
-        Some(node) => Ok(Some(label(node))),
-        None => Err(nodes.iter().map(|node| text(node, "/metadata/name")).collect::<Vec<_>>().join(", ")),
+        Some(node) => Ok(Some(text(node, "/metadata/labels/kubernetes.io~1hostname").unwrap_or_default().to_owned())),
+        None => Err(nodes.iter().map(name).collect::<Vec<_>>().join(", ")),
     }
+}
+
+/// Whether a node was started as the machine of a boot id was.
+pub(super) fn is_of_boot(node: &Value, boot: &str) -> bool {
+    !boot.is_empty() && text(node, "/status/nodeInfo/bootID") == Some(boot)
 }
 
 /// What the server calls the kind of each object.
@@ -195,8 +183,7 @@ impl Deployed {
 
     pub(super) fn pods(&self) -> Result<Vec<Pod>, Failure> {
         let answer = self.api.get(&self.path("v1", "pods"))?;
-        let mut pods: Vec<Pod> =
-            answer.get("items").and_then(Value::as_array).into_iter().flatten().map(Pod::of).collect();
+        let mut pods: Vec<Pod> = items(&answer).iter().map(Pod::of).collect();
         // `db-10` comes after `db-9`.
         pods.sort_by(|one, other| (one.name.len(), &one.name).cmp(&(other.name.len(), &other.name)));
         Ok(pods)
@@ -271,9 +258,9 @@ mod tests {
 
     #[test]
     fn a_namespace_tells_whose_it_is() {
-        assert_eq!(name("4711-1a2b3c4d/3", "otel"), "unladen-4711-1a2b3c4d-3-otel");
-        assert_eq!(name("4711-1a2b3c4d/3", "OTel 50 %"), "unladen-4711-1a2b3c4d-3-otel-50");
-        assert!(name("4711-1a2b3c4d/3", &"x".repeat(99)).len() == LONGEST_NAME);
+        assert_eq!(namespace_name("4711-1a2b3c4d/3", "otel"), "unladen-4711-1a2b3c4d-3-otel");
+        assert_eq!(namespace_name("4711-1a2b3c4d/3", "OTel 50 %"), "unladen-4711-1a2b3c4d-3-otel-50");
+        assert!(namespace_name("4711-1a2b3c4d/3", &"x".repeat(99)).len() == LONGEST_NAME);
     }
 
     #[test]

@@ -9,14 +9,15 @@ use jiff::fmt::rfc2822;
 use serde_json::{Value, json};
 
 use super::Stack;
-use super::api::{Api, Failure};
+use super::api::{Api, Failure, items, name, nodes, text};
 use super::config::Cluster;
-use super::deploy::{boot_id, nodes, places};
+use super::deploy::{is_of_boot, places};
 use super::error::KubernetesError;
 use super::examined::{Autoscalers, Examined, Node};
 use super::fit::fit;
-use super::import::{AUTOSCALERS, items, name};
+use super::import::AUTOSCALERS;
 use super::manifests::{self, Object, scales};
+use super::owner::boot_id;
 use super::rights::{Right, needed};
 
 /// A namespace that a study could make.
@@ -35,7 +36,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub fn examine(context: Option<&str>, stacks: &[Stack]) -> Result<Examined, KubernetesError> {
     let api = Api::open(Cluster::find(context)?)?;
     let version = api.get("/version").map_err(|failure| failure.when(&api, "tell its version"))?;
-    let nodes = nodes(&api).map(|all| all.iter().map(|node| node_of(node, &boot_id())).collect::<Vec<_>>());
+    let boot = boot_id();
+    let nodes = nodes(&api).map(|all| all.iter().map(|node| node_of(node, &boot)).collect::<Vec<_>>());
     let nodes = nodes.map_err(|failure| failure.words().to_owned());
     let (objects, manifests) = read(&api, stacks);
     let named: Vec<(&str, &str)> = stacks
@@ -46,7 +48,7 @@ pub fn examine(context: Option<&str>, stacks: &[Stack]) -> Result<Examined, Kube
     Ok(Examined {
         context: api.cluster().context().to_owned(),
         server: api.server().to_owned(),
-        version: version.get("gitVersion").and_then(Value::as_str).unwrap_or("unknown").to_owned(),
+        version: text(&version, "/gitVersion").unwrap_or("unknown").to_owned(),
         cpu_manager: nodes.as_ref().ok().and_then(|nodes| cpu_manager(&api, nodes)),
         nodes,
         clock_s: clock(&api),
@@ -65,12 +67,11 @@ pub fn examine(context: Option<&str>, stacks: &[Stack]) -> Result<Examined, Kube
 }
 
 fn node_of(node: &Value, boot: &str) -> Node {
-    let text = |pointer: &str| node.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
     Node {
-        name: name(node),
-        instance: text("/metadata/labels/node.kubernetes.io~1instance-type"),
-        kubelet: text("/status/nodeInfo/kubeletVersion").unwrap_or_default(),
-        is_here: !boot.is_empty() && text("/status/nodeInfo/bootID").as_deref() == Some(boot),
+        name: name(node).to_owned(),
+        instance: text(node, "/metadata/labels/node.kubernetes.io~1instance-type").map(str::to_owned),
+        kubelet: text(node, "/status/nodeInfo/kubeletVersion").unwrap_or_default().to_owned(),
+        is_here: is_of_boot(node, boot),
     }
 }
 
@@ -108,12 +109,12 @@ fn read(api: &Api, stacks: &[Stack]) -> (Vec<Object>, Result<Vec<String>, String
 /// By the kubelet's own answer, for which few accounts have the right; else by its file on this machine.
 fn cpu_manager(api: &Api, nodes: &[Node]) -> Option<String> {
     let node = nodes.iter().find(|node| node.is_here).or(nodes.first())?;
-    let told = |value: &Value, at: &str| value.pointer(at).and_then(Value::as_str).map(str::to_owned);
+    let policy = |value: &Value, at: &str| text(value, at).map(str::to_owned);
     let asked = api.get(&format!("/api/v1/nodes/{}/proxy/configz", node.name)).ok();
-    let asked = asked.and_then(|answer| told(&answer, "/kubeletconfig/cpuManagerPolicy"));
+    let asked = asked.and_then(|answer| policy(&answer, "/kubeletconfig/cpuManagerPolicy"));
     asked.or_else(|| {
-        let text = std::fs::read_to_string(CPU_MANAGER).ok().filter(|_| node.is_here)?;
-        told(&serde_json::from_str(&text).ok()?, "/policyName")
+        let state = std::fs::read_to_string(CPU_MANAGER).ok().filter(|_| node.is_here)?;
+        policy(&serde_json::from_str(&state).ok()?, "/policyName")
     })
 }
 
@@ -147,9 +148,9 @@ fn live_autoscalers(api: &Api, named: &[(&str, &str)]) -> Option<Vec<String>> {
         }
         let list = api.get(&format!("/apis/{api_version}/{plural}")).ok()?;
         for object in items(&list) {
-            let Some((target, workload)) = scales(kind, &object).filter(|it| named.contains(it)) else { continue };
-            let namespace = object.pointer("/metadata/namespace").and_then(Value::as_str).unwrap_or_default();
-            all.push(format!("{kind} {} scales {target} {workload} in `{namespace}`", name(&object)));
+            let Some((target, workload)) = scales(kind, object).filter(|it| named.contains(it)) else { continue };
+            let namespace = text(object, "/metadata/namespace").unwrap_or_default();
+            all.push(format!("{kind} {} scales {target} {workload} in `{namespace}`", name(object)));
         }
     }
     Some(all)
@@ -186,5 +187,5 @@ fn may(api: &Api, right: &Right) -> Result<bool, Failure> {
 fn user(api: &Api) -> Option<String> {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let answer = api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", &review).ok()?;
-    answer.pointer("/status/userInfo/username").and_then(Value::as_str).map(str::to_owned)
+    text(&answer, "/status/userInfo/username").map(str::to_owned)
 }

@@ -2,16 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
-use super::api::{Api, Failure, base};
+use super::api::{Api, Failure, base, items, name};
 use super::config::Cluster;
 use super::error::KubernetesError;
-use super::imported::{Imported, Manifest};
-use super::manifests::{parse_text, scales};
+use super::imported::Imported;
+use super::manifests::scales;
 use super::strip;
 use super::template::{self, Named};
 use super::workload::Workload;
+use super::written::{file, manifest};
 
 /// What the controllers put into every namespace by themselves.
 const OF_EVERY_NAMESPACE: [(&str, &str); 2] = [("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")];
@@ -84,7 +85,7 @@ impl Import<'_> {
     /// All objects of a kind; `otherwise`: what follows if they may not be listed.
     fn list(&mut self, api_version: &str, plural: &str, otherwise: &str) -> Vec<Value> {
         match self.api.get(&self.folder(api_version, plural)) {
-            Ok(list) => items(&list),
+            Ok(list) => items(&list).to_vec(),
             Err(failure) if failure.is_absence() => Vec::new(),
             Err(failure) => {
                 self.notes.push(format!("{otherwise}: {}", failure.words()));
@@ -155,7 +156,7 @@ impl Import<'_> {
     }
 
     fn take_service(&mut self, service: &Value) {
-        let key = ("Service".to_owned(), name(service));
+        let key = ("Service".to_owned(), name(service).to_owned());
         if self.objects.contains_key(&key) {
             return;
         }
@@ -246,57 +247,21 @@ fn scaled(kind: &str, object: &Value) -> String {
     format!("{kind} {}{keeps} is left out: nothing may scale pods while they are measured", name(object))
 }
 
-pub(super) fn items(list: &Value) -> Vec<Value> {
-    list.get("items").and_then(Value::as_array).cloned().unwrap_or_default()
-}
-
-pub(super) fn name(object: &Value) -> String {
-    object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default().to_owned()
-}
-
-fn file(kind: &str, name: &str) -> String {
-    format!("{}-{name}.yaml", kind.to_lowercase())
-}
-
-fn manifest(kind: &str, name: &str, object: &Value) -> Manifest {
-    let text = yaml(object);
-    Manifest { file: file(kind, name), object: format!("{kind} {name}"), text, is_secret: kind == "Secret" }
-}
-
-/// An object as YAML that reads back as the same object.
-fn yaml(object: &Value) -> String {
-    let object = sorted(object);
-    let options = serde_saphyr::ser_options! { compact_list_indent: true, folded_wrap_chars: 1000 };
-    let written = serde_saphyr::to_string_with_options(&object, options);
-    let is_same = |text: &String| parse_text(text).is_ok_and(|read| read == [object.clone()]);
-    // JSON is YAML: for texts that the one does not write as the other reads them.
-    written.ok().filter(is_same).unwrap_or_else(|| format!("{object:#}\n"))
-}
-
-/// By the alphabet, as `kubectl` shows objects.
-fn sorted(value: &Value) -> Value {
-    match value {
-        Value::Object(entries) => {
-            let entries: BTreeMap<&String, Value> = entries.iter().map(|(key, value)| (key, sorted(value))).collect();
-            Value::Object(entries.into_iter().map(|(key, value)| (key.clone(), value)).collect::<Map<_, _>>())
-        }
-        Value::Array(items) => Value::Array(items.iter().map(sorted).collect()),
-        other => json!(other),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::{BufRead, BufReader, Write};
     use std::net::TcpListener;
     use std::thread;
 
+    use serde_json::json;
+
+    use super::super::manifests::parse_text;
     use super::*;
 
     /// An API server that has the objects of `fixtures`, and refuses what is at some paths.
     fn server(refused: &'static [&'static str]) -> Api {
         let list: Value = serde_json::from_str(include_str!("fixtures/live.json")).expect("JSON");
-        let objects = items(&list);
+        let objects = items(&list).to_vec();
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         thread::spawn(move || {

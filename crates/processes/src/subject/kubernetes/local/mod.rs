@@ -1,6 +1,6 @@
 //! Pods of a node that is this machine: manifests are read and changed (`manifests`, `fit`), applied and waited for (`deploy`, `wait`,
 //! `pods`, `admitted`), their processes found and watched here (`found`, `adopt`, `member`). What is live becomes manifests (`import`, `strip`,
-//! `told`); what a cluster is good for is asked by `examine`.
+//! `template`, `written`); what a cluster is good for is asked by `examine`.
 
 mod admitted;
 mod adopt;
@@ -18,6 +18,7 @@ mod resources;
 mod strip;
 mod template;
 mod wait;
+mod written;
 
 pub(super) use clusters::delete;
 pub(in crate::subject) use clusters::{Clusters, clean};
@@ -27,7 +28,7 @@ pub use import::import;
 pub use manifests::{files, kustomize};
 
 use super::{
-    Changes, Stack, api, config, error, examined, imported, in_cluster, job_of_this_pod, logs, rights, workload,
+    Changes, Stack, api, config, error, examined, imported, job_of_this_pod, logs, owner, plain_name, rights, workload,
 };
 
 /// Variable that shifts the stack: see [`crate::subject::Launch::pad`].

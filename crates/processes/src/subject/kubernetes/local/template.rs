@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use unladen_journal::admitted::each_text;
 
 use super::imported::{Live, ReadyBy};
 use super::manifests::containers;
@@ -185,15 +186,6 @@ pub(super) fn hosts_of(namespace: &str, value: &Value) -> BTreeSet<String> {
         }
     });
     all
-}
-
-fn each_text(value: &Value, see: &mut impl FnMut(&str)) {
-    match value {
-        Value::String(text) => see(text),
-        Value::Array(items) => items.iter().for_each(|item| each_text(item, see)),
-        Value::Object(entries) => entries.values().for_each(|value| each_text(value, see)),
-        _ => {}
-    }
 }
 
 #[cfg(test)]

@@ -1,13 +1,23 @@
-//! Whose a namespace is: the process that made it, on the machine where that runs. Whoever finds it later can tell whether it is still in use.
+//! Whose an object of a cluster is, by its labels; and of a namespace the process that made it, on the machine where that runs. Whoever finds it
+//! later can tell whether it is still in use.
 
 use std::fs;
 use std::str::FromStr;
 
 use crate::linux::process::Identity;
 
+/// Who made an object, in a label that many tools know …
+pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// … and its value.
+pub(super) const UNLADEN: &str = "unladen";
+/// Label of all that belongs to the Job of a study.
+pub(super) const JOB: &str = "unladen.job";
+/// Annotation of the namespaces of a study: [`Owner`].
+pub(super) const OWNER: &str = "unladen.owner";
+
 /// A process, wherever it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in crate::subject::kubernetes) struct Owner {
+pub(super) struct Owner {
     /// Of the machine, since its start.
     boot: String,
     /// The process namespace that its number is of.
@@ -24,28 +34,31 @@ pub(super) enum State {
     Elsewhere,
 }
 
+/// What tells this machine's start from all others.
+pub(super) fn boot_id() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
+}
+
 /// Where this process is: boot id and process namespace.
 fn here() -> (String, String) {
-    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
-    let namespace = fs::read_link("/proc/self/ns/pid").unwrap_or_default().display().to_string();
-    (boot, namespace)
+    (boot_id(), fs::read_link("/proc/self/ns/pid").unwrap_or_default().display().to_string())
 }
 
 impl Owner {
-    pub(in crate::subject::kubernetes) fn of_this_process() -> Self {
+    pub(super) fn of_this_process() -> Self {
         let (boot, namespace) = here();
         let pid = std::process::id();
         Self { boot, namespace, process: Identity::of(pid).unwrap_or(Identity { pid, start_ticks: 0 }) }
     }
 
     /// `boots`: those of the nodes of the cluster.
-    pub(super) fn state(&self, boots: &[String]) -> State {
+    pub(super) fn state(&self, boots: &[&str]) -> State {
         let (boot, namespace) = here();
         if (&boot, &namespace) == (&self.boot, &self.namespace) {
             return if self.process.is_alive() { State::Alive } else { State::Gone };
         }
         // unladen runs on a node: one that was started again, or is no longer there, has ended it.
-        if boot != self.boot && !boots.contains(&self.boot) { State::Gone } else { State::Elsewhere }
+        if boot != self.boot && !boots.contains(&self.boot.as_str()) { State::Gone } else { State::Elsewhere }
     }
 }
 
@@ -79,8 +92,8 @@ mod tests {
         let earlier = Owner { process: Identity { start_ticks, ..me.process }, ..me.clone() };
         assert_eq!(earlier.state(&[]), State::Gone, "its number is somebody else's by now");
         let elsewhere = Owner { boot: "b".to_owned(), ..me.clone() };
-        assert_eq!(elsewhere.state(&["b".to_owned()]), State::Elsewhere);
-        assert_eq!(elsewhere.state(&["c".to_owned()]), State::Gone, "the node was started again");
+        assert_eq!(elsewhere.state(&["b"]), State::Elsewhere);
+        assert_eq!(elsewhere.state(&["c"]), State::Gone, "the node was started again");
         let within = Owner { namespace: "pid:[1]".to_owned(), ..me };
         assert_eq!(within.state(&[]), State::Elsewhere, "numbers of another namespace say nothing here");
         assert_eq!("b pid:[1] 7".parse::<Owner>(), Err(()));
