@@ -16,7 +16,7 @@ pub mod groups;
 mod heat;
 pub mod host;
 mod instrument;
-mod kubernetes;
+pub mod kubernetes;
 pub mod ledger;
 pub mod load_plan;
 mod one;

@@ -1,13 +1,14 @@
 //! A cluster, and what a study finds there: asked, then judged. Nothing is changed.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use unladen_processes::subject::kubernetes::{Changes, Examined, Node, Right, Stack, examine, role};
-use unladen_study::plan::{Plan, PlannedVariant};
-use unladen_study::spec::{Kubernetes, Study};
+use unladen_measure::kubernetes::{self, changes};
+use unladen_processes::subject::kubernetes::{Examined, Node, Right, Stack, examine, role};
+use unladen_study::plan::{Plan, PlannedVariant, Process};
+use unladen_study::spec::Study;
 use unladen_study::stack;
 
 use super::super::print;
@@ -82,23 +83,10 @@ fn call(options: &Doctor) -> String {
 
 /// What a variant brings to the cluster.
 fn stack_of(variant: &PlannedVariant, dir: &Path) -> Option<Stack> {
-    let Some(stack::Stack::Kubernetes(Kubernetes { context, manifests, kustomize })) = &variant.stack else {
-        return None;
-    };
-    let absolute = |path: &String| -> PathBuf { dir.join(path) };
-    let services = variant.processes.iter().filter_map(|process| {
-        let pod = process.pod.as_ref()?;
-        let changes = Changes { container: pod.container.clone(), ..Changes::of(pod.workload.parse().ok()?) };
-        Some((process.service.clone(), changes))
-    });
-    Some(Stack {
-        context: context.clone(),
-        manifests: manifests.iter().map(absolute).collect(),
-        kustomize: kustomize.as_ref().map(absolute),
-        services: services.collect(),
-        variant: variant.name.clone(),
-        ..Stack::default()
-    })
+    let Some(stack::Stack::Kubernetes(cluster)) = &variant.stack else { return None };
+    let changed = |process: &Process| Some((process.service.clone(), changes(process)?));
+    let services = variant.processes.iter().filter_map(changed).collect();
+    Some(Stack { services, ..kubernetes::stack(cluster, dir, &variant.name) })
 }
 
 fn missing(examined: &Examined) -> impl Iterator<Item = &Right> {
