@@ -2,7 +2,6 @@
 
 mod kubernetes;
 
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -14,7 +13,7 @@ use unladen_measure::{HOST_FILE, STUDY_FILE};
 use unladen_processes::subject;
 use unladen_study::write::{concise_yaml, resolved_yaml};
 
-use super::{budgets, print};
+use super::{budgets, print, print_findings};
 use crate::cli::{Import, ImportWhat};
 
 /// `unladen import`
@@ -51,8 +50,7 @@ pub fn import(options: &Import) -> anyhow::Result<ExitCode> {
     folder.write(STUDY_FILE, &resolved_yaml(&foreign.study))?;
     let findings = unladen_judge::judge(folder.path())?;
     unladen_report::write_all(folder.path(), &findings)?;
-    unladen_report::print(&findings, unladen_report::Format::Text)?;
-    writeln!(anstream::stdout(), "\nReport: {}", folder.path().join("report.html").display())?;
+    print_findings(&findings, folder.path())?;
     Ok(ExitCode::SUCCESS)
 }
 

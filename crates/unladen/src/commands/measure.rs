@@ -1,7 +1,6 @@
 //! `demo`, `run` and `compare`: make a plan, run it, judge it, print the answer.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
@@ -227,8 +226,7 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
     }
     let findings = unladen_judge::judge(folder.path())?;
     unladen_report::write_all(folder.path(), &findings)?;
-    unladen_report::print(&findings, unladen_report::Format::Text)?;
-    writeln!(anstream::stdout(), "\nReport: {}", folder.path().join("report.html").display())?;
+    super::print_findings(&findings, folder.path())?;
     Ok(if findings.void.is_some() { ExitCode::from(super::COULD_NOT_RUN) } else { ExitCode::SUCCESS })
 }
 

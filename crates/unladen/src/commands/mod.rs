@@ -19,6 +19,7 @@ pub mod sink;
 mod sink_view;
 mod until;
 
+use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -29,7 +30,9 @@ use anstyle::{AnsiColor, Style};
 use anyhow::Context;
 use clap::CommandFactory;
 use unladen_judge::Budgets;
+use unladen_judge::findings::Findings;
 use unladen_measure::RunError;
+use unladen_report::Format;
 
 /// Style of the word "error".
 pub const RED: Style = AnsiColor::Red.on_default().bold();
@@ -68,6 +71,26 @@ pub fn print(text: &str) -> anyhow::Result<ExitCode> {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Prints the findings of a run folder, and where their report is.
+fn print_findings(findings: &Findings, folder: &Path) -> anyhow::Result<()> {
+    unladen_report::print(findings, Format::Text)?;
+    Ok(writeln!(anstream::stdout(), "\nReport: {}", folder.join("report.html").display())?)
+}
+
+/// Refuses a folder that holds something already. One that is not there is fine.
+fn check_is_free(out: &Path) -> anyhow::Result<()> {
+    let is_empty = match fs::read_dir(out) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+        entries => entries.with_context(|| format!("cannot write to {}", out.display()))?.next().is_none(),
+    };
+    anyhow::ensure!(
+        is_empty,
+        "{} is there already, and nothing is overwritten: name another folder with --out",
+        out.display()
+    );
+    Ok(())
 }
 
 /// `unladen completions`

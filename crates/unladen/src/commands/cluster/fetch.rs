@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use flate2::read::GzDecoder;
 use unladen_processes::subject::kubernetes::in_cluster::{JobStatus, Jobs};
-use unladen_report::Format;
 
+use super::super::{check_is_free, print, print_findings};
 use super::pod::{self, CODE, FOLDER};
 use crate::cli::cluster::Fetch;
 
@@ -27,7 +27,7 @@ pub fn fetch(options: &Fetch) -> anyhow::Result<ExitCode> {
     let jobs = Jobs::open(options.context.as_deref())?;
     let Some(name) = &options.name else { return list(&jobs) };
     let out = options.out.clone().unwrap_or_else(|| Path::new("runs").join(name));
-    is_free(&out)?;
+    check_is_free(&out)?;
     let status = jobs
         .status(name)?
         .with_context(|| format!("the cluster has no study `{name}`. `unladen fetch` lists those that there are"))?;
@@ -41,13 +41,6 @@ pub fn fetch(options: &Fetch) -> anyhow::Result<ExitCode> {
         None => eprintln!("{name} has not ended: these are its results so far. It goes on"),
     }
     Ok(code.map_or(ExitCode::SUCCESS, ExitCode::from))
-}
-
-/// Refuses a run folder that holds something.
-pub(super) fn is_free(out: &Path) -> anyhow::Result<()> {
-    let is_empty = fs::read_dir(out).map_or(!out.exists(), |mut entries| entries.next().is_none());
-    ensure!(is_empty, "{} is there already: choose another folder with `--out`", out.display());
-    Ok(())
 }
 
 /// Brings the run folder of a pod here; returns the exit code of a study that has ended.
@@ -105,8 +98,7 @@ pub(super) fn show(out: &Path, code: Option<u8>) -> anyhow::Result<()> {
     });
     match (judged, code) {
         (Ok(findings), Some(0)) => {
-            unladen_report::print(&findings, Format::Text)?;
-            anstream::println!("\nReport: {}", out.join("report.html").display());
+            print_findings(&findings, out)?;
         }
         (Ok(_), _) => eprintln!("Report so far: {}", out.join("report.html").display()),
         (Err(error), Some(0)) => return Err(error),
@@ -118,13 +110,13 @@ pub(super) fn show(out: &Path, code: Option<u8>) -> anyhow::Result<()> {
 fn list(jobs: &Jobs) -> anyhow::Result<ExitCode> {
     let all = jobs.list()?;
     if all.is_empty() {
-        return super::super::print(&format!("No study runs by itself in the cluster at {}.", jobs.server()));
+        return print(&format!("No study runs by itself in the cluster at {}.", jobs.server()));
     }
     let line = |status: &JobStatus| {
         let node = status.node.as_deref().map(|node| format!(" on {node}")).unwrap_or_default();
         format!("{}  {}, since {}{node}{}", status.name, status.study, status.created, state(jobs, status))
     };
-    super::super::print(&all.iter().map(line).collect::<Vec<_>>().join("\n"))
+    print(&all.iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// How far a study is, behind a colon.

@@ -16,15 +16,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use unladen_journal::units::Time;
-use unladen_processes::subject::kubernetes::KubernetesError;
 use unladen_processes::subject::kubernetes::in_cluster::{JobOrder, JobStatus, Jobs, STUDY};
+use unladen_processes::subject::kubernetes::{KubernetesError, plain_name};
 use unladen_study::plan::Plan;
 
 pub use fetch::fetch;
 pub use pod::in_pod;
 
 use super::measure::{draw_seed, new_folder};
-use super::{INTERRUPTED, interrupt_flag, print};
+use super::{INTERRUPTED, check_is_free, interrupt_flag, print};
 use crate::cli::Run;
 use crate::cli::cluster::{Clean, InCluster};
 
@@ -32,6 +32,8 @@ use crate::cli::cluster::{Clean, InCluster};
 const KEEP: Duration = Duration::from_secs(24 * 3600);
 /// Between two looks at a study.
 const PAUSE: Duration = Duration::from_millis(500);
+/// Between two questions to the cluster about a study whose log is followed.
+const QUIET: Duration = Duration::from_secs(5);
 /// A Job has a pod after this time, or a reason why it has none.
 const PROMPT: Duration = Duration::from_secs(10);
 /// Longest beginning of the name of a study: that of a pod is longer, and has 63 characters at most.
@@ -47,7 +49,7 @@ pub fn run(plan: &Plan, options: &Run) -> anyhow::Result<ExitCode> {
         return print(&yaml(&order)?);
     }
     let out = options.measure.out.clone().unwrap_or_else(|| new_folder(&plan.study.study));
-    fetch::is_free(&out)?;
+    check_is_free(&out)?;
     let context = plan.study.on.kubernetes.as_ref().and_then(|it| it.context.as_deref());
     let jobs = Jobs::open(context)?;
     let interrupted = interrupt_flag()?;
@@ -102,11 +104,8 @@ fn order(plan: &Plan, options: &InCluster) -> anyhow::Result<JobOrder> {
 
 /// `shop-1a2b3c4d`: what a Job and its pods may be called.
 fn name(study: &str, random: u64) -> String {
-    let lower = study.to_lowercase();
-    let plain: String =
-        lower.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).take(LONGEST_NAME).collect();
-    let plain = plain.trim_matches('-');
-    format!("{}-{:08x}", if plain.is_empty() { "study" } else { plain }, random & 0xffff_ffff)
+    let plain = plain_name(study, LONGEST_NAME);
+    format!("{}-{:08x}", if plain.is_empty() { "study" } else { &plain }, random & 0xffff_ffff)
 }
 
 /// The objects as YAML, for `kubectl apply`.
@@ -135,8 +134,16 @@ impl Follower<'_> {
         let (mut is_told, mut is_away) = (false, false);
         // Which pod is followed, and what its log has said.
         let mut followed: Option<(String, Arc<LogState>)> = None;
+        let mut asked = begun;
         loop {
             thread::sleep(PAUSE);
+            let is_interrupted = self.interrupted.load(Ordering::Relaxed);
+            let has_ended = followed.as_ref().is_some_and(|(_, log)| log.code.get().is_some());
+            // The study may take hours: its log says what there is to know.
+            if followed.is_some() && !has_ended && !is_interrupted && asked.elapsed() < QUIET {
+                continue;
+            }
+            asked = Instant::now();
             let status = match self.jobs.status(self.name) {
                 Ok(Some(status)) => status,
                 Ok(None) => {
@@ -164,7 +171,6 @@ impl Follower<'_> {
                     self.name
                 );
             }
-            let is_interrupted = self.interrupted.load(Ordering::Relaxed);
             let Some(pod) = status.pod.as_ref().filter(|_| status.runs) else {
                 if is_interrupted && followed.is_none() {
                     self.jobs.delete(self.name)?;

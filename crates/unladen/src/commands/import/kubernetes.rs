@@ -1,7 +1,7 @@
 //! `import kubernetes`: live workloads into a folder with a study and manifests.
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use unladen_processes::subject::kubernetes::{self, Imported, Live, ReadyBy};
 use unladen_study::kubernetes::{Found, text};
 use unladen_study::read::FILE_NAME;
 
-use super::super::print;
+use super::super::{check_is_free, print};
 use crate::cli::ImportKubernetes;
 
 /// The folder of the manifests, as the study names it.
@@ -25,7 +25,7 @@ pub(super) fn import(options: &ImportKubernetes) -> anyhow::Result<ExitCode> {
     let first = options.workloads.first().context("name a workload, such as deployment/shop")?;
     let out = options.out.clone().unwrap_or_else(|| PathBuf::from(&first.name));
     // Before the cluster is asked.
-    is_free(&out)?;
+    check_is_free(&out)?;
     let (context, namespace) = (options.context.as_deref(), options.namespace.as_deref());
     let imported = kubernetes::import(context, namespace, &options.workloads, options.with_secrets)?;
     let found: Vec<Found> = imported.live.iter().map(found).collect();
@@ -66,23 +66,6 @@ fn found(live: &Live) -> Found {
     }
 }
 
-/// Whether a folder can be made, or is there and empty.
-fn is_free(out: &Path) -> anyhow::Result<()> {
-    match fs::read_dir(out) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(error).with_context(|| format!("cannot write to {}", out.display())),
-        Ok(mut entries) => {
-            let folder = out.display();
-            let is_empty = entries.next().is_none();
-            anyhow::ensure!(
-                is_empty,
-                "{folder} is there already, and nothing is overwritten: name another folder with --out"
-            );
-            Ok(())
-        }
-    }
-}
-
 /// The manifests, and the study last: a folder with a study.yaml is whole.
 fn save(out: &Path, study: &str, imported: &Imported) -> anyhow::Result<()> {
     let folder = out.join(MANIFESTS);
@@ -113,7 +96,7 @@ mod tests {
     fn nothing_is_overwritten_and_secrets_are_their_owners() {
         let place = tempfile::tempdir().expect("a folder");
         let out = place.path().join("a/shop");
-        is_free(&out).expect("it is not there");
+        check_is_free(&out).expect("it is not there");
         let manifest = |file: &str, is_secret| Manifest {
             file: file.to_owned(),
             object: String::new(),
@@ -127,16 +110,16 @@ mod tests {
         assert_eq!(mode("b.yaml"), 0);
         assert_ne!(mode("a.yaml"), 0);
         assert_eq!(fs::read_to_string(out.join("study.yaml")).expect("a study"), "study: shop\n");
-        let error = is_free(&out).expect_err("it is there").to_string();
+        let error = check_is_free(&out).expect_err("it is there").to_string();
         assert!(error.contains("a/shop is there already") && error.contains("--out"), "{error}");
         assert!(
             save(&out, "study: other\n", &imported).is_err_and(|error| error.to_string().contains("deploy/a.yaml"))
         );
         let empty = place.path().join("empty");
         fs::create_dir(&empty).expect("a folder");
-        is_free(&empty).expect("nothing is in it");
+        check_is_free(&empty).expect("nothing is in it");
         let file = place.path().join("file");
         fs::write(&file, "").expect("a file");
-        assert!(is_free(&file).is_err());
+        assert!(check_is_free(&file).is_err());
     }
 }
