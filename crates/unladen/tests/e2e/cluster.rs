@@ -165,12 +165,19 @@ impl Cluster {
         child
     }
 
+    /// What `kubectl` of the administrator prints. It must succeed.
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
+        self.kubectl_of(arguments, "")
+    }
+
+    /// As [`Cluster::kubectl`], with a text on its standard input.
+    fn kubectl_of(&self, arguments: &[&str], text: &str) -> String {
         let beside = self.kubeconfig.with_file_name("bin").join("kubectl");
         let program = if beside.exists() { beside } else { PathBuf::from("kubectl") };
-        let output =
-            Command::new(program).args(arguments).env("KUBECONFIG", &self.kubeconfig).output().expect("kubectl");
-        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        let mut command = assert_cmd::Command::new(program);
+        let output = command.args(arguments).env("KUBECONFIG", &self.kubeconfig).write_stdin(text).output();
+        let output = output.expect("kubectl");
+        assert!(output.status.success(), "{arguments:?} {text}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 

@@ -33,8 +33,13 @@ impl Cluster {
         child
     }
 
-    /// The only run that there is.
-    fn run_name(&self) -> String {
+    /// Takes all pods of studies away at once.
+    fn take_pods_away(&self) {
+        self.kubectl(&["delete", "pods", "--all", "--namespace=unladen", "--grace-period=0", "--force"]);
+    }
+
+    /// The only Job that there is.
+    fn job_name(&self) -> String {
         self.kubectl(&["get", "jobs", "--namespace=unladen", "--output=jsonpath={.items[0].metadata.name}"])
     }
 
@@ -143,7 +148,7 @@ fn without_its_client_a_study_goes_on_and_waits_to_be_fetched() {
     let mut child = cluster.send(&scratch, FIRST_ROUND);
     child.kill().expect("it is killed");
     let _ = child.wait();
-    let name = cluster.run_name();
+    let name = cluster.job_name();
     cluster
         .ask(&scratch, &cluster.user, &["fetch", &name, "--out", "so-far"])
         .ends_with(0)
@@ -158,31 +163,31 @@ fn without_its_client_a_study_goes_on_and_waits_to_be_fetched() {
     cluster.nothing_is_left(&scratch);
 }
 
-#[test]
-fn a_pod_that_is_killed_deletes_what_it_had_and_goes_on() {
+/// A study comes to its end although something happens to its pod after the first round. What it said: `None` without a cluster.
+#[track_caller]
+fn said_of_a_study_that_survives(name: &str, what: impl FnOnce(&Cluster)) -> Option<String> {
     let _turn = counting();
-    let Some(cluster) = Cluster::find() else { return };
-    let scratch = cluster.scratch(&twice("killed"));
+    let cluster = Cluster::find()?;
+    let scratch = cluster.scratch(&twice(name));
     let mut child = cluster.send(&scratch, FIRST_ROUND);
-    assert_eq!(kill_those_in_pods(), 1, "one pod measures");
+    what(&cluster);
     assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", said(&scratch));
-    let said = said(&scratch);
-    assert!(said.contains("that an earlier pod of this study had"), "{said}");
     assert_whole(&scratch, 6);
     cluster.nothing_is_left(&scratch);
+    Some(said(&scratch))
+}
+
+#[test]
+fn a_pod_that_is_killed_deletes_what_it_had_and_goes_on() {
+    let said = said_of_a_study_that_survives("killed", |_| assert_eq!(kill_those_in_pods(), 1, "one pod measures"));
+    let Some(said) = said else { return };
+    assert!(said.contains("that an earlier pod of this study had"), "{said}");
 }
 
 #[test]
 fn a_pod_that_is_taken_away_is_replaced_and_the_study_begins_again() {
-    let _turn = counting();
-    let Some(cluster) = Cluster::find() else { return };
-    let scratch = cluster.scratch(&twice("replaced"));
-    let mut child = cluster.send(&scratch, FIRST_ROUND);
-    cluster.kubectl(&["delete", "pods", "--all", "--namespace=unladen", "--grace-period=0", "--force"]);
-    assert_eq!(child.wait().expect("it ends").code(), Some(0), "{}", said(&scratch));
-    assert_eq!(said(&scratch).matches(FIRST_ROUND).count(), 2, "{}", said(&scratch));
-    assert_whole(&scratch, 6);
-    cluster.nothing_is_left(&scratch);
+    let Some(said) = said_of_a_study_that_survives("replaced", Cluster::take_pods_away) else { return };
+    assert_eq!(said.matches(FIRST_ROUND).count(), 2, "{said}");
 }
 
 /// Kills what runs studies in pods; returns how many there were.
@@ -206,9 +211,9 @@ fn what_a_run_has_left_is_cleaned_and_nothing_else() {
     let scratch = cluster.scratch(&twice("doomed"));
     let mut child = cluster.send(&scratch, FIRST_ROUND);
     // Whoever deletes a Job so takes the time from its pod to clean up.
-    let name = cluster.run_name();
+    let name = cluster.job_name();
     cluster.kubectl(&["delete", "job", &name, "--namespace=unladen", "--cascade=orphan"]);
-    cluster.kubectl(&["delete", "pods", "--all", "--namespace=unladen", "--grace-period=0", "--force"]);
+    cluster.take_pods_away();
     assert_eq!(child.wait().expect("it ends").code(), Some(2), "{}", said(&scratch));
     assert!(said(&scratch).contains("somebody has deleted the Job"), "{}", said(&scratch));
     let foreign = "unladen-of-nobody-known";
@@ -239,7 +244,7 @@ fn what_is_printed_can_be_applied() {
     let output = CliOutput::new(&command.output().expect("unladen starts")).ends_with(0);
     scratch.write("objects.yaml", &output.out);
     cluster.kubectl(&["apply", "--filename", scratch.path("objects.yaml").to_str().expect("text")]);
-    let name = cluster.run_name();
+    let name = cluster.job_name();
     assert!(output.out.starts_with(&format!("# unladen fetch {name} gets the results")), "{}", output.out);
     cluster.wait_until_ended(&scratch, &name);
     cluster.ask(&scratch, &cluster.user, &["fetch", &name, "--out", "out"]).ends_with(0);

@@ -1,9 +1,7 @@
 //! From a live workload to a study that runs, and what the doctor says of the way there.
 
 use std::fs;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
 
 use super::{Cluster, IMAGE, finding};
 use crate::harness::{Scratch, measuring, starting};
@@ -71,31 +69,18 @@ struct Made<'c> {
 
 impl<'c> Made<'c> {
     fn new(cluster: &'c Cluster, text: String) -> Self {
-        cluster.feed(&["apply", "--filename=-"], &text);
+        cluster.kubectl_of(&["apply", "--filename=-"], &text);
         Self { cluster, text }
     }
 }
 
 impl Drop for Made<'_> {
     fn drop(&mut self) {
-        self.cluster.feed(&["delete", "--ignore-not-found", "--wait=false", "--filename=-"], &self.text);
+        self.cluster.kubectl_of(&["delete", "--ignore-not-found", "--wait=false", "--filename=-"], &self.text);
     }
 }
 
 impl Cluster {
-    /// `kubectl` of the administrator with a text on its standard input.
-    fn feed(&self, arguments: &[&str], text: &str) -> String {
-        let beside = self.kubeconfig.with_file_name("bin").join("kubectl");
-        let program = if beside.exists() { beside } else { PathBuf::from("kubectl") };
-        let mut command = Command::new(program);
-        command.args(arguments).env("KUBECONFIG", &self.kubeconfig).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.spawn().expect("kubectl");
-        child.stdin.take().expect("a pipe").write_all(text.as_bytes()).expect("it reads");
-        let output = child.wait_with_output().expect("it ends");
-        assert!(output.status.success(), "{arguments:?}: {text}");
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    }
-
     /// What the doctor says, in one line.
     fn doctor(&self, scratch: &Scratch, kubeconfig: &Path) -> String {
         let said = self.ask(scratch, kubeconfig, &["doctor", "."]).ends_with(0).out;
@@ -110,18 +95,16 @@ fn a_live_deployment_becomes_a_study_that_runs() {
     let _live = Made::new(&cluster, shop());
     let scratch = Scratch::new();
     let import = ["import", "kubernetes", "deployment/shop", "--namespace", PROD];
-    let before = cluster.kubectl(&["get", "all,configmaps,secrets", "--namespace", PROD, "--output=name"]);
+    // Not the pods and replica sets: controllers make these in their own time.
+    let objects = ["get", "deployments,services,configmaps,secrets", "--namespace", PROD, "--output=name"];
+    let before = cluster.kubectl(&objects);
     let output = cluster.ask(&scratch, &cluster.kubeconfig, &import).ends_with(0);
     let output =
         output.complains(&["note: Secret shop: its values are not written", "`nodeSelector` of its pods is left out"]);
     assert!(output.out.starts_with(
         "Wrote shop/study.yaml and, in shop/deploy/: ConfigMap shop, Deployment shop, Secret shop, Service shop.\n"
     ));
-    assert_eq!(
-        cluster.kubectl(&["get", "all,configmaps,secrets", "--namespace", PROD, "--output=name"]),
-        before,
-        "it only reads"
-    );
+    assert_eq!(cluster.kubectl(&objects), before, "it only reads");
     let file = |name: &str| fs::read_to_string(scratch.path("shop").join(name)).expect(name);
     let study = file("study.yaml");
     for line in ["  shop:", "    workload: deployment/shop", "    container: shop", "  url: http://shop:8080/ready"] {
@@ -206,7 +189,7 @@ fn the_doctor_names_the_rights_that_are_missing_and_prints_the_role_that_has_the
     let role = cluster.ask(&scratch, &poor, &["doctor", ".", "--role"]).ends_with(0).out;
     let _role = Made::new(&cluster, role);
     let said = cluster.doctor(&scratch, &poor);
-    assert!(said.contains("ok rights") && said.contains("unladen can measure in this cluster"), "{said}");
+    assert!(said.contains("ok rights") && said.contains("This cluster can measure"), "{said}");
 
     scratch.write(
         "deploy/shop.yaml",
