@@ -207,9 +207,11 @@ def length_rows(subject):
         if len(pairs) < 3:
             continue
         alone, blocks = (statistics.median(it) for it in zip(*pairs.values()))
+        cold = [run["blocks"]["cold_ns"] / 1e3 for run in folder.journal()
+                if run.get("void") is None and run["kind"] == "baseline" and (run.get("blocks") or {}).get("cold_ns") is not None]
         ratio = statistics.median(blocks / alone for alone, blocks in pairs.values())
         yield (f"| {subject} | {folder.design.split('@')[1].replace('ms', ' ms')} | {blocks:.1f} | {alone:.1f} | {ratio:.3f} | "
-               f"{spread((logs(folder, variant) for variant in ('placebo', 'more')), 2)} | {len(pairs)} |")
+               f"{f'{statistics.median(cold):.0f}' if cold else '–'} | {spread((logs(folder, variant) for variant in ('placebo', 'more')), 2)} | {len(pairs)} |")
 
 
 def text():
@@ -239,9 +241,10 @@ def text():
     lengths = [row for subject in SUBJECTS for row in length_rows(subject)]
     if lengths:
         lines += [
-            "", "By the length of a block: CPU per request of the bare service in its last blocks and alone, µs, the median of "
-            "their ratios in a round, and the standard deviation of a round's difference (placebo and `more`):", "",
-            "| subject | block | in blocks | alone | ratio | sd | rounds |", "|---|--:|--:|--:|--:|--:|--:|", *lengths,
+            "", "By the length of a block: CPU per request of the bare service in its last blocks and alone, µs, the median of their ratios in a "
+            "round, what the first half of a block takes more than the second, µs, and the standard deviation of a round's difference "
+            "(placebo and `more`):", "",
+            "| subject | block | in blocks | alone | ratio | cold start | sd | rounds |", "|---|--:|--:|--:|--:|--:|--:|--:|", *lengths,
         ]
     if PACE.exists():
         lengths = re.search(r"LENGTHS_MS\[\] = {(.*?)}", (HERE / "pace.c").read_text())[1].split(", ")

@@ -30,7 +30,7 @@ pub fn main(options: Options) -> anyhow::Result<()> {
         .context("cannot start the asynchronous runtime")?
         .block_on(async {
             match options {
-                Options::Consumer(options) => consumer::run(options).await,
+                Options::Consumer(options) => consumer::run(*options).await,
                 Options::Provider(options) => provider::run(options).await,
             }
         })

@@ -9,7 +9,7 @@ use http::Uri;
 #[derive(Debug, Clone, Subcommand)]
 pub enum Options {
     /// Answer `GET /work` by calling the provider three times, with some work before each call.
-    Consumer(ConsumerOptions),
+    Consumer(Box<ConsumerOptions>),
     /// Answer `GET /provider` with a short text.
     Provider(ProviderOptions),
 }
@@ -82,6 +82,15 @@ pub struct Knobs {
     /// How many seconds later it is done.
     #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = not_negative, requires = "deferred_us")]
     pub deferred_by_s: f64,
+    /// Burn so many µs more in a request before which none came for 10 ms: as if others had used its caches.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub cold_us: u32,
+    /// Burn so many µs more in every n-th request, as who sends in batches does.
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub batch_us: u32,
+    /// Requests of a batch.
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u32).range(1..), requires = "batch_us")]
+    pub batch_of: u32,
     /// Hold so many MiB of resident memory from the start.
     #[arg(long, value_name = "M", default_value_t = 0, hide_default_value = true)]
     pub hold_mib: u32,

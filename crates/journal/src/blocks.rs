@@ -30,7 +30,7 @@ impl Design {
 /// The blocks of one run of an alternating round.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Blocks {
-    /// Planned length of a block, seconds.
+    /// Planned length of a block on average, seconds.
     pub length_s: f64,
     /// Variants that took turns.
     pub variants: u32,
@@ -53,6 +53,10 @@ pub struct Blocks {
     /// Not in the journal, filled in by the judge once for a study: which metrics of the latency are too long to come from blocks.
     #[serde(skip)]
     pub too_long: Option<BTreeSet<&'static str>>,
+    /// How much more CPU time the subject took in the first half of a block than in the second, ns: what it costs that others have used its
+    /// caches, which is not charged. Absent: blocks had no halves.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold_ns: Option<f64>,
     /// The run over time: stretches of successive super-blocks that count, at most [`Blocks::MAX_POINTS`].
     pub points: Vec<BlockPoint>,
     /// The stretch in which the variant had the load for itself, if there was one.
@@ -88,7 +92,7 @@ pub struct BlockPoint {
     pub t_s: f64,
     /// Requests answered well in the run's own blocks.
     pub completed: u64,
-    /// CPU time of the subject in the run's own blocks, ns.
+    /// CPU time that the subject is charged for the run's own blocks, ns.
     pub cpu_ns: u64,
 }
 

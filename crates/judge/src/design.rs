@@ -43,6 +43,7 @@ pub(super) fn findings(evidence: &Evidence<'_>) -> Option<DesignFindings> {
         late: discarded.late,
         disturbed: discarded.disturbed,
         thrown_away: (discarded.of > 0).then(|| discarded.share()),
+        cold_s: cold(evidence),
         alone_s: typical(|it| it.alone.as_ref().map_or(0.0, |it| it.seconds)).filter(|it| *it > 0.0),
         baseline_against_alone: agreement::of(&evidence.baseline),
     };
@@ -55,6 +56,13 @@ fn rounds<'a>(evidence: &Evidence<'a>) -> BTreeMap<u32, &'a RunRecord> {
     evidence.valid().filter(|run| run.imported.is_none()).map(|run| (run.round, run)).collect()
 }
 
+/// The median over the baseline's runs.
+fn cold(evidence: &Evidence<'_>) -> Option<f64> {
+    let runs = evidence.baseline.valid.values();
+    let cold: Vec<f64> = runs.filter_map(|run| Some(run.blocks.as_ref()?.cold_ns? / 1e9)).collect();
+    median(&cold)
+}
+
 fn sentence(found: &DesignFindings) -> String {
     let separate = "each variant had the machine for itself";
     let alternating = || {
@@ -63,6 +71,10 @@ fn sentence(found: &DesignFindings) -> String {
             share => format!("{} discarded", units::share(share)),
         };
         let alone = found.alone_s.map(|it| format!(", then ran on each alone for {}", time(it))).unwrap_or_default();
+        let cold = found.cold_s.filter(|it| *it > 0.0).map(|it| {
+            let more = units::chosen("µs", (it * 1e6).round());
+            format!(", in whose first halves the baseline took {more} more CPU time (cold caches, not charged)")
+        });
         let live = match (found.variants.unwrap_or(0), found.groups) {
             (variants, None) => format!("{variants} live variants"),
             (variants, Some(groups)) => {
@@ -72,9 +84,10 @@ fn sentence(found: &DesignFindings) -> String {
             }
         };
         format!(
-            "the load alternated between {live} in blocks of {} ({} super-blocks a round, {discarded}){alone}",
+            "the load alternated between {live} in blocks of {} ({} super-blocks a round, {discarded}){}{alone}",
             time(found.block_s.unwrap_or(0.0)),
             found.super_blocks.unwrap_or(0),
+            cold.unwrap_or_default(),
         )
     };
     match found.design.as_str() {

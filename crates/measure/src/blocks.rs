@@ -8,12 +8,23 @@
 //! CPU = own + max(0, foreign − idle rate × time of the others' blocks)
 //! ```
 //!
+//! The first requests of a block find caches that the others have filled. That is no cost of the service, so blocks of an open loop are two
+//! halves: the requests of both are alike, hence so would be their CPU time, and by how much the first half takes more, that is not charged:
+//!
+//! ```text
+//! own = CPU of the own blocks − blocks × pseudo-median of (first half − second half)
+//! ```
+//!
+//! Not their mean, and not the second half alone: a batch that is sent every twentieth block is charged in full, in whichever half it is.
+//!
 //! What lives through the study is charged to the variant whose block it is.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use unladen_journal::record::{Alone, BlockPoint, Blocks, ProcessRecord};
 use unladen_load::alternate::{Fate, Part, Taken};
+use unladen_stats::estimate::pseudo_median;
 
 use super::turns::Measured;
 
@@ -83,13 +94,38 @@ impl<'m> Turns<'m> {
 
     /// CPU of a target in the blocks that count. `None` where it cannot be had for all of them.
     fn charge(&self, run: usize, target: usize) -> Option<Charge> {
-        self.counting().try_fold(Charge::default(), |sum, (at, taken)| {
+        let charge = self.counting().try_fold(Charge::default(), |sum, (at, taken)| {
             let used = self.cpu_ns(at, target)?;
             Some(match taken.turn.target == run {
                 true => Charge { own: sum.own + used, ..sum },
                 false => Charge { foreign: sum.foreign + used, ..sum },
             })
-        })
+        })?;
+        let cold_ns = self.cold_ns(run, &[target]).unwrap_or(0.0) * f64::from(self.blocks_with(run, Fate::Counts));
+        Some(Charge { own: without(charge.own, cold_ns), ..charge })
+    }
+
+    /// How much more CPU several targets take together in the first half of the run's blocks than in the second, ns a block. `None` without halves.
+    fn cold_ns(&self, run: usize, targets: &[usize]) -> Option<f64> {
+        let own: Vec<(usize, &Taken)> = self.counting().filter(|(_, taken)| taken.turn.target == run).collect();
+        let excess = |halves: &[(usize, &Taken)]| match halves {
+            [(first, one), (second, other)] if one.requests > 0 && other.requests > 0 => {
+                // Of a rate that is no multiple of the halves' length, one may have a request more.
+                let as_many = one.requests as f64 / other.requests as f64;
+                Some(self.cpu_of(*first, targets) as f64 - as_many * self.cpu_of(*second, targets) as f64)
+            }
+            _ => None,
+        };
+        let excesses: Vec<f64> =
+            own.chunk_by(|one, next| one.1.turn.group == next.1.turn.group).filter_map(excess).collect();
+        pseudo_median(&excesses)
+    }
+
+    /// How many blocks of a run have this fate.
+    fn blocks_with(&self, run: usize, fate: Fate) -> u32 {
+        let own = self.all().filter(|(_, it)| it.turn.part == Part::Block && it.turn.target == run && it.fate == fate);
+        let groups: BTreeSet<u32> = own.map(|(_, taken)| taken.turn.group).collect();
+        u32::try_from(groups.len()).unwrap_or(u32::MAX)
     }
 
     /// Puts into the record of a process what it is charged in this run.
@@ -134,27 +170,30 @@ impl<'m> Turns<'m> {
             let blocks = self.all().map(|(_, taken)| taken).filter(|taken| taken.turn.part == Part::Block);
             blocks.filter(|taken| taken.turn.target == run)
         };
-        let groups = |fate: Fate| u32::try_from(own().filter(|taken| taken.fate == fate).count()).unwrap_or(u32::MAX);
+        let [kept, late, disturbed] =
+            [Fate::Counts, Fate::Late, Fate::Disturbed].map(|fate| self.blocks_with(run, fate));
         let (own_s, foreign_s) = self.seconds(run);
-        let length_s = own().next().map_or(0.0, |taken| taken.turn.length_s);
+        let window_s: f64 = own().map(|taken| taken.turn.length_s).sum();
+        let cold_ns = self.cold_ns(run, subjects);
         Blocks {
-            length_s,
+            length_s: window_s / f64::from(kept + late + disturbed).max(1.0),
             variants: u32::try_from(runs).unwrap_or(u32::MAX),
-            kept: groups(Fate::Counts),
-            late: groups(Fate::Late),
-            disturbed: groups(Fate::Disturbed),
+            kept,
+            late,
+            disturbed,
             own_s,
             foreign_s,
             completed: own().filter(|taken| taken.fate == Fate::Counts).map(|taken| taken.requests).sum(),
             answered: own().map(|taken| taken.requests).sum(),
             too_long: None,
-            points: self.points(run, subjects),
+            cold_ns,
+            points: self.points(run, subjects, cold_ns.unwrap_or(0.0)),
             alone: self.alone(run, subjects),
         }
     }
 
-    /// The run over time.
-    fn points(&self, run: usize, subjects: &[usize]) -> Vec<BlockPoint> {
+    /// The run over time; `cold_ns` of each block are not charged.
+    fn points(&self, run: usize, subjects: &[usize], cold_ns: f64) -> Vec<BlockPoint> {
         let counting: Vec<(usize, &Taken)> = self.counting().collect();
         let groups: Vec<&[(usize, &Taken)]> =
             counting.chunk_by(|one, next| one.1.turn.group == next.1.turn.group).collect();
@@ -166,7 +205,7 @@ impl<'m> Turns<'m> {
             Some(BlockPoint {
                 t_s: f64::midpoint(seconds(first.start_ns), seconds(last.end_ns)),
                 completed: own().map(|(_, taken)| taken.requests).sum(),
-                cpu_ns: own().map(|(at, _)| self.cpu_of(*at, subjects)).sum(),
+                cpu_ns: without(own().map(|(at, _)| self.cpu_of(*at, subjects)).sum(), cold_ns * groups.len() as f64),
             })
         };
         groups.chunks(per_point).filter_map(point).collect()
@@ -189,6 +228,11 @@ impl<'m> Turns<'m> {
         let last = self.all().filter(|(_, taken)| taken.turn.part == Part::Block).map(|(_, taken)| taken.end_ns).last();
         last.map_or(0.0, |end| end.saturating_sub(self.start_ns) as f64 / 1e9)
     }
+}
+
+/// CPU time without a part of it, ns.
+fn without(cpu_ns: u64, part_ns: f64) -> u64 {
+    (cpu_ns as f64 - part_ns).max(0.0).round() as u64
 }
 
 /// CPU per second of every target between two readings, in cores.

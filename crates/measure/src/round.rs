@@ -401,6 +401,7 @@ fn lengths(study: &Study) -> Lengths {
         warmup_s: study.warmup.as_seconds(),
         window_s: study.window.as_seconds(),
         block_s: study.block_length().as_seconds(),
+        in_halves: study.load.is_open(),
         alone_s: study.alone_time().as_seconds(),
     }
 }

@@ -92,7 +92,7 @@ pub struct Study {
     /// would bias the result.
     #[serde(default)]
     pub design: Option<Design>,
-    /// Block length in an alternating round. Absent: the time of 3 requests, within 6 to 100 ms; 100 ms in a closed loop and
+    /// Block length in an alternating round. Absent: the time of 6 requests, within 6 to 100 ms; 100 ms in a closed loop and
     /// with `preheat_until: steady`.
     #[serde(default)]
     pub block: Option<Time>,

@@ -2,6 +2,7 @@
 //! nothing while it is off.
 
 mod burn;
+mod cold;
 mod deferred;
 mod idle;
 mod memory;
@@ -15,6 +16,7 @@ use bytes::Bytes;
 
 use super::options::Knobs;
 use super::work::logarithms;
+use cold::Cold;
 use deferred::Deferred;
 use pause::Pauses;
 
@@ -25,6 +27,11 @@ pub(super) struct Injector {
     extra_work: u32,
     /// Absent: nothing is left for later.
     deferred: Option<Deferred>,
+    cold: Cold,
+    batch: Duration,
+    /// Requests of a batch, and those that there were so far.
+    batch_of: u64,
+    batched: AtomicU64,
     delay: Duration,
     /// What is added to the delay with every second.
     slower: Duration,
@@ -48,6 +55,10 @@ impl Injector {
             burn: Duration::from_micros(knobs.burn_us.into()),
             extra_work: knobs.extra_work,
             deferred,
+            cold: Cold::new(Duration::from_micros(knobs.cold_us.into())),
+            batch: Duration::from_micros(knobs.batch_us.into()),
+            batch_of: u64::from(knobs.batch_of).max(1),
+            batched: AtomicU64::new(0),
             delay: Duration::from_micros(knobs.delay_us.into()),
             slower: Duration::from_micros(knobs.slower_us_per_second.into()),
             started: Instant::now(),
@@ -59,13 +70,17 @@ impl Injector {
         })
     }
 
-    /// What costs CPU: `--burn-us`, `--extra-work` and, later, `--deferred-us`.
+    /// What costs CPU: `--burn-us`, `--extra-work`, `--cold-us`, `--batch-us` and, later, `--deferred-us`.
     pub(super) fn burn(&self) {
         if !self.burn.is_zero() {
             burn::burn(self.burn);
         }
         if self.extra_work > 0 {
             black_box(logarithms(self.extra_work));
+        }
+        self.cold.burn();
+        if !self.batch.is_zero() && (self.batched.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(self.batch_of) {
+            burn::burn(self.batch);
         }
         if let Some(deferred) = &self.deferred {
             deferred.leave();

@@ -42,7 +42,7 @@ fn the_services_are_told_what_they_understand() {
     assert_eq!(study.services["consumer"].role, Role::Subject);
     assert_eq!(study.services["consumer"].needs, ["provider"]);
     let Options::Consumer(consumer) = options(&study, "consumer", &[]) else { panic!("a consumer") };
-    let ConsumerOptions { port, listen: _, provider, iterations, trace, spans, knobs } = consumer;
+    let ConsumerOptions { port, listen: _, provider, iterations, trace, spans, knobs } = *consumer;
     assert_eq!((port, provider.to_string().as_str()), (8002, "http://127.0.0.1:8001/provider"));
     assert_eq!((iterations, trace, spans), (10_000, Trace::None, 4));
     let Knobs {

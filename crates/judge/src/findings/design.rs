@@ -24,6 +24,9 @@ pub struct DesignFindings {
     pub groups: Option<u32>,
     /// Length of a block, seconds.
     pub block_s: Option<f64>,
+    /// How much more CPU time a block of the baseline takes in its first half than in its second, seconds: it is not charged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold_s: Option<f64>,
     /// Super-blocks of a round, also those that were thrown away.
     pub super_blocks: Option<u32>,
     /// Super-blocks of all rounds that were thrown away because the load generator was late.

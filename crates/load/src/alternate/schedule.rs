@@ -1,5 +1,7 @@
 //! Who has the load when. Pure: the order comes from the seed.
 
+use std::iter::repeat_n;
+
 use unladen_trace::mix;
 
 use super::{Part, Turn};
@@ -13,13 +15,16 @@ pub struct Lengths {
     pub window_s: f64,
     /// Of one block.
     pub block_s: f64,
+    /// Whether each block that is measured is two turns, one after the other and equally long, and the blocks of a super-block last from two
+    /// thirds of `block_s` to four thirds.
+    pub in_halves: bool,
     /// Of the stretch in which a target has the load for itself, after the blocks; 0: there is none.
     pub alone_s: f64,
 }
 
 /// The turns of so many targets: super-blocks that warm up, super-blocks that are measured, then every target alone. In each
-/// super-block every target has one block, in an order drawn anew. Blocks are made so much longer or shorter that a whole number
-/// of them fills the window.
+/// super-block every target has one block, in an order drawn anew, all of the same length. That of blocks in halves is drawn as well: what a
+/// service does in rhythms of its own must not always fall into the same half. Blocks are made so much longer or shorter that a whole number of them fills the window.
 #[must_use]
 pub fn schedule(targets: usize, lengths: &Lengths, seed: u64) -> Vec<Turn> {
     let mut order = Order { seed, drawn: 0 };
@@ -27,9 +32,13 @@ pub fn schedule(targets: usize, lengths: &Lengths, seed: u64) -> Vec<Turn> {
     let mut group = 0;
     for (part, length_s) in [(Part::WarmUp, lengths.warmup_s), (Part::Block, lengths.window_s)] {
         let blocks = if length_s > 0.0 { (length_s / lengths.block_s).round().max(1.0) as u32 } else { 0 };
-        for _ in 0..blocks {
-            let length_s = length_s / f64::from(blocks);
-            turns.extend(order.draw(targets).into_iter().map(|target| Turn { target, length_s, part, group }));
+        let halves = if part == Part::Block && lengths.in_halves { 2 } else { 1 };
+        let weights: Vec<f64> = (0..blocks).map(|_| if halves == 2 { order.weight() } else { 1.0 }).collect();
+        let all: f64 = weights.iter().sum();
+        for weight in weights {
+            let length_s = length_s * weight / all / halves as f64;
+            let turn = |target| Turn { target, length_s, part, group };
+            turns.extend(order.draw(targets).into_iter().flat_map(|target| repeat_n(turn(target), halves)));
             group += 1;
         }
     }
@@ -42,7 +51,10 @@ pub fn schedule(targets: usize, lengths: &Lengths, seed: u64) -> Vec<Turn> {
     turns
 }
 
-/// Random orders, one after the other.
+/// Longest block over the shortest.
+const LONGEST_OVER_SHORTEST: f64 = 2.0;
+
+/// Random orders and lengths, one after the other.
 struct Order {
     seed: u64,
     drawn: u64,
@@ -53,11 +65,19 @@ impl Order {
         let mut order: Vec<usize> = (0..count).collect();
         // Fisher-Yates. The remainder prefers low numbers by less than one in 2⁵⁰.
         for last in (1..count).rev() {
-            self.drawn += 1;
-            let random = mix(self.seed.wrapping_add(self.drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15)));
-            order.swap(last, (random % (last as u64 + 1)) as usize);
+            order.swap(last, (self.random() % (last as u64 + 1)) as usize);
         }
         order
+    }
+
+    /// From 1 to [`LONGEST_OVER_SHORTEST`].
+    fn weight(&mut self) -> f64 {
+        1.0 + (LONGEST_OVER_SHORTEST - 1.0) * (self.random() as f64 / u64::MAX as f64)
+    }
+
+    fn random(&mut self) -> u64 {
+        self.drawn += 1;
+        mix(self.seed.wrapping_add(self.drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
     }
 }
 
@@ -65,7 +85,7 @@ impl Order {
 mod tests {
     use super::*;
 
-    const LENGTHS: Lengths = Lengths { warmup_s: 0.3, window_s: 4.0, block_s: 0.1, alone_s: 2.0 };
+    const LENGTHS: Lengths = Lengths { warmup_s: 0.3, window_s: 4.0, block_s: 0.1, in_halves: false, alone_s: 2.0 };
 
     #[test]
     fn every_target_has_one_block_in_every_super_block_and_its_whole_window() {
@@ -103,11 +123,29 @@ mod tests {
     }
 
     #[test]
+    fn halves_are_of_one_target_and_fill_the_window_with_blocks_of_drawn_lengths() {
+        let turns = schedule(3, &Lengths { in_halves: true, ..LENGTHS }, 7);
+        let blocks: Vec<Turn> = turns.into_iter().filter(|turn| turn.part == Part::Block).collect();
+        assert_eq!(blocks.len(), 2 * 3 * 40);
+        assert!(blocks.chunks(2).all(|halves| halves[0] == halves[1]));
+        let supers: Vec<&[Turn]> = blocks.chunk_by(|one, next| one.group == next.group).collect();
+        assert!(supers.iter().all(|it| it.iter().all(|turn| turn.length_s == it[0].length_s)));
+        let lengths: Vec<f64> = supers.iter().map(|it| 2.0 * it[0].length_s).collect();
+        assert!((lengths.iter().sum::<f64>() - 4.0).abs() < 1e-9);
+        let (shortest, longest) =
+            (lengths.iter().copied().fold(1.0, f64::min), lengths.iter().copied().fold(0.0, f64::max));
+        // Of 40 lengths between 2/3 and 4/3 of 0.1 s.
+        assert!((0.06..0.08).contains(&shortest) && (0.12..0.14).contains(&longest), "{shortest} {longest}");
+    }
+
+    #[test]
     fn a_window_holds_a_whole_number_of_blocks() {
-        let turns = schedule(2, &Lengths { warmup_s: 0.0, window_s: 0.25, block_s: 0.1, alone_s: 0.0 }, 1);
+        let turns =
+            schedule(2, &Lengths { warmup_s: 0.0, window_s: 0.25, block_s: 0.1, in_halves: false, alone_s: 0.0 }, 1);
         assert_eq!(turns.len(), 2 * 3);
         assert!(turns.iter().all(|turn| (turn.length_s - 0.25 / 3.0).abs() < 1e-12 && turn.part == Part::Block));
-        let short = schedule(2, &Lengths { warmup_s: 0.0, window_s: 0.02, block_s: 0.1, alone_s: 0.0 }, 1);
+        let short =
+            schedule(2, &Lengths { warmup_s: 0.0, window_s: 0.02, block_s: 0.1, in_halves: false, alone_s: 0.0 }, 1);
         assert_eq!(short.len(), 2);
     }
 }

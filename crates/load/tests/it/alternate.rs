@@ -10,7 +10,7 @@ use unladen_load::plan::{Pacing, Plan, Trace, TraceHeader};
 use crate::server::{Behaviour, GOOD, Server};
 
 fn lengths() -> Lengths {
-    Lengths { warmup_s: 0.1, window_s: 0.5, block_s: 0.05, alone_s: 0.2 }
+    Lengths { warmup_s: 0.1, window_s: 0.5, block_s: 0.05, in_halves: false, alone_s: 0.2 }
 }
 
 /// A load of 400 requests/s on each server, in turns.

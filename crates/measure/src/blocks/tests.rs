@@ -67,6 +67,32 @@ fn own_and_foreign_work_is_charged_and_idling_is_not_multiplied() {
 }
 
 #[test]
+fn what_cold_caches_cost_is_not_charged_and_a_batch_is_wherever_it_falls() {
+    use Fate::Counts;
+    use Part::{Alone, Block};
+    // Variant 0 takes 20 ms more in the first half of a block; it sends batches of 40 ms, three in first halves and one in a second.
+    let mut turns = Vec::new();
+    for group in 0..20 {
+        let batch = |half| if [(3, 0), (9, 0), (12, 1), (15, 0)].contains(&(group, half)) { 40 } else { 0 };
+        turns.extend([
+            (0, Block, group, Counts, [30 + batch(0), 0, 1]),
+            (0, Block, group, Counts, [10 + batch(1), 0, 1]),
+        ]);
+        turns.extend([(1, Block, group, Counts, [1, 15, 3]), (1, Block, group, Counts, [0, 15, 3])]);
+    }
+    turns.push((0, Alone, 20, Counts, [10, 0, 0]));
+    let measured = measured(&turns);
+    let first = charged(&measured, 0, 0, Lifespan::WithTheRun { idle: Some(0.0) });
+    assert_eq!((first.cpu_ns, first.cpu_foreign_ns), (Some((20 * 20 + 4 * 40 + 20) * MS), Some(20 * MS)));
+    assert_eq!(charged(&measured, 1, 1, Lifespan::WithTheRun { idle: None }).cpu_ns, Some(20 * 30 * MS));
+    let blocks = Turns::of(&measured).blocks(0, 2, &[0]);
+    assert_eq!((blocks.kept, blocks.completed, blocks.cold_ns), (20, 20 * 100, Some(20e6)));
+    assert!((blocks.length_s - 0.2).abs() < 1e-9 && blocks.points.len() == 20, "{blocks:?}");
+    assert_eq!(blocks.points[0].cpu_ns, 20 * MS);
+    assert_eq!(blocks.points[3].cpu_ns, 60 * MS);
+}
+
+#[test]
 fn what_lives_through_the_study_is_charged_to_the_block_in_which_it_works() {
     let measured = example();
     for (run, expected) in [(0, 4), (1, 8)] {

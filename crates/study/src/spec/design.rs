@@ -36,8 +36,8 @@ impl fmt::Display for SeparateReason {
 /// round's difference is off by falls with the square root of the length (`bench/README.md`).
 const LONGEST_BLOCK: Duration = Duration::from_millis(100);
 const SHORTEST_BLOCK: Duration = Duration::from_millis(6);
-/// Requests that a block holds where it may be so long.
-const REQUESTS_OF_A_BLOCK: f64 = 3.0;
+/// Requests that a block holds where it may be so long: in its first half, what cold caches cost is over (`bench/README.md`).
+const REQUESTS_OF_A_BLOCK: f64 = 6.0;
 /// Longest stretch alone unless the study says otherwise.
 const ALONE: Time = Time(Duration::from_secs(2));
 

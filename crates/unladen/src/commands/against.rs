@@ -22,8 +22,13 @@ pub(super) fn against(
     json: Option<&Path>,
     stop: &AtomicBool,
 ) -> anyhow::Result<ExitCode> {
-    let lengths =
-        Lengths { warmup_s: plan.warmup_s, window_s: plan.window_s, block_s: block.as_seconds(), alone_s: 0.0 };
+    let lengths = Lengths {
+        warmup_s: plan.warmup_s,
+        window_s: plan.window_s,
+        block_s: block.as_seconds(),
+        in_halves: false,
+        alone_s: 0.0,
+    };
     let targets = vec![plan.clone(), Plan { url: other.to_owned(), out: None, ..plan.clone() }];
     let alternation = Alternation {
         turns: alternate::schedule(targets.len(), &lengths, plan.seed),

@@ -18,6 +18,10 @@ use crate::truth::range;
 
 /// Requests per second of the load in [`demo_study`].
 const RATE: f64 = 300.0;
+/// What batches of `rhythms` cost, per request, µs.
+const BATCH_US: f64 = 2_000.0 / 40.0;
+/// What its first request after a pause costs more, µs.
+const COLD_US: f64 = 150.0;
 /// CPU that `burn` burns and `deferred` leaves behind, per request, µs.
 const BURN_US: f64 = 100.0;
 /// Memory that `hold` holds, bytes.
@@ -43,6 +47,8 @@ const KNOWN: &str = r#"  burn:
     services: {consumer: {args: [--idle-burn-ms-per-second, '20']}}
   deferred:
     services: {consumer: {args: [--deferred-us, '100', --deferred-by-s, '3']}}
+  rhythms:
+    services: {consumer: {args: [--cold-us, '150', --batch-us, '2000', --batch-of, '40']}}
   same: {}
 "#;
 
@@ -85,7 +91,7 @@ fn assert_near(findings: &Findings, variant: &str, metric: &str, truth: f64, bou
     assert!(is_near || (low..=high).contains(&truth), "{metric} of {variant}: {found}, not {truth} ± {bound}");
 }
 
-/// The study of known costs in six variants, run once for all tests that ask it. The warm-up of all of them together lasts as long as
+/// The study of known costs in seven variants, run once for all tests that ask it. The warm-up of all of them together lasts as long as
 /// work is deferred: what the requests of the warm-up leave for the blocks is then what those of the blocks leave for later.
 fn known_costs() -> &'static (Findings, Vec<RunRecord>) {
     static MEASURED: LazyLock<(Findings, Vec<RunRecord>)> = LazyLock::new(|| {
@@ -118,9 +124,22 @@ fn known_cost_comes_back() {
     assert_eq!(burn.verdict, verdict, "{} rounds", burn.rounds.len());
     for run in runs {
         let blocks = run.blocks.as_ref().expect("blocks of an alternating round");
-        assert_eq!(blocks.variants, 6);
+        assert_eq!(blocks.variants, 7);
         assert!(blocks.kept > 0 && blocks.completed > 0, "{}: {blocks:?}", run.dir);
     }
+}
+
+/// What a pause makes dearer is no cost; what is done in batches is one.
+#[test]
+fn a_cold_start_is_not_charged_and_batches_are() {
+    let (findings, runs) = known_costs();
+    assert_near(findings, "rhythms", "cpu_per_request", BATCH_US, CPU_BOUND_US);
+    let cold = |variant: &str| {
+        let blocks = runs.iter().filter(|run| run.variant == variant).filter_map(|run| run.blocks.as_ref()?.cold_ns);
+        median(blocks.collect()) / 1e3
+    };
+    let more = cold("rhythms") - cold("same");
+    assert!((more - COLD_US).abs() < 50.0, "{more:.0} µs instead of {COLD_US}");
 }
 
 /// Work that is done three seconds later falls into the blocks of others, and is not theirs.

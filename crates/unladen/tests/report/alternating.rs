@@ -82,6 +82,7 @@ pub(crate) fn alternate_like(run: &mut RunRecord, like: Like) {
         completed,
         answered: load.requests - in_alone,
         too_long: None,
+        cold_ns: Some(60e3),
         points,
         alone: like.alone.then_some(alone),
     });
