@@ -72,7 +72,7 @@ fn sentence(found: &DesignFindings) -> String {
         };
         let alone = found.alone_s.map(|it| format!(", then ran on each alone for {}", time(it))).unwrap_or_default();
         let cold = found.cold_s.filter(|it| *it > 0.0).map(|it| {
-            let more = units::chosen("µs", (it * 1e6).round());
+            let more = units::chosen("ms", (it * 1e6).round() / 1e3);
             format!(", in whose first halves the baseline took {more} more CPU time (cold caches, not charged)")
         });
         let live = match (found.variants.unwrap_or(0), found.groups) {

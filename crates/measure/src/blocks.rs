@@ -24,7 +24,7 @@ use std::ops::Range;
 
 use unladen_journal::record::{Alone, BlockPoint, Blocks, ProcessRecord};
 use unladen_load::alternate::{Fate, Part, Taken};
-use unladen_stats::estimate::pseudo_median;
+use unladen_stats::robust::pseudo_median;
 
 use super::turns::Measured;
 

@@ -167,18 +167,6 @@ pub fn median(values: &[f64]) -> Option<f64> {
     Some(median_of_sorted(&sorted))
 }
 
-/// The median of all Walsh averages alone ([`hodges_lehmann`] without the interval, and for more values): where symmetric noise has its middle,
-/// though up to a quarter of the values are far off on either side. `None` without values. Of more than 1,024 values, only those averages are asked
-/// that lie at most 512 positions apart.
-#[must_use]
-pub fn pseudo_median(values: &[f64]) -> Option<f64> {
-    let reach = if values.len() > 1_024 { 512 } else { values.len() };
-    let near = |(at, &a)| values[at..].iter().take(reach).map(move |&b| middle(a, b));
-    let mut averages: Vec<f64> = values.iter().enumerate().flat_map(near).collect();
-    let half = averages.len() / 2;
-    (!averages.is_empty()).then(|| *averages.select_nth_unstable_by(half, f64::total_cmp).1)
-}
-
 /// Medians of the first and of the second half of numbers in their order; with an odd number of them the middle one belongs to neither.
 /// `None` where a half would have fewer than `least`, or none.
 #[must_use]

@@ -23,6 +23,7 @@ pub mod pair;
 pub mod plan;
 pub mod quantile;
 pub mod rank;
+pub mod robust;
 pub mod slope;
 pub mod verdict;
 

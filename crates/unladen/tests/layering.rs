@@ -80,7 +80,7 @@ fn decoders_have_no_socket_no_disk_and_no_clock() {
 }
 
 #[test]
-fn measuring_computes_no_statistic() {
+fn measuring_estimates_and_judges_nothing() {
     forbid("../measure/src", &["unladen_stats::estimate", "unladen_stats::verdict", "unladen_stats::rank"]);
 }
 

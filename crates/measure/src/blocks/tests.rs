@@ -115,7 +115,8 @@ fn blocks_tell_what_counts_and_how_it_went_over_time() {
     let turns = Turns::of(&measured);
     let blocks = turns.blocks(0, 2, &[0]);
     assert_eq!((blocks.kept, blocks.late, blocks.disturbed, blocks.variants), (2, 1, 0, 2));
-    assert_eq!((blocks.own_s, blocks.foreign_s, blocks.length_s), (0.2, 0.2, 0.1));
+    assert_eq!((blocks.own_s, blocks.foreign_s, blocks.cold_ns), (0.2, 0.2, None));
+    assert!((blocks.length_s - 0.1).abs() < 1e-9, "{}", blocks.length_s);
     assert_eq!((blocks.completed, blocks.answered), (100, 150));
     let point = |t_s, cpu_ms: u64| BlockPoint { t_s, completed: 50, cpu_ns: cpu_ms * MS };
     assert_eq!(blocks.points, [point(0.1, 5), point(0.5, 7)]);

@@ -85,12 +85,12 @@ mod tests {
     use crate::spec::{Capacity, Load};
 
     #[test]
-    fn a_block_holds_three_requests_if_it_may_be_so_long() {
+    fn a_block_holds_six_requests_if_it_may_be_so_long() {
         let length = |rate: Option<f64>| {
             Study::new("x", Load { rate, ..Load::new("http://localhost/") }).block_length().0.as_millis()
         };
         let rates = [None, Some(20.0), Some(100.0), Some(500.0), Some(10_000.0)];
-        assert_eq!(rates.map(length), [100, 100, 30, 6, 6]);
+        assert_eq!(rates.map(length), [100, 100, 60, 12, 6]);
         let study = Study::new("x", Load { rate: Some(500.0), ..Load::new("http://localhost/") });
         let jvm = Study { preheat_until: PreheatUntil::Steady, ..study.clone() };
         assert_eq!(jvm.block_length().0.as_millis(), 100);
