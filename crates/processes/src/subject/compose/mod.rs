@@ -4,7 +4,6 @@
 //! removed.
 
 pub(super) mod error;
-mod members;
 mod model;
 mod tool;
 
@@ -23,7 +22,7 @@ pub use error::ComposeError;
 pub use model::{Changes, Declared, Fit};
 pub use tool::Tool;
 
-use super::container::{Container, Engine};
+use super::container::{Container, Engine, Member, PROJECT};
 use super::error::SubjectError;
 use super::launch::{Launch, log_name};
 use super::launcher::{Launcher, Piped, open_log};
@@ -31,7 +30,6 @@ use super::placed::Placed;
 use super::shared::Shared;
 use crate::linux::tree::Family;
 use crate::linux::{CpuSet, Netns};
-use members::{Member, PROJECT};
 use model::{Model, mark_of};
 
 /// Between two looks at the containers while they are started.
@@ -109,8 +107,8 @@ impl Launcher {
     /// # Errors
     /// There is no Compose or no engine, the files are wrong, or a service that must be there is not.
     pub fn configure(&self, files: Files, interrupted: &AtomicBool) -> Result<Configured, SubjectError> {
-        let tool = Tool::find()?;
         let engine = self.shared().engine().map_err(ComposeError::from)?;
+        let tool = Tool::find()?;
         let mark = self.shared().next_mark();
         let name = format!("unladen-{}", mark.replace('/', "-"));
         let paths = files.files.iter().flat_map(|file| ["-f".to_owned(), file.display().to_string()]);
