@@ -107,8 +107,8 @@ impl Launcher {
     /// # Errors
     /// There is no Compose or no engine, the files are wrong, or a service that must be there is not.
     pub fn configure(&self, files: Files, interrupted: &AtomicBool) -> Result<Configured, SubjectError> {
-        let engine = self.shared().engine().map_err(ComposeError::from)?;
         let tool = Tool::find()?;
+        let engine = self.shared().engine().map_err(ComposeError::from)?;
         let mark = self.shared().next_mark();
         let name = format!("unladen-{}", mark.replace('/', "-"));
         let paths = files.files.iter().flat_map(|file| ["-f".to_owned(), file.display().to_string()]);
