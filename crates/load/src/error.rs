@@ -61,6 +61,12 @@ pub enum LoadError {
         /// What the system said.
         source: io::Error,
     },
+    /// This build cannot.
+    #[error("this unladen was built without {what}. Install a released one, or build it with `make build`")]
+    LeftOut {
+        /// What it lacks.
+        what: &'static str,
+    },
     /// A gRPC call cannot be made ready.
     #[error("cannot prepare the gRPC call: {message}")]
     Grpc {

@@ -36,6 +36,10 @@ mod sys;
 pub mod target;
 pub mod targets;
 pub mod threshold;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "tls_left_out.rs"]
 mod tls;
 pub mod trace;
 pub mod trust;

@@ -12,7 +12,7 @@ use crate::check::check;
 use crate::engine::Shared;
 use crate::error::LoadError;
 use crate::gather::{self, Seconds};
-use crate::grpc::Call;
+use crate::grpc::{self, status};
 use crate::h2::request::{Encoded, Fields};
 use crate::histogram::{self, Histograms};
 use crate::http1::request::Template;
@@ -82,11 +82,10 @@ impl<'a> Ready<'a> {
         let shared = Shared {
             addresses,
             tls,
-            protocol: plan.protocol,
             check: plan.check.clone(),
             method: plan.method.clone(),
             http2,
-            grpc: plan.grpc.as_ref().map(Call::wanted).transpose()?,
+            grpc: plan.grpc.as_ref().map(status::wanted).transpose()?,
             streams: plan.streams as usize,
             timeout: nanoseconds(plan.timeout_s),
             connect_timeout: nanoseconds(plan.connect_timeout_s.unwrap_or(plan.timeout_s)),
@@ -147,9 +146,9 @@ fn encode(
     let trace = plan.trace.as_ref().map(|trace| trace.header.name());
     let mut fields = Fields::of_http1(template.render(0).0, scheme, trace);
     if let Some(grpc) = &plan.grpc {
-        let call = Call::new(grpc, plan, target, address, tls)?;
-        fields.set_path(&call.path);
-        fields.for_grpc(call.body);
+        let (path, body) = grpc::prepare(grpc, plan, target, address, tls)?;
+        fields.set_path(&path);
+        fields.for_grpc(body);
     }
     Ok(Encoded::new(&fields, plan.trace.clone()))
 }

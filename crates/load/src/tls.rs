@@ -61,7 +61,7 @@ impl Tls {
 }
 
 /// The protocol's name in ALPN (RFC 7301).
-pub(crate) fn protocol_name(protocol: Protocol) -> &'static [u8] {
+fn protocol_name(protocol: Protocol) -> &'static [u8] {
     match protocol {
         Protocol::Http1 => b"http/1.1",
         Protocol::Http2 => b"h2",

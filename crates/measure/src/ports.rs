@@ -6,7 +6,8 @@ use std::ops::Range;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use procfs::net::TcpState;
+use procfs_core::net::{TcpNetEntries, TcpState};
+use procfs_core::{ExplicitSystemInfo, FromReadSI};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use regex::Regex;
@@ -71,7 +72,15 @@ pub fn fixed(some: &[String], others: &[String]) -> Vec<String> {
 /// connected to: some servers would complain in their logs.
 #[must_use]
 pub fn listeners() -> Vec<SocketAddr> {
-    let sockets = [procfs::net::tcp(), procfs::net::tcp6()].into_iter().flatten().flatten();
+    // Of the system, addresses need the order of bytes only.
+    let system = ExplicitSystemInfo {
+        boot_time_secs: 0,
+        ticks_per_second: 0,
+        page_size: 0,
+        is_little_endian: cfg!(target_endian = "little"),
+    };
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| TcpNetEntries::from_file(path, &system));
+    let sockets = tables.into_iter().flatten().flat_map(|entries| entries.0);
     sockets.filter(|socket| socket.state == TcpState::Listen).map(|socket| socket.local_address).collect()
 }
 

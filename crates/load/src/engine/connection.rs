@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use rustix::io::Errno;
 
 use super::protocol::Protocol;
-use super::secure::Secure;
+use super::tls::Secure;
 use crate::request::Request;
 use crate::sys;
 

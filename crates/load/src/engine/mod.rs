@@ -16,8 +16,11 @@ mod iterations;
 mod judge;
 mod lanes;
 mod protocol;
-mod secure;
 mod tick;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "tls_left_out.rs"]
 mod tls;
 mod users;
 
@@ -32,7 +35,7 @@ use crate::h2::request::Encoded;
 use crate::http1::head::HeadReader;
 use crate::http1::request::Template;
 use crate::pace::{Cursor, Profile, Schedule, Span};
-use crate::plan::{self, Check};
+use crate::plan::Check;
 use crate::record::{Recorder, Samples};
 use crate::request::Request;
 use crate::script::{Progress, Script};
@@ -64,8 +67,6 @@ pub(crate) struct Shared<'a> {
     pub(crate) addresses: Vec<Address>,
     /// With TLS.
     pub(crate) tls: Option<Tls>,
-    /// What to speak.
-    pub(crate) protocol: plan::Protocol,
     /// What a good answer looks like.
     pub(crate) check: Check,
     /// Method, for the framing of responses.

@@ -1,14 +1,41 @@
 //! TLS on a connection: what it says is sealed before it is sent, what comes is opened before the protocol sees it.
 
-use std::io::Read;
+use std::io::{Read, Write};
 
 use rustls::ClientConnection;
 
 use super::Engine;
 use super::connection::{Phase, State};
 use super::protocol::Protocol;
-use super::secure::Secure;
 use crate::request::Failure;
+
+/// The TLS part of a connection.
+#[derive(Debug)]
+pub(super) struct Secure {
+    session: ClientConnection,
+    /// Sealed bytes on their way to the socket.
+    sealed: Vec<u8>,
+}
+
+impl Secure {
+    /// Before the handshake.
+    fn new(session: ClientConnection) -> Self {
+        Self { session, sealed: Vec::new() }
+    }
+
+    /// Seals bytes, and whatever TLS itself has to say.
+    pub(super) fn seal(&mut self, bytes: &[u8]) -> &[u8] {
+        self.sealed.clear();
+        // Both write to memory, which does not fail.
+        let _ = self.session.writer().write_all(bytes);
+        while self.session.wants_write() {
+            if self.session.write_tls(&mut self.sealed).is_err() {
+                break;
+            }
+        }
+        &self.sealed
+    }
+}
 
 impl Engine<'_> {
     /// Sends what TLS has to say by itself.
@@ -68,9 +95,9 @@ impl Engine<'_> {
                 if secure.session.is_handshaking() {
                     return;
                 }
-                let wanted = crate::tls::protocol_name(self.shared.protocol);
+                let wanted = self.shared.tls.as_ref().and_then(|tls| tls.config.alpn_protocols.first());
                 match secure.session.alpn_protocol() {
-                    Some(agreed) if agreed != wanted => {
+                    Some(agreed) if wanted.is_some_and(|wanted| agreed != wanted) => {
                         return self.break_off_tls(at, "it chose another protocol (ALPN)".to_owned());
                     }
                     None if matches!(connection.protocol, Protocol::Http2(_)) => {

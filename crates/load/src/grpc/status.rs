@@ -1,6 +1,7 @@
 //! The status codes of gRPC: their names, and how a plan writes them.
 
 use crate::error::LoadError;
+use crate::plan::Grpc;
 
 /// Names of the status codes, in order; the last one stands for "none, or one that does not exist".
 pub(crate) const STATUSES: [&str; 18] = [
@@ -28,6 +29,11 @@ pub(crate) const STATUSES: [&str; 18] = [
 #[inline]
 pub(crate) fn place(status: Option<u16>) -> usize {
     status.map_or(STATUSES.len() - 1, |code| usize::from(code).min(STATUSES.len() - 1))
+}
+
+/// The status that a good answer has.
+pub(crate) fn wanted(grpc: &Grpc) -> Result<u16, LoadError> {
+    grpc.status.as_deref().map_or(Ok(0), code)
 }
 
 /// The code of a status, given by its name or as a number.

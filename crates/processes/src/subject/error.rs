@@ -10,7 +10,8 @@ use super::ended::Ended;
 use super::kubernetes::KubernetesError;
 
 /// An error with those that it comes from, for errors of crates that say little by themselves.
-pub(super) fn causes(error: &dyn std::error::Error) -> String {
+#[must_use]
+pub fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {

@@ -1,8 +1,8 @@
 //! What the sink says of itself to Datadog's tracers: `GET /info`.
 
 use bytes::Bytes;
+use hmac_sha256::Hash;
 use http::{HeaderMap, HeaderValue};
-use ring::digest::{SHA256, digest};
 use serde_json::json;
 
 use super::{STATS, TELEMETRY, V03, V04, V05};
@@ -40,7 +40,7 @@ impl About {
     }
 
     fn of(body: Bytes) -> Self {
-        let hex = digest(&SHA256, &body).as_ref().iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let hex = Hash::hash(&body).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
         Self { body, state: HeaderValue::from_str(&hex).ok() }
     }
 

@@ -32,6 +32,7 @@ use clap::CommandFactory;
 use unladen_judge::Budgets;
 use unladen_judge::findings::Findings;
 use unladen_measure::RunError;
+use unladen_processes::subject::error::causes;
 use unladen_report::Format;
 
 /// Style of the word "error".
@@ -54,11 +55,7 @@ pub fn exit_code(error: &anyhow::Error) -> ExitCode {
 /// An error with what it comes from, each said once: the text of many holds that of their cause.
 #[must_use]
 pub fn in_words(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |said, cause| match said.as_str() {
-        "" => cause,
-        text if text.contains(&cause) => said,
-        _ => format!("{said}: {cause}"),
-    })
+    causes(error.as_ref())
 }
 
 /// Prints to standard output. A reader that has gone (`| head`) is no error.

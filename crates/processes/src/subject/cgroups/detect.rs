@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use procfs::FromBufRead;
-use procfs::process::{MountInfo, MountInfos};
+use procfs_core::FromBufRead;
+use procfs_core::process::{MountInfo, MountInfos};
 
 use crate::linux::{Cgroup, Version};
 

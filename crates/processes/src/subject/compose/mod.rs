@@ -4,7 +4,6 @@
 //! removed.
 
 pub(super) mod error;
-mod members;
 mod model;
 mod tool;
 
@@ -23,7 +22,7 @@ pub use error::ComposeError;
 pub use model::{Changes, Declared, Fit};
 pub use tool::Tool;
 
-use super::container::{Container, Engine};
+use super::container::{Container, Engine, Member, PROJECT};
 use super::error::SubjectError;
 use super::launch::{Launch, log_name};
 use super::launcher::{Launcher, Piped, open_log};
@@ -31,7 +30,6 @@ use super::placed::Placed;
 use super::shared::Shared;
 use crate::linux::tree::Family;
 use crate::linux::{CpuSet, Netns};
-use members::{Member, PROJECT};
 use model::{Model, mark_of};
 
 /// Between two looks at the containers while they are started.

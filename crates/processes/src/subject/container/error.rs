@@ -1,15 +1,14 @@
 //! What can go wrong with a container engine, each with what to do about it.
 
 use std::io;
-use std::path::{Path, PathBuf};
-
-use bollard::errors::Error;
-
-use super::super::error::causes;
+use std::path::PathBuf;
 
 /// Why the engine did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum ContainerError {
+    /// This build cannot.
+    #[error("this unladen was built without containers. Install a released one, or build it with `make build`")]
+    LeftOut,
     /// The engine runs on another machine.
     #[error(
         "the engine at {host} (DOCKER_HOST) is not one of this machine: its CPU time cannot be read from here. Unset DOCKER_HOST, or run unladen on that machine"
@@ -81,21 +80,4 @@ pub enum ContainerError {
     /// A limit, a volume or a network that containers cannot have.
     #[error("{0}")]
     Unfit(String),
-}
-
-impl ContainerError {
-    pub(in crate::subject) fn engine(error: Error) -> Self {
-        match error {
-            Error::DockerResponseServerError { message, .. } => Self::Refused { message: message.trim().to_owned() },
-            other => Self::Refused { message: causes(&other) },
-        }
-    }
-
-    pub(super) fn unreachable(socket: &Path, error: Error) -> Self {
-        let error = causes(&error);
-        match rustix::fs::access(socket, rustix::fs::Access::WRITE_OK) {
-            Err(rustix::io::Errno::ACCESS) => Self::Denied { socket: socket.to_owned() },
-            _ => Self::Unreachable { socket: socket.to_owned(), error },
-        }
-    }
 }

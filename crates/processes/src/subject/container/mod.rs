@@ -1,8 +1,13 @@
 //! Services that run as containers of an engine on this machine: started from an image, in the network of this machine, on the
 //! cores and within the limits of the study. Their CPU time is read from the control group that the engine made for them.
 
+#[cfg(feature = "containers")]
+pub(super) mod engine;
+#[cfg(not(feature = "containers"))]
+#[path = "left_out.rs"]
 pub(super) mod engine;
 pub(super) mod error;
+mod known;
 
 use std::fs::File;
 use std::io;
@@ -11,20 +16,18 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use bollard::models::{ContainerCreateBody, HostConfig};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
 
-pub(super) use engine::Inspected;
 pub use engine::{Engine, socket};
 pub use error::ContainerError;
+pub(super) use known::{Inspected, Member, PROJECT};
 
 use super::cgroups::Mounts;
 use super::ended::Ended;
 use super::executor::{Executor, Health};
-use super::launch::{Image, LONGEST_PAD, Launch};
-use crate::linux::tree::MARK;
+use super::launch::{Image, Launch};
 use crate::linux::{Cgroup, CpuSet};
 
 /// A container that runs.
@@ -61,7 +64,7 @@ impl Container {
                 "a container cannot be put into a network namespace of unladen's".to_owned(),
             ));
         }
-        engine.create(name, body(launch, image, mark, cpus))?;
+        engine.create(name, launch, image, mark, cpus)?;
         let begun = Self::begin(engine, name, launch, log);
         begun.inspect_err(|_| {
             let _ = engine.remove(name);
@@ -155,33 +158,6 @@ fn ended(inspected: &Inspected) -> Ended {
     }
 }
 
-fn body(launch: &Launch, image: &Image, mark: &str, cpus: Option<&CpuSet>) -> ContainerCreateBody {
-    let pad = "x".repeat(launch.pad.min(LONGEST_PAD));
-    let own = [(MARK, mark), ("UNLADEN_PAD", pad.as_str())];
-    let given = launch.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-    let (binds, own_volumes): (Vec<&String>, Vec<&String>) = image.volumes.iter().partition(|it| it.contains(':'));
-    let memory = launch.limits.memory.and_then(|bytes| i64::try_from(bytes).ok());
-    ContainerCreateBody {
-        image: Some(image.name.clone()),
-        user: image.user.clone(),
-        cmd: (!launch.command.is_empty()).then(|| launch.command.clone()),
-        env: Some(given.chain(own).map(|(name, value)| format!("{name}={value}")).collect()),
-        volumes: Some(own_volumes.into_iter().cloned().collect()),
-        labels: Some([("unladen.run".to_owned(), mark.to_owned())].into()),
-        host_config: Some(HostConfig {
-            binds: Some(binds.into_iter().cloned().collect()),
-            cpuset_cpus: cpus.map(ToString::to_string),
-            nano_cpus: launch.limits.cpus.map(|cores| (cores * 1e9).round() as i64),
-            memory,
-            // Swap included, as for processes.
-            memory_swap: memory,
-            network_mode: Some("host".to_owned()),
-            ..HostConfig::default()
-        }),
-        ..ContainerCreateBody::default()
-    }
-}
-
 impl Executor for Container {
     fn poll(&mut self) -> Option<Ended> {
         *self.ended.lock().unwrap_or_else(PoisonError::into_inner)
@@ -228,34 +204,7 @@ impl Executor for Container {
 
 #[cfg(test)]
 mod tests {
-    use indexmap::IndexMap;
-
     use super::*;
-    use crate::subject::Limits;
-
-    #[test]
-    fn a_container_is_asked_for_as_the_study_says() {
-        let launch = Launch {
-            service: "db".to_owned(),
-            env: IndexMap::from([("A".to_owned(), "1".to_owned())]),
-            limits: Limits { cpus: Some(1.5), memory: Some(64 << 20), cpuset: None },
-            ..Launch::default()
-        };
-        let volumes = ["/data:/var/lib/db:ro", "/var/tmp"].map(str::to_owned).to_vec();
-        let image = Image { name: "db:1".to_owned(), volumes, user: Some("7".to_owned()) };
-        let cpus: CpuSet = [1, 2].into_iter().collect();
-        let body = body(&launch, &image, "9-ab/0-db-0", Some(&cpus));
-        assert_eq!((body.image.as_deref(), body.user.as_deref(), body.cmd), (Some("db:1"), Some("7"), None));
-        assert_eq!(body.env.expect("an environment"), ["A=1", "UNLADEN_RUN=9-ab/0-db-0", "UNLADEN_PAD="]);
-        assert_eq!(body.volumes.expect("volumes"), ["/var/tmp"]);
-        let host = body.host_config.expect("limits");
-        assert_eq!(host.binds.expect("mounts"), ["/data:/var/lib/db:ro"]);
-        assert_eq!(
-            (host.nano_cpus, host.memory, host.memory_swap),
-            (Some(1_500_000_000), Some(64 << 20), Some(64 << 20))
-        );
-        assert_eq!((host.cpuset_cpus.as_deref(), host.network_mode.as_deref()), (Some("1-2"), Some("host")));
-    }
 
     #[test]
     fn exit_codes_above_128_are_signals() {

@@ -11,9 +11,7 @@ use super::workload::Workload;
 #[derive(Debug, thiserror::Error)]
 pub enum KubernetesError {
     /// This build cannot.
-    #[error(
-        "this unladen was built without Kubernetes. Install a released one, or build with `cargo build --release --features kubernetes`"
-    )]
+    #[error("this unladen was built without Kubernetes. Install a released one, or build it with `make build`")]
     LeftOut,
     /// Nothing says where the cluster is.
     #[error("there is no kubeconfig at {looked}. Set KUBECONFIG to the file that tells where the cluster is")]

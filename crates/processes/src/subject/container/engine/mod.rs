@@ -1,17 +1,18 @@
 //! A container engine of this machine (Docker, Podman), by its socket.
 
+mod labelled;
+
 use std::env;
 use std::fs::File;
 use std::io::Write;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use bollard::Docker;
 use bollard::errors::Error;
 use bollard::models::{
     self, ContainerCreateBody, ContainerInspectResponse, ContainerUpdateBody, HealthConfig, HealthStatusEnum,
-    SystemInfo, SystemVersion,
+    HostConfig, SystemInfo, SystemVersion,
 };
 use bollard::query_parameters::{
     CreateContainerOptionsBuilder, KillContainerOptionsBuilder, LogsOptionsBuilder, RemoveContainerOptionsBuilder,
@@ -19,10 +20,13 @@ use bollard::query_parameters::{
 use futures_util::StreamExt;
 use tokio::runtime::{self, Runtime};
 
+use super::super::error::causes;
 use super::super::executor::Health;
-use super::super::launch::Limits;
+use super::super::launch::{Image, LONGEST_PAD, Launch};
 use super::error::ContainerError;
+use super::known::Inspected;
 use crate::linux::CpuSet;
+use crate::linux::tree::MARK;
 
 /// Where engines listen, unless `DOCKER_HOST` says otherwise.
 const DOCKER: &str = "/var/run/docker.sock";
@@ -40,52 +44,10 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// A connection to the engine. Its calls block.
 #[derive(Debug)]
 pub struct Engine {
-    pub(in crate::subject) docker: Docker,
-    pub(in crate::subject) runtime: Runtime,
+    docker: Docker,
+    runtime: Runtime,
     socket: PathBuf,
     words: String,
-}
-
-/// What the engine knows of a container.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(in crate::subject) struct Inspected {
-    /// Process id of the first process, as this machine sees it; 0 when it does not run.
-    pub(in crate::subject) pid: u32,
-    /// Exit code, if it has ended.
-    pub(super) exit_code: i32,
-    /// Whether the kernel killed something in it because its memory limit was reached.
-    pub(super) out_of_memory: bool,
-    /// Id of its image: `sha256:…`.
-    pub(super) image_id: String,
-    /// The signal that asks it to end.
-    pub(super) stop_signal: Option<String>,
-    /// Its address in a network that it shares with nobody outside.
-    pub(in crate::subject) address: Option<IpAddr>,
-    /// Whether the engine limits its memory.
-    pub(super) has_memory_limit: bool,
-    /// Whether the engine limits its CPU time.
-    pub(super) has_cpu_limit: bool,
-    /// When it was started.
-    pub(super) started: Option<SystemTime>,
-    /// What its health check says; `None`: it has none.
-    pub(super) health: Option<Health>,
-}
-
-impl Inspected {
-    /// When it was started, as far as this can be told to some milliseconds.
-    pub(in crate::subject) fn started(&self) -> Instant {
-        let ago = self.started.and_then(|started| started.elapsed().ok()).unwrap_or_default();
-        Instant::now().checked_sub(ago).unwrap_or_else(Instant::now)
-    }
-
-    /// An error if the engine has left out a limit, as it does where it has no control group for it.
-    pub(in crate::subject) fn need_limits(&self, wanted: &Limits) -> Result<(), ContainerError> {
-        match (wanted.memory, wanted.cpus) {
-            (Some(_), _) if !self.has_memory_limit => Err(ContainerError::Unlimited { limit: "memory" }),
-            (_, Some(_)) if !self.has_cpu_limit => Err(ContainerError::Unlimited { limit: "cpus" }),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// Socket of the engine: that of `DOCKER_HOST`, else Docker's, else Podman's of this user.
@@ -119,7 +81,7 @@ impl Engine {
     /// # Errors
     /// Nobody listens there, this user may not connect, or its containers run in a virtual machine.
     pub fn connect(socket: &Path) -> Result<Self, ContainerError> {
-        let unreachable = |error| ContainerError::unreachable(socket, error);
+        let unreachable = |error| ContainerError::unreachable(socket, &error);
         let runtime = runtime()?;
         let answers = runtime.block_on(async {
             let docker =
@@ -168,14 +130,21 @@ impl Engine {
         }
     }
 
-    /// Creates a container; it does not run yet.
-    pub(super) fn create(&self, name: &str, body: ContainerCreateBody) -> Result<(), ContainerError> {
+    /// Creates a container for a service, on these cores; it does not run yet.
+    pub(super) fn create(
+        &self,
+        name: &str,
+        launch: &Launch,
+        image: &Image,
+        mark: &str,
+        cpus: Option<&CpuSet>,
+    ) -> Result<(), ContainerError> {
         let options = CreateContainerOptionsBuilder::default().name(name).build();
-        let image = body.image.clone().unwrap_or_default();
+        let body = body(launch, image, mark, cpus);
         match self.runtime.block_on(self.docker.create_container(Some(options), body)) {
             Ok(_) => Ok(()),
             Err(Error::DockerResponseServerError { status_code: 404, message }) => {
-                Err(ContainerError::NoImage { image, message })
+                Err(ContainerError::NoImage { image: image.name.clone(), message })
             }
             Err(error) => Err(ContainerError::engine(error)),
         }
@@ -221,9 +190,36 @@ impl Engine {
     }
 }
 
+fn body(launch: &Launch, image: &Image, mark: &str, cpus: Option<&CpuSet>) -> ContainerCreateBody {
+    let pad = "x".repeat(launch.pad.min(LONGEST_PAD));
+    let own = [(MARK, mark), ("UNLADEN_PAD", pad.as_str())];
+    let given = launch.env.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let (binds, own_volumes): (Vec<&String>, Vec<&String>) = image.volumes.iter().partition(|it| it.contains(':'));
+    let memory = launch.limits.memory.and_then(|bytes| i64::try_from(bytes).ok());
+    ContainerCreateBody {
+        image: Some(image.name.clone()),
+        user: image.user.clone(),
+        cmd: (!launch.command.is_empty()).then(|| launch.command.clone()),
+        env: Some(given.chain(own).map(|(name, value)| format!("{name}={value}")).collect()),
+        volumes: Some(own_volumes.into_iter().cloned().collect()),
+        labels: Some([("unladen.run".to_owned(), mark.to_owned())].into()),
+        host_config: Some(HostConfig {
+            binds: Some(binds.into_iter().cloned().collect()),
+            cpuset_cpus: cpus.map(ToString::to_string),
+            nano_cpus: launch.limits.cpus.map(|cores| (cores * 1e9).round() as i64),
+            memory,
+            // Swap included, as for processes.
+            memory_swap: memory,
+            network_mode: Some("host".to_owned()),
+            ..HostConfig::default()
+        }),
+        ..ContainerCreateBody::default()
+    }
+}
+
 /// Asks about containers. For a moment after its end, one of Podman is in a state that the API does not have (`stopped`), so the answer
 /// cannot be read: it is asked again.
-pub(in crate::subject) async fn settled<T, Asked>(ask: impl Fn() -> Asked) -> Result<T, Error>
+async fn settled<T, Asked>(ask: impl Fn() -> Asked) -> Result<T, Error>
 where
     Asked: Future<Output = Result<T, Error>>,
 {
@@ -265,6 +261,23 @@ fn runtime() -> Result<Runtime, ContainerError> {
     runtime::Builder::new_current_thread().enable_all().build().map_err(|source| ContainerError::Runtime { source })
 }
 
+impl ContainerError {
+    fn engine(error: Error) -> Self {
+        match error {
+            Error::DockerResponseServerError { message, .. } => Self::Refused { message: message.trim().to_owned() },
+            other => Self::Refused { message: causes(&other) },
+        }
+    }
+
+    fn unreachable(socket: &Path, error: &Error) -> Self {
+        let error = causes(error);
+        match rustix::fs::access(socket, rustix::fs::Access::WRITE_OK) {
+            Err(rustix::io::Errno::ACCESS) => Self::Denied { socket: socket.to_owned() },
+            _ => Self::Unreachable { socket: socket.to_owned(), error },
+        }
+    }
+}
+
 impl From<ContainerInspectResponse> for Inspected {
     fn from(answer: ContainerInspectResponse) -> Self {
         let state = answer.state.unwrap_or_default();
@@ -291,9 +304,34 @@ impl From<ContainerInspectResponse> for Inspected {
 mod tests {
     use std::cell::Cell;
 
-    use bollard::models::HostConfig;
+    use indexmap::IndexMap;
 
+    use super::super::super::launch::Limits;
     use super::*;
+
+    #[test]
+    fn a_container_is_asked_for_as_the_study_says() {
+        let launch = Launch {
+            service: "db".to_owned(),
+            env: IndexMap::from([("A".to_owned(), "1".to_owned())]),
+            limits: Limits { cpus: Some(1.5), memory: Some(64 << 20), cpuset: None },
+            ..Launch::default()
+        };
+        let volumes = ["/data:/var/lib/db:ro", "/var/tmp"].map(str::to_owned).to_vec();
+        let image = Image { name: "db:1".to_owned(), volumes, user: Some("7".to_owned()) };
+        let cpus: CpuSet = [1, 2].into_iter().collect();
+        let body = body(&launch, &image, "9-ab/0-db-0", Some(&cpus));
+        assert_eq!((body.image.as_deref(), body.user.as_deref(), body.cmd), (Some("db:1"), Some("7"), None));
+        assert_eq!(body.env.expect("an environment"), ["A=1", "UNLADEN_RUN=9-ab/0-db-0", "UNLADEN_PAD="]);
+        assert_eq!(body.volumes.expect("volumes"), ["/var/tmp"]);
+        let host = body.host_config.expect("limits");
+        assert_eq!(host.binds.expect("mounts"), ["/data:/var/lib/db:ro"]);
+        assert_eq!(
+            (host.nano_cpus, host.memory, host.memory_swap),
+            (Some(1_500_000_000), Some(64 << 20), Some(64 << 20))
+        );
+        assert_eq!((host.cpuset_cpus.as_deref(), host.network_mode.as_deref()), (Some("1-2"), Some("host")));
+    }
 
     #[test]
     fn an_answer_that_cannot_be_read_for_a_moment_is_waited_for() {

@@ -10,7 +10,8 @@ use prost::Message;
 use prost_reflect::DescriptorPool;
 use prost_reflect::prost_types::FileDescriptorProto;
 
-use super::status::{STATUSES, place};
+use super::super::status::{STATUSES, place};
+use super::secure::secure;
 use super::{framed, refuse};
 use crate::error::LoadError;
 use crate::h2::frame::{self, Head, flag, kind};
@@ -36,7 +37,7 @@ const MAX_ANSWER: usize = 16 << 20;
 const MAX_FILES: usize = 10_000;
 
 /// A connection of any kind.
-trait Stream: Read + Write {}
+pub(super) trait Stream: Read + Write {}
 impl<T: Read + Write> Stream for T {}
 
 /// The descriptors of a service and of all that it needs.
@@ -101,14 +102,10 @@ fn connect(address: &Address, tls: Option<&Tls>, patience: Duration) -> std::io:
     let stream = within(network, || TcpStream::connect_timeout(address, patience))?;
     stream.set_read_timeout(Some(patience))?;
     stream.set_nodelay(true)?;
-    Ok(match tls {
-        None => Box::new(stream),
-        Some(tls) => {
-            let session =
-                rustls::ClientConnection::new(tls.config.clone(), tls.name.clone()).map_err(std::io::Error::other)?;
-            Box::new(rustls::StreamOwned::new(session, stream))
-        }
-    })
+    match tls {
+        None => Ok(Box::new(stream)),
+        Some(tls) => secure(tls, stream),
+    }
 }
 
 /// Asks one question; returns the first message of the answer, or a status other than OK.

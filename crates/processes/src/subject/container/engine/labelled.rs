@@ -1,4 +1,4 @@
-//! What an engine knows of a Compose project: its containers, networks and volumes, found by their labels.
+//! What an engine knows by a label: the containers, networks and volumes of a Compose project.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -8,28 +8,15 @@ use bollard::query_parameters::{
     ListContainersOptionsBuilder, ListNetworksOptionsBuilder, ListVolumesOptionsBuilder, RemoveVolumeOptions,
 };
 
-use super::super::container::engine::settled;
-use super::super::container::{ContainerError, Engine};
+use super::super::error::ContainerError;
+use super::super::known::{Member, PROJECT};
+use super::{Engine, settled};
 
-/// Label of everything that belongs to a project.
-pub(super) const PROJECT: &str = "com.docker.compose.project";
 const SERVICE: &str = "com.docker.compose.service";
 const NUMBER: &str = "com.docker.compose.container-number";
 
 /// A network cannot be removed before the engine has taken the last container out of it.
 const PATIENCE: Duration = Duration::from_secs(3);
-
-/// A container of a project.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Member {
-    pub(super) id: String,
-    pub(super) service: String,
-    /// 0, 1, … within the service.
-    pub(super) replica: u32,
-    pub(super) is_running: bool,
-    /// It runs, or has run.
-    pub(super) was_started: bool,
-}
 
 type Filters = HashMap<String, Vec<String>>;
 
@@ -39,7 +26,7 @@ fn labelled(label: &str) -> Filters {
 
 impl Engine {
     /// The containers of a project, running or not.
-    pub(super) fn members(&self, project: &str) -> Result<Vec<Member>, ContainerError> {
+    pub(in crate::subject) fn members(&self, project: &str) -> Result<Vec<Member>, ContainerError> {
         let filters = labelled(&format!("{PROJECT}={project}"));
         let options = ListContainersOptionsBuilder::default().all(true).filters(&filters).build();
         let listed = settled(|| self.docker.list_containers(Some(options.clone())));
@@ -59,7 +46,7 @@ impl Engine {
     }
 
     /// An error if an image is not on this machine.
-    pub(super) fn need_image(&self, image: &str) -> Result<(), ContainerError> {
+    pub(in crate::subject) fn need_image(&self, image: &str) -> Result<(), ContainerError> {
         match self.runtime.block_on(self.docker.inspect_image(image)) {
             Ok(_) => Ok(()),
             Err(bollard::errors::Error::DockerResponseServerError { status_code: 404, message }) => {
@@ -70,7 +57,11 @@ impl Engine {
     }
 
     /// Makes a volume with a label.
-    pub(super) fn make_volume(&self, name: &str, (label, value): (&str, &str)) -> Result<(), ContainerError> {
+    pub(in crate::subject) fn make_volume(
+        &self,
+        name: &str,
+        (label, value): (&str, &str),
+    ) -> Result<(), ContainerError> {
         let wanted = VolumeCreateRequest {
             name: Some(name.to_owned()),
             labels: Some(HashMap::from([(label.to_owned(), value.to_owned())])),
