@@ -1,8 +1,8 @@
 #![doc = include_str!("../README.md")]
 //! ## The way through it
 //!
-//! A decoder ([`span::Decode`]: [`otlp`], [`zipkin`], [`jaeger`], [`skywalking`], [`elastic`], [`sentry`], [`azure`], [`datadog`]) makes a
-//! [`span::Batch`] of a message, on cursors over Protocol Buffers, Thrift, MessagePack and JSON that know no format. The attributes of a
+//! A decoder ([`span::Decode`]: [`otlp`], [`zipkin`], [`jaeger`], [`skywalking`], [`elastic`], [`sentry`], [`azure`], [`datadog`],
+//! [`xray`]) makes a [`span::Batch`] of a message, on cursors over Protocol Buffers, Thrift, MessagePack and JSON that know no format. The attributes of a
 //! span stay as they are encoded until somebody wants them; then [`attributes::RawAttributes::visit`] shows them to a [`value::Visitor`], one
 //! by one. Agents also tell of spans that they lost: [`loss`]. [`wire`], [`json`] and [`buffers`] also write these encodings, for the answers
 //! of a receiver and the files of a store; [`frames`] parts messages of gRPC that came together.
@@ -31,6 +31,7 @@ mod testing;
 mod times;
 pub mod value;
 pub mod wire;
+pub mod xray;
 pub mod zipkin;
 
 pub use broken::Broken;

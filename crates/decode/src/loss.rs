@@ -1,8 +1,8 @@
-//! What agents tell of spans that they lost themselves, whatever the protocol.
+//! What agents tell of spans that they lost themselves, whatever the protocol, and what was lost on the way to the sink.
 
 use crate::span::Source;
 
-/// Where an agent lost spans.
+/// Where spans were lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Stage {
     /// Its queue was full.
@@ -11,6 +11,8 @@ pub enum Stage {
     Export,
     /// The program's own rules threw them away.
     Filter,
+    /// Its datagrams found no room in the socket of the receiver.
+    Socket,
 }
 
 impl Stage {
@@ -20,11 +22,12 @@ impl Stage {
             Self::Queue => "queue",
             Self::Export => "export",
             Self::Filter => "filter",
+            Self::Socket => "socket",
         }
     }
 }
 
-/// One value of one of an agent's counters of lost spans.
+/// One value of a counter of lost spans, an agent's or the kernel's.
 #[derive(Debug, Clone, Copy)]
 pub struct LossCount<'a> {
     /// Who reports it.

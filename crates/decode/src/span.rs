@@ -226,11 +226,13 @@ pub enum Protocol {
     Azure,
     /// Datadog's trace agent.
     Datadog,
+    /// AWS X-Ray's daemon.
+    Xray,
 }
 
 impl Protocol {
     /// All of them, by discriminant.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::OtlpGrpc,
         Self::OtlpHttp,
         Self::Zipkin,
@@ -240,10 +242,11 @@ impl Protocol {
         Self::Sentry,
         Self::Azure,
         Self::Datadog,
+        Self::Xray,
     ];
     /// Names in the store, the summary and the configuration, by discriminant.
-    pub const NAMES: [&str; 9] =
-        ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger", "sentry", "azure", "datadog"];
+    pub const NAMES: [&str; 10] =
+        ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger", "sentry", "azure", "datadog", "xray"];
 
     /// Its name.
     #[inline]

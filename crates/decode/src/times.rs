@@ -1,12 +1,25 @@
-//! Times and durations as text.
+//! Times and durations, as text and as numbers of seconds.
 
 use jiff::fmt::temporal::DateTimeParser;
+
+use crate::value::Value;
 
 static RFC_3339: DateTimeParser = DateTimeParser::new();
 
 /// A time by RFC 3339 as Unix time, ns; 0 if it is none, or before 1970.
 pub(crate) fn rfc3339(text: &[u8]) -> u64 {
     RFC_3339.parse_timestamp(text).map_or(0, |time| u64::try_from(time.as_nanosecond()).unwrap_or(0))
+}
+
+/// Unix time: seconds as a number, which has room for microseconds only, or RFC 3339. 0 for anything else.
+pub(crate) fn unix(value: Value<'_>) -> u64 {
+    match value {
+        Value::Whole(seconds) => u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000_000_000),
+        // A float that is out of range becomes the nearest number in it.
+        Value::Real(seconds) => ((seconds * 1e6).round() as u64).saturating_mul(1_000),
+        Value::Text(text) => rfc3339(text),
+        _ => 0,
+    }
 }
 
 /// A duration as .NET writes it, `[-][d.]hh:mm:ss[.fffffff]`, in ns
@@ -40,6 +53,16 @@ mod tests {
         ] {
             assert_eq!(rfc3339(text.as_bytes()), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn seconds() {
+        assert_eq!(unix(Value::Real(1_742_921_669.158_209)), 1_742_921_669_158_209_000);
+        assert_eq!(unix(Value::Whole(2)), 2_000_000_000);
+        assert_eq!(unix(Value::Whole(-1)), 0);
+        assert_eq!(unix(Value::Real(f64::MAX)), u64::MAX);
+        assert_eq!(unix(Value::Text(b"1970-01-01T00:00:01.5Z")), 1_500_000_000);
+        assert_eq!(unix(Value::Truth(true)), 0);
     }
 
     #[test]

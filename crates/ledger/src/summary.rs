@@ -69,7 +69,7 @@ pub struct Summary {
     /// How long after their end spans arrived.
     #[serde(default)]
     pub delay_ms: Delay,
-    /// Losses that agents told of themselves, by service and stage.
+    /// Losses that agents told of themselves, and the kernel of datagrams, by service and stage.
     #[serde(rename = "told", default)]
     pub reported_losses: Vec<ReportedLoss>,
     /// How the spans of the load hang together, read back from the store; `None` if they were not stored.
@@ -98,12 +98,13 @@ pub struct Delay {
     pub max: u64,
 }
 
-/// A loss that an agent told of itself, in its own metrics.
+/// A loss that an agent told of itself, in its own metrics, or the kernel of datagrams.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReportedLoss {
     /// Service name.
     pub service: String,
-    /// `queue` (the agent's queue was full) or `export` (sending failed for good).
+    /// `queue` (the agent's queue was full), `export` (sending failed for good), `filter` (the program's own rules) or `socket` (datagrams
+    /// found no room in the sink's socket: a span for each, at least).
     pub stage: String,
     /// Spans lost there.
     pub spans: u64,

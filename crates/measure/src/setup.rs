@@ -410,6 +410,7 @@ impl<'a> Site<'a> {
             sentry: sinks.get("sentry").copied(),
             azure: sinks.get("azure").copied(),
             datadog: sinks.get("datadog").copied(),
+            xray: sinks.get("xray").copied(),
             out: folder.to_owned(),
             requests: variant.is_traced().then_some(Requests { tag: ids.tag, key: ids.key }),
             attributes: match self.plan.study.sink.attributes {

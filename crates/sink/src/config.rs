@@ -29,6 +29,8 @@ pub struct Config {
     pub azure: Option<SocketAddr>,
     /// Datadog: `/info`, `/v0.3/traces` to `/v0.5/traces`, and DogStatsD over UDP on the port of the same number.
     pub datadog: Option<SocketAddr>,
+    /// AWS X-Ray: segments over UDP; `POST /GetSamplingRules` and `/SamplingTargets` on the port of the same number of TCP.
+    pub xray: Option<SocketAddr>,
     /// `/metrics` for Prometheus and `/healthz`, over HTTP.
     pub admin: Option<SocketAddr>,
     /// Folder for `summary.json` and `spans/*.parquet`; made if it does not exist.
@@ -151,6 +153,7 @@ impl Default for Config {
             sentry: None,
             azure: None,
             datadog: None,
+            xray: None,
             admin: None,
             out: PathBuf::new(),
             requests: None,

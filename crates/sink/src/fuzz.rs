@@ -16,7 +16,7 @@ use crate::h2;
 use crate::inflate::{Encoding, Inflate, unpack};
 use crate::store;
 use unladen_decode::span::{Batch, Decode, Span};
-use unladen_decode::{azure, datadog, elastic, jaeger, otlp, sentry, skywalking, zipkin};
+use unladen_decode::{azure, datadog, elastic, jaeger, otlp, sentry, skywalking, xray, zipkin};
 
 /// Bytes to which bodies are decompressed at most.
 const LARGEST_BODY: usize = 1 << 20;
@@ -29,7 +29,7 @@ const BYTES_AT_LEAST: usize = 64 << 10;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, by the names of their executables and corpora.
-pub const TARGETS: [Target; 19] = [
+pub const TARGETS: [Target; 20] = [
     ("otlp_protobuf", |bytes| {
         otlp_protobuf(bytes);
     }),
@@ -69,6 +69,7 @@ pub const TARGETS: [Target; 19] = [
         sentry::reports::visit(bytes, b"pets", |_| ());
     }),
     ("azure_json", |bytes| decoded(|bytes, arena| azure::decode(bytes, arena, &mut Default::default()), bytes)),
+    ("xray_json", |bytes| decoded(xray::decode, bytes)),
 ];
 
 /// Runs one target; false if there is none of that name.

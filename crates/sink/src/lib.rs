@@ -17,6 +17,7 @@ mod buffers;
 pub mod child;
 pub mod config;
 mod datadog;
+mod datagrams;
 mod elastic;
 mod error;
 mod failure;
@@ -39,6 +40,7 @@ mod skywalking;
 mod status;
 mod store;
 mod web;
+mod xray;
 mod zipkin;
 
 pub use error::SinkError;

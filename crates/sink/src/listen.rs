@@ -30,7 +30,7 @@ use crate::hub::Hub;
 use crate::inbound::Request;
 use crate::rewind::Rewind;
 use crate::web::Failure;
-use crate::{azure, datadog, elastic, grpc, jaeger, otlp, sentry, skywalking, zipkin};
+use crate::{azure, datadog, elastic, grpc, jaeger, otlp, sentry, skywalking, xray, zipkin};
 use unladen_decode::frames::PREFIX;
 use unladen_decode::span::Protocol;
 use unladen_ledger::faults::Fate;
@@ -67,7 +67,7 @@ pub(crate) fn bind_datagrams(network: Option<&Path>, address: SocketAddr) -> io:
 
 /// Makes a socket in another network namespace (a file, see network_namespaces(7)). It belongs to the namespace of the thread that makes
 /// it, for good; the way back would take the rights of root, so it is a thread of its own.
-fn within<T: Send>(network: &Path, make: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+pub(crate) fn within<T: Send>(network: &Path, make: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let make = || {
         let network = File::open(network)?;
         move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))?;
@@ -213,6 +213,7 @@ impl Connections {
             Protocol::Sentry => sentry::serve(hub, request).await.into(),
             Protocol::Azure => azure::serve(hub, request).await.into(),
             Protocol::Datadog => datadog::serve(hub, &self.about, request).await.into(),
+            Protocol::Xray => xray::serve(hub, request).await.into(),
         }
     }
 }

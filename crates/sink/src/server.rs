@@ -1,8 +1,10 @@
 //! The sink from its first listener to its summary. The one place with a clock and an event loop.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::rc::Rc;
@@ -11,15 +13,16 @@ use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 
 use crate::admin;
 use crate::config::Config;
-use crate::datadog;
+use crate::datagrams::Datagrams;
 use crate::error::SinkError;
 use crate::hub::Hub;
 use crate::listen::{self, Connections};
 use crate::store::{Store, shape};
+use crate::{datadog, xray};
 use unladen_decode::span::Protocol;
 use unladen_ledger::summary::{Event, Summary};
 
@@ -31,6 +34,8 @@ const LIVE: Duration = Duration::from_secs(1);
 const GRACE: Duration = Duration::from_secs(1);
 /// Step in which that is looked at.
 const GRACE_STEP: Duration = Duration::from_millis(5);
+/// How long it may take to store the datagrams that have come by then.
+const LAST_DATAGRAMS: Duration = Duration::from_secs(5);
 
 /// Receives spans until `stop` is ready, then writes the summary and returns it. Blocks the calling thread, on which
 /// everything but the writing of spans happens. `stop` may use tokio: it is polled within a runtime, for the first time
@@ -67,6 +72,7 @@ async fn serve(
         (Protocol::Sentry, config.sentry),
         (Protocol::Azure, config.azure),
         (Protocol::Datadog, config.datadog),
+        (Protocol::Xray, config.xray),
     ];
     let mut listeners = Vec::new();
     let mut bound_at = Vec::new();
@@ -97,18 +103,34 @@ async fn serve(
         let serve = move |stream| admin::serve(Rc::clone(&hub), stream);
         tokio::task::spawn_local(listen::accept(listener, stopped.clone(), serve));
     }
-    // Tracers of Datadog find it by the port that they are told.
-    let statsd = addresses.get(Protocol::Datadog.name()).copied();
-    let receive_statsd = |network: Option<&Path>, address| -> std::io::Result<()> {
-        let socket = listen::bind_datagrams(network, address)?;
-        tokio::task::spawn_local(datadog::receive_statsd(Rc::clone(&hub), socket, stopped.clone()));
+    // Those who carry spans: what they have received is to be counted before the sink ends.
+    let carriers = RefCell::new(Vec::new());
+    // UDP on the port of the same number, which is all that senders are told.
+    let receive_datagrams = |network: Option<&Path>, address: SocketAddr, protocol| -> std::io::Result<()> {
+        let (hub, stopped) = (Rc::clone(&hub), stopped.clone());
+        match protocol {
+            Protocol::Datadog => {
+                let socket = listen::bind_datagrams(network, address)?;
+                tokio::task::spawn_local(datadog::receive_statsd(hub, socket, stopped));
+            }
+            Protocol::Xray => {
+                let datagrams = Datagrams::bind(network, address)?;
+                carriers.borrow_mut().push(tokio::task::spawn_local(xray::receive(hub, datagrams, stopped)));
+            }
+            _ => {}
+        }
         Ok(())
     };
-    if let Some(address) = statsd {
-        receive_statsd(None, address)
-            .map_err(|source| SinkError::listen("datadog's DogStatsD over UDP", address, source))?;
+    for (address, protocol) in &bound_at {
+        let name = match protocol {
+            Protocol::Xray => "xray over UDP",
+            _ => "datadog's DogStatsD over UDP",
+        };
+        let error = |source| SinkError::listen(name, *address, source);
+        receive_datagrams(None, *address, *protocol).map_err(error)?;
     }
-    let about = datadog::About::new(statsd.map_or(0, |address| address.port()));
+    let statsd = addresses.get(Protocol::Datadog.name());
+    let about = datadog::About::new(statsd.map_or(0, SocketAddr::port));
     let connections = Connections::new(Rc::clone(&hub), stopped.clone(), config.max_connections, about);
     let accept = |listener, protocol| {
         let connections = connections.clone();
@@ -121,8 +143,9 @@ async fn serve(
     let listen_in = |network: &Path| -> std::io::Result<()> {
         for (address, protocol) in &bound_at {
             accept(listen::bind_in(network, *address)?, *protocol);
+            receive_datagrams(Some(network), *address, *protocol)?;
         }
-        statsd.map_or(Ok(()), |address| receive_statsd(Some(network), address))
+        Ok(())
     };
     let stopped_already = tokio::select! {
         biased;
@@ -138,6 +161,10 @@ async fn serve(
     let deadline = Instant::now() + GRACE;
     while connections.open() > 0 && Instant::now() < deadline {
         sleep(GRACE_STEP).await;
+    }
+    for carrier in carriers.take() {
+        // Longer only if the store fails, which says so below, or if datagrams never end.
+        let _ = timeout(LAST_DATAGRAMS, carrier).await;
     }
     let (mut summary, store) = hub.close();
     if let Some(store) = store {

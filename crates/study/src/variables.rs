@@ -23,8 +23,8 @@ use indexmap::IndexMap;
 use super::guess::{Guess, guess};
 
 /// Protocols that the sink offers, as in `${sink.NAME}`.
-pub const SINKS: [&str; 9] =
-    ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger", "sentry", "azure", "datadog"];
+pub const SINKS: [&str; 10] =
+    ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger", "sentry", "azure", "datadog", "xray"];
 
 /// Bounds on what variables within variables may grow to: replacements made, and bytes of the result.
 const MAX_REPLACEMENTS: usize = 1_000;

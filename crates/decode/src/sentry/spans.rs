@@ -123,8 +123,8 @@ impl<'a> Found<'a> {
             b"name" | b"description" => self.name = reader.text()?,
             b"op" => self.op = reader.text()?,
             b"status" => self.span.status = status(reader.text()?),
-            b"start_timestamp" => self.span.start_ns = nanoseconds(reader.value()?),
-            b"timestamp" | b"end_timestamp" => self.end_ns = nanoseconds(reader.value()?),
+            b"start_timestamp" => self.span.start_ns = times::unix(reader.value()?),
+            b"timestamp" | b"end_timestamp" => self.end_ns = times::unix(reader.value()?),
             // Tags may also be a list of pairs; no SDK sends them so.
             b"data" | b"tags" | b"attributes" if reader.peek() == Some(b'{') => {
                 let is_typed = key == b"attributes";
@@ -177,17 +177,6 @@ fn typed<'a>(reader: &mut Reader<'a>) -> Result<Value<'a>, Broken> {
         _ => reader.skip(),
     })?;
     Ok(value)
-}
-
-/// Unix time: seconds as a number, which has room for microseconds only, or RFC 3339. 0 for anything else.
-fn nanoseconds(value: Value<'_>) -> u64 {
-    match value {
-        Value::Whole(seconds) => u64::try_from(seconds).unwrap_or(0).saturating_mul(1_000_000_000),
-        // A float that is out of range becomes the nearest number in it.
-        Value::Real(seconds) => ((seconds * 1e6).round() as u64).saturating_mul(1_000),
-        Value::Text(text) => times::rfc3339(text),
-        _ => 0,
-    }
 }
 
 /// By its name: `ok`, or one of the many names of failures. `unknown` and `cancelled` are none to Sentry's server either
@@ -331,17 +320,6 @@ mod tests {
         ] {
             assert_eq!(kind(op.as_bytes()), expected, "{op}");
         }
-    }
-
-    #[test]
-    fn times() {
-        assert_eq!(nanoseconds(Value::Real(1_742_921_669.158_209)), 1_742_921_669_158_209_000);
-        assert_eq!(nanoseconds(Value::Whole(-1)), 0);
-        assert_eq!(nanoseconds(Value::Real(f64::MAX)), u64::MAX);
-        for (text, expected) in [("1970-01-01T00:00:01.5Z", 1_500_000_000), ("1969-12-31T00:00:00Z", 0), ("today", 0)] {
-            assert_eq!(nanoseconds(Value::Text(text.as_bytes())), expected, "{text}");
-        }
-        assert_eq!(nanoseconds(Value::Text(b"1970-01-01T01:00:00.000000001+01:00")), 1);
     }
 
     proptest! {

@@ -51,6 +51,9 @@ pub(crate) enum Stamp {
     TraceHex,
     SpanHex,
     RootHex,
+    /// The first 8 hexadecimal digits of a trace's id; the other 24.
+    TraceTimeHex,
+    TraceRestHex,
     /// The last digits of a SkyWalking id: of the trace, of its segment.
     TraceDigits,
     SegmentDigits,
@@ -162,6 +165,8 @@ impl Values {
             Stamp::StartNanosBig => copy(&self.start.to_be_bytes(), to),
             Stamp::DurationNanosBig => copy(&self.duration.to_be_bytes(), to),
             Stamp::TraceHex => hex(&self.trace.to_be_bytes(), to),
+            Stamp::TraceTimeHex => hex(&self.trace.to_be_bytes()[..4], to),
+            Stamp::TraceRestHex => hex(&self.trace.to_be_bytes()[4..], to),
             Stamp::SpanHex => hex(&self.span.to_be_bytes(), to),
             Stamp::RootHex => hex(&self.root.to_be_bytes(), to),
             Stamp::TraceDigits => decimal(self.trace as u64, b'0', &mut to[..DIGITS]),

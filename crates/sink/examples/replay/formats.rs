@@ -25,6 +25,8 @@ pub(crate) enum Format {
     Sentry,
     /// MessagePack of version 0.4.
     Datadog,
+    /// Segments of X-Ray, each a trace of three spans.
+    Xray,
 }
 
 /// A request of about `spans` spans, of traces of a load or of others.
@@ -37,6 +39,7 @@ pub(crate) fn template(format: Format, spans: usize, is_of_load: bool, random: &
         Format::Zipkin => zipkin((0..spans).map(&mut parts).collect()),
         Format::Elastic => elastic((0..spans).map(&mut parts).collect()),
         Format::Sentry => sentry((0..spans).map(&mut parts).collect()),
+        Format::Xray => xray(&mut parts),
         Format::Datadog => datadog::template(&(0..spans.next_multiple_of(3)).map(&mut parts).collect::<Vec<_>>()),
     }
 }
@@ -331,6 +334,40 @@ fn sentry(parts: Vec<SpanParts>) -> Template {
         text.end(&mut template, is_root);
     }
     text.put("]}");
+    template.message = text.out.into_bytes();
+    template
+}
+
+/// One trace, as a datagram has it.
+fn xray(parts: &mut dyn FnMut(usize) -> SpanParts) -> Template {
+    let (mut text, mut template) = (Text::default(), Template::default());
+    text.put("{\"format\": \"json\", \"version\": 1}\n");
+    for place in 0..3 {
+        let parts = parts(place);
+        text.put(
+            [
+                "{\"name\":\"petclinic\",\"id\":\"",
+                ",\"subsegments\":[{\"name\":\"petclinic@mysql\",\"namespace\":\"remote\",\"id\":\"",
+                "},{\"name\":\"petclinic@redis\",\"namespace\":\"remote\",\"id\":\"",
+            ][place],
+        );
+        text.place(Stamp::SpanHex, 16);
+        if place == 0 {
+            text.put("\",\"trace_id\":\"1-");
+            text.place(Stamp::TraceTimeHex, 8);
+            text.put("-");
+            text.place(Stamp::TraceRestHex, 24);
+        }
+        text.put("\",\"start_time\":");
+        text.place(Stamp::StartSeconds, 17);
+        text.put(",\"end_time\":");
+        text.place(Stamp::EndSeconds, 17);
+        text.put(",\"annotations\":{");
+        text.members(&parts, true);
+        text.put("}");
+        text.end(&mut template, place == 0);
+    }
+    text.put("}]}");
     template.message = text.out.into_bytes();
     template
 }

@@ -8,6 +8,7 @@ mod batches;
 mod datadog;
 mod formats;
 mod h2;
+mod udp;
 mod values;
 
 use std::net::SocketAddr;
@@ -48,11 +49,11 @@ struct Protocol {
     name: &'static str,
     format: Format,
     path: &'static str,
-    /// `None` for gRPC.
+    /// `None` for gRPC and datagrams.
     content_type: Option<&'static str>,
 }
 
-const PROTOCOLS: [Protocol; 7] = [
+const PROTOCOLS: [Protocol; 8] = [
     Protocol {
         name: "grpc",
         format: Format::Otlp { framed: true },
@@ -90,9 +91,10 @@ const PROTOCOLS: [Protocol; 7] = [
         path: "/v0.4/traces",
         content_type: Some("application/msgpack"),
     },
+    Protocol { name: "xray", format: Format::Xray, path: "", content_type: None },
 ];
 
-const USAGE: &str = "replay --address IP:PORT [--protocol grpc|http|skywalking|zipkin|elastic|sentry|datadog] [--spans 1000000] \
+const USAGE: &str = "replay --address IP:PORT [--protocol grpc|http|skywalking|zipkin|elastic|sentry|datadog|xray] [--spans 1000000] \
                      [--per-request 512] [--connections 4] [--streams 2] [--seed 1] \
                      [--tag 0 [--key 0] [--first 0]]";
 
@@ -181,6 +183,7 @@ async fn send_all(options: &Options, batches: Rc<Batches>) -> Result<Outcome, Er
         let batches = Rc::clone(&batches);
         tasks.push(tokio::task::spawn_local(async move {
             match protocol.content_type {
+                None if protocol.format == Format::Xray => udp::send_all(address, &batches, share).await,
                 None => {
                     let connection = h2::Connection::open(address, protocol.path).await?;
                     Ok(connection.send(share, streams, batches.spans() as u64, || batches.next()).await?)

@@ -41,6 +41,7 @@ impl Victim {
             sentry: any,
             azure: any,
             datadog: any,
+            xray: any,
             ..config(folder.path())
         };
         let config = Config { silence_ms: 500, ..all };

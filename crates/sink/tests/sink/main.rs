@@ -19,3 +19,4 @@ mod senders;
 mod sentry;
 mod streaming;
 mod support;
+mod xray;

@@ -43,6 +43,9 @@ pub struct Sink {
     /// Address for Datadog's traces over HTTP, DogStatsD over UDP [off unless given; its own port is 8126]
     #[arg(long, value_name = "ADDR")]
     pub datadog: Option<SocketAddr>,
+    /// Address for AWS X-Ray: segments over UDP, sampling rules over TCP [off unless given; its own port is 2000]
+    #[arg(long, value_name = "ADDR")]
+    pub xray: Option<SocketAddr>,
     /// Address for /metrics (Prometheus) and /healthz [off unless given]
     #[arg(long, value_name = "ADDR")]
     pub admin: Option<SocketAddr>,

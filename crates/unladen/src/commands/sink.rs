@@ -60,6 +60,7 @@ fn config(options: &Sink) -> Config {
         sentry: options.sentry,
         azure: options.azure,
         datadog: options.datadog,
+        xray: options.xray,
         admin: options.admin,
         out: options.out.clone(),
         requests: None,

@@ -21,7 +21,7 @@ use crate::spans::stored;
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Every receiver: its option, and what its line calls it.
-const RECEIVERS: [(&str, &str); 8] = [
+const RECEIVERS: [(&str, &str); 9] = [
     ("--otlp-grpc", "otlp_grpc"),
     ("--otlp-http", "otlp_http"),
     ("--zipkin", "zipkin"),
@@ -30,6 +30,7 @@ const RECEIVERS: [(&str, &str); 8] = [
     ("--jaeger", "jaeger"),
     ("--sentry", "sentry"),
     ("--datadog", "datadog"),
+    ("--xray", "xray"),
 ];
 
 /// Waits until something holds.
