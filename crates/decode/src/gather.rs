@@ -113,6 +113,14 @@ impl<'a> Gatherer<'a> {
         &mut self.batch.spans
     }
 
+    /// Takes back the spans from this one on: they can never be stored.
+    pub(crate) fn reject_from(&mut self, first: usize, reason: &'static str) {
+        while self.batch.spans.len() > first {
+            self.batch.spans.pop();
+            self.batch.reject(reason);
+        }
+    }
+
     /// Counts a span that can never be stored.
     pub(crate) fn reject(&mut self, reason: &'static str) {
         self.attributes.clear();

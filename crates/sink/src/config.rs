@@ -27,7 +27,7 @@ pub struct Config {
     pub sentry: Option<SocketAddr>,
     /// Azure Application Insights: `POST /v2.1/track`.
     pub azure: Option<SocketAddr>,
-    /// Datadog: `/info`, `/v0.3/traces` to `/v0.5/traces`, and DogStatsD over UDP on the port of the same number.
+    /// Datadog: `/info`, `/v0.3/traces` to `/v1.0/traces`, and DogStatsD over UDP on the port of the same number.
     pub datadog: Option<SocketAddr>,
     /// AWS X-Ray: segments over UDP; `POST /GetSamplingRules` and `/SamplingTargets` on the port of the same number of TCP.
     pub xray: Option<SocketAddr>,

@@ -51,6 +51,7 @@ pub const TARGETS: [Target; 20] = [
         decoded(datadog::spans::decode, bytes);
         // A text may be used by every byte behind it.
         decoded_within(datadog::spans::decode_with_table, bytes, bytes.len() * bytes.len());
+        decoded_within(datadog::streamed::decode, bytes, bytes.len() * bytes.len());
     }),
     ("datadog_losses", |bytes| {
         let _ = datadog::losses::telemetry(bytes, |_| ());

@@ -156,9 +156,9 @@ fn split_once(text: &[u8], byte: u8) -> Option<(&[u8], &[u8])> {
 mod tests {
     use super::*;
 
-    type Told = (String, String, Stage, u64);
+    type Reported = (String, String, Stage, u64);
 
-    fn told(losses: &mut Vec<Told>) -> impl FnMut(LossCount<'_>) {
+    fn told(losses: &mut Vec<Reported>) -> impl FnMut(LossCount<'_>) {
         |loss| {
             assert!(!loss.is_cumulative);
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

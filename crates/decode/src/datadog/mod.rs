@@ -1,5 +1,6 @@
-//! Datadog's tracers: traces as MessagePack, versions 0.3 to 0.5, and what the tracers tell of spans that they dropped.
+//! Datadog's tracers: traces as MessagePack, versions 0.3 to 1.0, and what the tracers tell of spans that they dropped.
 
 pub mod losses;
 mod msgpack;
 pub mod spans;
+pub mod streamed;

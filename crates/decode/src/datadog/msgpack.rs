@@ -10,11 +10,11 @@ use crate::broken::Broken;
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Item<'a> {
     Nil,
-    Truth,
+    Truth(bool),
     Signed(i64),
     Unsigned(u64),
     Real(f64),
-    /// Text or bytes.
+    Text(&'a [u8]),
     Bytes(&'a [u8]),
     Extension,
     /// As many values follow.
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
     fn item(&mut self) -> Result<Item<'a>, Broken> {
         let [first] = self.take()?;
         Ok(match Marker::from_u8(first) {
-            Marker::FixStr(length) => Item::Bytes(self.bytes(length.into())?),
+            Marker::FixStr(length) => Item::Text(self.bytes(length.into())?),
             Marker::FixPos(number) => Item::Unsigned(number.into()),
             Marker::U8 => Item::Unsigned(u8::from_be_bytes(self.take()?).into()),
             Marker::U16 => Item::Unsigned(u16::from_be_bytes(self.take()?).into()),
@@ -100,15 +100,27 @@ impl<'a> Reader<'a> {
             Marker::I64 => Item::Signed(i64::from_be_bytes(self.take()?)),
             Marker::F32 => Item::Real(f32::from_be_bytes(self.take()?).into()),
             Marker::F64 => Item::Real(f64::from_be_bytes(self.take()?)),
-            Marker::Str8 | Marker::Bin8 => {
+            Marker::Str8 => {
+                let length = self.length::<1>()?;
+                Item::Text(self.bytes(length)?)
+            }
+            Marker::Bin8 => {
                 let length = self.length::<1>()?;
                 Item::Bytes(self.bytes(length)?)
             }
-            Marker::Str16 | Marker::Bin16 => {
+            Marker::Str16 => {
+                let length = self.length::<2>()?;
+                Item::Text(self.bytes(length)?)
+            }
+            Marker::Bin16 => {
                 let length = self.length::<2>()?;
                 Item::Bytes(self.bytes(length)?)
             }
-            Marker::Str32 | Marker::Bin32 => {
+            Marker::Str32 => {
+                let length = self.length::<4>()?;
+                Item::Text(self.bytes(length)?)
+            }
+            Marker::Bin32 => {
                 let length = self.length::<4>()?;
                 Item::Bytes(self.bytes(length)?)
             }
@@ -131,7 +143,8 @@ impl<'a> Reader<'a> {
                 Item::Map(self.count(pairs, 2)?)
             }
             Marker::Null => Item::Nil,
-            Marker::True | Marker::False => Item::Truth,
+            Marker::True => Item::Truth(true),
+            Marker::False => Item::Truth(false),
             // A byte says of which type an extension is.
             Marker::FixExt1 => self.extension(1)?,
             Marker::FixExt2 => self.extension(2)?,
@@ -183,9 +196,33 @@ impl<'a> Reader<'a> {
     pub(super) fn text(&mut self) -> Result<&'a [u8], Broken> {
         let at = self.at;
         match self.item()? {
-            Item::Bytes(bytes) => Ok(bytes),
+            Item::Text(bytes) | Item::Bytes(bytes) => Ok(bytes),
             Item::Nil => Ok(&[]),
             _ => Err(Broken::At { what: "expected a text", at }),
+        }
+    }
+
+    /// A text, or the number of one that came before.
+    #[inline]
+    pub(super) fn reference(&mut self) -> Result<Reference<'a>, Broken> {
+        let at = self.at;
+        match self.item()? {
+            Item::Text(text) => Ok(Reference::Text(text)),
+            Item::Unsigned(number) => Ok(Reference::Number(number)),
+            Item::Nil => Ok(Reference::Number(0)),
+            _ => Err(Broken::At { what: "expected a text or the number of one", at }),
+        }
+    }
+
+    /// True or false, or a number that is not 0.
+    pub(super) fn truth(&mut self) -> Result<bool, Broken> {
+        let at = self.at;
+        match self.item()? {
+            Item::Truth(truth) => Ok(truth),
+            Item::Unsigned(number) => Ok(number != 0),
+            Item::Signed(number) => Ok(number != 0),
+            Item::Nil => Ok(false),
+            _ => Err(Broken::At { what: "expected true or false", at }),
         }
     }
 
@@ -228,19 +265,38 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Passes over a value and all that is within it. It counts what is left instead of calling itself, so nesting costs nothing.
+    /// Passes over a value and all that is within it.
     pub(super) fn skip(&mut self) -> Result<(), Broken> {
+        self.skip_seeing(|_, _| Ok(()))
+    }
+
+    /// The same, and shows every text on the way. It counts what is left instead of calling itself, so nesting costs nothing.
+    pub(super) fn skip_seeing(
+        &mut self,
+        mut on_text: impl FnMut(&Self, &'a [u8]) -> Result<(), Broken>,
+    ) -> Result<(), Broken> {
         let mut left = 1_u64;
         while left > 0 {
             left -= 1;
             left += match self.item()? {
                 Item::Array(values) => u64::from(values),
                 Item::Map(pairs) => 2 * u64::from(pairs),
+                Item::Text(text) => {
+                    on_text(self, text)?;
+                    0
+                }
                 _ => 0,
             };
         }
         Ok(())
     }
+}
+
+/// A text, or which one it is of those that came before.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Reference<'a> {
+    Text(&'a [u8]),
+    Number(u64),
 }
 
 const NUMBER: &str = "expected a number";

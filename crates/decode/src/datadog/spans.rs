@@ -23,7 +23,8 @@ const MAX_TEXTS: u32 = 1 << 20;
 /// message may have. Else a text of megabytes and an index of a byte would be megabytes for every byte.
 const MAX_WRITTEN_OUT: usize = 64 << 20;
 
-const CHUNKS: &str = "expected an array of chunks";
+pub(super) const CHUNKS: &str = "expected an array of chunks";
+const TOO_MANY_TEXTS: &str = "a message has more than 1048576 texts; send smaller batches";
 const CHUNK: &str = "expected a chunk, an array of spans";
 
 /// All spans of a payload of version 0.4.
@@ -89,26 +90,49 @@ pub fn decode_with_table<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a
 }
 
 /// The texts of a message.
-struct Table<'a> {
+pub(super) struct Table<'a> {
     texts: Vec<&'a [u8]>,
     /// Bytes of texts that its spans may still have.
-    left: usize,
+    pub(super) left: usize,
 }
 
 impl<'a> Table<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, Broken> {
         head(reader)?;
+        let mut table = Self { texts: Vec::new(), left: MAX_WRITTEN_OUT };
         let count = reader.array("expected an array of texts")?;
         if count > MAX_TEXTS {
-            return reader.broken("a message has more than 1048576 texts; send smaller batches");
+            return reader.broken(TOO_MANY_TEXTS);
         }
-        let texts = (0..count).map(|_| reader.text()).collect::<Result<_, _>>()?;
-        Ok(Self { texts, left: MAX_WRITTEN_OUT })
+        for _ in 0..count {
+            table.texts.push(reader.text()?);
+        }
+        Ok(table)
+    }
+
+    /// One that is filled as texts come in; the first is empty.
+    pub(super) fn streamed() -> Self {
+        Self { texts: vec![b""], left: MAX_WRITTEN_OUT }
+    }
+
+    /// Adds a text.
+    pub(super) fn add(&mut self, text: &'a [u8], reader: &Reader<'_>) -> Result<(), Broken> {
+        if self.texts.len() >= MAX_TEXTS as usize {
+            return reader.broken(TOO_MANY_TEXTS);
+        }
+        self.texts.push(text);
+        Ok(())
     }
 
     /// The text whose index comes next.
     fn text(&mut self, reader: &mut Reader<'a>) -> Result<&'a [u8], Broken> {
-        let Some(text) = self.texts.get(reader.unsigned()? as usize) else {
+        let index = reader.unsigned()?;
+        self.at(index, reader)
+    }
+
+    /// The text of this index.
+    pub(super) fn at(&mut self, index: u64, reader: &Reader<'_>) -> Result<&'a [u8], Broken> {
+        let Some(text) = usize::try_from(index).ok().and_then(|index| self.texts.get(index)) else {
             return reader.broken("expected the index of a text, found one beyond the table");
         };
         match self.left.checked_sub(text.len()) {
@@ -121,10 +145,15 @@ impl<'a> Table<'a> {
     }
 }
 
-/// Chunks that a payload says it has, 0 if it has no beginning; with a table of texts before them in version 0.5.
-pub fn chunks(body: &[u8], has_table: bool) -> u64 {
+/// Chunks that a payload of version 0.4 says it has, 0 if it has no beginning.
+pub fn chunks(body: &[u8]) -> u64 {
+    Reader::new(body).array(CHUNKS).map_or(0, u64::from)
+}
+
+/// The same of version 0.5, where a table of texts stands before them.
+pub fn chunks_behind_table(body: &[u8]) -> u64 {
     let mut reader = Reader::new(body);
-    let before = if has_table { head(&mut reader).and_then(|()| reader.skip()) } else { Ok(()) };
+    let before = head(&mut reader).and_then(|()| reader.skip());
     before.and_then(|()| reader.array(CHUNKS)).map_or(0, u64::from)
 }
 
@@ -166,18 +195,18 @@ fn payload<'a>(
 
 /// A span in the making.
 #[derive(Debug, Default)]
-struct Found<'a> {
-    span: Span<'a>,
-    service: &'a [u8],
+pub(super) struct Found<'a> {
+    pub(super) span: Span<'a>,
+    pub(super) service: &'a [u8],
     /// What the instrumentation calls the operation; the resource is which one it is.
-    name: &'a [u8],
+    pub(super) name: &'a [u8],
     /// `web`, `http`, `sql`, ….
-    kind: &'a [u8],
+    pub(super) kind: &'a [u8],
     /// The high half of the trace id: Datadog's ids had 64 bits once, so this is text beside them, and only some spans of a chunk
     /// have it.
     high: Option<[u8; 8]>,
     /// Bytes of texts that stand elsewhere in the message.
-    texts: usize,
+    pub(super) texts: usize,
 }
 
 impl<'a> Found<'a> {
@@ -185,19 +214,19 @@ impl<'a> Found<'a> {
         self.span.trace_id = u128::from(low).to_be_bytes();
     }
 
-    fn parent_id(&mut self, id: u64) {
+    pub(super) fn parent_id(&mut self, id: u64) {
         self.span.parent_id = (id != 0).then(|| id.to_be_bytes());
     }
 
-    fn start(&mut self, ns: i64) {
+    pub(super) fn start(&mut self, ns: i64) {
         self.span.start_ns = u64::try_from(ns).unwrap_or(0);
     }
 
-    fn error(&mut self, flag: i64) {
+    pub(super) fn error(&mut self, flag: i64) {
         self.span.status = if flag == 0 { Status::Unset } else { Status::Error };
     }
 
-    fn meta(&mut self, key: &[u8], text: &'a [u8], gatherer: &mut Gatherer<'a>) {
+    pub(super) fn meta(&mut self, key: &[u8], text: &'a [u8], gatherer: &mut Gatherer<'a>) {
         match key {
             b"_dd.p.tid" => self.high = hex_exact(text),
             b"span.kind" => self.span.kind = Kind::named(text),
@@ -206,7 +235,7 @@ impl<'a> Found<'a> {
         gatherer.attribute(key, Value::Text(text));
     }
 
-    fn push(self, gatherer: &mut Gatherer<'a>) {
+    pub(super) fn push(self, gatherer: &mut Gatherer<'a>) {
         let Self { mut span, service, name, kind, .. } = self;
         if !gatherer.has_ids(&span, IDS) {
             return;

@@ -5,7 +5,7 @@ use hmac_sha256::Hash;
 use http::{HeaderMap, HeaderValue};
 use serde_json::json;
 
-use super::{STATS, TELEMETRY, V03, V04, V05};
+use super::{STATS, TELEMETRY, V03, V04, V05, V10};
 
 /// Where it stands.
 pub(super) const PATH: &str = "/info";
@@ -28,7 +28,7 @@ impl About {
         // does not send: part of what it costs in production.
         let body = json!({
             "version": VERSION,
-            "endpoints": [V03, V04, V05, STATS, TELEMETRY],
+            "endpoints": [V03, V04, V05, V10, STATS, TELEMETRY],
             "client_drop_p0s": true,
             "span_meta_structs": true,
             "span_events": true,

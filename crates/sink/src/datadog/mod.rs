@@ -1,4 +1,4 @@
-//! Datadog's trace agent, as its tracers see it (DataDog/datadog-agent, `pkg/trace/api`): traces as MessagePack, versions 0.3 to 0.5,
+//! Datadog's trace agent, as its tracers see it (DataDog/datadog-agent, `pkg/trace/api`): traces as MessagePack, versions 0.3 to 1.0,
 //! over HTTP/1.1. Tracers ask `/info` first and use what stands there: the sink says of itself what a usual agent says, so that they do
 //! the work that they do in production, and leaves out what would make them send other things than spans.
 //!
@@ -18,13 +18,14 @@ use crate::answer::Reply;
 use crate::hub::Hub;
 use crate::inbound::Request;
 use crate::web::{self, Failure, JSON, TEXT, content_type};
-use unladen_decode::datadog::{losses, spans};
+use unladen_decode::datadog::{losses, spans, streamed};
 use unladen_decode::loss::{LossCount, Stage};
 use unladen_decode::span::{Decode, Protocol, Source};
 
 const V03: &str = "/v0.3/traces";
 const V04: &str = "/v0.4/traces";
 const V05: &str = "/v0.5/traces";
+const V10: &str = "/v1.0/traces";
 const STATS: &str = "/v0.6/stats";
 /// What follows it names the request at Datadog's.
 const TELEMETRY: &str = "/telemetry/proxy/";
@@ -72,15 +73,19 @@ async fn answer(hub: &Hub, about: &About, request: Request) -> Result<Response<R
     match (request.method(), path) {
         (&Method::GET | &Method::HEAD, about::PATH) => Ok(web::reply(StatusCode::OK, JSON, about.body())),
         (&Method::PUT | &Method::POST, V03) => {
-            traces(hub, request, spans::decode, false).await?;
+            traces(hub, request, spans::decode, spans::chunks).await?;
             Ok(web::reply(StatusCode::OK, TEXT, "OK\n"))
         }
         (&Method::PUT | &Method::POST, V04) => {
-            traces(hub, request, spans::decode, false).await?;
+            traces(hub, request, spans::decode, spans::chunks).await?;
             Ok(web::reply(StatusCode::OK, JSON, RATES))
         }
         (&Method::PUT | &Method::POST, V05) => {
-            traces(hub, request, spans::decode_with_table, true).await?;
+            traces(hub, request, spans::decode_with_table, spans::chunks_behind_table).await?;
+            Ok(web::reply(StatusCode::OK, JSON, RATES))
+        }
+        (&Method::PUT | &Method::POST, V10) => {
+            traces(hub, request, streamed::decode, streamed::chunks).await?;
             Ok(web::reply(StatusCode::OK, JSON, RATES))
         }
         (&Method::PUT | &Method::POST, STATS) => {
@@ -94,24 +99,25 @@ async fn answer(hub: &Hub, about: &About, request: Request) -> Result<Response<R
             let _ = losses::telemetry(body.bytes(), |loss| hub.reported(loss));
             Ok(web::reply(StatusCode::ACCEPTED, JSON, "{}"))
         }
-        (_, V03 | V04 | V05 | STATS) => {
+        (_, V03 | V04 | V05 | V10 | STATS) => {
             Err(Failure::new(StatusCode::METHOD_NOT_ALLOWED, format!("{path} takes PUT and POST requests only")))
         }
         _ => {
-            let message = format!("unladen's sink does not know {path} here; spans go to {V04}, {V05} or {V03}");
+            let message = format!("unladen's sink does not know {path} here; spans go to {V04}, {V05}, {V10} or {V03}");
             Err(Failure::new(StatusCode::NOT_FOUND, message))
         }
     }
 }
 
-async fn traces(hub: &Hub, request: Request, decode: Decode, has_table: bool) -> Result<(), Failure> {
+/// Takes a payload; `chunks` says how many it should have, by its own word.
+async fn traces(hub: &Hub, request: Request, decode: Decode, chunks: fn(&[u8]) -> u64) -> Result<(), Failure> {
     if !matches!(content_type(&request), b"" | b"application/msgpack") {
         let message = "the sink takes Datadog's spans as application/msgpack";
         return Err(Failure::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message));
     }
     let told = chunks_told(request.headers());
     let body = web::receive(hub, request).await?;
-    let missing = told.saturating_sub(spans::chunks(body.bytes(), has_table));
+    let missing = told.saturating_sub(chunks(body.bytes()));
     let taken = hub.take(Protocol::Datadog, body, decode).await;
     taken.map_err(|reason| Failure::refused(reason, "payload of Datadog's spans"))?;
     if missing > 0 {

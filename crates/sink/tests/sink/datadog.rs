@@ -6,7 +6,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::Request;
 use hyper::body::Bytes;
 use hyper_util::rt::TokioIo;
-use rmp::encode::{write_array_len, write_map_len, write_str, write_uint};
+use rmp::encode::{write_array_len, write_bin, write_map_len, write_str, write_uint};
 use serde_json::Value;
 use tokio::net::TcpStream;
 use unladen_ledger::summary::{Event, ReportedLoss};
@@ -45,6 +45,11 @@ impl Message {
     fn number(&mut self, number: u64) -> &mut Self {
         write_uint(&mut self.0, number).expect("memory");
         self
+    }
+
+    /// A text of version 1.0: itself if it is new, else its number.
+    fn streamed(&mut self, number: u64, text: &str, is_new: bool) -> &mut Self {
+        if is_new { self.text(text) } else { self.number(number) }
     }
 
     fn field(&mut self, name: &str, number: u64) -> &mut Self {
@@ -103,6 +108,62 @@ pub(crate) fn payload_with_table(traces: &[[u8; 16]], spans: u64) -> Vec<u8> {
         }
     }
     message.0
+}
+
+/// The same in version 1.0: each text once, in the first span, and its number from then on.
+pub(crate) fn payload_streamed(traces: &[[u8; 16]], spans: u64) -> Vec<u8> {
+    let mut message = Message::default();
+    let mut is_first = true;
+    message.map(1).number(11).array(traces.len());
+    for trace in traces {
+        message.map(3).number(1).number(1).number(4).array(spans as usize);
+        for number in 0..spans {
+            message.map(10);
+            for (field, text) in (1..).zip(&TEXTS[1..4]) {
+                message.number(field).streamed(field, text, is_first);
+            }
+            message.number(4).number(number + 1).number(5).number(number).number(6).number(START + number * 1_000_000);
+            message.number(7).number(1_000_000).number(8).0.push(0xc2);
+            message.number(9).array(3).streamed(4, "http.method", is_first).number(1).streamed(5, "GET", is_first);
+            message.number(10).streamed(6, "web", is_first);
+            is_first = false;
+        }
+        message.number(6);
+        write_bin(&mut message.0, trace).expect("memory");
+    }
+    message.0
+}
+
+/// What broken senders of version 1.0 send.
+pub(crate) fn hostile_streamed() -> Vec<(&'static str, Vec<u8>, Expect, Adds)> {
+    let refused = |text| Expect::Refused(400, "", text);
+    let spans = |before: &[u8], spans: &[u8]| [b"\x81\x0b\x91\x81\x04", before, spans].concat();
+    // A payload whose first field is texts.
+    let texts = [&b"\x81\x01\xdd\0\xf4\x24\0"[..], &vec![0xa0; 16_000_001]].concat();
+    let long = [
+        &b"\x82\x01\x91\xdb\0\x80\0\0"[..],
+        &vec![b'x'; 8 << 20],
+        b"\x0b\x91\x81\x04\x91\xdf\0\x10\0\0",
+        &[3, 1].repeat(1 << 20),
+    ]
+    .concat();
+    let crowd = [&b"\xdd\0\x0f\x42\x40"[..], &vec![0x80; 1_000_000]].concat();
+    let deep = [vec![0x81, 0x63], vec![0x91; 100_000], vec![0xc0]].concat();
+    vec![
+        ("ids of zeros", payload_streamed(&[[0; 16]], 1), Expect::Taken, Adds { rejected: 1, ..Adds::default() }),
+        ("a number without text", spans(b"\x91\x81\x03", b"\x05"), refused("beyond the table"), UNDECODABLE),
+        ("sixteen million texts", texts, refused("more than 1048576 texts"), UNDECODABLE),
+        ("a text for every byte", long, refused("more than 64 MiB"), UNDECODABLE),
+        ("a chunk that lies", b"\x81\x0b\xdd\xff\xff\xff\xff".to_vec(), refused("more values"), UNDECODABLE),
+        ("a type that is none", spans(b"\x91\x81\x09", b"\x93\xa1x\x08\0"), refused("1 to 7"), UNDECODABLE),
+        ("deep nesting", deep, Expect::Taken, Adds::default()),
+        (
+            "a million spans of a byte",
+            spans(b"", &crowd),
+            Expect::Taken,
+            Adds { rejected: 1_000_000, ..Adds::default() },
+        ),
+    ]
 }
 
 /// Ids that are none, time running backwards, a million attributes, values in values without end, counts that lie.
@@ -227,6 +288,7 @@ fn a_tracer_is_answered_as_by_an_agent() {
             ("POST", "/v0.3/traces", payload(&[trace(2)], 2), 200, "OK\n"),
             ("PUT", "/v0.5/traces", payload_with_table(&[trace(3)], 4), 200, rates),
             ("POST", "/v0.5/traces", payload_with_table(&[trace(3)], 4), 200, rates),
+            ("PUT", "/v1.0/traces", payload_streamed(&[trace(4), trace(5)], 2), 200, rates),
             ("PUT", "/v0.4/traces", b"\x90".to_vec(), 200, rates),
             ("POST", "/v0.6/stats", b"\x80".to_vec(), 200, ""),
             ("POST", "/telemetry/proxy/api/v2/apmtelemetry", b"{}".to_vec(), 202, "{}"),
@@ -245,23 +307,24 @@ fn a_tracer_is_answered_as_by_an_agent() {
         }
         // What is not listed must not be there.
         let listed: Vec<String> = serde_json::from_value(about["endpoints"].clone()).expect("a list");
-        assert_eq!(listed, ["/v0.3/traces", "/v0.4/traces", "/v0.5/traces", "/v0.6/stats", "/telemetry/proxy/"]);
-        for path in
-            ["/v1.0/traces", "/v0.7/config", "/evp_proxy/v2/", "/profiling/v1/input", "/telemetry/proxy/api/v2/x"]
-        {
+        assert_eq!(
+            listed,
+            ["/v0.3/traces", "/v0.4/traces", "/v0.5/traces", "/v1.0/traces", "/v0.6/stats", "/telemetry/proxy/"]
+        );
+        for path in ["/v0.7/config", "/evp_proxy/v2/", "/profiling/v1/input", "/telemetry/proxy/api/v2/x"] {
             assert_eq!(ask(address, "POST", path, &[], Vec::new()).await.status, 404, "{path}");
         }
         let json = [("content-type", "application/json")];
         assert_eq!(ask(address, "PUT", "/v0.4/traces", &json, b"[]".to_vec()).await.status, 415);
     });
     let (summary, rows) = sink.stop();
-    assert_eq!((summary.saved, summary.duplicates, summary.undecodable, summary.foreign), (12, 4, 1, 0));
+    assert_eq!((summary.saved, summary.duplicates, summary.undecodable, summary.foreign), (16, 4, 1, 0));
     assert_eq!(
         summary.spans_by_request,
-        [(3, 2), (2, 1), (4, 1)],
+        [(3, 2), (2, 1), (4, 1), (2, 2)],
         "the half of the id that all have, and the other one"
     );
-    assert_eq!(summary.by_protocol["datadog"], 16);
+    assert_eq!(summary.by_protocol["datadog"], 20);
     assert_eq!(summary.reported_losses, []);
     for row in rows.iter().map(columns) {
         assert_eq!((row["kind"].as_str(), row["operation"].as_str()), ("\"server\"", "\"GET /vets\""));

@@ -240,8 +240,11 @@ pub(crate) fn particular(way: Way) -> Vec<Case> {
             let all = if way == Way::Sentry { crate::sentry::hostile(&hex) } else { crate::azure::hostile(&hex) };
             all.into_iter().for_each(|(name, body, expect, adds)| add(name, body.into(), expect, adds));
         }
-        Way::Datadog | Way::DatadogTable => {
-            let cases = datadog::hostile(way == Way::DatadogTable);
+        Way::Datadog | Way::DatadogTable | Way::DatadogStreamed => {
+            let cases = match way {
+                Way::DatadogStreamed => datadog::hostile_streamed(),
+                _ => datadog::hostile(way == Way::DatadogTable),
+            };
             cases.into_iter().for_each(|(name, message, expect, adds)| add(name, message, expect, adds));
         }
     }

@@ -34,6 +34,7 @@ pub(crate) enum Way {
     Azure,
     Datadog,
     DatadogTable,
+    DatadogStreamed,
 }
 
 /// Start of span 0 of every trace, ns; each further one starts a millisecond later: what every protocol can tell.
@@ -50,7 +51,7 @@ pub(crate) enum Answer {
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::OtlpGrpc,
         Self::OtlpHttp,
         Self::OtlpJson,
@@ -65,6 +66,7 @@ impl Way {
         Self::Azure,
         Self::Datadog,
         Self::DatadogTable,
+        Self::DatadogStreamed,
     ];
 
     /// Listens for this way only, on a free port.
@@ -95,7 +97,7 @@ impl Way {
             Self::JaegerThrift | Self::JaegerGrpc => "jaeger",
             Self::Sentry => "sentry",
             Self::Azure => "azure",
-            Self::Datadog | Self::DatadogTable => "datadog",
+            Self::Datadog | Self::DatadogTable | Self::DatadogStreamed => "datadog",
         }
     }
 
@@ -117,6 +119,7 @@ impl Way {
             Self::Azure => azure::PATH,
             Self::Datadog => "/v0.4/traces",
             Self::DatadogTable => "/v0.5/traces",
+            Self::DatadogStreamed => "/v1.0/traces",
         }
     }
 
@@ -128,7 +131,7 @@ impl Way {
             Self::Elastic => "application/x-ndjson",
             Self::JaegerThrift => "application/x-thrift",
             Self::Sentry => "application/x-sentry-envelope",
-            Self::Datadog | Self::DatadogTable => "application/msgpack",
+            Self::Datadog | Self::DatadogTable | Self::DatadogStreamed => "application/msgpack",
         }
     }
 
@@ -153,6 +156,7 @@ impl Way {
             Self::JaegerThrift => jaeger_thrift(traces, spans),
             Self::Datadog => datadog::payload(traces, spans),
             Self::DatadogTable => datadog::payload_with_table(traces, spans),
+            Self::DatadogStreamed => datadog::payload_streamed(traces, spans),
             Self::JaegerGrpc => {
                 let mut batch = messages(&|trace, out| {
                     (0..spans).for_each(|number| bytes(out, 1, &jaeger_protobuf(trace, number)));
