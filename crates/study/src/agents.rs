@@ -22,7 +22,7 @@ const FILES: &[&str] = files![
     "aws-java" "azure-java" "datadog-go" "datadog-go-otlp" "datadog-java" "datadog-java-otlp" "datadog-node" "datadog-node-otlp"
     "datadog-python" "datadog-python-otlp" "elastic-go" "elastic-java" "elastic-node" "elastic-python" "otel-go" "otel-go-zipkin"
     "otel-java" "otel-java-zipkin" "otel-node" "otel-node-zipkin" "otel-python" "sentry-go" "sentry-java" "sentry-node" "sentry-python"
-    "skywalking-go" "skywalking-java" "skywalking-node" "skywalking-python" "splunk-java"
+    "skywalking-go" "skywalking-java" "skywalking-node" "skywalking-python" "splunk-java" "xray-node" "xray-python"
 ];
 
 /// An agent and how it is put to a service. In its texts `${agent}` is the path that the user gives, `${service}` the name of the

@@ -130,6 +130,26 @@ fn datadog_javascript_v04() {
     sends(&mut javascript("datadog.mjs"), "v0.4", "datadog", 3);
 }
 
+#[test]
+fn xray_python_segments() {
+    sends(&mut python("xray.py"), "whole", "xray", 3);
+}
+
+#[test]
+fn xray_python_streamed() {
+    sends(&mut python("xray.py"), "streamed", "xray", 3);
+}
+
+#[test]
+fn xray_javascript_segments() {
+    sends(&mut javascript("xray.mjs"), "whole", "xray", 3);
+}
+
+#[test]
+fn xray_javascript_streamed() {
+    sends(&mut javascript("xray.mjs"), "streamed", "xray", 3);
+}
+
 /// telemetrygen names its spans and their attributes, and tells no ids.
 #[track_caller]
 fn telemetrygen(receiver: &str, more: &[&str]) {
