@@ -211,6 +211,7 @@ studies: build studies-deps agents shop governed tickets ## Run the studies in t
 	$(UNLADEN) run studies/agents-python
 	$(UNLADEN) run studies/agents-node
 	$(UNLADEN) run studies/agents-go
+	$(UNLADEN) run studies/agents-java
 
 mongodb: | debian ## Build FerretDB, which speaks MongoDB's protocol, for studies/sermant-write-prohibition: 3 minutes once.
 	studies/parts/fetch.sh $(STUDIES) ferretdb
@@ -228,7 +229,7 @@ $(SUBJECTS)/.ready: $(shell find subjects/go subjects/skywalking-go subjects/age
 	@subjects/skywalking-go/build.sh subjects/go $(SUBJECTS) ./cmd/ping ./cmd/consumer
 	@touch $@
 
-agents: $(AGENTS)/python/.ready $(AGENTS)/node/.ready $(AGENTS)/go/.ready ## Get the services and the agents for Python, Node.js and Go that studies/agents-* weigh, from PyPI, npm and the Go proxy: some minutes, 1 GB.
+agents: $(AGENTS)/python/.ready $(AGENTS)/node/.ready $(AGENTS)/go/.ready $(AGENTS)/java/.ready ## Get the services and the agents for Python, Node.js, Go and Java that studies/agents-* weigh, from PyPI, npm, the Go proxy and Maven Central: some minutes, 1 GB.
 
 # An environment for each agent: some look for packages of others, and load them. How the pins are made: subjects/agents/README.md.
 $(AGENTS)/python/.ready: $(wildcard subjects/agents/python/*.txt) | debian
@@ -249,6 +250,13 @@ $(AGENTS)/go/.ready: $(shell find subjects/agents/go -type f) | debian
 	@echo "building: a service in Go, bare and with each agent, and the agent over eBPF"
 	@subjects/agents/go/build.sh $(@D)
 	@subjects/agents/go/ebpf.sh $(@D)
+	@touch $@
+
+# The plugins of SkyWalking's agent are the shop's: Maven Central has the agent without any.
+$(AGENTS)/java/.ready: $(shell find subjects/agents/java -type f) $(SHOP)/.made | debian
+	@echo "building: a service in Java; getting: the agents for Java"; rm -rf $(@D)
+	@scripts/mvn.sh -f subjects/agents/java package
+	@cp -r $(SHOP)/skywalking $(@D)/agents/
 	@touch $@
 
 shop: $(SHOP)/.made ## Test and build the Spring shop and get the agents of the JVM from Maven Central: a minute or two.

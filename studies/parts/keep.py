@@ -103,9 +103,13 @@ def asked_for(target):
 
 
 def versions(text, name):
-    """What a file pins, by name: a `package-lock.json`, a `go.mod` or a script with modules of Go, or requirements of pip."""
+    """What a file pins, by name: a `package-lock.json`, a `go.mod` or a script with modules of Go, a `pom.xml` (artifacts, and `NAME` of
+    its properties `NAME.version`), or requirements of pip."""
     if name.endswith((".mod", ".sh")):
         return dict(re.findall(r"(?:^\t|=)([\w./-]+\.[\w./-]+)[ @]v(\S+)", text, re.M))
+    if name.endswith("pom.xml"):
+        artifacts = re.findall(r"<artifactId>([^<]+)</artifactId>\s*<version>([^<$]+)<", text)
+        return dict(artifacts + re.findall(r"<([\w.-]+)\.version>([^<$]+)<", text))
     if not name.endswith(".json"):
         return dict(re.findall(r"^([\w.-]+)==([^\s;]+)", text, re.M))
     packages = json.loads(text)["packages"]

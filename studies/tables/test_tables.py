@@ -327,6 +327,9 @@ class Keeping(unittest.TestCase):
         (folder / "pins.txt").write_text("flask==3.1.3 \\\n    --hash=sha256:00\nwaitress==3.0.2\n")
         (folder / "go.mod").write_text("module x\n\ngo 1.26.0\n\nrequire (\n\tgo.elastic.co/apm/v2 v2.7.1\n\tgolang.org/x/net v0.59.0 // indirect\n)\n")
         (folder / "build.sh").write_text("AGENT=go.opentelemetry.io/auto@v0.24.0\n")
+        (folder / "pom.xml").write_text(
+            "<properties><java.version>17</java.version><aws.version>1.32.0</aws.version></properties>\n<parent>\n  <artifactId>spring-boot-starter-parent</artifactId>\n"
+            "  <version>3.5.16</version>\n</parent>\n<artifactItem><artifactId>aws-opentelemetry-agent</artifactId>\n<version>${aws.version}</version></artifactItem>\n")
         (folder / "lock.json").write_text(json.dumps({"packages": {
             "": {"name": "x"}, "node_modules/@sentry/node": {"version": "11.12.0"}, "node_modules/a/node_modules/flask": {"version": "9"}}}))
         git = ["git", "-C", str(folder), "-c", "user.name=x", "-c", "user.email=x@x"]
@@ -337,13 +340,15 @@ class Keeping(unittest.TestCase):
         (folder / "pins.txt").write_text("flask==4.0\n")
         book = self.target.parents[3] / "docs"
         book.mkdir()
-        (folder / "README.md").write_text("<!-- pins pins.txt lock.json go.mod build.sh -->\n")
+        (folder / "README.md").write_text("<!-- pins pins.txt lock.json go.mod build.sh pom.xml -->\n")
         (book / "agents.md").write_text(
             "<!-- findings ../studies/a/results/a.json -->\nOf <!-- = pin:flask -->?<!-- / -->.\n<!-- table\n| | version = pin:*\nSentry = otel *=@sentry/node\n-->\n<!-- end -->\n"
             "<!-- waiting for ../studies/a/results\n<!~~ findings ../studies/a/results/NEWEST ~~>\n"
+            "Java <!~~ = pin:aws ~~>?<!~~ / ~~>, <!~~ = pin:spring-boot-starter-parent ~~>?<!~~ / ~~>\n"
             "Go <!~~ = pin:go.elastic.co/apm/v2 ~~>?<!~~ / ~~>, <!~~ = pin:go.opentelemetry.io/auto ~~>?<!~~ / ~~>\n-->\n")
         self.assertEqual(self.kept()["kept"]["pins"], {
-            "@sentry/node": "11.12.0", "flask": "3.1.3", "go.elastic.co/apm/v2": "2.7.1", "go.opentelemetry.io/auto": "0.24.0"})
+            "@sentry/node": "11.12.0", "aws": "1.32.0", "flask": "3.1.3", "go.elastic.co/apm/v2": "2.7.1", "go.opentelemetry.io/auto": "0.24.0",
+            "spring-boot-starter-parent": "3.5.16"})
 
     def test_what_no_commit_holds_is_refused(self):
         self.content["host"]["commit"] = "594d2907d3fc-dirty"
