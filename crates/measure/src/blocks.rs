@@ -236,10 +236,7 @@ fn without(cpu_ns: u64, part_ns: f64) -> u64 {
 }
 
 /// CPU per second of every target between two readings, in cores.
-pub(super) fn rates(
-    before: &unladen_processes::probe::edges::Edge,
-    after: &unladen_processes::probe::edges::Edge,
-) -> Vec<Option<f64>> {
+pub(super) fn rates(before: &unladen_probe::edges::Edge, after: &unladen_probe::edges::Edge) -> Vec<Option<f64>> {
     let elapsed = after.at_ns.saturating_sub(before.at_ns) as f64;
     let rate = |(now, before): (&Option<u64>, &Option<u64>)| Some((*now)?.saturating_sub((*before)?) as f64 / elapsed);
     after.cpu_ns.iter().zip(&before.cpu_ns).map(rate).map(|rate| rate.filter(|it| it.is_finite())).collect()

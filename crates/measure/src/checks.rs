@@ -8,7 +8,7 @@ use unladen_journal::units::Ratio;
 use unladen_load::outcome::{Little, Outcome};
 use unladen_load::trust;
 use unladen_load::warning::LoadWarning;
-use unladen_processes::probe::scrape::Scraped;
+use unladen_probe::scrape::Scraped;
 use unladen_study::spec::{Load, Repeat, Study};
 
 /// Shares of the window above which throttling, steal and other processes are worth a warning.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use unladen_processes::linux::Netns;
+use unladen_linux::Netns;
 use unladen_processes::subject::compose::{Changes, ComposeError, Configured, Files, Fit};
 use unladen_processes::subject::{Placed, SubjectError};
 use unladen_study::plan::Process;

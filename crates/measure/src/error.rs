@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use unladen_journal::notices::Notice;
 use unladen_journal::read::ReadError;
 use unladen_journal::write::WriteError;
-use unladen_processes::linux::CpuSet;
+use unladen_linux::CpuSet;
 use unladen_processes::subject::SubjectError;
 use unladen_study::resolve::ResolveError;
 

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use unladen_journal::notices::LoadNotice;
 use unladen_journal::units::Time;
+use unladen_linux::process::Identity;
 use unladen_load::outcome::{Event, Outcome};
 use unladen_load::plan::Pacing;
-use unladen_processes::linux::process::Identity;
-use unladen_processes::probe::jvm::JitClock;
+use unladen_probe::jvm::JitClock;
 use unladen_study::spec::PreheatUntil;
 
 use super::error::RunError;

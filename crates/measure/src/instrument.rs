@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use unladen_ledger::summary::{Event as SinkEvent, Summary};
-use unladen_processes::linux::{CpuSet, Netns};
+use unladen_linux::{CpuSet, Netns};
 use unladen_processes::relay;
 use unladen_processes::subject::{Launch, Launcher, Limits, Piped, Running, SubjectError};
 

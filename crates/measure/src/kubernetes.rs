@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use serde_json::Value;
-use unladen_processes::linux::Netns;
+use unladen_linux::Netns;
 use unladen_processes::subject::Placed;
 use unladen_processes::subject::kubernetes::{Changes, Stack};
 use unladen_study::mask::mask_json;

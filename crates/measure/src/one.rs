@@ -9,7 +9,7 @@ use unladen_journal::record::{Ledger, ProcessRecord, RunRecord};
 use unladen_journal::role::Role;
 use unladen_ledger::summary::Summary;
 use unladen_ledger::{Learned, Shortfall};
-use unladen_processes::probe::timeline;
+use unladen_probe::timeline;
 use unladen_processes::subject::Ended;
 use unladen_study::spec::Faults;
 

@@ -11,9 +11,9 @@ use procfs_core::{ExplicitSystemInfo, FromReadSI};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use regex::Regex;
+use unladen_linux::Netns;
+use unladen_linux::netns::within;
 use unladen_load::target::Target;
-use unladen_processes::linux::Netns;
-use unladen_processes::linux::netns::within;
 
 /// Below Linux's default range for outgoing connections (32768 to 60999, `ip_local_port_range`): between two runs no
 /// connection of the load generator or of a service can take a port away from the service that listens on it.

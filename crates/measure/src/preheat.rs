@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use unladen_journal::units::Time;
+use unladen_linux::CpuSet;
 use unladen_load::plan::Pacing;
-use unladen_processes::linux::CpuSet;
 use unladen_study::spec::PreheatCpuset;
 
 use super::error::RunError;

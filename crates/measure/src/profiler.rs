@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use unladen_journal::profile::{self, Profiles, ServiceProfile};
 use unladen_journal::role::Role;
-use unladen_processes::profile::{ProfileError, Sampling, Stacks, Subject};
+use unladen_probe::profile::{ProfileError, Sampling, Stacks, Subject};
 use unladen_processes::subject::launch::file_name;
 
 use super::error::RunError;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use unladen_journal::notices::Notice;
 use unladen_journal::record::Counted;
 use unladen_journal::role::Role;
-use unladen_processes::linux::Netns;
-use unladen_processes::scrape::{Query, ScrapeError};
+use unladen_linux::Netns;
+use unladen_probe::query::{Query, QueryError};
 use unladen_study::plan::PlannedVariant;
 use unladen_study::resolve::ResolveError;
 use unladen_study::spec::{Drain, Study};
@@ -37,8 +37,8 @@ pub(super) struct NumberQuery {
     /// Network namespace in which it is asked for.
     network: Option<Arc<Netns>>,
     each: f64,
-    before: Result<f64, ScrapeError>,
-    after: Option<Result<f64, ScrapeError>>,
+    before: Result<f64, QueryError>,
+    after: Option<Result<f64, QueryError>>,
     /// Whether it stood still at the end.
     is_steady: bool,
 }

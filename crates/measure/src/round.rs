@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use unladen_journal::notices::{LoadNotice, Notice};
 use unladen_journal::record::{Design, RunRecord};
 use unladen_journal::role::Role;
+use unladen_linux::monotonic_ns;
 use unladen_load::alternate::{self, Alternation, Lengths};
-use unladen_processes::linux::monotonic_ns;
-use unladen_processes::probe::edges::{Edge, Edges, Source, Sources};
-use unladen_processes::probe::host::available_memory;
-use unladen_processes::probe::{Observation, Sampler, Schedule, Target};
+use unladen_probe::edges::{Edge, Edges, Source, Sources};
+use unladen_probe::host::available_memory;
+use unladen_probe::{Observation, Sampler, Schedule, Target};
 use unladen_study::plan::Process;
 use unladen_study::spec::Study;
 

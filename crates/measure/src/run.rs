@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use unladen_journal::record::RunRecord;
 use unladen_load::outcome::Outcome;
-use unladen_processes::probe::Observation;
+use unladen_probe::Observation;
 use unladen_study::plan::PlannedVariant;
 
 use super::error::RunError;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use unladen_journal::notices::Notice;
-use unladen_processes::linux::Netns;
-use unladen_processes::probe::Target;
-use unladen_processes::probe::scrape::{Endpoint, Wanted};
+use unladen_linux::Netns;
+use unladen_probe::Target;
+use unladen_probe::scrape::{Endpoint, Wanted};
 use unladen_processes::subject::{Ended, Readiness, Running, SubjectError};
 use unladen_study::plan::Process;
 use unladen_study::spec::{Keep, Scrape, ScrapeKind};

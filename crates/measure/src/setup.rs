@@ -12,7 +12,7 @@ use rand::{Rng, RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use unladen_journal::notices::Notice;
 use unladen_journal::record::Calibration;
-use unladen_processes::linux::{CpuSet, Netns, userns};
+use unladen_linux::{CpuSet, Netns, userns};
 use unladen_processes::relay;
 use unladen_processes::subject::launch::{Image, LONGEST_PAD, log_name};
 use unladen_processes::subject::{Launch, Launcher, LauncherOptions, Limits, Partition, Running, Topology, partition};

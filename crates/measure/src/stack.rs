@@ -9,9 +9,9 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use unladen_journal::record::VariantKind;
+use unladen_linux::Netns;
 use unladen_load::plan::Replica;
 use unladen_load::target::Target;
-use unladen_processes::linux::Netns;
 use unladen_processes::subject::compose::Project;
 use unladen_processes::subject::kubernetes::Deployed;
 use unladen_processes::subject::{Ended, Placed, SubjectError};

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use unladen_load::alternate::{self, Alternation, Outcomes};
 use unladen_load::child;
 use unladen_load::outcome::Second;
-use unladen_processes::probe::edges::{Edge, Edges, Sources};
+use unladen_probe::edges::{Edge, Edges, Sources};
 
 /// What the process is told.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 use unladen_journal::notices::{Look, Notice, Stopped};
 use unladen_journal::record::{Calibration, RunRecord};
 use unladen_load::outcome::Second;
-use unladen_processes::probe;
 use unladen_sink::{Recovered, SinkError};
 use unladen_study::plan::PlannedVariant;
 
@@ -78,7 +77,7 @@ pub enum Step<'a> {
     /// A second of the load has passed.
     Second(&'a Second),
     /// What the probe saw last: told once a second, after [`Step::Second`].
-    Sample(&'a probe::Live),
+    Sample(&'a unladen_probe::Live),
     /// A round is done again, because the machine was disturbed in it.
     Again {
         /// Number of the round.

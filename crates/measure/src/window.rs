@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use unladen_journal::notices::{LoadNotice, Notice};
 use unladen_journal::record::Work;
 use unladen_journal::units::Time;
+use unladen_linux::clock::reaped_cpu_ns;
+use unladen_linux::monotonic_ns;
 use unladen_load::outcome::{Event as LoadEvent, Outcome};
 use unladen_load::plan::{Pacing, Plan};
-use unladen_processes::linux::clock::reaped_cpu_ns;
-use unladen_processes::linux::monotonic_ns;
-use unladen_processes::probe::{Sampler, Schedule, Viewer};
+use unladen_probe::{Sampler, Schedule, Viewer};
 use unladen_study::plan::Process;
 
 use super::checks;

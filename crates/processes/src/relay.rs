@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-use crate::linux::Netns;
-use crate::linux::netns::add_address;
+use unladen_linux::Netns;
+use unladen_linux::netns::add_address;
 
 /// Exit code of a relay that could not start.
 const FAILED: u8 = 2;

@@ -11,9 +11,8 @@ use serde::{Deserialize, Serialize};
 use unladen_journal::notices::Look;
 use unladen_journal::record::RunRecord;
 use unladen_journal::role::Role;
+use unladen_linux::process::Identity;
 use unladen_measure::watch::{Phase, Step};
-use unladen_processes::linux::process::Identity;
-use unladen_processes::probe;
 
 /// The name of the file.
 pub const FILE: &str = "live.json";
@@ -232,13 +231,13 @@ impl Live {
 }
 
 /// The processes of a sample by service: replicas are added up, and what one of them lacks is not known of the whole.
-fn services(sample: &probe::Live) -> Vec<Service> {
-    let mut services: IndexMap<(&str, &'static str), Vec<&probe::LiveProcess>> = IndexMap::new();
+fn services(sample: &unladen_probe::Live) -> Vec<Service> {
+    let mut services: IndexMap<(&str, &'static str), Vec<&unladen_probe::LiveProcess>> = IndexMap::new();
     for process in &sample.processes {
         let role = process.role.map_or("instrument", Role::name);
         services.entry((process.service.as_str(), role)).or_default().push(process);
     }
-    let service = |((name, role), replicas): ((&str, &str), Vec<&probe::LiveProcess>)| Service {
+    let service = |((name, role), replicas): ((&str, &str), Vec<&unladen_probe::LiveProcess>)| Service {
         service: name.to_owned(),
         role: role.to_owned(),
         cpu_cores: replicas.iter().map(|it| it.cpu).sum(),
@@ -328,23 +327,23 @@ mod tests {
 
     #[test]
     fn replicas_count_as_one_service_and_the_instrument_beside_them() {
-        let process = |service: &str, role, cpu, rss| probe::LiveProcess {
+        let process = |service: &str, role, cpu, rss| unladen_probe::LiveProcess {
             service: service.to_owned(),
             role,
             cpu,
             rss,
-            ..probe::LiveProcess::default()
+            ..unladen_probe::LiveProcess::default()
         };
         let subject = Some(Role::Subject);
         let storage = Some(Role::Storage);
-        let sample = probe::Live {
+        let sample = unladen_probe::Live {
             processes: vec![
                 process("shop", subject, Some(0.5), Some(100)),
                 process("shop", subject, Some(0.25), Some(20)),
                 process("elastic", storage, None, Some(7)),
                 process("load", None, Some(0.1), None),
             ],
-            ..probe::Live::default()
+            ..unladen_probe::Live::default()
         };
         let mut live = Live::new("shop", &IndexMap::new());
         live.see(Step::Sample(&sample), 0.0);

@@ -1,5 +1,5 @@
 use unladen_load::alternate::{Outcomes, Turn};
-use unladen_processes::probe::edges::Edge;
+use unladen_probe::edges::Edge;
 
 use super::*;
 

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::linux::CpuSet;
+use unladen_linux::CpuSet;
 
 /// Which logical CPUs are hyper-threads of the same core.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

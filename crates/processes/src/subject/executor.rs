@@ -10,8 +10,8 @@ use rustix::process::Signal;
 use super::ended::Ended;
 use super::error::SubjectError;
 use super::reaper;
-use crate::linux::process::Identity;
-use crate::linux::{Cgroup, CpuSet};
+use unladen_linux::process::Identity;
+use unladen_linux::{Cgroup, CpuSet};
 
 /// What a health check says.
 #[derive(Debug, Clone, PartialEq, Eq)]

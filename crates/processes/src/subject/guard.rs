@@ -16,8 +16,8 @@ use rustix::process::Signal;
 use super::cgroups;
 use super::container::engine::Engine;
 use super::reaper;
-use crate::linux::process::{self, Identity};
-use crate::linux::tree::{Family, MARK};
+use unladen_linux::process::{self, Identity};
+use unladen_linux::tree::{Family, MARK};
 
 /// Name of the hidden subcommand.
 pub const SUBCOMMAND: &str = "__guard";

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use indexmap::IndexMap;
 
-use crate::linux::{CpuSet, Netns};
+use unladen_linux::{CpuSet, Netns};
 
 /// What a container is made from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

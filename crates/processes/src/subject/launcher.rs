@@ -11,7 +11,7 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::cgroups::{Cgroups, Hierarchy, Mounts, Refused};
+use super::cgroups::{Cgroups, Refused};
 use super::container::Container;
 use super::error::SubjectError;
 use super::executor::Process;
@@ -21,9 +21,10 @@ use super::program;
 use super::reaper;
 use super::running::Running;
 use super::shared::Shared;
-use crate::linux::process::Identity;
-use crate::linux::tree::{Family, MARK};
-use crate::linux::{CpuSet, Version, userns};
+use unladen_linux::hierarchy::{Hierarchy, Mounts};
+use unladen_linux::process::Identity;
+use unladen_linux::tree::{Family, MARK};
+use unladen_linux::{CpuSet, Version, userns};
 
 /// What a launcher needs to know of the world.
 #[derive(Debug, Clone)]
@@ -184,7 +185,7 @@ impl Launcher {
         let program = program::find(launch, word)?;
         let cpus = wanted_cpus(launch)?;
         let cgroup = self.make_cgroup(launch)?;
-        let withdraw = || cgroup.as_ref().map(crate::linux::Cgroup::remove);
+        let withdraw = || cgroup.as_ref().map(unladen_linux::Cgroup::remove);
         let entrance = cgroup.as_ref().map(Cgroups::open).transpose().map_err(|refused| {
             withdraw();
             refusal(launch, refused)
@@ -288,7 +289,7 @@ impl Launcher {
         Ok(running)
     }
 
-    fn make_cgroup(&self, launch: &Launch) -> Result<Option<crate::linux::Cgroup>, SubjectError> {
+    fn make_cgroup(&self, launch: &Launch) -> Result<Option<unladen_linux::Cgroup>, SubjectError> {
         let Some(cgroups) = &self.shared.cgroups else {
             if launch.limits.need_cgroup() {
                 let limit = if launch.limits.cpus.is_some() { "cpus" } else { "memory" };

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use super::running::Running;
-use crate::linux::Netns;
+use unladen_linux::Netns;
 
 /// A container that runs, and where it is found.
 #[derive(Debug)]

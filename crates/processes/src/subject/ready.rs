@@ -9,9 +9,9 @@ use super::error::SubjectError;
 use super::executor::Health;
 use super::listener::{Listener, Wanted};
 use super::running::Running;
-use crate::ask::{Question, connect};
-use crate::linux::Netns;
-use crate::linux::netns::within;
+use unladen_linux::Netns;
+use unladen_linux::netns::within;
+use unladen_probe::ask::{Question, connect};
 
 /// Pause between two looks; with the work of a look it stays below the promised 5 ms.
 const PAUSE: Duration = Duration::from_millis(2);

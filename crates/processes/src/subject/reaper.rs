@@ -10,8 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::process::{Pid, Signal, WaitOptions, waitpid};
 
-use crate::linux::process::{self, Stat};
-use crate::linux::tree::MARK;
+use unladen_linux::process::{self, Stat};
+use unladen_linux::tree::MARK;
 
 /// Children that are waited for by whoever started them.
 static AWAITED: Mutex<Option<HashSet<u32>>> = Mutex::new(None);

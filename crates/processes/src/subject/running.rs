@@ -17,9 +17,9 @@ use super::launch::Launch;
 use super::listener::{Listener, Wanted};
 use super::ready::{self, Readiness};
 use super::shared::Shared;
-use crate::linux::process::{self, Identity, Stat};
-use crate::linux::tree::Family;
-use crate::linux::{Cgroup, CpuSet};
+use unladen_linux::process::{self, Identity, Stat};
+use unladen_linux::tree::Family;
+use unladen_linux::{Cgroup, CpuSet};
 
 /// How long SIGKILL may take to take effect before a process counts as unstoppable.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);

@@ -11,8 +11,8 @@ use super::guard::Guard;
 #[cfg(feature = "kubernetes")]
 use super::kubernetes::Clusters;
 use super::reaper;
-use crate::linux::process;
-use crate::linux::tree::MARK;
+use unladen_linux::process;
+use unladen_linux::tree::MARK;
 
 /// What a launcher and its running processes share.
 #[derive(Debug)]

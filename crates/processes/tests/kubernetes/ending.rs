@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use unladen_processes::linux::process::{self, Identity};
+use unladen_linux::process::{self, Identity};
 
 use crate::site::{PATIENCE, Site, cluster, command, eventually, kubectl_output, namespaces_of};
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use unladen_processes::linux::process::Identity;
-use unladen_processes::linux::{Cgroup, Version};
+use unladen_linux::process::Identity;
+use unladen_linux::{Cgroup, Version};
 use unladen_processes::subject::{Ended, Limits, Placed, Readiness, Running};
 
 use crate::site::{PATIENCE, Site, container, eventually, kubectl, shop};
@@ -73,7 +73,7 @@ fn the_containers_of_two_pods_are_services_with_addresses_networks_cpu_and_logs(
     changes.limits = Limits { memory: Some(256 << 20), ..Limits::default() };
 
     let mut seen = BTreeSet::new();
-    let mut see = |network: &Arc<unladen_processes::linux::Netns>| {
+    let mut see = |network: &Arc<unladen_linux::Netns>| {
         seen.insert(network.name().expect("a name"));
     };
     let (deployed, mut placed) =

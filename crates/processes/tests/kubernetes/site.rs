@@ -9,7 +9,7 @@ use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use unladen_processes::linux::CpuSet;
+use unladen_linux::CpuSet;
 use unladen_processes::subject::kubernetes::{Changes, Deployed, Stack};
 use unladen_processes::subject::{Launcher, LauncherOptions, Placed, SubjectError, guard};
 

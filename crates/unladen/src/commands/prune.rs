@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn a_running_study_is_left_alone() {
         let dir = runs();
-        let me = unladen_processes::linux::process::Identity::of(std::process::id()).expect("this process");
+        let me = unladen_linux::process::Identity::of(std::process::id()).expect("this process");
         let live = under_way::Live::new("shop", &indexmap::IndexMap::new());
         let file = under_way::LiveFile { pid: me.pid, start_ticks: me.start_ticks, live };
         fs::write(dir.path().join("a/live.json"), serde_json::to_vec(&file).expect("JSON")).expect("a file");

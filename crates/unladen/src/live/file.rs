@@ -5,8 +5,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use unladen_linux::process::Identity;
 use unladen_measure::watch::Step;
-use unladen_processes::linux::process::Identity;
 
 use super::Display;
 use crate::under_way::{FILE, Live, LiveFile};

@@ -13,7 +13,7 @@ use std::sync::LazyLock;
 use unladen_journal::record::{Design, RunRecord};
 use unladen_judge::findings::{Finding, Findings, RoundValue, Verdict};
 
-use crate::harness::{CliOutput, Scratch, closed_loop, counting, demo_study, finding, measuring};
+use crate::harness::{CliOutput, Scratch, closed_loop, counting, demo_study, finding, on_a_core, on_all_cores};
 use crate::truth::range;
 
 /// Requests per second of the load in [`demo_study`].
@@ -46,7 +46,7 @@ const KNOWN: &str = r#"  burn:
   idle:
     services: {consumer: {args: [--idle-burn-ms-per-second, '20']}}
   deferred:
-    services: {consumer: {args: [--deferred-us, '100', --deferred-by-s, '3']}}
+    services: {consumer: {args: [--deferred-us, '100', --deferred-by-s, '2']}}
   rhythms:
     services: {consumer: {args: [--cold-us, '150', --batch-us, '2000', --batch-of, '40']}}
   same: {}
@@ -95,9 +95,9 @@ fn assert_near(findings: &Findings, variant: &str, metric: &str, truth: f64, bou
 /// work is deferred: what the requests of the warm-up leave for the blocks is then what those of the blocks leave for later.
 fn known_costs() -> &'static (Findings, Vec<RunRecord>) {
     static MEASURED: LazyLock<(Findings, Vec<RunRecord>)> = LazyLock::new(|| {
-        let _turn = measuring();
-        let study = demo_study("by-turns", KNOWN).replace("quiet: 100ms, limit: 2s", "quiet: 3500ms, limit: 4s");
-        let short = ["--rounds", "7", "--warmup", "500ms", "--window", "1s", "--set", "alone=300ms"];
+        let _turn = on_all_cores();
+        let study = demo_study("by-turns", KNOWN).replace("quiet: 100ms, limit: 2s", "quiet: 2500ms, limit: 3s");
+        let short = ["--rounds", "7", "--warmup", "300ms", "--window", "1s", "--set", "alone=300ms"];
         let scratch = measured("alternating", &study, &short);
         (scratch.findings(), scratch.runs())
     });
@@ -142,7 +142,7 @@ fn a_cold_start_is_not_charged_and_batches_are() {
     assert!((more - COLD_US).abs() < 50.0, "{more:.0} µs instead of {COLD_US}");
 }
 
-/// Work that is done three seconds later falls into the blocks of others, and is not theirs.
+/// Work that is done two seconds later falls into the blocks of others, and is not theirs.
 #[test]
 fn deferred_work_is_charged_to_its_variant() {
     let (findings, _) = known_costs();
@@ -156,7 +156,7 @@ fn idle_cpu_does_not_depend_on_how_many_take_turns() {
     let (six, runs_of_six) = known_costs();
     assert_near(six, "idle", "cpu_per_request", IDLE_US, IDLE_BOUND_US);
     assert_is_idle(runs_of_six);
-    let _turn = measuring();
+    let _turn = on_all_cores();
     for only in ["idle", "idle,same"] {
         let scratch = idle_study("alternating", only, "5");
         assert_near(&scratch.findings(), "idle", "cpu_per_request", IDLE_US, IDLE_BOUND_US);
@@ -168,7 +168,7 @@ fn idle_cpu_does_not_depend_on_how_many_take_turns() {
 /// asked: with 11 rounds or more, one that misses the truth is had in less than 1 of 1,000 studies (2 · 2⁻¹¹).
 #[test]
 fn idle_cpu_costs_the_same_in_separate_runs() {
-    let _turn = measuring();
+    let _turn = on_all_cores();
     let scratch = idle_study("separate", "idle", "14");
     let findings = scratch.findings();
     let found = finding(&findings, "idle", "cpu_per_request");
@@ -197,7 +197,7 @@ fn assert_is_idle(runs: &[RunRecord]) {
 /// that what has waited is soon caught up with.
 #[test]
 fn a_stall_slows_nobody_else() {
-    let _turn = measuring();
+    let _turn = on_a_core();
     let stalling =
         "  stalling:\n    services: {consumer: {args: [--stall-ms, '200', --stall-every-s, '0.7']}}\n  same: {}\n";
     let study = demo_study("stalling", stalling)

@@ -16,7 +16,7 @@ use unladen_judge::findings::{Findings, VariantFindings};
 
 use crate::harness::{
     CliOutput, Scratch, UNLADEN, assert_costs_in_every_round, assert_ledger_is_whole, counted, counting, finding,
-    measuring, wait_until,
+    on_all_cores, wait_until,
 };
 
 /// What the image of these tests is called.
@@ -207,7 +207,7 @@ fn of<'a>(findings: &'a Findings, variant: &str) -> &'a VariantFindings {
 
 #[test]
 fn a_deployment_is_weighed_and_its_spans_arrive() {
-    let _turn = measuring();
+    let _turn = on_all_cores();
     let Some(cluster) = Cluster::find() else { return };
     let load = "{url: \"http://shop:8080/work\", rate: 300, connections: 8}";
     let text = study("shop", OTEL).replace("{url: \"http://shop:8080/work\", connections: 4}", load);
@@ -241,7 +241,7 @@ fn a_deployment_is_weighed_and_its_spans_arrive() {
 
 #[test]
 fn a_pod_costs_what_the_same_processes_cost() {
-    let _turn = measuring();
+    let _turn = on_all_cores();
     let Some(cluster) = Cluster::find() else { return };
     // Closed loops: nothing is due that a busy machine could be late for.
     let pods = study("pods", "");

@@ -13,7 +13,7 @@ use unladen_journal::role::Role;
 
 use crate::engine::{Engine, IMAGE};
 use crate::harness::{
-    CliOutput, Scratch, assert_costs_in_every_round, assert_ledger_is_whole, counted, counting, measuring, wait_until,
+    CliOutput, Scratch, assert_costs_in_every_round, assert_ledger_is_whole, counted, counting, on_a_core, wait_until,
 };
 
 /// Two services as somebody may have them who knows nothing of unladen: with a port, a fixed name, restarts, volumes.
@@ -117,7 +117,7 @@ fn start(engine: &Engine, scratch: &Scratch, out: &str) -> std::process::Child {
 
 #[test]
 fn a_compose_file_is_weighed_as_it_is() {
-    let _turn = measuring();
+    let _turn = on_a_core();
     let Some(engine) = Engine::with_bridge().filter(|_| has_compose()) else { return };
     let before = bystanders(&engine);
     let scratch = Scratch::new();
@@ -368,7 +368,7 @@ fn kill_minus_nine_and_ctrl_c_leave_nothing_of_a_project() {
     };
     // While Compose works, and in the window. Nobody has an exit code who is killed.
     for (signal, code) in [(Signal::KILL, None), (Signal::INT, Some(130))] {
-        for (phase, service, wait) in [("starting", "provider", 0), ("measuring", "unladen-", 4)] {
+        for (phase, service, wait) in [("starting", "provider", 0), ("on_all_cores", "unladen-", 4)] {
             let mut child = start(&engine, &scratch, &format!("{phase}-{signal:?}"));
             engine.await_container(service);
             std::thread::sleep(Duration::from_secs(wait));

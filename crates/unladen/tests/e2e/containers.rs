@@ -7,7 +7,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use crate::engine::{Engine, IMAGE};
-use crate::harness::{CliOutput, Scratch, closed_loop, counting, demo_study, finding, measuring, wait_until};
+use crate::harness::{
+    CliOutput, Scratch, closed_loop, counting, demo_study, finding, on_a_core, on_all_cores, wait_until,
+};
 
 /// The consumer as a container in a variant, and with more keys of the service there.
 fn as_image(more: &str) -> String {
@@ -42,7 +44,7 @@ fn weighed(engine: &Engine, rounds: &str) -> Scratch {
 
 #[test]
 fn a_service_costs_the_same_as_an_image_and_as_a_process() {
-    let _turn = measuring();
+    let _turn = on_all_cores();
     let Some(engine) = Engine::start() else { return };
     let scratch = weighed(&engine, "4");
     let findings = scratch.findings();
@@ -58,7 +60,7 @@ fn a_service_costs_the_same_as_an_image_and_as_a_process() {
 
 #[test]
 fn a_container_of_podman_is_weighed() {
-    let _turn = measuring();
+    let _turn = on_a_core();
     let Some(engine) = Engine::podman() else { return };
     weighed(&engine, "2");
 }
@@ -102,7 +104,7 @@ fn mistakes_are_told(engine: &Engine) {
 
 #[test]
 fn a_container_is_heated_up_on_all_cores() {
-    let _turn = counting();
+    let _turn = on_all_cores();
     for engine in [Engine::start(), Engine::podman()].into_iter().flatten() {
         is_heated_up_on_all_cores(&engine);
     }

@@ -2,7 +2,7 @@
 
 use unladen_judge::findings::{Outcome, Verdict};
 
-use crate::harness::{Scratch, demo_study, finding, measuring, pausing};
+use crate::harness::{Scratch, demo_study, finding, on_a_core, on_all_cores, pausing};
 use crate::truth::{known_costs, range};
 
 /// What the leaking variant leaks.
@@ -13,7 +13,7 @@ const LEAK: f64 = 1024.0 * 1024.0;
 #[test]
 #[ignore = "measures for 4 minutes: make decisions"]
 fn a_leak_of_a_mebibyte_per_minute_is_found() {
-    let _turn = measuring();
+    let _turn = on_all_cores();
     let scratch = Scratch::with(&demo_study(
         "leak",
         "  leaking:\n    services: {consumer: {args: [--leak-mib-per-minute, '1']}}\n",
@@ -42,7 +42,7 @@ fn a_leak_of_a_mebibyte_per_minute_is_found() {
 /// 100 µs are put in and 100 µs are the limit: more rounds cannot be avoided, unless the first look errs.
 #[test]
 fn an_undecided_study_goes_on_once() {
-    let _turn = measuring();
+    let _turn = on_a_core();
     let study = pausing("extended", "  burn:\n    services: {consumer: {args: [--burn-us, '100']}}\n");
     let scratch = Scratch::with(&format!("{study}budgets: {{cpu_per_request: 100us}}\non_undecided: extend\n"));
     let short = ["--rounds", "7", "--warmup", "200ms", "--window", "700ms", "--set", "placebo=false"];
@@ -90,7 +90,7 @@ fn a_ladder_finds_what_each_step_adds() {
 #[test]
 #[ignore = "measures for 3 minutes: make decisions"]
 fn the_line_over_the_doses_agrees_with_the_ladder() {
-    let _turn = measuring();
+    let _turn = on_all_cores();
     let traced = r#"env: {OTEL_EXPORTER_OTLP_ENDPOINT: "http://${sink.otlp_grpc}"}, args: [--trace, otlp, --spans"#;
     let study = demo_study(
         "dose",

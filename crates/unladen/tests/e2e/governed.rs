@@ -7,7 +7,7 @@ use unladen_journal::role::Role;
 use unladen_study::set::Set;
 use unladen_study::spec::Study;
 
-use crate::harness::{Scratch, build, starting, study};
+use crate::harness::{Scratch, build, on_a_core, study};
 
 const STUDIES: [(&str, &[&str]); 6] = [
     ("sermant-router", &["sermant"]),
@@ -22,7 +22,7 @@ const STUDIES: [(&str, &[&str]); 6] = [
 /// how quiet the machine is; what its requests met is none.
 fn miniature(name: &str, variants: &str, sets: &[&str]) -> (BTreeMap<String, RunRecord>, String) {
     build("governed");
-    let _turn = starting();
+    let _turn = on_a_core();
     let scratch = Scratch::new();
     let path = study(name).display().to_string();
     let mut arguments = vec!["run", &path, "--set", "profile=ci", "--only", variants, "--out", "out", "--plain"];

@@ -21,54 +21,53 @@ pub(crate) const UNLADEN: &str = env!("CARGO_BIN_EXE_unladen");
 /// Where the time of every test goes.
 const TIMES: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/e2e-times");
 
-/// How many tests may run beside each other that only count.
-const PLACES: usize = 2;
-static FREE: Mutex<[bool; PLACES]> = Mutex::new([true; PLACES]);
+/// The cores of the machine are dealt out to so many sides, and a test is kept to its side's, so that tests do not disturb each other.
+const SIDES: usize = 2;
+/// How many tests that only count share a side.
+const SEATS: usize = 2;
+/// Free seats of each side.
+static FREE: Mutex<[usize; SIDES]> = Mutex::new([SEATS; SIDES]);
 static FREED: Condvar = Condvar::new();
 
-/// Places that a test has taken; free again when it ends.
+/// Seats that a test has taken; free again when it ends.
 pub(crate) struct Turn {
-    places: Vec<usize>,
+    /// Of each side.
+    seats: [usize; SIDES],
     /// Cores that the test's thread had before.
-    cores: Option<CpuSet>,
+    cores: CpuSet,
     since: Instant,
 }
 
 impl Turn {
-    fn take(places: usize) -> Self {
-        let is_full = |free: &mut [bool; PLACES]| free.iter().filter(|is_free| **is_free).count() < places;
+    /// Waits until `pick` finds seats among the free ones.
+    fn take(pick: impl Fn(&[usize; SIDES]) -> Option<[usize; SIDES]>) -> Self {
         let free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut free = FREED.wait_while(free, is_full).unwrap_or_else(PoisonError::into_inner);
-        let places: Vec<usize> = (0..PLACES).filter(|place| free[*place]).take(places).collect();
-        places.iter().for_each(|place| free[*place] = false);
-        Self { places, cores: None, since: Instant::now() }
-    }
-
-    /// Keeps what the test starts from now on to its place's share of the cores, if there are enough.
-    fn on_its_own_cores(mut self) -> Self {
-        let all = sched_getaffinity(None).expect("the cores of this thread");
+        let mut free = FREED.wait_while(free, |free| pick(free).is_none()).unwrap_or_else(PoisonError::into_inner);
+        let seats = pick(&free).expect("it has waited for them");
+        (0..SIDES).for_each(|side| free[side] -= seats[side]);
+        drop(free);
+        let cores = sched_getaffinity(None).expect("the cores of this thread");
         let mut own = CpuSet::new();
-        let cores = (0..CpuSet::MAX_CPU).filter(|core| all.is_set(*core)).enumerate();
-        cores.filter(|(number, _)| self.places.contains(&(number % PLACES))).for_each(|(_, core)| own.set(core));
+        let numbered = (0..CpuSet::MAX_CPU).filter(|core| cores.is_set(*core)).enumerate();
+        numbered.filter(|(number, _)| seats[number % SIDES] > 0).for_each(|(_, core)| own.set(core));
+        // A machine with fewer cores than sides has none for some.
         if own.count() > 0 {
             sched_setaffinity(None, &own).expect("cores that this thread has");
         }
-        self.cores = Some(all);
-        self
+        Self { seats, cores, since: Instant::now() }
     }
 }
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        if let Some(cores) = self.cores {
-            let _ = sched_setaffinity(None, &cores);
-        }
+        let _ = sched_setaffinity(None, &self.cores);
         // Without the wait for the turn: `scripts/rust-test.sh` shows which tests take longest.
-        let line = format!("{:6.1} s, {} places: {}\n", self.since.elapsed().as_secs_f64(), self.places.len(), name());
+        let seats = self.seats.iter().sum::<usize>();
+        let line = format!("{:6.1} s, {seats} seats: {}\n", self.since.elapsed().as_secs_f64(), name());
         let times = fs::File::options().create(true).append(true).open(TIMES);
         let _ = times.and_then(|mut times| times.write_all(line.as_bytes()));
         let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
-        self.places.iter().for_each(|place| free[*place] = true);
+        (0..SIDES).for_each(|side| free[side] += self.seats[side]);
         FREED.notify_all();
     }
 }
@@ -76,20 +75,32 @@ impl Drop for Turn {
 /// cgroups that had lost their owner before the first of these tests began: a machine may have been taken down with a study on it.
 static BEFORE: LazyLock<Vec<PathBuf>> = LazyLock::new(orphaned_cgroups);
 
-/// Held by a test while it measures: two at once would measure each other.
-pub(crate) fn measuring() -> Turn {
-    Turn::take(PLACES)
+/// Held by a test that needs the whole machine: load and service on cores of their own, and nothing beside them.
+pub(crate) fn on_all_cores() -> Turn {
+    Turn::take(|free| (*free == [SEATS; SIDES]).then_some(*free))
+}
+
+/// Held by a test that measures what does not depend on the core that load and service share, or that starts services which take
+/// long: its side is its own.
+pub(crate) fn on_a_core() -> Turn {
+    Turn::take(|free| {
+        let side = free.iter().position(|seats| *seats == SEATS)?;
+        Some(seats_of(side, SEATS))
+    })
 }
 
 /// Held by a test that asks only what was sent and what arrived, which holds on a busy machine, too.
 pub(crate) fn counting() -> Turn {
-    Turn::take(1)
+    Turn::take(|free| {
+        // Beside another one that counts, so that the other side stays free for those that need it whole.
+        let side = (0..SIDES).filter(|side| free[*side] > 0).min_by_key(|side| free[*side])?;
+        Some(seats_of(side, 1))
+    })
 }
 
-/// Held by a test that counts, and for which most of the time is the start of its services: beside it another one may do the same on
-/// the other cores.
-pub(crate) fn starting() -> Turn {
-    Turn::take(1).on_its_own_cores()
+/// So many seats of this side.
+fn seats_of(side: usize, count: usize) -> [usize; SIDES] {
+    std::array::from_fn(|it| if it == side { count } else { 0 })
 }
 
 /// Name of the test of this thread.

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::harness::{Scratch, finding, measuring};
+use crate::harness::{Scratch, finding, on_a_core};
 
 /// A scratch folder with the compiled service and this study: `common` follows the services' command.
 pub(crate) fn scratch(study: &str, options: &str, more: &str, variants: &str) -> Scratch {
@@ -37,7 +37,7 @@ variants:
 
 #[test]
 fn heap_threads_and_classes_that_were_put_in_are_found() {
-    let _turn = measuring();
+    let _turn = on_a_core();
     // A small eden is collected many times within the window.
     let scratch = scratch(
         "jvm",

@@ -4,13 +4,15 @@ use std::fs;
 
 use unladen_journal::notices::{LoadNotice, Notice};
 use unladen_judge::findings::{AnswerNumbers, Verdict};
-use unladen_processes::linux::CpuSet;
+use unladen_linux::CpuSet;
 
-use crate::harness::{Scratch, assert_nothing_left, closed_loop, counting, finding, measuring, with_load};
+use crate::harness::{
+    Scratch, assert_nothing_left, closed_loop, counting, finding, on_a_core, on_all_cores, with_load,
+};
 
 #[test]
 fn every_way_of_pacing_runs() {
-    let _turn = measuring();
+    let _turn = on_a_core();
     let cases = [
         ("poisson", "  rate: 100\n  arrival: poisson", 0),
         ("stages", "  stages: [{duration: 500ms, target: 100}, {duration: 1s, target: 50}]", 0),
@@ -61,7 +63,7 @@ fn paced(name: &str, load: &str, named: usize) {
 /// 300 requests, whoever is how slow; and a burst of as many.
 #[test]
 fn a_fixed_number_of_requests_is_timed() {
-    let _turn = measuring();
+    let _turn = on_a_core();
     let variants = "  slow:\n    spans_per_request: 4\n    services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: \"http://${sink.otlp_grpc}\"}, args: [--trace, otlp, --burn-us, '3000']}}\n";
     let scratch = Scratch::with(&with_load("fixed", "  requests: 300\n  connections: 4", variants));
     scratch.run(&["--warmup", "200ms", "--set", "placebo=false"]).ends_with(0);
@@ -99,7 +101,7 @@ fn a_fixed_number_of_requests_is_timed() {
 /// Two iterations of three end at a page that costs nothing; who is slow at the first step is slow at all.
 #[test]
 fn answers_have_kinds_and_iterations_a_time_of_their_own() {
-    let _turn = measuring();
+    let _turn = on_a_core();
     let load = r#"  requests: 60
   connections: 1
   script:
@@ -155,7 +157,7 @@ fn answers_have_kinds_and_iterations_a_time_of_their_own() {
 /// The costlier variant has the lower limit, and the ledger is none the worse for the requests after the window.
 #[test]
 fn capacity_and_saturation_follow_the_window() {
-    let _turn = measuring();
+    let _turn = on_a_core();
     let variants = "  slow:\n    spans_per_request: 4\n    services: {consumer: {env: {OTEL_EXPORTER_OTLP_ENDPOINT: \"http://${sink.otlp_grpc}\"}, args: [--trace, otlp, --burn-us, '5000']}}\n";
     let after = "\ncapacity: {limit: 500ms, errors: 1%, trial: 200ms, precision: 50%, connections: 16}\nsaturation: {time: 1s, ramp: 200ms}\n";
     let study = closed_loop("capacity", variants) + after;
@@ -207,7 +209,7 @@ fn preheating_is_not_measured() {
 /// A service that tells where it runs: on its own cores, while it is heated up on all, and then on its own again.
 #[test]
 fn services_are_heated_up_on_all_cores_and_measured_on_their_own() {
-    let _turn = counting();
+    let _turn = on_all_cores();
     let study = closed_loop("heated", "  same: {}\n").replace(
         "  consumer:\n",
         "  teller:\n    role: dependency\n    command: [sh, -c, 'while :; do grep Cpus_allowed_list /proc/self/status; sleep 0.02; done']\n  consumer:\n",

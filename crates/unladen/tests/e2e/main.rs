@@ -1,6 +1,8 @@
 //! End to end: the real executable, real processes, real load, the way a user runs it.
 //!
-//! Tests that measure take turns ([`harness::measuring`]), those that count run by twos ([`harness::counting`]); everything listens on loopback and on free ports.
+//! Tests that need the whole machine take turns ([`harness::on_all_cores`]); those whose load and service may share a core run beside
+//! each other ([`harness::on_a_core`]), and those that only count share theirs with another one ([`harness::counting`]). Everything
+//! listens on loopback and on free ports.
 
 mod agents;
 mod alternation;

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use unladen_judge::findings::{Finding, Verdict};
 
-use crate::harness::{Scratch, UNLADEN, demo_study, finding, measuring};
+use crate::harness::{Scratch, UNLADEN, demo_study, finding, on_all_cores};
 
 /// Studies of each kind.
 const STUDIES: usize = 10;
@@ -54,7 +54,7 @@ fn found(share: f64) -> usize {
 #[test]
 #[ignore = "takes half an hour of a quiet machine: make power"]
 fn a_hundredth_more_work_is_found() {
-    let _turn = measuring();
+    let _turn = on_all_cores();
     let count = found(0.01);
     assert!(count >= 8, "{count} of {STUDIES}");
 }
@@ -89,7 +89,7 @@ impl Drop for HalfCore {
 #[test]
 #[ignore = "takes half an hour: make power"]
 fn a_twentieth_more_work_is_found_beside_other_work() {
-    let _turn = measuring();
+    let _turn = on_all_cores();
     let _other = HalfCore::start();
     let count = found(0.05);
     assert_eq!(count, STUDIES);

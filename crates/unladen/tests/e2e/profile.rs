@@ -2,7 +2,7 @@
 
 use unladen_judge::findings::ProfileFindings;
 
-use crate::harness::{Scratch, demo_study, measuring};
+use crate::harness::{Scratch, demo_study, on_a_core};
 use crate::jvm;
 
 /// The one profile of the study, drawn and linked.
@@ -32,7 +32,7 @@ fn perf_names_what_burns() {
         println!("SKIPPED: perf is not installed: `make deps` installs it");
         return;
     }
-    let _turn = measuring();
+    let _turn = on_a_core();
     let study = demo_study("profiled", "  burn:\n    services: {consumer: {args: [--burn-us, '1000']}}\n")
         .replace("  rate: 300\n", "")
         .replace("connections: 8", "connections: 1");
@@ -53,7 +53,7 @@ fn async_profiler_names_what_burns_in_a_jvm() {
         println!("SKIPPED: Maven, which gets async-profiler, is not installed");
         return;
     }
-    let _turn = measuring();
+    let _turn = on_a_core();
     let scratch =
         jvm::scratch("jvm-profiled", "-Xmx96m", "", "  spin:\n    services: {app: {args: [--spin, '1000000']}}\n");
     let output = scratch.run(&["--rounds", "1", "--window", "3s", "--profile"]).ends_with(0);

@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use crate::harness::{Scratch, finding, measuring};
+use crate::harness::{Scratch, finding, on_a_core};
 
 #[test]
 fn what_a_python_service_holds_is_found() {
-    let _turn = measuring();
+    let _turn = on_a_core();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python/service.py");
     let study = r#"
 study: python

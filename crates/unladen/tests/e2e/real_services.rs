@@ -4,7 +4,7 @@ use std::process::Command;
 
 use unladen_study::measured::read;
 
-use crate::harness::{Scratch, assert_nothing_left, counting, finding, measuring};
+use crate::harness::{Scratch, assert_nothing_left, counting, finding, on_a_core};
 
 fn there_is(program: &str) -> bool {
     Command::new("sh").args(["-c", &format!("command -v {program}")]).output().is_ok_and(|found| found.status.success())
@@ -22,7 +22,7 @@ fn nginx(log: &str) -> String {
 #[test]
 fn nginx_pays_for_its_access_log() {
     assert!(there_is("nginx"), "nginx is not installed: `make deps` installs it");
-    let _turn = measuring();
+    let _turn = on_a_core();
     let scratch = Scratch::new();
     // Below the ephemeral range, and free a moment ago.
     let port = (21_000..22_000)

@@ -11,7 +11,7 @@ use unladen_journal::notices::{LoadNotice, Notice};
 use unladen_journal::record::RunRecord;
 use unladen_judge::findings::{Findings, Severity, VariantFindings, Verdict};
 
-use crate::harness::{Scratch, closed_loop, counting, demo_study, finding, measuring, with_load};
+use crate::harness::{Scratch, closed_loop, counting, demo_study, finding, on_a_core, on_all_cores, with_load};
 
 fn variant<'a>(findings: &'a Findings, name: &str) -> &'a VariantFindings {
     findings.variants.iter().find(|one| one.name == name).unwrap_or_else(|| panic!("no variant {name}"))
@@ -83,7 +83,7 @@ fn a_variant_with_a_shorter_body_has_no_verdict() {
 /// takes the service. Where something else holds its core it cannot be busy, and nothing can be asked.
 #[test]
 fn a_generator_that_is_the_limit_voids_the_run() {
-    let _turn = measuring();
+    let _turn = on_all_cores();
     let costly = "  connections: 8\n  script: {order: sequence, requests: [{name: work, path: /work, capture: {sum: {regex: 'ok ([-0-9.]+)(?:x|xx)+'}}}]}";
     let study = with_load("saturated", costly, "  same: {}\n").replace(
         "- --provider",
@@ -137,7 +137,7 @@ fn a_rate_beyond_reach_voids_the_run() {
 /// A quota of a twentieth of a core under a load that takes more: latencies are the quota's, CPU per request is still what it is.
 #[test]
 fn latencies_behind_a_quota_have_no_verdict() {
-    let _turn = measuring();
+    let _turn = on_a_core();
     if !rustix::process::geteuid().is_root() {
         println!("skipped: limits need root");
         return;
@@ -158,7 +158,7 @@ fn latencies_behind_a_quota_have_no_verdict() {
 /// A burner outside takes a core: the round is done again, whole, as long as the allowance lasts, and the warning stays.
 #[test]
 fn rounds_that_a_burner_disturbs_are_done_again() {
-    let _turn = measuring();
+    let _turn = on_all_cores();
     let study = closed_loop("disturbed", "  same: {}\n").replace("at_most: 0%", "at_most: 50%");
     let scratch = Scratch::with(&study);
     let burner = Burner::start();
@@ -178,7 +178,7 @@ fn rounds_that_a_burner_disturbs_are_done_again() {
 /// Burners on every core: no idle moment is left, and the far quantiles are those of a queue.
 #[test]
 fn a_saturated_host_takes_the_verdict_from_far_quantiles() {
-    let _turn = measuring();
+    let _turn = on_all_cores();
     // The service mostly sleeps: a generator may be late by a tenth of that before its run is void.
     let study = demo_study("busy-host", "  same: {}\n")
         .replace("- --provider", "- --delay-us\n      - '100000'\n      - --provider")
@@ -200,7 +200,7 @@ fn a_saturated_host_takes_the_verdict_from_far_quantiles() {
 /// A service that slows down with every second: what it costs depends on when one looks.
 #[test]
 fn a_variant_that_drifts_has_no_verdict() {
-    let _turn = measuring();
+    let _turn = on_a_core();
     let drifting = "  drifting:\n    services: {consumer: {args: [--slower-us-per-second, '3000']}}\n";
     let scratch = Scratch::with(&closed_loop("drift", drifting));
     let output = scratch.run(&["--warmup", "1s", "--window", "4s", "--set", "placebo=false"]).ends_with(0);

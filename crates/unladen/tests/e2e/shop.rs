@@ -2,14 +2,14 @@
 
 use unladen_study::spec::Study;
 
-use crate::harness::{Scratch, build, measuring, study};
+use crate::harness::{Scratch, build, on_a_core, study};
 
 /// The gateway and the vets, bare and under SkyWalking's agent with the plugins of `subjects/shop`: one server span, one client
 /// span, one server span, seven statements. `make shop` builds them.
 #[test]
 fn the_shop_makes_ten_spans_a_request() {
     build("shop");
-    let _turn = measuring();
+    let _turn = on_a_core();
     let scratch = Scratch::new();
     let path = study("easeagent").display().to_string();
     let output = scratch

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use unladen_journal::record::RunRecord;
 
-use crate::harness::{CliOutput, Scratch, measuring, study};
+use crate::harness::{CliOutput, Scratch, on_a_core, study};
 
 /// Runs a study in its profile `ci`. What it keeps for a while goes into the scratch folder, too, so that nothing of it may be left.
 fn miniature(name: &str, variants: &[&str]) -> (Scratch, CliOutput, Vec<RunRecord>) {
@@ -45,7 +45,7 @@ fn assert_all_arrived(runs: &[RunRecord], per_request: &BTreeMap<&str, u64>) {
 
 #[test]
 fn skywalking_go_in_miniature() {
-    let _turn = measuring();
+    let _turn = on_a_core();
     let variants = ["skywalking", "skywalking-unsampled", "otel", "otel-unexported", "elastic"];
     let (_scratch, _said, runs) = miniature("skywalking-go", &variants);
     assert_all_arrived(&runs, &[("skywalking", 4), ("otel", 4), ("elastic", 4)].into());
@@ -59,7 +59,7 @@ fn skywalking_go_in_miniature() {
 
 #[test]
 fn tracing_benchmark_in_miniature() {
-    let _turn = measuring();
+    let _turn = on_a_core();
     let variants = ["otlp", "zipkin", "apm", "skywalking"];
     let (_scratch, _said, runs) = miniature("tracing-benchmark", &variants);
     assert_all_arrived(&runs, &variants.map(|variant| (variant, 3)).into());

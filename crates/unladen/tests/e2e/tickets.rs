@@ -6,7 +6,7 @@ use std::fs;
 
 use unladen_journal::record::RunRecord;
 
-use crate::harness::{CliOutput, Scratch, build, starting, study};
+use crate::harness::{CliOutput, Scratch, build, on_a_core, study};
 
 /// Reservations of the profile `ci`, and seats of its four areas: more is wanted than there is.
 const RESERVATIONS: f64 = 1_500.0;
@@ -38,7 +38,7 @@ fn spans(run: &RunRecord) -> BTreeMap<(&str, &str), u64> {
 /// Bare over HTTP/2, and traced over HTTP/1.1. `make tickets` builds the shop.
 #[test]
 fn the_ticket_shop_sells_every_seat_once() {
-    let _turn = starting();
+    let _turn = on_a_core();
     let scratch = Scratch::new();
     let (output, runs) = run(&scratch, "ci", &["--only", "http1-otel-10"]);
     let variants: Vec<&str> = runs.iter().map(|run| run.variant.as_str()).collect();
@@ -97,7 +97,7 @@ fn the_ticket_shop_sells_every_seat_once() {
 #[test]
 #[ignore = "some minutes: `make tickets-crash`"]
 fn a_ticket_shop_whose_broker_is_killed_keeps_its_books() {
-    let _turn = starting();
+    let _turn = on_a_core();
     let scratch = Scratch::new();
     let (output, runs) = run(&scratch, "crash", &["--only", "http1"]);
     assert_eq!(runs.len(), 2, "{}", output.err);

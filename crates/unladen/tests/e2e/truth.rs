@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use unladen_journal::record::Ledger;
 use unladen_judge::findings::{Finding, Findings, Verdict};
 
-use crate::harness::{Scratch, counting, demo_study, finding, measuring, pausing};
+use crate::harness::{Scratch, counting, demo_study, finding, on_a_core, pausing};
 
 /// CPU that the `burn` variant burns per request, µs.
 const BURN_US: f64 = 100.0;
@@ -31,7 +31,7 @@ pub(crate) fn range(finding: &Finding) -> (f64, f64) {
 /// The study of known costs, run once for all tests that ask it: steps of CPU, memory, and nothing.
 pub(crate) fn known_costs() -> &'static Findings {
     static FINDINGS: LazyLock<Findings> = LazyLock::new(|| {
-        let _turn = measuring();
+        let _turn = on_a_core();
         let study = pausing(
             "known-cost",
             r#"  burn:

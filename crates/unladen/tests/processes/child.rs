@@ -217,7 +217,7 @@ fn talk_and_close(bytes: u64, connections: u64) {
 
 /// Starts and stops a service without the right to make control groups.
 fn nobody(folder: &str) {
-    use unladen_processes::subject::cgroups::Mounts;
+    use unladen_linux::hierarchy::Mounts;
     use unladen_processes::subject::{Launch, Launcher, LauncherOptions, Limits};
     let options = LauncherOptions {
         random: crate::scratch::random(),
@@ -244,7 +244,7 @@ fn nobody(folder: &str) {
 
 /// A stand-in for unladen that starts services of every kind and then waits to be killed.
 fn launcher(folder: &str, groups: bool) {
-    use unladen_processes::subject::cgroups::Mounts;
+    use unladen_linux::hierarchy::Mounts;
     use unladen_processes::subject::{Launch, Launcher, LauncherOptions};
     let options = LauncherOptions {
         random: crate::scratch::random(),

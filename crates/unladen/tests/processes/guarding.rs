@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::Signal;
-use unladen_processes::linux::process::Identity;
+use unladen_linux::process::Identity;
 
 use crate::child;
 use crate::scratch::{eventually, is_gone, number_in_log, skipped};
@@ -71,5 +71,5 @@ fn without_the_right_to_make_groups_services_run_in_a_process_tree() {
 }
 
 fn cpu_ticks(pid: u32) -> u64 {
-    unladen_processes::linux::process::Stat::read(pid).map_or(0, |stat| stat.user_ticks + stat.system_ticks)
+    unladen_linux::process::Stat::read(pid).map_or(0, |stat| stat.user_ticks + stat.system_ticks)
 }

@@ -9,9 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use unladen_processes::linux::process::children;
-use unladen_processes::probe::jvm::heap::Heap;
-use unladen_processes::probe::jvm::{find, mappings, read};
+use unladen_linux::process::children;
+use unladen_probe::jvm::heap::Heap;
+use unladen_probe::jvm::{find, mappings, read};
 
 use crate::scratch::skipped;
 

@@ -8,14 +8,14 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use unladen_ledger::summary::Event as SinkEvent;
+use unladen_linux::netns::add_address;
+use unladen_linux::{Netns, userns};
 use unladen_load::outcome;
 use unladen_load::plan::{Pacing, Plan, Replica};
 use unladen_measure::ports;
-use unladen_processes::linux::netns::add_address;
-use unladen_processes::linux::{Netns, userns};
-use unladen_processes::probe::network::Network;
+use unladen_probe::network::Network;
+use unladen_probe::query::Query;
 use unladen_processes::relay::{self, Event};
-use unladen_processes::scrape::Query;
 use unladen_processes::subject::{Launch, Piped, Readiness, Running};
 use unladen_sink::child::ListenIn;
 use unladen_sink::config::Config as SinkConfig;

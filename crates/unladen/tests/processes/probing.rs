@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use unladen_journal::record::{CpuSource, ProcessRecord};
 use unladen_journal::role::Role;
-use unladen_processes::linux::monotonic_ns;
-use unladen_processes::probe::cpu::CpuReader;
-use unladen_processes::probe::tree::Tree;
-use unladen_processes::probe::{Observation, Sampler, Schedule, Target};
-use unladen_processes::subject::cgroups::Mounts;
+use unladen_linux::hierarchy::Mounts;
+use unladen_linux::monotonic_ns;
+use unladen_probe::cpu::CpuReader;
+use unladen_probe::tree::Tree;
+use unladen_probe::{Observation, Sampler, Schedule, Target};
 use unladen_processes::subject::{Launch, Running};
 
 use crate::scratch::{Groups, Scratch, eventually, number_in_log, skipped, wait_for_log};

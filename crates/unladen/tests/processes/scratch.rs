@@ -6,8 +6,8 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
-use unladen_processes::linux::process::Identity;
-use unladen_processes::subject::cgroups::Mounts;
+use unladen_linux::hierarchy::Mounts;
+use unladen_linux::process::Identity;
 use unladen_processes::subject::{Launch, Launcher, LauncherOptions, Readiness, Running};
 
 use crate::child;

@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use unladen_processes::linux::CpuSet;
-use unladen_processes::linux::process::Stat;
+use unladen_linux::CpuSet;
+use unladen_linux::process::Stat;
 use unladen_processes::subject::{Ended, Launch, Limits, Readiness, SubjectError};
 
 use crate::scratch::{Groups, Scratch, eventually, number_in_log, wait_for_log};

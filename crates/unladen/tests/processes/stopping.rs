@@ -121,7 +121,7 @@ fn limits_hold_and_are_refused_where_they_cannot() {
         assert!(error.to_string().contains("Run as root") && error.to_string().contains("app"), "{error}");
     }
 
-    let scratch = Scratch::on(Some(unladen_processes::subject::cgroups::Mounts::of_this_process()), true);
+    let scratch = Scratch::on(Some(unladen_linux::hierarchy::Mounts::of_this_process()), true);
     if scratch.launcher.cgroup_version().is_none() {
         skipped(&format!("no control groups: {}", scratch.launcher.no_cgroups().unwrap_or_default()));
         return;

@@ -12,7 +12,7 @@ use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use unladen_journal::record::{ProcessRecord, RunRecord};
-use unladen_processes::probe::timeline::{self, Row};
+use unladen_probe::timeline::{self, Row};
 
 /// Writes what each of these runs would have left.
 pub(crate) fn write(dir: &Path, runs: &[RunRecord]) {

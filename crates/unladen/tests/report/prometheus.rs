@@ -12,7 +12,7 @@ use unladen::live::Display;
 use unladen::live::metrics::Endpoint;
 use unladen::under_way::{Live, Second, Service, Variant};
 use unladen_measure::watch::{Phase, Step};
-use unladen_processes::scrape::Query;
+use unladen_probe::query::Query;
 
 fn dashboard() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/grafana/unladen.json");

@@ -1,9 +1,8 @@
 //! The control groups of one study: `unladen-<pid>-<random>/<service>-<replica>`, with limits.
 //!
-//! Where they can be made is found in [`detect`]; a process is put into its group between fork and exec (see
+//! Where they can be made is found by [`Hierarchy::detect`]; a process is put into its group between fork and exec (see
 //! `launcher`), so that none of its CPU time is missed.
 
-pub mod detect;
 #[cfg(test)]
 mod tests;
 
@@ -12,11 +11,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-pub use detect::{Hierarchy, Mounts};
-
 use super::launch::Limits;
-use crate::linux::cgroup::{SETTLING, kill_all, remove_tree, subdirectories};
-use crate::linux::{Cgroup, CpuSet, Version};
+use unladen_linux::cgroup::{SETTLING, kill_all, remove_tree, subdirectories};
+use unladen_linux::hierarchy::Hierarchy;
+use unladen_linux::{Cgroup, CpuSet, Version};
 
 /// Period of the CPU quota, µs: the kernel's own default.
 const PERIOD_US: u64 = 100_000;

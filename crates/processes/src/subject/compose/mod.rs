@@ -28,9 +28,9 @@ use super::launch::{Launch, log_name};
 use super::launcher::{Launcher, Piped, open_log};
 use super::placed::Placed;
 use super::shared::Shared;
-use crate::linux::tree::Family;
-use crate::linux::{CpuSet, Netns};
 use model::{Model, mark_of};
+use unladen_linux::tree::Family;
+use unladen_linux::{CpuSet, Netns};
 
 /// Between two looks at the containers while they are started.
 const LOOK: Duration = Duration::from_millis(25);

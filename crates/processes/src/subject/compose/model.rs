@@ -8,8 +8,8 @@ use serde_json::{Map, Value, json};
 
 use super::super::launch::Limits;
 use super::error::ComposeError;
-use crate::linux::CpuSet;
-use crate::linux::tree::MARK;
+use unladen_linux::CpuSet;
+use unladen_linux::tree::MARK;
 
 /// A service as the files have it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::super::launch::{Image, Launch};
 use super::error::ContainerError;
 use super::known::{Inspected, Member};
-use crate::linux::CpuSet;
+use unladen_linux::CpuSet;
 
 /// A connection to an engine: none ever is in this build.
 #[derive(Debug)]

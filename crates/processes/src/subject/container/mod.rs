@@ -24,11 +24,11 @@ pub use engine::{Engine, socket};
 pub use error::ContainerError;
 pub(super) use known::{Inspected, Member, PROJECT};
 
-use super::cgroups::Mounts;
 use super::ended::Ended;
 use super::executor::{Executor, Health};
 use super::launch::{Image, Launch};
-use crate::linux::{Cgroup, CpuSet};
+use unladen_linux::hierarchy::Mounts;
+use unladen_linux::{Cgroup, CpuSet};
 
 /// A container that runs.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use super::super::launcher::Launcher;
 use super::super::placed::Placed;
 use super::error::KubernetesError;
 use super::{Examined, Imported, Stack, Workload};
-use crate::linux::Netns;
+use unladen_linux::Netns;
 
 /// What was deployed: nothing ever is in this build.
 #[derive(Debug)]

@@ -42,7 +42,7 @@ pub use rights::{Right, needed, role};
 pub use workload::{Kind, Workload};
 
 use super::launch::Limits;
-use crate::linux::CpuSet;
+use unladen_linux::CpuSet;
 
 /// Namespace of studies that run in the cluster by themselves.
 pub const NAMESPACE: &str = "unladen";

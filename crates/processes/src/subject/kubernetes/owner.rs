@@ -4,7 +4,7 @@
 use std::fs;
 use std::str::FromStr;
 
-use crate::linux::process::Identity;
+use unladen_linux::process::Identity;
 
 /// Who made an object, in a label that many tools know …
 pub(super) const MANAGED_BY: &str = "app.kubernetes.io/managed-by";

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use unladen_measure::STUDY_FILE;
-use unladen_processes::subject::kubernetes::in_cluster::{MOST_BYTES, StudyFile, kustomize, manifests};
+use unladen_processes::subject::kubernetes::in_cluster::{MAX_BYTES, StudyFile, kustomize, manifests};
 use unladen_study::plan::Plan;
 use unladen_study::spec::Load;
 use unladen_study::write::resolved_yaml;
@@ -121,7 +121,7 @@ fn put_together(texts: &[(PathBuf, String)]) -> anyhow::Result<Bundle> {
         sent.push(StudyFile { path: path.to_owned(), text: text.clone() });
     }
     let bytes: usize = sent.iter().map(|file| file.path.len() + file.text.len()).sum();
-    if bytes > MOST_BYTES {
+    if bytes > MAX_BYTES {
         let mut largest: Vec<&StudyFile> = sent.iter().collect();
         largest.sort_by_key(|file| std::cmp::Reverse(file.text.len()));
         let largest =
@@ -129,7 +129,7 @@ fn put_together(texts: &[(PathBuf, String)]) -> anyhow::Result<Bundle> {
         bail!(
             "the study and its files take {} KiB, but a ConfigMap holds {} KiB. The largest are {}: leave out what the study does not need",
             bytes.div_ceil(1024),
-            MOST_BYTES / 1024,
+            MAX_BYTES / 1024,
             largest.collect::<Vec<_>>().join(", ")
         );
     }

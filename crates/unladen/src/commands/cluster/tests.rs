@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use unladen_processes::subject::kubernetes::in_cluster::MOST_BYTES;
+use unladen_processes::subject::kubernetes::in_cluster::MAX_BYTES;
 use unladen_study::plan::Plan;
 use unladen_study::spec::Study;
 
@@ -98,7 +98,7 @@ fn what_would_be_missing_in_the_pod_is_refused() {
 #[test]
 fn what_is_too_large_is_named() {
     let folder = project(STUDY);
-    fs::write(folder.path().join("deploy/large.yaml"), "#".repeat(MOST_BYTES)).expect("written");
+    fs::write(folder.path().join("deploy/large.yaml"), "#".repeat(MAX_BYTES)).expect("written");
     let error = bundle::pack(&plan(folder.path())).expect_err("too large").to_string();
     assert!(error.contains("deploy/large.yaml (1024 KiB)") && error.contains("holds 1024 KiB"), "{error}");
 }

@@ -254,7 +254,7 @@ fn randomisation(facts: &Facts) -> Check {
 #[cfg(test)]
 mod tests {
     use unladen_journal::record::HostWindow;
-    use unladen_processes::linux::CpuSet;
+    use unladen_linux::CpuSet;
     use unladen_processes::subject::Partition;
 
     use super::*;

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use unladen_journal::record::HostWindow;
-use unladen_processes::linux::process::{self, Stat};
-use unladen_processes::linux::{CpuSet, Netns, clock};
-use unladen_processes::probe::host::{HostReader, available_memory, memory_limit, parse_pressure};
-use unladen_processes::subject::cgroups::Mounts;
+use unladen_linux::hierarchy::Mounts;
+use unladen_linux::process::{self, Stat};
+use unladen_linux::{CpuSet, Netns, clock};
+use unladen_probe::host::{HostReader, available_memory, memory_limit, parse_pressure};
 use unladen_processes::subject::compose::Tool;
 use unladen_processes::subject::container::{self, ContainerError, Engine};
 use unladen_processes::subject::kubernetes::kubeconfigs;

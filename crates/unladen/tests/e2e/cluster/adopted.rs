@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{Cluster, IMAGE, finding};
-use crate::harness::{Scratch, measuring, starting};
+use crate::harness::{Scratch, on_a_core, on_all_cores};
 
 /// Where the live shop is. Not one of unladen's namespaces.
 const PROD: &str = "e2e-prod";
@@ -90,7 +90,7 @@ impl Cluster {
 
 #[test]
 fn a_live_deployment_becomes_a_study_that_runs() {
-    let _turn = measuring();
+    let _turn = on_all_cores();
     let Some(cluster) = Cluster::find() else { return };
     let _live = Made::new(&cluster, shop());
     let scratch = Scratch::new();
@@ -136,7 +136,7 @@ fn a_live_deployment_becomes_a_study_that_runs() {
 
 #[test]
 fn the_doctor_names_the_rights_that_are_missing_and_prints_the_role_that_has_them() {
-    let _turn = starting();
+    let _turn = on_a_core();
     let Some(cluster) = Cluster::find() else { return };
     let scratch = cluster.scratch(&super::study("shop", ""));
     let sound = cluster.doctor(&scratch, &cluster.account);

@@ -10,7 +10,7 @@ use indexmap::IndexMap;
 use serde_json::Value;
 use unladen::under_way::{FILE, LiveFile};
 use unladen::under_way::{Live, Second, Service};
-use unladen_processes::linux::process::Identity;
+use unladen_linux::process::Identity;
 
 use super::Server;
 use crate::sketch::{self, ladder};

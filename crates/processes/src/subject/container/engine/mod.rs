@@ -25,8 +25,8 @@ use super::super::executor::Health;
 use super::super::launch::{Image, LONGEST_PAD, Launch};
 use super::error::ContainerError;
 use super::known::Inspected;
-use crate::linux::CpuSet;
-use crate::linux::tree::MARK;
+use unladen_linux::CpuSet;
+use unladen_linux::tree::MARK;
 
 /// Where engines listen, unless `DOCKER_HOST` says otherwise.
 const DOCKER: &str = "/var/run/docker.sock";
@@ -219,9 +219,9 @@ fn body(launch: &Launch, image: &Image, mark: &str, cpus: Option<&CpuSet>) -> Co
 
 /// Asks about containers. For a moment after its end, one of Podman is in a state that the API does not have (`stopped`), so the answer
 /// cannot be read: it is asked again.
-async fn settled<T, Asked>(ask: impl Fn() -> Asked) -> Result<T, Error>
+async fn settled<T, Answer>(ask: impl Fn() -> Answer) -> Result<T, Error>
 where
-    Asked: Future<Output = Result<T, Error>>,
+    Answer: Future<Output = Result<T, Error>>,
 {
     let deadline = Instant::now() + MOMENT;
     loop {

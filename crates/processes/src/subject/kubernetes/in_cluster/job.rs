@@ -6,7 +6,7 @@ use super::super::{JOB_VARIABLE, NAMESPACE};
 use super::{COMPONENT, CONTAINER, JOB, MANAGED_BY, NODE, OF_STUDY, PROGRAM, RESULTS, STUDY, UNLADEN};
 
 /// What the files of a study may take together: no object of a cluster may be larger.
-pub const MOST_BYTES: usize = 1 << 20;
+pub const MAX_BYTES: usize = 1 << 20;
 /// A pod that was killed is started again so often, to delete what the study had in the cluster and to go on.
 const RETRIES: u32 = 3;
 /// What has ended is deleted by the cluster after this time, seconds.

@@ -15,7 +15,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 pub use clean::Clean;
-pub use job::{JobOrder, MOST_BYTES, StudyFile};
+pub use job::{JobOrder, MAX_BYTES, StudyFile};
 pub use status::{JobStatus, Waiting};
 
 use super::NAMESPACE;

@@ -10,16 +10,16 @@ use super::fit::Wanted;
 use super::member::{How, Member, Place, Retirement};
 use super::pods::Container;
 use super::wait::{Expected, Processes, network_of, service_of};
-use crate::linux::CpuSet;
-use crate::linux::clock::TICKS_PER_SECOND;
-use crate::linux::process::Identity;
-use crate::linux::tree::Family;
-use crate::subject::cgroups::Mounts;
 use crate::subject::error::SubjectError;
 use crate::subject::launch::{Launch, log_name};
 use crate::subject::launcher::{Launcher, open_log};
 use crate::subject::placed::Placed;
 use crate::subject::running::Running;
+use unladen_linux::CpuSet;
+use unladen_linux::clock::TICKS_PER_SECOND;
+use unladen_linux::hierarchy::Mounts;
+use unladen_linux::process::Identity;
+use unladen_linux::tree::Family;
 
 impl Deployed {
     /// The containers of all pods as services that run, in the order in which they were started.

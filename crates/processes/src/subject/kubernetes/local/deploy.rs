@@ -16,11 +16,11 @@ use super::manifests::{self, Object};
 use super::owner::boot_id;
 use super::pods::Pod;
 use super::{Stack, plain_name};
-use crate::linux::Netns;
 use crate::subject::error::SubjectError;
 use crate::subject::launcher::Launcher;
 use crate::subject::placed::Placed;
 use crate::subject::shared::Shared;
+use unladen_linux::Netns;
 
 /// The account of a namespace that has just been made is there after this time.
 const ACCOUNT: Duration = Duration::from_secs(20);

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use crate::linux::process::{self, Identity, Stat};
+use unladen_linux::process::{self, Identity, Stat};
 
 /// Programs that become a container's first process once its namespaces are there.
 const STARTERS: [&str; 3] = ["runc", "crun", "youki"];

@@ -15,11 +15,11 @@ use serde_json::json;
 use super::api::{Api, Content, events};
 use super::pods::Pod;
 use super::{end, logs};
-use crate::linux::process::Identity;
-use crate::linux::{Cgroup, CpuSet};
 use crate::subject::ended::Ended;
 use crate::subject::error::SubjectError;
 use crate::subject::executor::{Executor, Health};
+use unladen_linux::process::Identity;
+use unladen_linux::{Cgroup, CpuSet};
 
 /// The last lines of a container are there so long after its end.
 const LAST_LINES: Duration = Duration::from_secs(3);

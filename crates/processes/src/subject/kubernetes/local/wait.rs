@@ -16,12 +16,12 @@ use super::error::KubernetesError;
 use super::fit::Wanted;
 use super::found;
 use super::pods::{Exit, Pod, Trouble};
-use crate::linux::Netns;
-use crate::linux::process::Identity;
 use crate::subject::error::SubjectError;
 use crate::subject::launch::log_name;
 use crate::subject::launcher::Launcher;
 use crate::subject::placed::Placed;
+use unladen_linux::Netns;
+use unladen_linux::process::Identity;
 
 /// Between two looks at the pods.
 const LOOK: Duration = Duration::from_millis(50);

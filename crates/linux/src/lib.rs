@@ -1,0 +1,15 @@
+#![doc = include_str!("../README.md")]
+
+pub mod cgroup;
+pub mod clock;
+pub mod cpu_set;
+pub mod hierarchy;
+pub mod netns;
+pub mod process;
+pub mod tree;
+pub mod userns;
+
+pub use cgroup::{Cgroup, Version};
+pub use clock::monotonic_ns;
+pub use cpu_set::CpuSet;
+pub use netns::Netns;
