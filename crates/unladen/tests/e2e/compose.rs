@@ -196,7 +196,7 @@ fn a_project_of_podman_is_weighed_and_leaves_nothing() {
 
 #[test]
 fn replicas_share_the_load_and_kept_volumes_live_as_long_as_the_study() {
-    let _turn = counting();
+    let _turn = on_a_core();
     let Some(engine) = Engine::with_bridge().filter(|_| has_compose()) else { return };
     let before = everything(&engine);
     let keep = "{compose: {files: [compose.yaml, more.yaml], volumes: keep, profiles: [more]}}";

@@ -12,7 +12,7 @@ use crate::harness::{
 
 #[test]
 fn every_way_of_pacing_runs() {
-    let _turn = on_a_core();
+    let _turn = on_all_cores();
     let cases = [
         ("poisson", "  rate: 100\n  arrival: poisson", 0),
         ("stages", "  stages: [{duration: 500ms, target: 100}, {duration: 1s, target: 50}]", 0),
