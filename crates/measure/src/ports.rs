@@ -1,9 +1,12 @@
 //! Free ports for the services of a study, chosen once and kept for all its runs; addresses that do not depend on them, and those
 //! that services reach besides their own.
 
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::ops::Range;
-use std::sync::LazyLock;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 
 use procfs_core::net::{TcpNetEntries, TcpState};
@@ -24,21 +27,29 @@ const RANGE: Range<u16> = 12_000..32_000;
 #[error("no free port between {} and {} on 127.0.0.1. Stop what listens there", RANGE.start, RANGE.end)]
 pub struct NoPort;
 
-/// This many free ports, all different.
+/// What keeps the ports of this unladen from others, until it ends: nobody listens on them between two runs.
+static RESERVED: Mutex<Vec<UnixDatagram>> = Mutex::new(Vec::new());
+
+/// This many free ports, all different, and different from those of any other unladen in this network namespace.
 ///
 /// # Errors
 /// When none can be bound.
 pub fn allocate(count: usize, seed: u64) -> Result<Vec<u16>, NoPort> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
-    // Held until all are chosen, so that none is chosen twice.
-    let mut held = Vec::new();
-    for _ in 0..count {
-        let listener = (0..1_000)
-            .find_map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, random.random_range(RANGE))).ok())
-            .ok_or(NoPort)?;
-        held.push(listener);
-    }
-    held.iter().map(|listener| Ok(listener.local_addr().map_err(|_| NoPort)?.port())).collect()
+    (0..count).map(|_| (0..1_000).find_map(|_| free(random.random_range(RANGE))).ok_or(NoPort)).collect()
+}
+
+/// The port, if nobody listens on it and no unladen has it.
+fn free(port: u16) -> Option<u16> {
+    let reserved = reserve(port).ok()?;
+    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
+    RESERVED.lock().unwrap_or_else(PoisonError::into_inner).push(reserved);
+    Some(port)
+}
+
+/// Says to other unladens that a port is taken: an abstract socket of that name, which goes with the process however it ends.
+fn reserve(port: u16) -> io::Result<UnixDatagram> {
+    UnixDatagram::bind_addr(&UnixAddress::from_abstract_name(format!("unladen-port-{port}"))?)
 }
 
 /// Whether something already answers at `host:port`, in this network namespace if one is given: then a service that is to
@@ -141,6 +152,9 @@ mod tests {
         ports.dedup();
         assert_eq!(ports.len(), 50);
         assert!(ports.iter().all(|port| RANGE.contains(port)));
+        // The same lots, but what was drawn before is taken, though nobody listens there.
+        let others = allocate(50, 7).expect("free ports");
+        assert!(others.iter().all(|port| !ports.contains(port)), "{ports:?} {others:?}");
     }
 
     #[test]
