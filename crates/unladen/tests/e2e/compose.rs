@@ -368,7 +368,7 @@ fn kill_minus_nine_and_ctrl_c_leave_nothing_of_a_project() {
     };
     // While Compose works, and in the window. Nobody has an exit code who is killed.
     for (signal, code) in [(Signal::KILL, None), (Signal::INT, Some(130))] {
-        for (phase, service, wait) in [("starting", "provider", 0), ("on_all_cores", "unladen-", 4)] {
+        for (phase, service, wait) in [("starting", "provider", 0), ("measuring", "unladen-", 4)] {
             let mut child = start(&engine, &scratch, &format!("{phase}-{signal:?}"));
             engine.await_container(service);
             std::thread::sleep(Duration::from_secs(wait));
