@@ -19,7 +19,7 @@ $test --no-fail-fast --lib --bins --test '[!e]*' || exit 1
 
 # They take turns at the processor themselves; more threads than cores let those that only count go on beside each other while one that
 # measures waits for the whole machine.
-$test --test e2e -- --test-threads 8 2>&1 | tee "$log" && exit 0
+$test --test e2e -- --test-threads 16 2>&1 | tee "$log" && exit 0
 for _ in 1 2; do
   mapfile -t again < <(sed -n 's/^test \(.*\) \.\.\. FAILED$/\1/p' "$log")
   [ ${#again[@]} -gt 0 ] || exit 1

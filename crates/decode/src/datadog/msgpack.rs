@@ -100,30 +100,12 @@ impl<'a> Reader<'a> {
             Marker::I64 => Item::Signed(i64::from_be_bytes(self.take()?)),
             Marker::F32 => Item::Real(f32::from_be_bytes(self.take()?).into()),
             Marker::F64 => Item::Real(f64::from_be_bytes(self.take()?)),
-            Marker::Str8 => {
-                let length = self.length::<1>()?;
-                Item::Text(self.bytes(length)?)
-            }
-            Marker::Bin8 => {
-                let length = self.length::<1>()?;
-                Item::Bytes(self.bytes(length)?)
-            }
-            Marker::Str16 => {
-                let length = self.length::<2>()?;
-                Item::Text(self.bytes(length)?)
-            }
-            Marker::Bin16 => {
-                let length = self.length::<2>()?;
-                Item::Bytes(self.bytes(length)?)
-            }
-            Marker::Str32 => {
-                let length = self.length::<4>()?;
-                Item::Text(self.bytes(length)?)
-            }
-            Marker::Bin32 => {
-                let length = self.length::<4>()?;
-                Item::Bytes(self.bytes(length)?)
-            }
+            Marker::Str8 => Item::Text(self.sized::<1>()?),
+            Marker::Bin8 => Item::Bytes(self.sized::<1>()?),
+            Marker::Str16 => Item::Text(self.sized::<2>()?),
+            Marker::Bin16 => Item::Bytes(self.sized::<2>()?),
+            Marker::Str32 => Item::Text(self.sized::<4>()?),
+            Marker::Bin32 => Item::Bytes(self.sized::<4>()?),
             Marker::FixArray(values) => Item::Array(self.count(values.into(), 1)?),
             Marker::Array16 => {
                 let values = u16::from_be_bytes(self.take()?).into();
@@ -164,6 +146,13 @@ impl<'a> Reader<'a> {
     #[inline]
     fn length<const N: usize>(&mut self) -> Result<usize, Broken> {
         Ok(self.take::<N>()?.iter().fold(0, |length, byte| length << 8 | usize::from(*byte)))
+    }
+
+    /// Text or bytes behind a length of `N` bytes.
+    #[inline]
+    fn sized<const N: usize>(&mut self) -> Result<&'a [u8], Broken> {
+        let length = self.length::<N>()?;
+        self.bytes(length)
     }
 
     fn extension(&mut self, length: usize) -> Result<Item<'a>, Broken> {

@@ -18,7 +18,7 @@ pub(super) const IDS: [&str; 2] = ["a span's trace_id is 0", "a span's span_id i
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 400;
 /// Texts of a message's table: 16 for each span that a message may have. One may take a single byte, and takes 16 in memory.
-const MAX_TEXTS: u32 = 1 << 20;
+const MAX_TEXTS: usize = 1 << 20;
 /// Bytes of the texts of all spans of a message with a table, where they stand once for every span: a kilobyte for each span that a
 /// message may have. Else a text of megabytes and an index of a byte would be megabytes for every byte.
 const MAX_WRITTEN_OUT: usize = 64 << 20;
@@ -100,14 +100,20 @@ impl<'a> Table<'a> {
     fn read(reader: &mut Reader<'a>) -> Result<Self, Broken> {
         head(reader)?;
         let mut table = Self { texts: Vec::new(), left: MAX_WRITTEN_OUT };
-        let count = reader.array("expected an array of texts")?;
-        if count > MAX_TEXTS {
+        table.fill(reader)?;
+        Ok(table)
+    }
+
+    /// Adds the texts of the array that begins here.
+    pub(super) fn fill(&mut self, reader: &mut Reader<'a>) -> Result<(), Broken> {
+        let count = reader.array("expected an array of texts")? as usize;
+        if self.texts.len() + count > MAX_TEXTS {
             return reader.broken(TOO_MANY_TEXTS);
         }
         for _ in 0..count {
-            table.texts.push(reader.text()?);
+            self.texts.push(reader.text()?);
         }
-        Ok(table)
+        Ok(())
     }
 
     /// One that is filled as texts come in; the first is empty.
@@ -117,7 +123,7 @@ impl<'a> Table<'a> {
 
     /// Adds a text.
     pub(super) fn add(&mut self, text: &'a [u8], reader: &Reader<'_>) -> Result<(), Broken> {
-        if self.texts.len() >= MAX_TEXTS as usize {
+        if self.texts.len() >= MAX_TEXTS {
             return reader.broken(TOO_MANY_TEXTS);
         }
         self.texts.push(text);

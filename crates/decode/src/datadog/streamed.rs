@@ -36,12 +36,7 @@ pub fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> 
     };
     for _ in 0..message.reader.map(PAYLOAD)? {
         match message.reader.unsigned()? {
-            TEXTS_FIELD => {
-                for _ in 0..message.reader.array("expected an array of texts")? {
-                    let text = message.reader.text()?;
-                    message.texts.add(text, &message.reader)?;
-                }
-            }
+            TEXTS_FIELD => message.texts.fill(&mut message.reader)?,
             CHUNKS_FIELD => {
                 for _ in 0..message.reader.array(CHUNKS)? {
                     message.chunk()?;

@@ -72,21 +72,15 @@ async fn answer(hub: &Hub, about: &About, request: Request) -> Result<Response<R
     let path = request.uri().path();
     match (request.method(), path) {
         (&Method::GET | &Method::HEAD, about::PATH) => Ok(web::reply(StatusCode::OK, JSON, about.body())),
-        (&Method::PUT | &Method::POST, V03) => {
-            traces(hub, request, spans::decode, spans::chunks).await?;
-            Ok(web::reply(StatusCode::OK, TEXT, "OK\n"))
-        }
-        (&Method::PUT | &Method::POST, V04) => {
-            traces(hub, request, spans::decode, spans::chunks).await?;
-            Ok(web::reply(StatusCode::OK, JSON, RATES))
-        }
-        (&Method::PUT | &Method::POST, V05) => {
-            traces(hub, request, spans::decode_with_table, spans::chunks_behind_table).await?;
-            Ok(web::reply(StatusCode::OK, JSON, RATES))
-        }
-        (&Method::PUT | &Method::POST, V10) => {
-            traces(hub, request, streamed::decode, streamed::chunks).await?;
-            Ok(web::reply(StatusCode::OK, JSON, RATES))
+        (&Method::PUT | &Method::POST, V03 | V04 | V05 | V10) => {
+            let (decode, chunks): (Decode, fn(&[u8]) -> u64) = match path {
+                V10 => (streamed::decode, streamed::chunks),
+                V05 => (spans::decode_with_table, spans::chunks_behind_table),
+                _ => (spans::decode, spans::chunks),
+            };
+            let (kind, answer) = if path == V03 { (TEXT, "OK\n") } else { (JSON, RATES) };
+            traces(hub, request, decode, chunks).await?;
+            Ok(web::reply(StatusCode::OK, kind, answer))
         }
         (&Method::PUT | &Method::POST, STATS) => {
             // What the tracer counted of its spans by itself: nothing that the spans do not say.
