@@ -4,7 +4,7 @@
 CARGO ?= cargo
 UNLADEN := target/release/unladen
 
-.PHONY: help demo check test test-action test-dist dist image build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink bench-alternatives bench-precision bench-relay power crash loss fuzz deps debian clean decisions docs \
+.PHONY: help demo check test test-action test-dist dist image build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink bench-alternatives bench-precision bench-relay power demos crash loss fuzz deps debian clean decisions docs \
   studies-deps studies tables check-tables mongodb go-subjects agents shop governed tickets tickets-crash cluster cluster-stop cluster-test
 
 help:            ## List the targets.
@@ -129,11 +129,14 @@ bench-precision: build | debian ## Weigh services in seven languages and framewo
 bench-relay: build   ## Weigh a service in a network of its own, through the relay, beside one on the machine's: about half an hour, into bench/README.md.
 	bench/relay/run.py
 
-aa:              ## Measure identical variants for twelve minutes, by either design; count the false alarms of 2,000 re-labelled studies.
-	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture identical
+aa:              ## Measure identical variants for twelve minutes, by either design; count the false alarms of 2,000 re-labelled studies: into docs/explanation/soundness.md.
+	bench/verdicts.py aa
 
-power:           ## Count how many of ten studies find 1 % more work, and 5 % beside a process that uses half a core: about an hour.
-	$(CARGO) test --release --locked -p unladen --test e2e -- --ignored --nocapture more_work_is_found
+power:           ## Count how many of ten studies find 1 % more work, and 5 % beside a process that uses half a core: about an hour, into docs/explanation/soundness.md.
+	bench/verdicts.py power
+
+demos: build     ## Run the demo ten times in a row: 18 minutes, into docs/explanation/soundness.md.
+	bench/verdicts.py demos
 
 decisions:       ## Find a leak of 1 MiB a minute, and the cost per span over five doses: about 7 minutes.
 	$(CARGO) test --release --locked --workspace --test e2e -- --ignored --nocapture decisions

@@ -38,6 +38,9 @@ impl Received {
 }
 
 /// All spans of a request.
+///
+/// # Errors
+/// If the body is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode<'a>(body: &'a [u8], arena: &'a Bump, received: &mut Received) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
     if body.trim_ascii_start().starts_with(b"[") {

@@ -24,6 +24,9 @@ const LINE: &str = "a line is not a JSON object with an event in it";
 const USUAL_SPAN: usize = 500;
 
 /// All spans of a request.
+///
+/// # Errors
+/// If the body is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
     let mut lines = lines(body);

@@ -27,6 +27,9 @@ const HEADER: Broken = Broken::At { what: "the first line is not {\"format\": \"
 const USUAL_SPAN: usize = 500;
 
 /// All spans of a datagram.
+///
+/// # Errors
+/// If the datagram is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode<'a>(datagram: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let end = memchr::memchr(b'\n', datagram).ok_or(HEADER)?;
     let (header, document) = (&datagram[..end], &datagram[end + 1..]);

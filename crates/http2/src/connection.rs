@@ -187,6 +187,9 @@ impl Connection {
 
     /// Reads `input` from `at` on, up to the next frame that matters to a stream. `None`: the rest is not a whole frame; it must be
     /// given again, with more.
+    ///
+    /// # Errors
+    /// If the peer breaks RFC 9113. Its connection must then be ended.
     #[inline]
     pub fn next<'a>(&mut self, input: &'a [u8], at: &mut usize) -> Result<Option<Frame<'a>>, Violation> {
         if !self.is_greeted && !self.preface(input, at)? {

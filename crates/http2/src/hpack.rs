@@ -80,6 +80,9 @@ impl Decoder {
     }
 
     /// Decodes a whole block; hands every field on as name and value.
+    ///
+    /// # Errors
+    /// If the block breaks RFC 7541, or its fields are larger than allowed. The table is then unknown, and the connection must end (RFC 9113, section 4.3).
     pub fn decode(&mut self, block: &[u8], mut field: impl FnMut(&[u8], &[u8])) -> Result<(), BlockError> {
         let (mut input, mut unfolded, mut fields) = (block, 0usize, 0usize);
         let mut count = |name: usize, value: usize| {

@@ -117,6 +117,9 @@ pub fn collect_processes(directory: &Path, found: &mut Vec<u32>) {
 }
 
 /// Kills everything in a group and below it; see [`Cgroup::kill`].
+///
+/// # Errors
+/// `TimedOut` if processes are left after `limit`; what the kernel says if one cannot be signalled.
 pub fn kill_all(directory: &Path, limit: Duration) -> io::Result<usize> {
     let deadline = Instant::now() + limit;
     let mut killed = std::collections::HashSet::new();
@@ -146,6 +149,9 @@ pub fn kill_all(directory: &Path, limit: Duration) -> io::Result<usize> {
 pub const SETTLING: Duration = Duration::from_secs(2);
 
 /// Removes a group and all below it, with so much patience for each that is still busy. One that is not there is fine.
+///
+/// # Errors
+/// What the kernel says: mostly `ResourceBusy`, if a process is still in it after `patience`.
 pub fn remove_tree(directory: &Path, patience: Duration) -> io::Result<()> {
     for below in subdirectories(directory) {
         remove_tree(&below, patience)?;

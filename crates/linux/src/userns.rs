@@ -46,6 +46,9 @@ pub fn become_able() -> Result<(), String> {
 
 /// Hands the rights to the program that is executed next. For the instrument's processes, which enter network namespaces. Safe
 /// between fork and exec.
+///
+/// # Errors
+/// What the kernel says if a right cannot be handed on.
 pub fn lend() -> io::Result<()> {
     if MOVED.load(Ordering::Relaxed) {
         for right in RIGHTS {

@@ -40,6 +40,9 @@ const LAST_DATAGRAMS: Duration = Duration::from_secs(5);
 /// Receives spans until `stop` is ready, then writes the summary and returns it. Blocks the calling thread, on which
 /// everything but the writing of spans happens. `stop` may use tokio: it is polled within a runtime, for the first time
 /// before [`Event::Ready`], so that a signal handler it installs is in place by then.
+///
+/// # Errors
+/// If an address cannot be listened at, or the folder of the span files cannot be written.
 pub fn run(config: &Config, events: impl FnMut(Event), stop: impl Future<Output = ()>) -> Result<Summary, SinkError> {
     run_in(config, events, stop, mpsc::unbounded_channel().1)
 }

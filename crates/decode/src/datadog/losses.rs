@@ -18,6 +18,9 @@ const SPANS_DROPPED: &[u8] = b"spans_dropped";
 const STATSD: [&[u8]; 2] = [b"datadog.tracer.queue.dropped.spans", b"datadog.tracer.spans_dropped"];
 
 /// Shows every loss that telemetry tells.
+///
+/// # Errors
+/// If the body is not JSON of this shape. Losses before the fault have been shown.
 pub fn telemetry(body: &[u8], mut on_loss: impl FnMut(LossCount<'_>)) -> Result<(), Broken> {
     let arena = Bump::new();
     let mut source = Source::default();

@@ -28,6 +28,9 @@ const TOO_MANY_TEXTS: &str = "a message has more than 1048576 texts; send smalle
 const CHUNK: &str = "expected a chunk, an array of spans";
 
 /// All spans of a payload of version 0.4.
+///
+/// # Errors
+/// If the body is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     payload(Reader::new(body), body.len(), arena, |reader, gatherer, found| {
         for _ in 0..reader.map("expected a span, a map of its fields")? {
@@ -60,6 +63,9 @@ pub fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> 
 }
 
 /// All spans of a payload of version 0.5.
+///
+/// # Errors
+/// If the body is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode_with_table<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut reader = Reader::new(body);
     let mut table = Table::read(&mut reader)?;

@@ -28,6 +28,9 @@ const KINDS: [&[u8]; 5] = [b"internal", b"server", b"client", b"producer", b"con
 const PAYLOAD: &str = "expected a payload, a map by field numbers";
 
 /// All spans of a payload.
+///
+/// # Errors
+/// If the body is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut message = Message {
         reader: Reader::new(body),

@@ -15,6 +15,9 @@ use crate::wire::{self, Fields, WireError, repeated};
 const USUAL_SPAN: usize = 300;
 
 /// All spans of a request.
+///
+/// # Errors
+/// If the body is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
     for message in repeated(body, 1) {

@@ -29,6 +29,9 @@ const SET: u8 = 14;
 const LIST: u8 = 15;
 
 /// All spans of a batch.
+///
+/// # Errors
+/// If the body is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
     let mut source = Source::default();

@@ -23,6 +23,9 @@ const NULL: Value<'_> = Value::Json(b"null");
 const USUAL_SPAN: usize = 700;
 
 /// All spans of a request.
+///
+/// # Errors
+/// If the body is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut reader = Reader::new(body, arena);
     let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);

@@ -14,6 +14,9 @@ use crate::wire::{Fields, Value, WireError, pair, repeated};
 const CUMULATIVE: u64 = 2;
 
 /// Shows every loss that is told.
+///
+/// # Errors
+/// If the body is not Protocol Buffers. Losses before the fault have been shown.
 pub fn visit(body: &[u8], mut on_loss: impl FnMut(LossCount<'_>)) -> Result<(), WireError> {
     for group in repeated(body, 1) {
         resource_metrics(group?, &mut on_loss)?;

@@ -20,6 +20,9 @@ pub(super) const PARENT_ID: &str = "a span's parent id is neither empty nor 8 by
 const USUAL_SPAN: usize = 320;
 
 /// All spans of a request. Nothing is put into the arena.
+///
+/// # Errors
+/// If the body is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode<'a>(body: &'a [u8], _: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut batch = Batch::default();
     // So that most messages need no second allocation.
@@ -54,6 +57,9 @@ fn resource_spans<'a>(message: &'a [u8], batch: &mut Batch<'a>) -> Result<(), Wi
 }
 
 /// What a `Resource` says of the process.
+///
+/// # Errors
+/// If it is not Protocol Buffers.
 pub fn resource<'a>(message: &'a [u8], source: &mut Source<'a>) -> Result<(), WireError> {
     for attribute in repeated(message, 1) {
         let (key, value) = pair(attribute?)?;

@@ -25,6 +25,9 @@ const USUAL_SPAN: usize = 500;
 const SPANS_V2: &[u8] = b"application/vnd.sentry.items.span.v2+json";
 
 /// All spans of an envelope that came with the key of a DSN.
+///
+/// # Errors
+/// If the envelope is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode<'a>(envelope: &'a [u8], arena: &'a Bump, key: &[u8]) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, envelope.len() / USUAL_SPAN);
     let service = arena.alloc_slice_copy(key);

@@ -11,6 +11,9 @@ use crate::span::Batch;
 use crate::value::Value;
 
 /// All segments of a body.
+///
+/// # Errors
+/// If the body is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode<'a>(body: &'a [u8], arena: &'a Bump, is_list: bool) -> Result<Batch<'a>, Broken> {
     let mut reader = Reader::new(body, arena);
     let mut gatherer = Gatherer::new(arena, 0);

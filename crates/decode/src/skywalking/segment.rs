@@ -15,6 +15,9 @@ use crate::wire::{Fields, WireError, repeated};
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 350;
 /// One segment.
+///
+/// # Errors
+/// If the message is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, 0);
     segment(message, &mut gatherer)?;
@@ -22,6 +25,9 @@ pub fn decode<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broke
 }
 
 /// Several segments, each behind the prefix of gRPC.
+///
+/// # Errors
+/// If the body is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode_framed<'a>(messages: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, messages.len() / USUAL_SPAN);
     for message in frames(messages) {
@@ -31,6 +37,9 @@ pub fn decode_framed<'a>(messages: &'a [u8], arena: &'a Bump) -> Result<Batch<'a
 }
 
 /// Several segments.
+///
+/// # Errors
+/// If the message is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode_collection<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, 0);
     for message in repeated(message, 1) {

@@ -14,6 +14,9 @@ use crate::value::Value;
 const USUAL_SPAN: usize = 400;
 
 /// All spans of a request.
+///
+/// # Errors
+/// If the body is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut reader = Reader::new(body, arena);
     let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);

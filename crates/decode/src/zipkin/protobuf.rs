@@ -18,6 +18,9 @@ const USUAL_SPAN: usize = 250;
 const KINDS: [Kind; 5] = [Kind::Unspecified, Kind::Client, Kind::Server, Kind::Producer, Kind::Consumer];
 
 /// All spans of a request.
+///
+/// # Errors
+/// If the body is not of this format, or ends too early. Then none of its spans may be counted.
 pub fn decode<'a>(body: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
     let mut gatherer = Gatherer::new(arena, body.len() / USUAL_SPAN);
     for message in repeated(body, 1) {

@@ -28,6 +28,9 @@ pub struct Recovered {
 /// Finishes the span files of a sink that was killed, so that every span it acknowledged can be read; `out` is its folder,
 /// the one with `spans` in it. Does nothing if they are whole already, and may itself be interrupted and repeated.
 /// No sink must be at work there.
+///
+/// # Errors
+/// If a file cannot be read or written, or is none of a sink's.
 pub fn recover(out: &Path) -> Result<Recovered, SinkError> {
     let folder = out.join("spans");
     let mut recovered = Recovered::default();
