@@ -375,16 +375,19 @@ impl<'a> Engine<'a> {
         if self.shared.spin {
             return self.poller.wait(0);
         }
+        // After the end of a turn, the last answer is what is waited for.
         let blind = !backlog
+            && now < self.turn_end
             && (self.active == 0 || self.is_stamped())
             && self.delicate == 0
             && self.users.is_none()
             && self.script.as_ref().is_none_or(|script| !script.is_sequence())
-            && self.largest <= LARGE_RESPONSE
-            && (self.active == 0 || wake - now <= LONGEST_BLIND_SLEEP);
+            && self.largest <= LARGE_RESPONSE;
         if !blind {
             return self.poller.wait(wake - now);
         }
+        // A service that wakes the generator up pays for it with CPU time, so it does not, at any rate and in turns of any length.
+        let wake = if self.active == 0 { wake } else { wake.min(now + LONGEST_BLIND_SLEEP) };
         // What is due goes first; the responses already carry their time of arrival.
         let now = self.alarm.sleep_until(self.clock, wake);
         self.dispatch(now);

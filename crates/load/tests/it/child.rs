@@ -1,9 +1,10 @@
 //! The generator as its parent sees it: JSON in, JSON lines out, a signal in between.
 
-use crate::server::{Behaviour, GOOD, Server};
 use unladen_load::child;
 use unladen_load::outcome::Event;
 use unladen_load::plan::{Pacing, Plan};
+
+use crate::server::{Behaviour, GOOD, Server};
 
 /// Runs a plan and returns its events, raising SIGTERM at the first line if wanted.
 fn events(plan: &Plan, terminate: bool) -> Vec<Event> {

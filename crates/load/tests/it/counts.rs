@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use unladen_load::plan::{Check, Pacing, Plan, Protocol, Tls};
+
 use crate::certificates::write_pair;
 use crate::engine::run;
-use unladen_load::plan::{Check, Pacing, Plan, Protocol, Tls};
 
 /// Requests of each case.
 const REQUESTS: u64 = 10_000;

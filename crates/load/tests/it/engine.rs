@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::server::{Behaviour, GOOD, Server};
 use unladen_load::LoadError;
 use unladen_load::outcome::{Event, Outcome};
 use unladen_load::plan::{Check, Order, Pacing, Plan, Trace, TraceHeader};
 use unladen_trace::index_of;
+
+use crate::server::{Behaviour, GOOD, Server};
 
 /// A short plan at a constant rate: no warm-up, a window of half a second.
 pub(crate) fn open(server: &Server, rate: f64, connections: u32) -> Plan {

@@ -2,10 +2,11 @@
 
 use std::net::TcpListener;
 
-use crate::engine::run;
 use tonic_health::pb::FILE_DESCRIPTOR_SET;
 use unladen_load::LoadError;
 use unladen_load::plan::{Grpc, Pacing, Plan};
+
+use crate::engine::run;
 
 /// The service's own definition, <https://github.com/grpc/grpc/blob/master/doc/health-checking.md>.
 const HEALTH: &str = r#"

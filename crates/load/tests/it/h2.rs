@@ -5,11 +5,12 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::engine::{at_once, run};
-use crate::h2_server::{CorrectServer, Manner, RawServer, Setup, frame, greet_then};
 use unladen_load::LoadError;
 use unladen_load::plan::{Check, NamedTest, Pacing, Plan, Protocol, Request, Test, Trace, TraceHeader, Value};
 use unladen_trace::index_of;
+
+use crate::engine::{at_once, run};
+use crate::h2_server::{CorrectServer, Manner, RawServer, Setup, frame, greet_then};
 
 /// A short plan at a constant rate over HTTP/2.
 fn open(url: String, rate: f64, connections: u32, streams: u32) -> Plan {

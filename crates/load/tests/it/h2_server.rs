@@ -7,9 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use crate::certificates::{Secure, acceptor};
 use bytes::Bytes;
 use http::{HeaderMap, Response};
+
+use crate::certificates::{Secure, acceptor};
 
 /// What the correct server does.
 #[derive(Debug, Clone, Copy)]

@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
+use unladen_load::plan::{NamedTest, Plan, Request, Test};
+
 use crate::engine::{closed, open, run};
 use crate::server::{Behaviour, Server};
-use unladen_load::plan::{NamedTest, Plan, Request, Test};
 
 /// How long a request may take here, seconds. What ends by itself has all the time that a busy machine may take.
 fn patience(class: &str) -> f64 {

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use crate::engine::{closed, open, run};
-use crate::server::{Behaviour, GOOD, Server};
 use unladen_load::pace::{Arrivals, Profile, Schedule, Stage};
 use unladen_load::plan::{NamedTest, Pacing, Plan, Shard, Test, Trace, TraceHeader};
+
+use crate::engine::{closed, open, run};
+use crate::server::{Behaviour, GOOD, Server};
 
 #[test]
 fn a_ramp_sends_as_many_requests_as_the_area_under_it() {

@@ -1,10 +1,11 @@
 //! Redirects: followed on the same connection when asked, counted, and never to another server.
 
+use unladen_load::outcome::Outcome;
+use unladen_load::plan::{Capture, Check, Order, Pacing, Plan, Protocol, Request, Source};
+
 use crate::engine::{open, run};
 use crate::h2_server::{CorrectServer, Manner, Setup};
 use crate::server::{Behaviour, Server};
-use unladen_load::outcome::Outcome;
-use unladen_load::plan::{Capture, Check, Order, Pacing, Plan, Protocol, Request, Source};
 
 /// A chain of two redirects, a loop, and one that leads elsewhere: status and location.
 fn leads(path: &str) -> (u16, Option<&'static str>) {

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use unladen_load::plan::{Capture, NamedTest, Order, Pacing, Plan, Request, Source, Test, Until, Value};
+
 use crate::engine::{closed, open, run};
 use crate::server::{Behaviour, GOOD, Server};
-use unladen_load::plan::{Capture, NamedTest, Order, Pacing, Plan, Request, Source, Test, Until, Value};
 
 fn json(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}", body.len())

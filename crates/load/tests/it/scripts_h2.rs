@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use unladen_load::plan::{NamedTest, Pacing, Plan, Protocol, Request, Test, Tls};
+
 use crate::engine::{at_once, run};
 use crate::h2_server::{CorrectServer, Manner, Setup, Way};
 use crate::scripts::{job_plan, seat_requests};
-use unladen_load::plan::{NamedTest, Pacing, Plan, Protocol, Request, Test, Tls};
 
 /// A plan over HTTP/2 for this server.
 fn plan(server: &CorrectServer, connections: u32, streams: u32) -> Plan {

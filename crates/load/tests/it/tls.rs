@@ -2,12 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use unladen_load::LoadError;
+use unladen_load::plan::{Pacing, Plan, Protocol, Tls};
+
 use crate::certificates::Secure;
 use crate::engine::{at_once, run};
 use crate::h2_server::{CorrectServer, Manner, Setup, Way};
 use crate::server::{Behaviour, Server};
-use unladen_load::LoadError;
-use unladen_load::plan::{Pacing, Plan, Protocol, Tls};
 
 /// What servers of both versions offer.
 const BOTH: Way = Way::Tls(&[b"h2", b"http/1.1"]);

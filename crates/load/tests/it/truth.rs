@@ -3,11 +3,12 @@
 
 use std::time::Duration;
 
+use unladen_load::plan::{Check, Plan, Protocol, Request, Test, Until};
+use unladen_load::warning::LoadWarning;
+
 use crate::engine::{closed, open, run};
 use crate::h2_server::{CorrectServer, Manner, Setup};
 use crate::server::{Behaviour, GOOD, Server};
-use unladen_load::plan::{Check, Plan, Protocol, Request, Test, Until};
-use unladen_load::warning::LoadWarning;
 
 #[test]
 fn every_request_is_in_the_row_of_its_name_and_second() {
