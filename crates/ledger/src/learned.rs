@@ -45,6 +45,9 @@ pub struct Shortfall {
 }
 
 /// Learns from the summary of a calibration.
+///
+/// # Errors
+/// [`LedgerError::NothingToLearnFrom`] if no span of its requests arrived.
 pub fn learn(calibration: &Summary) -> Result<Learned, LedgerError> {
     let mut traces = std::collections::BTreeMap::new();
     for (spans, requests) in calibration.spans_by_request.iter().filter(|(spans, _)| *spans > 0) {

@@ -39,6 +39,9 @@ pub use learned::{Learned, LearnedOperation, Shortfall, learn};
 pub use terms::{Ledger, LedgerError, Load, Sampling, SecondOfRequests};
 
 /// Closes the account of a load. `spans_per_request` is what the study declares; `None` to learn it.
+///
+/// # Errors
+/// [`LedgerError`] if the number is none that a request can make, if no span could be tied to a request, or if there is nothing to learn it from.
 pub fn close(
     summary: &Summary,
     load: &Load<'_>,

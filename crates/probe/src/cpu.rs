@@ -8,9 +8,9 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use unladen_journal::record::CpuSource;
+use unladen_linux::{Cgroup, Version};
 
 use super::tree::Tree;
-use unladen_linux::{Cgroup, Version};
 
 /// CPU time since some start that is the same for all readings of one reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

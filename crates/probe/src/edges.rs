@@ -4,15 +4,15 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use unladen_linux::clock::{own_cpu_ns, process_cpu_ns};
+use unladen_linux::tree::Family;
+use unladen_linux::{Cgroup, monotonic_ns};
 use unladen_load::alternate::Meter;
 use unladen_stats::estimate::median;
 
 use super::cpu::CpuReader;
 use super::host::HostReader;
 use super::tree::Tree;
-use unladen_linux::clock::{own_cpu_ns, process_cpu_ns};
-use unladen_linux::tree::Family;
-use unladen_linux::{Cgroup, monotonic_ns};
 
 /// Share of the machine that others may take while a group of turns lasts, before the group does not count …
 const DISTURBED: f64 = 0.15;

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use http::Uri;
+use unladen_linux::Netns;
+use unladen_linux::netns::within;
 use unladen_prometheus::Selector;
 
 use crate::ask::Question;
-use unladen_linux::Netns;
-use unladen_linux::netns::within;
 
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(5);

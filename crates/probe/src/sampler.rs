@@ -6,6 +6,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use unladen_journal::record::ProcessRecord;
+use unladen_linux::clock::{own_cpu_ns, thread_cpu_ns};
+use unladen_linux::{CpuSet, monotonic_ns};
 
 use super::host::{Host, HostReader};
 use super::network::{Network, Traffic};
@@ -14,8 +16,6 @@ use super::scrape::{Scraped, Scraper};
 use super::target::Target;
 use super::timeline::Row;
 use super::watch::{Place, Watch};
-use unladen_linux::clock::{own_cpu_ns, thread_cpu_ns};
-use unladen_linux::{CpuSet, monotonic_ns};
 
 /// When to sample. Instants are of `CLOCK_MONOTONIC`, in ns.
 #[derive(Debug, Clone, PartialEq)]

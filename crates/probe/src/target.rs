@@ -1,10 +1,10 @@
 //! A process to watch, with all that it starts.
 
 use unladen_journal::role::Role;
-
-use super::scrape::Endpoint;
 use unladen_linux::Cgroup;
 use unladen_linux::tree::Family;
+
+use super::scrape::Endpoint;
 
 /// A process to watch: a service's replica or a part of the instrument.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,10 +6,11 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::cpu::Cpu;
 use unladen_linux::clock::{TICK_NS, process_cpu_ns};
 use unladen_linux::process::{self, Identity, Stat};
 use unladen_linux::tree::{Family, MARK};
+
+use super::cpu::Cpu;
 
 /// A process as it was seen last.
 #[derive(Debug, Clone, Copy)]

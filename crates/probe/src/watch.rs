@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use unladen_journal::record::ProcessRecord;
+use unladen_linux::monotonic_ns;
 use unladen_stats::estimate::halves;
 
 use super::cpu::{Cpu, CpuReader};
@@ -16,7 +17,6 @@ use super::target::Target;
 use super::throttle::Throttle;
 use super::timeline::Row;
 use super::tree::Tree;
-use unladen_linux::monotonic_ns;
 
 /// Counters are stretched or shrunk to the window when they were read over a time that differs from it by more than
 /// this share. Below it the plain difference stands, which anybody can check in the timeline.

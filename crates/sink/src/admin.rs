@@ -12,11 +12,11 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
+use unladen_ledger::summary::Summary;
 
 use crate::answer::Reply;
 use crate::hub::Hub;
 use crate::web::reply;
-use unladen_ledger::summary::Summary;
 
 /// How the format calls itself.
 const PROMETHEUS: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -6,13 +6,13 @@
 //! Telemetry that is no span (messages, metrics, exceptions) is taken and not looked into.
 
 use http::{HeaderName, HeaderValue, Method, Response, StatusCode};
+use unladen_decode::azure::{self, Received};
+use unladen_decode::span::Protocol;
 
 use crate::answer::Reply;
 use crate::hub::Hub;
 use crate::inbound::Request;
 use crate::web::{self, Failure, JSON, TEXT};
-use unladen_decode::azure::{self, Received};
-use unladen_decode::span::Protocol;
 
 const TRACK: [&str; 2] = ["/v2.1/track", "/v2/track"];
 /// Answers to those who ask for the id of an application.

@@ -10,11 +10,11 @@ use std::thread;
 use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::{Notify, mpsc, oneshot};
+use unladen_ledger::summary::Event;
 
 use crate::config::Config;
 use crate::error::SinkError;
 use crate::server::run_in;
-use unladen_ledger::summary::Event;
 
 /// Exit code of a sink that could not start or go on.
 const FAILED: u8 = 2;

@@ -9,14 +9,14 @@ use std::path::Path;
 use std::rc::Rc;
 
 use bumpalo::Bump;
+use unladen_decode::span::{Batch, Decode, Span};
+use unladen_decode::{azure, datadog, elastic, jaeger, otlp, sentry, skywalking, xray, zipkin};
 
 use crate::body::{BodyError, Budget, Payload};
 use crate::grpc;
 use crate::h2;
 use crate::inflate::{Encoding, Inflate, unpack};
 use crate::store;
-use unladen_decode::span::{Batch, Decode, Span};
-use unladen_decode::{azure, datadog, elastic, jaeger, otlp, sentry, skywalking, xray, zipkin};
 
 /// Bytes to which bodies are decompressed at most.
 const LARGEST_BODY: usize = 1 << 20;

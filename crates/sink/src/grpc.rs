@@ -5,6 +5,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use http::{HeaderValue, Response, header};
 use tokio::time::timeout;
+use unladen_decode::frames::{PREFIX, frames};
+use unladen_decode::span::{Decode, Protocol};
 
 use crate::answer::{Answer, Reply, grpc as response};
 use crate::body::{BodyError, Payload};
@@ -13,8 +15,6 @@ use crate::hub::{Accepted, Hub, Refused};
 use crate::inbound::{Body, Request};
 use crate::inflate::gunzip;
 use crate::status::{Code, status_with_retry};
-use unladen_decode::frames::{PREFIX, frames};
-use unladen_decode::span::{Decode, Protocol};
 
 /// Seconds after which a refused sender may come again.
 const RETRY_AFTER: u64 = 1;

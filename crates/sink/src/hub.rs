@@ -8,17 +8,17 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bumpalo::Bump;
 use tokio::sync::{Notify, oneshot};
+use unladen_decode::Broken;
+use unladen_decode::loss::LossCount;
+use unladen_decode::span::{Batch, Protocol, Source};
+use unladen_ledger::faults::Faults;
+use unladen_ledger::summary::Summary;
 
 use crate::account::Accounts;
 use crate::arena::Arena;
 use crate::body::Budget;
 use crate::config::Config;
 use crate::store::{Handle, Store, StoreRefusal};
-use unladen_decode::Broken;
-use unladen_decode::loss::LossCount;
-use unladen_decode::span::{Batch, Protocol, Source};
-use unladen_ledger::faults::Faults;
-use unladen_ledger::summary::Summary;
 
 /// Bytes of the bodies of all connections at once; a few of the largest messages fit in any case.
 const BODIES: usize = 48 << 20;

@@ -2,6 +2,8 @@
 //! ask for their strategy, and are told to take everything.
 
 use http::{Method, StatusCode};
+use unladen_decode::jaeger::{model, thrift};
+use unladen_decode::span::Protocol;
 
 use crate::answer::Answer;
 use crate::grpc;
@@ -9,8 +11,6 @@ use crate::hub::{Accepted, Hub};
 use crate::inbound::Request;
 use crate::status::Code;
 use crate::web::{self, Failure, JSON, TEXT, content_type};
-use unladen_decode::jaeger::{model, thrift};
-use unladen_decode::span::Protocol;
 
 const TRACES: &str = "/api/traces";
 const POST_SPANS: &str = "/jaeger.api_v2.CollectorService/PostSpans";

@@ -21,7 +21,10 @@ use tokio::io::{AsyncReadExt, BufReader};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
+use unladen_decode::frames::PREFIX;
+use unladen_decode::span::Protocol;
 use unladen_http2::frame::PREFACE;
+use unladen_ledger::faults::Fate;
 
 use crate::answer::{Answer, Reply};
 use crate::error::SinkError;
@@ -31,9 +34,6 @@ use crate::inbound::Request;
 use crate::rewind::Rewind;
 use crate::web::Failure;
 use crate::{azure, datadog, elastic, grpc, jaeger, otlp, sentry, skywalking, xray, zipkin};
-use unladen_decode::frames::PREFIX;
-use unladen_decode::span::Protocol;
-use unladen_ledger::faults::Fate;
 
 /// Bytes read from a connection at once: hyper by itself asks for a frame's worth, and each time the kernel is asked.
 const READ: usize = 64 << 10;

@@ -5,13 +5,13 @@
 //! Sentry knows no names of services. The DSN's key, here `pets`, stands in for one.
 
 use http::{Method, Response, StatusCode};
+use unladen_decode::sentry;
+use unladen_decode::span::Protocol;
 
 use crate::answer::Reply;
 use crate::hub::Hub;
 use crate::inbound::Request;
 use crate::web::{self, Failure, JSON};
-use unladen_decode::sentry;
-use unladen_decode::span::Protocol;
 
 /// Where a key stands, in the header of its own as in the query.
 const KEY: &str = "sentry_key=";

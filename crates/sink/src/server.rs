@@ -14,6 +14,8 @@ use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use unladen_decode::span::Protocol;
+use unladen_ledger::summary::{Event, Summary};
 
 use crate::admin;
 use crate::config::Config;
@@ -23,8 +25,6 @@ use crate::hub::Hub;
 use crate::listen::{self, Connections};
 use crate::store::{Store, shape};
 use crate::{datadog, xray};
-use unladen_decode::span::Protocol;
-use unladen_ledger::summary::{Event, Summary};
 
 /// Between two [`Event::Tick`]s.
 const TICK: Duration = Duration::from_millis(100);

@@ -5,6 +5,9 @@
 //! it is taken, and the windows of HTTP/2 hold back a sender that is too fast.
 
 use http::StatusCode;
+use unladen_decode::frames::frames;
+use unladen_decode::skywalking::{json, segment};
+use unladen_decode::span::{Decode, Protocol};
 
 use crate::answer::Answer;
 use crate::grpc::{self, Messages, Next};
@@ -12,9 +15,6 @@ use crate::hub::{Accepted, Hub, Refused};
 use crate::inbound::Request;
 use crate::status::Code;
 use crate::web::{self, Failure, JSON};
-use unladen_decode::frames::frames;
-use unladen_decode::skywalking::{json, segment};
-use unladen_decode::span::{Decode, Protocol};
 
 const PACKAGE: &str = "/skywalking.v3.";
 /// Services whose methods all answer with `Commands`, or with a message that is as empty: there is nothing that the sink

@@ -1,6 +1,7 @@
 //! HTTP without gRPC, as the receivers share it: bodies in, whatever their compression; plain answers and refusals out.
 
 use http::{HeaderValue, Method, Response, StatusCode, header};
+use unladen_decode::span::{Decode, Protocol};
 
 use crate::answer::Reply;
 use crate::body::{BodyError, Payload};
@@ -8,7 +9,6 @@ use crate::failure::Statuses;
 use crate::hub::{Accepted, Hub, Refused};
 use crate::inbound::Request;
 use crate::inflate::{Encoding, unpack};
-use unladen_decode::span::{Decode, Protocol};
 
 /// A media type.
 pub(crate) const JSON: &str = "application/json";

@@ -12,15 +12,15 @@ use std::time::{Duration, Instant};
 use http::{Response, StatusCode};
 use serde_json::json;
 use tokio::sync::watch;
+use unladen_decode::loss::{LossCount, Stage};
+use unladen_decode::span::{Protocol, Source};
+use unladen_decode::xray::decode;
 
 use crate::answer::Reply;
 use crate::datagrams::Datagrams;
 use crate::hub::{Hub, Refused};
 use crate::inbound::Request;
 use crate::web::{self, Failure, JSON};
-use unladen_decode::loss::{LossCount, Stage};
-use unladen_decode::span::{Protocol, Source};
-use unladen_decode::xray::decode;
 
 const RULES: &str = "/GetSamplingRules";
 const TARGETS: &str = "/SamplingTargets";

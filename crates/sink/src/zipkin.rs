@@ -2,13 +2,13 @@
 //! Zipkin's server does, but not before the spans are taken.
 
 use http::{Response, StatusCode};
+use unladen_decode::span::Protocol;
+use unladen_decode::zipkin::{json, protobuf};
 
 use crate::answer::Reply;
 use crate::hub::{Accepted, Hub};
 use crate::inbound::Request;
 use crate::web::{self, Failure, JSON, TEXT, content_type};
-use unladen_decode::span::Protocol;
-use unladen_decode::zipkin::{json, protobuf};
 
 const SPANS: &str = "/api/v2/spans";
 

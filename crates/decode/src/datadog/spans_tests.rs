@@ -1,48 +1,16 @@
 use proptest::prelude::*;
-use rmp::encode::{
-    write_array_len, write_bin, write_f64, write_i32, write_i64, write_map_len, write_nil, write_sint, write_str,
-    write_u64, write_uint,
-};
+use rmp::encode::{write_i32, write_i64, write_nil, write_sint, write_u64};
 
 use super::*;
+use crate::datadog::message::Message;
 use crate::testing::broken;
 
 const TRACE: u64 = 0xf8ca_fe00_dead_beef;
 const HIGH: &str = "5eed5eed5eed5eed";
 
-/// Writes one after the other into a message.
-struct Message(Vec<u8>);
-
-impl Message {
-    fn array(&mut self, values: u32) -> &mut Self {
-        write_array_len(&mut self.0, values).expect("memory");
-        self
-    }
-
-    fn map(&mut self, pairs: u32) -> &mut Self {
-        write_map_len(&mut self.0, pairs).expect("memory");
-        self
-    }
-
-    fn text(&mut self, text: &str) -> &mut Self {
-        write_str(&mut self.0, text).expect("memory");
-        self
-    }
-
-    fn number(&mut self, number: u64) -> &mut Self {
-        write_uint(&mut self.0, number).expect("memory");
-        self
-    }
-
-    fn real(&mut self, number: f64) -> &mut Self {
-        write_f64(&mut self.0, number).expect("memory");
-        self
-    }
-}
-
 /// Two spans of one trace, of which only the second has the high half of its id, then one with neither id nor anything else.
 fn message() -> Vec<u8> {
-    let mut message = Message(Vec::new());
+    let mut message = Message::default();
     message.array(2).array(2);
     message
         .map(11)
@@ -77,7 +45,7 @@ fn message() -> Vec<u8> {
     message.text("meta").map(2).text("_dd.p.tid").text(HIGH).text("span.kind").text("client");
     message.text("metrics").map(1).text("_sampling_priority_v1").real(1.0);
     message.array(1).map(1).text("meta_struct").map(1).text("x").array(0);
-    message.0
+    message.bytes
 }
 
 /// The same in version 0.5.
@@ -102,7 +70,7 @@ fn message_with_table() -> Vec<u8> {
         "client",
         "_sampling_priority_v1",
     ];
-    let mut message = Message(Vec::new());
+    let mut message = Message::default();
     message.array(2).array(texts.len() as u32);
     for text in texts {
         message.text(text);
@@ -119,7 +87,7 @@ fn message_with_table() -> Vec<u8> {
         message.number(0);
     }
     message.map(0).map(0).number(0);
-    message.0
+    message.bytes
 }
 
 #[test]
@@ -166,26 +134,25 @@ fn size_is_that_of_the_span_alone() {
 /// As encoders of other languages write them: nothing for any value, bytes for text, signs where there are none, floats.
 #[test]
 fn values_of_every_kind_are_taken() {
-    let mut message = Message(Vec::new());
+    let mut message = Message::default();
     message.array(1).array(1).map(9);
     message.text("service");
-    write_bin(&mut message.0, b"pets").expect("memory");
-    message.text("name");
-    write_nil(&mut message.0).expect("memory");
+    message.binary(b"pets").text("name");
+    write_nil(&mut message.bytes).expect("memory");
     message.text("trace_id");
-    write_i64(&mut message.0, TRACE as i64).expect("memory");
+    write_i64(&mut message.bytes, TRACE as i64).expect("memory");
     message.text("span_id");
-    write_i32(&mut message.0, 7).expect("memory");
+    write_i32(&mut message.bytes, 7).expect("memory");
     message.text("parent_id");
-    write_nil(&mut message.0).expect("memory");
+    write_nil(&mut message.bytes).expect("memory");
     message.text("start");
-    write_u64(&mut message.0, u64::MAX).expect("memory");
+    write_u64(&mut message.bytes, u64::MAX).expect("memory");
     message.text("duration");
-    write_sint(&mut message.0, -3).expect("memory");
+    write_sint(&mut message.bytes, -3).expect("memory");
     message.text("error").real(1.0);
     message.text("metrics").map(1).text("count").number(3);
     let arena = Bump::new();
-    let batch = decode(&message.0, &arena).expect("sound");
+    let batch = decode(&message.bytes, &arena).expect("sound");
     let span = batch.spans[0];
     assert_eq!(batch.sources[0].service, b"pets");
     assert_eq!((span.trace_id, span.parent_id), (u128::from(TRACE).to_be_bytes(), None));

@@ -191,80 +191,17 @@ impl<'a> Message<'a> {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use rmp::encode::{write_array_len, write_bin, write_bool, write_f64, write_map_len, write_str, write_uint};
 
     use super::*;
+    use crate::datadog::message::Message;
     use crate::span::Status;
     use crate::testing::broken;
 
     const TRACE: [u8; 16] = *b"\x5e\xed\x5e\xed\x5e\xed\x5e\xed\xf8\xca\xfe\x00\xde\xad\xbe\xef";
 
-    /// Writes a message as tracers do: a text when it is new, else its number.
-    struct Writer {
-        bytes: Vec<u8>,
-        texts: Vec<String>,
-    }
-
-    impl Writer {
-        fn new() -> Self {
-            Self { bytes: Vec::new(), texts: vec![String::new()] }
-        }
-
-        fn map(&mut self, pairs: u32) -> &mut Self {
-            write_map_len(&mut self.bytes, pairs).expect("memory");
-            self
-        }
-
-        fn array(&mut self, values: u32) -> &mut Self {
-            write_array_len(&mut self.bytes, values).expect("memory");
-            self
-        }
-
-        fn number(&mut self, number: u64) -> &mut Self {
-            write_uint(&mut self.bytes, number).expect("memory");
-            self
-        }
-
-        fn text(&mut self, text: &str) -> &mut Self {
-            match self.texts.iter().position(|known| known == text) {
-                Some(number) => return self.number(number as u64),
-                None => write_str(&mut self.bytes, text).expect("memory"),
-            }
-            self.texts.push(text.to_owned());
-            self
-        }
-
-        fn truth(&mut self, truth: bool) -> &mut Self {
-            write_bool(&mut self.bytes, truth).expect("memory");
-            self
-        }
-
-        fn real(&mut self, number: f64) -> &mut Self {
-            write_f64(&mut self.bytes, number).expect("memory");
-            self
-        }
-
-        fn binary(&mut self, bytes: &[u8]) -> &mut Self {
-            write_bin(&mut self.bytes, bytes).expect("memory");
-            self
-        }
-
-        /// The fields that every span has.
-        fn span(&mut self, fields: u32, texts: [&str; 3], ids: [u64; 2], times: [u64; 2], failed: bool) -> &mut Self {
-            self.map(8 + fields);
-            for (field, text) in (1..).zip(texts) {
-                self.number(field).text(text);
-            }
-            for (field, number) in (4..).zip([ids, times].concat()) {
-                self.number(field).number(number);
-            }
-            self.number(8).truth(failed)
-        }
-    }
-
     /// A chunk of two spans, and one whose id is not told.
-    fn message() -> Writer {
-        let mut message = Writer::new();
+    fn message() -> Message {
+        let mut message = Message::streamed();
         message.map(3).number(3).text("go").number(10).array(3).text("_dd.tags").number(1).text("pets");
         message.number(11).array(2);
         message.map(5).number(1).number(1).number(2).text("").number(3).array(3).text("service").number(1).text("pets");
@@ -315,7 +252,7 @@ mod tests {
     /// Texts may stand in front as a list.
     #[test]
     fn texts_in_front() {
-        let mut message = Writer::new();
+        let mut message = Message::streamed();
         message.map(2).number(1).array(2).text("pets").text("GET").number(11).array(1);
         message
             .map(2)

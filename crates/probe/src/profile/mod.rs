@@ -17,10 +17,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use inferno::collapse::Collapse;
 use inferno::collapse::perf::{Folder, Options};
+use unladen_linux::Netns;
 
 use crate::ask;
 use crate::jvm;
-use unladen_linux::Netns;
 
 /// Time between two samples, ns: 199 a second, so that nothing that happens every 10 ms is always or never met.
 const PERIOD_NS: u64 = 5_025_126;

@@ -12,9 +12,9 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use text::Exposition;
+use unladen_linux::{CpuSet, Netns, monotonic_ns};
 
 use crate::ask;
-use unladen_linux::{CpuSet, Netns, monotonic_ns};
 
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(2);

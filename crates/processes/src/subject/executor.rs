@@ -6,12 +6,12 @@ use std::process::Child;
 use std::time::Duration;
 
 use rustix::process::Signal;
+use unladen_linux::process::Identity;
+use unladen_linux::{Cgroup, CpuSet};
 
 use super::ended::Ended;
 use super::error::SubjectError;
 use super::reaper;
-use unladen_linux::process::Identity;
-use unladen_linux::{Cgroup, CpuSet};
 
 /// What a health check says.
 #[derive(Debug, Clone, PartialEq, Eq)]

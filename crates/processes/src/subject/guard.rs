@@ -12,12 +12,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
+use unladen_linux::process::{self, Identity};
+use unladen_linux::tree::{Family, MARK};
 
 use super::cgroups;
 use super::container::engine::Engine;
 use super::reaper;
-use unladen_linux::process::{self, Identity};
-use unladen_linux::tree::{Family, MARK};
 
 /// Name of the hidden subcommand.
 pub const SUBCOMMAND: &str = "__guard";

@@ -11,6 +11,11 @@ use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
+use unladen_linux::hierarchy::{Hierarchy, Mounts};
+use unladen_linux::process::Identity;
+use unladen_linux::tree::{Family, MARK};
+use unladen_linux::{CpuSet, Version, userns};
+
 use super::cgroups::{Cgroups, Refused};
 use super::container::Container;
 use super::error::SubjectError;
@@ -21,10 +26,6 @@ use super::program;
 use super::reaper;
 use super::running::Running;
 use super::shared::Shared;
-use unladen_linux::hierarchy::{Hierarchy, Mounts};
-use unladen_linux::process::Identity;
-use unladen_linux::tree::{Family, MARK};
-use unladen_linux::{CpuSet, Version, userns};
 
 /// What a launcher needs to know of the world.
 #[derive(Debug, Clone)]

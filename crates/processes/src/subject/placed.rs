@@ -3,8 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use super::running::Running;
 use unladen_linux::Netns;
+
+use super::running::Running;
 
 /// A container that runs, and where it is found.
 #[derive(Debug)]

@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use unladen_linux::Netns;
+use unladen_linux::netns::within;
+use unladen_probe::ask::{Question, connect};
+
 use super::error::SubjectError;
 use super::executor::Health;
 use super::listener::{Listener, Wanted};
 use super::running::Running;
-use unladen_linux::Netns;
-use unladen_linux::netns::within;
-use unladen_probe::ask::{Question, connect};
 
 /// Pause between two looks; with the work of a look it stays below the promised 5 ms.
 const PAUSE: Duration = Duration::from_millis(2);

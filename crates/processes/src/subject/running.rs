@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::process::Signal;
+use unladen_linux::process::{self, Identity, Stat};
+use unladen_linux::tree::Family;
+use unladen_linux::{Cgroup, CpuSet};
 
 use super::ended::Ended;
 use super::error::SubjectError;
@@ -17,9 +20,6 @@ use super::launch::Launch;
 use super::listener::{Listener, Wanted};
 use super::ready::{self, Readiness};
 use super::shared::Shared;
-use unladen_linux::process::{self, Identity, Stat};
-use unladen_linux::tree::Family;
-use unladen_linux::{Cgroup, CpuSet};
 
 /// How long SIGKILL may take to take effect before a process counts as unstoppable.
 const KILL_PATIENCE: Duration = Duration::from_secs(5);

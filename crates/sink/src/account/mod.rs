@@ -7,13 +7,14 @@ mod operations;
 
 use std::collections::BTreeMap;
 
+use unladen_decode::loss::LossCount;
+use unladen_decode::span::{Batch, Protocol, Source, Span};
+use unladen_ledger::summary::{self, Summary};
+
 use crate::config::Requests;
 use distinct::{DistinctSpans, TraceMarks};
 use losses::Losses;
 use operations::Operations;
-use unladen_decode::loss::LossCount;
-use unladen_decode::span::{Batch, Protocol, Source, Span};
-use unladen_ledger::summary::{self, Summary};
 
 /// What a span has been counted as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

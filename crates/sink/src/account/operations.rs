@@ -8,9 +8,9 @@ use std::hash::BuildHasher;
 
 use hashbrown::{DefaultHashBuilder, HashTable};
 use hdrhistogram::Histogram;
+use unladen_ledger::summary;
 
 use crate::buffers::same;
-use unladen_ledger::summary;
 
 /// Name under which services and operations beyond the limits are counted.
 pub(crate) const OTHER: &str = "(other)";

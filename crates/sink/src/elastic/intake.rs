@@ -5,14 +5,14 @@
 //! most of them on the disk.
 
 use http::StatusCode;
+use unladen_decode::elastic;
+use unladen_decode::span::Protocol;
 
 use crate::body::{BodyError, Payload};
 use crate::hub::{Accepted, Hub};
 use crate::inbound::Request;
 use crate::inflate::Inflate;
 use crate::web::{self, Failure};
-use unladen_decode::elastic;
-use unladen_decode::span::Protocol;
 
 /// Decompressed bytes that are taken together while more come in.
 const ENOUGH: usize = 128 << 10;

@@ -2,6 +2,8 @@
 //! all three. Failures as in OTLP's specification: what may pass later is `UNAVAILABLE`, what never will is not.
 
 use http::{Method, Response, StatusCode, Version};
+use unladen_decode::otlp::protobuf;
+use unladen_decode::span::Protocol;
 
 use super::{count_losses, reply};
 use crate::answer::{Answer, Reply};
@@ -10,8 +12,6 @@ use crate::hub::Hub;
 use crate::inbound::Request;
 use crate::status::Code;
 use crate::web::{self, TEXT};
-use unladen_decode::otlp::protobuf;
-use unladen_decode::span::Protocol;
 
 const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 const METRICS: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";

@@ -3,6 +3,8 @@
 //! OTLP's specification wants it; 503 with `Retry-After` is what may pass later.
 
 use http::{Response, StatusCode};
+use unladen_decode::otlp::{json, protobuf};
+use unladen_decode::span::Protocol;
 
 use super::{count_losses, reply};
 use crate::answer::Reply;
@@ -10,8 +12,6 @@ use crate::hub::{Accepted, Hub};
 use crate::inbound::Request;
 use crate::status::{self, Code};
 use crate::web::{self, Failure, JSON, content_type};
-use unladen_decode::otlp::{json, protobuf};
-use unladen_decode::span::Protocol;
 
 const PROTOBUF: &str = "application/x-protobuf";
 

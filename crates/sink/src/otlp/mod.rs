@@ -4,8 +4,9 @@ pub(crate) mod grpc;
 pub(crate) mod http;
 mod reply;
 
-use crate::hub::Hub;
 use unladen_decode::otlp::metrics;
+
+use crate::hub::Hub;
 
 /// Counts the losses that a request with metrics tells; if it is broken, those that stand before the break: metrics are taken as a
 /// courtesy.

@@ -1,7 +1,8 @@
 //! What OTLP answers: an `ExportTraceServiceResponse`, as protobuf or JSON.
 
-use crate::hub::Accepted;
 use unladen_decode::wire::{put_bytes, put_number};
+
+use crate::hub::Accepted;
 
 /// An `ExportTraceServiceResponse`; all empty unless spans were rejected, as the specification wants it.
 pub(crate) fn protobuf(Accepted { rejected, reason }: Accepted) -> Vec<u8> {

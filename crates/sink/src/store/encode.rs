@@ -4,6 +4,8 @@
 
 use std::io;
 
+use unladen_decode::buffers::put_bytes;
+use unladen_decode::span;
 use zstd::bulk::Compressor;
 
 use super::columns::Type;
@@ -12,8 +14,6 @@ use super::footer::{self, Leaf, Range, Totals};
 use super::group::{Group, Row};
 use super::pages::{self, Encoding, Kind};
 use crate::buffers::empty;
-use unladen_decode::buffers::put_bytes;
-use unladen_decode::span;
 
 /// A fast level: the next ones take a third longer and save a few bytes of a hundred.
 const LEVEL: i32 = -1;

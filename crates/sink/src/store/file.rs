@@ -11,12 +11,12 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use parquet::errors::{ParquetError, Result};
+use unladen_decode::buffers::take;
 
 use super::columns::{CORE, Keys};
 use super::encode::{Encoder, Place};
 use super::footer::{Footer, Leaf, Schema};
 use super::group::Group;
-use unladen_decode::buffers::take;
 
 const MAGIC: &[u8; 4] = b"PAR1";
 /// Ends every record.

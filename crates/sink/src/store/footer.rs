@@ -5,10 +5,11 @@
 
 use std::sync::Arc;
 
+use unladen_decode::wire::put_varint;
+
 use super::columns::{CORE, Core, Keys, Meaning, Physical, Type};
 use super::pages::Encoding;
 use super::thrift::{Of, Struct, put_binary, put_list, zigzag};
-use unladen_decode::wire::put_varint;
 
 /// A column of a file.
 #[derive(Debug)]

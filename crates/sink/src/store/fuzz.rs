@@ -3,11 +3,12 @@
 use std::io;
 use std::path::Path;
 
+use unladen_decode::span::{Batch, Protocol, Source, Span};
+use unladen_decode::value::Value;
+
 use super::group::Group;
 use super::log::{self, Log, Logged};
 use crate::config::Attributes;
-use unladen_decode::span::{Batch, Protocol, Source, Span};
-use unladen_decode::value::Value;
 
 /// Writes a span to a log and reads it back.
 pub(crate) fn goes_through_the_log(span: &Span<'_>, source: &Source<'_>) {

@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
+use unladen_decode::json;
+use unladen_decode::span::{Protocol, Source, Span};
+use unladen_decode::value::{Value, Visitor};
+
 use super::columns::{Keys, Type};
 use super::dictionary::{Column, Guess, Ids, Presence};
 use crate::buffers::{empty, same};
 use crate::config::Attributes;
-use unladen_decode::json;
-use unladen_decode::span::{Protocol, Source, Span};
-use unladen_decode::value::{Value, Visitor};
 
 /// Rows of a row group: larger ones cost more memory, hardly less CPU, and save hardly a byte; smaller ones are synced more
 /// often.

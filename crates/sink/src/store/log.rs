@@ -10,13 +10,13 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use zstd::bulk::Compressor;
-
-use crate::config::Attributes;
 use unladen_decode::attributes::{RawAttributes, logged};
 use unladen_decode::buffers::{put_bytes, take, take_bytes};
 use unladen_decode::span::{Kind, Protocol, Source, Span, Status};
 use unladen_decode::value::Value;
+use zstd::bulk::Compressor;
+
+use crate::config::Attributes;
 
 /// Name of the log in the folder of span files.
 pub(super) const NAME: &str = "spans.log";

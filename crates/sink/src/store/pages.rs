@@ -1,8 +1,9 @@
 //! Parquet's encodings, byte by byte: <https://parquet.apache.org/docs/file-format/data-pages/encodings/> and the page
 //! headers in front. Knows values and bytes, not what they mean.
 
-use super::thrift::{Struct, zigzag};
 use unladen_decode::wire::put_varint;
+
+use super::thrift::{Struct, zigzag};
 
 /// Encodings of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

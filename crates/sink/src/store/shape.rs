@@ -9,10 +9,10 @@ use parquet::column::reader::ColumnReader;
 use parquet::data_type::{FixedLenByteArray, Int64Type};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
+use unladen_ledger::summary::Shape;
 
 use super::recover::files;
 use crate::error::SinkError;
-use unladen_ledger::summary::Shape;
 
 /// Spans held at once; of more, several passes are made over the files.
 const SPANS: u64 = 1 << 20;

@@ -8,6 +8,9 @@ use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::statistics::Statistics;
 use parquet::record::Field;
 use proptest::prelude::*;
+use unladen_decode::attributes::{RawAttributes, logged};
+use unladen_decode::span::{Kind, Protocol, Source, Span, Status};
+use unladen_decode::value::Value;
 
 use super::encode::Encoder;
 use super::file::{SpanFile, partial};
@@ -16,9 +19,6 @@ use super::log::{self, Logged};
 use super::recover::recover;
 use super::writer::path;
 use crate::config::Attributes;
-use unladen_decode::attributes::{RawAttributes, logged};
-use unladen_decode::span::{Kind, Protocol, Source, Span, Status};
-use unladen_decode::value::Value;
 
 /// A span that owns what it is made of; attributes as the log has them.
 #[derive(Debug, Clone)]

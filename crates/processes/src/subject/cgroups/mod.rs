@@ -11,10 +11,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::launch::Limits;
 use unladen_linux::cgroup::{SETTLING, kill_all, remove_tree, subdirectories};
 use unladen_linux::hierarchy::Hierarchy;
 use unladen_linux::{Cgroup, CpuSet, Version};
+
+use super::launch::Limits;
 
 /// Period of the CPU quota, µs: the kernel's own default.
 const PERIOD_US: u64 = 100_000;

@@ -22,6 +22,9 @@ pub use error::ComposeError;
 pub use model::{Changes, Declared, Fit};
 pub use tool::Tool;
 
+use unladen_linux::tree::Family;
+use unladen_linux::{CpuSet, Netns};
+
 use super::container::{Container, Engine, Member, PROJECT};
 use super::error::SubjectError;
 use super::launch::{Launch, log_name};
@@ -29,8 +32,6 @@ use super::launcher::{Launcher, Piped, open_log};
 use super::placed::Placed;
 use super::shared::Shared;
 use model::{Model, mark_of};
-use unladen_linux::tree::Family;
-use unladen_linux::{CpuSet, Netns};
 
 /// Between two looks at the containers while they are started.
 const LOOK: Duration = Duration::from_millis(25);

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use indexmap::IndexMap;
 use serde_json::{Map, Value, json};
+use unladen_linux::CpuSet;
+use unladen_linux::tree::MARK;
 
 use super::super::launch::Limits;
 use super::error::ComposeError;
-use unladen_linux::CpuSet;
-use unladen_linux::tree::MARK;
 
 /// A service as the files have it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

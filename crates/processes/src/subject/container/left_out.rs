@@ -4,10 +4,11 @@ use std::convert::Infallible;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use unladen_linux::CpuSet;
+
 use super::super::launch::{Image, Launch};
 use super::error::ContainerError;
 use super::known::{Inspected, Member};
-use unladen_linux::CpuSet;
 
 /// A connection to an engine: none ever is in this build.
 #[derive(Debug)]

@@ -24,11 +24,12 @@ pub use engine::{Engine, socket};
 pub use error::ContainerError;
 pub(super) use known::{Inspected, Member, PROJECT};
 
+use unladen_linux::hierarchy::Mounts;
+use unladen_linux::{Cgroup, CpuSet};
+
 use super::ended::Ended;
 use super::executor::{Executor, Health};
 use super::launch::{Image, Launch};
-use unladen_linux::hierarchy::Mounts;
-use unladen_linux::{Cgroup, CpuSet};
 
 /// A container that runs.
 #[derive(Debug)]

@@ -7,13 +7,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde_json::Value;
+use unladen_linux::Netns;
 
 use super::super::error::SubjectError;
 use super::super::launcher::Launcher;
 use super::super::placed::Placed;
 use super::error::KubernetesError;
 use super::{Examined, Imported, Stack, Workload};
-use unladen_linux::Netns;
 
 /// What was deployed: nothing ever is in this build.
 #[derive(Debug)]

@@ -41,8 +41,9 @@ pub use local::{Deployed, examine, import};
 pub use rights::{Right, needed, role};
 pub use workload::{Kind, Workload};
 
-use super::launch::Limits;
 use unladen_linux::CpuSet;
+
+use super::launch::Limits;
 
 /// Namespace of studies that run in the cluster by themselves.
 pub const NAMESPACE: &str = "unladen";

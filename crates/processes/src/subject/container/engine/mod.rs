@@ -19,14 +19,14 @@ use bollard::query_parameters::{
 };
 use futures_util::StreamExt;
 use tokio::runtime::{self, Runtime};
+use unladen_linux::CpuSet;
+use unladen_linux::tree::MARK;
 
 use super::super::error::causes;
 use super::super::executor::Health;
 use super::super::launch::{Image, LONGEST_PAD, Launch};
 use super::error::ContainerError;
 use super::known::Inspected;
-use unladen_linux::CpuSet;
-use unladen_linux::tree::MARK;
 
 /// Where engines listen, unless `DOCKER_HOST` says otherwise.
 const DOCKER: &str = "/var/run/docker.sock";

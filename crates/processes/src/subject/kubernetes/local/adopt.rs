@@ -3,6 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use unladen_linux::CpuSet;
+use unladen_linux::clock::TICKS_PER_SECOND;
+use unladen_linux::hierarchy::Mounts;
+use unladen_linux::process::Identity;
+use unladen_linux::tree::Family;
+
 use super::Stack;
 use super::deploy::Deployed;
 use super::error::KubernetesError;
@@ -15,11 +21,6 @@ use crate::subject::launch::{Launch, log_name};
 use crate::subject::launcher::{Launcher, open_log};
 use crate::subject::placed::Placed;
 use crate::subject::running::Running;
-use unladen_linux::CpuSet;
-use unladen_linux::clock::TICKS_PER_SECOND;
-use unladen_linux::hierarchy::Mounts;
-use unladen_linux::process::Identity;
-use unladen_linux::tree::Family;
 
 impl Deployed {
     /// The containers of all pods as services that run, in the order in which they were started.

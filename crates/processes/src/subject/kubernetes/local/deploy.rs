@@ -7,6 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use unladen_linux::Netns;
 
 use super::api::{Api, Content, Event, Failure, base, events, items, name, nodes, text};
 use super::clusters;
@@ -20,7 +21,6 @@ use crate::subject::error::SubjectError;
 use crate::subject::launcher::Launcher;
 use crate::subject::placed::Placed;
 use crate::subject::shared::Shared;
-use unladen_linux::Netns;
 
 /// The account of a namespace that has just been made is there after this time.
 const ACCOUNT: Duration = Duration::from_secs(20);

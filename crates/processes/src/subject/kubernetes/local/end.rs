@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags};
+use unladen_linux::process::Identity;
 
 use crate::subject::ended::Ended;
-use unladen_linux::process::Identity;
 
 /// A process is reaped so long after its end at most, mostly.
 const REAPED: Duration = Duration::from_secs(1);

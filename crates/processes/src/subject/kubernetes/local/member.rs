@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::json;
+use unladen_linux::process::Identity;
+use unladen_linux::{Cgroup, CpuSet};
 
 use super::api::{Api, Content, events};
 use super::pods::Pod;
@@ -18,8 +20,6 @@ use super::{end, logs};
 use crate::subject::ended::Ended;
 use crate::subject::error::SubjectError;
 use crate::subject::executor::{Executor, Health};
-use unladen_linux::process::Identity;
-use unladen_linux::{Cgroup, CpuSet};
 
 /// The last lines of a container are there so long after its end.
 const LAST_LINES: Duration = Duration::from_secs(3);

@@ -9,6 +9,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use unladen_linux::Netns;
+use unladen_linux::process::Identity;
 
 use super::Stack;
 use super::deploy::{Deployed, look_for_interruption};
@@ -20,8 +22,6 @@ use crate::subject::error::SubjectError;
 use crate::subject::launch::log_name;
 use crate::subject::launcher::Launcher;
 use crate::subject::placed::Placed;
-use unladen_linux::Netns;
-use unladen_linux::process::Identity;
 
 /// Between two looks at the pods.
 const LOOK: Duration = Duration::from_millis(50);
