@@ -67,7 +67,7 @@ def power(output):
         elif share := re.search(r'\+([\d.]+) % of real work: "costs" in (\d+) of (\d+)', line):
             values, widths = [it[0] for it in studies], [(high - low) / 2 for _, low, high in studies]
             rows.append((float(share[1]), f"| +{share[1]} % | {share[2]} of {share[3]} | {min(values):+.2f} to {max(values):+.2f} % "
-                                          f"| ±{min(widths):.2f} to ±{max(widths):.2f} |"))
+                                          f"| ±{min(widths):.2f} to ±{max(widths):.2f} % |"))
             studies = []
     head = ["| put in | \"costs\" in | found | half-width of the 95 % interval |", "|---|--:|--:|--:|"]
     return head + [row for _, row in sorted(rows)]
@@ -103,7 +103,7 @@ def run_demos():
 
 
 def demos(folder):
-    lines = ["| run | OpenTelemetry's CPU per request | half-width | noise floor | s |", "|--:|---|--:|--:|--:|"]
+    lines = ["| run | OpenTelemetry's CPU per request | half-width | noise floor | rounds repeated | s |", "|--:|---|--:|--:|--:|--:|"]
     for path in sorted(folder.glob("*/findings.json"), key=lambda it: int(it.parent.name)):
         findings = json.loads(path.read_text())
         cpu = {of["name"]: next(it for it in of["metrics"] if it["metric"] == "cpu_per_request" and not it["service"])
@@ -112,7 +112,7 @@ def demos(folder):
         floor = max(abs(placebo["ratio_low"]), abs(placebo["ratio_high"]))
         started = datetime.datetime.fromisoformat(findings["host"]["started"]).timestamp()
         lines.append(f"| {path.parent.name} | {otel['words']} | ±{(otel['ratio_high'] - otel['ratio_low']) * 50:.1f} % "
-                     f"| ±{floor * 100:.1f} % | {path.stat().st_mtime - started:.0f} |")
+                     f"| ±{floor * 100:.1f} % | {findings['rounds_repeated']} | {path.stat().st_mtime - started:.0f} |")
     return lines
 
 
