@@ -129,7 +129,7 @@ bench-precision: build | debian ## Weigh services in seven languages and framewo
 bench-relay: build   ## Weigh a service in a network of its own, through the relay, beside one on the machine's: about half an hour, into bench/README.md.
 	bench/relay/run.py
 
-aa:              ## Measure identical variants for twelve minutes, by either design; count the false alarms of 2,000 re-labelled studies: into docs/explanation/soundness.md.
+aa:              ## Measure identical variants for nine minutes, by either design; count the false alarms of 2,000 re-labelled studies: into docs/explanation/soundness.md.
 	bench/verdicts.py aa
 
 power:           ## Count how many of ten studies find 1 % more work, and 5 % beside a process that uses half a core: about an hour, into docs/explanation/soundness.md.

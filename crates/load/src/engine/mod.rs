@@ -367,7 +367,8 @@ impl<'a> Engine<'a> {
         let due = self.next_due(now).unwrap_or(u64::MAX);
         let backlog = due <= now || !self.returned.is_empty();
         let wake = if backlog { now + self.retry_in(now) } else { self.slot_end(due) };
-        let turn_end = if now < self.turn_end { self.turn_end } else { u64::MAX };
+        let in_turn = now < self.turn_end;
+        let turn_end = if in_turn { self.turn_end } else { u64::MAX };
         let wake = wake.min(later).min(self.next_tick).min(turn_end).max(now);
         if !backlog {
             self.prepare();
@@ -377,7 +378,7 @@ impl<'a> Engine<'a> {
         }
         // After the end of a turn, the last answer is what is waited for.
         let blind = !backlog
-            && now < self.turn_end
+            && in_turn
             && (self.active == 0 || self.is_stamped())
             && self.delicate == 0
             && self.users.is_none()
