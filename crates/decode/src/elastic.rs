@@ -1,6 +1,9 @@
 //! The lines of an intake request of Elastic APM, version 2: metadata first, then transactions and spans, which become
 //! spans, and errors, metrics and logs, which are only counted as taken.
 //!
+//! A transaction tells how many of its spans its agent threw away (`span_count.dropped`): those beyond `transaction_max_spans`, and
+//! exit spans that were shorter than `exit_span_min_duration`.
+//!
 //! What Elastic has as members of its own and OpenTelemetry as attributes comes under OpenTelemetry's names.
 
 use bumpalo::Bump;
@@ -10,6 +13,7 @@ use crate::gather::Gatherer;
 use crate::ids::hex_exact;
 use crate::json::reader::Reader;
 use crate::lines::lines;
+use crate::loss::Stage;
 use crate::span::{Batch, Kind, Source, Span, Status};
 use crate::value::Value;
 
@@ -108,6 +112,8 @@ struct Found<'a> {
     parent_id: &'a [u8],
     kind_of_event: &'a [u8],
     has_destination: bool,
+    /// Spans of the transaction that its agent threw away.
+    dropped: u64,
 }
 
 impl<'a> Found<'a> {
@@ -142,6 +148,10 @@ impl<'a> Found<'a> {
                 _ => reader.skip(),
             })?,
             b"context" => reader.object(|reader, key| self.context(reader, key, gatherer))?,
+            b"span_count" => within(reader, b"dropped", |reader| {
+                self.dropped = reader.value()?.whole().and_then(|spans| u64::try_from(spans).ok()).unwrap_or(0);
+                Ok(())
+            })?,
             _ => reader.skip()?,
         }
         Ok(())
@@ -203,6 +213,9 @@ impl<'a> Found<'a> {
             self.span.kind = self.kind();
         }
         self.span.source = gatherer.source(self.source);
+        if self.dropped > 0 {
+            gatherer.lose(self.source, Stage::Filter, b"span_count.dropped", self.dropped);
+        }
         gatherer.push(self.span);
     }
 
@@ -290,6 +303,19 @@ mod tests {
             json(span),
             r#"{"type":"db","subtype":"mysql","db.query.text":"SELECT \"1\"","db.system.name":"sql","server.address":"db"}"#
         );
+    }
+
+    #[test]
+    fn spans_that_the_agent_threw_away() {
+        let more = r#"{"transaction":{"id":"945254c567a5417f","trace_id":"0123456789abcdef0123456789abcdef","#;
+        let stream: String = [r#""started":1}"#, r#""dropped":2}"#, r#""started":3,"dropped":3}"#, r#""dropped":-1}"#]
+            .into_iter()
+            .fold(STREAM.to_owned(), |stream, count| format!("{stream}{more}\"span_count\":{{{count}}}}}\n"));
+        let arena = Bump::new();
+        let batch = decode(stream.as_bytes(), &arena).expect("sound");
+        assert_eq!((batch.spans.len(), batch.rejected), (6, 0));
+        let losses = batch.losses.iter().map(|loss| (loss.source, loss.stage, loss.spans, loss.is_cumulative));
+        assert_eq!(losses.collect::<Vec<_>>(), [(batch.sources[0], Stage::Filter, 5, false)]);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use bumpalo::Bump;
 
 use crate::attributes::{RawAttributes, logged};
 use crate::ids::hex_exact;
+use crate::loss::{LossCount, Stage};
 use crate::span::{Batch, MAX_SPANS, Source, Span};
 use crate::value::Value;
 
@@ -46,6 +47,16 @@ impl<'a> Gatherer<'a> {
     pub(crate) fn text(&mut self, key: &[u8], text: &[u8]) {
         if !text.is_empty() {
             self.attribute(key, Value::Text(text));
+        }
+    }
+
+    /// Notes spans that their sender threw away since its last report.
+    pub(crate) fn lose(&mut self, source: Source<'a>, stage: Stage, metric: &'a [u8], spans: u64) {
+        match self.batch.losses.last_mut() {
+            Some(last) if (last.source, last.stage, last.metric) == (source, stage, metric) => {
+                last.spans = last.spans.saturating_add(spans);
+            }
+            _ => self.batch.losses.push(LossCount { source, stage, metric, series: 0, spans, is_cumulative: false }),
         }
     }
 

@@ -5,6 +5,7 @@ use bumpalo::Bump;
 use crate::attributes::RawAttributes;
 use crate::broken::Broken;
 use crate::ids;
+use crate::loss::LossCount;
 
 /// Decodes a message. What cannot be a slice of it, such as text with escapes, is put into the arena.
 pub type Decode = for<'a> fn(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>;
@@ -29,6 +30,8 @@ pub struct Batch<'a> {
     pub rejected: u64,
     /// Why the first of them cannot.
     pub reason: Option<&'static str>,
+    /// What the sender says in it of spans that it lost itself.
+    pub losses: Vec<LossCount<'a>>,
 }
 
 impl<'a> Batch<'a> {

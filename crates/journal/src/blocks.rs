@@ -40,6 +40,9 @@ pub struct Blocks {
     pub late: u32,
     /// Super-blocks that were thrown away because steal or other processes took the machine.
     pub disturbed: u32,
+    /// Super-blocks that were thrown away because the JIT compiler of a variant was unusually busy.
+    #[serde(default)]
+    pub compiling: u32,
     /// Seconds of the run's own blocks that count.
     pub own_s: f64,
     /// Seconds of the blocks of the other variants that count.
@@ -67,6 +70,12 @@ pub struct Blocks {
 impl Blocks {
     /// Most points that are kept of one run.
     pub const MAX_POINTS: usize = 120;
+
+    /// All super-blocks, those that were thrown away included.
+    #[must_use]
+    pub fn super_blocks(&self) -> u32 {
+        self.kept + self.late + self.disturbed + self.compiling
+    }
 
     /// CPU per request in the run's own blocks over that of the stretch alone. Of the blocks the last ones, with about as many requests as the
     /// stretch has: a process that is still warming up takes less and less, and the stretch follows. `None` where one of the two is not known.

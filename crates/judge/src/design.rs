@@ -39,9 +39,10 @@ pub(super) fn findings(evidence: &Evidence<'_>) -> Option<DesignFindings> {
         variants: typical(|it| f64::from(it.variants)).map(|it| it as u32),
         groups: Some(evidence.groups()).filter(|groups| *groups > 1),
         block_s: typical(|it| it.length_s),
-        super_blocks: typical(|it| f64::from(it.kept + it.late + it.disturbed)).map(|it| it as u32),
+        super_blocks: typical(|it| f64::from(it.super_blocks())).map(|it| it as u32),
         late: discarded.late,
         disturbed: discarded.disturbed,
+        compiling: discarded.compiling,
         thrown_away: (discarded.of > 0).then(|| discarded.share()),
         cold_s: cold(evidence),
         alone_s: typical(|it| it.alone.as_ref().map_or(0.0, |it| it.seconds)).filter(|it| *it > 0.0),
@@ -113,18 +114,23 @@ fn time(seconds: f64) -> String {
 struct DiscardedBlocks {
     late: u32,
     disturbed: u32,
+    compiling: u32,
     of: u32,
 }
 
 impl DiscardedBlocks {
     fn of(rounds: &[&Blocks]) -> Self {
         let sum = |of: fn(&Blocks) -> u32| rounds.iter().map(|it| of(it)).sum::<u32>();
-        let (late, disturbed) = (sum(|it| it.late), sum(|it| it.disturbed));
-        Self { late, disturbed, of: late + disturbed + sum(|it| it.kept) }
+        Self {
+            late: sum(|it| it.late),
+            disturbed: sum(|it| it.disturbed),
+            compiling: sum(|it| it.compiling),
+            of: sum(|it| it.super_blocks()),
+        }
     }
 
     fn share(&self) -> f64 {
-        f64::from(self.late + self.disturbed) / f64::from(self.of.max(1))
+        f64::from(self.late + self.disturbed + self.compiling) / f64::from(self.of.max(1))
     }
 }
 
@@ -138,6 +144,7 @@ pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
     let reasons = [
         (discarded.late, "because the load generator was late (lower the rate, or give it a core of its own)"),
         (discarded.disturbed, "because the hypervisor or other processes took the machine (stop them, or wait)"),
+        (discarded.compiling, "because a JIT compiler was at work (heat up for longer: `preheat`)"),
     ];
     let reasons = reasons.into_iter().filter(|(count, _)| *count > 0);
     let why = words::list(reasons.map(|(count, why)| format!("{} {why}", units::count(count.into()))));

@@ -228,8 +228,10 @@ pub(super) fn compiling_ns(run: &RunRecord, service: Option<&str>) -> Option<f64
 
 /// µs of CPU per answered request beside the JIT compiler's; `None` where none was seen.
 pub(super) fn without_jit(metric: &Metric, run: &RunRecord, service: Option<&str>) -> Option<f64> {
-    // Each over its own requests: of an alternating run the compiler's time is known for all super-blocks only.
-    let compiling_us = compiling_ns(run, service)? / 1e3 / measured(run)?;
+    let all_us = compiling_ns(run, service)? / 1e3 / measured(run)?;
+    // Over the same requests as the CPU time, where that is known: a compiler at work costs super-blocks.
+    let charged = sum(run, service, |process| process.compiling_ns).zip(completed(run));
+    let compiling_us = charged.map_or(all_us, |(ns, completed)| ns / 1e3 / completed);
     Some((cpu(metric, run, service)? - compiling_us).max(0.0))
 }
 

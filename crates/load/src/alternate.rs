@@ -103,6 +103,8 @@ pub enum Fate {
     Late,
     /// It does not: something else took the machine during its group.
     Disturbed,
+    /// It does not: a JIT compiler was unusually busy during its group.
+    Compiling,
 }
 
 /// What happens while the turns are taken.
@@ -123,8 +125,8 @@ pub trait Meter {
     /// Before the first measured turn, and after every one.
     fn edge(&mut self);
 
-    /// After the last turn of a group: whether the machine was ours during it. It is not told whose turns they were.
-    fn was_undisturbed(&mut self) -> bool;
+    /// After the last turn of a group: whether it counts. It is not told whose turns they were.
+    fn fate(&mut self) -> Fate;
 }
 
 /// A meter that reads nothing.
@@ -134,8 +136,8 @@ pub struct NoMeter;
 impl Meter for NoMeter {
     fn edge(&mut self) {}
 
-    fn was_undisturbed(&mut self) -> bool {
-        true
+    fn fate(&mut self) -> Fate {
+        Fate::Counts
     }
 }
 
@@ -202,8 +204,7 @@ pub fn run(
             member.emit(turn.target, events);
         }
         if part != Part::WarmUp {
-            let undisturbed = meter.was_undisturbed();
-            let fate = fate(&taken[first..], undisturbed);
+            let fate = fate(&taken[first..], meter.fate());
             for one in &mut taken[first..] {
                 one.fate = fate;
                 members[one.turn.target].settle(fate);
@@ -223,11 +224,11 @@ pub fn run(
 }
 
 /// Whether the turns of a group count. A stretch alone always does: there is no other to take its place.
-fn fate(group: &[Taken], undisturbed: bool) -> Fate {
+fn fate(group: &[Taken], metered: Fate) -> Fate {
     let is_late = |one: &Taken| one.late as f64 > LATE_SHARE * one.requests.max(1) as f64;
     match group.first().map(|one| one.turn.part) {
         Some(Part::Block) if group.iter().any(is_late) => Fate::Late,
-        Some(Part::Block) if !undisturbed => Fate::Disturbed,
+        Some(Part::Block) => metered,
         _ => Fate::Counts,
     }
 }

@@ -105,6 +105,17 @@ impl<'m> Turns<'m> {
         Some(Charge { own: without(charge.own, cold_ns), ..charge })
     }
 
+    /// CPU of a target's JIT compilers in the super-blocks that count, ns. `None` where they are not told apart.
+    fn compiling_ns(&self, target: usize) -> Option<u64> {
+        let counting: Vec<(usize, &Taken)> = self.counting().collect();
+        let groups = counting.chunk_by(|one, next| one.1.turn.group == next.1.turn.group);
+        let used = |group: &[(usize, &Taken)]| {
+            let edges = &self.measured.edges;
+            edges[group.last()?.0 + 1].compiling_since(&edges[group.first()?.0], target)
+        };
+        groups.map(used).sum()
+    }
+
     /// How much more CPU several targets take together in the first half of the run's blocks than in the second, ns a block. `None` without halves.
     fn cold_ns(&self, run: usize, targets: &[usize]) -> Option<f64> {
         let own: Vec<(usize, &Taken)> = self.counting().filter(|(_, taken)| taken.turn.target == run).collect();
@@ -149,6 +160,7 @@ impl<'m> Turns<'m> {
         process.cpu_halves = self.halves(run, target);
         if let Lifespan::WithTheRun { idle } = lifespan {
             (process.idle_cpu, process.cpu_foreign_ns) = (idle, charge.map(|charge| charge.foreign));
+            process.compiling_ns = self.compiling_ns(target);
         }
     }
 
@@ -170,17 +182,18 @@ impl<'m> Turns<'m> {
             let blocks = self.all().map(|(_, taken)| taken).filter(|taken| taken.turn.part == Part::Block);
             blocks.filter(|taken| taken.turn.target == run)
         };
-        let [kept, late, disturbed] =
-            [Fate::Counts, Fate::Late, Fate::Disturbed].map(|fate| self.blocks_with(run, fate));
+        let [kept, late, disturbed, compiling] =
+            [Fate::Counts, Fate::Late, Fate::Disturbed, Fate::Compiling].map(|fate| self.blocks_with(run, fate));
         let (own_s, foreign_s) = self.seconds(run);
         let window_s: f64 = own().map(|taken| taken.turn.length_s).sum();
         let cold_ns = self.cold_ns(run, subjects);
         Blocks {
-            length_s: window_s / f64::from(kept + late + disturbed).max(1.0),
+            length_s: window_s / f64::from(kept + late + disturbed + compiling).max(1.0),
             variants: u32::try_from(runs).unwrap_or(u32::MAX),
             kept,
             late,
             disturbed,
+            compiling,
             own_s,
             foreign_s,
             completed: own().filter(|taken| taken.fate == Fate::Counts).map(|taken| taken.requests).sum(),

@@ -15,7 +15,7 @@ use unladen_probe::edges::{Edge, Edges, Source, Sources};
 use unladen_probe::host::available_memory;
 use unladen_probe::{Observation, Sampler, Schedule, Target};
 use unladen_study::plan::Process;
-use unladen_study::spec::Study;
+use unladen_study::spec::{PreheatUntil, Study};
 
 use super::blocks::{Lifespan, Turns, rates, smaller};
 use super::checks;
@@ -180,7 +180,11 @@ impl Round<'_, '_> {
         let source = |target: Target| Source { family: target.family, cgroup: target.cgroup };
         let services = contexts.iter().flat_map(|context| &context.services).chain(self.shared.iter());
         let sinks = contexts.iter().map(|context| instrument(("sink", context.sink.running())));
-        Sources { targets: services.map(target).chain(sinks).map(source).collect(), unladen: std::process::id() }
+        Sources {
+            targets: services.map(target).chain(sinks).map(source).collect(),
+            unladen: std::process::id(),
+            compilers: self.setup.plan.study.preheat_until == PreheatUntil::Steady,
+        }
     }
 
     /// CPU per second of everybody while nothing is asked of anybody.
@@ -347,8 +351,9 @@ impl Round<'_, '_> {
             let is_subject = |place: &usize| is_subject(&context.services[place - own.start].process);
             let subjects: Vec<usize> = own.clone().filter(is_subject).collect();
             let blocks = turns.blocks(at, runs, &subjects);
-            let all = blocks.kept + blocks.late + blocks.disturbed;
-            let enough = f64::from(blocks.kept) >= ENOUGH * f64::from(all);
+            let all = blocks.super_blocks();
+            // Compilers at work are no fault of the machine's, and at most half of the super-blocks are unusual.
+            let enough = f64::from(blocks.kept) >= ENOUGH * f64::from(all - blocks.compiling);
             let lost =
                 Notice::BlocksLost { kept: blocks.kept, of: all, late: blocks.late, disturbed: blocks.disturbed };
             context.record.void = context.record.void.take().or((!enough).then_some(lost));

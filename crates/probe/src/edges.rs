@@ -1,23 +1,30 @@
 //! CPU times of many targets, and of the machine, read at instants that somebody else knows: between the turns of an alternating load,
 //! by the process that sends it.
+//!
+//! Where JIT compilers are told apart, their CPU time is read as well, between two groups: a compiler at work is no cost of a request, and the
+//! code that waits for it is interpreted meanwhile, so a group in which one was unusually busy does not count for anybody.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use unladen_linux::clock::{own_cpu_ns, process_cpu_ns};
+use unladen_linux::process::Stat;
 use unladen_linux::tree::Family;
 use unladen_linux::{Cgroup, monotonic_ns};
-use unladen_load::alternate::Meter;
+use unladen_load::alternate::{Fate, Meter};
 use unladen_stats::estimate::median;
 
 use super::cpu::CpuReader;
 use super::host::HostReader;
+use super::jvm::JitClock;
 use super::tree::Tree;
 
 /// Share of the machine that others may take while a group of turns lasts, before the group does not count …
 const DISTURBED: f64 = 0.15;
 /// … and how many times what they usually take, if that is more: on a machine that is always busy nothing would be left.
 const UNUSUAL: f64 = 2.0;
+/// The same for the share of its own CPU time that a target's JIT compilers may take.
+const COMPILING: f64 = 0.2;
 
 /// Whose CPU time is read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -35,6 +42,8 @@ pub struct Sources {
     pub targets: Vec<Source>,
     /// unladen's own process: it reaps the orphans of the services, and what it uses is ours.
     pub unladen: u32,
+    /// Whether JIT compilers are told apart.
+    pub compilers: bool,
 }
 
 /// The counters at one instant.
@@ -50,9 +59,27 @@ pub struct Edge {
     pub machine_ns: u64,
     /// Time that the hypervisor took, ns.
     pub steal_ns: u64,
+    /// CPU time of the JIT compilers by target, ns, at the edges between groups; empty at others, and where compilers are not told apart.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compiling_ns: Vec<u64>,
 }
 
 impl Edge {
+    /// CPU time of a target's JIT compilers since an earlier edge, ns. `None`: it was not read.
+    #[must_use]
+    pub fn compiling_since(&self, earlier: &Self, target: usize) -> Option<u64> {
+        Some(self.compiling_ns.get(target)?.saturating_sub(*earlier.compiling_ns.get(target)?))
+    }
+
+    /// The largest share of a target's CPU time since an earlier edge that was its JIT compilers'.
+    fn compiling_share(&self, earlier: &Self) -> f64 {
+        let share = |target: usize| {
+            let used = self.cpu_ns[target]?.saturating_sub((*earlier.cpu_ns.get(target)?)?);
+            (used > 0).then_some(self.compiling_since(earlier, target)? as f64 / used as f64)
+        };
+        (0..self.cpu_ns.len()).filter_map(share).fold(0.0, f64::max)
+    }
+
     /// Share of the machine that others (the hypervisor, too) took since an earlier edge.
     #[must_use]
     pub fn taken_since(&self, earlier: &Self, cores: f64) -> f64 {
@@ -70,20 +97,56 @@ pub struct Edges {
     unladen: u32,
     machine: Machine,
     edges: Vec<Edge>,
+    /// By target, if JIT compilers are told apart.
+    compilers: Option<Vec<JitClock>>,
     /// Edge at which the group under way began.
     group: usize,
-    /// What others took during the groups so far.
-    taken: Vec<f64>,
+    /// What others took of the machine during the groups so far.
+    taken: Usual,
+    /// What JIT compilers took of a target's CPU time.
+    compiled: Usual,
+}
+
+/// What is usual so far.
+#[derive(Debug, Default)]
+struct Usual(Vec<f64>);
+
+impl Usual {
+    /// Whether a further share is more than usual, and more than `least`.
+    fn is_exceeded(&mut self, share: f64, least: f64) -> bool {
+        let limit = least.max(UNUSUAL * median(&self.0).unwrap_or(0.0));
+        self.0.push(share);
+        share > limit
+    }
 }
 
 impl Edges {
     /// Of these; nothing is read yet.
     #[must_use]
     pub fn new(sources: Sources) -> Self {
-        let Sources { targets, unladen } = sources;
+        let Sources { targets, unladen, compilers } = sources;
         let reader = |source: Source| (CpuReader::new(source.cgroup.as_ref()), Tree::below(source.family, unladen));
-        let readers = targets.into_iter().map(reader).collect();
-        Self { readers, unladen, machine: Machine::new(), edges: Vec::new(), group: 0, taken: Vec::new() }
+        let readers: Vec<_> = targets.into_iter().map(reader).collect();
+        let compilers = compilers.then(|| readers.iter().map(|_| JitClock::default()).collect());
+        Self {
+            readers,
+            unladen,
+            machine: Machine::new(),
+            edges: Vec::new(),
+            compilers,
+            group: 0,
+            taken: Usual::default(),
+            compiled: Usual::default(),
+        }
+    }
+
+    /// Puts what the JIT compilers have used so far into the last edge.
+    fn read_compilers(&mut self) {
+        let (Some(clocks), Some(edge)) = (&mut self.compilers, self.edges.last_mut()) else { return };
+        let used = |(clock, (_, tree)): (&mut JitClock, &mut (CpuReader, Tree))| {
+            clock.read(&tree.processes().iter().map(Stat::identity).collect::<Vec<_>>())
+        };
+        edge.compiling_ns = clocks.iter_mut().zip(&mut self.readers).map(used).collect();
     }
 
     /// Reads all counters now.
@@ -93,7 +156,7 @@ impl Edges {
         let (machine_ns, steal_ns) = self.machine.read();
         let of_unladen = if self.unladen == std::process::id() { 0 } else { process_cpu_ns(self.unladen).unwrap_or(0) };
         let ours_ns = cpu_ns.iter().flatten().sum::<u64>() + of_unladen + own_cpu_ns();
-        Edge { at_ns: monotonic_ns(), cpu_ns, ours_ns, machine_ns, steal_ns }
+        Edge { at_ns: monotonic_ns(), cpu_ns, ours_ns, machine_ns, steal_ns, compiling_ns: Vec::new() }
     }
 
     /// What was read so far.
@@ -107,15 +170,21 @@ impl Meter for Edges {
     fn edge(&mut self) {
         let edge = self.read();
         self.edges.push(edge);
+        if self.edges.len() == 1 {
+            self.read_compilers();
+        }
     }
 
-    fn was_undisturbed(&mut self) -> bool {
-        let (Some(start), Some(end)) = (self.edges.get(self.group), self.edges.last()) else { return true };
-        let taken = end.taken_since(start, self.machine.cores);
+    fn fate(&mut self) -> Fate {
+        self.read_compilers();
+        let (Some(start), Some(end)) = (self.edges.get(self.group), self.edges.last()) else { return Fate::Counts };
+        let (taken, compiled) = (end.taken_since(start, self.machine.cores), end.compiling_share(start));
         self.group = self.edges.len() - 1;
-        let limit = DISTURBED.max(UNUSUAL * median(&self.taken).unwrap_or(0.0));
-        self.taken.push(taken);
-        taken <= limit
+        match (self.taken.is_exceeded(taken, DISTURBED), self.compiled.is_exceeded(compiled, COMPILING)) {
+            (true, _) => Fate::Disturbed,
+            (_, true) => Fate::Compiling,
+            _ => Fate::Counts,
+        }
     }
 }
 
@@ -166,7 +235,7 @@ mod tests {
             ours_ns: ns(ours_ms),
             machine_ns: ns(machine_ms),
             steal_ns: ns(steal_ms),
-            cpu_ns: Vec::new(),
+            ..Edge::default()
         }
     }
 
@@ -187,7 +256,7 @@ mod tests {
 
     #[test]
     fn a_group_that_is_more_disturbed_than_usual_does_not_count() {
-        let mut edges = Edges::new(Sources { targets: Vec::new(), unladen: std::process::id() });
+        let mut edges = Edges::new(Sources { unladen: std::process::id(), ..Sources::default() });
         edges.machine.cores = 2.0;
         let (mut at, mut machine) = (0, 0);
         edges.edges.push(edge(0, 0, 0, 0));
@@ -195,7 +264,7 @@ mod tests {
             at += 300;
             machine += (taken * 600.0) as u64;
             edges.edges.push(edge(at, 0, machine, 0));
-            edges.was_undisturbed()
+            edges.fate() == Fate::Counts
         };
         assert!(group(0.0) && group(0.1) && group(0.02) && group(0.05));
         assert!(!group(0.5), "far more than usual");
@@ -207,12 +276,39 @@ mod tests {
     }
 
     #[test]
+    fn a_group_in_which_one_target_compiles_unusually_much_does_not_count() {
+        let mut edges = Edges::new(Sources { unladen: std::process::id(), ..Sources::default() });
+        let mut last = Edge { cpu_ns: vec![Some(0), None, Some(0)], compiling_ns: vec![0; 3], ..Edge::default() };
+        edges.edges.push(last.clone());
+        // Two targets use 100 ms each in a group, of which their compilers use so many.
+        let mut group = |first_ms: u64, second_ms: u64| {
+            last.at_ns += 300_000_000;
+            for (target, ms) in [(0, first_ms), (2, second_ms)] {
+                last.cpu_ns[target] = last.cpu_ns[target].map(|ns| ns + 100_000_000);
+                last.compiling_ns[target] += ms * 1_000_000;
+            }
+            edges.edges.push(last.clone());
+            edges.fate()
+        };
+        assert_eq!([group(0, 0), group(9, 0), group(0, 10), group(0, 0)], [Fate::Counts; 4]);
+        assert_eq!([group(21, 0), group(0, 60)], [Fate::Compiling; 2]);
+        // A compiler that never rests is part of the service.
+        (0..12).for_each(|_| {
+            group(0, 40);
+        });
+        assert_eq!([group(0, 40), group(0, 70), group(0, 90)], [Fate::Counts, Fate::Counts, Fate::Compiling]);
+        let [one, other] = [&edges.edges[1], &edges.edges[2]];
+        assert_eq!((other.compiling_since(one, 0), other.compiling_since(one, 3)), (Some(9_000_000), None));
+    }
+
+    #[test]
     fn this_process_is_read_by_its_tree() {
         let family = Family {
             root: unladen_linux::process::Identity::of(std::process::id()).expect("this process"),
             mark: String::new(),
         };
-        let mut edges = Edges::new(Sources { targets: vec![Source { family, cgroup: None }], unladen: 1 });
+        let mut edges =
+            Edges::new(Sources { targets: vec![Source { family, cgroup: None }], unladen: 1, compilers: true });
         let before = edges.read();
         let burnt = unladen_linux::clock::thread_cpu_ns() + 30_000_000;
         while unladen_linux::clock::thread_cpu_ns() < burnt {}

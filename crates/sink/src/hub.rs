@@ -238,6 +238,8 @@ impl Hub {
             return Ok((Accepted { rejected: batch.rejected, reason: batch.reason }, 0));
         }
         accounts.batch(protocol, &batch, arrival_ns);
+        batch.losses.iter_mut().for_each(|loss| loss.source.bound());
+        batch.losses.iter().for_each(|loss| accounts.add_loss(loss));
         if let Some(store) = &mut store {
             store.take(&batch, accounts.counted(), protocol, arrival_ns);
         }

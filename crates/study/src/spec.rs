@@ -81,7 +81,7 @@ pub struct Study {
     #[serde(default)]
     pub preheat_cpuset: PreheatCpuset,
     /// When heating up ends: after `preheat` (`time`), or as soon as all JIT compilers are idle, after `preheat` at the latest
-    /// (`steady`). `steady` is for alternating rounds.
+    /// (`steady`). `steady` is for alternating rounds, whose super-blocks then do not count if a compiler is unusually busy in them.
     #[serde(default)]
     pub preheat_until: PreheatUntil,
     /// Measured time of every run.

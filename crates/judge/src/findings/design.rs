@@ -33,6 +33,9 @@ pub struct DesignFindings {
     pub late: u32,
     /// Those that were thrown away because steal or other processes took the machine.
     pub disturbed: u32,
+    /// Those that were thrown away because the JIT compiler of a variant was unusually busy.
+    #[serde(default)]
+    pub compiling: u32,
     /// Share of the super-blocks of all rounds that were thrown away, 0 to 1.
     pub thrown_away: Option<f64>,
     /// For how long each variant had the load for itself after the blocks, seconds.

@@ -54,7 +54,7 @@ const BUFFER: usize = (64 << 10) + frame::HEAD + frame::MAX_PAYLOAD;
 /// Responses larger than this are read as they come: the socket's buffer may not hold them.
 const LARGE_RESPONSE: u64 = 32 << 10;
 /// A sleep that ignores responses lasts at most this long, nanoseconds.
-const LONGEST_BLIND_SLEEP: u64 = 2_000_000;
+const LONGEST_BLIND_SLEEP: u64 = 2_500_000;
 /// How often timeouts, the stop flag and the seconds are looked after, nanoseconds.
 const TICK: u64 = 10_000_000;
 /// How long connections outlive a load whose time is up, ns. A service may end a thread with its connection, and with the thread goes what
@@ -388,7 +388,9 @@ impl<'a> Engine<'a> {
             return self.poller.wait(wake - now);
         }
         // A service that wakes the generator up pays for it with CPU time, so it does not, at any rate and in turns of any length.
-        let wake = if self.active == 0 { wake } else { wake.min(now + LONGEST_BLIND_SLEEP) };
+        // A longer rest is slept in equal parts: the last must not be so short that it is spun away.
+        let sleeps = if self.active == 0 { 1 } else { (wake - now).div_ceil(LONGEST_BLIND_SLEEP).max(1) };
+        let wake = now + (wake - now) / sleeps;
         // What is due goes first; the responses already carry their time of arrival.
         let now = self.alarm.sleep_until(self.clock, wake);
         self.dispatch(now);

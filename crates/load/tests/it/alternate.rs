@@ -153,9 +153,9 @@ impl Meter for Moody {
         self.edges += 1;
     }
 
-    fn was_undisturbed(&mut self) -> bool {
+    fn fate(&mut self) -> Fate {
         self.groups += 1;
-        self.groups.is_multiple_of(2)
+        if self.groups.is_multiple_of(2) { Fate::Counts } else { Fate::Disturbed }
     }
 }
 

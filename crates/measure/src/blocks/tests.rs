@@ -93,6 +93,26 @@ fn what_cold_caches_cost_is_not_charged_and_a_batch_is_wherever_it_falls() {
 }
 
 #[test]
+fn what_compilers_used_is_known_of_the_super_blocks_that_count() {
+    let mut measured = example();
+    measured
+        .outcomes
+        .turns
+        .iter_mut()
+        .filter(|taken| taken.fate == Fate::Late)
+        .for_each(|taken| taken.fate = Fate::Compiling);
+    // Read between groups: 2 ms of variant 0 and 1 ms of variant 1 in the first, 60 ms in the one that does not count, 4 ms in the last.
+    for (edge, used) in [(0, [0, 0, 0]), (2, [2, 1, 0]), (4, [62, 1, 0]), (6, [62, 5, 0])] {
+        measured.edges[edge].compiling_ns = used.map(|ms| ms * MS).into();
+    }
+    let compiling = |run| charged(&measured, run, run, Lifespan::WithTheRun { idle: None }).compiling_ns;
+    assert_eq!([compiling(0), compiling(1)], [Some(2 * MS), Some(5 * MS)]);
+    let blocks = Turns::of(&measured).blocks(0, 2, &[0]);
+    assert_eq!((blocks.kept, blocks.late, blocks.compiling, blocks.super_blocks()), (2, 0, 1, 3));
+    assert_eq!(charged(&example(), 0, 0, Lifespan::WithTheRun { idle: None }).compiling_ns, None);
+}
+
+#[test]
 fn what_lives_through_the_study_is_charged_to_the_block_in_which_it_works() {
     let measured = example();
     for (run, expected) in [(0, 4), (1, 8)] {

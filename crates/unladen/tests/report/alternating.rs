@@ -77,6 +77,7 @@ pub(crate) fn alternate_like(run: &mut RunRecord, like: Like) {
         kept,
         late: LATE,
         disturbed: 0,
+        compiling: 0,
         own_s: f64::from(kept) * 0.1,
         foreign_s: f64::from(kept) * 0.3,
         completed,
