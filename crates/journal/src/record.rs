@@ -384,10 +384,10 @@ pub struct ProcessRecord {
     /// Of an alternating round: CPU time in the blocks of the other variants, ns, idle CPU included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_foreign_ns: Option<u64>,
-    /// CPU time of JIT compilers in `cpu_ns`, ns, of an alternating round in which they are told apart (`preheat_until: steady`).
+    /// Of an alternating round with `preheat_until: steady`: CPU time of JIT compilers in the super-blocks that count, ns, a part of `cpu_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compiling_ns: Option<u64>,
-    /// Of it in user mode and in the kernel, ns, where the source tells them apart.
+    /// `cpu_ns` in user mode and in the kernel, ns, where the source tells them apart.
     pub cpu_user_ns: Option<u64>,
     /// See `cpu_user_ns`.
     pub cpu_system_ns: Option<u64>,

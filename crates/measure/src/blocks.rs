@@ -108,12 +108,11 @@ impl<'m> Turns<'m> {
     /// CPU of a target's JIT compilers in the super-blocks that count, ns. `None` where they are not told apart.
     fn compiling_ns(&self, target: usize) -> Option<u64> {
         let counting: Vec<(usize, &Taken)> = self.counting().collect();
-        let groups = counting.chunk_by(|one, next| one.1.turn.group == next.1.turn.group);
         let used = |group: &[(usize, &Taken)]| {
             let edges = &self.measured.edges;
             edges[group.last()?.0 + 1].compiling_since(&edges[group.first()?.0], target)
         };
-        groups.map(used).sum()
+        groups(&counting).map(used).sum()
     }
 
     /// How much more CPU several targets take together in the first half of the run's blocks than in the second, ns a block. `None` without halves.
@@ -127,8 +126,7 @@ impl<'m> Turns<'m> {
             }
             _ => None,
         };
-        let excesses: Vec<f64> =
-            own.chunk_by(|one, next| one.1.turn.group == next.1.turn.group).filter_map(excess).collect();
+        let excesses: Vec<f64> = groups(&own).filter_map(excess).collect();
         pseudo_median(&excesses)
     }
 
@@ -208,8 +206,7 @@ impl<'m> Turns<'m> {
     /// The run over time; `cold_ns` of each block are not charged.
     fn points(&self, run: usize, subjects: &[usize], cold_ns: f64) -> Vec<BlockPoint> {
         let counting: Vec<(usize, &Taken)> = self.counting().collect();
-        let groups: Vec<&[(usize, &Taken)]> =
-            counting.chunk_by(|one, next| one.1.turn.group == next.1.turn.group).collect();
+        let groups: Vec<&[(usize, &Taken)]> = groups(&counting).collect();
         let per_point = groups.len().div_ceil(Blocks::MAX_POINTS).max(1);
         let seconds = |ns: u64| ns.saturating_sub(self.start_ns) as f64 / 1e9;
         let point = |groups: &[&[(usize, &Taken)]]| {
@@ -241,6 +238,11 @@ impl<'m> Turns<'m> {
         let last = self.all().filter(|(_, taken)| taken.turn.part == Part::Block).map(|(_, taken)| taken.end_ns).last();
         last.map_or(0.0, |end| end.saturating_sub(self.start_ns) as f64 / 1e9)
     }
+}
+
+/// Numbered turns by their group.
+fn groups<'t, 'm>(turns: &'t [(usize, &'m Taken)]) -> impl Iterator<Item = &'t [(usize, &'m Taken)]> {
+    turns.chunk_by(|one, next| one.1.turn.group == next.1.turn.group)
 }
 
 /// CPU time without a part of it, ns.

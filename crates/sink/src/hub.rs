@@ -238,8 +238,7 @@ impl Hub {
             return Ok((Accepted { rejected: batch.rejected, reason: batch.reason }, 0));
         }
         accounts.batch(protocol, &batch, arrival_ns);
-        batch.losses.iter_mut().for_each(|loss| loss.source.bound());
-        batch.losses.iter().for_each(|loss| accounts.add_loss(loss));
+        batch.losses.iter().for_each(|loss| accounts.add_loss(*loss));
         if let Some(store) = &mut store {
             store.take(&batch, accounts.counted(), protocol, arrival_ns);
         }
@@ -260,9 +259,8 @@ impl Hub {
     }
 
     /// Counts what an agent reports of its own losses.
-    pub(crate) fn reported(&self, mut loss: LossCount<'_>) {
-        loss.source.bound();
-        self.accounts.borrow_mut().add_loss(&loss);
+    pub(crate) fn reported(&self, loss: LossCount<'_>) {
+        self.accounts.borrow_mut().add_loss(loss);
     }
 
     /// Commits rows that wait to become durable and tells those who wait for it, as long as the sink lives.

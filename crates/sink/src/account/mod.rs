@@ -151,8 +151,9 @@ impl Accounts {
     }
 
     /// Counts what an agent reports of its own losses.
-    pub(crate) fn add_loss(&mut self, loss: &LossCount<'_>) {
-        self.losses.add(loss);
+    pub(crate) fn add_loss(&mut self, mut loss: LossCount<'_>) {
+        loss.source.bound();
+        self.losses.add(&loss);
     }
 
     /// What became of the spans of the last batch.
