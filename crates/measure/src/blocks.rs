@@ -28,6 +28,9 @@ use unladen_stats::robust::pseudo_median;
 
 use super::turns::Measured;
 
+/// What share of the idle CPU after the load may be new, so that it is still an idle process: two of a timer's ten turns in a second.
+const LEFT_OVER: f64 = 0.2;
+
 /// The turns of a round with the edges that frame them.
 pub(super) struct Turns<'m> {
     measured: &'m Measured,
@@ -257,12 +260,15 @@ pub(super) fn rates(before: &unladen_probe::edges::Edge, after: &unladen_probe::
     after.cpu_ns.iter().zip(&before.cpu_ns).map(rate).map(|rate| rate.filter(|it| it.is_finite())).collect()
 }
 
-/// The smaller of two rates: what was not idle about one stretch is not in the other.
-pub(super) fn smaller(one: &[Option<f64>], other: &[Option<f64>], targets: Range<usize>) -> Vec<Option<f64>> {
+/// The idle rate of targets of which one was measured before the load and one after it: that after the load, as timers of a process that
+/// has just started wait first. Not the smaller of the two, which is too small by chance, an error that counts once for each other
+/// variant. But if the later one is larger by more than [`LEFT_OVER`], something of the load went on: then the earlier one.
+pub(super) fn idle_rates(before: &[Option<f64>], after: &[Option<f64>], targets: Range<usize>) -> Vec<Option<f64>> {
     targets
         .map(|at| {
             let of = |rates: &[Option<f64>]| rates.get(at).copied().flatten();
-            of(one).into_iter().chain(of(other)).reduce(f64::min)
+            let Some((before, after)) = of(before).zip(of(after)) else { return of(before).or(of(after)) };
+            Some(if after - before > LEFT_OVER * after { before } else { after })
         })
         .collect()
 }

@@ -17,7 +17,7 @@ use unladen_probe::{Observation, Sampler, Schedule, Target};
 use unladen_study::plan::Process;
 use unladen_study::spec::{PreheatUntil, Study};
 
-use super::blocks::{Lifespan, Turns, rates, smaller};
+use super::blocks::{Lifespan, Turns, idle_rates, rates};
 use super::checks;
 use super::error::RunError;
 use super::groups;
@@ -360,7 +360,7 @@ impl Round<'_, '_> {
             context.record.blocks = Some(blocks);
             let Some(observation) = &mut result.observation else { continue };
             // As the probe was given them: what lives through the study, the run's own, the load, the sink.
-            let idle = smaller(before, after, own.clone());
+            let idle = idle_rates(before, after, own.clone());
             let shared = places.shared.clone().map(|place| (place, Lifespan::ThroughTheStudy));
             let services = own.zip(idle).map(|(place, idle)| (place, Lifespan::WithTheRun { idle }));
             let (processes, parts) = observation.processes.split_at_mut(shared.len() + services.len());
@@ -368,7 +368,7 @@ impl Round<'_, '_> {
                 turns.charge_process(process, at, place, lifespan);
             }
             let sink = places.sinks + at;
-            let idle = smaller(before, after, sink..sink + 1).first().copied().flatten();
+            let idle = idle_rates(before, after, sink..sink + 1).first().copied().flatten();
             for part in parts.iter_mut().filter(|part| part.service == "sink") {
                 turns.charge_process(part, at, sink, Lifespan::WithTheRun { idle });
             }

@@ -161,15 +161,16 @@ fn long_windows_have_few_points_and_lose_nothing() {
 }
 
 #[test]
-fn the_smaller_of_two_idle_rates_counts() {
-    let edge = |at_ms: u64, ms: [u64; 2]| Edge {
+fn the_later_idle_rate_counts_unless_the_load_goes_on() {
+    let edge = |at_ms: u64, ms: [u64; 3]| Edge {
         at_ns: at_ms * MS,
         cpu_ns: ms.map(|ms| Some(ms * MS)).into(),
         ..Edge::default()
     };
-    let before = rates(&edge(0, [0, 0]), &edge(1_000, [100, 20]));
-    let after = rates(&edge(5_000, [900, 20]), &edge(6_000, [910, 20]));
-    assert_eq!((before.clone(), after.clone()), (vec![Some(0.1), Some(0.02)], vec![Some(0.01), Some(0.0)]));
-    assert_eq!(smaller(&before, &after, 0..2), [Some(0.01), Some(0.0)]);
-    assert_eq!(smaller(&before, &[None, None], 1..3), [Some(0.02), None]);
+    let before = rates(&edge(0, [0, 0, 0]), &edge(1_000, [100, 10, 18]));
+    let after = rates(&edge(5_000, [900, 20, 90]), &edge(6_000, [910, 40, 110]));
+    assert_eq!(before, [Some(0.1), Some(0.01), Some(0.018)]);
+    assert_eq!(after, [Some(0.01), Some(0.02), Some(0.02)]);
+    assert_eq!(idle_rates(&before, &after, 0..3), [Some(0.01), Some(0.01), Some(0.02)]);
+    assert_eq!(idle_rates(&before, &[None, None, None], 1..4), [Some(0.01), Some(0.018), None]);
 }
