@@ -1,5 +1,5 @@
-//! Heating up an alternating round: all its variants side by side, for as long as they would take one after the other, or until the JIT
-//! compilers of all of them rest.
+//! Heating up an alternating round: all its variants side by side, for as long as they would take one after the other, each until its
+//! JIT compilers rest, if that is sooner.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use unladen_journal::notices::LoadNotice;
 use unladen_journal::units::Time;
 use unladen_linux::process::Identity;
 use unladen_load::outcome::{Event, Outcome};
-use unladen_load::plan::Pacing;
+use unladen_load::plan::{Pacing, Plan};
 use unladen_probe::jvm::JitClock;
 use unladen_study::spec::PreheatUntil;
 
@@ -22,29 +22,29 @@ use super::watch::{Phase, Step};
 const LOOK: Duration = Duration::from_millis(500);
 /// Looks over which a compiler must have rested.
 const LOOKS: usize = 8;
-/// Share of a core below which a compiler rests.
+/// Share of the time below which a compiler rests.
 const REST: f64 = 0.03;
 
 /// Compilers of a round, looked at again and again. Pure but for the clock that it is handed.
 #[derive(Debug, Default)]
 struct Compilers {
-    /// By look: seconds, and CPU time of each variant's compilers, ns.
+    /// By look: seconds, and how long each variant's compilers had something to do, ns.
     looks: Vec<(f64, Vec<u64>)>,
 }
 
 impl Compilers {
-    fn add(&mut self, at_s: f64, used_ns: Vec<u64>) {
-        self.looks.push((at_s, used_ns));
+    fn add(&mut self, at_s: f64, busy_ns: Vec<u64>) {
+        self.looks.push((at_s, busy_ns));
     }
 
-    /// Whether no variant's compilers have used more than a little over the last looks.
-    fn rest(&self) -> bool {
-        let Some((at_s, now)) = self.looks.last() else { return false };
+    /// The variants whose compilers had no more than a little to do over the last looks.
+    fn resting(&self) -> Vec<usize> {
+        let Some((at_s, now)) = self.looks.last() else { return Vec::new() };
         let Some((before_s, before)) = self.looks.len().checked_sub(LOOKS + 1).and_then(|at| self.looks.get(at)) else {
-            return false;
+            return Vec::new();
         };
-        let cores = |(now, before): (&u64, &u64)| now.saturating_sub(*before) as f64 / 1e9 / (at_s - before_s);
-        now.iter().zip(before).map(cores).all(|cores| cores <= REST)
+        let share = |(now, before): (&u64, &u64)| now.saturating_sub(*before) as f64 / 1e9 / (at_s - before_s);
+        now.iter().zip(before).map(share).enumerate().filter(|(_, share)| *share <= REST).map(|(at, _)| at).collect()
     }
 }
 
@@ -78,9 +78,13 @@ impl Round<'_, '_> {
     fn heat(&mut self, contexts: &mut [RunContext<'_>], time: Time) -> Result<bool, RunError> {
         contexts.iter().take(1).for_each(|context| context.see(Step::Phase(Phase::WarmUp)));
         let mut parts: Vec<Part<Event>> = Vec::with_capacity(contexts.len());
+        let variants = u32::try_from(contexts.len()).unwrap_or(u32::MAX);
         for (at, context) in contexts.iter().enumerate() {
             let run = self.run(at);
-            parts.push(run.generator(context, &run.unmeasured_plan(context, time, Some(Pacing::Closed))?)?);
+            let plan = run.unmeasured_plan(context, time, Some(Pacing::Closed))?;
+            // Together as many as one of them has: a compiler gets its share of the cores beside all threads that answer requests.
+            let connections = (plan.connections / variants).max(1);
+            parts.push(run.generator(context, &Plan { connections, ..plan })?);
         }
         let result = self.await_heat(contexts, &mut parts);
         parts.into_iter().for_each(|part| part.stop(Duration::from_secs(2)));
@@ -111,12 +115,11 @@ impl Round<'_, '_> {
             }
             if until == PreheatUntil::Steady && looked.elapsed() >= LOOK {
                 looked = Instant::now();
-                let used =
-                    contexts.iter().zip(&mut clocks).map(|(context, clock)| clock.read(&processes(context))).collect();
-                compilers.add(started.elapsed().as_secs_f64(), used);
-                if compilers.rest() {
-                    parts.iter_mut().for_each(Part::end);
-                }
+                let busy =
+                    contexts.iter().zip(&mut clocks).map(|(context, clock)| clock.busy(&processes(context))).collect();
+                compilers.add(started.elapsed().as_secs_f64(), busy);
+                // The others have the cores for themselves then.
+                compilers.resting().into_iter().for_each(|at| parts[at].end());
             }
             contexts.iter_mut().try_for_each(|context| context.sink.look(Duration::ZERO))?;
         }
@@ -137,18 +140,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn compilers_rest_when_none_of_them_has_worked_for_four_seconds() {
+    fn compilers_rest_when_they_have_not_worked_for_four_seconds() {
         let mut compilers = Compilers::default();
-        assert!(!compilers.rest());
+        assert!(compilers.resting().is_empty());
         let mut look = |number: u32, first_ms: u64, second_ms: u64| {
             compilers.add(f64::from(number) * 0.5, vec![first_ms * 1_000_000, second_ms * 1_000_000]);
-            compilers.rest()
+            compilers.resting()
         };
         // The first compiles for 3 s, the second, more slowly, for 6 s.
-        let rested: Vec<u32> = (0..30)
-            .filter(|number| look(*number, u64::from((*number).min(6)) * 400, u64::from((*number).min(12)) * 100))
+        let rested: Vec<Vec<usize>> = (0..30)
+            .map(|number| look(number, u64::from(number.min(6)) * 400, u64::from(number.min(12)) * 100))
             .collect();
-        // The last 100 ms are compiled until 6 s; spread over the 4 s up to 9.5 s they are 2.5 % of a core, which counts as rest.
-        assert_eq!(rested, (19..30).collect::<Vec<u32>>());
+        let since = |variant: usize| rested.iter().position(|resting| resting.contains(&variant));
+        // The last 100 ms of the second are compiled until 6 s; spread over the 4 s up to 9.5 s they are 2.5 % of them, which is rest.
+        assert_eq!((since(0), since(1)), (Some(14), Some(19)));
+        assert!(rested[19..].iter().all(|resting| resting == &[0, 1]), "{rested:?}");
     }
 }

@@ -13,13 +13,43 @@ const NAMES: [&[u8]; 3] = [b"C1 Compiler", b"C2 Compiler", b"JVMCI"];
 /// The threads of one JVM.
 #[derive(Debug, Default)]
 pub(super) struct Compiler {
-    /// By id: CPU time so far, ns, of those that compile; `None` for the others.
-    threads: HashMap<u32, Option<u64>>,
+    /// By id: what those that compile have used so far; `None` for the others.
+    threads: HashMap<u32, Option<Used>>,
+}
+
+/// Time of compiler threads, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Used {
+    /// On a CPU.
+    pub(super) running: u64,
+    /// Runnable, but not running: others had the CPU.
+    pub(super) waiting: u64,
+}
+
+impl Used {
+    /// The first two numbers of `schedstat` (<https://docs.kernel.org/scheduler/sched-stats.html>).
+    fn parse(text: &[u8]) -> Option<Self> {
+        let mut numbers = std::str::from_utf8(text).ok()?.split_ascii_whitespace().map(str::parse);
+        Some(Self { running: numbers.next()?.ok()?, waiting: numbers.next()?.ok()? })
+    }
+
+    /// Neither number ever falls.
+    fn max(self, other: Self) -> Self {
+        Self { running: self.running.max(other.running), waiting: self.waiting.max(other.waiting) }
+    }
+}
+
+impl std::ops::Add for Used {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
+        Self { running: self.running + other.running, waiting: self.waiting + other.waiting }
+    }
 }
 
 impl Compiler {
-    /// CPU time so far of all compiler threads, ns. HotSpot ends some that have nothing to do; what they used is kept.
-    pub(super) fn read(&mut self, pid: u32) -> u64 {
+    /// What all compiler threads have used so far. HotSpot ends some that have nothing to do; what they used is kept.
+    pub(super) fn read(&mut self, pid: u32) -> Used {
         let mut buffer = [0; 128];
         // A thread is called as its process before it has a name of its own.
         let unnamed = read_into(&format!("/proc/{pid}/comm"), &mut buffer).map(<[u8]>::to_vec).unwrap_or_default();
@@ -27,24 +57,18 @@ impl Compiler {
             let used = self.threads.get(&thread).copied().or_else(|| {
                 let name = read_into(&format!("/proc/{pid}/task/{thread}/comm"), &mut buffer)?;
                 let compiles = NAMES.iter().any(|start| name.starts_with(start));
-                (compiles || name != unnamed).then_some(compiles.then_some(0))
+                (compiles || name != unnamed).then_some(compiles.then(Used::default))
             });
             let Some(used) = used else { continue };
             let now = used.map(|before| {
                 read_into(&format!("/proc/{pid}/task/{thread}/schedstat"), &mut buffer)
-                    .and_then(running)
+                    .and_then(Used::parse)
                     .map_or(before, |now| now.max(before))
             });
             self.threads.insert(thread, now);
         }
-        self.threads.values().flatten().sum()
+        self.threads.values().flatten().fold(Used::default(), |sum, used| sum + *used)
     }
-}
-
-/// The first number of `schedstat`: time on a CPU, ns.
-fn running(text: &[u8]) -> Option<u64> {
-    let end = text.iter().position(|byte| *byte == b' ')?;
-    std::str::from_utf8(&text[..end]).ok()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -68,21 +92,21 @@ mod tests {
         let mut compiler = Compiler::default();
         let other = spin("worker");
         std::thread::sleep(Duration::from_millis(100));
-        assert_eq!(compiler.read(std::process::id()), 0);
+        assert_eq!(compiler.read(std::process::id()), Used::default());
         let one = spin("C2 CompilerThread0");
         std::thread::sleep(Duration::from_millis(200));
-        let used = compiler.read(std::process::id());
+        let used = compiler.read(std::process::id()).running;
         assert!((1_000_000..200_000_000).contains(&used), "{used} ns");
         for thread in [one, other] {
             thread.thread().unpark();
             thread.join().expect("it ends well");
         }
-        assert!(compiler.read(std::process::id()) >= used, "what an ended thread used is kept");
+        assert!(compiler.read(std::process::id()).running >= used, "what an ended thread used is kept");
     }
 
     #[test]
-    fn the_first_number_is_the_time_on_a_cpu() {
-        assert_eq!(running(b"123456789 42 7\n"), Some(123_456_789));
-        assert_eq!((running(b""), running(b"x y")), (None, None));
+    fn time_on_a_cpu_and_time_without_one() {
+        assert_eq!(Used::parse(b"123456789 42 7\n"), Some(Used { running: 123_456_789, waiting: 42 }));
+        assert_eq!((Used::parse(b""), Used::parse(b"1 y")), (None, None));
     }
 }

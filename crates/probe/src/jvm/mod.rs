@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 
-use compiler::Compiler;
+use compiler::{Compiler, Used};
 use counters::Counters;
 use heap::Heap;
 use window::Window;
@@ -71,7 +71,7 @@ impl Jvms {
             }
             let Candidate::Jvm(jvm) = candidate else { continue };
             let Some(heap) = read(&jvm.file, &mut self.buffer) else { continue };
-            let compiling_ns = jvm.compiler.read(identity.pid);
+            let compiling_ns = jvm.compiler.read(identity.pid).running;
             if in_window {
                 jvm.window.add(heap, compiling_ns);
             }
@@ -107,7 +107,19 @@ pub struct JitClock {
 impl JitClock {
     /// CPU time of the compiler threads of these processes so far, ns; 0 where there is no JVM.
     pub fn read(&mut self, processes: &[Identity]) -> u64 {
-        processes.iter().map(|it| self.compilers.entry(*it).or_default().read(it.pid)).sum()
+        self.used(processes).running
+    }
+
+    /// How long these threads had something to do so far, ns, whether they ran or waited for a CPU. On a machine that is busy a compiler
+    /// may get next to none, for as long as that lasts.
+    pub fn busy(&mut self, processes: &[Identity]) -> u64 {
+        let used = self.used(processes);
+        used.running + used.waiting
+    }
+
+    fn used(&mut self, processes: &[Identity]) -> Used {
+        let read = |it: &Identity| self.compilers.entry(*it).or_default().read(it.pid);
+        processes.iter().map(read).fold(Used::default(), |sum, used| sum + used)
     }
 }
 
