@@ -13,6 +13,8 @@ pub enum Stage {
     Filter,
     /// Its datagrams found no room in the socket of the receiver.
     Socket,
+    /// It keeps a sample of so many spans a minute, and more came.
+    Reservoir,
 }
 
 impl Stage {
@@ -23,6 +25,7 @@ impl Stage {
             Self::Export => "export",
             Self::Filter => "filter",
             Self::Socket => "socket",
+            Self::Reservoir => "reservoir",
         }
     }
 }

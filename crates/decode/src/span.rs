@@ -231,11 +231,13 @@ pub enum Protocol {
     Datadog,
     /// AWS X-Ray's daemon.
     Xray,
+    /// New Relic's collector.
+    Newrelic,
 }
 
 impl Protocol {
     /// All of them, by discriminant.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::OtlpGrpc,
         Self::OtlpHttp,
         Self::Zipkin,
@@ -246,10 +248,22 @@ impl Protocol {
         Self::Azure,
         Self::Datadog,
         Self::Xray,
+        Self::Newrelic,
     ];
     /// Names in the store, the summary and the configuration, by discriminant.
-    pub const NAMES: [&str; 10] =
-        ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger", "sentry", "azure", "datadog", "xray"];
+    pub const NAMES: [&str; 11] = [
+        "otlp_grpc",
+        "otlp_http",
+        "zipkin",
+        "skywalking",
+        "elastic",
+        "jaeger",
+        "sentry",
+        "azure",
+        "datadog",
+        "xray",
+        "newrelic",
+    ];
 
     /// Its name.
     #[inline]

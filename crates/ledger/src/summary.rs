@@ -103,8 +103,8 @@ pub struct Delay {
 pub struct ReportedLoss {
     /// Service name.
     pub service: String,
-    /// `queue` (the agent's queue was full), `export` (sending failed for good), `filter` (the program's own rules) or `socket` (datagrams
-    /// found no room in the sink's socket: a span for each, at least).
+    /// `queue` (the agent's queue was full), `export` (sending failed for good), `filter` (the program's own rules), `reservoir`
+    /// (the agent keeps a sample of so many a minute) or `socket` (datagrams found no room in the sink's socket: a span for each, at least).
     pub stage: String,
     /// Spans lost there.
     pub spans: u64,

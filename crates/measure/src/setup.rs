@@ -411,6 +411,7 @@ impl<'a> Site<'a> {
             azure: sinks.get("azure").copied(),
             datadog: sinks.get("datadog").copied(),
             xray: sinks.get("xray").copied(),
+            newrelic: sinks.get("newrelic").copied(),
             out: folder.to_owned(),
             requests: variant.is_traced().then_some(Requests { tag: ids.tag, key: ids.key }),
             attributes: match self.plan.study.sink.attributes {

@@ -31,6 +31,9 @@ pub struct Config {
     pub datadog: Option<SocketAddr>,
     /// AWS X-Ray: segments over UDP; `POST /GetSamplingRules` and `/SamplingTargets` on the port of the same number of TCP.
     pub xray: Option<SocketAddr>,
+    /// New Relic's collector: `POST /agent_listener/invoke_raw_method`, over TLS by the certificate authority in `out`
+    /// ([`crate::CA_FILE`]), or without TLS.
+    pub newrelic: Option<SocketAddr>,
     /// `/metrics` for Prometheus and `/healthz`, over HTTP.
     pub admin: Option<SocketAddr>,
     /// Folder for `summary.json` and `spans/*.parquet`; made if it does not exist.
@@ -154,6 +157,7 @@ impl Default for Config {
             azure: None,
             datadog: None,
             xray: None,
+            newrelic: None,
             admin: None,
             out: PathBuf::new(),
             requests: None,

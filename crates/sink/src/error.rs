@@ -61,6 +61,9 @@ pub enum SinkError {
     /// The thread that writes spans has died; a fault of unladen.
     #[error("the thread that writes spans has died; please report this as a bug")]
     StoreDied,
+    /// No certificate could be made for those who come with TLS.
+    #[error("cannot take TLS, which New Relic's agents need: {0}; build unladen with its default features")]
+    Certificate(String),
     /// No event loop.
     #[error("cannot start the event loop: {0}; check the limit of open files (ulimit -n)")]
     Runtime(io::Error),

@@ -10,7 +10,7 @@ use std::rc::Rc;
 
 use bumpalo::Bump;
 use unladen_decode::span::{Batch, Decode, Span};
-use unladen_decode::{azure, datadog, elastic, jaeger, otlp, sentry, skywalking, xray, zipkin};
+use unladen_decode::{azure, datadog, elastic, jaeger, newrelic, otlp, sentry, skywalking, xray, zipkin};
 
 use crate::body::{BodyError, Budget, Payload};
 use crate::grpc;
@@ -29,7 +29,7 @@ const BYTES_AT_LEAST: usize = 64 << 10;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, by the names of their executables and corpora.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     ("otlp_protobuf", |bytes| {
         otlp_protobuf(bytes);
     }),
@@ -69,6 +69,7 @@ pub const TARGETS: [Target; 20] = [
         decoded(|bytes, arena| sentry::spans::decode(bytes, arena, b"pets"), bytes);
         sentry::reports::visit(bytes, b"pets", |_| ());
     }),
+    ("newrelic_json", |bytes| decoded(|bytes, arena| newrelic::decode(bytes, arena, b"pets"), bytes)),
     ("azure_json", |bytes| decoded(|bytes, arena| azure::decode(bytes, arena, &mut Default::default()), bytes)),
     ("xray_json", |bytes| decoded(xray::decode, bytes)),
 ];

@@ -33,14 +33,15 @@ pub(crate) enum Encoding {
 }
 
 impl Encoding {
-    /// What `content-encoding` says; its value if it is another.
+    /// What `content-encoding` says, in whichever case (RFC 9110, section 8.4.1); its value if it is another.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, String> {
-        match headers.get(header::CONTENT_ENCODING).map(HeaderValue::as_bytes) {
-            None | Some(b"" | b"identity") => Ok(Self::Identity),
-            Some(b"gzip" | b"x-gzip") => Ok(Self::Gzip),
-            Some(b"deflate") => Ok(Self::Deflate),
-            Some(b"zstd") => Ok(Self::Zstd),
-            Some(other) => Err(String::from_utf8_lossy(other).into_owned()),
+        let value = headers.get(header::CONTENT_ENCODING).map_or(&[][..], HeaderValue::as_bytes);
+        match value.to_ascii_lowercase().as_slice() {
+            b"" | b"identity" => Ok(Self::Identity),
+            b"gzip" | b"x-gzip" => Ok(Self::Gzip),
+            b"deflate" => Ok(Self::Deflate),
+            b"zstd" => Ok(Self::Zstd),
+            _ => Err(String::from_utf8_lossy(value).into_owned()),
         }
     }
 }

@@ -31,6 +31,7 @@ mod inbox;
 mod inflate;
 mod jaeger;
 mod listen;
+mod newrelic;
 mod otlp;
 pub mod requests;
 mod rewind;
@@ -39,6 +40,11 @@ mod server;
 mod skywalking;
 mod status;
 mod store;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "tls_left_out.rs"]
+mod tls;
 mod web;
 mod xray;
 mod zipkin;
@@ -47,3 +53,7 @@ pub use error::SinkError;
 pub use server::run;
 pub use store::{Recovered, recover};
 pub use unladen_ledger::{faults, summary};
+
+/// File in the sink's folder with the certificate, as PEM, of the authority that those who come with TLS must trust. It is there if the sink
+/// listens for New Relic's agents.
+pub const CA_FILE: &str = "sink-ca.pem";

@@ -1,5 +1,5 @@
-//! Listeners and their connections: HTTP/1.1 and HTTP/2 without TLS, all on the thread that called. The first bytes of a
-//! connection tell which it is.
+//! Listeners and their connections: HTTP/1.1 and HTTP/2 without TLS, and HTTP/1.1 with it, all on the thread that called. The first
+//! bytes of a connection tell which it is.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -17,7 +17,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-use tokio::io::{AsyncReadExt, BufReader};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, BufReader};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::{Notify, watch};
 use tokio::time::timeout;
@@ -32,13 +32,16 @@ use crate::h2::{self, Scratch};
 use crate::hub::Hub;
 use crate::inbound::Request;
 use crate::rewind::Rewind;
+use crate::tls::Tls;
 use crate::web::Failure;
-use crate::{azure, datadog, elastic, grpc, jaeger, otlp, sentry, skywalking, xray, zipkin};
+use crate::{azure, datadog, elastic, grpc, jaeger, newrelic, otlp, sentry, skywalking, xray, zipkin};
 
 /// Bytes read from a connection at once: hyper by itself asks for a frame's worth, and each time the kernel is asked.
 const READ: usize = 64 << 10;
 /// How long a connection may take to say which protocol it speaks.
 const GREETING: Duration = Duration::from_secs(30);
+/// First byte of a TLS handshake (RFC 8446, section 5.1).
+const HANDSHAKE: u8 = 22;
 /// Pause after a connection could not be accepted, most likely for want of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -107,13 +110,20 @@ pub(crate) struct Connections {
     scratch: Scratch,
     /// What Datadog's tracers are told.
     about: Rc<datadog::About>,
+    /// For those who come with TLS.
+    tls: Option<Tls>,
 }
 
 impl Connections {
     /// None yet; they end when `stop` turns true. Of more than `limit`, the last are closed at once.
     pub(crate) fn new(hub: Rc<Hub>, stop: watch::Receiver<bool>, limit: usize, about: datadog::About) -> Self {
         let (open, requests, scratch) = (Rc::default(), Rc::default(), Scratch::new());
-        Self { hub, stop, open, limit, requests, scratch, about: Rc::new(about) }
+        Self { hub, stop, open, limit, requests, scratch, about: Rc::new(about), tls: None }
+    }
+
+    /// The same, also for those who come with TLS.
+    pub(crate) fn with_tls(self, tls: Option<Tls>) -> Self {
+        Self { tls, ..self }
     }
 
     /// How many are open.
@@ -182,21 +192,18 @@ impl Connections {
             let is_behind = || self.hub.is_behind();
             return h2::serve(stream, &prefix, &self.scratch, bodies, is_behind, answer, stop).await;
         }
-        let service = service_fn(|request| {
-            let answer = answer(Request::from(request));
-            async move { Ok::<_, Infallible>(Response::from(answer.await)) }
-        });
-        let stream = TokioIo::new(BufReader::with_capacity(READ, Rewind::new(prefix, stream)));
-        let mut http1 = http1::Builder::new();
-        // A buffer grows by as much as its sender sends at once, and stays: with many senders that is a lot.
-        http1.timer(TokioTimer::new()).max_buf_size(2 * READ);
-        let connection = http1.serve_connection(stream, service);
-        let mut connection = std::pin::pin!(connection);
-        tokio::select! {
-            _ = connection.as_mut() => {}
-            () = stop => {
-                connection.as_mut().graceful_shutdown();
-                let _ = connection.await;
+        let is_handshake = prefix.first() == Some(&HANDSHAKE);
+        let stream = Rewind::new(prefix, stream);
+        match self.tls.as_ref().filter(|_| is_handshake) {
+            None => speak_http1(stream, answer, stop).await,
+            Some(tls) => {
+                let accepted = tokio::select! {
+                    accepted = timeout(GREETING, tls.accept(stream)) => accepted,
+                    () = stop.as_mut() => return,
+                };
+                // Who does not trust the authority says so in its own log.
+                let Ok(Ok(stream)) = accepted else { return };
+                speak_http1(stream, answer, stop).await;
             }
         }
     }
@@ -214,6 +221,32 @@ impl Connections {
             Protocol::Azure => azure::serve(hub, request).await.into(),
             Protocol::Datadog => datadog::serve(hub, &self.about, request).await.into(),
             Protocol::Xray => xray::serve(hub, request).await.into(),
+            Protocol::Newrelic => newrelic::serve(hub, request).await.into(),
+        }
+    }
+}
+
+/// Serves a connection in HTTP/1.1, whatever carries it.
+async fn speak_http1<F: Future<Output = Answer>>(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    answer: impl Fn(Request) -> F,
+    stop: impl Future<Output = ()>,
+) {
+    let service = service_fn(|request| {
+        let answer = answer(Request::from(request));
+        async move { Ok::<_, Infallible>(Response::from(answer.await)) }
+    });
+    let stream = TokioIo::new(BufReader::with_capacity(READ, stream));
+    let mut http1 = http1::Builder::new();
+    // A buffer grows by as much as its sender sends at once, and stays: with many senders that is a lot.
+    http1.timer(TokioTimer::new()).max_buf_size(2 * READ);
+    let connection = http1.serve_connection(stream, service);
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        _ = connection.as_mut() => {}
+        () = stop => {
+            connection.as_mut().graceful_shutdown();
+            let _ = connection.await;
         }
     }
 }

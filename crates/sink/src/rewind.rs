@@ -1,27 +1,26 @@
-//! A socket of which some bytes have been read already: they come first.
+//! A stream of which some bytes have been read already: they come first.
 
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 
 /// See the module.
 #[derive(Debug)]
-pub(crate) struct Rewind {
+pub(crate) struct Rewind<S> {
     prefix: Vec<u8>,
-    stream: TcpStream,
+    stream: S,
 }
 
-impl Rewind {
+impl<S> Rewind<S> {
     /// `prefix`, then what follows.
-    pub(crate) fn new(prefix: Vec<u8>, stream: TcpStream) -> Self {
+    pub(crate) fn new(prefix: Vec<u8>, stream: S) -> Self {
         Self { prefix, stream }
     }
 }
 
-impl AsyncRead for Rewind {
+impl<S: AsyncRead + Unpin> AsyncRead for Rewind<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -37,7 +36,7 @@ impl AsyncRead for Rewind {
     }
 }
 
-impl AsyncWrite for Rewind {
+impl<S: AsyncWrite + Unpin> AsyncWrite for Rewind<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(context, bytes)
     }

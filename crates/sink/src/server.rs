@@ -24,7 +24,8 @@ use crate::error::SinkError;
 use crate::hub::Hub;
 use crate::listen::{self, Connections};
 use crate::store::{Store, shape};
-use crate::{datadog, xray};
+use crate::tls::Tls;
+use crate::{CA_FILE, datadog, xray};
 
 /// Between two [`Event::Tick`]s.
 const TICK: Duration = Duration::from_millis(100);
@@ -76,6 +77,7 @@ async fn serve(
         (Protocol::Azure, config.azure),
         (Protocol::Datadog, config.datadog),
         (Protocol::Xray, config.xray),
+        (Protocol::Newrelic, config.newrelic),
     ];
     let mut listeners = Vec::new();
     let mut bound_at = Vec::new();
@@ -134,7 +136,8 @@ async fn serve(
     }
     let statsd = addresses.get(Protocol::Datadog.name());
     let about = datadog::About::new(statsd.map_or(0, SocketAddr::port));
-    let connections = Connections::new(Rc::clone(&hub), stopped.clone(), config.max_connections, about);
+    let tls = config.newrelic.map(|address| Tls::new(&config.out.join(CA_FILE), address.ip())).transpose()?;
+    let connections = Connections::new(Rc::clone(&hub), stopped.clone(), config.max_connections, about).with_tls(tls);
     let accept = |listener, protocol| {
         let connections = connections.clone();
         let serve = move |stream| connections.clone().serve(stream, protocol);

@@ -20,7 +20,7 @@ macro_rules! files {
 /// The presets as they stand, by name.
 const FILES: &[&str] = files![
     "aws-java" "azure-java" "datadog-go" "datadog-go-otlp" "datadog-java" "datadog-java-otlp" "datadog-node" "datadog-node-otlp"
-    "datadog-python" "datadog-python-otlp" "elastic-go" "elastic-java" "elastic-node" "elastic-python" "otel-go" "otel-go-zipkin"
+    "datadog-python" "datadog-python-otlp" "elastic-go" "elastic-java" "elastic-node" "elastic-python" "newrelic-go" "newrelic-java" "newrelic-node" "newrelic-python" "otel-go" "otel-go-zipkin"
     "otel-java" "otel-java-zipkin" "otel-node" "otel-node-zipkin" "otel-python" "sentry-go" "sentry-java" "sentry-node" "sentry-python"
     "skywalking-go" "skywalking-java" "skywalking-node" "skywalking-python" "splunk-java" "xray-node" "xray-python"
 ];
@@ -185,7 +185,7 @@ impl Preset {
         // `${agent}` and `${service}` are no references of a study.
         let references = texts.filter_map(|text| names(&self.filled(text, Some("x"), "x")).ok()).flatten();
         references.into_iter().find_map(|reference| match reference {
-            Reference::Sink(protocol) => Some(protocol),
+            Reference::Sink { protocol, .. } => Some(protocol),
             _ => None,
         })
     }

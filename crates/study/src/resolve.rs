@@ -58,7 +58,7 @@ impl Plan {
     #[must_use]
     pub fn sinks(&self) -> Vec<String> {
         let sinks = self.references().into_iter().filter_map(|reference| match reference {
-            Reference::Sink(protocol) => Some(protocol),
+            Reference::Sink { protocol, .. } => Some(protocol),
             _ => None,
         });
         sinks.collect::<BTreeSet<_>>().into_iter().collect()
@@ -89,7 +89,7 @@ impl Process {
     /// Whether it is told where the sink listens, by whichever protocol.
     #[must_use]
     pub fn knows_the_sink(&self) -> bool {
-        self.texts().iter().filter_map(|text| names(text).ok()).flatten().any(|it| matches!(it, Reference::Sink(_)))
+        self.texts().iter().filter_map(|text| names(text).ok()).flatten().any(|it| matches!(it, Reference::Sink { .. }))
     }
 
     /// The process with every `${…}` filled in and paths made absolute. To be done once: what is filled in may hold `$`.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `${port.NAME}` | a free port, the same through the whole study; name it after the service that listens on it. In a service with replicas each has its own, and `${port.NAME.1}` is that of replica 1 |
 //! | `${sink.otlp_grpc}`, `${sink.otlp_http}` | `host:port` of the span sink |
+//! | `${sink.otlp_http.host}`, `${sink.otlp_http.port}` | one of the two alone |
 //! | `${study.dir}`, `${run.dir}` | folder of the study file; folder of the run under way |
 //! | `${replica}` | 0, 1, … within a service |
 //! | `${var.NAME}` | an entry of the study's `variables` |
@@ -23,8 +24,19 @@ use indexmap::IndexMap;
 use super::guess::{Guess, guess};
 
 /// Protocols that the sink offers, as in `${sink.NAME}`.
-pub const SINKS: [&str; 10] =
-    ["otlp_grpc", "otlp_http", "zipkin", "skywalking", "elastic", "jaeger", "sentry", "azure", "datadog", "xray"];
+pub const SINKS: [&str; 11] = [
+    "otlp_grpc",
+    "otlp_http",
+    "zipkin",
+    "skywalking",
+    "elastic",
+    "jaeger",
+    "sentry",
+    "azure",
+    "datadog",
+    "xray",
+    "newrelic",
+];
 
 /// Bounds on what variables within variables may grow to: replacements made, and bytes of the result.
 const MAX_REPLACEMENTS: usize = 1_000;
@@ -40,8 +52,13 @@ pub enum Reference {
         /// Replica, if one is named.
         replica: Option<u32>,
     },
-    /// `${sink.PROTOCOL}`.
-    Sink(String),
+    /// `${sink.PROTOCOL}`, `${sink.PROTOCOL.host}` or `${sink.PROTOCOL.port}`.
+    Sink {
+        /// Protocol.
+        protocol: String,
+        /// What of the address.
+        part: SinkPart,
+    },
     /// `${study.dir}`.
     StudyDir,
     /// `${run.dir}`.
@@ -59,6 +76,31 @@ pub enum Reference {
         /// What stands in for an unset or empty one.
         default: Option<String>,
     },
+}
+
+/// What is wanted of an address of the sink.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SinkPart {
+    /// Host and port.
+    Address,
+    /// The host.
+    Host,
+    /// The port.
+    Port,
+}
+
+impl SinkPart {
+    /// What stands behind the protocol.
+    const NAMES: [(Self, &str); 2] = [(Self::Host, ".host"), (Self::Port, ".port")];
+
+    /// This part of an address.
+    pub(super) fn of(self, address: &str) -> &str {
+        match (self, address.rsplit_once(':')) {
+            (Self::Host, Some((host, _))) => host,
+            (Self::Port, Some((_, port))) => port,
+            _ => address,
+        }
+    }
 }
 
 /// A port that a plan needs: one number through the whole study.
@@ -282,8 +324,9 @@ impl Variables {
                 let number = self.ports.get(&port).ok_or_else(|| unavailable("no port was taken for it"))?;
                 Ok(number.to_string())
             }
-            Reference::Sink(protocol) => {
-                self.sinks.get(protocol).cloned().ok_or_else(|| unavailable("the sink isn't listening yet"))
+            Reference::Sink { protocol, part } => {
+                let address = self.sinks.get(protocol).ok_or_else(|| unavailable("the sink isn't listening yet"))?;
+                Ok(part.of(address).to_owned())
             }
             Reference::StudyDir => Ok(self.study_dir.display().to_string()),
             Reference::RunDir => {
@@ -316,7 +359,10 @@ impl fmt::Display for Reference {
         match self {
             Self::Port { name, replica: None } => write!(f, "port.{name}"),
             Self::Port { name, replica: Some(replica) } => write!(f, "port.{name}.{replica}"),
-            Self::Sink(protocol) => write!(f, "sink.{protocol}"),
+            Self::Sink { protocol, part } => {
+                let name = SinkPart::NAMES.iter().find(|(it, _)| it == part).map_or("", |(_, name)| name);
+                write!(f, "sink.{protocol}{name}")
+            }
             Self::StudyDir => f.write_str("study.dir"),
             Self::RunDir => f.write_str("run.dir"),
             Self::Replica => f.write_str("replica"),
@@ -378,7 +424,10 @@ fn reference(text: &str) -> Result<Reference, VariableError> {
         ("unladen", "") => Ok(Reference::Unladen),
         ("study", "dir") => Ok(Reference::StudyDir),
         ("run", "dir") => Ok(Reference::RunDir),
-        ("sink", protocol) if SINKS.contains(&protocol) => Ok(Reference::Sink(protocol.to_owned())),
+        ("sink", protocol) if SINKS.contains(&sink_part(protocol).0) => {
+            let (protocol, part) = sink_part(protocol);
+            Ok(Reference::Sink { protocol: protocol.to_owned(), part })
+        }
         ("var", name) if is_variable(name) => Ok(Reference::Variable(name.to_owned())),
         ("var", _) => Err(malformed("${var.NAME}")),
         ("port", name) => {
@@ -402,6 +451,12 @@ fn reference(text: &str) -> Result<Reference, VariableError> {
         }
         _ => Err(VariableError::Unknown { name: text.to_owned(), advice: advice(text) }),
     }
+}
+
+/// A protocol, and what is wanted of its address.
+fn sink_part(text: &str) -> (&str, SinkPart) {
+    let part = |(part, name): &(SinkPart, &str)| Some((text.strip_suffix(name)?, *part));
+    SinkPart::NAMES.iter().find_map(part).unwrap_or((text, SinkPart::Address))
 }
 
 /// What an unknown `${…}` may have meant.

@@ -42,6 +42,7 @@ impl Victim {
             azure: any,
             datadog: any,
             xray: any,
+            newrelic: any,
             ..config(folder.path())
         };
         let config = Config { silence_ms: 500, ..all };

@@ -14,6 +14,7 @@ use opentelemetry_proto::tonic::metrics::v1::{
 };
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use prost::Message;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use unladen_ledger::summary::ReportedLoss;
 
@@ -22,6 +23,14 @@ use crate::support::{Sink, block_on, columns, gzip, request, span};
 /// Sends one request; status and body of the answer.
 pub(crate) async fn send(address: SocketAddr, request: Request<Full<Bytes>>) -> (u16, Bytes) {
     let stream = TcpStream::connect(address).await.expect("the sink listens");
+    send_over(stream, request).await
+}
+
+/// The same over a connection that is there.
+pub(crate) async fn send_over(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    request: Request<Full<Bytes>>,
+) -> (u16, Bytes) {
     let (mut sender, connection) =
         hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("HTTP/1.1 is spoken");
     tokio::spawn(connection);

@@ -11,6 +11,7 @@ mod grpc;
 mod hostile;
 mod http;
 mod loss;
+mod newrelic;
 mod payloads;
 mod pressure;
 mod protocols;

@@ -236,8 +236,12 @@ pub(crate) fn particular(way: Way) -> Vec<Case> {
             (0..million).for_each(|number: u32| bytes(&mut many, 8, &field(1, &number.to_le_bytes())));
             add("a million attributes", field(1, &field(1, &many)), Expect::Taken, ONE);
         }
-        Way::Sentry | Way::Azure => {
-            let all = if way == Way::Sentry { crate::sentry::hostile(&hex) } else { crate::azure::hostile(&hex) };
+        Way::Sentry | Way::Azure | Way::Newrelic => {
+            let all = match way {
+                Way::Sentry => crate::sentry::hostile(&hex),
+                Way::Azure => crate::azure::hostile(&hex),
+                _ => crate::newrelic::hostile(&hex),
+            };
             all.into_iter().for_each(|(name, body, expect, adds)| add(name, body.into(), expect, adds));
         }
         Way::Datadog | Way::DatadogTable | Way::DatadogStreamed => {

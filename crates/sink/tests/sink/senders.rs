@@ -15,7 +15,7 @@ use unladen_sink::config::Config;
 
 use crate::datadog;
 use crate::support::{request, with_trace};
-use crate::{azure, sentry};
+use crate::{azure, newrelic, sentry};
 
 /// A protocol with one of its encodings.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -35,6 +35,7 @@ pub(crate) enum Way {
     Datadog,
     DatadogTable,
     DatadogStreamed,
+    Newrelic,
 }
 
 /// Start of span 0 of every trace, ns; each further one starts a millisecond later: what every protocol can tell.
@@ -51,7 +52,7 @@ pub(crate) enum Answer {
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::OtlpGrpc,
         Self::OtlpHttp,
         Self::OtlpJson,
@@ -67,6 +68,7 @@ impl Way {
         Self::Datadog,
         Self::DatadogTable,
         Self::DatadogStreamed,
+        Self::Newrelic,
     ];
 
     /// Listens for this way only, on a free port.
@@ -82,6 +84,7 @@ impl Way {
             "sentry" => Config { sentry: any, ..config },
             "azure" => Config { azure: any, ..config },
             "datadog" => Config { datadog: any, ..config },
+            "newrelic" => Config { newrelic: any, ..config },
             _ => Config { jaeger: any, ..config },
         }
     }
@@ -98,6 +101,7 @@ impl Way {
             Self::Sentry => "sentry",
             Self::Azure => "azure",
             Self::Datadog | Self::DatadogTable | Self::DatadogStreamed => "datadog",
+            Self::Newrelic => "newrelic",
         }
     }
 
@@ -120,6 +124,7 @@ impl Way {
             Self::Datadog => "/v0.4/traces",
             Self::DatadogTable => "/v0.5/traces",
             Self::DatadogStreamed => "/v1.0/traces",
+            Self::Newrelic => newrelic::PATH,
         }
     }
 
@@ -127,7 +132,9 @@ impl Way {
         match self {
             Self::OtlpGrpc | Self::SkywalkingGrpc | Self::JaegerGrpc => "application/grpc",
             Self::OtlpHttp | Self::ZipkinProtobuf => "application/x-protobuf",
-            Self::OtlpJson | Self::ZipkinJson | Self::SkywalkingHttp | Self::Azure => "application/json",
+            Self::OtlpJson | Self::ZipkinJson | Self::SkywalkingHttp | Self::Azure | Self::Newrelic => {
+                "application/json"
+            }
             Self::Elastic => "application/x-ndjson",
             Self::JaegerThrift => "application/x-thrift",
             Self::Sentry => "application/x-sentry-envelope",
@@ -170,6 +177,11 @@ impl Way {
                 .collect::<String>()
                 .trim_end()
                 .into(),
+            Self::Newrelic => {
+                let events =
+                    traces.iter().flat_map(|trace| (0..spans).map(|number| newrelic::event(&hex(trace), number)));
+                newrelic::harvest(&events.collect::<Vec<_>>()).into()
+            }
             Self::Sentry => {
                 traces.iter().fold("{}".to_owned(), |out, trace| out + &sentry::item(&hex(trace), spans)).into()
             }

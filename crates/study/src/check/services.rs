@@ -256,7 +256,7 @@ impl Check<'_> {
     pub(super) fn with_samples(&self, text: &str) -> Option<String> {
         let sample = expand(text, &self.study.variables, |reference| match reference {
             Reference::Port { .. } | Reference::Replica => Some("1".to_owned()),
-            Reference::Sink(_) => Some("127.0.0.1:1".to_owned()),
+            Reference::Sink { part, .. } => Some(part.of("127.0.0.1:1").to_owned()),
             Reference::StudyDir | Reference::RunDir | Reference::Unladen => Some("/x".to_owned()),
             Reference::Variable(_) | Reference::Environment { .. } => None,
         });

@@ -28,6 +28,7 @@ fn every_kind_of_reference_is_filled_in() {
         ("plain", "plain"),
         ("a ${port.app} ${port.app.0} ${port.app.1}", "a 4000 4000 4001"),
         ("http://${sink.otlp_grpc}", "http://127.0.0.1:4317"),
+        ("${sink.otlp_grpc.port} of ${sink.otlp_grpc.host}", "4317 of 127.0.0.1"),
         ("${study.dir}:${run.dir}:${unladen}", "/studies/shop:/runs/01-otel:/usr/bin/unladen"),
         ("${var.nested}{x}", "<5$ 4000>{x}"),
         ("${env.HOME} ${env.NONE:-} ${env.NONE:-a b} ${env.EMPTY:-c}|${env.EMPTY}|", "/home/joe  a b c||"),

@@ -46,6 +46,9 @@ pub struct Sink {
     /// Address for AWS X-Ray: segments over UDP, sampling rules over TCP [off unless given; its own port is 2000]
     #[arg(long, value_name = "ADDR")]
     pub xray: Option<SocketAddr>,
+    /// Address for New Relic's collector; its agents must trust sink-ca.pem in the folder of the results [off unless given]
+    #[arg(long, value_name = "ADDR")]
+    pub newrelic: Option<SocketAddr>,
     /// Address for /metrics (Prometheus) and /healthz [off unless given]
     #[arg(long, value_name = "ADDR")]
     pub admin: Option<SocketAddr>,

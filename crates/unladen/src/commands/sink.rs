@@ -61,6 +61,7 @@ fn config(options: &Sink) -> Config {
         azure: options.azure,
         datadog: options.datadog,
         xray: options.xray,
+        newrelic: options.newrelic,
         admin: options.admin,
         out: options.out.clone(),
         requests: None,
