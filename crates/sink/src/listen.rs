@@ -112,18 +112,20 @@ pub(crate) struct Connections {
     about: Rc<datadog::About>,
     /// For those who come with TLS.
     tls: Option<Tls>,
+    /// Where New Relic's agents come, if they do.
+    newrelic_port: u16,
 }
 
 impl Connections {
     /// None yet; they end when `stop` turns true. Of more than `limit`, the last are closed at once.
     pub(crate) fn new(hub: Rc<Hub>, stop: watch::Receiver<bool>, limit: usize, about: datadog::About) -> Self {
         let (open, requests, scratch) = (Rc::default(), Rc::default(), Scratch::new());
-        Self { hub, stop, open, limit, requests, scratch, about: Rc::new(about), tls: None }
+        Self { hub, stop, open, limit, requests, scratch, about: Rc::new(about), tls: None, newrelic_port: 0 }
     }
 
-    /// The same, also for those who come with TLS.
-    pub(crate) fn with_tls(self, tls: Option<Tls>) -> Self {
-        Self { tls, ..self }
+    /// The same, also for New Relic's agents, who come to this port with TLS.
+    pub(crate) fn with_newrelic(self, newrelic_port: u16, tls: Option<Tls>) -> Self {
+        Self { tls, newrelic_port, ..self }
     }
 
     /// How many are open.
@@ -221,7 +223,7 @@ impl Connections {
             Protocol::Azure => azure::serve(hub, request).await.into(),
             Protocol::Datadog => datadog::serve(hub, &self.about, request).await.into(),
             Protocol::Xray => xray::serve(hub, request).await.into(),
-            Protocol::Newrelic => newrelic::serve(hub, request).await.into(),
+            Protocol::Newrelic => newrelic::serve(hub, self.newrelic_port, request).await.into(),
         }
     }
 }

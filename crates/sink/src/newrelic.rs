@@ -30,9 +30,9 @@ const ALL: u64 = 100_000;
 /// What a service is called that has no name.
 const NAMELESS: &str = "unknown_service";
 
-/// Answers one request.
-pub(crate) async fn serve(hub: &Hub, request: Request) -> Response<Reply> {
-    match call(hub, request).await {
+/// Answers one request. `port` is where the sink listens for it.
+pub(crate) async fn serve(hub: &Hub, port: u16, request: Request) -> Response<Reply> {
+    match call(hub, port, request).await {
         Ok(value) => web::reply(StatusCode::OK, JSON, json!({ "return_value": value }).to_string()),
         Err(failure) => {
             let (status, message) = (failure.status, failure.message);
@@ -45,7 +45,7 @@ pub(crate) async fn serve(hub: &Hub, request: Request) -> Response<Reply> {
 }
 
 /// What a method returns.
-async fn call(hub: &Hub, request: Request) -> Result<Value, Failure> {
+async fn call(hub: &Hub, port: u16, request: Request) -> Result<Value, Failure> {
     let path = request.uri().path();
     if path != PATH {
         let message = format!("unladen's sink does not know {path} here; agents of New Relic call {PATH}");
@@ -57,7 +57,7 @@ async fn call(hub: &Hub, request: Request) -> Result<Value, Failure> {
     }
     let asked = |name: &str| parameter(request.uri().query().unwrap_or_default(), name).to_owned();
     let (method, run) = (asked("method"), asked("run_id"));
-    let host = redirect_host(&request);
+    let host = redirect_host(&request, port);
     let body = web::receive(hub, request).await?;
     match method.as_str() {
         "preconnect" => Ok(json!({ "redirect_host": host })),
@@ -79,16 +79,16 @@ fn parameter<'q>(query: &'q str, name: &str) -> &'q str {
     query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('=')).unwrap_or_default()
 }
 
-/// Where the agent shall go from now on: here. Some add their own port to what they are told, others take 443 if there is none.
-fn redirect_host(request: &Request) -> String {
+/// Where the agent shall go from now on: here. Some add their own port to what they are told, others take 443 if there is none, also if
+/// their `Host` has none.
+fn redirect_host(request: &Request, port: u16) -> String {
     let text = |name| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let host = text(header::HOST);
+    let is_port = |port: &str| port.bytes().all(|digit| digit.is_ascii_digit());
+    let name = host.rsplit_once(':').filter(|(_, port)| is_port(port)).map_or(host, |(name, _)| name);
     let adds_port =
         ["NewRelic-PythonAgent", "NewRelic-JavaAgent"].iter().any(|it| text(header::USER_AGENT).contains(it));
-    match host.rsplit_once(':') {
-        Some((name, port)) if adds_port && port.bytes().all(|digit| digit.is_ascii_digit()) => name.to_owned(),
-        _ => host.to_owned(),
-    }
+    if adds_port { name.to_owned() } else { format!("{name}:{port}") }
 }
 
 /// What an agent is told that connects with this.
@@ -103,6 +103,8 @@ fn connected(hello: &Value) -> Value {
     };
     let others = ["analytic_event_data", "custom_event_data", "error_event_data", "log_event_data"];
     let others = others.into_iter().filter_map(|name| Some((name.to_owned(), limit(name)?.div_ceil(PERIODS).into())));
+    // Some agents read here what comes every few seconds, others below `span_event_harvest_config`.
+    let limits = others.chain([("span_event_data".to_owned(), spans.into())]);
     json!({
         "agent_run_id": URL_SAFE_NO_PAD.encode(service),
         // Without these there is no distributed tracing.
@@ -115,7 +117,7 @@ fn connected(hello: &Value) -> Value {
         "span_event_harvest_config": { "report_period_ms": PERIOD_MS, "harvest_limit": spans },
         "event_harvest_config": {
             "report_period_ms": PERIOD_MS,
-            "harvest_limits": others.collect::<serde_json::Map<String, Value>>(),
+            "harvest_limits": limits.collect::<serde_json::Map<String, Value>>(),
         },
         // As its servers do: requests whose caller does not decide, in a minute.
         "sampling_target": 10,
@@ -150,7 +152,7 @@ mod tests {
         let spans = |answer: &Value| answer["span_event_harvest_config"]["harvest_limit"].clone();
         assert_eq!(
             (spans(&answer), &answer["event_harvest_config"]["harvest_limits"]),
-            (167.into(), &json!({ "analytic_event_data": 100 }))
+            (167.into(), &json!({ "analytic_event_data": 100, "span_event_data": 167 }))
         );
         assert_eq!(service_of(answer["agent_run_id"].as_str().expect("text")), "größe");
         assert_eq!(spans(&connected(&hello(json!({ "span_event_data": 10_000 })))), 100_000);

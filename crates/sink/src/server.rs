@@ -134,10 +134,11 @@ async fn serve(
         let error = |source| SinkError::listen(name, *address, source);
         receive_datagrams(None, *address, *protocol).map_err(error)?;
     }
-    let statsd = addresses.get(Protocol::Datadog.name());
-    let about = datadog::About::new(statsd.map_or(0, SocketAddr::port));
+    let port = |protocol: Protocol| addresses.get(protocol.name()).map_or(0, SocketAddr::port);
+    let about = datadog::About::new(port(Protocol::Datadog));
     let tls = config.newrelic.map(|address| Tls::new(&config.out.join(CA_FILE), address.ip())).transpose()?;
-    let connections = Connections::new(Rc::clone(&hub), stopped.clone(), config.max_connections, about).with_tls(tls);
+    let connections = Connections::new(Rc::clone(&hub), stopped.clone(), config.max_connections, about)
+        .with_newrelic(port(Protocol::Newrelic), tls);
     let accept = |listener, protocol| {
         let connections = connections.clone();
         let serve = move |stream| connections.clone().serve(stream, protocol);

@@ -39,15 +39,21 @@ def watch(made):
 
 
 def trace(newrelic, application, number, trace_id, caller):
-    """A request, a function within it, and a query within that."""
+    """A request, a function within it, and a query within that; the attributes of each."""
     attributes = {"number": number, "text": f"größe 🐾 {number}", "fraction": 0.5}
-    with newrelic.WebTransaction(application, "GET /pets/{id}", group="Uri"):
-        newrelic.accept_distributed_trace_headers({"traceparent": f"00-{trace_id}-{caller}-01"}, transport_type="HTTP")
+
+    def describe():
         for key, value in attributes.items():
             newrelic.add_custom_span_attribute(key, value)
+
+    with newrelic.WebTransaction(application, "GET /pets/{id}", group="Uri"):
+        newrelic.accept_distributed_trace_headers({"traceparent": f"00-{trace_id}-{caller}-01"}, transport_type="HTTP")
+        describe()
         with newrelic.FunctionTrace("wählt 名前 🐾"):
+            describe()
             try:
-                with newrelic.DatastoreTrace("Postgres", "pets", "select"):
+                with newrelic.DatastoreTrace("SQL", "pets", "select"):
+                    describe()
                     if number % 5 == 0:
                         raise ValueError("no such pet")
             except ValueError:
@@ -89,8 +95,8 @@ def send(address, traces):
         failed = "error" if number % 5 == 0 else "unset"
         rows = [
             row(request, trace_id, caller, "server", "unset", attributes),
-            row(function, trace_id, ids[0], "internal", "unset", {}),
-            row(query, trace_id, ids[1], "client", failed, {}),
+            row(function, trace_id, ids[0], "internal", "unset", attributes),
+            row(query, trace_id, ids[1], "client", failed, attributes),
         ]
         print("\n".join(json.dumps(row) for row in rows))
     newrelic.shutdown_agent(timeout=60)

@@ -440,6 +440,17 @@ mod tests {
         })
     }
 
+    /// With whole numbers that an `i64` cannot hold as the reader gives them: as floats.
+    fn in_range(json: serde_json::Value) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match json {
+            Json::Number(number) if number.is_u64() && !number.is_i64() => Json::from(number.as_f64()),
+            Json::Array(items) => items.into_iter().map(in_range).collect(),
+            Json::Object(members) => members.into_iter().map(|(key, value)| (key, in_range(value))).collect(),
+            other => other,
+        }
+    }
+
     proptest! {
         #[test]
         fn finds_what_serde_wrote(json in any_json(), pretty: bool) {
@@ -455,7 +466,7 @@ mod tests {
             let text = broken(&serde_json::to_vec(&json).expect("JSON"), at, byte, cut);
             let ours = read(&text, rebuilt);
             if let Ok(json) = serde_json::from_slice::<serde_json::Value>(&text) {
-                prop_assert_eq!(ours, Ok(json));
+                prop_assert_eq!(ours, Ok(in_range(json)));
             }
         }
 

@@ -78,14 +78,16 @@ fn an_agent_connects_and_sends_its_spans() {
     let trace = |index| REQUESTS.trace_id(index).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let returned = |answer: &[u8]| serde_json::from_slice::<Value>(answer).expect("JSON")["return_value"].clone();
     block_on(async {
-        for (agent, host) in
-            [("NewRelic-GoAgent/3.45.0", "sink:1234"), ("NewRelic-PythonAgent/14.1.0 (Python 3.11)", "sink")]
-        {
-            let headers = [("user-agent", agent)];
-            let mut request = post(&call("preconnect"), &headers, b"[]".into());
-            request.headers_mut().insert("host", "sink:1234".parse().expect("a host"));
+        let here = format!("sink:{}", address.port());
+        for (agent, asked, host) in [
+            ("NewRelic-GoAgent/3.45.0", here.as_str(), here.as_str()),
+            ("NewRelic-NodeAgent/14.5.1 (nodejs 22)", "sink", &here),
+            ("NewRelic-PythonAgent/14.1.0 (Python 3.11)", &here, "sink"),
+        ] {
+            let mut request = post(&call("preconnect"), &[("user-agent", agent)], b"[]".into());
+            request.headers_mut().insert("host", asked.parse().expect("a host"));
             let (status, answer) = send(address, request).await;
-            assert_eq!((status, returned(&answer)), (200, json!({ "redirect_host": host })));
+            assert_eq!((status, returned(&answer)), (200, json!({ "redirect_host": host })), "{agent}");
         }
         let hello = json!([{ "app_name": ["pets"], "event_harvest_config": { "harvest_limits": { "span_event_data": 2_000 } } }]);
         let gzipped = [("content-encoding", "gzip")];

@@ -14,6 +14,8 @@ const TRACES: usize = 500;
 #[track_caller]
 fn sends(command: &mut Command, sender: &str, receiver: &str, spans_per_trace: usize) {
     let sink = Sink::start();
+    // Of New Relic's agents.
+    command.env("NEW_RELIC_CA_BUNDLE_PATH", sink.authority());
     let sent = parse(&run(command.args([sender, &sink.address(receiver), &TRACES.to_string()])));
     assert_eq!(sent.len(), TRACES * spans_per_trace);
     sink.stop().has_exactly(&sent, TRACES, receiver);
@@ -103,6 +105,11 @@ fn sentry_python_transactions() {
 #[test]
 fn sentry_python_stream() {
     sends(&mut python("sentry.py"), "stream", "sentry", 3);
+}
+
+#[test]
+fn newrelic_python() {
+    sends(&mut python("new_relic.py"), "newrelic", "newrelic", 3);
 }
 
 #[test]

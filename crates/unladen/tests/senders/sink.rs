@@ -21,7 +21,7 @@ use crate::spans::stored;
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Every receiver: its option, and what its line calls it.
-const RECEIVERS: [(&str, &str); 9] = [
+const RECEIVERS: [(&str, &str); 10] = [
     ("--otlp-grpc", "otlp_grpc"),
     ("--otlp-http", "otlp_http"),
     ("--zipkin", "zipkin"),
@@ -31,6 +31,7 @@ const RECEIVERS: [(&str, &str); 9] = [
     ("--sentry", "sentry"),
     ("--datadog", "datadog"),
     ("--xray", "xray"),
+    ("--newrelic", "newrelic"),
 ];
 
 /// Waits until something holds.
@@ -151,6 +152,11 @@ impl Sink {
     /// Where a receiver listens.
     pub(crate) fn address(&self, receiver: &str) -> String {
         self.addresses[receiver].to_string()
+    }
+
+    /// The certificate of the authority that senders with TLS must trust.
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.folder.path().join("sink-ca.pem")
     }
 
     /// Whether somebody is connected to a receiver.
