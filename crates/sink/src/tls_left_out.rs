@@ -19,7 +19,7 @@ impl Tls {
     }
 
     /// Never called.
-    #[allow(clippy::unused_async)]
+    #[expect(clippy::unused_async, reason = "as with TLS")]
     pub(crate) async fn accept<S: AsyncRead + AsyncWrite + Unpin>(&self, _stream: S) -> io::Result<S> {
         match *self {}
     }
