@@ -411,7 +411,8 @@ impl<'a> Site<'a> {
             azure: sinks.get("azure").copied(),
             datadog: sinks.get("datadog").copied(),
             xray: sinks.get("xray").copied(),
-            newrelic: sinks.get("newrelic").copied(),
+            // For its agents the sink makes certificates, which nobody else needs, and which it cannot make without TLS.
+            newrelic: sinks.get("newrelic").copied().filter(|_| self.plan.sinks().iter().any(|it| it == "newrelic")),
             out: folder.to_owned(),
             requests: variant.is_traced().then_some(Requests { tag: ids.tag, key: ids.key }),
             attributes: match self.plan.study.sink.attributes {
