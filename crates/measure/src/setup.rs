@@ -18,7 +18,7 @@ use unladen_processes::subject::launch::{Image, LONGEST_PAD, log_name};
 use unladen_processes::subject::{Launch, Launcher, LauncherOptions, Limits, Partition, Running, Topology, partition};
 use unladen_study::plan::{self, Plan, PlannedVariant, Process};
 use unladen_study::spec::{Attributes, Faults, Lifetime, Network, Sync};
-use unladen_study::variables::{PortName, SINKS, Variables};
+use unladen_study::variables::{PortName, Variables};
 
 use super::error::RunError;
 use super::folder::RunFolder;
@@ -411,8 +411,7 @@ impl<'a> Site<'a> {
             azure: sinks.get("azure").copied(),
             datadog: sinks.get("datadog").copied(),
             xray: sinks.get("xray").copied(),
-            // For its agents the sink makes certificates, which nobody else needs, and which it cannot make without TLS.
-            newrelic: sinks.get("newrelic").copied().filter(|_| self.plan.sinks().iter().any(|it| it == "newrelic")),
+            newrelic: sinks.get("newrelic").copied(),
             out: folder.to_owned(),
             requests: variant.is_traced().then_some(Requests { tag: ids.tag, key: ids.key }),
             attributes: match self.plan.study.sink.attributes {
@@ -456,11 +455,12 @@ impl<'a> Site<'a> {
 fn sites_of(plan: &Plan, seed: u64, sites: usize) -> Result<Vec<Addresses>, RunError> {
     let names = plan.ports();
     let shared = plan.ports_of_shared();
-    let mut free = ports::allocate((names.len() + SINKS.len()) * sites, seed)?.into_iter();
+    let protocols = plan.offered_sinks();
+    let mut free = ports::allocate((names.len() + protocols.len()) * sites, seed)?.into_iter();
     let mut all: Vec<Addresses> = Vec::with_capacity(sites);
     for _ in 0..sites {
         let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-        let sinks = SINKS.into_iter().zip(free.by_ref().map(local)).collect();
+        let sinks = protocols.iter().copied().zip(free.by_ref().map(local)).collect();
         let mut ports: BTreeMap<PortName, u16> = names.iter().cloned().zip(free.by_ref()).collect();
         if let Some(first) = all.first() {
             ports.extend(

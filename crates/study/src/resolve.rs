@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use indexmap::IndexMap;
+use unladen_decode::span::Protocol;
 
 use super::agents::Under;
 use super::key::KeyPath;
@@ -10,7 +11,7 @@ use super::plan::{Image, Plan, Process};
 use super::spec::{Load, Ready, Scrape};
 use super::stack::Pod;
 use super::url::url_problem;
-use super::variables::{PortName, Reference, VariableError, Variables, names, resolve};
+use super::variables::{PortName, Reference, SINKS, VariableError, Variables, names, resolve};
 
 /// A text that cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -62,6 +63,15 @@ impl Plan {
             _ => None,
         });
         sinks.collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
+    /// The protocols that the sink offers: all, as files of Compose or of a cluster may name any of them, but New Relic's only if the plan
+    /// speaks of it: for that the sink makes certificates, which it cannot do without TLS.
+    #[must_use]
+    pub fn offered_sinks(&self) -> Vec<&'static str> {
+        let newrelic = Protocol::Newrelic.name();
+        let is_spoken_of = self.sinks().iter().any(|name| name == newrelic);
+        SINKS.into_iter().filter(|name| is_spoken_of || *name != newrelic).collect()
     }
 
     /// Every `${…}` of every process and of the load.

@@ -20,23 +20,12 @@ use std::fmt;
 use std::path::PathBuf;
 
 use indexmap::IndexMap;
+use unladen_decode::span::Protocol;
 
 use super::guess::{Guess, guess};
 
 /// Protocols that the sink offers, as in `${sink.NAME}`.
-pub const SINKS: [&str; 11] = [
-    "otlp_grpc",
-    "otlp_http",
-    "zipkin",
-    "skywalking",
-    "elastic",
-    "jaeger",
-    "sentry",
-    "azure",
-    "datadog",
-    "xray",
-    "newrelic",
-];
+pub const SINKS: [&str; Protocol::ALL.len()] = Protocol::NAMES;
 
 /// Bounds on what variables within variables may grow to: replacements made, and bytes of the result.
 const MAX_REPLACEMENTS: usize = 1_000;
@@ -91,7 +80,13 @@ pub enum SinkPart {
 
 impl SinkPart {
     /// What stands behind the protocol.
-    const NAMES: [(Self, &str); 2] = [(Self::Host, ".host"), (Self::Port, ".port")];
+    fn name(self) -> &'static str {
+        match self {
+            Self::Address => "",
+            Self::Host => ".host",
+            Self::Port => ".port",
+        }
+    }
 
     /// This part of an address.
     pub(super) fn of(self, address: &str) -> &str {
@@ -359,10 +354,7 @@ impl fmt::Display for Reference {
         match self {
             Self::Port { name, replica: None } => write!(f, "port.{name}"),
             Self::Port { name, replica: Some(replica) } => write!(f, "port.{name}.{replica}"),
-            Self::Sink { protocol, part } => {
-                let name = SinkPart::NAMES.iter().find(|(it, _)| it == part).map_or("", |(_, name)| name);
-                write!(f, "sink.{protocol}{name}")
-            }
+            Self::Sink { protocol, part } => write!(f, "sink.{protocol}{}", part.name()),
             Self::StudyDir => f.write_str("study.dir"),
             Self::RunDir => f.write_str("run.dir"),
             Self::Replica => f.write_str("replica"),
@@ -418,16 +410,14 @@ pub(super) fn is_variable(text: &str) -> bool {
 /// What stands between the braces, read.
 fn reference(text: &str) -> Result<Reference, VariableError> {
     let malformed = |form| VariableError::Malformed { text: text.to_owned(), form };
+    let unknown = || VariableError::Unknown { name: text.to_owned(), advice: advice(text) };
     let (group, name) = text.split_once('.').unwrap_or((text, ""));
     match (group, name) {
         ("replica", "") => Ok(Reference::Replica),
         ("unladen", "") => Ok(Reference::Unladen),
         ("study", "dir") => Ok(Reference::StudyDir),
         ("run", "dir") => Ok(Reference::RunDir),
-        ("sink", protocol) if SINKS.contains(&sink_part(protocol).0) => {
-            let (protocol, part) = sink_part(protocol);
-            Ok(Reference::Sink { protocol: protocol.to_owned(), part })
-        }
+        ("sink", name) => sink(name).ok_or_else(unknown),
         ("var", name) if is_variable(name) => Ok(Reference::Variable(name.to_owned())),
         ("var", _) => Err(malformed("${var.NAME}")),
         ("port", name) => {
@@ -449,14 +439,16 @@ fn reference(text: &str) -> Result<Reference, VariableError> {
                 Err(malformed("${env.NAME}"))
             }
         }
-        _ => Err(VariableError::Unknown { name: text.to_owned(), advice: advice(text) }),
+        _ => Err(unknown()),
     }
 }
 
-/// A protocol, and what is wanted of its address.
-fn sink_part(text: &str) -> (&str, SinkPart) {
-    let part = |(part, name): &(SinkPart, &str)| Some((text.strip_suffix(name)?, *part));
-    SinkPart::NAMES.iter().find_map(part).unwrap_or((text, SinkPart::Address))
+/// An address of the sink, or a part of one.
+fn sink(text: &str) -> Option<Reference> {
+    [SinkPart::Host, SinkPart::Port, SinkPart::Address].into_iter().find_map(|part| {
+        let protocol = text.strip_suffix(part.name()).filter(|protocol| SINKS.contains(protocol))?;
+        Some(Reference::Sink { protocol: protocol.to_owned(), part })
+    })
 }
 
 /// What an unknown `${…}` may have meant.

@@ -7,7 +7,7 @@ use unladen_journal::record::VariantKind;
 use super::super::plan::{Plan, PlannedVariant};
 use super::super::spec::{Lifetime, TraceHeader};
 use super::super::stack::Stack;
-use super::super::variables::{PortName, Variables};
+use super::super::variables::{PortName, SINKS, Variables};
 use super::{SHOP, refusal, study};
 
 fn plan(text: &str, sets: &[&str]) -> Plan {
@@ -247,6 +247,10 @@ load: {url: 'http://app:8080/'}
     let plan = plan(text, &[]);
     assert_eq!(plan.study.stacked().collect::<Vec<_>>(), ["app"]);
     assert_eq!(plan.sinks(), ["otlp_grpc", "zipkin"]);
+    let offered = plan.offered_sinks();
+    assert!(offered.contains(&"datadog") && !offered.contains(&"newrelic"), "{offered:?}");
+    let watched = self::plan(&text.replace("sink.zipkin", "sink.newrelic.port"), &[]);
+    assert_eq!(watched.offered_sinks(), SINKS);
     let files = |variant: &PlannedVariant| variant.stack.iter().flat_map(Stack::files).collect::<Vec<_>>().join(" ");
     assert_eq!(plan.variants.iter().map(files).collect::<Vec<_>>(), ["deploy/", "deploy/", "deploy/ collector.yaml"]);
     let app = |variant: usize| plan.variants[variant].fresh().find(|it| it.service == "app").expect("it runs");
