@@ -378,8 +378,8 @@ pub struct ProcessRecord {
     /// CPU time over the window, ns. Of an alternating round: over all blocks that count, less what its idle rate makes in the blocks
     /// of the other variants (see `idle_cpu`).
     pub cpu_ns: Option<u64>,
-    /// CPU time per second while no variant had a load, in cores: of the second after the drain, or of the second after readiness if more
-    /// than a fifth of the later one is new.
+    /// CPU time per second while no variant had a load, in cores: in the second after the drain, or in the second after readiness if the
+    /// later one is more than a quarter higher.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_cpu: Option<f64>,
     /// Of an alternating round: CPU time in the blocks of the other variants, ns, idle CPU included.

@@ -28,8 +28,9 @@ use unladen_stats::robust::pseudo_median;
 
 use super::turns::Measured;
 
-/// What share of the idle CPU after the load may be new, so that it is still an idle process: two of a timer's ten turns in a second.
-const LEFT_OVER: f64 = 0.2;
+/// How much larger than before the load the idle CPU after it may be, as the process is then still idle: a timer's ten turns in a second
+/// instead of eight.
+const IDLE_GROWTH: f64 = 1.25;
 
 /// The turns of a round with the edges that frame them.
 pub(super) struct Turns<'m> {
@@ -262,13 +263,13 @@ pub(super) fn rates(before: &unladen_probe::edges::Edge, after: &unladen_probe::
 
 /// The idle rate of targets of which one was measured before the load and one after it: that after the load, as timers of a process that
 /// has just started wait first. Not the smaller of the two, which is too small by chance, an error that counts once for each other
-/// variant. But if the later one is larger by more than [`LEFT_OVER`], something of the load went on: then the earlier one.
+/// variant. But if the later one is more than [`IDLE_GROWTH`] times as large, the load was still going on: then the earlier one.
 pub(super) fn idle_rates(before: &[Option<f64>], after: &[Option<f64>], targets: Range<usize>) -> Vec<Option<f64>> {
     targets
         .map(|at| {
             let of = |rates: &[Option<f64>]| rates.get(at).copied().flatten();
             let Some((before, after)) = of(before).zip(of(after)) else { return of(before).or(of(after)) };
-            Some(if after - before > LEFT_OVER * after { before } else { after })
+            Some(if after > IDLE_GROWTH * before { before } else { after })
         })
         .collect()
 }

@@ -35,14 +35,17 @@ pub(crate) enum Encoding {
 impl Encoding {
     /// What `content-encoding` says, in whichever case (RFC 9110, section 8.4.1); its value if it is another.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, String> {
+        const CODINGS: [(&str, Encoding); 6] = [
+            ("", Encoding::Identity),
+            ("identity", Encoding::Identity),
+            ("gzip", Encoding::Gzip),
+            ("x-gzip", Encoding::Gzip),
+            ("deflate", Encoding::Deflate),
+            ("zstd", Encoding::Zstd),
+        ];
         let value = headers.get(header::CONTENT_ENCODING).map_or(&[][..], HeaderValue::as_bytes);
-        match value.to_ascii_lowercase().as_slice() {
-            b"" | b"identity" => Ok(Self::Identity),
-            b"gzip" | b"x-gzip" => Ok(Self::Gzip),
-            b"deflate" => Ok(Self::Deflate),
-            b"zstd" => Ok(Self::Zstd),
-            _ => Err(String::from_utf8_lossy(value).into_owned()),
-        }
+        let coding = CODINGS.iter().find(|(name, _)| value.eq_ignore_ascii_case(name.as_bytes()));
+        coding.map(|(_, encoding)| *encoding).ok_or_else(|| String::from_utf8_lossy(value).into_owned())
     }
 }
 
