@@ -88,7 +88,7 @@ class Sink:
         self.config = config
 
     def start(self, folder, port, protocol):
-        config = {SINK_KEYS[protocol]: f"127.0.0.1:{port}", "out": str(folder), **self.config}
+        config = {"listen": {SINK_KEYS[protocol]: f"127.0.0.1:{port}"}, "out": str(folder), **self.config}
         self.process = start([EXAMPLES / "sink"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.process.stdin.write(json.dumps(config).encode() + b"\n")
         self.process.stdin.flush()
@@ -219,10 +219,11 @@ def zipkin():
 COUNT, PARQUET = "count and account", "Parquet, all attributes, synced before it acknowledges"
 MEMORY, NOP, FILE = "keep in memory", "drop (nop exporter)", "file exporter (protobuf), not synced"
 SINK_KEYS = {"grpc": "otlp_grpc", "http": "otlp_http", "zipkin": "zipkin", "skywalking": "skywalking", "elastic": "elastic",
-             "sentry": "sentry", "datadog": "datadog", "xray": "xray"}
+             "sentry": "sentry", "datadog": "datadog", "xray": "xray", "newrelic": "newrelic", "instana": "instana", "pinpoint": "pinpoint"}
 WIRES = {"grpc": "OTLP, gRPC", "http": "OTLP, HTTP", "zipkin": "Zipkin v2 JSON", "skywalking": "SkyWalking v3, gRPC",
          "elastic": "Elastic intake v2", "sentry": "Sentry envelopes, spans v2",
-         "datadog": "Datadog v0.4", "xray": "X-Ray, UDP"}
+         "datadog": "Datadog v0.4", "xray": "X-Ray, UDP", "newrelic": "New Relic, span events", "instana": "Instana",
+         "pinpoint": "Pinpoint, gRPC"}
 # Nobody acknowledges a datagram, so nothing holds its sender back when the store is slow.
 ACKNOWLEDGED = [wire for wire in WIRES if wire != "xray"]
 WORKERS = (32, 1)
@@ -252,6 +253,9 @@ ROWS = [
     (storing(**OF_LOAD), PARQUET, "elastic", 512, WORKERS, 1.0),
     (storing(**OF_LOAD), PARQUET, "sentry", 512, WORKERS, None),
     (storing(**OF_LOAD), PARQUET, "datadog", 512, WORKERS, None),
+    (storing(**OF_LOAD), PARQUET, "newrelic", 512, WORKERS, None),
+    (storing(**OF_LOAD), PARQUET, "instana", 512, WORKERS, None),
+    (storing(**OF_LOAD), PARQUET, "pinpoint", 512, (4, 16), None),
     (storing(**OF_LOAD), "Parquet, all attributes", "xray", 3, (1, 1), None),
     (storing(sync="interval", **OF_LOAD), "Parquet, all attributes, synced every second", "grpc", 512, (4, 2), None),
     (Collector("nop"), NOP, "grpc", 512, (4, 2), None),

@@ -1,6 +1,7 @@
 //! A span as every receiver hands it on, whatever the protocol: slices of the message that carried it.
 
 use bumpalo::Bump;
+use serde::{Deserialize, Serialize};
 
 use crate::attributes::RawAttributes;
 use crate::broken::Broken;
@@ -208,36 +209,41 @@ impl Status {
 }
 
 /// How spans come in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Protocol {
     /// OTLP over gRPC.
     OtlpGrpc,
-    /// OTLP over HTTP.
+    /// OTLP over HTTP, as protobuf or JSON.
     OtlpHttp,
-    /// Zipkin's API, version 2.
+    /// Zipkin's API, version 2: `POST /api/v2/spans`, as JSON or protobuf.
     Zipkin,
-    /// Apache SkyWalking's agent protocol, version 3.
+    /// Apache SkyWalking's agent protocol, version 3: gRPC, and `POST /v3/segments` and `/v3/segment`, on one port.
     Skywalking,
-    /// Elastic APM's intake, version 2.
+    /// Elastic APM's intake, version 2: `POST /intake/v2/events`.
     Elastic,
-    /// Jaeger's collector.
+    /// Jaeger's collector: `POST /api/traces` (Thrift) and gRPC, on one port.
     Jaeger,
-    /// Sentry's envelopes.
+    /// Sentry's envelopes: `POST /api/PROJECT/envelope/`.
     Sentry,
-    /// Azure Application Insights.
+    /// Azure Application Insights: `POST /v2.1/track`.
     Azure,
-    /// Datadog's trace agent.
+    /// Datadog's trace agent: `/info`, `/v0.3/traces` to `/v1.0/traces`, and DogStatsD over UDP on the port of the same number.
     Datadog,
-    /// AWS X-Ray's daemon.
+    /// AWS X-Ray's daemon: segments over UDP; `POST /GetSamplingRules` and `/SamplingTargets` on the port of the same number of TCP.
     Xray,
-    /// New Relic's collector.
+    /// New Relic's collector: `POST /agent_listener/invoke_raw_method`, with TLS or without; and Infinite Tracing over gRPC.
     Newrelic,
+    /// Pinpoint's collector: gRPC, all of its services on one port.
+    Pinpoint,
+    /// Instana's host agent: `POST /com.instana.plugin.LANGUAGE/traces.PID`.
+    Instana,
 }
 
 impl Protocol {
     /// All of them, by discriminant.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::OtlpGrpc,
         Self::OtlpHttp,
         Self::Zipkin,
@@ -249,9 +255,11 @@ impl Protocol {
         Self::Datadog,
         Self::Xray,
         Self::Newrelic,
+        Self::Pinpoint,
+        Self::Instana,
     ];
     /// Names in the store, the summary and the configuration, by discriminant.
-    pub const NAMES: [&str; 11] = [
+    pub const NAMES: [&str; 13] = [
         "otlp_grpc",
         "otlp_http",
         "zipkin",
@@ -263,6 +271,8 @@ impl Protocol {
         "datadog",
         "xray",
         "newrelic",
+        "pinpoint",
+        "instana",
     ];
 
     /// Its name.

@@ -80,7 +80,8 @@ pub enum Notice {
     },
     /// Too few blocks of an alternating round count.
     #[error(
-        "only {kept} of {of} super-blocks count: the load generator was late in {late}, something else used the machine in {disturbed}. Stop other processes, or give the generator its own core"
+        "only {kept} of {of} super-blocks count: the load generator was late in {late}, something else used the machine in {disturbed}{compilers}. Stop other processes, or give the generator its own core",
+        compilers = compilers(.compiling)
     )]
     BlocksLost {
         /// Super-blocks that count.
@@ -91,6 +92,9 @@ pub enum Notice {
         late: u32,
         /// Thrown away because the machine was disturbed.
         disturbed: u32,
+        /// Thrown away because the JIT compiler of a variant was unusually busy.
+        #[serde(default)]
+        compiling: u32,
     },
     /// The sink process failed.
     #[error("the span sink failed: {message}")]
@@ -491,4 +495,9 @@ pub enum Notice {
     #[error(transparent)]
     #[serde(untagged)]
     Rounds(#[from] RoundsNotice),
+}
+
+/// What is said of super-blocks in which compilers were busy, if there are any.
+fn compilers(super_blocks: &u32) -> String {
+    if *super_blocks == 0 { String::new() } else { format!(", JIT compilers were unusually busy in {super_blocks}") }
 }

@@ -61,6 +61,13 @@ fn check_pacing(plan: &Plan) -> Result<(), LoadError> {
 pub(crate) fn check(plan: &Plan) -> Result<(), LoadError> {
     let refuse = |field, value: String, remedy| Err(LoadError::Plan { field, value, remedy });
     check_pacing(plan)?;
+    if let Some(trace) = plan.trace.as_ref().filter(|trace| !trace.header.tells_sampling())
+        && trace.sampled > 0.0
+        && trace.sampled < 1.0
+    {
+        let remedy = "Pinpoint's headers have no flag for each request; write 0 or 1";
+        return refuse("sampled", trace.sampled.to_string(), remedy);
+    }
     let several = !plan.requests.is_empty() || !plan.values.is_empty();
     if plan.grpc.is_some() && plan.redirects > 0 {
         return refuse("redirects", plan.redirects.to_string(), "a gRPC call has none; leave it out");

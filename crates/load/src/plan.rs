@@ -301,6 +301,9 @@ pub enum TraceHeader {
     /// `X-Amzn-Trace-Id`, <https://docs.aws.amazon.com/xray/latest/devguide/xray-concepts.html#xray-concepts-tracingheader>, with
     /// the same 128-bit trace id: its first 32 bits stand where X-Ray has the time, which its SDKs do not look at.
     Xray,
+    /// `Pinpoint-TraceID` and the headers beside it (`Header.java` of <https://github.com/pinpoint-apm/pinpoint>). A trace id is an agent's
+    /// id and two numbers: `unladen`, and the halves of the same 128-bit trace id. Either all requests are sampled or none.
+    Pinpoint,
 }
 
 /// This process's part of a load that several processes share: their parts together are the whole, and no request is sent

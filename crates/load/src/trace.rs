@@ -56,6 +56,20 @@ const XRAY_TRACE: [usize; 2] = [7, 16];
 /// Where the parent's span id stands, and the flag.
 const XRAY_PARENT: [usize; 2] = [48, 73];
 
+/// `agent id^start time^sequence` of a transaction: both numbers are signed decimals, here with as many digits as the longest has.
+const PINPOINT: &str = "unladen^00000000000000000000^00000000000000000000";
+/// Where the numbers stand.
+const PINPOINT_TRACE: [usize; 2] = [8, 29];
+/// What Pinpoint's agents want beside it, the same for all requests: the service takes the first for the id of its own span.
+const PINPOINT_BESIDE: [(&str, &str); 6] = [
+    ("Pinpoint-SpanID", "2"),
+    ("Pinpoint-pSpanID", "1"),
+    ("Pinpoint-Flags", "0"),
+    ("Pinpoint-pAppName", "unladen"),
+    ("Pinpoint-pAppType", "1000"),
+    ("Pinpoint-Sampled", "s0"),
+];
+
 /// Writes 32 bytes as 44 characters of base64 (RFC 4648).
 fn base64_of_32(into: &mut [u8], bytes: &[u8; 32]) {
     let written = base64::Engine::encode_slice(&base64::engine::general_purpose::STANDARD, bytes, &mut into[..44]);
@@ -73,6 +87,17 @@ fn hex(into: &mut [u8], mut value: u64) {
     }
 }
 
+/// Writes a number, taken for a signed one, as its sign or 0 and 19 decimal digits.
+fn decimal(into: &mut [u8], value: u64) {
+    let value = value.cast_signed();
+    let mut rest = value.unsigned_abs();
+    for digit in into[1..20].iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
+        rest /= 10;
+    }
+    into[0] = if value < 0 { b'-' } else { b'0' };
+}
+
 impl TraceHeader {
     /// The header's name.
     #[must_use]
@@ -84,6 +109,7 @@ impl TraceHeader {
             Self::Sentry => "sentry-trace",
             // In lower case, as HTTP/2 wants it.
             Self::Xray => "x-amzn-trace-id",
+            Self::Pinpoint => "pinpoint-traceid",
         }
     }
 
@@ -95,7 +121,23 @@ impl TraceHeader {
             Self::B3 | Self::Sentry => "00000000000000000000000000000000-0000000000000000-0",
             Self::Sw8 => SW8,
             Self::Xray => XRAY,
+            Self::Pinpoint => PINPOINT,
         }
+    }
+
+    /// Headers beside it, the same for all requests, if that share of them is sampled.
+    pub(crate) fn beside(self, sampled: f64) -> &'static [(&'static str, &'static str)] {
+        match self {
+            // The last says that a request is not sampled.
+            Self::Pinpoint if sampled > 0.0 => &PINPOINT_BESIDE[..5],
+            Self::Pinpoint => &PINPOINT_BESIDE,
+            _ => &[],
+        }
+    }
+
+    /// Whether it can say of each request whether it is sampled.
+    pub(crate) fn tells_sampling(self) -> bool {
+        self != Self::Pinpoint
     }
 
     /// Overwrites a copy of the placeholder with the ids of a request.
@@ -132,6 +174,11 @@ impl TraceHeader {
                 into[second..second + 24].copy_from_slice(&id[8..]);
                 hex(&mut into[parent..parent + 16], ids.parent);
                 into[flag] = if ids.sampled { b'1' } else { b'0' };
+            }
+            Self::Pinpoint => {
+                let [high, low] = PINPOINT_TRACE;
+                decimal(&mut into[high..], ids.trace_high);
+                decimal(&mut into[low..], ids.trace_low);
             }
         }
     }
@@ -218,6 +265,22 @@ mod tests {
         let expected = format!("Root=1-{}-{};Parent={};Sampled=1", &w3c[3..11], &w3c[11..35], &w3c[36..52]);
         assert_eq!(text, expected, "the same ids");
         assert!(header(&Trace { sampled: 0.0, ..xray }, 7).ends_with(";Sampled=0"));
+    }
+
+    #[test]
+    fn a_transaction_of_pinpoint_is_two_numbers() {
+        for (tag, text) in [
+            (1, "00000000000000000001"),
+            (u64::MAX, "-0000000000000000001"),
+            (1 << 63, "-9223372036854775808"),
+            (u64::MAX >> 1, "09223372036854775807"),
+        ] {
+            let pinpoint = Trace { header: TraceHeader::Pinpoint, tag, ..trace(1.0) };
+            let written = header(&pinpoint, 7);
+            let fields: Vec<&str> = written.split('^').collect();
+            assert_eq!(fields[..2], ["unladen", text]);
+            assert_eq!(fields[2].parse::<i64>().expect("a number").cast_unsigned(), pinpoint.ids(7).trace_low);
+        }
     }
 
     #[test]

@@ -148,6 +148,7 @@ pub fn header(trace: TraceHeader) -> Option<plan::TraceHeader> {
         TraceHeader::Sw8 => Some(plan::TraceHeader::Sw8),
         TraceHeader::Sentry => Some(plan::TraceHeader::Sentry),
         TraceHeader::Xray => Some(plan::TraceHeader::Xray),
+        TraceHeader::Pinpoint => Some(plan::TraceHeader::Pinpoint),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use unladen_journal::notices::{LoadNotice, Notice};
-use unladen_journal::record::{Design, RunRecord};
+use unladen_journal::record::{Blocks, Design, RunRecord};
 use unladen_journal::role::Role;
 use unladen_linux::monotonic_ns;
 use unladen_load::alternate::{self, Alternation, Lengths};
@@ -354,8 +354,8 @@ impl Round<'_, '_> {
             let all = blocks.super_blocks();
             // Compilers at work are no fault of the machine's, and at most half of the super-blocks are unusual.
             let enough = f64::from(blocks.kept) >= ENOUGH * f64::from(all - blocks.compiling);
-            let lost =
-                Notice::BlocksLost { kept: blocks.kept, of: all, late: blocks.late, disturbed: blocks.disturbed };
+            let Blocks { kept, late, disturbed, compiling, .. } = blocks;
+            let lost = Notice::BlocksLost { kept, of: all, late, disturbed, compiling };
             context.record.void = context.record.void.take().or((!enough).then_some(lost));
             context.record.blocks = Some(blocks);
             let Some(observation) = &mut result.observation else { continue };

@@ -16,6 +16,7 @@ use unladen_linux::{CpuSet, Netns, userns};
 use unladen_processes::relay;
 use unladen_processes::subject::launch::{Image, LONGEST_PAD, log_name};
 use unladen_processes::subject::{Launch, Launcher, LauncherOptions, Limits, Partition, Running, Topology, partition};
+use unladen_sink::config::Protocol;
 use unladen_study::plan::{self, Plan, PlannedVariant, Process};
 use unladen_study::spec::{Attributes, Faults, Lifetime, Network, Sync};
 use unladen_study::variables::{PortName, Variables};
@@ -61,7 +62,7 @@ pub(super) struct Setup<'a> {
 /// Where the processes of a run listen.
 #[derive(Debug)]
 struct Addresses {
-    sinks: BTreeMap<&'static str, SocketAddr>,
+    sinks: BTreeMap<Protocol, SocketAddr>,
     ports: BTreeMap<PortName, u16>,
     /// A network of the run's own, in which its fixed addresses are its alone.
     network: Option<Arc<Netns>>,
@@ -297,7 +298,7 @@ impl<'a> Site<'a> {
         Variables {
             run_dir: run_dir.map(Path::to_owned),
             ports: ports.clone(),
-            sinks: sinks.iter().map(|(name, address)| ((*name).to_owned(), address.to_string())).collect(),
+            sinks: sinks.iter().map(|(protocol, address)| (protocol.name().to_owned(), address.to_string())).collect(),
             ..self.setup.variables.clone()
         }
     }
@@ -399,19 +400,8 @@ impl<'a> Site<'a> {
         ids: TraceIds,
     ) -> unladen_sink::config::Config {
         use unladen_sink::config::{Attributes as Stored, Config, Requests, Sync as Durable};
-        let sinks = &self.addresses().sinks;
         Config {
-            otlp_grpc: sinks.get("otlp_grpc").copied(),
-            otlp_http: sinks.get("otlp_http").copied(),
-            zipkin: sinks.get("zipkin").copied(),
-            skywalking: sinks.get("skywalking").copied(),
-            elastic: sinks.get("elastic").copied(),
-            jaeger: sinks.get("jaeger").copied(),
-            sentry: sinks.get("sentry").copied(),
-            azure: sinks.get("azure").copied(),
-            datadog: sinks.get("datadog").copied(),
-            xray: sinks.get("xray").copied(),
-            newrelic: sinks.get("newrelic").copied(),
+            listen: self.addresses().sinks.clone(),
             out: folder.to_owned(),
             requests: variant.is_traced().then_some(Requests { tag: ids.tag, key: ids.key }),
             attributes: match self.plan.study.sink.attributes {

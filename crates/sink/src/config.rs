@@ -1,39 +1,20 @@
 //! What the sink listens on and where it writes: the input of the sink process.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
-
+pub use unladen_decode::span::Protocol;
 use unladen_ledger::faults::Faults;
 
 /// Read as JSON by the sink process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
-    /// OTLP over gRPC; port 0 takes a free one.
-    pub otlp_grpc: Option<SocketAddr>,
-    /// OTLP over HTTP, as protobuf or JSON.
-    pub otlp_http: Option<SocketAddr>,
-    /// Zipkin: `POST /api/v2/spans`, as JSON or protobuf.
-    pub zipkin: Option<SocketAddr>,
-    /// Apache SkyWalking: gRPC, and `POST /v3/segments` and `/v3/segment`, on one port.
-    pub skywalking: Option<SocketAddr>,
-    /// Elastic APM: `POST /intake/v2/events`.
-    pub elastic: Option<SocketAddr>,
-    /// Jaeger: `POST /api/traces` (Thrift) and gRPC, on one port.
-    pub jaeger: Option<SocketAddr>,
-    /// Sentry: `POST /api/PROJECT/envelope/`.
-    pub sentry: Option<SocketAddr>,
-    /// Azure Application Insights: `POST /v2.1/track`.
-    pub azure: Option<SocketAddr>,
-    /// Datadog: `/info`, `/v0.3/traces` to `/v1.0/traces`, and DogStatsD over UDP on the port of the same number.
-    pub datadog: Option<SocketAddr>,
-    /// AWS X-Ray: segments over UDP; `POST /GetSamplingRules` and `/SamplingTargets` on the port of the same number of TCP.
-    pub xray: Option<SocketAddr>,
-    /// New Relic's collector: `POST /agent_listener/invoke_raw_method`, over TLS by the certificate authority in `out`
-    /// ([`crate::CA_FILE`]), or without TLS.
-    pub newrelic: Option<SocketAddr>,
+    /// Where it listens for which protocol; port 0 takes a free one. New Relic's agents come with TLS, by the certificate authority in
+    /// `out` ([`crate::CA_FILE`]).
+    pub listen: BTreeMap<Protocol, SocketAddr>,
     /// `/metrics` for Prometheus and `/healthz`, over HTTP.
     pub admin: Option<SocketAddr>,
     /// Folder for `summary.json` and `spans/*.parquet`; made if it does not exist.
@@ -147,17 +128,7 @@ fn is_telling(key: &[u8]) -> bool {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            otlp_grpc: None,
-            otlp_http: None,
-            zipkin: None,
-            skywalking: None,
-            elastic: None,
-            jaeger: None,
-            sentry: None,
-            azure: None,
-            datadog: None,
-            xray: None,
-            newrelic: None,
+            listen: BTreeMap::new(),
             admin: None,
             out: PathBuf::new(),
             requests: None,

@@ -4,13 +4,18 @@
 //! Beside not panicking, every span that a decoder gives must be fit to be counted and stored, and what a decoder
 //! allocates must be in proportion to the message.
 
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::rc::Rc;
 
 use bumpalo::Bump;
+use unladen_decode::newrelic::protobuf::Holds;
+use unladen_decode::pinpoint::Agent;
 use unladen_decode::span::{Batch, Decode, Span};
-use unladen_decode::{azure, datadog, elastic, jaeger, newrelic, otlp, sentry, skywalking, xray, zipkin};
+use unladen_decode::{
+    azure, datadog, elastic, instana, jaeger, newrelic, otlp, pinpoint, sentry, skywalking, xray, zipkin,
+};
 
 use crate::body::{BodyError, Budget, Payload};
 use crate::grpc;
@@ -29,7 +34,7 @@ const BYTES_AT_LEAST: usize = 64 << 10;
 pub type Target = (&'static str, fn(&[u8]));
 
 /// All targets, by the names of their executables and corpora.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 24] = [
     ("otlp_protobuf", |bytes| {
         otlp_protobuf(bytes);
     }),
@@ -69,8 +74,25 @@ pub const TARGETS: [Target; 21] = [
         decoded(|bytes, arena| sentry::spans::decode(bytes, arena, b"pets"), bytes);
         sentry::reports::visit(bytes, b"pets", |_| ());
     }),
-    ("newrelic_json", |bytes| decoded(|bytes, arena| newrelic::decode(bytes, arena, b"pets"), bytes)),
+    ("newrelic_json", |bytes| decoded(|bytes, arena| newrelic::json::decode(bytes, arena, b"pets"), bytes)),
+    ("newrelic_protobuf", |bytes| {
+        decoded(|bytes, arena| newrelic::protobuf::decode(bytes, arena, Holds::One, b"pets"), bytes);
+        decoded(|bytes, arena| newrelic::protobuf::decode(bytes, arena, Holds::Many, b"pets"), bytes);
+    }),
+    ("pinpoint_protobuf", |bytes| {
+        let _ = pinpoint::api(bytes);
+        decoded(
+            |bytes, arena| {
+                pinpoint::decode(bytes, arena, Agent { service: b"pets", id: b"pets-1", apis: &HashMap::new() })
+            },
+            bytes,
+        );
+    }),
     ("azure_json", |bytes| decoded(|bytes, arena| azure::decode(bytes, arena, &mut Default::default()), bytes)),
+    ("instana_json", |bytes| {
+        decoded(|bytes, arena| instana::decode(bytes, arena, b"17", &mut Vec::new()), bytes);
+        let _ = instana::losses(bytes, b"pets", |_| ());
+    }),
     ("xray_json", |bytes| decoded(xray::decode, bytes)),
 ];
 

@@ -3,10 +3,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use bumpalo::Bump;
 use http::{HeaderValue, Response, header};
 use tokio::time::timeout;
+use unladen_decode::Broken;
 use unladen_decode::frames::{PREFIX, frames};
-use unladen_decode::span::{Decode, Protocol};
+use unladen_decode::span::{Batch, Decode, Protocol};
 
 use crate::answer::{Answer, Reply, grpc as response};
 use crate::body::{BodyError, Payload};
@@ -76,6 +78,60 @@ pub(crate) async fn take(
     hub.take(protocol, message, decode).await.map_err(|reason| Failure::refused(reason, what))
 }
 
+/// Has the spans of a client stream taken, as its messages come. All are made durable together once the last one is here: there is one
+/// answer for them. `one` decodes a message, `several` those that came together, each behind its prefix; `what` a message should be.
+pub(crate) async fn take_stream(
+    hub: &Hub,
+    request: Request,
+    protocol: Protocol,
+    what: &str,
+    one: impl for<'a> Fn(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>,
+    several: impl for<'a> Fn(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>,
+) -> Result<(), Failure> {
+    let refused = |reason| Failure::refused(reason, what);
+    let mut messages = Messages::of(hub, request);
+    let mut rows = 0;
+    while let Some(next) = messages.next(hub).await? {
+        let taken = match next {
+            Next::One(message) => hub.accept(protocol, message.bytes(), &one).await,
+            Next::Framed(bytes) => {
+                let taken = take_framed(hub, messages.framed(bytes), protocol, &one, &several).await;
+                messages.advance(bytes);
+                taken
+            }
+        };
+        rows = taken.map_err(refused)?.1.max(rows);
+    }
+    hub.durable(rows).await.map_err(refused)
+}
+
+/// Takes messages that came together.
+async fn take_framed(
+    hub: &Hub,
+    messages: &[u8],
+    protocol: Protocol,
+    one: &impl for<'a> Fn(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>,
+    several: &impl for<'a> Fn(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>,
+) -> Result<(Accepted, u64), Refused> {
+    // Faults count messages.
+    if hub.faults().is_none() {
+        let taken = hub.accept(protocol, messages, several).await;
+        if !matches!(taken, Err(Refused::Undecodable(_))) {
+            return taken;
+        }
+        // One is broken; those before it need not be.
+        hub.undo_undecodable();
+    }
+    let (mut accepted, mut rows) = (Accepted::default(), 0);
+    for message in frames(messages) {
+        let (last, so_far) = hub.accept(protocol, message, one).await?;
+        accepted.rejected += last.rejected;
+        accepted.reason = accepted.reason.or(last.reason);
+        rows = so_far.max(rows);
+    }
+    Ok((accepted, rows))
+}
+
 /// The messages of a client stream, as they come.
 #[derive(Debug)]
 pub(crate) struct Messages {
@@ -87,7 +143,7 @@ pub(crate) struct Messages {
 
 /// What [`Messages::next`] found.
 #[derive(Debug)]
-pub(crate) enum Next {
+enum Next {
     /// So many bytes of whole messages, each behind its prefix: see [`Messages::framed`].
     Framed(usize),
     /// One message, unpacked.
@@ -102,7 +158,7 @@ impl Messages {
     }
 
     /// The next messages; `None` at the end of the stream.
-    pub(crate) async fn next(&mut self, hub: &Hub) -> Result<Option<Next>, Failure> {
+    async fn next(&mut self, hub: &Hub) -> Result<Option<Next>, Failure> {
         if self.rest.bytes().is_empty() && !self.fill(hub).await? {
             return Ok(None);
         }
@@ -139,12 +195,12 @@ impl Messages {
     }
 
     /// The bytes that [`Next::Framed`] announced.
-    pub(crate) fn framed(&self, bytes: usize) -> &[u8] {
+    fn framed(&self, bytes: usize) -> &[u8] {
         &self.rest.bytes()[..bytes]
     }
 
     /// Forgets them.
-    pub(crate) fn advance(&mut self, bytes: usize) {
+    fn advance(&mut self, bytes: usize) {
         self.rest.advance(bytes);
     }
 

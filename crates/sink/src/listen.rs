@@ -34,7 +34,9 @@ use crate::inbound::Request;
 use crate::rewind::Rewind;
 use crate::tls::Tls;
 use crate::web::Failure;
-use crate::{azure, datadog, elastic, grpc, jaeger, newrelic, otlp, sentry, skywalking, xray, zipkin};
+use crate::{
+    azure, datadog, elastic, grpc, instana, jaeger, newrelic, otlp, pinpoint, sentry, skywalking, xray, zipkin,
+};
 
 /// Bytes read from a connection at once: hyper by itself asks for a frame's worth, and each time the kernel is asked.
 const READ: usize = 64 << 10;
@@ -114,13 +116,18 @@ pub(crate) struct Connections {
     tls: Option<Tls>,
     /// Where New Relic's agents come, if they do.
     newrelic_port: u16,
+    /// What Pinpoint's agents have told.
+    apis: Rc<pinpoint::Apis>,
+    /// What Instana's tracers have told.
+    services: Rc<instana::Services>,
 }
 
 impl Connections {
     /// None yet; they end when `stop` turns true. Of more than `limit`, the last are closed at once.
     pub(crate) fn new(hub: Rc<Hub>, stop: watch::Receiver<bool>, limit: usize, about: datadog::About) -> Self {
         let (open, requests, scratch) = (Rc::default(), Rc::default(), Scratch::new());
-        Self { hub, stop, open, limit, requests, scratch, about: Rc::new(about), tls: None, newrelic_port: 0 }
+        let (about, apis, services) = (Rc::new(about), Rc::default(), Rc::default());
+        Self { hub, stop, open, limit, requests, scratch, about, tls: None, newrelic_port: 0, apis, services }
     }
 
     /// The same, also for New Relic's agents, who come to this port with TLS.
@@ -223,7 +230,9 @@ impl Connections {
             Protocol::Azure => azure::serve(hub, request).await.into(),
             Protocol::Datadog => datadog::serve(hub, &self.about, request).await.into(),
             Protocol::Xray => xray::serve(hub, request).await.into(),
-            Protocol::Newrelic => newrelic::serve(hub, self.newrelic_port, request).await.into(),
+            Protocol::Newrelic => newrelic::serve(hub, self.newrelic_port, request).await,
+            Protocol::Pinpoint => pinpoint::serve(hub, &self.apis, request).await,
+            Protocol::Instana => instana::serve(hub, &self.services, request).await.into(),
         }
     }
 }

@@ -1,21 +1,29 @@
-//! New Relic's collector (protocol 17): `POST /agent_listener/invoke_raw_method?method=…`, JSON in, JSON out, over TLS, which its
+//! New Relic's collector (protocol 17), and Infinite Tracing.
+//!
+//! The collector: `POST /agent_listener/invoke_raw_method?method=…`, JSON in, JSON out, over TLS, which its
 //! agents cannot do without. An agent asks which host is its own (`preconnect`), connects, is told what to collect and how often, and
 //! then hands in what it has. Spans are taken; what else it sends (metrics, transactions, errors, logs, …) is welcome and not looked into.
 //!
 //! An agent keeps a sample of its spans: so many a minute, which is for the server to say. The sink says what the agent would like, and
 //! has it come every five seconds instead of every minute, a twelfth at a time, so that a drain is short. One that asks for the most
 //! that it may is meant to send all: it gets [`ALL`].
+//!
+//! Infinite Tracing: streams of all spans, by gRPC on the same port, if the agent is told that this is its trace observer. The status that
+//! a real one sends now and then comes once, at the end: agents do nothing about it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{Method, Response, StatusCode, header};
 use serde_json::{Value, json};
-use unladen_decode::newrelic;
+use unladen_decode::newrelic::json::decode;
+use unladen_decode::newrelic::protobuf::{self, Holds};
 use unladen_decode::span::Protocol;
 
-use crate::answer::Reply;
+use crate::answer::{Answer, Reply};
+use crate::grpc;
 use crate::hub::Hub;
 use crate::inbound::Request;
+use crate::status::Code;
 use crate::web::{self, Failure, JSON};
 
 const PATH: &str = "/agent_listener/invoke_raw_method";
@@ -30,8 +38,39 @@ const ALL: u64 = 100_000;
 /// What a service is called that has no name.
 const NAMELESS: &str = "unknown_service";
 
-/// Answers one request. `port` is where the sink listens for it.
-pub(crate) async fn serve(hub: &Hub, port: u16, request: Request) -> Response<Reply> {
+/// Answers one request, gRPC or not. `port` is where the sink listens for it.
+pub(crate) async fn serve(hub: &Hub, port: u16, request: Request) -> Answer {
+    if grpc::is_grpc(&request) { record(hub, request).await.into() } else { collect(hub, port, request).await.into() }
+}
+
+/// Infinite Tracing.
+async fn record(hub: &Hub, request: Request) -> Result<Vec<u8>, grpc::Failure> {
+    let path = request.uri().path();
+    let holds = match path.strip_prefix("/com.newrelic.trace.v1.IngestService/") {
+        Some("RecordSpan") => Holds::One,
+        Some("RecordSpanBatch") => Holds::Many,
+        _ => {
+            let message = format!("unladen's sink does not know {path}; spans go to RecordSpan or RecordSpanBatch");
+            return Err(grpc::Failure::new(Code::Unimplemented, message));
+        }
+    };
+    let run = request.headers().get("agent_run_token").and_then(|run| run.to_str().ok()).unwrap_or_default();
+    let service = service_of(run);
+    let service = service.as_bytes();
+    let what = "span of New Relic's Infinite Tracing";
+    grpc::take_stream(
+        hub,
+        request,
+        Protocol::Newrelic,
+        what,
+        |bytes, arena| protobuf::decode(bytes, arena, holds, service),
+        |bytes, arena| protobuf::decode_framed(bytes, arena, holds, service),
+    )
+    .await?;
+    Ok(Vec::new())
+}
+
+async fn collect(hub: &Hub, port: u16, request: Request) -> Response<Reply> {
     match call(hub, port, request).await {
         Ok(value) => web::reply(StatusCode::OK, JSON, json!({ "return_value": value }).to_string()),
         Err(failure) => {
@@ -66,8 +105,7 @@ async fn call(hub: &Hub, port: u16, request: Request) -> Result<Value, Failure> 
         "span_event_data" => {
             let service = service_of(&run);
             let service = service.as_bytes();
-            let taken =
-                hub.take(Protocol::Newrelic, body, |bytes, arena| newrelic::decode(bytes, arena, service)).await;
+            let taken = hub.take(Protocol::Newrelic, body, |bytes, arena| decode(bytes, arena, service)).await;
             taken.map(|_| Value::Null).map_err(|reason| Failure::refused(reason, "span events of New Relic's"))
         }
         _ => Ok(Value::Null),

@@ -66,29 +66,14 @@ async fn serve(
     mut networks: UnboundedReceiver<PathBuf>,
 ) -> Result<Summary, SinkError> {
     let mut stop = std::pin::pin!(stop);
-    let wanted = [
-        (Protocol::OtlpGrpc, config.otlp_grpc),
-        (Protocol::OtlpHttp, config.otlp_http),
-        (Protocol::Zipkin, config.zipkin),
-        (Protocol::Skywalking, config.skywalking),
-        (Protocol::Elastic, config.elastic),
-        (Protocol::Jaeger, config.jaeger),
-        (Protocol::Sentry, config.sentry),
-        (Protocol::Azure, config.azure),
-        (Protocol::Datadog, config.datadog),
-        (Protocol::Xray, config.xray),
-        (Protocol::Newrelic, config.newrelic),
-    ];
     let mut listeners = Vec::new();
     let mut bound_at = Vec::new();
     let mut addresses = BTreeMap::new();
-    for (protocol, address) in wanted {
-        if let Some(address) = address {
-            let (listener, bound) = listen::bind(protocol.name(), address).await?;
-            addresses.insert(protocol.name().to_string(), bound);
-            listeners.push((listener, protocol));
-            bound_at.push((bound, protocol));
-        }
+    for (&protocol, address) in &config.listen {
+        let (listener, bound) = listen::bind(protocol.name(), *address).await?;
+        addresses.insert(protocol.name().to_string(), bound);
+        listeners.push((listener, protocol));
+        bound_at.push((bound, protocol));
     }
     if listeners.is_empty() {
         return Err(SinkError::NothingToListenOn);
@@ -136,7 +121,8 @@ async fn serve(
     }
     let port = |protocol: Protocol| addresses.get(protocol.name()).map_or(0, SocketAddr::port);
     let about = datadog::About::new(port(Protocol::Datadog));
-    let tls = config.newrelic.map(|address| Tls::new(&config.out.join(CA_FILE), address.ip())).transpose()?;
+    let newrelic = config.listen.get(&Protocol::Newrelic);
+    let tls = newrelic.map(|address| Tls::new(&config.out.join(CA_FILE), address.ip())).transpose()?;
     let connections = Connections::new(Rc::clone(&hub), stopped.clone(), config.max_connections, about)
         .with_newrelic(port(Protocol::Newrelic), tls);
     let accept = |listener, protocol| {

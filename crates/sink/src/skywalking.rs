@@ -5,13 +5,12 @@
 //! it is taken, and the windows of HTTP/2 hold back a sender that is too fast.
 
 use http::StatusCode;
-use unladen_decode::frames::frames;
 use unladen_decode::skywalking::{json, segment};
 use unladen_decode::span::{Decode, Protocol};
 
 use crate::answer::Answer;
-use crate::grpc::{self, Messages, Next};
-use crate::hub::{Accepted, Hub, Refused};
+use crate::grpc::{self, Messages};
+use crate::hub::Hub;
 use crate::inbound::Request;
 use crate::status::Code;
 use crate::web::{self, Failure, JSON};
@@ -68,7 +67,10 @@ async fn call(hub: &Hub, request: Request) -> Result<(), grpc::Failure> {
     let path = request.uri().path().to_string();
     let (service, method) = path.strip_prefix(PACKAGE).and_then(|path| path.split_once('/')).unwrap_or_default();
     match (service, method) {
-        ("TraceSegmentReportService", "collect") => collect(hub, Messages::of(hub, request)).await,
+        ("TraceSegmentReportService", "collect") => {
+            let (one, several) = (segment::decode, segment::decode_framed);
+            grpc::take_stream(hub, request, Protocol::Skywalking, "SegmentObject", one, several).await
+        }
         ("TraceSegmentReportService", "collectInSync") => {
             let decode = segment::decode_collection;
             grpc::take(hub, request, Protocol::Skywalking, decode, "SegmentCollection").await.map(drop)
@@ -80,45 +82,6 @@ async fn call(hub: &Hub, request: Request) -> Result<(), grpc::Failure> {
             Err(grpc::Failure::new(Code::Unimplemented, message))
         }
     }
-}
-
-/// Takes segments as they come. All are made durable together once the last one is here: there is one answer for them.
-async fn collect(hub: &Hub, mut messages: Messages) -> Result<(), grpc::Failure> {
-    let refused = |reason| grpc::Failure::refused(reason, "SegmentObject");
-    let mut rows = 0;
-    while let Some(next) = messages.next(hub).await? {
-        let taken = match next {
-            Next::One(segment) => hub.accept(Protocol::Skywalking, segment.bytes(), segment::decode).await,
-            Next::Framed(bytes) => {
-                let taken = framed(hub, messages.framed(bytes)).await;
-                messages.advance(bytes);
-                taken
-            }
-        };
-        rows = taken.map_err(refused)?.1.max(rows);
-    }
-    hub.durable(rows).await.map_err(refused)
-}
-
-/// Takes segments that came together.
-async fn framed(hub: &Hub, segments: &[u8]) -> Result<(Accepted, u64), Refused> {
-    // Faults count messages.
-    if hub.faults().is_none() {
-        let taken = hub.accept(Protocol::Skywalking, segments, segment::decode_framed).await;
-        if !matches!(taken, Err(Refused::Undecodable(_))) {
-            return taken;
-        }
-        // One is broken; those before it need not be.
-        hub.undo_undecodable();
-    }
-    let (mut accepted, mut rows) = (Accepted::default(), 0);
-    for segment in frames(segments) {
-        let (last, so_far) = hub.accept(Protocol::Skywalking, segment, segment::decode).await?;
-        accepted.rejected += last.rejected;
-        accepted.reason = accepted.reason.or(last.reason);
-        rows = so_far.max(rows);
-    }
-    Ok((accepted, rows))
 }
 
 async fn post(hub: &Hub, request: Request) -> Result<(), Failure> {

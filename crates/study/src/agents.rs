@@ -20,8 +20,8 @@ macro_rules! files {
 /// The presets as they stand, by name.
 const FILES: &[&str] = files![
     "aws-java" "azure-java" "datadog-go" "datadog-go-otlp" "datadog-java" "datadog-java-otlp" "datadog-node" "datadog-node-otlp"
-    "datadog-python" "datadog-python-otlp" "elastic-go" "elastic-java" "elastic-node" "elastic-python" "newrelic-go" "newrelic-java" "newrelic-node" "newrelic-python" "otel-go" "otel-go-zipkin"
-    "otel-java" "otel-java-zipkin" "otel-node" "otel-node-zipkin" "otel-python" "sentry-go" "sentry-java" "sentry-node" "sentry-python"
+    "datadog-python" "datadog-python-otlp" "elastic-go" "elastic-java" "elastic-node" "elastic-python" "instana-node" "instana-python" "newrelic-go" "newrelic-java" "newrelic-node" "newrelic-python" "otel-go" "otel-go-zipkin"
+    "otel-java" "otel-java-zipkin" "otel-node" "otel-node-zipkin" "otel-python" "pinpoint-java" "pinpoint-node" "sentry-go" "sentry-java" "sentry-node" "sentry-python"
     "skywalking-go" "skywalking-java" "skywalking-node" "skywalking-python" "splunk-java" "xray-node" "xray-python"
 ];
 
@@ -48,7 +48,7 @@ pub struct Preset {
     /// Oldest version of the runtime that it works in.
     #[serde(default)]
     pub least: Option<u32>,
-    /// Words that are put into the command: see [`Language`].
+    /// Words that are put into the command, if it takes any: see [`Language`].
     #[serde(default)]
     pub command: Vec<String>,
     /// Environment, as its maker ships it but for what is no tracing and what would leave the machine.
@@ -282,7 +282,10 @@ mod tests {
                 "{name}"
             );
             assert_eq!(preset.needs == Needs::Folder, preset.file.is_some(), "{name}");
-            assert_eq!(preset.language == Language::Go, preset.command.is_empty(), "{name}");
+            // Of a Go program it is part; in Python a variable of the environment may start it.
+            let is_started_otherwise =
+                preset.language == Language::Go || preset.env.contains_key("AUTOWRAPT_BOOTSTRAP");
+            assert_eq!(is_started_otherwise, preset.command.is_empty(), "{name}");
             let takes_path = preset.command.iter().any(|word| word.contains("${agent}"));
             assert_eq!(matches!(preset.needs, Needs::Jar | Needs::Folder), takes_path, "{name}");
             assert!(!preset.from.is_empty() && !preset.notes.is_empty() && !preset.install.is_empty(), "{name}");

@@ -272,7 +272,7 @@ fn planned(
 }
 
 /// The header of a variant's requests: what an agent reads comes after what the study says.
-fn trace(study: &Study, variant: &Variant) -> TraceHeader {
+pub(super) fn trace(study: &Study, variant: &Variant) -> TraceHeader {
     let of_agents = || variant.agents().next().map(|preset| preset.trace);
     match (variant.trace, study.load.trace) {
         (Some(own), _) => own,

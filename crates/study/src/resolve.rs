@@ -11,7 +11,7 @@ use super::plan::{Image, Plan, Process};
 use super::spec::{Load, Ready, Scrape};
 use super::stack::Pod;
 use super::url::url_problem;
-use super::variables::{PortName, Reference, SINKS, VariableError, Variables, names, resolve};
+use super::variables::{PortName, Reference, VariableError, Variables, names, resolve};
 
 /// A text that cannot be filled in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -68,10 +68,9 @@ impl Plan {
     /// The protocols that the sink offers: all, as files of Compose or of a cluster may name any of them, but New Relic's only if the plan
     /// speaks of it: for that the sink makes certificates, which it cannot do without TLS.
     #[must_use]
-    pub fn offered_sinks(&self) -> Vec<&'static str> {
-        let newrelic = Protocol::Newrelic.name();
-        let is_spoken_of = self.sinks().iter().any(|name| name == newrelic);
-        SINKS.into_iter().filter(|name| is_spoken_of || *name != newrelic).collect()
+    pub fn offered_sinks(&self) -> Vec<Protocol> {
+        let is_spoken_of = self.sinks().iter().any(|name| name == Protocol::Newrelic.name());
+        Protocol::ALL.into_iter().filter(|protocol| is_spoken_of || *protocol != Protocol::Newrelic).collect()
     }
 
     /// Every `${…}` of every process and of the load.

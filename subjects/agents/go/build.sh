@@ -3,7 +3,7 @@
 set -euo pipefail
 out=$(realpath -m "${1:?test, or the folder for the executables}")
 cd "$(dirname "$0")"
-for agent in bare otel zipkin datadog elastic sentry skywalking; do
+for agent in bare otel zipkin datadog elastic newrelic sentry skywalking; do
   if [ "$1" = test ]; then
     go vet -tags "$agent" ./...
     go test -tags "$agent" ./...

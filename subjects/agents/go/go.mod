@@ -10,6 +10,7 @@ require (
 	github.com/apache/skywalking-go v0.6.0
 	github.com/getsentry/sentry-go v0.50.0
 	github.com/jackc/pgx/v5 v5.13.0
+	github.com/newrelic/go-agent/v3 v3.45.0
 	go.elastic.co/apm/module/apmhttp/v2 v2.7.1
 	go.elastic.co/apm/module/apmsql/v2 v2.7.1
 	go.elastic.co/apm/v2 v2.7.1
@@ -52,6 +53,7 @@ require (
 	github.com/go-logr/stdr v1.2.2 // indirect
 	github.com/go-ole/go-ole v1.3.0 // indirect
 	github.com/google/go-cmp v0.7.0 // indirect
+	github.com/google/pprof v0.0.0-20260802141513-ef3492d7dac3 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	github.com/grpc-ecosystem/grpc-gateway/v2 v2.30.0 // indirect
 	github.com/hashicorp/go-version v1.9.0 // indirect

@@ -3,7 +3,7 @@
 //	PORT=8080 DATABASE=127.0.0.1:5432 [POOL=8] shop
 //
 // POOL is how many connections to the database there are. Built without a tag it knows nothing of agents; a tag puts one in: `otel`,
-// `zipkin`, `datadog`, `elastic`, `sentry`, `skywalking`. No executable links what belongs to another. The tables are those of `../shop.sql`.
+// `zipkin`, `datadog`, `elastic`, `newrelic`, `sentry`, `skywalking`. No executable links what belongs to another. The tables are those of `../shop.sql`.
 package main
 
 import (

@@ -61,6 +61,12 @@ impl Template {
                 let reason = "the plan sets it too; leave one out";
                 return Err(LoadError::Header { name: wanted.header.name().to_owned(), reason });
             }
+            // Before it: what comes up to it is that of every request.
+            wanted
+                .header
+                .beside(wanted.sampled)
+                .iter()
+                .for_each(|(name, value)| text += &format!("{name}: {value}\r\n"));
             text += &format!("{}: ", wanted.header.name());
             let start = text.len();
             text += wanted.header.placeholder();
@@ -127,6 +133,22 @@ mod tests {
         assert_eq!(lines[..4], ["POST / HTTP/1.1", "host: other", "X-A: 1", "Content-Length: 2"]);
         assert!(lines[4].starts_with("traceparent: 00-0000000000000001") && lines[4].ends_with("-01"), "{}", lines[4]);
         assert_eq!(body, "{}");
+    }
+
+    #[test]
+    fn some_headers_come_beside_that_of_the_trace() {
+        let mut plan = Plan::new("http://h/");
+        let pinpoint = Trace { header: TraceHeader::Pinpoint, tag: 1, key: 2, sampled: 1.0 };
+        for (sampled, more) in [(1.0, ""), (0.0, "Pinpoint-Sampled: s0\r\n")] {
+            plan.trace = Some(Trace { sampled, ..pinpoint.clone() });
+            let text = render(&plan).expect("renders");
+            let head = format!(
+                "GET / HTTP/1.1\r\nHost: h\r\nPinpoint-SpanID: 2\r\nPinpoint-pSpanID: 1\r\nPinpoint-Flags: 0\r\n\
+                 Pinpoint-pAppName: unladen\r\nPinpoint-pAppType: 1000\r\n{more}pinpoint-traceid: \
+                 unladen^00000000000000000001^"
+            );
+            assert!(text.starts_with(&head), "{text}");
+        }
     }
 
     #[test]

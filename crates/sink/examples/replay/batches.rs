@@ -47,6 +47,10 @@ pub(crate) enum Stamp {
     /// The low half of 8 bytes; the high half in 16 hexadecimal digits.
     TraceLow,
     TraceHighHex,
+    /// The halves of a trace's id as varints of ten bytes; the low half in 16 hexadecimal digits.
+    TraceHighVarint,
+    TraceLowVarint,
+    TraceLowHex,
     /// 32 and 16 hexadecimal digits.
     TraceHex,
     SpanHex,
@@ -71,6 +75,8 @@ pub(crate) enum Stamp {
     /// Seconds with six decimals in 17 characters.
     StartSeconds,
     EndSeconds,
+    /// Milliseconds in 13 digits.
+    StartMillisDigits,
     /// Milliseconds as a varint of six bytes.
     StartMillis,
     EndMillis,
@@ -164,6 +170,9 @@ impl Values {
             Stamp::TraceHighHex => hex(&((self.trace >> 64) as u64).to_be_bytes(), to),
             Stamp::StartNanosBig => copy(&self.start.to_be_bytes(), to),
             Stamp::DurationNanosBig => copy(&self.duration.to_be_bytes(), to),
+            Stamp::TraceHighVarint => varint((self.trace >> 64) as u64, &mut to[..10]),
+            Stamp::TraceLowVarint => varint(self.trace as u64, &mut to[..10]),
+            Stamp::TraceLowHex => hex(&(self.trace as u64).to_be_bytes(), to),
             Stamp::TraceHex => hex(&self.trace.to_be_bytes(), to),
             Stamp::TraceTimeHex => hex(&self.trace.to_be_bytes()[..4], to),
             Stamp::TraceRestHex => hex(&self.trace.to_be_bytes()[4..], to),
@@ -182,8 +191,10 @@ impl Values {
             }
             Stamp::StartSeconds => seconds(self.start, to),
             Stamp::EndSeconds => seconds(end, to),
-            Stamp::StartMillis => varint(self.start / 1_000_000, to),
-            Stamp::EndMillis => varint(end / 1_000_000, to),
+            Stamp::StartMillisDigits => decimal(self.start / 1_000_000, b'0', &mut to[..13]),
+            // 36 to 42 bits, as the milliseconds since 1970 have for the next hundred years.
+            Stamp::StartMillis => varint(self.start / 1_000_000, &mut to[..6]),
+            Stamp::EndMillis => varint(end / 1_000_000, &mut to[..6]),
         }
     }
 }
@@ -209,10 +220,11 @@ fn seconds(number: u64, to: &mut [u8]) {
     decimal(number / 1_000 % 1_000_000, b'0', &mut to[11..17]);
 }
 
-/// A varint of six bytes: 36 to 42 bits, as the milliseconds since 1970 have for the next hundred years.
+/// A varint that takes as many bytes as there are.
 fn varint(mut number: u64, to: &mut [u8]) {
-    for (position, byte) in to[..6].iter_mut().enumerate() {
-        *byte = number as u8 & 0x7f | if position < 5 { 0x80 } else { 0 };
+    let last = to.len() - 1;
+    for (position, byte) in to.iter_mut().enumerate() {
+        *byte = number as u8 & 0x7f | if position < last { 0x80 } else { 0 };
         number >>= 7;
     }
 }

@@ -7,8 +7,8 @@ use opentelemetry_proto::tonic::trace::v1 as otlp;
 use prost::Message;
 
 use crate::batches::{DIGITS, DURATION, Places, Random, Stamp, Template};
-use crate::datadog;
 use crate::values::{self, SpanParts, as_text};
+use crate::{datadog, instana, newrelic, pinpoint};
 
 /// How spans are encoded.
 #[derive(Clone, Copy, PartialEq)]
@@ -27,6 +27,12 @@ pub(crate) enum Format {
     Datadog,
     /// Segments of X-Ray, each a trace of three spans.
     Xray,
+    /// A harvest of New Relic's.
+    Newrelic,
+    /// Lists of Instana's.
+    Instana,
+    /// Spans of Pinpoint's with two events, each after the prefix of gRPC.
+    Pinpoint,
 }
 
 /// A request of about `spans` spans, of traces of a load or of others.
@@ -40,11 +46,14 @@ pub(crate) fn template(format: Format, spans: usize, is_of_load: bool, random: &
         Format::Elastic => elastic((0..spans).map(&mut parts).collect()),
         Format::Sentry => sentry((0..spans).map(&mut parts).collect()),
         Format::Xray => xray(&mut parts),
+        Format::Newrelic => newrelic::template(&(0..spans).map(&mut parts).collect::<Vec<_>>()),
+        Format::Instana => instana::template(&(0..spans).map(&mut parts).collect::<Vec<_>>()),
+        Format::Pinpoint => pinpoint::template(&(0..spans.next_multiple_of(3)).map(&mut parts).collect::<Vec<_>>()),
         Format::Datadog => datadog::template(&(0..spans.next_multiple_of(3)).map(&mut parts).collect::<Vec<_>>()),
     }
 }
 
-fn frame(message: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn frame(message: &[u8], out: &mut Vec<u8>) {
     out.push(0);
     out.extend_from_slice(&(message.len() as u32).to_be_bytes());
     out.extend_from_slice(message);
@@ -201,23 +210,23 @@ fn skywalking(parts: Vec<SpanParts>, is_of_load: bool) -> Template {
 
 /// Text in the making, and the places in it.
 #[derive(Default)]
-struct Text {
-    out: String,
+pub(crate) struct Text {
+    pub(crate) out: String,
     places: Places,
 }
 
 impl Text {
-    fn put(&mut self, text: &str) {
+    pub(crate) fn put(&mut self, text: &str) {
         self.out.push_str(text);
     }
 
-    fn place(&mut self, stamp: Stamp, length: usize) {
+    pub(crate) fn place(&mut self, stamp: Stamp, length: usize) {
         self.places.places.push((self.out.len(), stamp));
         self.out.push_str(&"0".repeat(length));
     }
 
     /// `"key":value` for every attribute.
-    fn members(&mut self, parts: &SpanParts, quoted: bool) {
+    pub(crate) fn members(&mut self, parts: &SpanParts, quoted: bool) {
         for (position, tag) in parts.2.iter().enumerate() {
             let comma = if position > 0 { "," } else { "" };
             let value = as_text(tag, quoted);
@@ -228,7 +237,7 @@ impl Text {
         }
     }
 
-    fn end(&mut self, template: &mut Template, is_root: bool) {
+    pub(crate) fn end(&mut self, template: &mut Template, is_root: bool) {
         template.spans.push(Places { is_root, ..std::mem::take(&mut self.places) });
     }
 }

@@ -8,6 +8,9 @@ mod batches;
 mod datadog;
 mod formats;
 mod h2;
+mod instana;
+mod newrelic;
+mod pinpoint;
 mod udp;
 mod values;
 
@@ -53,7 +56,7 @@ struct Protocol {
     content_type: Option<&'static str>,
 }
 
-const PROTOCOLS: [Protocol; 8] = [
+const PROTOCOLS: [Protocol; 11] = [
     Protocol {
         name: "grpc",
         format: Format::Otlp { framed: true },
@@ -92,9 +95,22 @@ const PROTOCOLS: [Protocol; 8] = [
         content_type: Some("application/msgpack"),
     },
     Protocol { name: "xray", format: Format::Xray, path: "", content_type: None },
+    Protocol {
+        name: "newrelic",
+        format: Format::Newrelic,
+        path: "/agent_listener/invoke_raw_method?marshal_format=json&method=span_event_data&run_id=cGV0Y2xpbmlj",
+        content_type: Some("application/json"),
+    },
+    Protocol {
+        name: "instana",
+        format: Format::Instana,
+        path: "/com.instana.plugin.python/traces.4711",
+        content_type: Some("application/json"),
+    },
+    Protocol { name: "pinpoint", format: Format::Pinpoint, path: "/v1.Span/SendSpan", content_type: None },
 ];
 
-const USAGE: &str = "replay --address IP:PORT [--protocol grpc|http|skywalking|zipkin|elastic|sentry|datadog|xray] [--spans 1000000] \
+const USAGE: &str = "replay --address IP:PORT [--protocol grpc|http|skywalking|zipkin|elastic|sentry|datadog|xray|newrelic|instana|pinpoint] [--spans 1000000] \
                      [--per-request 512] [--connections 4] [--streams 2] [--seed 1] \
                      [--tag 0 [--key 0] [--first 0]]";
 

@@ -1,13 +1,11 @@
 //! Application Insights over real sockets, as its agents send telemetry, and as a hostile sender might.
 
-use std::net::SocketAddr;
-
-use unladen_sink::config::{Config, Requests};
+use unladen_sink::config::{Config, Protocol, Requests};
 
 use crate::http::{post, send};
 use crate::payloads::{Adds, Expect, ONE, UNDECODABLE};
 use crate::senders::{MS, START};
-use crate::support::{Sink, block_on, columns, gzip};
+use crate::support::{Sink, block_on, columns, gzip, listening};
 
 const REQUESTS: Requests = Requests { tag: 0x1234_5678_9abc_def0, key: 42 };
 /// Where telemetry goes.
@@ -64,8 +62,11 @@ pub(crate) fn hostile(trace: &str) -> Vec<(&'static str, String, Expect, Adds)> 
 
 #[test]
 fn telemetry() {
-    let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let sink = Sink::with(|config| Config { azure: any, requests: Some(REQUESTS), max_message: 100_000, ..config });
+    let sink = Sink::with(|config| Config {
+        requests: Some(REQUESTS),
+        max_message: 100_000,
+        ..listening(config, &[Protocol::Azure])
+    });
     let address = sink.addresses["azure"];
     let trace = |index| REQUESTS.trace_id(index).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let message = "{\"data\":{\"baseType\":\"MessageData\",\"baseData\":{\"message\":\"hello\"}}}\n";

@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
 use unladen_ledger::summary::Event;
+use unladen_sink::config::Protocol;
 
 use crate::support::{block_on, config, request, rows, span};
 
@@ -144,7 +145,8 @@ fn ends_with_its_standard_input() {
 fn a_port_in_use_is_an_error_on_standard_error() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    let config = unladen_sink::config::Config { otlp_grpc: taken.local_addr().ok(), ..config(folder.path()) };
+    let mut config = config(folder.path());
+    config.listen.insert(Protocol::OtlpGrpc, taken.local_addr().expect("bound"));
     let (process, _stdin) = Process::start(&serde_json::to_string(&config).expect("JSON"));
     let (code, text) = process.end();
     assert_eq!(code, Some(2));

@@ -10,11 +10,11 @@ use rmp::encode::{write_array_len, write_bin, write_map_len, write_str, write_ui
 use serde_json::Value;
 use tokio::net::TcpStream;
 use unladen_ledger::summary::{Event, ReportedLoss};
-use unladen_sink::config::{Config, Requests};
+use unladen_sink::config::{Config, Protocol, Requests};
 
 use crate::payloads::{Adds, Expect, ONE, UNDECODABLE};
 use crate::senders::START;
-use crate::support::{Sink, block_on, columns};
+use crate::support::{Sink, block_on, columns, listening};
 
 const REQUESTS: Requests = Requests { tag: 0x1234_5678_9abc_def0, key: 42 };
 
@@ -246,8 +246,7 @@ pub(crate) fn hostile(has_table: bool) -> Vec<(&'static str, Vec<u8>, Expect, Ad
 }
 
 fn sink() -> Sink {
-    let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    Sink::with(|config| Config { datadog: any, requests: Some(REQUESTS), ..config })
+    Sink::with(|config| Config { requests: Some(REQUESTS), ..listening(config, &[Protocol::Datadog]) })
 }
 
 struct Answered {

@@ -8,13 +8,13 @@ use std::process::ChildStdin;
 use std::time::Duration;
 
 use unladen_ledger::summary::{Event, Summary};
-use unladen_sink::config::Config;
+use unladen_sink::config::{Config, Protocol};
 
 use crate::child::Process;
 use crate::loss::peak_memory;
 use crate::payloads::{Adds, Case, Expect, LARGEST, general, particular};
 use crate::senders::{Answer, Client, Way};
-use crate::support::{PATIENCE, block_on_within, config};
+use crate::support::{PATIENCE, block_on_within, config, listening};
 
 /// Most memory that the sink may have had in the end, KiB. One message may have 16 MiB and a million attributes, each of
 /// which is in memory several times on its way to the disk.
@@ -32,20 +32,7 @@ struct Victim {
 impl Victim {
     fn start() -> Self {
         let folder = tempfile::tempdir().expect("a folder for the test");
-        let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let all = Config {
-            zipkin: any,
-            skywalking: any,
-            elastic: any,
-            jaeger: any,
-            sentry: any,
-            azure: any,
-            datadog: any,
-            xray: any,
-            newrelic: any,
-            ..config(folder.path())
-        };
-        let config = Config { silence_ms: 500, ..all };
+        let config = Config { silence_ms: 500, ..listening(config(folder.path()), &Protocol::ALL) };
         let (mut process, stdin) = Process::start(&serde_json::to_string(&config).expect("JSON"));
         let mut events = process.events();
         let Some(Event::Ready { addresses }) = events.next() else { panic!("not ready") };

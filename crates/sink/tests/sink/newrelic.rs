@@ -1,6 +1,5 @@
 //! New Relic's collector over real sockets, as its agents call it, with and without TLS, and as a hostile sender might.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
@@ -8,12 +7,12 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
-use unladen_sink::config::{Config, Requests};
+use unladen_sink::config::{Config, Protocol, Requests};
 
 use crate::http::{post, send, send_over};
 use crate::payloads::{Adds, Expect, ONE, UNDECODABLE};
-use crate::senders::{MS, START};
-use crate::support::{Sink, block_on, columns, gzip};
+use crate::senders::{Client, MS, START, Way, field, framed, number};
+use crate::support::{Sink, block_on, columns, gzip, listening};
 
 const REQUESTS: Requests = Requests { tag: 0x1234_5678_9abc_def0, key: 42 };
 /// Where the spans of the service `pets` go.
@@ -66,14 +65,55 @@ pub(crate) fn hostile(trace: &str) -> Vec<(&'static str, String, Expect, Adds)> 
     ]
 }
 
+/// An entry of a map.
+fn entry(map: u64, key: &str, value: &[u8]) -> Vec<u8> {
+    field(map, &[field(1, key.as_bytes()), field(2, value)].concat())
+}
+
+/// The same span as in [`event`], as Infinite Tracing has it.
+pub(crate) fn streamed(trace: &str, index: u64) -> Vec<u8> {
+    let text = |text: &str| field(1, text.as_bytes());
+    let mut at = Vec::new();
+    number(&mut at, 3, START / MS + index);
+    let duration = [&[4 << 3 | 1][..], &0.001_f64.to_le_bytes()].concat();
+    let id = format!("{:016x}", index + 1);
+    let (caller, called) =
+        if index == 0 { ("nr.entryPoint", vec![2 << 3, 1]) } else { ("parentId", text("0000000000000001")) };
+    let mut out = field(1, trace.as_bytes());
+    let intrinsics =
+        [("type", text("Span")), ("guid", text(&id)), ("timestamp", at), ("duration", duration), (caller, called)];
+    intrinsics.iter().for_each(|(key, value)| out.extend(entry(2, key, value)));
+    out.extend(entry(2, "name", &text("GET /vets")));
+    out.extend(entry(4, "number", &text(&index.to_string())));
+    out
+}
+
+/// What a hostile sender may stream, and what it gets and counts for.
+pub(crate) fn hostile_streamed(trace: &str) -> Vec<(&'static str, Vec<u8>, Expect, Adds)> {
+    let million = 1_000_000;
+    let rejected = |rejected: u64| Adds { rejected, ..Adds::default() };
+    let mut many = streamed(trace, 7);
+    (0..million).for_each(|number: u32| many.extend(entry(3, &number.to_string(), &[2 << 3, 1])));
+    let back = [streamed(trace, 8), entry(2, "duration", &[&[4 << 3 | 1][..], &(-1e300_f64).to_le_bytes()].concat())];
+    vec![
+        ("ids of the wrong length", field(1, &streamed("0707", 6)), Expect::Taken, rejected(1)),
+        ("time running backwards", field(1, &back.concat()), Expect::Taken, ONE),
+        ("a million attributes", field(1, &many), Expect::Taken, ONE),
+        ("a million spans of two bytes", [10, 0].repeat(million as usize), Expect::Taken, rejected(million.into())),
+    ]
+}
+
 fn call(method: &str) -> String {
     format!("/agent_listener/invoke_raw_method?marshal_format=json&protocol_version=17&license_key=k&method={method}")
 }
 
 #[test]
 fn an_agent_connects_and_sends_its_spans() {
-    let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let sink = Sink::with(|config| Config { newrelic: any, requests: Some(REQUESTS), max_message: 100_000, ..config });
+    let sink = Sink::with(|config| Config {
+        requests: Some(REQUESTS),
+        max_message: 100_000,
+        ..listening(config, &[Protocol::Newrelic])
+    });
     let address = sink.addresses["newrelic"];
     let trace = |index| REQUESTS.trace_id(index).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let returned = |answer: &[u8]| serde_json::from_slice::<Value>(answer).expect("JSON")["return_value"].clone();
@@ -126,8 +166,7 @@ fn an_agent_connects_and_sends_its_spans() {
 /// Who trusts the sink's own authority, and nobody else, is served under each of its names.
 #[test]
 fn over_tls() {
-    let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let sink = Sink::with(|config| Config { newrelic: any, ..config });
+    let sink = Sink::with(|config| listening(config, &[Protocol::Newrelic]));
     let address = sink.addresses["newrelic"];
     let authority =
         CertificateDer::from_pem_file(sink.folder.path().join(unladen_sink::CA_FILE)).expect("a certificate");
@@ -150,6 +189,36 @@ fn over_tls() {
     });
     let (summary, _) = sink.stop();
     assert_eq!((summary.saved, summary.duplicates), (1, 1));
+}
+
+/// All spans in a stream, on the port of the collector, of the service that the run belongs to.
+#[test]
+fn infinite_tracing() {
+    let sink = Sink::with(|config| Config { requests: Some(REQUESTS), ..listening(config, &[Protocol::Newrelic]) });
+    let address = sink.addresses["newrelic"];
+    let trace = REQUESTS.trace_id(0);
+    block_on(async {
+        let mut client = Client::connect(Way::NewrelicStreamed, address).await.expect("the sink listens");
+        let run = [("agent_run_token", "cGV0cw")];
+        let (status, grpc, _) =
+            client.call(&run, Way::NewrelicStreamed.body(&[trace], 2).into()).await.expect("an answer");
+        assert_eq!((status, grpc.as_deref()), (200, Some("0")));
+        let hex: String = trace.iter().map(|byte| format!("{byte:02x}")).collect();
+        let one = framed(&streamed(&hex, 2));
+        let alone = "/com.newrelic.trace.v1.IngestService/RecordSpan";
+        let (_, grpc, _) = client.call_at(alone, &run, [&one[..], &one].concat().into()).await.expect("an answer");
+        assert_eq!(grpc.as_deref(), Some("0"));
+        let unknown = "/com.newrelic.trace.v1.IngestService/Record";
+        let (_, grpc, message) = client.call_at(unknown, &run, one.into()).await.expect("an answer");
+        assert!(grpc.as_deref() == Some("12") && message.contains("RecordSpanBatch"), "{grpc:?} {message}");
+    });
+    let (summary, rows) = sink.stop();
+    assert_eq!((summary.saved, summary.duplicates, summary.rejected), (3, 1, 0));
+    assert_eq!((&summary.spans_by_request[..], summary.by_service["pets"]), (&[(3, 1)][..], 3));
+    assert_eq!(
+        (columns(&rows[0])["kind"].as_str(), columns(&rows[1])["kind"].as_str()),
+        ("\"server\"", "\"internal\"")
+    );
 }
 
 fn client(roots: RootCertStore) -> ClientConfig {

@@ -90,8 +90,7 @@ pub(crate) fn general(way: Way) -> Vec<Case> {
         let headers = vec![("grpc-encoding", "gzip")];
         cases.push(Case { headers, ..case("gzip bomb", bomb, large, UNDECODABLE) });
         let lie = [&[0][..], &u32::MAX.to_be_bytes(), b"short"].concat();
-        let short =
-            if way == Way::SkywalkingGrpc { large } else { Expect::Refused(0, "13", "shorter than its prefix") };
+        let short = if way.is_streamed() { large } else { Expect::Refused(0, "13", "shorter than its prefix") };
         cases.push(case("a length that lies", lie, short, UNDECODABLE));
         cases.push(case("no frame", vec![9; 3], Expect::Refused(0, "13", "ends"), UNDECODABLE));
     } else {
@@ -236,16 +235,19 @@ pub(crate) fn particular(way: Way) -> Vec<Case> {
             (0..million).for_each(|number: u32| bytes(&mut many, 8, &field(1, &number.to_le_bytes())));
             add("a million attributes", field(1, &field(1, &many)), Expect::Taken, ONE);
         }
-        Way::Sentry | Way::Azure | Way::Newrelic => {
+        Way::Sentry | Way::Azure | Way::Newrelic | Way::Instana => {
             let all = match way {
                 Way::Sentry => crate::sentry::hostile(&hex),
                 Way::Azure => crate::azure::hostile(&hex),
+                Way::Instana => crate::instana::hostile(&hex),
                 _ => crate::newrelic::hostile(&hex),
             };
             all.into_iter().for_each(|(name, body, expect, adds)| add(name, body.into(), expect, adds));
         }
-        Way::Datadog | Way::DatadogTable | Way::DatadogStreamed => {
+        Way::Datadog | Way::DatadogTable | Way::DatadogStreamed | Way::NewrelicStreamed | Way::Pinpoint => {
             let cases = match way {
+                Way::NewrelicStreamed => crate::newrelic::hostile_streamed(&hex),
+                Way::Pinpoint => crate::pinpoint::hostile(&TRACE),
                 Way::DatadogStreamed => datadog::hostile_streamed(),
                 _ => datadog::hostile(way == Way::DatadogTable),
             };

@@ -7,7 +7,7 @@ use std::time::Duration;
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
 use prost::Message;
 use unladen_ledger::summary::Event;
-use unladen_sink::config::Config;
+use unladen_sink::config::{Config, Protocol};
 use unladen_sink::recover;
 
 use crate::child::Process;
@@ -16,7 +16,8 @@ use crate::support::{Sink, block_on, config, request, span};
 
 /// As `sh` would say, in units of 1024 bytes.
 fn with_largest_file(kilobytes: u32, out: &std::path::Path) -> (Process, std::process::ChildStdin) {
-    let config = Config { otlp_http: None, ..config(out) };
+    let mut config = config(out);
+    config.listen.remove(&Protocol::OtlpHttp);
     Process::start_limited(&serde_json::to_string(&config).expect("JSON"), kilobytes)
 }
 

@@ -1,26 +1,16 @@
 //! The other protocols over real sockets, as their agents speak them, and the faults that a study may ask for.
 
-use std::net::SocketAddr;
-
-use unladen_sink::config::{Config, Requests};
+use unladen_sink::config::{Config, Protocol, Requests};
 
 use crate::grpc::call;
 use crate::http::{post, send};
-use crate::support::{Sink, block_on, columns, gzip};
+use crate::support::{Sink, block_on, columns, gzip, listening};
 
 const REQUESTS: Requests = Requests { tag: 0x1234_5678_9abc_def0, key: 42 };
 
 fn sink() -> Sink {
-    let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    Sink::with(|config| Config {
-        zipkin: any,
-        skywalking: any,
-        elastic: any,
-        jaeger: any,
-        requests: Some(REQUESTS),
-        max_message: 100_000,
-        ..config
-    })
+    let protocols = [Protocol::Zipkin, Protocol::Skywalking, Protocol::Elastic, Protocol::Jaeger];
+    Sink::with(|config| Config { requests: Some(REQUESTS), max_message: 100_000, ..listening(config, &protocols) })
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -1,12 +1,13 @@
 //! The sink's life: events, requests of a load, many spans, and what keeps it from starting.
 
+use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_client::TraceServiceClient;
 use unladen_ledger::summary::{Event, Shape};
 use unladen_ledger::{Load, Sampling, SecondOfRequests, close};
 use unladen_sink::SinkError;
-use unladen_sink::config::{Attributes, Config, Requests, Sync};
+use unladen_sink::config::{Attributes, Config, Protocol, Requests, Sync};
 
 use crate::support::{PATIENCE, Sink, block_on, columns, config, request, span, with_trace};
 
@@ -150,7 +151,8 @@ fn a_port_in_use_is_named() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = taken.local_addr().expect("bound");
-    let error = refusal(&Config { otlp_http: Some(address), ..config(folder.path()) });
+    let listen = [(Protocol::OtlpHttp, address)].into();
+    let error = refusal(&Config { listen, ..config(folder.path()) });
     assert!(matches!(error, SinkError::PortInUse { protocol: "otlp_http", .. }), "{error:?}");
     let text = error.to_string();
     assert!(text.contains(&address.port().to_string()) && text.contains("choose another port"), "{text}");
@@ -161,7 +163,8 @@ fn a_port_in_use_is_named() {
 fn an_address_of_another_machine_is_named() {
     let folder = tempfile::tempdir().expect("a folder for the test");
     let elsewhere: SocketAddr = "192.0.2.1:4317".parse().expect("an address");
-    let error = refusal(&Config { otlp_grpc: Some(elsewhere), ..config(folder.path()) });
+    let listen = [(Protocol::OtlpGrpc, elsewhere)].into();
+    let error = refusal(&Config { listen, ..config(folder.path()) });
     assert!(error.to_string().contains("192.0.2.1:4317 for otlp_grpc"), "{error}");
 }
 
@@ -210,7 +213,7 @@ fn two_runs_are_not_mixed() {
 #[test]
 fn a_sink_without_listeners_says_so() {
     let folder = tempfile::tempdir().expect("a folder for the test");
-    let error = refusal(&Config { otlp_grpc: None, otlp_http: None, ..config(folder.path()) });
+    let error = refusal(&Config { listen: BTreeMap::new(), ..config(folder.path()) });
     assert!(matches!(error, SinkError::NothingToListenOn));
     assert!(!folder.path().join("spans").exists());
 }

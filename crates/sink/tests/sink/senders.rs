@@ -1,6 +1,7 @@
 //! Every way to bring spans to the sink, as a sender that does nothing but send: for what must hold whatever the protocol.
 //! Spans are encoded by hand where no crate of ours has the messages; that agents speak alike is for other tests.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::net::SocketAddr;
 
@@ -11,11 +12,11 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use tokio::net::TcpStream;
-use unladen_sink::config::Config;
+use unladen_sink::config::{Config, Protocol};
 
 use crate::datadog;
-use crate::support::{request, with_trace};
-use crate::{azure, newrelic, sentry};
+use crate::support::{listening, request, with_trace};
+use crate::{azure, instana, newrelic, pinpoint, sentry};
 
 /// A protocol with one of its encodings.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -36,6 +37,9 @@ pub(crate) enum Way {
     DatadogTable,
     DatadogStreamed,
     Newrelic,
+    NewrelicStreamed,
+    Pinpoint,
+    Instana,
 }
 
 /// Start of span 0 of every trace, ns; each further one starts a millisecond later: what every protocol can tell.
@@ -52,7 +56,7 @@ pub(crate) enum Answer {
 }
 
 impl Way {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::OtlpGrpc,
         Self::OtlpHttp,
         Self::OtlpJson,
@@ -69,24 +73,15 @@ impl Way {
         Self::DatadogTable,
         Self::DatadogStreamed,
         Self::Newrelic,
+        Self::NewrelicStreamed,
+        Self::Pinpoint,
+        Self::Instana,
     ];
 
     /// Listens for this way only, on a free port.
     pub(crate) fn listen(self, config: Config) -> Config {
-        let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-        let config = Config { otlp_grpc: None, otlp_http: None, ..config };
-        match self.protocol() {
-            "otlp_grpc" => Config { otlp_grpc: any, ..config },
-            "otlp_http" => Config { otlp_http: any, ..config },
-            "zipkin" => Config { zipkin: any, ..config },
-            "skywalking" => Config { skywalking: any, ..config },
-            "elastic" => Config { elastic: any, ..config },
-            "sentry" => Config { sentry: any, ..config },
-            "azure" => Config { azure: any, ..config },
-            "datadog" => Config { datadog: any, ..config },
-            "newrelic" => Config { newrelic: any, ..config },
-            _ => Config { jaeger: any, ..config },
-        }
+        let protocol = Protocol::ALL.into_iter().find(|protocol| protocol.name() == self.protocol());
+        listening(Config { listen: BTreeMap::new(), ..config }, protocol.as_slice())
     }
 
     /// Its name in the summary.
@@ -101,12 +96,19 @@ impl Way {
             Self::Sentry => "sentry",
             Self::Azure => "azure",
             Self::Datadog | Self::DatadogTable | Self::DatadogStreamed => "datadog",
-            Self::Newrelic => "newrelic",
+            Self::Newrelic | Self::NewrelicStreamed => "newrelic",
+            Self::Pinpoint => "pinpoint",
+            Self::Instana => "instana",
         }
     }
 
     pub(crate) fn is_grpc(self) -> bool {
-        matches!(self, Self::OtlpGrpc | Self::SkywalkingGrpc | Self::JaegerGrpc)
+        self.is_streamed() || matches!(self, Self::OtlpGrpc | Self::JaegerGrpc)
+    }
+
+    /// Messages come in one call, as many as there are.
+    pub(crate) fn is_streamed(self) -> bool {
+        matches!(self, Self::SkywalkingGrpc | Self::NewrelicStreamed | Self::Pinpoint)
     }
 
     pub(crate) fn path(self) -> &'static str {
@@ -125,20 +127,23 @@ impl Way {
             Self::DatadogTable => "/v0.5/traces",
             Self::DatadogStreamed => "/v1.0/traces",
             Self::Newrelic => newrelic::PATH,
+            Self::NewrelicStreamed => "/com.newrelic.trace.v1.IngestService/RecordSpanBatch",
+            Self::Pinpoint => "/v1.Span/SendSpan",
+            Self::Instana => "/com.instana.plugin.python/traces.17",
         }
     }
 
     pub(crate) fn content_type(self) -> &'static str {
         match self {
-            Self::OtlpGrpc | Self::SkywalkingGrpc | Self::JaegerGrpc => "application/grpc",
+            _ if self.is_grpc() => "application/grpc",
             Self::OtlpHttp | Self::ZipkinProtobuf => "application/x-protobuf",
-            Self::OtlpJson | Self::ZipkinJson | Self::SkywalkingHttp | Self::Azure | Self::Newrelic => {
+            Self::OtlpJson | Self::ZipkinJson | Self::SkywalkingHttp | Self::Azure | Self::Newrelic | Self::Instana => {
                 "application/json"
             }
             Self::Elastic => "application/x-ndjson",
             Self::JaegerThrift => "application/x-thrift",
             Self::Sentry => "application/x-sentry-envelope",
-            Self::Datadog | Self::DatadogTable | Self::DatadogStreamed => "application/msgpack",
+            _ => "application/msgpack",
         }
     }
 
@@ -182,6 +187,13 @@ impl Way {
                     traces.iter().flat_map(|trace| (0..spans).map(|number| newrelic::event(&hex(trace), number)));
                 newrelic::harvest(&events.collect::<Vec<_>>()).into()
             }
+            Self::NewrelicStreamed => messages(&|trace, out| {
+                let trace = hex(trace);
+                let spans = (0..spans).flat_map(|number| field(1, &newrelic::streamed(&trace, number)));
+                out.extend(framed(&spans.collect::<Vec<_>>()));
+            }),
+            Self::Pinpoint => messages(&|trace, out| out.extend(framed(&pinpoint::span(trace, spans)))),
+            Self::Instana => list(traces, spans, instana::span).into(),
             Self::Sentry => {
                 traces.iter().fold("{}".to_owned(), |out, trace| out + &sentry::item(&hex(trace), spans)).into()
             }
@@ -234,10 +246,20 @@ impl Client {
         headers: &[(&str, &str)],
         body: Bytes,
     ) -> Result<(u16, Option<String>, String), hyper::Error> {
+        self.call_at(self.way.path(), headers, body).await
+    }
+
+    /// The same to another path.
+    pub(crate) async fn call_at(
+        &mut self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Result<(u16, Option<String>, String), hyper::Error> {
         let (way, address) = (self.way, self.address);
         let request = match &self.connection {
-            Connection::Two(_) => Request::post(format!("http://{address}{}", way.path())).header("te", "trailers"),
-            Connection::One(_) => Request::post(way.path()).header("host", "sink"),
+            Connection::Two(_) => Request::post(format!("http://{address}{path}")).header("te", "trailers"),
+            Connection::One(_) => Request::post(path).header("host", "sink"),
         };
         let request = headers.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         let request = request.header("content-type", way.content_type()).body(Full::new(body)).expect("a request");
@@ -299,7 +321,8 @@ pub(crate) fn field(number: u64, content: &[u8]) -> Vec<u8> {
     out
 }
 
-fn number(out: &mut Vec<u8>, field: u64, value: u64) {
+/// A protobuf field of a number.
+pub(crate) fn number(out: &mut Vec<u8>, field: u64, value: u64) {
     varint(out, field << 3);
     varint(out, value);
 }

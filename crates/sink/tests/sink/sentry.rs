@@ -1,14 +1,12 @@
 //! Sentry's envelopes over real sockets, as its SDKs send them, and as a hostile sender might.
 
-use std::net::SocketAddr;
-
 use unladen_ledger::summary::ReportedLoss;
-use unladen_sink::config::{Config, Requests};
+use unladen_sink::config::{Config, Protocol, Requests};
 
 use crate::http::{post, send};
 use crate::payloads::{Adds, Expect, ONE, UNDECODABLE};
 use crate::senders::{MS, START};
-use crate::support::{Sink, block_on, columns, gzip};
+use crate::support::{Sink, block_on, columns, gzip, listening};
 
 const REQUESTS: Requests = Requests { tag: 0x1234_5678_9abc_def0, key: 42 };
 /// Where envelopes go.
@@ -94,8 +92,11 @@ pub(crate) fn hostile(trace: &str) -> Vec<(&'static str, String, Expect, Adds)> 
 
 #[test]
 fn envelopes() {
-    let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let sink = Sink::with(|config| Config { sentry: any, requests: Some(REQUESTS), max_message: 100_000, ..config });
+    let sink = Sink::with(|config| Config {
+        requests: Some(REQUESTS),
+        max_message: 100_000,
+        ..listening(config, &[Protocol::Sentry])
+    });
     let address = sink.addresses["sentry"];
     let trace = |index| REQUESTS.trace_id(index).iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let envelope = |index, spans| format!("{{\"event_id\":\"12\"}}{}\n", item(&trace(index), spans)).into_bytes();

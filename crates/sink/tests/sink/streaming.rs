@@ -6,16 +6,19 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use unladen_ledger::summary::Event;
-use unladen_sink::config::Config;
+use unladen_sink::config::{Config, Protocol};
 
 use crate::senders::{METADATA, elastic_event};
-use crate::support::{PATIENCE, Sink, gzip};
+use crate::support::{PATIENCE, Sink, gzip, listening};
 
 const TRACE: &str = "0123456789abcdef0123456789abcdef";
 
 fn sink() -> (Sink, SocketAddr) {
-    let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    let sink = Sink::with(|config| Config { elastic: any, max_message: 1_000_000, silence_ms: 1_000, ..config });
+    let sink = Sink::with(|config| Config {
+        max_message: 1_000_000,
+        silence_ms: 1_000,
+        ..listening(config, &[Protocol::Elastic])
+    });
     let address = sink.addresses["elastic"];
     (sink, address)
 }

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 use tokio::sync::oneshot;
 use unladen_ledger::summary::{Event, Summary};
 use unladen_sink::SinkError;
-use unladen_sink::config::{Attributes, Config};
+use unladen_sink::config::{Attributes, Config, Protocol};
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
@@ -35,8 +35,14 @@ pub(crate) struct Sink {
 
 /// Free ports on loopback.
 pub(crate) fn config(out: &Path) -> Config {
-    let any = Some(SocketAddr::from(([127, 0, 0, 1], 0)));
-    Config { otlp_grpc: any, otlp_http: any, out: out.into(), attributes: Attributes::All, ..Config::default() }
+    let config = Config { out: out.into(), attributes: Attributes::All, ..Config::default() };
+    listening(config, &[Protocol::OtlpGrpc, Protocol::OtlpHttp])
+}
+
+/// Listens for these as well, at free ports.
+pub(crate) fn listening(mut config: Config, protocols: &[Protocol]) -> Config {
+    config.listen.extend(protocols.iter().map(|protocol| (*protocol, SocketAddr::from(([127, 0, 0, 1], 0)))));
+    config
 }
 
 impl Sink {

@@ -5,12 +5,12 @@ use std::net::{SocketAddr, UdpSocket};
 
 use serde_json::Value;
 use unladen_ledger::summary::Summary;
-use unladen_sink::config::{Config, Requests};
+use unladen_sink::config::{Config, Protocol, Requests};
 
 use crate::http::{post, send};
 use crate::payloads::{Adds, ONE, UNDECODABLE};
 use crate::senders::START;
-use crate::support::{Sink, block_on, columns};
+use crate::support::{Sink, block_on, columns, listening};
 
 const REQUESTS: Requests = Requests { tag: 0x1234_5678_9abc_def0, key: 42 };
 
@@ -42,7 +42,7 @@ fn replaced(datagram: &[u8], from: &str, to: &str) -> Vec<u8> {
 /// A sink that receives X-Ray's, and a sender to it.
 fn sink() -> (Sink, UdpSocket) {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let sink = Sink::with(|config| Config { xray: Some(any), requests: Some(REQUESTS), ..config });
+    let sink = Sink::with(|config| Config { requests: Some(REQUESTS), ..listening(config, &[Protocol::Xray]) });
     let socket = UdpSocket::bind(any).expect("a socket");
     socket.connect(sink.addresses["xray"]).expect("an address");
     (sink, socket)

@@ -4,8 +4,9 @@ use unladen_journal::role::Role;
 
 use super::super::guess::guess;
 use super::super::key::KeyPath;
+use super::super::planned::trace;
 use super::super::problem::ProblemKind;
-use super::super::spec::{BASELINE, Lifetime, Override, PLACEBO, Variant};
+use super::super::spec::{BASELINE, Lifetime, Override, PLACEBO, TraceHeader, Variant};
 use super::Check;
 
 impl Check<'_> {
@@ -66,6 +67,11 @@ impl Check<'_> {
         }
         if let Some(sampled) = variant.sampled {
             self.range(path.key("sampled"), (0.0..=1.0).contains(&sampled.0), "from 0 % to 100 %", sampled);
+            if sampled.0 > 0.0 && sampled.0 < 1.0 && trace(self.study, variant) == TraceHeader::Pinpoint {
+                let (one, other) = ("sampled", "trace: pinpoint");
+                let remedy = "Pinpoint's headers have no flag for each request; write `sampled: 0%`, or leave it out";
+                self.say(path.key("sampled"), ProblemKind::Contradiction { one, other, remedy });
+            }
         }
         self.agents_headers(path, variant);
         for (service, change) in &variant.services {

@@ -278,6 +278,8 @@ pub enum TraceHeader {
     Sentry,
     /// `X-Amzn-Trace-Id` of AWS X-Ray.
     Xray,
+    /// Pinpoint's `Pinpoint-TraceID`, and what belongs to it.
+    Pinpoint,
     /// None: spans cannot be tied to their requests. Where `spans_per_request` is declared, the ledger is kept by counts.
     None,
 }

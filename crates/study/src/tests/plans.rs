@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use unladen_decode::span::Protocol;
 use unladen_journal::record::VariantKind;
 
 use super::super::plan::{Plan, PlannedVariant};
 use super::super::spec::{Lifetime, TraceHeader};
 use super::super::stack::Stack;
-use super::super::variables::{PortName, SINKS, Variables};
+use super::super::variables::{PortName, Variables};
 use super::{SHOP, refusal, study};
 
 fn plan(text: &str, sets: &[&str]) -> Plan {
@@ -248,9 +249,9 @@ load: {url: 'http://app:8080/'}
     assert_eq!(plan.study.stacked().collect::<Vec<_>>(), ["app"]);
     assert_eq!(plan.sinks(), ["otlp_grpc", "zipkin"]);
     let offered = plan.offered_sinks();
-    assert!(offered.contains(&"datadog") && !offered.contains(&"newrelic"), "{offered:?}");
+    assert!(offered.contains(&Protocol::Datadog) && !offered.contains(&Protocol::Newrelic), "{offered:?}");
     let watched = self::plan(&text.replace("sink.zipkin", "sink.newrelic.port"), &[]);
-    assert_eq!(watched.offered_sinks(), SINKS);
+    assert_eq!(watched.offered_sinks(), Protocol::ALL);
     let files = |variant: &PlannedVariant| variant.stack.iter().flat_map(Stack::files).collect::<Vec<_>>().join(" ");
     assert_eq!(plan.variants.iter().map(files).collect::<Vec<_>>(), ["deploy/", "deploy/", "deploy/ collector.yaml"]);
     let app = |variant: usize| plan.variants[variant].fresh().find(|it| it.service == "app").expect("it runs");

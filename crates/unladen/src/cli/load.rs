@@ -255,6 +255,8 @@ pub enum TraceHeader {
     Sentry,
     /// X-Amzn-Trace-Id of AWS X-Ray.
     Xray,
+    /// Pinpoint-TraceID and what belongs to it.
+    Pinpoint,
 }
 
 /// What comes out.

@@ -49,6 +49,12 @@ pub struct Sink {
     /// Address for New Relic's collector; its agents must trust sink-ca.pem in the folder of the results [off unless given]
     #[arg(long, value_name = "ADDR")]
     pub newrelic: Option<SocketAddr>,
+    /// Address for Pinpoint's collector over gRPC, all of its services [off unless given; its own ports are 9991 to 9993]
+    #[arg(long, value_name = "ADDR")]
+    pub pinpoint: Option<SocketAddr>,
+    /// Address for Instana's tracers, as the agent of their host [off unless given; its own port is 42699]
+    #[arg(long, value_name = "ADDR")]
+    pub instana: Option<SocketAddr>,
     /// Address for /metrics (Prometheus) and /healthz [off unless given]
     #[arg(long, value_name = "ADDR")]
     pub admin: Option<SocketAddr>,

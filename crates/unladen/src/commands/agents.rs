@@ -113,6 +113,7 @@ fn header(trace: TraceHeader) -> &'static str {
         TraceHeader::Sw8 => "sw8 (SkyWalking)",
         TraceHeader::Sentry => "sentry-trace (Sentry)",
         TraceHeader::Xray => "X-Amzn-Trace-Id (AWS X-Ray)",
+        TraceHeader::Pinpoint => "Pinpoint-TraceID (Pinpoint)",
         TraceHeader::None => "none",
     }
 }

@@ -268,6 +268,7 @@ fn trace(request: &Request) -> Option<Trace> {
             cli::TraceHeader::Sw8 => TraceHeader::Sw8,
             cli::TraceHeader::Sentry => TraceHeader::Sentry,
             cli::TraceHeader::Xray => TraceHeader::Xray,
+            cli::TraceHeader::Pinpoint => TraceHeader::Pinpoint,
         },
         // Alone, nobody recognises the ids later: any tag and key will do.
         tag: u64::from(std::process::id()) << 32 | 1,

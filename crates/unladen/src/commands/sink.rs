@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use indicatif::{ProgressBar, ProgressStyle};
 use unladen_ledger::summary::{Event as SinkEvent, Summary};
-use unladen_sink::config::{Attributes as Stored, Config, Sync as Durable};
+use unladen_sink::config::{Attributes as Stored, Config, Protocol, Sync as Durable};
 
 use crate::cli::sink::{Attributes, Sink, Sync};
 use crate::commands::sink_view::{Live, summary_text};
@@ -50,18 +50,23 @@ pub fn sink(options: &Sink) -> anyhow::Result<ExitCode> {
 }
 
 fn config(options: &Sink) -> Config {
+    let listen = [
+        (Protocol::OtlpGrpc, Some(options.otlp_grpc)),
+        (Protocol::OtlpHttp, Some(options.otlp_http)),
+        (Protocol::Zipkin, options.zipkin),
+        (Protocol::Skywalking, options.skywalking),
+        (Protocol::Elastic, options.elastic),
+        (Protocol::Jaeger, options.jaeger),
+        (Protocol::Sentry, options.sentry),
+        (Protocol::Azure, options.azure),
+        (Protocol::Datadog, options.datadog),
+        (Protocol::Xray, options.xray),
+        (Protocol::Newrelic, options.newrelic),
+        (Protocol::Pinpoint, options.pinpoint),
+        (Protocol::Instana, options.instana),
+    ];
     Config {
-        otlp_grpc: Some(options.otlp_grpc),
-        otlp_http: Some(options.otlp_http),
-        zipkin: options.zipkin,
-        skywalking: options.skywalking,
-        elastic: options.elastic,
-        jaeger: options.jaeger,
-        sentry: options.sentry,
-        azure: options.azure,
-        datadog: options.datadog,
-        xray: options.xray,
-        newrelic: options.newrelic,
+        listen: listen.into_iter().filter_map(|(protocol, address)| Some((protocol, address?))).collect(),
         admin: options.admin,
         out: options.out.clone(),
         requests: None,

@@ -18,7 +18,7 @@ use unladen_probe::query::Query;
 use unladen_processes::relay::{self, Event};
 use unladen_processes::subject::{Launch, Piped, Readiness, Running};
 use unladen_sink::child::ListenIn;
-use unladen_sink::config::Config as SinkConfig;
+use unladen_sink::config::{Config as SinkConfig, Protocol};
 
 use crate::child;
 use crate::scratch::{Groups, Scratch, eventually, skipped};
@@ -163,7 +163,8 @@ fn sinks_listen_at_the_same_address_each_in_its_network() {
     let sinks = [(one, 1), (other, 3)].map(|(network, spans)| {
         let out = scratch.folder.path().join(spans.to_string());
         let address = FIXED.parse().expect("an address");
-        let config = SinkConfig { otlp_http: Some(address), out, store: false, ..SinkConfig::default() };
+        let config =
+            SinkConfig { listen: [(Protocol::OtlpHttp, address)].into(), out, store: false, ..SinkConfig::default() };
         let Piped { running, stdin, stdout } = part(&scratch, "sink", &config, Some(Arc::clone(&network)));
         let mut events = events(stdout);
         assert!(matches!(events.next(), Some(SinkEvent::Ready { .. })));
@@ -188,7 +189,8 @@ fn a_sink_listens_in_more_networks_when_it_is_asked_to() {
     let _stranger = taken.enter(|| TcpListener::bind(FIXED)).expect("it can be entered").expect("nobody else is there");
     let out = scratch.folder.path().join("sink");
     let address = FIXED.parse().expect("an address");
-    let config = SinkConfig { otlp_http: Some(address), out, store: false, ..SinkConfig::default() };
+    let config =
+        SinkConfig { listen: [(Protocol::OtlpHttp, address)].into(), out, store: false, ..SinkConfig::default() };
     let Piped { mut running, mut stdin, stdout } = part(&scratch, "sink", &config, Some(Arc::clone(&own)));
     let mut events = events(stdout).filter(|event| !matches!(event, SinkEvent::Tick { .. }));
     assert!(matches!(events.next(), Some(SinkEvent::Ready { .. })));

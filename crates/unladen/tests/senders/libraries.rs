@@ -15,7 +15,7 @@ const TRACES: usize = 500;
 fn sends(command: &mut Command, sender: &str, receiver: &str, spans_per_trace: usize) {
     let sink = Sink::start();
     // Of New Relic's agents.
-    command.env("NEW_RELIC_CA_BUNDLE_PATH", sink.authority());
+    command.env("NEW_RELIC_CA_BUNDLE_PATH", sink.authority()).env("NODE_EXTRA_CA_CERTS", sink.authority());
     let sent = parse(&run(command.args([sender, &sink.address(receiver), &TRACES.to_string()])));
     assert_eq!(sent.len(), TRACES * spans_per_trace);
     sink.stop().has_exactly(&sent, TRACES, receiver);
@@ -110,6 +110,21 @@ fn sentry_python_stream() {
 #[test]
 fn newrelic_python() {
     sends(&mut python("new_relic.py"), "newrelic", "newrelic", 3);
+}
+
+#[test]
+fn newrelic_javascript() {
+    sends(&mut javascript("new_relic.mjs"), "harvests", "newrelic", 2);
+}
+
+#[test]
+fn newrelic_javascript_infinite_tracing() {
+    sends(&mut javascript("new_relic.mjs"), "infinite", "newrelic", 2);
+}
+
+#[test]
+fn pinpoint_javascript() {
+    sends(&mut javascript("pinpoint.mjs"), "pinpoint", "pinpoint", 3);
 }
 
 #[test]

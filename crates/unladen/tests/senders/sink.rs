@@ -21,7 +21,7 @@ use crate::spans::stored;
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Every receiver: its option, and what its line calls it.
-const RECEIVERS: [(&str, &str); 10] = [
+const RECEIVERS: [(&str, &str); 11] = [
     ("--otlp-grpc", "otlp_grpc"),
     ("--otlp-http", "otlp_http"),
     ("--zipkin", "zipkin"),
@@ -32,6 +32,7 @@ const RECEIVERS: [(&str, &str); 10] = [
     ("--datadog", "datadog"),
     ("--xray", "xray"),
     ("--newrelic", "newrelic"),
+    ("--pinpoint", "pinpoint"),
 ];
 
 /// Waits until something holds.

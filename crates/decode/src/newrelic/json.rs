@@ -1,25 +1,16 @@
-//! The span events of New Relic's agents: `[run, {"reservoir_size", "events_seen"}, [event, …]]`, an event being three objects: what the
-//! agent says of the span (intrinsics), attributes of the program, attributes of the agent. Their names and units are those of
-//! <https://github.com/newrelic/newrelic-python-agent> and its kin; the field's names replace the agent's where there are any.
+//! What an agent hands in every few seconds: `[run, {"reservoir_size", "events_seen"}, [event, …]]`.
 //!
 //! An agent keeps a random sample of the spans of a minute (a reservoir). It says how many there were, so how many were lost.
 
 use bumpalo::Bump;
 
+use super::found::Found;
 use crate::broken::Broken;
 use crate::gather::Gatherer;
-use crate::ids::hex_exact;
 use crate::json::reader::Reader;
 use crate::loss::Stage;
-use crate::span::{Batch, Kind, Source, Span, Status};
-use crate::value::Value;
+use crate::span::{Batch, Source};
 
-/// Why a span without a trace id or an id, or with a parent that is none, can never be stored.
-const IDS: [&str; 3] = [
-    "traceId is not 32 hexadecimal digits, or all zeros",
-    "guid is not 16 hexadecimal digits, or all zeros",
-    "parentId is not 16 hexadecimal digits",
-];
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 500;
 
@@ -64,115 +55,31 @@ fn event<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>, source: Sourc
     reader.array(|reader| {
         part += 1;
         let size = match part {
-            1 => reader.measured(|reader, key| found.intrinsic(reader, key, gatherer))?,
-            2 | 3 => reader.measured(|reader, key| found.attribute(reader, key, gatherer))?,
+            1 => reader.measured(|reader, key| {
+                found.intrinsic(key, reader.value()?, gatherer);
+                Ok(())
+            })?,
+            2 | 3 => reader.measured(|reader, key| {
+                found.attribute(key, reader.value()?, gatherer);
+                Ok(())
+            })?,
             _ => return reader.skip(),
         };
-        found.span.size = found.span.size.saturating_add(size);
+        found.takes(size);
         Ok(())
     })?;
-    if found.is_span() {
-        found.push(gatherer, source);
-    }
+    found.push(gatherer, source);
     Ok(())
-}
-
-/// A span in the making.
-#[derive(Debug, Default)]
-struct Found<'a> {
-    span: Span<'a>,
-    parent_id: &'a [u8],
-    category: &'a [u8],
-    is_entry: bool,
-    /// `Span`, `SpanLink`, `SpanEvent`.
-    kind_of_event: &'a [u8],
-}
-
-impl<'a> Found<'a> {
-    /// Links and events of spans come as events of their own.
-    fn is_span(&self) -> bool {
-        matches!(self.kind_of_event, b"Span" | b"")
-    }
-
-    fn intrinsic(&mut self, reader: &mut Reader<'a>, key: &[u8], gatherer: &mut Gatherer<'a>) -> Result<(), Broken> {
-        match (key, reader.value()?) {
-            (b"type", Value::Text(kind)) => self.kind_of_event = kind,
-            (b"traceId", Value::Text(id)) => self.span.trace_id = hex_exact(id).unwrap_or_default(),
-            (b"guid", Value::Text(id)) => self.span.span_id = hex_exact(id).unwrap_or_default(),
-            (b"parentId", Value::Text(id)) => self.parent_id = id,
-            (b"name", Value::Text(name)) => self.span.operation = name,
-            // ms.
-            (b"timestamp", at) => {
-                let ms = at.whole().and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0);
-                self.span.start_ns = ms.saturating_mul(1_000_000);
-            }
-            // Seconds.
-            (b"duration", took) => self.span.duration_ns = (took.real().unwrap_or(0.0) * 1e9).round() as i64,
-            (b"span.kind", Value::Text(kind)) => self.span.kind = Kind::named(kind),
-            (b"nr.entryPoint", Value::Truth(is_entry)) => self.is_entry = is_entry,
-            (b"category", Value::Text(category)) => {
-                self.category = category;
-                gatherer.text(key, category);
-            }
-            // What all have, and what says how the agent sampled.
-            (b"sampled" | b"priority" | b"transactionId", _) => {}
-            (_, value) => attribute(key, value, gatherer),
-        }
-        Ok(())
-    }
-
-    fn attribute(&mut self, reader: &mut Reader<'a>, key: &[u8], gatherer: &mut Gatherer<'a>) -> Result<(), Broken> {
-        let value = reader.value()?;
-        if matches!(key, b"error.class" | b"error.message") && value != Value::Json(b"null") {
-            self.span.status = Status::Error;
-        }
-        attribute(key, value, gatherer);
-        Ok(())
-    }
-
-    fn push(mut self, gatherer: &mut Gatherer<'a>, source: Source<'a>) {
-        if gatherer.reject_without_ids(&mut self.span, self.parent_id, IDS).is_some() {
-            return;
-        }
-        if self.span.kind == Kind::Unspecified {
-            self.span.kind = match (self.is_entry, self.category) {
-                (true, _) => Kind::Server,
-                (false, b"http" | b"datastore") => Kind::Client,
-                _ => Kind::Internal,
-            };
-        }
-        self.span.source = gatherer.source(source);
-        gatherer.push(self.span);
-    }
-}
-
-/// An attribute by the field's name, if there is one. Agents send `null` for what they do not know.
-fn attribute(key: &[u8], value: Value<'_>, gatherer: &mut Gatherer<'_>) {
-    if value == Value::Json(b"null") {
-        return;
-    }
-    let name: &[u8] = match key {
-        b"http.statusCode" | b"response.status" => b"http.response.status_code",
-        b"http.method" | b"request.method" => b"http.request.method",
-        b"http.url" => b"url.full",
-        b"request.uri" => b"url.path",
-        b"db.statement" => b"db.query.text",
-        b"db.instance" => b"db.namespace",
-        b"db.collection" => b"db.collection.name",
-        b"db.operation" => b"db.operation.name",
-        b"peer.hostname" => b"server.address",
-        b"error.class" => b"error.type",
-        other => other,
-    };
-    gatherer.attribute(name, value);
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::found::IDS;
     use super::*;
     use crate::ids::hex;
+    use crate::span::{Kind, Status};
     use crate::testing::broken;
 
     const ENTRY: &str = concat!(

@@ -1,0 +1,6 @@
+//! Fuzz target: see `unladen_sink::fuzz`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    unladen_sink::fuzz::run("instana_json", bytes);
+});
