@@ -1,4 +1,4 @@
-//go:build !otel && !zipkin && !datadog && !elastic && !sentry && !skywalking
+//go:build !otel && !zipkin && !datadog && !elastic && !newrelic && !sentry && !skywalking
 
 package main
 

@@ -25,7 +25,7 @@ func instrumented(options ...newrelic.ConfigOption) (*agent, error) {
 	return &agent{
 		open: openInstrumented,
 		serve: func(mux *http.ServeMux) http.Handler {
-			_, handler := newrelic.WrapHandle(app, "GET /products/{number}", mux)
+			_, handler := newrelic.WrapHandle(app, "/products/{number}", mux)
 			return handler
 		},
 		stop: func(ctx context.Context) error {

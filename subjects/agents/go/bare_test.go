@@ -1,4 +1,4 @@
-//go:build !otel && !zipkin && !datadog && !elastic && !sentry
+//go:build !otel && !zipkin && !datadog && !elastic && !newrelic && !sentry
 
 package main
 
