@@ -37,9 +37,10 @@ pub(super) struct TraceIds {
 }
 
 impl TraceIds {
-    /// Ids of the same run for requests that are no part of its ledger: those before and after the window's.
+    /// Ids of the same run for requests that are no part of its ledger: those before and after the window's. The key differs in a bit beyond
+    /// every index, for senders that know only the low half of an id: by that they are told apart, too.
     pub(super) fn other(self) -> Self {
-        Self { tag: self.tag ^ 2, ..self }
+        Self { tag: self.tag ^ 2, key: self.key ^ 1 << 63 }
     }
 }
 
@@ -473,4 +474,24 @@ pub(super) fn addresses(process: &Process) -> Vec<String> {
         Some(format!("{}:{}", url.host()?, url.port_u16().unwrap_or(80)))
     };
     process.ready.tcp.iter().cloned().chain(process.ready.http.as_ref().and_then(of_url)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use unladen_sink::config::Requests;
+
+    use super::*;
+
+    #[test]
+    fn requests_of_no_ledger_are_told_apart_by_half_an_id() {
+        let ids = TraceIds { tag: 0x1234, key: 0xfeed_f00d_dead_beef };
+        let other = ids.other();
+        let requests = |ids: TraceIds| Requests { tag: ids.tag, key: ids.key };
+        for index in [0, 1, 1 << 20] {
+            let mut id = requests(other).trace_id(index);
+            assert_eq!(requests(ids).index(&id), None);
+            id[..8].fill(0);
+            assert_eq!((requests(ids).index(&id), requests(other).index(&id)), (None, Some(index)));
+        }
+    }
 }

@@ -43,7 +43,9 @@ pub(crate) async fn serve(hub: &Hub, services: &Services, request: Request) -> R
     let is_there = path == "/" || path.starts_with(PLUGIN);
     let is_discovery = is_there && path.ends_with(".discovery");
     match request.method().clone() {
-        Method::GET | Method::HEAD if is_there => web::reply(StatusCode::OK, JSON, ""),
+        // A tracer takes somebody with a version for the agent.
+        Method::GET if is_there => web::reply(StatusCode::OK, JSON, json!({ "version": "unladen" }).to_string()),
+        Method::HEAD if is_there => web::reply(StatusCode::OK, JSON, ""),
         Method::PUT if is_discovery => announced(hub, request).await,
         _ => match post(hub, services, request).await {
             // Nothing to do.
