@@ -27,6 +27,9 @@ pub const OF_LOAD: &[u8] = b"unladen";
 const NO_PARENT: u64 = u64::MAX;
 /// Depth beyond which events are taken for siblings; agents stop at 64.
 const MAX_DEPTH: usize = 256;
+/// Annotations of a span that are kept; agents have a few. Their names are longer than they are, so a message could become many times as
+/// large in memory.
+const MAX_ANNOTATIONS: usize = 256;
 /// Key of the annotation that names the method of a span whose method has no number.
 const API: i32 = 12;
 const NO_TRACE: &str = "the span has no transactionId";
@@ -93,6 +96,8 @@ struct Decoder<'a, 'n> {
     named: Option<(i32, &'a [u8])>,
     /// Name that the span at hand gives its method itself.
     own_name: &'a [u8],
+    /// Annotations of the span at hand.
+    annotations: usize,
 }
 
 /// What the events of a list share.
@@ -118,6 +123,7 @@ impl<'a, 'n> Decoder<'a, 'n> {
             last: Vec::new(),
             named: None,
             own_name: &[],
+            annotations: 0,
         }
     }
 
@@ -287,6 +293,10 @@ impl<'a, 'n> Decoder<'a, 'n> {
 
     /// `PAnnotation`, if its value is a text or a number; others are pairs whose parts have no names.
     fn annotation(&mut self, message: &'a [u8]) -> Result<(), WireError> {
+        self.annotations += 1;
+        if self.annotations > MAX_ANNOTATIONS {
+            return Ok(());
+        }
         let (mut key, mut found) = (0, None);
         let mut fields = Fields::of(message);
         while let Some((field, value)) = fields.next()? {
@@ -338,6 +348,7 @@ impl<'a, 'n> Decoder<'a, 'n> {
     fn begin(&mut self) {
         self.gatherer.begin();
         self.own_name = &[];
+        self.annotations = 0;
     }
 
     /// The name of a method, or its number if that is not known.
