@@ -20,6 +20,8 @@ const IDS: [&str; 3] = [
     "s is not 16 hexadecimal digits, or all zeros",
     "p is not 16 hexadecimal digits",
 ];
+/// Bytes of a service's name that are remembered: what is more is no name.
+const MAX_SERVICE: usize = 1_024;
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 500;
 
@@ -41,7 +43,7 @@ pub fn decode<'a>(body: &'a [u8], arena: &'a Bump, process: &[u8], service: &mut
     reader.end()?;
     if let Some(own) = own {
         service.clear();
-        service.extend_from_slice(own);
+        service.extend_from_slice(&own[..own.len().min(MAX_SERVICE)]);
     }
     let known = Source { service: arena.alloc_slice_copy(service), instance: Some(arena.alloc_slice_copy(process)) };
     gatherer.known_source(source, known);

@@ -22,6 +22,8 @@ const SPANS: &str = "/com.instana.plugin.LANGUAGE/traces.PID";
 const WELCOME: [&str; 2] = ["/com.instana.agent.logger", "/tracermetrics"];
 /// Processes whose services are known; many times what any load needs.
 const MAX_PROCESSES: usize = 1_000;
+/// Bytes of a process id by which it is known.
+const MAX_PROCESS: usize = 32;
 
 /// Services of processes, by their ids.
 #[derive(Debug, Default)]
@@ -29,6 +31,7 @@ pub(crate) struct Services(RefCell<HashMap<String, Rc<RefCell<Vec<u8>>>>>);
 
 impl Services {
     fn of(&self, process: &str) -> Rc<RefCell<Vec<u8>>> {
+        let process = process.get(..process.len().min(MAX_PROCESS)).unwrap_or_default();
         let mut services = self.0.borrow_mut();
         if services.len() >= MAX_PROCESSES {
             services.clear();

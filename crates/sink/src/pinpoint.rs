@@ -4,7 +4,7 @@
 //!
 //! Spans have no acknowledgement: `Empty`, the answer to a stream, is withheld until every message of it is taken.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -23,26 +23,45 @@ use crate::web::Failure;
 const WELCOME: [&str; 4] = ["/v1.Agent/", "/v1.Metadata/", "/v1.Stat/", "/v1.ProfilerCommandService/"];
 /// `PResult`: success.
 const SUCCESS: [u8; 2] = [1 << 3, 1];
-/// Agents of which names are kept, names of each, and bytes of one: what any program has, and a bound for memory.
+/// Agents of which names are kept, bytes of an agent's id and of a name, and of all names together: more than any load needs, and a bound
+/// for memory.
 const MAX_AGENTS: usize = 1_000;
-const MAX_NAMES: usize = 20_000;
+const MAX_ID: usize = 64;
 const MAX_NAME: usize = 500;
+const MAX_NAMES: usize = 16 << 20;
+/// Bytes that a name takes beside its own.
+const BESIDE_NAME: usize = 32;
 
 /// Names of an agent's methods.
 type Names = Rc<RefCell<HashMap<i32, Box<[u8]>>>>;
 
 /// What is known of the methods of all agents.
 #[derive(Debug, Default)]
-pub(crate) struct Apis(RefCell<HashMap<Box<[u8]>, Names>>);
+pub(crate) struct Apis {
+    agents: RefCell<HashMap<Box<[u8]>, Names>>,
+    /// Of all names.
+    bytes: Cell<usize>,
+}
 
 impl Apis {
     /// Those of one agent, which is the same process for as long as it starts at the same time.
     fn of(&self, agent: &[u8], start: &[u8]) -> Names {
-        let mut agents = self.0.borrow_mut();
+        let head = |text: &[u8]| text[..text.len().min(MAX_ID)].to_vec();
+        let mut agents = self.agents.borrow_mut();
         if agents.len() >= MAX_AGENTS {
             agents.clear();
         }
-        Rc::clone(agents.entry([agent, b"^", start].concat().into()).or_default())
+        Rc::clone(agents.entry([head(agent), head(start)].join(&b'^').into()).or_default())
+    }
+
+    /// Remembers a name, if there is room for it.
+    fn learn(&self, names: &Names, number: i32, name: &[u8]) {
+        let name = &name[..name.len().min(MAX_NAME)];
+        let bytes = self.bytes.get() + name.len() + BESIDE_NAME;
+        if bytes <= MAX_NAMES {
+            self.bytes.set(bytes);
+            names.borrow_mut().insert(number, name.into());
+        }
     }
 }
 
@@ -79,10 +98,7 @@ async fn call(hub: &Hub, apis: &Apis, request: Request) -> Result<Vec<u8>, grpc:
                 hub.undecodable();
                 grpc::Failure::new(Code::InvalidArgument, format!("this is no PApiMetaData: {error}"))
             })?;
-            let mut names = names.borrow_mut();
-            if names.len() < MAX_NAMES {
-                names.insert(number, name[..name.len().min(MAX_NAME)].into());
-            }
+            apis.learn(&names, number, name);
             Ok(SUCCESS.to_vec())
         }
         _ if WELCOME.iter().any(|service| path.starts_with(service)) => {
