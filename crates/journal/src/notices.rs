@@ -78,24 +78,6 @@ pub enum Notice {
         /// Last lines of its output.
         log_tail: String,
     },
-    /// Too few blocks of an alternating round count.
-    #[error(
-        "only {kept} of {of} super-blocks count: the load generator was late in {late}, something else used the machine in {disturbed}{compilers}. Stop other processes, or give the generator its own core",
-        compilers = compilers(.compiling)
-    )]
-    BlocksLost {
-        /// Super-blocks that count.
-        kept: u32,
-        /// Super-blocks.
-        of: u32,
-        /// Thrown away because the generator was late.
-        late: u32,
-        /// Thrown away because the machine was disturbed.
-        disturbed: u32,
-        /// Thrown away because the JIT compiler of a variant was unusually busy.
-        #[serde(default)]
-        compiling: u32,
-    },
     /// The sink process failed.
     #[error("the span sink failed: {message}")]
     SinkFailed {
@@ -495,9 +477,4 @@ pub enum Notice {
     #[error(transparent)]
     #[serde(untagged)]
     Rounds(#[from] RoundsNotice),
-}
-
-/// What is said of super-blocks in which compilers were busy, if there are any.
-fn compilers(super_blocks: &u32) -> String {
-    if *super_blocks == 0 { String::new() } else { format!(", JIT compilers were unusually busy in {super_blocks}") }
 }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use unladen_journal::notices::{LoadNotice, MIN_ROUNDS, Notice};
+use unladen_journal::notices::{LoadNotice, MIN_ROUNDS, Notice, RoundsNotice};
 use unladen_journal::record::{Design, RunRecord};
 use unladen_study::spec::Study;
 
@@ -60,7 +60,7 @@ impl<'a> Repeats<'a> {
 
 /// Whether a run is void because the machine kept the generator from its schedule.
 fn is_the_machines(void: &Notice) -> bool {
-    matches!(void, Notice::Load(LoadNotice::GeneratorLate { .. }) | Notice::BlocksLost { .. })
+    matches!(void, Notice::Load(LoadNotice::GeneratorLate { .. }) | Notice::Rounds(RoundsNotice::BlocksLost { .. }))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use unladen_journal::notices::{LoadNotice, Notice};
+use unladen_journal::notices::{LoadNotice, Notice, RoundsNotice};
 use unladen_journal::record::{Blocks, Design, RunRecord};
 use unladen_journal::role::Role;
 use unladen_linux::monotonic_ns;
@@ -355,8 +355,8 @@ impl Round<'_, '_> {
             // Compilers at work are no fault of the machine's, and at most half of the super-blocks are unusual.
             let enough = f64::from(blocks.kept) >= ENOUGH * f64::from(all - blocks.compiling);
             let Blocks { kept, late, disturbed, compiling, .. } = blocks;
-            let lost = Notice::BlocksLost { kept, of: all, late, disturbed, compiling };
-            context.record.void = context.record.void.take().or((!enough).then_some(lost));
+            let lost = RoundsNotice::BlocksLost { kept, of: all, late, disturbed, compiling };
+            context.record.void = context.record.void.take().or((!enough).then(|| lost.into()));
             context.record.blocks = Some(blocks);
             let Some(observation) = &mut result.observation else { continue };
             // As the probe was given them: what lives through the study, the run's own, the load, the sink.

@@ -60,6 +60,24 @@ pub enum RoundsNotice {
         /// Titles of the metrics.
         metrics: String,
     },
+    /// Too few blocks of an alternating round count.
+    #[error(
+        "only {kept} of {of} super-blocks count: the load generator was late in {late}, something else used the machine in {disturbed}{compilers}. Stop other processes, or give the generator its own core",
+        compilers = compilers(*compiling)
+    )]
+    BlocksLost {
+        /// Super-blocks that count.
+        kept: u32,
+        /// Super-blocks.
+        of: u32,
+        /// Thrown away because the generator was late.
+        late: u32,
+        /// Thrown away because the machine was disturbed.
+        disturbed: u32,
+        /// Thrown away because the JIT compiler of a variant was unusually busy.
+        #[serde(default)]
+        compiling: u32,
+    },
     /// Many super-blocks do not count.
     #[error("{percent:.0} % of the super-blocks were discarded, whichever variant was disturbed: {why}")]
     BlocksThrownAway {
@@ -110,9 +128,15 @@ impl RoundsNotice {
             | Self::BlocksThrownAway { .. }
             | Self::BlocksUnlikeAlone { .. }
             | Self::StartsInGroups { .. } => Severity::Warning,
+            Self::BlocksLost { .. } => Severity::Refusal,
             Self::RoundsRepeated { .. } | Self::NotInBlocks { .. } | Self::UnlikeAlone { .. } => Severity::Note,
         }
     }
+}
+
+/// What is said of super-blocks in which compilers were busy, if there are any.
+fn compilers(super_blocks: u32) -> String {
+    if super_blocks == 0 { String::new() } else { format!(", JIT compilers were unusually busy in {super_blocks}") }
 }
 
 /// How much of the machine something else used, if that is why.
@@ -127,6 +151,18 @@ fn disturbed(percent: f64) -> String {
 mod tests {
     use super::*;
     use crate::notices::Notice;
+
+    #[test]
+    fn compilers_are_named_if_they_cost_super_blocks() {
+        let lost =
+            |compiling| RoundsNotice::BlocksLost { kept: 1, of: 9, late: 3, disturbed: 5 - compiling, compiling };
+        assert!(lost(0).to_string().contains("used the machine in 5. Stop"), "{}", lost(0));
+        let expected = "used the machine in 3, JIT compilers were unusually busy in 2. Stop";
+        assert!(lost(2).to_string().contains(expected), "{}", lost(2));
+        let old = r#"{"code":"blocks_lost","kept":1,"of":9,"late":3,"disturbed":5}"#;
+        let notice: Notice = serde_json::from_str(old).expect("a notice of an older journal");
+        assert_eq!((&notice, notice.severity()), (&lost(0).into(), Severity::Refusal));
+    }
 
     #[test]
     fn only_a_machine_that_was_used_is_blamed_for_a_repetition() {

@@ -46,7 +46,6 @@ impl Notice {
             | Self::ExpectedLogMissing { .. }
             | Self::SetupFailed { .. }
             | Self::CheckFailed { .. }
-            | Self::BlocksLost { .. }
             | Self::PlaceboDiffers { .. }
             | Self::NoBaseline
             | Self::NothingCounts { .. }
