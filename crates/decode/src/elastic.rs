@@ -15,7 +15,6 @@ use crate::json::reader::Reader;
 use crate::lines::lines;
 use crate::loss::Stage;
 use crate::span::{Batch, Kind, Source, Span, Status};
-use crate::value::Value;
 
 /// Why an event without a trace id or an id, or with a parent that is none, can never be stored.
 const IDS: [&str; 3] = [
@@ -149,7 +148,7 @@ impl<'a> Found<'a> {
             })?,
             b"context" => reader.object(|reader, key| self.context(reader, key, gatherer))?,
             b"span_count" => within(reader, b"dropped", |reader| {
-                self.dropped = reader.value()?.whole().and_then(|spans| u64::try_from(spans).ok()).unwrap_or(0);
+                self.dropped = reader.value()?.count();
                 Ok(())
             })?,
             _ => reader.skip()?,
@@ -250,7 +249,7 @@ fn within<'a>(
 fn named<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>, names: &[(&[u8], &[u8])]) -> Result<(), Broken> {
     reader.object(|reader, key| match names.iter().find(|(member, _)| *member == key) {
         Some((_, attribute)) => reader.value().map(|value| {
-            if value != Value::Json(b"null") {
+            if !value.is_null() {
                 gatherer.attribute(attribute, value);
             }
         }),

@@ -12,6 +12,7 @@ use crate::ids::{hex, hex_exact};
 use crate::json::reader::Reader;
 use crate::loss::{LossCount, Stage};
 use crate::span::{Batch, Kind, Source, Span, Status};
+use crate::times;
 use crate::value::Value;
 
 /// Why a span without a trace id or an id, or with a parent that is none, can never be stored.
@@ -25,7 +26,8 @@ const MAX_SERVICE: usize = 1_024;
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 500;
 
-/// All spans of a list. `process` is that of its sender, `known` its service, if a list before said so; `service` becomes it if this one does.
+/// All spans of a list. `process` is that of its sender, and `service` its service as far as a list before said so; if this one does, it
+/// becomes that.
 ///
 /// # Errors
 /// If the body is not of this format, or ends too early. Then none of its spans may be counted.
@@ -50,27 +52,30 @@ pub fn decode<'a>(body: &'a [u8], arena: &'a Bump, process: &[u8], service: &mut
     Ok(gatherer.finish())
 }
 
-/// What a tracer says of its spans since it last did: those that it dropped, as losses.
+/// What a tracer says of its spans since it last did: those that it dropped, as losses. `service_of` knows the service of a process.
 ///
 /// # Errors
 /// If the body is not of this format, or ends too early.
-pub fn losses(body: &[u8], service: &[u8], mut tell: impl FnMut(LossCount<'_>)) -> Result<(), Broken> {
+pub fn losses(
+    body: &[u8],
+    service_of: impl FnOnce(u64) -> Vec<u8>,
+    tell: impl FnOnce(LossCount<'_>),
+) -> Result<(), Broken> {
     let arena = Bump::new();
     let mut reader = Reader::new(body, &arena);
-    let mut dropped = 0;
+    let (mut process, mut dropped) = (0, 0);
     reader.object(|reader, key| match key {
-        b"metrics" => reader.object(|reader, key| {
-            let value = reader.value()?;
-            if key == b"dropped" {
-                dropped = value.whole().and_then(|spans| u64::try_from(spans).ok()).unwrap_or(0);
-            }
-            Ok(())
+        b"pid" => reader.value().map(|id| process = id.count()),
+        b"metrics" => reader.object(|reader, key| match key {
+            b"dropped" => reader.value().map(|spans| dropped = spans.count()),
+            _ => reader.skip(),
         }),
         _ => reader.skip(),
     })?;
     reader.end()?;
     if dropped > 0 {
-        let source = Source { service, instance: None };
+        let service = service_of(process);
+        let source = Source { service: &service, instance: None };
         let (stage, metric) = (Stage::Queue, &b"dropped"[..]);
         tell(LossCount { source, stage, metric, series: 0, spans: dropped, is_cumulative: false });
     }
@@ -96,10 +101,7 @@ fn span<'a>(
             (b"n", Value::Text(name)) => span.operation = name,
             (b"k", kind) => span.kind = kind_of(kind.whole().unwrap_or(0)),
             // ms.
-            (b"ts", at) => {
-                let ms = at.whole().and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0);
-                span.start_ns = ms.saturating_mul(1_000_000);
-            }
+            (b"ts", at) => span.start_ns = times::of_ms(at.count()),
             (b"d", took) => span.duration_ns = took.whole().unwrap_or(0).saturating_mul(1_000_000),
             (b"ec", count) => errors = count.whole().unwrap_or(0),
             _ => {}
@@ -139,7 +141,7 @@ fn data<'a>(
 
 /// An attribute by the field's name, if there is one.
 fn attribute(key: &[u8], value: Value<'_>, gatherer: &mut Gatherer<'_>) {
-    if value == Value::Json(b"null") {
+    if value.is_null() {
         return;
     }
     let name: &[u8] = match key {
@@ -234,8 +236,12 @@ mod tests {
     fn dropped_spans_are_losses() {
         let lost = |body: &str| {
             let mut lost = Vec::new();
-            losses(body.as_bytes(), b"pets", |loss| lost.push((loss.stage, loss.spans, loss.is_cumulative)))
-                .map(|()| lost)
+            let service_of = |process: u64| format!("pets of {process}").into_bytes();
+            losses(body.as_bytes(), service_of, |loss| {
+                assert_eq!(loss.source.service, b"pets of 17");
+                lost.push((loss.stage, loss.spans, loss.is_cumulative));
+            })
+            .map(|()| lost)
         };
         let body = r#"{"tracer":"nodejs-collector","pid":17,"metrics":{"opened":9,"closed":9,"dropped":3}}"#;
         assert_eq!(lost(body).expect("sound"), [(Stage::Queue, 3, false)]);

@@ -12,10 +12,11 @@ use bumpalo::Bump;
 
 use crate::broken::Broken;
 use crate::buffers::size;
-use crate::frames::frames;
+use crate::frames::Together;
 use crate::gather::Gatherer;
 use crate::ids;
 use crate::span::{Batch, Kind, Source, Span, Status};
+use crate::times;
 use crate::value::Value;
 use crate::wire::{Fields, WireError, repeated};
 
@@ -46,23 +47,13 @@ pub struct Agent<'n> {
     pub apis: &'n HashMap<i32, Box<[u8]>>,
 }
 
-/// The spans of a message.
-///
-/// # Errors
-/// If the message is not of this format, or ends too early. Then none of its spans may be counted.
-pub fn decode<'a>(message: &'a [u8], arena: &'a Bump, agent: Agent<'_>) -> Result<Batch<'a>, Broken> {
-    let mut decoder = Decoder::new(arena, agent, message.len());
-    decoder.message(message)?;
-    Ok(decoder.gatherer.finish())
-}
-
-/// The spans of several messages, each behind the prefix of gRPC.
+/// The spans of messages that came together.
 ///
 /// # Errors
 /// If one is not of this format, or ends too early. Then none of their spans may be counted.
-pub fn decode_framed<'a>(messages: &'a [u8], arena: &'a Bump, agent: Agent<'_>) -> Result<Batch<'a>, Broken> {
-    let mut decoder = Decoder::new(arena, agent, messages.len());
-    for message in frames(messages) {
+pub fn decode<'a>(messages: Together<'a>, arena: &'a Bump, agent: Agent<'_>) -> Result<Batch<'a>, Broken> {
+    let mut decoder = Decoder::new(arena, agent, messages.bytes().len());
+    for message in messages.each() {
         decoder.message(message)?;
     }
     Ok(decoder.gatherer.finish())
@@ -77,7 +68,7 @@ pub fn api(message: &[u8]) -> Result<(i32, &[u8]), Broken> {
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
         match field {
-            1 => number = int32(value.varint()?),
+            1 => number = value.int32()?,
             2 => name = value.bytes()?,
             _ => {}
         }
@@ -153,8 +144,8 @@ impl<'a, 'n> Decoder<'a, 'n> {
                 3 => shared.span_id = value.fixed64()?.to_be_bytes(),
                 4 => parent = value.fixed64()?,
                 5 => shared.start = value.varint()?,
-                6 => span.duration_ns = i64::from(int32(value.varint()?)) * 1_000_000,
-                7 => api = int32(value.varint()?),
+                6 => span.duration_ns = i64::from(value.int32()?) * 1_000_000,
+                7 => api = value.int32()?,
                 9 => self.accepted(value.bytes()?)?,
                 10 => self.annotation(value.bytes()?)?,
                 12 if value.varint()? != 0 => span.status = Status::Error,
@@ -170,7 +161,7 @@ impl<'a, 'n> Decoder<'a, 'n> {
             span.span_id = shared.span_id;
             span.parent_id = (parent != NO_PARENT && parent != 0).then(|| parent.to_be_bytes());
             span.operation = self.name(api);
-            span.start_ns = ns(shared.start);
+            span.start_ns = times::of_ms(shared.start);
             span.size = size(own);
             span.source = self.gatherer.source(self.source);
             self.gatherer.push(span);
@@ -229,7 +220,7 @@ impl<'a, 'n> Decoder<'a, 'n> {
                 span_id,
                 parent_id: Some(parent),
                 operation,
-                start_ns: ns(start),
+                start_ns: times::of_ms(start),
                 ..event.span
             });
         }
@@ -244,13 +235,13 @@ impl<'a, 'n> Decoder<'a, 'n> {
         let mut fields = Fields::of(message);
         while let Some((field, value)) = fields.next()? {
             match field {
-                1 => event.sequence = int32(value.varint()?),
-                2 => event.depth = int32(value.varint()?),
-                3 => event.delay = int32(value.varint()?),
-                4 => event.span.duration_ns = i64::from(int32(value.varint()?)) * 1_000_000,
-                5 => kind = kind_of(sint32(value.varint()?)),
+                1 => event.sequence = value.int32()?,
+                2 => event.depth = value.int32()?,
+                3 => event.delay = value.int32()?,
+                4 => event.span.duration_ns = i64::from(value.int32()?) * 1_000_000,
+                5 => kind = kind_of(value.sint32()?),
                 6 => self.annotation(value.bytes()?)?,
-                10 => event.api = sint32(value.varint()?),
+                10 => event.api = value.sint32()?,
                 11 => event.span.status = Status::Error,
                 12 => is_call |= self.next(value.bytes()?)?,
                 _ => {}
@@ -301,7 +292,7 @@ impl<'a, 'n> Decoder<'a, 'n> {
         let mut fields = Fields::of(message);
         while let Some((field, value)) = fields.next()? {
             match field {
-                1 => key = int32(value.varint()?),
+                1 => key = value.int32()?,
                 2 => found = scalar(value.bytes()?)?,
                 _ => {}
             }
@@ -408,8 +399,8 @@ fn numbers(message: &[u8]) -> Result<(i32, i32), WireError> {
     let mut fields = Fields::of(message);
     while let Some((field, value)) = fields.next()? {
         match field {
-            1 => first = int32(value.varint()?),
-            2 => second = int32(value.varint()?),
+            1 => first = value.int32()?,
+            2 => second = value.int32()?,
             _ => {}
         }
     }
@@ -424,29 +415,14 @@ fn scalar(message: &[u8]) -> Result<Option<Value<'_>>, WireError> {
         last = match field {
             1 => Some(Value::Text(value.bytes()?)),
             2 => Some(Value::Truth(value.varint()? != 0)),
-            3 => Some(Value::Whole(int32(value.varint()?).into())),
+            3 => Some(Value::Whole(value.int32()?.into())),
             4 => Some(Value::Whole(value.varint()? as i64)),
-            5 | 8 => Some(Value::Whole(sint32(value.varint()?).into())),
+            5 | 8 => Some(Value::Whole(value.sint32()?.into())),
             6 => Some(Value::Real(f64::from_bits(value.fixed64()?))),
             _ => last,
         };
     }
     Ok(last)
-}
-
-/// An `int32`: the lower half of the varint.
-fn int32(number: u64) -> i32 {
-    number as i32
-}
-
-/// An `sint32`: signs alternate.
-fn sint32(number: u64) -> i32 {
-    ((number as u32) >> 1) as i32 ^ -((number & 1) as i32)
-}
-
-/// Unix time in ns of one in ms.
-fn ns(ms: u64) -> u64 {
-    ms.saturating_mul(1_000_000)
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ fn a_span_and_the_tree_of_its_events() {
     let events =
         [event(0, 1, 1, &[]), event(1, 2, 2, &database), event(2, 0, 3, &nested(11, &[])), event(3, 1, 4, &called)];
     let (arena, body) = (Bump::new(), span(&transaction(OF_LOAD), &events));
-    let batch = with(|agent| decode(&body, &arena, agent)).expect("sound");
+    let batch = with(|agent| decode(Together::One(&body), &arena, agent)).expect("sound");
     assert_eq!(batch.sources, [Source { service: b"pets", instance: Some(b"pets-1") }]);
     let [server, method, query, failed, call] = batch.spans[..] else { panic!("five spans: {:?}", batch.spans) };
     let trace = [&0x0123_4567_89ab_cdef_u64.to_be_bytes()[..], &(u64::MAX - 1).to_be_bytes()].concat();
@@ -102,7 +102,7 @@ fn chunks_go_on_where_their_span_is_or_beside_it() {
     let framed =
         messages.iter().flat_map(|message| [&[0][..], &(message.len() as u32).to_be_bytes(), message].concat());
     let (arena, body) = (Bump::new(), framed.collect::<Vec<_>>());
-    let batch = with(|agent| decode_framed(&body, &arena, agent)).expect("sound");
+    let batch = with(|agent| decode(Together::Framed(&body), &arena, agent)).expect("sound");
     let mut ids: Vec<_> = batch.spans.iter().map(|span| span.span_id).collect();
     assert_eq!(ids.len(), 7);
     for pair in batch.spans[1..].chunks(2) {
@@ -119,12 +119,13 @@ fn traces_of_others_and_none() {
     let arena = Bump::new();
     let ids = [&b"other"[..], b"pets-1", b""].map(|agent| {
         let body = span(&transaction(agent), &[event(0, 1, 0, &[])]);
-        with(|agent| decode(arena.alloc_slice_copy(&body), &arena, agent)).expect("sound").spans[0].trace_id
+        with(|agent| decode(Together::One(arena.alloc_slice_copy(&body)), &arena, agent)).expect("sound").spans[0]
+            .trace_id
     });
     assert_ne!(ids[0], ids[1]);
     assert_eq!(ids[1], ids[2], "the agent's own id is left out");
     let body = span(&[], &[event(0, 1, 0, &[])]);
-    let batch = with(|agent| decode(&body, &arena, agent)).expect("sound");
+    let batch = with(|agent| decode(Together::One(&body), &arena, agent)).expect("sound");
     assert_eq!((batch.spans.len(), batch.rejected, batch.reason), (0, 2, Some(NO_TRACE)));
 }
 
@@ -135,7 +136,7 @@ fn methods_have_numbers_and_names() {
     assert!(api(&[8]).is_err());
     let (arena, body) = (Bump::new(), span(&transaction(OF_LOAD), &[]));
     let apis = HashMap::new();
-    let batch = decode(&body, &arena, Agent { service: b"", id: b"", apis: &apis }).expect("sound");
+    let batch = decode(Together::One(&body), &arena, Agent { service: b"", id: b"", apis: &apis }).expect("sound");
     assert_eq!(batch.spans[0].operation, b"api 3");
 }
 
@@ -144,6 +145,6 @@ proptest! {
     fn broken_spans(at in any::<prop::sample::Index>(), byte: u8, cut: bool) {
         let body = span(&transaction(OF_LOAD), &[event(0, 1, 0, &[]), event(1, 900, 0, &[])]);
         let body = broken(&body, at, byte, cut);
-        let _ = with(|agent| decode(&body, &Bump::new(), agent).is_ok());
+        let _ = with(|agent| decode(Together::One(&body), &Bump::new(), agent).is_ok());
     }
 }

@@ -22,6 +22,11 @@ pub(crate) fn unix(value: Value<'_>) -> u64 {
     }
 }
 
+/// Unix time in ns of one in ms.
+pub(crate) fn of_ms(ms: u64) -> u64 {
+    ms.saturating_mul(1_000_000)
+}
+
 /// A duration as .NET writes it, `[-][d.]hh:mm:ss[.fffffff]`, in ns
 /// (<https://learn.microsoft.com/dotnet/standard/base-types/standard-timespan-format-strings>).
 pub(crate) fn timespan(text: &[u8]) -> Option<i64> {

@@ -26,6 +26,16 @@ impl Value<'_> {
         }
     }
 
+    /// A whole number of things; 0 if it is none, or negative.
+    pub fn count(&self) -> u64 {
+        self.whole().and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
+    }
+
+    /// Whether it is JSON's `null`, which some senders write for what they do not know.
+    pub fn is_null(&self) -> bool {
+        *self == Self::Json(b"null")
+    }
+
     /// A number.
     pub fn real(&self) -> Option<f64> {
         match *self {

@@ -62,6 +62,19 @@ impl<'a> Value<'a> {
         }
     }
 
+    /// The number of an `int32` field: the lower half of the varint, with its sign.
+    #[inline]
+    pub(crate) fn int32(self) -> Result<i32, WireError> {
+        Ok(self.varint()? as i32)
+    }
+
+    /// The number of an `sint32` field, in which signs alternate.
+    #[inline]
+    pub(crate) fn sint32(self) -> Result<i32, WireError> {
+        let number = self.varint()?;
+        Ok(((number as u32) >> 1) as i32 ^ -((number & 1) as i32))
+    }
+
     /// The number of a `fixed64` field.
     #[inline]
     pub(crate) fn fixed64(self) -> Result<u64, WireError> {

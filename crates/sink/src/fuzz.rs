@@ -10,6 +10,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use bumpalo::Bump;
+use unladen_decode::frames::Together;
 use unladen_decode::newrelic::protobuf::Holds;
 use unladen_decode::pinpoint::Agent;
 use unladen_decode::span::{Batch, Decode, Span};
@@ -42,7 +43,7 @@ pub const TARGETS: [Target; 24] = [
     ("zipkin_json", |bytes| decoded(zipkin::json::decode, bytes)),
     ("zipkin_protobuf", |bytes| decoded(zipkin::protobuf::decode, bytes)),
     ("skywalking_protobuf", |bytes| {
-        decoded(skywalking::segment::decode, bytes);
+        decoded(|bytes, arena| skywalking::segment::decode(Together::One(bytes), arena), bytes);
         decoded(skywalking::segment::decode_collection, bytes);
     }),
     ("skywalking_json", |bytes| {
@@ -76,14 +77,18 @@ pub const TARGETS: [Target; 24] = [
     }),
     ("newrelic_json", |bytes| decoded(|bytes, arena| newrelic::json::decode(bytes, arena, b"pets"), bytes)),
     ("newrelic_protobuf", |bytes| {
-        decoded(|bytes, arena| newrelic::protobuf::decode(bytes, arena, Holds::One, b"pets"), bytes);
-        decoded(|bytes, arena| newrelic::protobuf::decode(bytes, arena, Holds::Many, b"pets"), bytes);
+        decoded(|bytes, arena| newrelic::protobuf::decode(Together::One(bytes), arena, Holds::One, b"pets"), bytes);
+        decoded(|bytes, arena| newrelic::protobuf::decode(Together::One(bytes), arena, Holds::Many, b"pets"), bytes);
     }),
     ("pinpoint_protobuf", |bytes| {
         let _ = pinpoint::api(bytes);
         decoded(
             |bytes, arena| {
-                pinpoint::decode(bytes, arena, Agent { service: b"pets", id: b"pets-1", apis: &HashMap::new() })
+                pinpoint::decode(
+                    Together::One(bytes),
+                    arena,
+                    Agent { service: b"pets", id: b"pets-1", apis: &HashMap::new() },
+                )
             },
             bytes,
         );
@@ -91,7 +96,7 @@ pub const TARGETS: [Target; 24] = [
     ("azure_json", |bytes| decoded(|bytes, arena| azure::decode(bytes, arena, &mut Default::default()), bytes)),
     ("instana_json", |bytes| {
         decoded(|bytes, arena| instana::decode(bytes, arena, b"17", &mut Vec::new()), bytes);
-        let _ = instana::losses(bytes, b"pets", |_| ());
+        let _ = instana::losses(bytes, |_| b"pets".to_vec(), |_| ());
     }),
     ("xray_json", |bytes| decoded(xray::decode, bytes)),
 ];

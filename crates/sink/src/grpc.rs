@@ -7,7 +7,7 @@ use bumpalo::Bump;
 use http::{HeaderValue, Response, header};
 use tokio::time::timeout;
 use unladen_decode::Broken;
-use unladen_decode::frames::{PREFIX, frames};
+use unladen_decode::frames::{PREFIX, Together, frames};
 use unladen_decode::span::{Batch, Decode, Protocol};
 
 use crate::answer::{Answer, Reply, grpc as response};
@@ -79,57 +79,63 @@ pub(crate) async fn take(
 }
 
 /// Has the spans of a client stream taken, as its messages come. All are made durable together once the last one is here: there is one
-/// answer for them. `one` decodes a message, `several` those that came together, each behind its prefix; `what` a message should be.
+/// answer for them. `what` a message should be.
 pub(crate) async fn take_stream(
     hub: &Hub,
     request: Request,
     protocol: Protocol,
     what: &str,
-    one: impl for<'a> Fn(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>,
-    several: impl for<'a> Fn(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>,
+    decode: impl for<'a> Fn(Together<'a>, &'a Bump) -> Result<Batch<'a>, Broken>,
 ) -> Result<(), Failure> {
     let refused = |reason| Failure::refused(reason, what);
     let mut messages = Messages::of(hub, request);
     let mut rows = 0;
     while let Some(next) = messages.next(hub).await? {
-        let taken = match next {
-            Next::One(message) => hub.accept(protocol, message.bytes(), &one).await,
+        let so_far = match next {
+            Next::One(message) => take_one(hub, protocol, message.bytes(), &decode).await,
             Next::Framed(bytes) => {
-                let taken = take_framed(hub, messages.framed(bytes), protocol, &one, &several).await;
+                let so_far = take_framed(hub, protocol, messages.framed(bytes), &decode).await;
                 messages.advance(bytes);
-                taken
+                so_far
             }
         };
-        rows = taken.map_err(refused)?.1.max(rows);
+        rows = so_far.map_err(refused)?.max(rows);
     }
     hub.durable(rows).await.map_err(refused)
 }
 
-/// Takes messages that came together.
+/// Takes a message. Returns how many rows there are by then.
+async fn take_one(
+    hub: &Hub,
+    protocol: Protocol,
+    message: &[u8],
+    decode: &impl for<'a> Fn(Together<'a>, &'a Bump) -> Result<Batch<'a>, Broken>,
+) -> Result<u64, Refused> {
+    let taken = hub.accept(protocol, message, |bytes, arena| decode(Together::One(bytes), arena)).await;
+    taken.map(|(_, rows)| rows)
+}
+
+/// Takes messages that came together. Returns how many rows there are by then.
 async fn take_framed(
     hub: &Hub,
-    messages: &[u8],
     protocol: Protocol,
-    one: &impl for<'a> Fn(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>,
-    several: &impl for<'a> Fn(&'a [u8], &'a Bump) -> Result<Batch<'a>, Broken>,
-) -> Result<(Accepted, u64), Refused> {
+    messages: &[u8],
+    decode: &impl for<'a> Fn(Together<'a>, &'a Bump) -> Result<Batch<'a>, Broken>,
+) -> Result<u64, Refused> {
     // Faults count messages.
     if hub.faults().is_none() {
-        let taken = hub.accept(protocol, messages, several).await;
+        let taken = hub.accept(protocol, messages, |bytes, arena| decode(Together::Framed(bytes), arena)).await;
         if !matches!(taken, Err(Refused::Undecodable(_))) {
-            return taken;
+            return taken.map(|(_, rows)| rows);
         }
         // One is broken; those before it need not be.
         hub.undo_undecodable();
     }
-    let (mut accepted, mut rows) = (Accepted::default(), 0);
+    let mut rows = 0;
     for message in frames(messages) {
-        let (last, so_far) = hub.accept(protocol, message, one).await?;
-        accepted.rejected += last.rejected;
-        accepted.reason = accepted.reason.or(last.reason);
-        rows = so_far.max(rows);
+        rows = take_one(hub, protocol, message, decode).await?.max(rows);
     }
-    Ok((accepted, rows))
+    Ok(rows)
 }
 
 /// The messages of a client stream, as they come.

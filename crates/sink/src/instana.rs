@@ -2,10 +2,6 @@
 //! spans (`POST /com.instana.plugin.LANGUAGE/traces.PID`). Metrics, profiles, events and logs are welcome and not looked into; commands,
 //! which answers may hold, are never given.
 
-use std::cell::RefCell;
-use std::collections::HashMap;
-use std::rc::Rc;
-
 use http::{Method, Response, StatusCode};
 use serde_json::json;
 use unladen_decode::instana;
@@ -14,31 +10,15 @@ use unladen_decode::span::Protocol;
 use crate::answer::Reply;
 use crate::hub::Hub;
 use crate::inbound::Request;
+use crate::per_sender::PerSender;
 use crate::web::{self, Failure, JSON};
 
 const PLUGIN: &str = "/com.instana.plugin.";
 const SPANS: &str = "/com.instana.plugin.LANGUAGE/traces.PID";
 /// What a tracer posts beside what belongs to its plugin.
 const WELCOME: [&str; 2] = ["/com.instana.agent.logger", "/tracermetrics"];
-/// Processes whose services are known; many times what any load needs.
-const MAX_PROCESSES: usize = 1_000;
-/// Bytes of a process id by which it is known.
-const MAX_PROCESS: usize = 32;
-
 /// Services of processes, by their ids.
-#[derive(Debug, Default)]
-pub(crate) struct Services(RefCell<HashMap<String, Rc<RefCell<Vec<u8>>>>>);
-
-impl Services {
-    fn of(&self, process: &str) -> Rc<RefCell<Vec<u8>>> {
-        let process = process.get(..process.len().min(MAX_PROCESS)).unwrap_or_default();
-        let mut services = self.0.borrow_mut();
-        if services.len() >= MAX_PROCESSES {
-            services.clear();
-        }
-        Rc::clone(services.entry(process.to_owned()).or_default())
-    }
-}
+pub(crate) type Services = PerSender<Vec<u8>>;
 
 /// Answers one request.
 pub(crate) async fn serve(hub: &Hub, services: &Services, request: Request) -> Response<Reply> {
@@ -82,7 +62,7 @@ async fn post(hub: &Hub, services: &Services, request: Request) -> Result<(), Fa
     }
     let body = web::receive(hub, request).await?;
     if let Some((_, process)) = of_plugin.and_then(|rest| rest.split_once("/traces.")) {
-        let service = services.of(process);
+        let service = services.of(&[process.as_bytes()]);
         let taken = hub
             .take(Protocol::Instana, body, |bytes, arena| {
                 instana::decode(bytes, arena, process.as_bytes(), &mut service.borrow_mut())
@@ -90,10 +70,9 @@ async fn post(hub: &Hub, services: &Services, request: Request) -> Result<(), Fa
             .await;
         taken.map_err(|reason| Failure::refused(reason, "list of Instana's spans"))?;
     } else if path == "/tracermetrics" {
-        let told: serde_json::Value = serde_json::from_slice(body.bytes()).unwrap_or_default();
-        let service = services.of(&told["pid"].to_string());
+        let service_of = |process: u64| services.of(&[process.to_string().as_bytes()]).borrow().clone();
         // What cannot be read tells of no loss.
-        let _ = instana::losses(body.bytes(), &service.borrow(), |loss| hub.reported(loss));
+        let _ = instana::losses(body.bytes(), service_of, |loss| hub.reported(loss));
     }
     Ok(())
 }

@@ -34,6 +34,7 @@ mod jaeger;
 mod listen;
 mod newrelic;
 mod otlp;
+mod per_sender;
 mod pinpoint;
 pub mod requests;
 mod rewind;

@@ -58,14 +58,9 @@ async fn record(hub: &Hub, request: Request) -> Result<Vec<u8>, grpc::Failure> {
     let service = service_of(run);
     let service = service.as_bytes();
     let what = "span of New Relic's Infinite Tracing";
-    grpc::take_stream(
-        hub,
-        request,
-        Protocol::Newrelic,
-        what,
-        |bytes, arena| protobuf::decode(bytes, arena, holds, service),
-        |bytes, arena| protobuf::decode_framed(bytes, arena, holds, service),
-    )
+    grpc::take_stream(hub, request, Protocol::Newrelic, what, |messages, arena| {
+        protobuf::decode(messages, arena, holds, service)
+    })
     .await?;
     Ok(Vec::new())
 }

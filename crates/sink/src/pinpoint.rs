@@ -6,7 +6,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use http::StatusCode;
 use unladen_decode::pinpoint::{self, Agent};
@@ -16,6 +15,7 @@ use crate::answer::Answer;
 use crate::grpc::{self, Messages};
 use crate::hub::Hub;
 use crate::inbound::Request;
+use crate::per_sender::PerSender;
 use crate::status::Code;
 use crate::web::Failure;
 
@@ -23,39 +23,26 @@ use crate::web::Failure;
 const WELCOME: [&str; 4] = ["/v1.Agent/", "/v1.Metadata/", "/v1.Stat/", "/v1.ProfilerCommandService/"];
 /// `PResult`: success.
 const SUCCESS: [u8; 2] = [1 << 3, 1];
-/// Agents of which names are kept, bytes of an agent's id and of a name, and of all names together: more than any load needs, and a bound
-/// for memory.
-const MAX_AGENTS: usize = 1_000;
-const MAX_ID: usize = 64;
+/// Bytes of a name, and of all names together: more than any load needs, and a bound for memory.
 const MAX_NAME: usize = 500;
 const MAX_NAMES: usize = 16 << 20;
 /// Bytes that a name takes beside its own.
 const BESIDE_NAME: usize = 32;
 
 /// Names of an agent's methods.
-type Names = Rc<RefCell<HashMap<i32, Box<[u8]>>>>;
+type Names = HashMap<i32, Box<[u8]>>;
 
 /// What is known of the methods of all agents.
 #[derive(Debug, Default)]
 pub(crate) struct Apis {
-    agents: RefCell<HashMap<Box<[u8]>, Names>>,
+    agents: PerSender<Names>,
     /// Of all names.
     bytes: Cell<usize>,
 }
 
 impl Apis {
-    /// Those of one agent, which is the same process for as long as it starts at the same time.
-    fn of(&self, agent: &[u8], start: &[u8]) -> Names {
-        let head = |text: &[u8]| text[..text.len().min(MAX_ID)].to_vec();
-        let mut agents = self.agents.borrow_mut();
-        if agents.len() >= MAX_AGENTS {
-            agents.clear();
-        }
-        Rc::clone(agents.entry([head(agent), head(start)].join(&b'^').into()).or_default())
-    }
-
     /// Remembers a name, if there is room for it.
-    fn learn(&self, names: &Names, number: i32, name: &[u8]) {
+    fn learn(&self, names: &RefCell<Names>, number: i32, name: &[u8]) {
         let name = &name[..name.len().min(MAX_NAME)];
         let bytes = self.bytes.get() + name.len() + BESIDE_NAME;
         if bytes <= MAX_NAMES {
@@ -77,18 +64,14 @@ async fn call(hub: &Hub, apis: &Apis, request: Request) -> Result<Vec<u8>, grpc:
     let path = request.uri().path().to_owned();
     let told = |name: &str| request.headers().get(name).map(|value| value.as_bytes().to_owned()).unwrap_or_default();
     let [id, service, start] = ["agentid", "applicationname", "starttime"].map(told);
-    let names = apis.of(&id, &start);
+    // An agent is the same process for as long as it started at the same time.
+    let names = apis.agents.of(&[&id, &start]);
     match path.as_str() {
         "/v1.Span/SendSpan" => {
             let (service, id) = (service.as_slice(), id.as_slice());
-            grpc::take_stream(
-                hub,
-                request,
-                Protocol::Pinpoint,
-                "PSpanMessage",
-                |bytes, arena| pinpoint::decode(bytes, arena, Agent { service, id, apis: &names.borrow() }),
-                |bytes, arena| pinpoint::decode_framed(bytes, arena, Agent { service, id, apis: &names.borrow() }),
-            )
+            grpc::take_stream(hub, request, Protocol::Pinpoint, "PSpanMessage", |messages, arena| {
+                pinpoint::decode(messages, arena, Agent { service, id, apis: &names.borrow() })
+            })
             .await?;
             Ok(Vec::new())
         }

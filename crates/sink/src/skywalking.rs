@@ -68,8 +68,7 @@ async fn call(hub: &Hub, request: Request) -> Result<(), grpc::Failure> {
     let (service, method) = path.strip_prefix(PACKAGE).and_then(|path| path.split_once('/')).unwrap_or_default();
     match (service, method) {
         ("TraceSegmentReportService", "collect") => {
-            let (one, several) = (segment::decode, segment::decode_framed);
-            grpc::take_stream(hub, request, Protocol::Skywalking, "SegmentObject", one, several).await
+            grpc::take_stream(hub, request, Protocol::Skywalking, "SegmentObject", segment::decode).await
         }
         ("TraceSegmentReportService", "collectInSync") => {
             let decode = segment::decode_collection;

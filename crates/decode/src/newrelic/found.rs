@@ -3,6 +3,7 @@
 use crate::gather::Gatherer;
 use crate::ids::hex_exact;
 use crate::span::{Kind, Source, Span, Status};
+use crate::times;
 use crate::value::Value;
 
 /// Why a span without a trace id or an id, or with a parent that is none, can never be stored.
@@ -38,10 +39,7 @@ impl<'a> Found<'a> {
             (b"parentId", Value::Text(id)) => self.parent_id = id,
             (b"name", Value::Text(name)) => self.span.operation = name,
             // ms.
-            (b"timestamp", at) => {
-                let ms = at.whole().and_then(|ms| u64::try_from(ms).ok()).unwrap_or(0);
-                self.span.start_ns = ms.saturating_mul(1_000_000);
-            }
+            (b"timestamp", at) => self.span.start_ns = times::of_ms(at.count()),
             // Seconds.
             (b"duration", took) => self.span.duration_ns = (took.real().unwrap_or(0.0) * 1e9).round() as i64,
             (b"span.kind", Value::Text(kind)) => self.span.kind = Kind::named(kind),
@@ -58,7 +56,7 @@ impl<'a> Found<'a> {
 
     /// Takes an attribute of the program, or of the agent.
     pub(super) fn attribute(&mut self, key: &[u8], value: Value<'_>, gatherer: &mut Gatherer<'a>) {
-        if matches!(key, b"error.class" | b"error.message") && value != Value::Json(b"null") {
+        if matches!(key, b"error.class" | b"error.message") && !value.is_null() {
             self.span.status = Status::Error;
         }
         attribute(key, value, gatherer);
@@ -86,7 +84,7 @@ impl<'a> Found<'a> {
 
 /// An attribute by the field's name, if there is one. Agents send `null` for what they do not know.
 fn attribute(key: &[u8], value: Value<'_>, gatherer: &mut Gatherer<'_>) {
-    if value == Value::Json(b"null") {
+    if value.is_null() {
         return;
     }
     let name: &[u8] = match key {

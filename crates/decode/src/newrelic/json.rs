@@ -28,7 +28,7 @@ pub fn decode<'a>(body: &'a [u8], arena: &'a Bump, service: &[u8]) -> Result<Bat
         match part {
             2 => reader.object(|reader, key| match key {
                 b"events_seen" => {
-                    seen = reader.value()?.whole().and_then(|events| u64::try_from(events).ok()).unwrap_or(0);
+                    seen = reader.value()?.count();
                     Ok(())
                 }
                 _ => reader.skip(),

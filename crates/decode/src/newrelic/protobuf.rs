@@ -5,7 +5,7 @@ use bumpalo::Bump;
 use super::found::Found;
 use crate::broken::Broken;
 use crate::buffers::size;
-use crate::frames::frames;
+use crate::frames::Together;
 use crate::gather::Gatherer;
 use crate::span::{Batch, Source};
 use crate::value::Value;
@@ -23,35 +23,17 @@ pub enum Holds {
     Many,
 }
 
-/// The spans of a message. Which service sends them is known from its call.
-///
-/// # Errors
-/// If the message is not of this format, or ends too early. Then none of its spans may be counted.
-pub fn decode<'a>(message: &'a [u8], arena: &'a Bump, holds: Holds, service: &[u8]) -> Result<Batch<'a>, Broken> {
-    let mut gatherer = Gatherer::new(arena, message.len() / USUAL_SPAN);
-    add(message, holds, of(service, arena), &mut gatherer)?;
-    Ok(gatherer.finish())
-}
-
-/// The spans of several messages, each behind the prefix of gRPC.
+/// The spans of messages that came together. Which service sends them is known from its call.
 ///
 /// # Errors
 /// If one is not of this format, or ends too early. Then none of their spans may be counted.
-pub fn decode_framed<'a>(
-    messages: &'a [u8],
-    arena: &'a Bump,
-    holds: Holds,
-    service: &[u8],
-) -> Result<Batch<'a>, Broken> {
-    let (source, mut gatherer) = (of(service, arena), Gatherer::new(arena, messages.len() / USUAL_SPAN));
-    for message in frames(messages) {
+pub fn decode<'a>(messages: Together<'a>, arena: &'a Bump, holds: Holds, service: &[u8]) -> Result<Batch<'a>, Broken> {
+    let source = Source { service: arena.alloc_slice_copy(service), instance: None };
+    let mut gatherer = Gatherer::new(arena, messages.bytes().len() / USUAL_SPAN);
+    for message in messages.each() {
         add(message, holds, source, &mut gatherer)?;
     }
     Ok(gatherer.finish())
-}
-
-fn of<'a>(service: &[u8], arena: &'a Bump) -> Source<'a> {
-    Source { service: arena.alloc_slice_copy(service), instance: None }
 }
 
 fn add<'a>(message: &'a [u8], holds: Holds, source: Source<'a>, gatherer: &mut Gatherer<'a>) -> Result<(), WireError> {
@@ -153,7 +135,7 @@ mod tests {
         let (arena, one) = (Bump::new(), query(TRACE));
         let none = [entry(2, "type", &text("SpanLink")), message(&[(1, TRACE)])].concat();
         let many = message(&[(1, &one), (1, &none), (1, &message(&[(1, TRACE)]))]);
-        let batch = decode(&many, &arena, Holds::Many, b"pets").expect("sound");
+        let batch = decode(Together::One(&many), &arena, Holds::Many, b"pets").expect("sound");
         assert_eq!((batch.spans.len(), batch.rejected, batch.reason), (1, 1, Some(IDS[1])));
         assert_eq!(batch.sources, [Source { service: b"pets", instance: None }]);
         let query = batch.spans[0];
@@ -168,14 +150,15 @@ mod tests {
 
         let framed = |message: &[u8]| [&[0][..], &(message.len() as u32).to_be_bytes(), message].concat();
         let stream = [framed(&one), framed(&one)].concat();
-        let batch = decode_framed(&stream, &arena, Holds::One, b"pets").expect("sound");
+        let batch = decode(Together::Framed(&stream), &arena, Holds::One, b"pets").expect("sound");
         assert_eq!((batch.spans.len(), batch.sources.len()), (2, 1));
     }
 
     proptest! {
         #[test]
         fn broken_spans(at in any::<prop::sample::Index>(), byte: u8, cut: bool) {
-            let _ = decode(&broken(&query(TRACE), at, byte, cut), &Bump::new(), Holds::One, b"pets");
+            let body = broken(&query(TRACE), at, byte, cut);
+            let _ = decode(Together::One(&body), &Bump::new(), Holds::One, b"pets");
         }
     }
 }

@@ -119,7 +119,7 @@ fn unsigned(value: Value<'_>) -> u64 {
     match value {
         Value::Text(text) => std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0),
         Value::Real(number) => number as u64,
-        value => value.whole().and_then(|number| u64::try_from(number).ok()).unwrap_or(0),
+        value => value.count(),
     }
 }
 

@@ -4,6 +4,7 @@ use crate::attributes::RawAttributes;
 use crate::gather::Gatherer;
 use crate::ids;
 use crate::span::{Kind, Source, Span, Status};
+use crate::times;
 
 const NO_TRACE: &str = "a segment has no trace id";
 pub(super) const NO_SEGMENT: &str = "a segment has no id of its own";
@@ -92,7 +93,7 @@ impl<'a> Found<'a> {
             (1, _) => Kind::Client,
             _ => Kind::Internal,
         };
-        let ns = |ms: i64| u64::try_from(ms).unwrap_or(0).saturating_mul(1_000_000);
+        let ns = |ms: i64| times::of_ms(u64::try_from(ms).unwrap_or(0));
         let span = Span {
             source: *number.get_or_insert_with(|| gatherer.source(*source)),
             trace_id: *trace_id,

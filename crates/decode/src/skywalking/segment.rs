@@ -7,30 +7,21 @@ use crate::attributes::RawAttributes;
 use crate::attributes::skywalking::TAG;
 use crate::broken::Broken;
 use crate::buffers::size;
-use crate::frames::frames;
+use crate::frames::Together;
 use crate::gather::Gatherer;
 use crate::span::Batch;
 use crate::wire::{Fields, WireError, repeated};
 
 /// Bytes of a usual span.
 const USUAL_SPAN: usize = 350;
-/// One segment.
-///
-/// # Errors
-/// If the message is not of this format, or ends too early. Then none of its spans may be counted.
-pub fn decode<'a>(message: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
-    let mut gatherer = Gatherer::new(arena, 0);
-    segment(message, &mut gatherer)?;
-    Ok(gatherer.finish())
-}
 
-/// Several segments, each behind the prefix of gRPC.
+/// Segments that came together.
 ///
 /// # Errors
-/// If the body is not of this format, or ends too early. Then none of its spans may be counted.
-pub fn decode_framed<'a>(messages: &'a [u8], arena: &'a Bump) -> Result<Batch<'a>, Broken> {
-    let mut gatherer = Gatherer::new(arena, messages.len() / USUAL_SPAN);
-    for message in frames(messages) {
+/// If one is not of this format, or ends too early. Then none of their spans may be counted.
+pub fn decode<'a>(messages: Together<'a>, arena: &'a Bump) -> Result<Batch<'a>, Broken> {
+    let mut gatherer = Gatherer::new(arena, messages.bytes().len() / USUAL_SPAN);
+    for message in messages.each() {
         segment(message, &mut gatherer)?;
     }
     Ok(gatherer.finish())
@@ -78,8 +69,8 @@ fn span(message: &[u8]) -> Result<(Found<'_>, RawAttributes<'_>), WireError> {
         let rest = fields.rest();
         let Some((field, value)) = fields.next()? else { break };
         match field {
-            1 => found.id = int32(value.varint()?),
-            2 => found.parent = int32(value.varint()?),
+            1 => found.id = value.int32()?.into(),
+            2 => found.parent = value.int32()?.into(),
             3 => found.start = value.varint()? as i64,
             4 => found.end = value.varint()? as i64,
             5 => {
@@ -87,8 +78,8 @@ fn span(message: &[u8]) -> Result<(Found<'_>, RawAttributes<'_>), WireError> {
                 found.reference.get_or_insert(reference);
             }
             6 => found.operation = value.bytes()?,
-            8 => found.kind = int32(value.varint()?),
-            9 => found.layer = int32(value.varint()?),
+            8 => found.kind = value.int32()?.into(),
+            9 => found.layer = value.int32()?.into(),
             11 => found.is_error = value.varint()? != 0,
             // Peer and tags: read when they are stored, and only then.
             7 | 12 => {
@@ -111,16 +102,11 @@ fn reference(message: &[u8]) -> Result<(&[u8], i64), WireError> {
     while let Some((field, value)) = fields.next()? {
         match field {
             3 => segment = value.bytes()?,
-            4 => span = int32(value.varint()?),
+            4 => span = value.int32()?.into(),
             _ => {}
         }
     }
     Ok((segment, span))
-}
-
-/// An `int32`: the lower half of the varint, with its sign.
-fn int32(number: u64) -> i64 {
-    i64::from(number as i32)
 }
 
 #[cfg(test)]
@@ -221,7 +207,7 @@ mod tests {
     #[test]
     fn spans() {
         let (body, arena) = (object().encode_to_vec(), Bump::new());
-        let batch = decode(&body, &arena).expect("sound");
+        let batch = decode(Together::One(&body), &arena).expect("sound");
         assert_eq!((batch.spans.len(), batch.rejected, batch.sources.len()), (3, 0, 1));
         assert_eq!((batch.sources[0].service, batch.sources[0].instance), (&b"pets"[..], Some(&b"pets-1"[..])));
         let [entry, exit, local] = [batch.spans[0], batch.spans[1], batch.spans[2]];
@@ -259,7 +245,7 @@ mod tests {
         ]);
         let body = message(&[(1, b"0af7651916cd43dd8448eb211c80319c"), (2, b"a1.2.3"), (3, &span)]);
         let arena = Bump::new();
-        let batch = decode(&body, &arena).expect("sound but for a tag");
+        let batch = decode(Together::One(&body), &arena).expect("sound but for a tag");
         assert_eq!(batch.spans[0].attributes.json(), r#"{"a":"b","c":"d","peer":"db:3306"}"#);
         assert_eq!(batch.spans[0].operation, b"GET:/vets");
     }
@@ -269,7 +255,7 @@ mod tests {
         fn broken_segments(at in any::<prop::sample::Index>(), byte: u8, cut: bool) {
             let body = broken(&object().encode_to_vec(), at, byte, cut);
             let arena = Bump::new();
-            let ours = decode(&body, &arena);
+            let ours = decode(Together::One(&body), &arena);
             if let Ok(decoded) = SegmentObject::decode(&body[..]) {
                 let batch = ours.expect("prost decoded it");
                 prop_assert_eq!(batch.spans.len() as u64 + batch.rejected, decoded.spans.len() as u64);

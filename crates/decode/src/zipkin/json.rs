@@ -38,8 +38,8 @@ fn span<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>) -> Result<(), 
             }
             b"name" => found.span.operation = reader.text()?,
             b"kind" => found.span.kind = Kind::named(reader.text()?),
-            b"timestamp" => found.timestamp = unsigned(reader.value()?),
-            b"duration" => found.duration = unsigned(reader.value()?),
+            b"timestamp" => found.timestamp = reader.value()?.count(),
+            b"duration" => found.duration = reader.value()?.count(),
             b"shared" => found.span.is_shared = reader.value()? == Value::Truth(true),
             b"localEndpoint" => found.service = service_name(reader)?,
             b"remoteEndpoint" => found.remote = service_name(reader)?,
@@ -59,10 +59,6 @@ fn service_name<'a>(reader: &mut Reader<'a>) -> Result<&'a [u8], Broken> {
         _ => reader.skip(),
     })?;
     Ok(name)
-}
-
-fn unsigned(value: Value<'_>) -> u64 {
-    value.whole().and_then(|number| u64::try_from(number).ok()).unwrap_or(0)
 }
 
 #[cfg(test)]

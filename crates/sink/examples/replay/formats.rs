@@ -8,7 +8,7 @@ use prost::Message;
 
 use crate::batches::{DIGITS, DURATION, Places, Random, Stamp, Template};
 use crate::values::{self, SpanParts, as_text};
-use crate::{datadog, instana, newrelic, pinpoint};
+use crate::{datadog, instana, newrelic, pinpoint, texts};
 
 /// How spans are encoded.
 #[derive(Clone, Copy, PartialEq)]
@@ -37,19 +37,24 @@ pub(crate) enum Format {
 
 /// A request of about `spans` spans, of traces of a load or of others.
 pub(crate) fn template(format: Format, spans: usize, is_of_load: bool, random: &mut Random) -> Template {
-    let mut parts = |place: usize| values::span(place, random);
+    // Whole traces, where a message holds such.
+    let spans = match format {
+        Format::Skywalking | Format::Datadog | Format::Pinpoint => spans.next_multiple_of(3),
+        Format::Xray => 3,
+        _ => spans,
+    };
+    let parts: Vec<SpanParts> = (0..spans).map(|place| values::span(place, random)).collect();
     match format {
-        Format::Otlp { framed } => otlp(framed, (0..spans).map(&mut parts).collect()),
-        // Whole traces: of each a segment.
-        Format::Skywalking => skywalking((0..spans.next_multiple_of(3)).map(&mut parts).collect(), is_of_load),
-        Format::Zipkin => zipkin((0..spans).map(&mut parts).collect()),
-        Format::Elastic => elastic((0..spans).map(&mut parts).collect()),
-        Format::Sentry => sentry((0..spans).map(&mut parts).collect()),
-        Format::Xray => xray(&mut parts),
-        Format::Newrelic => newrelic::template(&(0..spans).map(&mut parts).collect::<Vec<_>>()),
-        Format::Instana => instana::template(&(0..spans).map(&mut parts).collect::<Vec<_>>()),
-        Format::Pinpoint => pinpoint::template(&(0..spans.next_multiple_of(3)).map(&mut parts).collect::<Vec<_>>()),
-        Format::Datadog => datadog::template(&(0..spans.next_multiple_of(3)).map(&mut parts).collect::<Vec<_>>()),
+        Format::Otlp { framed } => otlp(framed, parts),
+        Format::Skywalking => skywalking(&parts, is_of_load),
+        Format::Zipkin => zipkin(&parts),
+        Format::Elastic => elastic(&parts),
+        Format::Sentry => sentry(&parts),
+        Format::Datadog => datadog::template(&parts),
+        Format::Xray => xray(&parts),
+        Format::Newrelic => newrelic::template(&parts),
+        Format::Instana => instana::template(&parts),
+        Format::Pinpoint => pinpoint::template(&parts),
     }
 }
 
@@ -155,7 +160,7 @@ struct Tag {
 }
 
 /// An agent takes the trace id over that a load sends, and else makes one of its own kind.
-fn skywalking(parts: Vec<SpanParts>, is_of_load: bool) -> Template {
+fn skywalking(parts: &[SpanParts], is_of_load: bool) -> Template {
     let mut template = Template::default();
     for trace in parts.chunks(3) {
         let span = |(id, (name, kind, attributes)): (usize, &SpanParts)| SpanObject {
@@ -208,48 +213,11 @@ fn skywalking(parts: Vec<SpanParts>, is_of_load: bool) -> Template {
     template
 }
 
-/// Text in the making, and the places in it.
-#[derive(Default)]
-pub(crate) struct Text {
-    pub(crate) out: String,
-    places: Places,
-}
-
-impl Text {
-    pub(crate) fn put(&mut self, text: &str) {
-        self.out.push_str(text);
-    }
-
-    pub(crate) fn place(&mut self, stamp: Stamp, length: usize) {
-        self.places.places.push((self.out.len(), stamp));
-        self.out.push_str(&"0".repeat(length));
-    }
-
-    /// `"key":value` for every attribute.
-    pub(crate) fn members(&mut self, parts: &SpanParts, quoted: bool) {
-        for (position, tag) in parts.2.iter().enumerate() {
-            let comma = if position > 0 { "," } else { "" };
-            let value = as_text(tag, quoted);
-            let value = if quoted { value } else { format!("\"{value}\"") };
-            // Elastic's agents write underscores where the name has dots.
-            let key = if quoted { tag.key.replace('.', "_") } else { tag.key.clone() };
-            self.put(&format!("{comma}\"{key}\":{value}"));
-        }
-    }
-
-    pub(crate) fn end(&mut self, template: &mut Template, is_root: bool) {
-        template.spans.push(Places { is_root, ..std::mem::take(&mut self.places) });
-    }
-}
-
-fn zipkin(parts: Vec<SpanParts>) -> Template {
-    let (mut text, mut template) = (Text::default(), Template::default());
-    text.put("[");
-    for (place, parts) in parts.iter().enumerate() {
-        let is_root = place % 3 == 0;
-        text.put(if place > 0 { ",{\"traceId\":\"" } else { "{\"traceId\":\"" });
+fn zipkin(parts: &[SpanParts]) -> Template {
+    texts::request(parts, ["[", ",", "]"], |text, place, parts| {
+        text.put("{\"traceId\":\"");
         text.place(Stamp::TraceHex, 32);
-        if !is_root {
+        if place > 0 {
             text.put("\",\"parentId\":\"");
             text.place(Stamp::RootHex, 16);
         }
@@ -263,22 +231,15 @@ fn zipkin(parts: Vec<SpanParts>) -> Template {
         text.put(",\"localEndpoint\":{\"serviceName\":\"petclinic\",\"ipv4\":\"10.2.0.17\"},\"tags\":{");
         text.members(parts, false);
         text.put("}}");
-        text.end(&mut template, is_root);
-    }
-    text.put("]");
-    template.message = text.out.into_bytes();
-    template
+    })
 }
 
-fn elastic(parts: Vec<SpanParts>) -> Template {
-    let (mut text, mut template) = (Text::default(), Template::default());
-    text.put(
-        "{\"metadata\":{\"service\":{\"name\":\"petclinic\",\"node\":{\"configured_name\":\"petclinic-7d9c6b5f4-x2x7k\"},\
+fn elastic(parts: &[SpanParts]) -> Template {
+    let metadata = "{\"metadata\":{\"service\":{\"name\":\"petclinic\",\"node\":{\"configured_name\":\"petclinic-7d9c6b5f4-x2x7k\"},\
          \"agent\":{\"name\":\"go\",\"version\":\"2.7.1\"},\"language\":{\"name\":\"go\",\"version\":\"1.26\"}},\
-         \"process\":{\"pid\":4711},\"system\":{\"hostname\":\"node-17\",\"platform\":\"linux\"}}}\n",
-    );
-    for (place, parts) in parts.iter().enumerate() {
-        let is_root = place % 3 == 0;
+         \"process\":{\"pid\":4711},\"system\":{\"hostname\":\"node-17\",\"platform\":\"linux\"}}}\n";
+    texts::request(parts, [metadata, "", ""], |text, place, parts| {
+        let is_root = place == 0;
         text.put(if is_root { "{\"transaction\":{\"id\":\"" } else { "{\"span\":{\"id\":\"" });
         text.place(Stamp::SpanHex, 16);
         text.put("\",\"trace_id\":\"");
@@ -301,23 +262,19 @@ fn elastic(parts: Vec<SpanParts>) -> Template {
         });
         text.members(parts, true);
         text.put("}}}}\n");
-        text.end(&mut template, is_root);
-    }
-    template.message = text.out.into_bytes();
-    template
+    })
 }
 
-fn sentry(parts: Vec<SpanParts>) -> Template {
-    let (mut text, mut template) = (Text::default(), Template::default());
+fn sentry(parts: &[SpanParts]) -> Template {
     let count = parts.len();
-    text.put(&format!(
+    let before = format!(
         "{{\"sent_at\":\"2026-11-26T17:00:00.000Z\",\"sdk\":{{\"name\":\"sentry.javascript.node\",\"version\":\"11.12.0\"}}}}\n\
          {{\"type\":\"span\",\"item_count\":{count},\"content_type\":\"application/vnd.sentry.items.span.v2+json\"}}\n\
          {{\"version\":2,\"items\":["
-    ));
-    for (place, parts) in parts.iter().enumerate() {
-        let is_root = place % 3 == 0;
-        text.put(if place > 0 { ",{\"span_id\":\"" } else { "{\"span_id\":\"" });
+    );
+    texts::request(parts, [&before, ",", "]}"], |text, place, parts| {
+        let is_root = place == 0;
+        text.put("{\"span_id\":\"");
         text.place(Stamp::SpanHex, 16);
         text.put("\",\"trace_id\":\"");
         text.place(Stamp::TraceHex, 32);
@@ -340,19 +297,12 @@ fn sentry(parts: Vec<SpanParts>) -> Template {
             text.put(&format!(",\"{}\":{{\"value\":{value},\"type\":\"{kind}\"}}", tag.key));
         }
         text.put("}}");
-        text.end(&mut template, is_root);
-    }
-    text.put("]}");
-    template.message = text.out.into_bytes();
-    template
+    })
 }
 
 /// One trace, as a datagram has it.
-fn xray(parts: &mut dyn FnMut(usize) -> SpanParts) -> Template {
-    let (mut text, mut template) = (Text::default(), Template::default());
-    text.put("{\"format\": \"json\", \"version\": 1}\n");
-    for place in 0..3 {
-        let parts = parts(place);
+fn xray(parts: &[SpanParts]) -> Template {
+    texts::request(parts, ["{\"format\": \"json\", \"version\": 1}\n", "", "}]}"], |text, place, parts| {
         text.put(
             [
                 "{\"name\":\"petclinic\",\"id\":\"",
@@ -372,13 +322,9 @@ fn xray(parts: &mut dyn FnMut(usize) -> SpanParts) -> Template {
         text.put(",\"end_time\":");
         text.place(Stamp::EndSeconds, 17);
         text.put(",\"annotations\":{");
-        text.members(&parts, true);
+        text.members(parts, true);
         text.put("}");
-        text.end(&mut template, place == 0);
-    }
-    text.put("}]}");
-    template.message = text.out.into_bytes();
-    template
+    })
 }
 
 /// Shows the messages at the end of a path of fields, with their offsets.

@@ -1,16 +1,14 @@
 //! A list of the spans of Instana's tracers.
 
 use crate::batches::{DURATION, Stamp, Template};
-use crate::formats::Text;
+use crate::texts;
 use crate::values::SpanParts;
 
 /// A request with these spans, three of a trace.
 pub(crate) fn template(parts: &[SpanParts]) -> Template {
-    let (mut text, mut template) = (Text::default(), Template::default());
-    text.put("[");
-    for (place, parts) in parts.iter().enumerate() {
-        let is_root = place % 3 == 0;
-        text.put(if place > 0 { ",{\"t\":\"" } else { "{\"t\":\"" });
+    texts::request(parts, ["[", ",", "]"], |text, place, parts| {
+        let is_root = place == 0;
+        text.put("{\"t\":\"");
         text.place(Stamp::TraceLowHex, 16);
         text.put("\",\"s\":\"");
         text.place(Stamp::SpanHex, 16);
@@ -30,9 +28,5 @@ pub(crate) fn template(parts: &[SpanParts]) -> Template {
         text.put(if is_root { "\"service\":\"petclinic\",\"http\":{" } else { "\"mysql\":{" });
         text.members(parts, false);
         text.put("}}}");
-        text.end(&mut template, is_root);
-    }
-    text.put("]");
-    template.message = text.out.into_bytes();
-    template
+    })
 }

@@ -11,6 +11,7 @@ mod h2;
 mod instana;
 mod newrelic;
 mod pinpoint;
+mod texts;
 mod udp;
 mod values;
 

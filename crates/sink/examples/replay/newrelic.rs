@@ -1,16 +1,15 @@
 //! A harvest of New Relic's agents: spans as three objects each.
 
 use crate::batches::{DURATION, Stamp, Template};
-use crate::formats::Text;
+use crate::texts;
 use crate::values::SpanParts;
 
 /// A request with these spans, three of a trace.
 pub(crate) fn template(parts: &[SpanParts]) -> Template {
-    let (mut text, mut template) = (Text::default(), Template::default());
-    text.put(&format!("[\"1\",{{\"reservoir_size\":100000,\"events_seen\":{}}},[", parts.len()));
-    for (place, parts) in parts.iter().enumerate() {
-        let is_root = place % 3 == 0;
-        text.put(if place > 0 { ",[{\"type\":\"Span\",\"traceId\":\"" } else { "[{\"type\":\"Span\",\"traceId\":\"" });
+    let before = format!("[\"1\",{{\"reservoir_size\":100000,\"events_seen\":{}}},[", parts.len());
+    texts::request(parts, [&before, ",", "]]"], |text, place, parts| {
+        let is_root = place == 0;
+        text.put("[{\"type\":\"Span\",\"traceId\":\"");
         text.place(Stamp::TraceHex, 32);
         text.put("\",\"guid\":\"");
         text.place(Stamp::SpanHex, 16);
@@ -32,9 +31,5 @@ pub(crate) fn template(parts: &[SpanParts]) -> Template {
         });
         text.members(parts, false);
         text.put("}]");
-        text.end(&mut template, is_root);
-    }
-    text.put("]]");
-    template.message = text.out.into_bytes();
-    template
+    })
 }

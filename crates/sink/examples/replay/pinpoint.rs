@@ -1,6 +1,7 @@
 //! Spans of Pinpoint's agents, each with the methods that were called for it: `PSpanMessage` of `v1/Span.proto`.
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use unladen_decode::wire::{put_bytes, put_number, put_varint};
 
 use crate::batches::{Places, Stamp, Template};
 use crate::formats::frame;
@@ -11,39 +12,28 @@ use crate::values::SpanParts;
 struct Message(Vec<u8>);
 
 impl Message {
-    fn varint(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.0.push(number as u8 | 0x80);
-            number >>= 7;
-        }
-        self.0.push(number as u8);
+    fn number(&mut self, field: u32, number: u64) {
+        put_number(&mut self.0, field, number);
     }
 
-    fn number(&mut self, field: u64, number: u64) {
-        self.varint(field << 3);
-        self.varint(number);
-    }
-
-    fn fixed(&mut self, field: u64, number: u64) {
-        self.varint(field << 3 | 1);
+    fn fixed(&mut self, field: u32, number: u64) {
+        put_varint(&mut self.0, u64::from(field) << 3 | 1);
         self.0.extend_from_slice(&number.to_le_bytes());
     }
 
-    fn bytes(&mut self, field: u64, bytes: &[u8]) {
-        self.varint(field << 3 | 2);
-        self.varint(bytes.len() as u64);
-        self.0.extend_from_slice(bytes);
+    fn bytes(&mut self, field: u32, bytes: &[u8]) {
+        put_bytes(&mut self.0, field, bytes);
     }
 
     /// A varint of so many bytes that is stamped in.
-    fn place(&mut self, field: u64, stamp: Stamp, length: usize, places: &mut Places) {
-        self.varint(field << 3);
+    fn place(&mut self, field: u32, stamp: Stamp, length: usize, places: &mut Places) {
+        put_varint(&mut self.0, u64::from(field) << 3);
         places.places.push((self.0.len(), stamp));
         self.0.resize(self.0.len() + length, 0);
     }
 
     /// The attributes that Pinpoint has annotations for: texts and numbers with a key.
-    fn annotations(&mut self, field: u64, (_, _, attributes): &SpanParts) {
+    fn annotations(&mut self, field: u32, (_, _, attributes): &SpanParts) {
         for (key, attribute) in attributes.iter().take(5).enumerate() {
             let mut value = Self::default();
             match attribute.value.as_ref().and_then(|value| value.value.as_ref()) {

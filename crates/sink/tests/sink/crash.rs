@@ -27,7 +27,7 @@ fn acknowledged(way: Way, out: &Path, life: Duration, spans: u64) -> Vec<Id> {
     let (mut process, _stdin) = Process::start(&serde_json::to_string(&config).expect("JSON"));
     let mut events = process.events();
     let Some(Event::Ready { addresses }) = events.next() else { panic!("not ready") };
-    let address: SocketAddr = addresses[way.protocol()];
+    let address: SocketAddr = addresses[way.protocol().name()];
     block_on(async {
         let senders = (0..SENDERS).map(|sender| {
             tokio::spawn(async move {

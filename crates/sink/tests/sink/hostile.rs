@@ -41,7 +41,7 @@ impl Victim {
     }
 
     fn address(&self, way: Way) -> SocketAddr {
-        self.addresses[way.protocol()]
+        self.addresses[way.protocol().name()]
     }
 
     /// It still takes sound spans, has not grown beyond its bound, and ends well.

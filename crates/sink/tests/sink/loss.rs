@@ -65,7 +65,7 @@ fn nothing_is_lost(way: Way, traces: u64, throttle: Option<(u64, u64)>) -> Run {
     let (mut process, stdin) = Process::start(&serde_json::to_string(&config).expect("JSON"));
     let mut events = process.events();
     let Some(Event::Ready { addresses }) = events.next() else { panic!("not ready") };
-    let address = addresses[way.protocol()];
+    let address = addresses[way.protocol().name()];
     // Somebody must read what it tells.
     let last = std::thread::spawn(move || events.last());
     let share = traces / SENDERS;

@@ -7,11 +7,12 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
+use unladen_decode::wire::put_number;
 use unladen_sink::config::{Config, Protocol, Requests};
 
 use crate::http::{post, send, send_over};
 use crate::payloads::{Adds, Expect, ONE, UNDECODABLE};
-use crate::senders::{Client, MS, START, Way, field, framed, number};
+use crate::senders::{Client, MS, START, Way, field, framed};
 use crate::support::{Sink, block_on, columns, gzip, listening};
 
 const REQUESTS: Requests = Requests { tag: 0x1234_5678_9abc_def0, key: 42 };
@@ -66,7 +67,7 @@ pub(crate) fn hostile(trace: &str) -> Vec<(&'static str, String, Expect, Adds)> 
 }
 
 /// An entry of a map.
-fn entry(map: u64, key: &str, value: &[u8]) -> Vec<u8> {
+fn entry(map: u32, key: &str, value: &[u8]) -> Vec<u8> {
     field(map, &[field(1, key.as_bytes()), field(2, value)].concat())
 }
 
@@ -74,7 +75,7 @@ fn entry(map: u64, key: &str, value: &[u8]) -> Vec<u8> {
 pub(crate) fn streamed(trace: &str, index: u64) -> Vec<u8> {
     let text = |text: &str| field(1, text.as_bytes());
     let mut at = Vec::new();
-    number(&mut at, 3, START / MS + index);
+    put_number(&mut at, 3, START / MS + index);
     let duration = [&[4 << 3 | 1][..], &0.001_f64.to_le_bytes()].concat();
     let id = format!("{:016x}", index + 1);
     let (caller, called) =

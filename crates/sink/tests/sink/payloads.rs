@@ -3,9 +3,10 @@
 use std::io::Write;
 
 use flate2::Compression;
+use unladen_decode::wire::put_bytes;
 
 use crate::datadog;
-use crate::senders::{METADATA, Way, bytes, elastic_event, field, framed};
+use crate::senders::{METADATA, Way, elastic_event, field, framed};
 use crate::support::gzip;
 
 pub(crate) const LARGEST: usize = 16 << 20;
@@ -137,7 +138,7 @@ pub(crate) fn particular(way: Way) -> Vec<Case> {
             back.extend([&[0x39][..], &u64::MAX.to_le_bytes(), &[0x41], &[0; 8]].concat());
             add("time running backwards", wrap(back), Expect::Taken, ONE);
             let mut many = [field(1, &TRACE), field(2, &[2; 8])].concat();
-            (0..million).for_each(|number: u32| bytes(&mut many, 9, &field(1, &number.to_le_bytes())));
+            (0..million).for_each(|number: u32| put_bytes(&mut many, 9, &field(1, &number.to_le_bytes())));
             add("a million attributes", wrap(many), Expect::Taken, ONE);
             let mut nested = field(1, b"x");
             (0..2_000).for_each(|_| nested = field(5, &field(1, &nested)));
@@ -170,7 +171,7 @@ pub(crate) fn particular(way: Way) -> Vec<Case> {
             let ids = [field(1, &[1; 17]), field(3, &[1; 8])].concat();
             add("ids of the wrong length", field(1, &ids), Expect::Taken, rejected);
             let mut many = [field(1, &TRACE), field(3, &[2; 8])].concat();
-            (0..million).for_each(|number: u32| bytes(&mut many, 11, &field(1, &number.to_le_bytes())));
+            (0..million).for_each(|number: u32| put_bytes(&mut many, 11, &field(1, &number.to_le_bytes())));
             add("a million attributes", field(1, &many), Expect::Taken, ONE);
         }
         Way::SkywalkingGrpc => {
@@ -178,7 +179,7 @@ pub(crate) fn particular(way: Way) -> Vec<Case> {
             add("no ids", field(3, &[]), Expect::Taken, rejected);
             add("time running backwards", [names.clone(), field(3, &[0x18, 9, 0x20, 1])].concat(), Expect::Taken, ONE);
             let mut many = Vec::new();
-            (0..million).for_each(|number: u32| bytes(&mut many, 12, &field(1, &number.to_le_bytes())));
+            (0..million).for_each(|number: u32| put_bytes(&mut many, 12, &field(1, &number.to_le_bytes())));
             add(
                 "a million attributes",
                 [field(2, b"many"), field(1, b"t"), field(3, &many)].concat(),
@@ -232,7 +233,7 @@ pub(crate) fn particular(way: Way) -> Vec<Case> {
             let ids = [field(1, &[1; 17]), field(2, &[1; 8])].concat();
             add("ids of the wrong length", field(1, &field(1, &ids)), Expect::Taken, rejected);
             let mut many = [field(1, &TRACE), field(2, &[2; 8])].concat();
-            (0..million).for_each(|number: u32| bytes(&mut many, 8, &field(1, &number.to_le_bytes())));
+            (0..million).for_each(|number: u32| put_bytes(&mut many, 8, &field(1, &number.to_le_bytes())));
             add("a million attributes", field(1, &field(1, &many)), Expect::Taken, ONE);
         }
         Way::Sentry | Way::Azure | Way::Newrelic | Way::Instana => {

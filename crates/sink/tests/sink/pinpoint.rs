@@ -1,16 +1,17 @@
 //! Pinpoint's collector over real sockets, as its agents call it, and as a hostile sender might.
 
+use unladen_decode::wire::put_number;
 use unladen_sink::config::{Config, Protocol, Requests};
 
 use crate::payloads::{Adds, Expect, ONE, UNDECODABLE};
-use crate::senders::{Client, MS, START, Way, field, framed, number};
+use crate::senders::{Client, MS, START, Way, field, framed};
 use crate::support::{Sink, block_on, columns, listening};
 
 const REQUESTS: Requests = Requests { tag: 0x1234_5678_9abc_def0, key: 42 };
 
-fn numbers(fields: &[(u64, u64)]) -> Vec<u8> {
+fn numbers(fields: &[(u32, u64)]) -> Vec<u8> {
     let mut out = Vec::new();
-    fields.iter().for_each(|(field, value)| number(&mut out, *field, *value));
+    fields.iter().for_each(|(field, value)| put_number(&mut out, *field, *value));
     out
 }
 

@@ -12,6 +12,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use tokio::net::TcpStream;
+use unladen_decode::wire::{put_bytes, put_number};
 use unladen_sink::config::{Config, Protocol};
 
 use crate::datadog;
@@ -80,25 +81,24 @@ impl Way {
 
     /// Listens for this way only, on a free port.
     pub(crate) fn listen(self, config: Config) -> Config {
-        let protocol = Protocol::ALL.into_iter().find(|protocol| protocol.name() == self.protocol());
-        listening(Config { listen: BTreeMap::new(), ..config }, protocol.as_slice())
+        listening(Config { listen: BTreeMap::new(), ..config }, &[self.protocol()])
     }
 
-    /// Its name in the summary.
-    pub(crate) fn protocol(self) -> &'static str {
+    /// What it is a way of.
+    pub(crate) fn protocol(self) -> Protocol {
         match self {
-            Self::OtlpGrpc => "otlp_grpc",
-            Self::OtlpHttp | Self::OtlpJson => "otlp_http",
-            Self::ZipkinJson | Self::ZipkinProtobuf => "zipkin",
-            Self::SkywalkingGrpc | Self::SkywalkingHttp => "skywalking",
-            Self::Elastic => "elastic",
-            Self::JaegerThrift | Self::JaegerGrpc => "jaeger",
-            Self::Sentry => "sentry",
-            Self::Azure => "azure",
-            Self::Datadog | Self::DatadogTable | Self::DatadogStreamed => "datadog",
-            Self::Newrelic | Self::NewrelicStreamed => "newrelic",
-            Self::Pinpoint => "pinpoint",
-            Self::Instana => "instana",
+            Self::OtlpGrpc => Protocol::OtlpGrpc,
+            Self::OtlpHttp | Self::OtlpJson => Protocol::OtlpHttp,
+            Self::ZipkinJson | Self::ZipkinProtobuf => Protocol::Zipkin,
+            Self::SkywalkingGrpc | Self::SkywalkingHttp => Protocol::Skywalking,
+            Self::Elastic => Protocol::Elastic,
+            Self::JaegerThrift | Self::JaegerGrpc => Protocol::Jaeger,
+            Self::Sentry => Protocol::Sentry,
+            Self::Azure => Protocol::Azure,
+            Self::Datadog | Self::DatadogTable | Self::DatadogStreamed => Protocol::Datadog,
+            Self::Newrelic | Self::NewrelicStreamed => Protocol::Newrelic,
+            Self::Pinpoint => Protocol::Pinpoint,
+            Self::Instana => Protocol::Instana,
         }
     }
 
@@ -160,7 +160,7 @@ impl Way {
             Self::OtlpJson => otlp_json(traces, spans).into(),
             Self::ZipkinJson => list(traces, spans, zipkin_json).into(),
             Self::ZipkinProtobuf => messages(&|trace, out| {
-                (0..spans).for_each(|number| bytes(out, 1, &zipkin_protobuf(trace, number)));
+                (0..spans).for_each(|number| put_bytes(out, 1, &zipkin_protobuf(trace, number)));
             }),
             Self::SkywalkingGrpc => messages(&|trace, out| out.extend(framed(&segment(trace, spans)))),
             Self::SkywalkingHttp => segments_json(traces, spans).into(),
@@ -171,9 +171,9 @@ impl Way {
             Self::DatadogStreamed => datadog::payload_streamed(traces, spans),
             Self::JaegerGrpc => {
                 let mut batch = messages(&|trace, out| {
-                    (0..spans).for_each(|number| bytes(out, 1, &jaeger_protobuf(trace, number)));
+                    (0..spans).for_each(|number| put_bytes(out, 1, &jaeger_protobuf(trace, number)));
                 });
-                bytes(&mut batch, 2, &field(1, b"pets"));
+                put_bytes(&mut batch, 2, &field(1, b"pets"));
                 framed(&field(1, &batch))
             }
             Self::Azure => traces
@@ -299,32 +299,11 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-fn varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-/// A protobuf field of bytes.
-pub(crate) fn bytes(out: &mut Vec<u8>, number: u64, content: &[u8]) {
-    varint(out, number << 3 | 2);
-    varint(out, content.len() as u64);
-    out.extend_from_slice(content);
-}
-
-/// The same on its own.
-pub(crate) fn field(number: u64, content: &[u8]) -> Vec<u8> {
+/// A protobuf message of one field of bytes.
+pub(crate) fn field(number: u32, content: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(content.len() + 4);
-    bytes(&mut out, number, content);
+    put_bytes(&mut out, number, content);
     out
-}
-
-/// A protobuf field of a number.
-pub(crate) fn number(out: &mut Vec<u8>, field: u64, value: u64) {
-    varint(out, field << 3);
-    varint(out, value);
 }
 
 fn otlp(traces: &[[u8; 16]], spans: u64) -> Vec<u8> {
@@ -382,32 +361,32 @@ fn zipkin_json(trace: &str, number: u64, out: &mut String) {
 
 fn zipkin_protobuf(trace: &[u8; 16], index: u64) -> Vec<u8> {
     let mut out = field(1, trace);
-    bytes(&mut out, 3, &(index + 1).to_be_bytes());
-    number(&mut out, 4, 2);
-    bytes(&mut out, 5, b"get /vets");
+    put_bytes(&mut out, 3, &(index + 1).to_be_bytes());
+    put_number(&mut out, 4, 2);
+    put_bytes(&mut out, 5, b"get /vets");
     out.push(6 << 3 | 1);
     out.extend_from_slice(&((START + index * MS) / 1_000).to_le_bytes());
-    number(&mut out, 7, 1_000);
-    bytes(&mut out, 8, &field(1, b"pets"));
-    bytes(&mut out, 11, &[field(1, b"http.path"), field(2, b"/vets")].concat());
+    put_number(&mut out, 7, 1_000);
+    put_bytes(&mut out, 8, &field(1, b"pets"));
+    put_bytes(&mut out, 11, &[field(1, b"http.path"), field(2, b"/vets")].concat());
     out
 }
 
 fn segment(trace: &[u8; 16], spans: u64) -> Vec<u8> {
     let name = hex(trace);
     let mut out = field(1, name.as_bytes());
-    bytes(&mut out, 2, name.as_bytes());
+    put_bytes(&mut out, 2, name.as_bytes());
     for index in 0..spans {
         let mut span = Vec::new();
-        number(&mut span, 1, index);
-        number(&mut span, 2, index.wrapping_sub(1));
-        number(&mut span, 3, START / MS + index);
-        number(&mut span, 4, START / MS + index + 1);
-        bytes(&mut span, 6, b"GET:/vets");
-        bytes(&mut span, 12, &[field(1, b"http.method"), field(2, b"GET")].concat());
-        bytes(&mut out, 3, &span);
+        put_number(&mut span, 1, index);
+        put_number(&mut span, 2, index.wrapping_sub(1));
+        put_number(&mut span, 3, START / MS + index);
+        put_number(&mut span, 4, START / MS + index + 1);
+        put_bytes(&mut span, 6, b"GET:/vets");
+        put_bytes(&mut span, 12, &[field(1, b"http.method"), field(2, b"GET")].concat());
+        put_bytes(&mut out, 3, &span);
     }
-    bytes(&mut out, 4, b"pets");
+    put_bytes(&mut out, 4, b"pets");
     out
 }
 
@@ -490,15 +469,15 @@ fn jaeger_thrift(traces: &[[u8; 16]], spans: u64) -> Vec<u8> {
 
 fn jaeger_protobuf(trace: &[u8; 16], index: u64) -> Vec<u8> {
     let mut out = field(1, trace);
-    bytes(&mut out, 2, &(index + 1).to_be_bytes());
-    bytes(&mut out, 3, b"GET /vets");
+    put_bytes(&mut out, 2, &(index + 1).to_be_bytes());
+    put_bytes(&mut out, 3, b"GET /vets");
     let mut start = Vec::new();
-    number(&mut start, 1, START / 1_000_000_000);
-    number(&mut start, 2, index * MS);
-    bytes(&mut out, 6, &start);
+    put_number(&mut start, 1, START / 1_000_000_000);
+    put_number(&mut start, 2, index * MS);
+    put_bytes(&mut out, 6, &start);
     let mut duration = Vec::new();
-    number(&mut duration, 2, MS);
-    bytes(&mut out, 7, &duration);
-    bytes(&mut out, 8, &[field(1, b"span.kind"), field(3, b"server")].concat());
+    put_number(&mut duration, 2, MS);
+    put_bytes(&mut out, 7, &duration);
+    put_bytes(&mut out, 8, &[field(1, b"span.kind"), field(3, b"server")].concat());
     out
 }

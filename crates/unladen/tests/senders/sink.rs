@@ -15,26 +15,12 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use unladen_ledger::summary::Summary;
+use unladen_sink::config::Protocol;
 
 use crate::spans::stored;
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// Every receiver: its option, and what its line calls it.
-const RECEIVERS: [(&str, &str); 11] = [
-    ("--otlp-grpc", "otlp_grpc"),
-    ("--otlp-http", "otlp_http"),
-    ("--zipkin", "zipkin"),
-    ("--skywalking", "skywalking"),
-    ("--elastic", "elastic"),
-    ("--jaeger", "jaeger"),
-    ("--sentry", "sentry"),
-    ("--datadog", "datadog"),
-    ("--xray", "xray"),
-    ("--newrelic", "newrelic"),
-    ("--pinpoint", "pinpoint"),
-];
-
 /// Waits until something holds.
 #[track_caller]
 pub(crate) fn wait_until(holds: impl Fn() -> bool, otherwise: impl Fn() -> String) {
@@ -138,13 +124,14 @@ impl Sink {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mut command = Command::new(env!("CARGO_BIN_EXE_unladen"));
         command.args(["sink", "--attributes", "all", "--out"]).arg(folder.path());
-        command.args(RECEIVERS.iter().flat_map(|(option, _)| [*option, "127.0.0.1:0"]));
+        let receivers = Protocol::ALL.map(Protocol::name);
+        command.args(receivers.iter().flat_map(|name| [format!("--{}", name.replace('_', "-")), "127.0.0.1:0".into()]));
         let process = Process::start(&mut command);
-        let addresses = RECEIVERS.map(|_| {
+        let addresses = receivers.map(|_| {
             process.wait_for_line("its addresses", |line| {
                 let (name, address) = line.strip_prefix("listening: ")?.split_once(" on ")?;
-                let (_, name) = RECEIVERS.iter().find(|(_, known)| *known == name)?;
-                Some((*name, address.parse().expect("an address")))
+                let name = receivers.into_iter().find(|known| *known == name)?;
+                Some((name, address.parse().expect("an address")))
             })
         });
         Self { process, folder, addresses: BTreeMap::from(addresses) }
