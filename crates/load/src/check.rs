@@ -61,10 +61,7 @@ fn check_pacing(plan: &Plan) -> Result<(), LoadError> {
 pub(crate) fn check(plan: &Plan) -> Result<(), LoadError> {
     let refuse = |field, value: String, remedy| Err(LoadError::Plan { field, value, remedy });
     check_pacing(plan)?;
-    if let Some(trace) = plan.trace.as_ref().filter(|trace| !trace.header.tells_sampling())
-        && trace.sampled > 0.0
-        && trace.sampled < 1.0
-    {
+    if let Some(trace) = plan.trace.as_ref().filter(|trace| trace.samples_some() && !trace.header.tells_sampling()) {
         let remedy = "Pinpoint's headers have no flag for each request; write 0 or 1";
         return refuse("sampled", trace.sampled.to_string(), remedy);
     }
@@ -114,4 +111,24 @@ pub(crate) fn check(plan: &Plan) -> Result<(), LoadError> {
         return refuse("sampled", trace.sampled.to_string(), "write a share, 0 to 1");
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Trace, TraceHeader};
+
+    #[test]
+    fn only_a_header_with_a_flag_carries_a_share() {
+        let refused = |header, sampled| {
+            let trace = Some(Trace { header, tag: 1, key: 2, sampled });
+            matches!(
+                check(&Plan { trace, ..Plan::new("http://127.0.0.1/".to_owned()) }),
+                Err(LoadError::Plan { field: "sampled", .. })
+            )
+        };
+        assert!(refused(TraceHeader::Pinpoint, 0.5));
+        assert!(!refused(TraceHeader::Pinpoint, 0.0) && !refused(TraceHeader::Pinpoint, 1.0));
+        assert!(!refused(TraceHeader::W3c, 0.5) && refused(TraceHeader::W3c, 1.5));
+    }
 }

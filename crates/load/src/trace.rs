@@ -23,6 +23,11 @@ pub struct Ids {
 }
 
 impl Trace {
+    /// Whether some requests carry the sampled flag and some do not.
+    pub(crate) fn samples_some(&self) -> bool {
+        self.sampled > 0.0 && self.sampled < 1.0
+    }
+
     /// The ids of the request with this index.
     #[must_use]
     pub fn ids(&self, index: u64) -> Ids {

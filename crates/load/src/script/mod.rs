@@ -209,7 +209,7 @@ impl Script {
 
     /// Whether only some requests carry the sampled flag.
     pub(crate) fn samples(&self) -> bool {
-        self.trace.as_ref().is_some_and(|trace| trace.sampled > 0.0 && trace.sampled < 1.0)
+        self.trace.as_ref().is_some_and(Trace::samples_some)
     }
 
     /// Whether an iteration may have several requests.
