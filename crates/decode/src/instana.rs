@@ -88,11 +88,11 @@ fn span<'a>(
     gatherer: &mut Gatherer<'a>,
     service: &mut Option<&'a [u8]>,
 ) -> Result<Option<Span<'a>>, Broken> {
-    let (mut span, mut parent_id, mut errors) = (Span::default(), &[][..], 0);
+    let (mut span, mut parent_id, mut errors, mut own_name) = (Span::default(), &[][..], 0, None);
     gatherer.begin();
     span.size = reader.measured(|reader, key| {
         if key == b"data" {
-            return data(reader, gatherer, service);
+            return data(reader, gatherer, service, &mut own_name);
         }
         match (key, reader.value()?) {
             (b"t", Value::Text(id)) => span.trace_id = low_half(id),
@@ -108,15 +108,17 @@ fn span<'a>(
         }
         Ok(())
     })?;
+    span.operation = own_name.unwrap_or(span.operation);
     span.status = if errors > 0 { Status::Error } else { Status::Unset };
     Ok(gatherer.reject_without_ids(&mut span, parent_id, IDS).is_none().then_some(span))
 }
 
-/// What a span says beside its place: members of groups, such as `http`, and the service.
+/// What a span says beside its place: members of groups, such as `http`, the service, and the name of one that the program made itself.
 fn data<'a>(
     reader: &mut Reader<'a>,
     gatherer: &mut Gatherer<'a>,
     service: &mut Option<&'a [u8]>,
+    own_name: &mut Option<&'a [u8]>,
 ) -> Result<(), Broken> {
     let mut name = Vec::new();
     reader.object(|reader, group| {
@@ -129,13 +131,30 @@ fn data<'a>(
             return Ok(());
         }
         reader.object(|reader, key| {
+            if group == b"sdk" && key == b"custom" && reader.peek() == Some(b'{') {
+                return custom(reader, gatherer);
+            }
             name.clear();
             name.extend_from_slice(group);
             name.push(b'.');
             name.extend_from_slice(key);
-            attribute(&name, reader.value()?, gatherer);
+            match (&name[..], reader.value()?) {
+                (b"sdk.name", Value::Text(text)) => *own_name = Some(text),
+                (name, value) => attribute(name, value, gatherer),
+            }
             Ok(())
         })
+    })
+}
+
+/// The attributes of a span that the program made itself.
+fn custom<'a>(reader: &mut Reader<'a>, gatherer: &mut Gatherer<'a>) -> Result<(), Broken> {
+    reader.object(|reader, key| match (key, reader.peek()) {
+        (b"tags", Some(b'{')) => reader.object(|reader, key| {
+            attribute(key, reader.value()?, gatherer);
+            Ok(())
+        }),
+        _ => reader.skip(),
     })
 }
 
@@ -220,6 +239,22 @@ mod tests {
         let later = format!("[{QUERY}]");
         let batch = decode(later.as_bytes(), &arena, b"17", &mut service).expect("sound");
         assert_eq!(batch.sources[0].service, b"pets", "as an earlier list said");
+    }
+
+    #[test]
+    fn spans_of_the_program_have_its_names() {
+        let one = |data: &str| {
+            let body = format!(r#"[{{"n":"sdk","t":"1","s":"1111111111111111","k":3,"data":{data}}}]"#);
+            let arena = Bump::new();
+            let batch = decode(body.as_bytes(), &arena, b"17", &mut Vec::new()).expect("sound");
+            let span = batch.spans[0];
+            (String::from_utf8_lossy(span.operation).into_owned(), span.attributes.json())
+        };
+        let data = r#"{"sdk":{"custom":{"tags":{"number":7,"none":null},"events":{}},"type":"intermediate","name":"wählt"}}"#;
+        assert_eq!(one(data), ("wählt".to_owned(), r#"{"number":7,"sdk.type":"intermediate"}"#.to_owned()));
+        let data = r#"{"sdk":{"custom":{"tags":[1]},"name":null}}"#;
+        assert_eq!(one(data), ("sdk".to_owned(), String::new()));
+        assert_eq!(one(r#"{"sdk":{"custom":1}}"#), ("sdk".to_owned(), r#"{"sdk.custom":1}"#.to_owned()));
     }
 
     #[test]

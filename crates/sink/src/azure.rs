@@ -14,7 +14,8 @@ use crate::hub::Hub;
 use crate::inbound::Request;
 use crate::web::{self, Failure, JSON, TEXT};
 
-const TRACK: [&str; 2] = ["/v2.1/track", "/v2/track"];
+/// The exporter for Python puts a slash between an endpoint that ends with one and the path.
+const TRACK: [&str; 3] = ["/v2.1/track", "//v2.1/track", "/v2/track"];
 /// Answers to those who ask for the id of an application.
 const APP_ID: &str = "00000000-0000-0000-0000-000000000001";
 /// Errors that an answer lists.
