@@ -73,6 +73,26 @@ fn opentelemetry_javascript_json() {
 }
 
 #[test]
+fn azure_python() {
+    sends(&mut python("send.py"), "azure", "azure", 3);
+}
+
+#[test]
+fn azure_javascript() {
+    sends(&mut javascript("send.mjs"), "azure", "azure", 3);
+}
+
+#[test]
+fn instana_python() {
+    sends(&mut python("instana_tracer.py"), "instana", "instana", 3);
+}
+
+#[test]
+fn instana_javascript() {
+    sends(&mut javascript("instana.mjs"), "instana", "instana", 3);
+}
+
+#[test]
 fn zipkin_go_json() {
     sends(&mut go(), "zipkin-json", "zipkin", 3);
 }
