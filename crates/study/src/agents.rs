@@ -19,7 +19,7 @@ macro_rules! files {
 
 /// The presets as they stand, by name.
 const FILES: &[&str] = files![
-    "aws-java" "azure-java" "datadog-go" "datadog-go-otlp" "datadog-java" "datadog-java-otlp" "datadog-node"
+    "aws-java" "azure-java" "azure-node" "azure-python" "datadog-go" "datadog-go-otlp" "datadog-java" "datadog-java-otlp" "datadog-node"
     "datadog-node-otlp" "datadog-python" "datadog-python-otlp" "elastic-go" "elastic-java" "elastic-node"
     "elastic-python" "instana-node" "instana-python" "newrelic-go" "newrelic-java" "newrelic-node" "newrelic-python"
     "otel-go" "otel-go-zipkin" "otel-java" "otel-java-zipkin" "otel-node" "otel-node-zipkin" "otel-python"
