@@ -250,7 +250,8 @@ mod tests {
             let span = batch.spans[0];
             (String::from_utf8_lossy(span.operation).into_owned(), span.attributes.json())
         };
-        let data = r#"{"sdk":{"custom":{"tags":{"number":7,"none":null},"events":{}},"type":"intermediate","name":"wählt"}}"#;
+        let data =
+            r#"{"sdk":{"custom":{"tags":{"number":7,"none":null},"events":{}},"type":"intermediate","name":"wählt"}}"#;
         assert_eq!(one(data), ("wählt".to_owned(), r#"{"number":7,"sdk.type":"intermediate"}"#.to_owned()));
         let data = r#"{"sdk":{"custom":{"tags":[1]},"name":null}}"#;
         assert_eq!(one(data), ("sdk".to_owned(), String::new()));

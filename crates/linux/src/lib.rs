@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+pub mod ballast;
 pub mod cgroup;
 pub mod clock;
 pub mod cpu_set;
@@ -9,6 +10,7 @@ pub mod process;
 pub mod tree;
 pub mod userns;
 
+pub use ballast::Ballast;
 pub use cgroup::{Cgroup, Version};
 pub use clock::monotonic_ns;
 pub use cpu_set::CpuSet;

@@ -9,6 +9,8 @@ use std::time::Instant;
 use unladen_journal::notices::{LoadNotice, Notice, Severity};
 use unladen_journal::record::{Design, RunRecord};
 use unladen_journal::write::Journal;
+use unladen_linux::Ballast;
+use unladen_probe::host::available_memory;
 
 use super::design::{Choice, Turns};
 use super::ends::Ends;
@@ -22,6 +24,8 @@ use super::service::RunningService;
 use super::setup::Setup;
 use super::watch::{Step, Watcher};
 
+/// Share of the available memory that is taken as ballast at most, and bytes.
+const MAX_BALLAST: (u64, u64) = (16, 1 << 30);
 /// How often a run is done at most when its generator is late.
 const ATTEMPTS: u32 = 3;
 
@@ -36,6 +40,8 @@ pub(super) struct Session<'s, 'p> {
     pub(super) number: u32,
     /// All runs, those of before too.
     pub(super) done: &'s mut Vec<RunRecord>,
+    /// So that processes that start first get no other memory than those that start last.
+    pub(super) ballast: Option<Ballast>,
 }
 
 impl Session<'_, '_> {
@@ -110,6 +116,7 @@ impl Session<'_, '_> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted);
         }
+        self.take_ballast();
         let (setup, interrupted, number) = (self.setup, self.interrupted, self.number + 1);
         let slots = &round.missing;
         self.number += u32::try_from(slots.len()).unwrap_or(u32::MAX);
@@ -126,6 +133,15 @@ impl Session<'_, '_> {
         Ok(())
     }
 
+    /// Takes ballast anew, while nothing of a round is alive.
+    fn take_ballast(&mut self) {
+        // What the processes of the round before gave back is in pieces again.
+        self.ballast = None;
+        let (share, most) = MAX_BALLAST;
+        let cpus = &self.setup.partition.subject;
+        self.ballast = available_memory().and_then(|bytes| Ballast::take(cpus, (bytes / share).min(most)));
+    }
+
     fn groups(&self) -> u32 {
         u32::try_from(self.choice.groups.len()).unwrap_or(u32::MAX)
     }
@@ -136,6 +152,7 @@ impl Session<'_, '_> {
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err(RunError::Interrupted);
             }
+            self.take_ballast();
             self.number += 1;
             let (setup, number, interrupted) = (self.setup, self.number, self.interrupted);
             let run =
