@@ -142,6 +142,44 @@ mod tests {
         assert_eq!(blocks(&entries(&[512, 0]), 4096), None, "not told");
     }
 
+    /// Leaves memory in pieces: every other page of 64 MiB has been given back.
+    fn pieces_left() -> Vec<Chunk> {
+        let holey: Vec<Chunk> = (0..16).map(|_| Chunk::new().expect("memory")).collect();
+        for chunk in &holey {
+            for at in (0..CHUNK).step_by(2 * page_size()) {
+                // SAFETY: a page of the mapping, to which nothing refers.
+                let gone = unsafe { madvise(chunk.0.add(at), page_size(), Advice::LinuxDontNeed) };
+                gone.expect("a page of its own");
+            }
+        }
+        holey
+    }
+
+    #[test]
+    fn with_it_memory_comes_in_whole_blocks() {
+        let pagemap = File::open("/proc/self/pagemap").expect("Linux");
+        let Some(_) = Chunk::new().expect("memory").blocks(&pagemap) else {
+            return eprintln!("frames are told to root only");
+        };
+        let cpu = CpuSet::from_iter(CpuSet::allowed().expect("it runs somewhere").iter().take(1));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                cpu.bind_this_thread().expect("a CPU that is allowed");
+                let blocks = || Chunk::new().and_then(|chunk| chunk.blocks(&pagemap)).expect("it was told before");
+                // Others give memory back at the same time.
+                let is_whole = (0..10).any(|_| {
+                    let holey = pieces_left();
+                    assert!(blocks() > MAX_BLOCKS, "pages that were given back are the next that are handed out");
+                    let ballast = Ballast::take(&cpu, 1 << 30).expect("frames are told");
+                    let is_whole = blocks() <= MAX_BLOCKS;
+                    drop((holey, ballast));
+                    is_whole
+                });
+                assert!(is_whole, "there is no piece left");
+            });
+        });
+    }
+
     #[test]
     fn no_more_is_taken_than_allowed() {
         let cpus = CpuSet::allowed().expect("it runs somewhere");
