@@ -2,7 +2,7 @@
 # Long measurements live in `make bench` and `make calibrate`, never in `make test`.
 
 CARGO ?= cargo
-UNLADEN := target/release/unladen
+UNLADEN := $(or $(CARGO_TARGET_DIR),target)/release/unladen
 
 .PHONY: help demo check test test-action test-dist dist image build fmt lint check-fmt rust-test calibrate aa bench-load bench-counts bench-sink bench-alternatives bench-precision bench-relay power demos crash loss fuzz deps debian clean decisions docs \
   studies-deps studies tables check-tables mongodb go-subjects agents shop governed tickets tickets-crash cluster cluster-stop cluster-test

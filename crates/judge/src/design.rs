@@ -38,6 +38,7 @@ pub(super) fn findings(evidence: &Evidence<'_>) -> Option<DesignFindings> {
         separate_rounds: separate,
         variants: typical(|it| f64::from(it.variants)).map(|it| it as u32),
         groups: Some(evidence.groups()).filter(|groups| *groups > 1),
+        ballast: median(&rounds.values().filter_map(|run| Some(run.ballast? as f64)).collect::<Vec<_>>()),
         block_s: typical(|it| it.length_s),
         super_blocks: typical(|it| f64::from(it.super_blocks())).map(|it| it as u32),
         late: discarded.late,
@@ -91,7 +92,13 @@ fn sentence(found: &DesignFindings) -> String {
             cold.unwrap_or_default(),
         )
     };
-    match found.design.as_str() {
+    let ballast = found.ballast.map(|bytes| {
+        format!(
+            " So that all processes got memory in whole blocks, {} of it in pieces were held.",
+            units::chosen("B", bytes)
+        )
+    });
+    let words = match found.design.as_str() {
         "separate" => format!("Measured one after the other: in every round {separate}."),
         "alternating" => format!("Measured alternating: in every round {}.", alternating()),
         _ => format!(
@@ -100,7 +107,8 @@ fn sentence(found: &DesignFindings) -> String {
             alternating(),
             found.separate_rounds
         ),
-    }
+    };
+    words + &ballast.unwrap_or_default()
 }
 
 /// `100 ms`, `2 s`: a stretch ends with its last answer, which nobody wants to know to the microsecond.

@@ -20,6 +20,10 @@ use rustix::param::page_size;
 
 use crate::CpuSet;
 
+/// Bytes that are taken at most.
+const MAX_TAKEN: u64 = 4 << 30;
+/// The same as a part of the memory that is available.
+const MAX_PART: u64 = 8;
 /// Bytes that are taken at a time.
 const CHUNK: usize = 4 << 20;
 /// Bytes of a block: what a huge page has on x86-64, and the host's page tables keep together.
@@ -36,14 +40,14 @@ pub struct Ballast {
 }
 
 impl Ballast {
-    /// Has the kernel join what can be joined, then takes pieces until memory comes in whole blocks on each of these CPUs, or `limit` bytes have
-    /// been taken. `None` where it is not told which frames it gets.
+    /// Has the kernel join what can be joined, then takes pieces until memory comes in whole blocks on each of these CPUs: 4 GiB at most, and
+    /// an eighth of the `available` bytes. `None` where it is not told which frames it gets.
     #[must_use]
-    pub fn take(cpus: &CpuSet, limit: u64) -> Option<Self> {
+    pub fn take(cpus: &CpuSet, available: u64) -> Option<Self> {
         let pagemap = File::open("/proc/self/pagemap").ok()?;
         // A kernel without compaction leaves more pieces to be taken.
         let _ = fs::write("/proc/sys/vm/compact_memory", "1");
-        let mut left = usize::try_from(limit).unwrap_or(usize::MAX) / CHUNK;
+        let mut left = limit(available) / CHUNK;
         // Each CPU has a list of its own of pages that were given back on it. A thread that goes from one to the other does not come back.
         thread::scope(|scope| {
             let all = scope.spawn(move || {
@@ -65,6 +69,11 @@ impl Ballast {
     pub fn bytes(&self) -> u64 {
         (self.chunks.len() * CHUNK) as u64
     }
+}
+
+/// Bytes that may be taken of so many.
+fn limit(available: u64) -> usize {
+    usize::try_from((available / MAX_PART).min(MAX_TAKEN)).unwrap_or(usize::MAX)
 }
 
 /// Chunks up to the last that is in pieces, `most` of them.
@@ -142,6 +151,9 @@ mod tests {
         assert_eq!(blocks(&entries(&[512, 0]), 4096), None, "not told");
     }
 
+    /// As on a machine with so much memory, bytes.
+    const AVAILABLE: u64 = 8 << 30;
+
     /// Leaves memory in pieces: every other page of 64 MiB has been given back.
     fn pieces_left() -> Vec<Chunk> {
         let holey: Vec<Chunk> = (0..16).map(|_| Chunk::new().expect("memory")).collect();
@@ -170,10 +182,12 @@ mod tests {
                 let is_whole = (0..10).any(|_| {
                     let holey = pieces_left();
                     assert!(blocks() > MAX_BLOCKS, "pages that were given back are the next that are handed out");
-                    let ballast = Ballast::take(&cpu, 1 << 30).expect("frames are told");
+                    let ballast = Ballast::take(&cpu, AVAILABLE).expect("frames are told");
                     let is_whole = blocks() <= MAX_BLOCKS;
+                    // More is in pieces, right after a build for instance, than may be taken.
+                    let is_all = ballast.chunks.len() == limit(AVAILABLE) / CHUNK;
                     drop((holey, ballast));
-                    is_whole
+                    is_whole || is_all
                 });
                 assert!(is_whole, "there is no piece left");
             });
@@ -184,7 +198,8 @@ mod tests {
     fn no_more_is_taken_than_allowed() {
         let cpus = CpuSet::allowed().expect("it runs somewhere");
         assert_eq!(Ballast::take(&cpus, 0).map_or(0, |ballast| ballast.bytes()), 0);
-        let ballast = Ballast::take(&cpus, 20 << 20);
+        let ballast = Ballast::take(&cpus, 160 << 20);
         assert!(ballast.is_none_or(|ballast| ballast.bytes() <= 20 << 20));
+        assert_eq!((limit(160 << 20), limit(1 << 40)), (20 << 20, 4 << 30));
     }
 }

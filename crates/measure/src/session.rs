@@ -24,8 +24,6 @@ use super::service::RunningService;
 use super::setup::Setup;
 use super::watch::{Step, Watcher};
 
-/// Share of the available memory that is taken as ballast at most, and bytes.
-const MAX_BALLAST: (u64, u64) = (16, 1 << 30);
 /// How often a run is done at most when its generator is late.
 const ATTEMPTS: u32 = 3;
 
@@ -122,7 +120,7 @@ impl Session<'_, '_> {
         self.number += u32::try_from(slots.len()).unwrap_or(u32::MAX);
         let mut records =
             alternating::Round { setup, shared: &mut *self.shared, slots, number, interrupted }.perform(watcher)?;
-        records.iter_mut().for_each(|record| record.groups = self.groups());
+        records.iter_mut().for_each(|record| self.mark(record));
         self.journal.append_round(&records)?;
         for record in records {
             watcher.see(Step::Done { record: &record, again: false });
@@ -137,9 +135,14 @@ impl Session<'_, '_> {
     fn take_ballast(&mut self) {
         // What the processes of the round before gave back is in pieces again.
         self.ballast = None;
-        let (share, most) = MAX_BALLAST;
         let cpus = &self.setup.partition.subject;
-        self.ballast = available_memory().and_then(|bytes| Ballast::take(cpus, (bytes / share).min(most)));
+        self.ballast = available_memory().and_then(|bytes| Ballast::take(cpus, bytes));
+    }
+
+    /// What holds for every run of a round.
+    fn mark(&self, record: &mut RunRecord) {
+        record.groups = self.groups();
+        record.ballast = self.ballast.as_ref().map(Ballast::bytes);
     }
 
     fn groups(&self) -> u32 {
@@ -159,7 +162,7 @@ impl Session<'_, '_> {
                 Run { setup: setup.site(0), shared: &mut *self.shared, slot, number, interrupted, profiler: None };
             let mut record = run.perform(watcher)?;
             record.notices.extend(self.choice.notice());
-            record.groups = self.groups();
+            self.mark(&mut record);
             self.journal.append(&record)?;
             let again = late(&record) && attempt < ATTEMPTS;
             watcher.see(Step::Done { record: &record, again });

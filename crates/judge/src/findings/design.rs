@@ -22,6 +22,9 @@ pub struct DesignFindings {
     /// In how many groups, if not all at once: each has the baseline and the placebo, and rounds of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<u32>,
+    /// Free memory in pieces that was held during a round, so that processes got theirs in whole blocks, bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ballast: Option<f64>,
     /// Length of a block, seconds.
     pub block_s: Option<f64>,
     /// How much more CPU time a block of the baseline takes in its first half than in its second, seconds: it is not charged.
