@@ -124,8 +124,8 @@ pub struct RunRecord {
     /// together.
     #[serde(default, skip_serializing_if = "is_one_group")]
     pub groups: u32,
-    /// Free memory in pieces that was held during the round, so that processes got theirs in whole blocks, bytes. `None`: it was not told where
-    /// pages are.
+    /// Free memory in pieces that was held during an alternating round, so that processes got theirs in whole blocks, bytes. `None`: it was not
+    /// told where pages are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ballast: Option<u64>,
     /// Of an alternating round: the blocks of this run.

@@ -38,7 +38,7 @@ pub(super) struct Session<'s, 'p> {
     pub(super) number: u32,
     /// All runs, those of before too.
     pub(super) done: &'s mut Vec<RunRecord>,
-    /// So that processes that start first get no other memory than those that start last.
+    /// So that of the processes of an alternating round those that start first get no other memory than those that start last.
     pub(super) ballast: Option<Ballast>,
 }
 
@@ -155,7 +155,6 @@ impl Session<'_, '_> {
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err(RunError::Interrupted);
             }
-            self.take_ballast();
             self.number += 1;
             let (setup, number, interrupted) = (self.setup, self.number, self.interrupted);
             let run =
