@@ -128,7 +128,7 @@ fn runs(
     let result = learned.and_then(|learned| {
         (setup.plan, setup.calibrations) = (calibrated.get_or_init(|| learned), known);
         let (setup, shared, journal) = (&setup, &mut shared[..], &mut journal);
-        Session { setup, choice, shared, journal, interrupted, number, done: &mut done, ballast: None }
+        Session { setup, choice, shared, journal, interrupted, number, done: &mut done }
             .rounds(seed, &mut ends, watcher)
     });
     let stopped = stop_all(&mut shared);

@@ -38,8 +38,6 @@ pub(super) struct Session<'s, 'p> {
     pub(super) number: u32,
     /// All runs, those of before too.
     pub(super) done: &'s mut Vec<RunRecord>,
-    /// So that of the processes of an alternating round those that start first get no other memory than those that start last.
-    pub(super) ballast: Option<Ballast>,
 }
 
 impl Session<'_, '_> {
@@ -114,13 +112,17 @@ impl Session<'_, '_> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted);
         }
-        self.take_ballast();
+        // So that those that start first get no other memory than those that start last. What the round before gave back is in pieces.
+        let ballast = available_memory().and_then(|bytes| Ballast::take(&self.setup.partition.subject, bytes));
         let (setup, interrupted, number) = (self.setup, self.interrupted, self.number + 1);
         let slots = &round.missing;
         self.number += u32::try_from(slots.len()).unwrap_or(u32::MAX);
         let mut records =
             alternating::Round { setup, shared: &mut *self.shared, slots, number, interrupted }.perform(watcher)?;
-        records.iter_mut().for_each(|record| self.mark(record));
+        for record in &mut records {
+            record.groups = self.groups();
+            record.ballast = ballast.as_ref().map(Ballast::bytes);
+        }
         self.journal.append_round(&records)?;
         for record in records {
             watcher.see(Step::Done { record: &record, again: false });
@@ -129,20 +131,6 @@ impl Session<'_, '_> {
             stop?;
         }
         Ok(())
-    }
-
-    /// Takes ballast anew, while nothing of a round is alive.
-    fn take_ballast(&mut self) {
-        // What the processes of the round before gave back is in pieces again.
-        self.ballast = None;
-        let cpus = &self.setup.partition.subject;
-        self.ballast = available_memory().and_then(|bytes| Ballast::take(cpus, bytes));
-    }
-
-    /// What holds for every run of a round.
-    fn mark(&self, record: &mut RunRecord) {
-        record.groups = self.groups();
-        record.ballast = self.ballast.as_ref().map(Ballast::bytes);
     }
 
     fn groups(&self) -> u32 {
@@ -161,7 +149,7 @@ impl Session<'_, '_> {
                 Run { setup: setup.site(0), shared: &mut *self.shared, slot, number, interrupted, profiler: None };
             let mut record = run.perform(watcher)?;
             record.notices.extend(self.choice.notice());
-            self.mark(&mut record);
+            record.groups = self.groups();
             self.journal.append(&record)?;
             let again = late(&record) && attempt < ATTEMPTS;
             watcher.see(Step::Done { record: &record, again });
