@@ -1,5 +1,7 @@
 // Sends spans to `unladen sink` through Datadog's dd-trace, and prints every span that it sent as a line of JSON.
 // Arguments: v0.4, an address, and how many traces.
+import { exitCode, logger } from "./complaint.mjs";
+import { print } from "./rows.mjs";
 
 const SERVICE = "pets-größe-🐾";
 const [version, address, count] = process.argv.slice(2);
@@ -8,11 +10,6 @@ const traces = Number(count);
 process.env.DD_TRACE_AGENT_PROTOCOL_VERSION = version.slice(1);
 const { default: tracer } = await import("dd-trace");
 // The exporter tells of losses in the log only.
-let heard = false;
-const complain = (message) => {
-  heard = true;
-  console.error(message);
-};
 tracer.init({
   url: `http://${address}`,
   service: SERVICE,
@@ -21,15 +18,12 @@ tracer.init({
   debug: true,
   logLevel: "warn",
   remoteConfig: { enabled: false },
-  logger: { error: complain, warn: complain, info() {}, debug() {} },
+  logger,
 });
 
 // Times are milliseconds: a number has no room for the nanoseconds since 1970, so what is sent is as near as there is.
 const first = Date.now() - 1000;
 const nanoseconds = (ms) => BigInt(Math.round(ms * 1e6));
-// JSON.stringify knows no BigInt.
-const line = (row, start, duration) =>
-  JSON.stringify(row).replace(/}$/, `,"start_ns":${nanoseconds(start)},"duration_ns":${nanoseconds(duration)}}`);
 
 for (let number = 0; number < traces; number += 1) {
   const at = first + number;
@@ -61,10 +55,10 @@ for (let number = 0; number < traces; number += 1) {
       // Numbers come as fractions, and those that are none would be printed otherwise.
       attributes: { "operation.name": name, number: number + 0.5, text: `größe 🐾 ${number}` },
     };
-    console.log(line(row, start, start + duration - start));
+    print(row, nanoseconds(start), nanoseconds(start + duration - start));
   }
 }
 // It sends what it has when there is nothing left to do.
 process.on("exit", () => {
-  process.exitCode = heard ? 1 : 0;
+  process.exitCode = exitCode();
 });

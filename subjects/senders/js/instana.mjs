@@ -3,6 +3,8 @@
 import { randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
 import { setTimeout } from "node:timers/promises";
+import { complain, exitCode, logger } from "./complaint.mjs";
+import { print } from "./rows.mjs";
 
 const SERVICE = "pets-größe-🐾";
 const PATIENCE_MS = 60_000;
@@ -12,15 +14,6 @@ const SPANS = 3 * Number(count);
 
 Object.assign(process.env, { INSTANA_AGENT_HOST: host, INSTANA_AGENT_PORT: port, INSTANA_SERVICE_NAME: SERVICE });
 const require = createRequire(import.meta.url);
-
-// It tells of what goes wrong in the log only.
-let heard = false;
-const complain = (...message) => {
-  heard = true;
-  console.error(...message);
-};
-const quiet = () => {};
-const logger = { debug: quiet, info: quiet, warn: complain, error: complain };
 
 // The answers to its lists of spans.
 const connection = require("@instana/collector/src/agentConnection");
@@ -33,6 +26,7 @@ connection.sendSpans = (spans, done) =>
     done(error);
   });
 
+// It tells of what goes wrong in the log only.
 const instana = require("@instana/collector")({ logger, tracing: { maxBufferedSpans: SPANS } });
 const until = async (holds, otherwise) => {
   const end = Date.now() + PATIENCE_MS;
@@ -44,7 +38,7 @@ const until = async (holds, otherwise) => {
 await until(instana.isConnected, () => "the collector has not found its agent");
 
 const kinds = { 1: "server", 2: "client", 3: "internal" };
-const print = (span, attributes) => {
+const printSpan = (span, attributes) => {
   const row = {
     // All that most of its spans know of the trace's id.
     trace_id: span.t.slice(-16).padStart(32, "0"),
@@ -57,9 +51,9 @@ const print = (span, attributes) => {
     status: span.ec ? "error" : "unset",
     attributes,
   };
-  // Milliseconds; JSON has no whole number as large.
+  // Milliseconds.
   const [start, duration] = [span.ts, span.d].map((ms) => BigInt(ms) * 1000000n);
-  console.log(JSON.stringify(row).replace(/}$/, `,"start_ns":${start},"duration_ns":${duration}}`));
+  print(row, start, duration);
 };
 
 const { callback: sdk } = instana.sdk;
@@ -71,14 +65,14 @@ for (let number = 0; number < Number(count); number += 1) {
     sdk.startIntermediateSpan("wählt 名前 🐾", attributes(), (choose) => {
       sdk.startExitSpan("SELECT pets", attributes(), (query) => {
         sdk.completeExitSpan(number % 5 === 0 ? new Error("no such pet") : null);
-        print(query, attributes());
+        printSpan(query, attributes());
       });
       sdk.completeIntermediateSpan();
-      print(choose, attributes());
+      printSpan(choose, attributes());
     });
     sdk.completeEntrySpan();
-    print(request, attributes());
+    printSpan(request, attributes());
   });
 }
 await until(() => taken >= SPANS, () => `${taken} of ${SPANS} spans were taken`);
-process.exit(heard ? 1 : 0);
+process.exit(exitCode());

@@ -3,6 +3,8 @@
 import { randomBytes } from "node:crypto";
 import { createRequire } from "node:module";
 import { setTimeout } from "node:timers/promises";
+import { complain, exitCode } from "./complaint.mjs";
+import { print } from "./rows.mjs";
 
 const SERVICE = "pets";
 const [, address, count] = process.argv.slice(2);
@@ -26,12 +28,7 @@ const Method = part("context/method-descriptor");
 const Key = part("context/annotation-key");
 
 // It tells of what goes wrong in the log only.
-let heard = false;
-const log = part("utils/logger");
-log.error = (...message) => {
-  heard = true;
-  console.error(...message);
-};
+part("utils/logger").error = complain;
 
 const sender = agent.dataSender.dataSender;
 const answered = (call) =>
@@ -103,9 +100,9 @@ for (let number = 0; number < Number(count); number += 1) {
       status: failed && span !== outer.spanEvent ? "error" : "unset",
       attributes,
     };
-    // Milliseconds; JSON.stringify knows no BigInt.
+    // Milliseconds.
     const [start, duration] = [span.startTime, span.elapsedTime].map((ms) => BigInt(ms) * 1000000n);
-    console.log(JSON.stringify(row).replace(/}$/, `,"start_ns":${start},"duration_ns":${duration}}`));
+    print(row, start, duration);
   }
   // It throws away what it makes while its stream is full.
   while (sender.spanStream.grpcStream.writableHighWaterMarked) await setTimeout(1);
@@ -116,4 +113,4 @@ await new Promise((resolve) => {
   sender.spanStream.callback = resolve;
   sender.spanStream.grpcStream.end();
 });
-process.exit(heard ? 1 : 0);
+process.exit(exitCode());

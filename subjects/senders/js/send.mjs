@@ -8,6 +8,8 @@ import { OTLPTraceExporter as JsonExporter } from "@opentelemetry/exporter-trace
 import { OTLPTraceExporter as ProtobufExporter } from "@opentelemetry/exporter-trace-otlp-proto";
 import { resourceFromAttributes } from "@opentelemetry/resources";
 import { BatchSpanProcessor, NodeTracerProvider } from "@opentelemetry/sdk-trace-node";
+import { exitCode, logger } from "./complaint.mjs";
+import { print } from "./rows.mjs";
 
 const SERVICE = "pets-größe-🐾";
 const [sender, address, count] = process.argv.slice(2);
@@ -27,12 +29,7 @@ const exporters = {
 process.env.APPLICATION_INSIGHTS_NO_STATSBEAT = "true";
 
 // The exporters tell of losses in the log only.
-let heard = false;
-const complain = (message, ...rest) => {
-  heard = true;
-  console.error(message, ...rest);
-};
-diag.setLogger({ error: complain, warn: complain, info() {}, debug() {}, verbose() {} }, DiagLogLevel.WARN);
+diag.setLogger(logger, DiagLogLevel.WARN);
 
 // As large as all that is sent: what is tested here is the receiver, not a queue that is too small.
 const processor = new BatchSpanProcessor(exporters[sender](), { maxQueueSize: 3 * traces });
@@ -49,18 +46,15 @@ const statuses = { [UNSET]: "unset", [OK]: "ok", [ERROR]: "error" };
 // Times are pairs of seconds and nanoseconds: a number has no room for the nanoseconds since 1970.
 const second = Math.floor(Date.now() / 1000) - 1;
 const nanoseconds = ([seconds, rest]) => BigInt(seconds) * 1_000_000_000n + BigInt(rest);
-// JSON.stringify knows no BigInt.
-const line = (row, start, duration) =>
-  JSON.stringify(row).replace(/}$/, `,"start_ns":${nanoseconds(start)},"duration_ns":${duration}}`);
 
 // What Application Insights has room for: texts, and whether a span succeeded. Of a start the exporter cuts off what is less than a
 // millisecond, now and then one too many: it is left out.
 const text = (value) => (typeof value === "string" ? value : JSON.stringify(value));
-const asAzure = (row, _, duration) => {
+const printOfAzure = (row, duration) => {
   const attributes = Object.fromEntries(Object.entries(row.attributes).map(([key, value]) => [key, text(value)]));
-  return JSON.stringify({ ...row, status: row.status === "error" ? "error" : "ok", attributes, duration_ns: duration });
+  const status = row.status === "error" ? "error" : "ok";
+  console.log(JSON.stringify({ ...row, status, attributes, duration_ns: duration }));
 };
-const print = sender === "azure" ? asAzure : line;
 // Of a duration it knows 100 ns.
 const unit = sender === "azure" ? 100 : 1;
 
@@ -90,8 +84,9 @@ for (let number = 0; number < traces; number += 1) {
       status: statuses[status],
       attributes,
     };
-    console.log(print(row, start, duration));
+    if (sender === "azure") printOfAzure(row, duration);
+    else print(row, nanoseconds(start), duration);
   }
 }
 await provider.shutdown();
-process.exitCode = heard ? 1 : 0;
+process.exitCode = exitCode();

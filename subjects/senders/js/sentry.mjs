@@ -3,6 +3,7 @@
 
 import { randomBytes } from "node:crypto";
 import * as Sentry from "@sentry/node";
+import { print } from "./rows.mjs";
 
 const SERVICE = "pets";
 const [way, address, count] = process.argv.slice(2);
@@ -23,9 +24,6 @@ const ERROR = 2;
 // Times are pairs of seconds and nanoseconds.
 const second = Math.floor(Date.now() / 1000) - 1;
 const nanoseconds = ([seconds, rest]) => BigInt(seconds) * 1_000_000_000n + BigInt(rest);
-// JSON.stringify knows no BigInt.
-const line = (row, start, duration) =>
-  JSON.stringify(row).replace(/}$/, `,"start_ns":${nanoseconds(start)},"duration_ns":${duration}}`);
 
 for (let number = 0; number < traces; number += 1) {
   // Sentry's numbers have room for microseconds.
@@ -63,7 +61,7 @@ for (let number = 0; number < traces; number += 1) {
       status: failed ? "error" : "ok",
       attributes: { ...attributes, "sentry.op": op },
     };
-    console.log(line(row, start, duration));
+    print(row, nanoseconds(start), duration);
   }
 }
 process.exitCode = (await Sentry.close(60_000)) ? 0 : 1;

@@ -3,6 +3,8 @@
 // its caller.
 import { randomBytes } from "node:crypto";
 import { setImmediate, setTimeout } from "node:timers/promises";
+import { exitCode, logger } from "./complaint.mjs";
+import { print } from "./rows.mjs";
 
 const SERVICE = "pets-größe-🐾";
 // A subsegment that is sent on its own does not say whose it is.
@@ -16,12 +18,7 @@ const { default: emitter } = await import("aws-xray-sdk-core/dist/lib/segment_em
 const { default: connector } = await import("aws-xray-sdk-core/dist/lib/middleware/sampling/service_connector.js");
 
 // It tells of losses in the log only.
-let heard = false;
-const complain = (...message) => {
-  heard = true;
-  console.error(...message);
-};
-xray.setLogger({ error: complain, warn: complain, info() {}, debug() {} });
+xray.setLogger(logger);
 xray.enableManualMode();
 xray.setStreamingThreshold(streamed ? 0 : 100);
 
@@ -77,11 +74,10 @@ for (let number = 0; number < Number(count); number += 1) {
       attributes,
     };
     const [from, to] = [span.start_time, span.end_time].map(nanoseconds);
-    // JSON.stringify knows no BigInt.
-    console.log(JSON.stringify(row).replace(/}$/, `,"start_ns":${from},"duration_ns":${to - from}}`));
+    print(row, from, to - from);
   }
   await setImmediate();
 }
 // The SDK does not wait for its datagrams when the program ends.
 await setTimeout(500);
-process.exitCode = heard ? 1 : 0;
+process.exitCode = exitCode();
