@@ -19,9 +19,9 @@ macro_rules! files {
 
 /// The presets as they stand, by name.
 const FILES: &[&str] = files![
-    "aws-java" "azure-java" "azure-node" "azure-python" "datadog-go" "datadog-go-otlp" "datadog-java" "datadog-java-otlp" "datadog-node"
-    "datadog-node-otlp" "datadog-python" "datadog-python-otlp" "elastic-go" "elastic-java" "elastic-node"
-    "elastic-python" "instana-node" "instana-python" "newrelic-go" "newrelic-java" "newrelic-node" "newrelic-python"
+    "aws-java" "azure-java" "azure-node" "azure-python" "datadog-go" "datadog-go-otlp" "datadog-java"
+    "datadog-java-otlp" "datadog-node" "datadog-node-otlp" "datadog-python" "datadog-python-otlp" "elastic-go"
+    "elastic-java" "elastic-node" "elastic-python" "instana-node" "instana-python" "newrelic-go" "newrelic-java" "newrelic-node" "newrelic-python"
     "otel-go" "otel-go-zipkin" "otel-java" "otel-java-zipkin" "otel-node" "otel-node-zipkin" "otel-python"
     "pinpoint-java" "pinpoint-node" "sentry-go" "sentry-java" "sentry-node" "sentry-python" "skywalking-go"
     "skywalking-java" "skywalking-node" "skywalking-python" "splunk-java" "xray-node" "xray-python"
@@ -53,6 +53,10 @@ pub struct Preset {
     /// Words that are put into the command, if it takes any: see [`Language`].
     #[serde(default)]
     pub command: Vec<String>,
+    /// Where it has to be started by code: that code, in the service's language, without apostrophes and backslashes. The words of the
+    /// command follow from it.
+    #[serde(default)]
+    pub code: Option<String>,
     /// Environment, as its maker ships it but for what is no tracing and what would leave the machine.
     #[serde(default)]
     pub env: IndexMap<String, String>,
@@ -158,7 +162,7 @@ pub fn presets() -> &'static [Preset] {
     static PRESETS: OnceLock<Vec<Preset>> = OnceLock::new();
     // A test holds that every file is one.
     let read = |text: &&str| yaml::parse(text).ok().and_then(|tree| typed::read(&tree, &["name"]).ok());
-    PRESETS.get_or_init(|| FILES.iter().filter_map(read).collect())
+    PRESETS.get_or_init(|| FILES.iter().filter_map(read).map(Preset::started_by_code).collect())
 }
 
 /// The preset of this name.
@@ -180,6 +184,35 @@ pub fn unknown(name: &str) -> Option<String> {
 }
 
 impl Preset {
+    /// With the words that run its code, if it has any, before the service's own.
+    fn started_by_code(mut self) -> Self {
+        let Some(code) = &self.code else { return self };
+        self.command = match self.language {
+            Language::Node => {
+                // One line: a URL.
+                let code = code.trim_end();
+                vec![
+                    "--import".into(),
+                    format!("data:text/javascript,import{{createRequire}}from\"node:module\";{code}"),
+                ]
+            }
+            Language::Python => {
+                let maker = self.name.trim_end_matches("-python");
+                let code = code.replace('\n', "\\n");
+                // Python runs what it finds as `sitecustomize`: here, in the run folder. The command then runs in place of this program.
+                let program = format!(
+                    "import os,sys;d,c=sys.argv[1],sys.argv[2:];d+='/{maker}';os.makedirs(d,exist_ok=True);\
+                     open(d+'/sitecustomize.py','w').write('{code}');\
+                     os.environ['PYTHONPATH']=os.pathsep.join([d]+os.environ.get('PYTHONPATH','').split(os.pathsep)).rstrip(os.pathsep);\
+                     os.execvp(c[0],c)"
+                );
+                ["python", "-c", &program, "${run.dir}"].map(str::to_owned).into()
+            }
+            Language::Java | Language::Go => Vec::new(),
+        };
+        self
+    }
+
     /// The protocol of the sink that it speaks, as in `${sink.NAME}`.
     #[must_use]
     pub fn sink(&self) -> Option<String> {
@@ -288,6 +321,10 @@ mod tests {
             let is_started_otherwise =
                 preset.language == Language::Go || preset.env.contains_key("AUTOWRAPT_BOOTSTRAP");
             assert_eq!(is_started_otherwise, preset.command.is_empty(), "{name}");
+            if let Some(code) = &preset.code {
+                assert!(!code.contains(['\'', '\\']), "{name}");
+                assert!(preset.language == Language::Python || code.lines().count() == 1, "{name}");
+            }
             let takes_path = preset.command.iter().any(|word| word.contains("${agent}"));
             assert_eq!(matches!(preset.needs, Needs::Jar | Needs::Folder), takes_path, "{name}");
             assert!(!preset.from.is_empty() && !preset.notes.is_empty() && !preset.install.is_empty(), "{name}");
