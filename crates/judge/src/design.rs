@@ -94,7 +94,7 @@ fn sentence(found: &DesignFindings) -> String {
     };
     let ballast = found.ballast.map(|bytes| {
         format!(
-            " So that all processes got memory in whole blocks, {} of it in pieces were held.",
+            " So that all processes got contiguous memory, {} of fragmented memory were held back.",
             units::chosen("B", bytes)
         )
     });
