@@ -185,6 +185,7 @@ $(SENDERS)/go/.ready: $(wildcard subjects/senders/go/*) | debian
 $(SENDERS)/java/.ready: $(shell find subjects/senders/java -type f) | debian
 	@echo "building: senders in Java, and their agents"; rm -rf $(@D)
 	@scripts/mvn.sh -f subjects/senders/java package
+	@mv $(@D)/pinpoint-agent-* $(@D)/pinpoint
 	@touch $@
 
 $(SENDERS)/python/.ready: subjects/senders/python/requirements.txt | debian

@@ -121,20 +121,28 @@ fn troubles(summary: &Summary) -> String {
     if parts.is_empty() { String::new() } else { format!("\n  {}", parts.join(", ")) }
 }
 
-/// A name that comes from outside, in at most so many columns of a terminal: characters of East Asia take two.
+/// A name that comes from outside, in at most so many columns of a terminal: characters of East Asia take two. What is too long
+/// loses its middle, as methods of a class differ at the end.
 fn shortened(name: &str, columns: usize) -> String {
     let clean: String = name.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     if clean.width() <= columns {
         return clean;
     }
-    let mut left = columns.saturating_sub(1);
-    let head = clean.chars().take_while(|c| {
+    let room = columns.saturating_sub(1);
+    let head: String = fitting(clean.chars(), room.div_ceil(2)).collect();
+    let tail: Vec<char> = fitting(clean.chars().rev(), room / 2).collect();
+    [&head, "…"].into_iter().flat_map(str::chars).chain(tail.into_iter().rev()).collect()
+}
+
+/// The first of these characters, as many as have room in so many columns.
+fn fitting(characters: impl Iterator<Item = char>, columns: usize) -> impl Iterator<Item = char> {
+    let mut left = columns;
+    characters.take_while(move |c| {
         let width = c.width().unwrap_or(0);
         let fits = width <= left;
         left = left.saturating_sub(width);
         fits
-    });
-    head.collect::<String>() + "…"
+    })
 }
 
 /// The same, filled up with spaces to so many columns, of which the last is one.
@@ -245,6 +253,13 @@ mod tests {
     }
 
     #[test]
+    fn what_is_too_long_loses_its_middle() {
+        assert_eq!(shortened("HttpURLConnection.getHeaderField", 16), "HttpURLC…erField");
+        assert_eq!(shortened("注文サービス", 8), "注文…ス");
+        assert_eq!([shortened("shop", 4), shortened("shop", 1)], ["shop", "…"]);
+    }
+
+    #[test]
     fn wide_characters_keep_their_columns() {
         let names = [
             "注文サービス",
@@ -273,6 +288,6 @@ mod tests {
         let widths = |text: &str, from: usize| text.lines().skip(from).map(UnicodeWidthStr::width).collect::<Vec<_>>();
         assert_eq!(widths(&table, 2), [78; 6], "{table}");
         assert_eq!(widths(&end, 3), [2 + SERVICE + OPERATION + 36; 7], "{end}");
-        assert!(end.contains("  とても長い名前のサービスで三十… GET"), "{end}");
+        assert!(end.contains("  とても長い名前…収まらないもの   GET"), "{end}");
     }
 }

@@ -47,20 +47,44 @@ enum Care {
     AtStartAndEnd,
 }
 
+/// A service that agents watch.
+#[derive(Clone, Copy)]
+struct Service<'a> {
+    /// Its class and arguments.
+    program: &'a [&'a str],
+    /// Header lines by which a request of this number says which trace it belongs to.
+    trace: fn(usize) -> String,
+    /// Header of a request before the others, of which the agent makes no spans.
+    untraced: Option<&'a str>,
+    /// Spans of all requests together.
+    spans: usize,
+}
+
+const PETS: Service<'_> = Service { program: &["unladen.Pets"], trace: traceparent, untraced: None, spans: SPANS };
+
+/// The header of W3C Trace Context.
+fn traceparent(number: usize) -> String {
+    format!("traceparent: 00-{}-{}-01", trace_id(number), client_id(number))
+}
+
 /// Runs the service beside an agent that the options name, sends it requests, and ends it with SIGTERM.
 #[track_caller]
-fn watched(sink: Sink, receiver: &str, options: &[String], care: Care) -> Had {
-    let service = Process::start(java().args(options).args(["-cp", &libraries(), "unladen.Pets"]));
+fn watched(service: Service<'_>, sink: Sink, receiver: &str, options: &[String], care: Care) -> Had {
+    let Service { program, trace, untraced, spans } = service;
+    let service = Process::start(java().args(options).args(["-cp", &libraries()]).args(program));
     let address = service.wait_for_line("its address", |line| line.strip_prefix("listening on ").map(str::to_string));
     if care == Care::AtStartAndEnd {
         wait_until(|| sink.is_connected(receiver), || "the agent does not connect".into());
     }
+    if let Some(header) = untraced {
+        get(&address, 0, header);
+    }
     for number in 0..REQUESTS {
-        let status = get(&address, number);
+        let status = get(&address, number, &trace(number));
         assert_eq!(status, if number % 5 == 0 { "203" } else { "200" });
     }
     if care != Care::None {
-        wait_until(|| sink.on_disk() >= SPANS, || format!("{} of {SPANS} spans arrived", sink.on_disk()));
+        wait_until(|| sink.on_disk() >= spans, || format!("{} of {spans} spans arrived", sink.on_disk()));
     }
     service.terminate();
     let (status, printed, errors) = service.end();
@@ -72,6 +96,8 @@ fn watched(sink: Sink, receiver: &str, options: &[String], care: Care) -> Had {
     let end = complaints.iter().position(|line| line.contains("Failed to report shutdown event"));
     let is_own_fault = |(index, line): (usize, &&str)| {
         line.contains("Failed to read the config file")
+            // Of Log4j, within Pinpoint's agent.
+            || line.contains("StatusConsoleListener")
             || end == Some(index)
             || line.contains("send JVM metrics to Collector fail") && end.is_some_and(|end| end.abs_diff(index) == 1)
     };
@@ -81,11 +107,9 @@ fn watched(sink: Sink, receiver: &str, options: &[String], care: Care) -> Had {
 
 /// One request on a connection of its own; its status.
 #[track_caller]
-fn get(address: &str, number: usize) -> String {
+fn get(address: &str, number: usize, trace: &str) -> String {
     let mut connection = TcpStream::connect(address).expect("the service listens");
-    let parent = format!("traceparent: 00-{}-{}-01", trace_id(number), client_id(number));
-    let head =
-        format!("GET /pets?number={number} HTTP/1.1\r\nHost: {address}\r\n{parent}\r\nConnection: close\r\n\r\n");
+    let head = format!("GET /pets?number={number} HTTP/1.1\r\nHost: {address}\r\n{trace}\r\nConnection: close\r\n\r\n");
     connection.write_all(head.as_bytes()).expect("the service reads");
     let mut answer = String::new();
     connection.read_to_string(&mut answer).expect("the service answers");
@@ -138,7 +162,7 @@ fn opentelemetry(receiver: &str, protocol: &str) {
         format!("-Dotel.exporter.otlp.endpoint=http://{}", sink.address(receiver)),
     ];
     // The agent sends metrics and logs as well, as it does unless it is told not to.
-    let had = watched(sink, receiver, &options, Care::None);
+    let had = watched(PETS, sink, receiver, &options, Care::None);
     let sent = (0..REQUESTS).flat_map(|number| {
         let (failed, code) = if number % 5 == 0 { ("error", 500) } else { ("unset", 200) };
         let first = if number % 5 == 0 { 203 } else { 200 };
@@ -201,7 +225,7 @@ fn elastic_java_agent() {
         // Else it holds back what it has for ten seconds.
         "-Delastic.apm.api_request_time=1s".into(),
     ];
-    let had = watched(sink, "elastic", &options, Care::AtEnd);
+    let had = watched(PETS, sink, "elastic", &options, Care::AtEnd);
     let sent = (0..REQUESTS).flat_map(|number| {
         let (failed, code) = if number % 5 == 0 { ("error", 500) } else { ("ok", 200) };
         let first = if number % 5 == 0 { 203 } else { 200 };
@@ -247,7 +271,7 @@ fn skywalking_java_agent() {
         "-Dskywalking.logging.output=CONSOLE".into(),
         "-Dskywalking.logging.level=WARN".into(),
     ];
-    let had = watched(sink, "skywalking", &options, Care::AtStartAndEnd);
+    let had = watched(PETS, sink, "skywalking", &options, Care::AtStartAndEnd);
     let sent = (0..REQUESTS).flat_map(|number| {
         let failed = if number % 5 == 0 { "error" } else { "unset" };
         let tags = json!({"number": number.to_string(), "text": format!("größe 🐾 {number}")});
@@ -263,6 +287,78 @@ fn skywalking_java_agent() {
         rows
     });
     had.has_exactly(&sent.collect::<Vec<_>>(), REQUESTS, "skywalking");
+}
+
+/// The headers of Pinpoint.
+fn pinpoint_headers(number: usize) -> String {
+    let (trace, client) = (trace_id(number), client_id(number));
+    let [high, low, parent] =
+        [&trace[..16], &trace[16..], &client].map(|hex| i64::from_str_radix(hex, 16).expect("hexadecimal"));
+    [
+        &format!("Pinpoint-TraceID: unladen^{high}^{low}"),
+        &format!("Pinpoint-SpanID: {}", number + 1),
+        &format!("Pinpoint-pSpanID: {parent}"),
+        "Pinpoint-Flags: 0",
+        "Pinpoint-pAppName: unladen",
+        "Pinpoint-pAppType: 1000",
+    ]
+    .join("\r\n")
+}
+
+#[test]
+fn pinpoint_java_agent() {
+    const SERVLET: &str = "Servlet Process";
+    const VALVE: &str = "org.apache.catalina.core.StandardHostValve.invoke(org.apache.catalina.connector.Request request, \
+                         org.apache.catalina.connector.Response response)";
+    const CONNECT: &str = "sun.net.www.protocol.http.HttpURLConnection.plainConnect0()";
+    const ANSWER: &str = "sun.net.www.protocol.http.HttpURLConnection.getHeaderField(int n)";
+    let sink = Sink::start();
+    let address = sink.address("pinpoint");
+    let (host, port) = address.split_once(':').expect("host and port");
+    let option = |part: &str| format!("-Dprofiler.transport.grpc.{part}.collector.port={port}");
+    let options = [
+        format!("-javaagent:{}", set_up("java/pinpoint/pinpoint-bootstrap.jar").display()),
+        // Pinpoint's names of services are ASCII.
+        "-Dpinpoint.applicationName=pets".into(),
+        "-Dpinpoint.agentId=one".into(),
+        format!("-Dprofiler.transport.grpc.collector.ip={host}"),
+        option("agent"),
+        option("metadata"),
+        option("stat"),
+        option("span"),
+    ];
+    let files = tempfile::tempdir().expect("a temporary folder");
+    let service = Service {
+        program: &["unladen.PetsOnTomcat", &files.path().to_string_lossy()],
+        trace: pinpoint_headers,
+        // It tells the names of methods as their classes are loaded, on a connection of their own.
+        untraced: Some("Pinpoint-Sampled: s0"),
+        spans: 4 * REQUESTS,
+    };
+    let had = watched(service, sink, "pinpoint", &options, Care::AtEnd);
+    let sent = (0..REQUESTS).flat_map(|number| {
+        let (status, answer) = if number % 5 == 0 { (203, 500) } else { (200, 200) };
+        let spans = [
+            (SERVLET, "", "server", Some(status), Some("/pets")),
+            (VALVE, SERVLET, "internal", None, None),
+            (CONNECT, VALVE, "client", None, None),
+            (ANSWER, VALVE, "client", Some(answer), None),
+        ];
+        spans.map(|(operation, parent, kind, code, path)| {
+            json!({
+                "trace_id": trace_id(number),
+                "parent_operation": parent,
+                "service": "pets",
+                "instance": "one",
+                "operation": operation,
+                "kind": kind,
+                "status": "unset",
+                "attributes": {"http.response.status_code": code, "url.path": path},
+            })
+        })
+    });
+    had.has_exactly(&sent.collect::<Vec<_>>(), REQUESTS, "pinpoint");
+    assert_continued(&had);
 }
 
 #[track_caller]

@@ -89,7 +89,9 @@ impl Had {
             assert!(!head.contains(trouble), "{}", self.printed);
         }
         for operation in by("operation").keys() {
-            assert!(self.printed.contains(operation.as_str()), "no {operation} in:\n{}", self.printed);
+            // The middle of a long one is left out.
+            let start: String = operation.chars().take(18).collect();
+            assert!(self.printed.contains(&start), "no {operation} in:\n{}", self.printed);
         }
         assert_same(sent, &self.rows);
     }
