@@ -124,7 +124,8 @@ def pins(readme, commit, words):
         shown = subprocess.run(["git", "show", f"{commit}:./{name}"], cwd=readme.parent, capture_output=True, text=True)
         if shown.returncode:
             sys.exit(f"{readme} names {name} for the versions, and commit {commit} has no such file: mend the path")
-        found |= versions(shown.stdout, name)
+        # Agents bring the packages of others along, in versions of their own: the file that is named first is the package's.
+        found = versions(shown.stdout, name) | found
     return {name: version for name, version in sorted(found.items()) if name in wanted}
 
 

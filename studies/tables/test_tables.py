@@ -325,6 +325,7 @@ class Keeping(unittest.TestCase):
     def test_versions_are_those_of_the_commit(self):
         folder = self.target.parent.parent
         (folder / "pins.txt").write_text("flask==3.1.3 \\\n    --hash=sha256:00\nwaitress==3.0.2\n")
+        (folder / "others.txt").write_text("flask==3.0\n")
         (folder / "go.mod").write_text("module x\n\ngo 1.26.0\n\nrequire (\n\tgo.elastic.co/apm/v2 v2.7.1\n\tgolang.org/x/net v0.59.0 // indirect\n)\n")
         (folder / "build.sh").write_text("AGENT=go.opentelemetry.io/auto@v0.24.0\n")
         (folder / "pom.xml").write_text(
@@ -340,7 +341,7 @@ class Keeping(unittest.TestCase):
         (folder / "pins.txt").write_text("flask==4.0\n")
         book = self.target.parents[3] / "docs"
         book.mkdir()
-        (folder / "README.md").write_text("<!-- pins pins.txt lock.json go.mod build.sh pom.xml -->\n")
+        (folder / "README.md").write_text("<!-- pins pins.txt others.txt lock.json go.mod build.sh pom.xml -->\n")
         (book / "agents.md").write_text(
             "<!-- findings ../studies/a/results/a.json -->\nOf <!-- = pin:flask -->?<!-- / -->.\n<!-- table\n| | version = pin:*\nSentry = otel *=@sentry/node\n-->\n<!-- end -->\n"
             "<!-- waiting for ../studies/a/results\n<!~~ findings ../studies/a/results/NEWEST ~~>\n"
