@@ -249,7 +249,7 @@ pub struct Calibration {
     pub requests: u64,
     /// Traces that arrived; 0 where spans cannot be tied to requests.
     pub traces: u64,
-    /// What is taken for the spans of one request: `most_frequent` if nearly all traces have it, else `mean`.
+    /// What is taken for the spans of one request: `most_frequent` if nearly all traces have it, or if a sampler left few; else `mean`.
     pub spans_per_request: f64,
     /// Most frequent number of spans of a trace; `None` where spans cannot be tied to requests.
     pub most_frequent: Option<f64>,

@@ -30,6 +30,8 @@ const TOLERANCE: f64 = 0.05;
 const AGREEMENT: f64 = 0.5;
 /// Share of the traces from which on their most frequent number is taken for all of them.
 const UNANIMOUS: f64 = 0.99;
+/// Share of the requests of which spans must come; if fewer do, the variant has a sampler of its own.
+const UNSAMPLED: f64 = 0.5;
 
 /// The variants that are calibrated: those that may make spans. One that declares nothing does only if it can send them somewhere.
 fn wanted(plan: &Plan) -> impl Iterator<Item = (usize, &PlannedVariant)> {
@@ -182,15 +184,21 @@ fn learned(
             calibration.spans_per_request = if is_whole { mean.round() } else { mean };
         }
     } else if let Ok(learned) = unladen_ledger::learn(summary) {
-        let is_unanimous = learned.agreement >= UNANIMOUS;
         calibration.traces = summary.spans_by_request.iter().filter(|run| run.0 > 0).map(|run| run.1).sum();
-        calibration.spans_per_request = if is_unanimous { learned.spans_per_request } else { learned.mean };
+        // A sampler leaves few traces, and some samplers tear them.
+        let is_one_number = learned.agreement >= UNANIMOUS || is_sampled(&calibration);
+        calibration.spans_per_request = if is_one_number { learned.spans_per_request } else { learned.mean };
         calibration.most_frequent = Some(learned.spans_per_request);
         calibration.agreement = learned.agreement;
         calibration.mean = learned.mean;
         calibration.operations = learned.operations;
     }
     calibration
+}
+
+/// Whether spans came of so few requests that the variant must have a sampler of its own.
+fn is_sampled(calibration: &Calibration) -> bool {
+    (calibration.traces as f64) < UNSAMPLED * calibration.requests as f64
 }
 
 /// What a reader has to know about a calibration: that it found nothing, or another number than the study declares.
@@ -201,6 +209,7 @@ fn verdict(variant: &PlannedVariant, found: &Calibration) -> Option<Notice> {
     }
     let declared = declared?;
     let fits = match found.most_frequent {
+        Some(_) if is_sampled(found) => true,
         Some(most) if declared.fract() == 0.0 => most == declared && found.agreement >= AGREEMENT,
         _ => (found.mean / declared - 1.0).abs() <= TOLERANCE,
     };
@@ -260,6 +269,7 @@ load: {url: 'http://127.0.0.1:1/'}
         assert_eq!((two_kinds.spans_per_request, two_kinds.agreement), (3.0, 0.5));
         assert_eq!(of(&[], Some(162)).spans_per_request, 4.05_f64.round(), "a span of the start-up more or less");
         assert_eq!(of(&[], Some(100)).spans_per_request, 2.5);
+        assert_eq!(of(&[(4, 1), (2, 1)], None).spans_per_request, 4.0, "a sampler left two traces and tore one");
         assert_eq!(of(&[(4, 40)], Some(120)).spans_per_request, 3.0, "a counted storage decides");
     }
 
@@ -271,6 +281,7 @@ load: {url: 'http://127.0.0.1:1/'}
         assert_eq!(wrong(3.0, &four).as_deref(), Some("spans_declared_wrong"));
         assert_eq!(wrong(3.9, &four), None, "a mean");
         assert_eq!(wrong(4.0, &of(&[(4, 18), (3, 22)], None)).as_deref(), Some("spans_declared_wrong"));
+        assert_eq!(wrong(4.0, &of(&[(2, 2)], None)), None, "a sampler left two traces and tore both");
         assert_eq!(wrong(4.0, &of(&[], Some(160))), None);
         assert_eq!(wrong(4.0, &of(&[], Some(120))).as_deref(), Some("spans_declared_wrong"));
         assert_eq!(wrong(4.0, &of(&[], None)).as_deref(), Some("nothing_calibrated"));
