@@ -191,7 +191,8 @@ impl Run<'_> {
         if study.saturation.is_none() && study.capacity.is_none() {
             return Ok(());
         }
-        let plan = self.setup.load_plan(self.variant(), &context.folder, context.ids.other(), &context.hosts)?;
+        let plan =
+            self.setup.load_plan(self.variant(), &context.folder, context.ids.other(context.others), &context.hosts)?;
         if let Some(wanted) = &study.saturation {
             context.see(Step::Phase(Phase::Saturation));
             let (found, sent) = after::saturate(&plan, wanted, self.interrupted)?;

@@ -37,10 +37,11 @@ pub(super) struct TraceIds {
 }
 
 impl TraceIds {
-    /// Ids of the same run for requests that are no part of its ledger: those before and after the window's. The key differs in a bit beyond
-    /// every index, for senders that know only the low half of an id: by that they are told apart, too.
-    pub(super) fn other(self) -> Self {
-        Self { tag: self.tag ^ 2, key: self.key ^ 1 << 63 }
+    /// Ids of the same run for requests that are no part of its ledger: those before and after the window's, of which `sent` were sent in
+    /// loads before this one. The key differs in bits beyond every index: so what a sender that knows only the low half of an id sends is
+    /// told apart from the window's, and no id comes twice.
+    pub(super) fn other(self, sent: u64) -> Self {
+        Self { tag: self.tag ^ 2, key: self.key ^ 1 << 63 ^ (sent << 32 & !(1 << 63)) }
     }
 }
 
@@ -485,11 +486,12 @@ mod tests {
     #[test]
     fn requests_of_no_ledger_are_told_apart_by_half_an_id() {
         let ids = TraceIds { tag: 0x1234, key: 0xfeed_f00d_dead_beef };
-        let other = ids.other();
         let requests = |ids: TraceIds| Requests { tag: ids.tag, key: ids.key };
-        for index in [0, 1, 1 << 20] {
+        for (sent, index) in [(0, 0), (0, 1), (20_000, 1 << 20)] {
+            let other = ids.other(sent);
             let mut id = requests(other).trace_id(index);
             assert_eq!(requests(ids).index(&id), None);
+            assert_eq!(requests(ids.other(sent + 7)).index(&id), None);
             id[..8].fill(0);
             assert_eq!((requests(ids).index(&id), requests(other).index(&id)), (None, Some(index)));
         }

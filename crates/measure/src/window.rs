@@ -128,7 +128,8 @@ impl Run<'_> {
         time: Time,
         pacing: Option<Pacing>,
     ) -> Result<Plan, RunError> {
-        let plan = self.setup.load_plan(self.variant(), &context.folder, context.ids.other(), &context.hosts)?;
+        let plan =
+            self.setup.load_plan(self.variant(), &context.folder, context.ids.other(context.others), &context.hosts)?;
         let pacing = pacing.unwrap_or_else(|| plan.pacing.clone());
         Ok(Plan { pacing, warmup_s: 0.0, window_s: time.as_seconds(), out: None, ..plan })
     }
