@@ -381,13 +381,15 @@ pub enum Notice {
         /// How many.
         spans: String,
     },
-    /// Latency moved within the windows.
+    /// Latency, or CPU per request, moved within the windows.
     #[error(
-        "in {variant} the median latency changed by {change} from the first to the second half of the window: it was not warmed up. Raise `warmup`"
+        "in {variant} {what} changed by {change} from the first to the second half of the window: it was not warmed up. Raise `warmup`"
     )]
     NotSteady {
         /// Variant.
         variant: String,
+        /// What moved.
+        what: String,
         /// Estimated change.
         change: String,
     },

@@ -16,8 +16,12 @@ use super::evidence::{Evidence, VariantRuns};
 use super::units;
 use super::values::pace;
 
-/// A change that matters less than this is let pass.
+/// A change of the latency that matters less than this is let pass.
 const TOLERANCE: f64 = 0.02;
+/// The same of CPU per request, which moves with the pace of the machine as well.
+const CPU_TOLERANCE: f64 = 0.1;
+const LATENCY: &str = "the median latency";
+const CPU: &str = "CPU per request";
 /// A change beyond which nothing is said: a quarter, up or down.
 const DRIFT: f64 = 0.25;
 /// Whole seconds that each half of a window must have.
@@ -25,26 +29,34 @@ const SECONDS: usize = 2;
 /// Stretches of blocks that each half must have.
 const POINTS: usize = 4;
 
-/// A notice for every variant whose latency surely moved, unless it moved so much that nothing is said of it at all.
+/// A notice for every variant whose latency or CPU per request surely moved, unless it moved so much that nothing is said of it at all. Where
+/// the CPU of the baseline moves, that of its variants does for the same reason, and is not told.
 pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
-    let notice = |variant: &VariantRuns<'_>| {
-        let change = beyond(evidence, variant, latency, Level::P99, TOLERANCE);
-        let change = change.filter(|_| drift(evidence, variant, latency).is_none())?;
-        Some(Notice::NotSteady { variant: variant.name.clone(), change })
+    let moved = |variant: &VariantRuns<'_>, what: &str, halves, tolerance| {
+        let change = beyond(evidence, variant, halves, Level::P99, tolerance);
+        let change = change.filter(|_| drift(evidence, variant, halves).is_none())?;
+        Some(Notice::NotSteady { variant: variant.name.clone(), what: what.to_owned(), change })
     };
-    evidence.all_variants().filter_map(notice).collect()
+    let latencies = evidence.all_variants().filter_map(|variant| moved(variant, LATENCY, latency, TOLERANCE));
+    let cpu = evidence.all_variants().filter_map(|variant| {
+        let baseline = evidence.baseline_of(variant);
+        let is_its_own =
+            baseline.name == variant.name || moved(baseline, CPU, cpu_per_request, CPU_TOLERANCE).is_none();
+        moved(variant, CPU, cpu_per_request, CPU_TOLERANCE).filter(|_| is_its_own)
+    });
+    latencies.chain(cpu).collect()
 }
 
 /// Why the verdicts on a variant are refused, if its latency or its baseline's drifts away within the windows: then every number
 /// depends on when it was taken.
 pub(super) fn refusal(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Option<Notice> {
-    drifts(evidence, variant, "the median latency", latency)
+    drifts(evidence, variant, LATENCY, latency)
 }
 
 /// Why the verdict on the CPU per request of a variant is refused: its own drifts away, or its baseline's. The work of a JIT compiler is
 /// done once, whenever it comes: whoever starts later, or more slowly, has more of it in the window.
 pub(super) fn cpu(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Option<Notice> {
-    drifts(evidence, variant, "CPU per request", cpu_per_request)
+    drifts(evidence, variant, CPU, cpu_per_request)
 }
 
 /// A notice of the variant, or else of its baseline, if it drifts.

@@ -4,7 +4,7 @@ use unladen_journal::record::RunRecord;
 use unladen_judge::findings::{Findings, Verdict};
 
 use crate::sketch::{Sketch, findings, ladder};
-use crate::verdicts::{changed, codes, finding, variant};
+use crate::verdicts::{changed, codes, finding, of_runs, variant};
 
 #[test]
 fn windows_that_were_not_warm_are_told() {
@@ -16,6 +16,24 @@ fn windows_that_were_not_warm_are_told() {
     let notices = findings.notices.iter().find(|it| it.code == "not_steady").expect("told");
     assert!(notices.text.starts_with("in otel the median latency changed by −"), "{}", notices.text);
     assert_eq!(codes(&findings).iter().filter(|code| **code == "not_steady").count(), 1, "the others were");
+}
+
+/// A heap that shrinks in the middle of all windows, for instance.
+#[test]
+fn cpu_that_moves_a_little_is_told_and_has_its_verdict() {
+    let rises = |run: &mut RunRecord| run.processes[0].cpu_halves = Some([0.4, 0.46]);
+    let told = |findings: &Findings| -> Vec<String> {
+        findings.notices.iter().filter(|it| it.code == "not_steady").map(|it| it.text.clone()).collect()
+    };
+    let otel = changed(&ladder(), "otel", rises);
+    assert_eq!(finding(&otel, "otel", "cpu_per_request").verdict, Verdict::Costs);
+    let text = told(&otel).concat();
+    assert!(text.starts_with("in otel CPU per request changed by +15 %"), "{text}");
+    // What all of them have is told once.
+    let mut runs = ladder().runs();
+    runs.iter_mut().for_each(rises);
+    let all = told(&of_runs(&ladder(), &runs));
+    assert!(all.len() == 1 && all[0].starts_with("in baseline CPU per request"), "{all:?}");
 }
 
 /// A compiler that is still at work makes of whoever starts sooner the cheaper one.

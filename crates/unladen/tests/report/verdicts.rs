@@ -31,7 +31,8 @@ pub(crate) fn changed(sketch: &Sketch, name: &str, change: impl Fn(&mut RunRecor
     of_runs(sketch, &runs)
 }
 
-fn of_runs(sketch: &Sketch, runs: &[RunRecord]) -> Findings {
+/// What is found of these runs.
+pub(crate) fn of_runs(sketch: &Sketch, runs: &[RunRecord]) -> Findings {
     let dir = tempfile::tempdir().expect("a temporary folder");
     write(dir.path(), &sketch.study(), runs);
     judge(dir.path()).expect("a whole run folder")
