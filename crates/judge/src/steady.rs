@@ -16,12 +16,19 @@ use super::evidence::{Evidence, VariantRuns};
 use super::units;
 use super::values::pace;
 
-/// A change of the latency that matters less than this is let pass.
-const TOLERANCE: f64 = 0.02;
-/// The same of CPU per request, which moves with the pace of the machine as well.
-const CPU_TOLERANCE: f64 = 0.1;
-const LATENCY: &str = "the median latency";
-const CPU: &str = "CPU per request";
+/// What should be the same in both halves of a window.
+struct Quantity {
+    /// As a notice calls it.
+    name: &'static str,
+    /// Of a run: in the first and in the second half of its window.
+    halves: fn(&RunRecord) -> Option<[f64; 2]>,
+    /// A change that matters less than this is let pass.
+    tolerance: f64,
+}
+
+const LATENCY: Quantity = Quantity { name: "the median latency", halves: latency, tolerance: 0.02 };
+/// It moves with the pace of the machine as well.
+const CPU: Quantity = Quantity { name: "CPU per request", halves: cpu_per_request, tolerance: 0.1 };
 /// A change beyond which nothing is said: a quarter, up or down.
 const DRIFT: f64 = 0.25;
 /// Whole seconds that each half of a window must have.
@@ -32,54 +39,50 @@ const POINTS: usize = 4;
 /// A notice for every variant whose latency or CPU per request surely moved, unless it moved so much that nothing is said of it at all. Where
 /// the CPU of the baseline moves, that of its variants does for the same reason, and is not told.
 pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
-    let moved = |variant: &VariantRuns<'_>, what: &str, halves, tolerance| {
-        let change = beyond(evidence, variant, halves, Level::P99, tolerance);
-        let change = change.filter(|_| drift(evidence, variant, halves).is_none())?;
-        Some(Notice::NotSteady { variant: variant.name.clone(), what: what.to_owned(), change })
+    let moved = |variant: &VariantRuns<'_>, quantity: &Quantity| {
+        let change = beyond(evidence, variant, quantity, Level::P99, quantity.tolerance);
+        let change = change.filter(|_| drift(evidence, variant, quantity).is_none())?;
+        Some(Notice::NotSteady { variant: variant.name.clone(), what: quantity.name.to_owned(), change })
     };
-    let latencies = evidence.all_variants().filter_map(|variant| moved(variant, LATENCY, latency, TOLERANCE));
-    let cpu = evidence.all_variants().filter_map(|variant| {
+    let has_no_cause_in_its_baseline = |variant: &&VariantRuns<'_>| {
         let baseline = evidence.baseline_of(variant);
-        let is_its_own =
-            baseline.name == variant.name || moved(baseline, CPU, cpu_per_request, CPU_TOLERANCE).is_none();
-        moved(variant, CPU, cpu_per_request, CPU_TOLERANCE).filter(|_| is_its_own)
-    });
+        baseline.name == variant.name || moved(baseline, &CPU).is_none()
+    };
+    let latencies = evidence.all_variants().filter_map(|variant| moved(variant, &LATENCY));
+    let cpu = evidence.all_variants().filter(has_no_cause_in_its_baseline).filter_map(|variant| moved(variant, &CPU));
     latencies.chain(cpu).collect()
 }
 
 /// Why the verdicts on a variant are refused, if its latency or its baseline's drifts away within the windows: then every number
 /// depends on when it was taken.
 pub(super) fn refusal(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Option<Notice> {
-    drifts(evidence, variant, LATENCY, latency)
+    drifts(evidence, variant, &LATENCY)
 }
 
 /// Why the verdict on the CPU per request of a variant is refused: its own drifts away, or its baseline's. The work of a JIT compiler is
 /// done once, whenever it comes: whoever starts later, or more slowly, has more of it in the window.
 pub(super) fn cpu(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Option<Notice> {
-    drifts(evidence, variant, CPU, cpu_per_request)
+    drifts(evidence, variant, &CPU)
 }
 
 /// A notice of the variant, or else of its baseline, if it drifts.
-fn drifts(evidence: &Evidence<'_>, variant: &VariantRuns<'_>, what: &str, halves: Halves) -> Option<Notice> {
+fn drifts(evidence: &Evidence<'_>, variant: &VariantRuns<'_>, quantity: &Quantity) -> Option<Notice> {
     [variant, evidence.baseline_of(variant)].into_iter().find_map(|side| {
-        let change = drift(evidence, side, halves)?;
-        Some(Notice::Unsteady { variant: side.name.clone(), what: what.to_owned(), change })
+        let change = drift(evidence, side, quantity)?;
+        Some(Notice::Unsteady { variant: side.name.clone(), what: quantity.name.to_owned(), change })
     })
 }
 
-/// What is looked at: a number of the first and of the second half of a run's window.
-type Halves = fn(&RunRecord) -> Option<[f64; 2]>;
-
 /// By how much it moved, if so much that nothing is said.
-fn drift(evidence: &Evidence<'_>, variant: &VariantRuns<'_>, halves: Halves) -> Option<String> {
-    beyond(evidence, variant, halves, Level::P95, DRIFT)
+fn drift(evidence: &Evidence<'_>, variant: &VariantRuns<'_>, quantity: &Quantity) -> Option<String> {
+    beyond(evidence, variant, quantity, Level::P95, DRIFT)
 }
 
 /// By how much it moved, if surely by more than `tolerance`. Nothing of a burst, which is not meant to be steady.
 fn beyond(
     evidence: &Evidence<'_>,
     variant: &VariantRuns<'_>,
-    halves: Halves,
+    quantity: &Quantity,
     level: Level,
     tolerance: f64,
 ) -> Option<String> {
@@ -87,7 +90,7 @@ fn beyond(
         return None;
     }
     let halves: Vec<(f64, f64)> =
-        variant.valid.values().filter_map(|run| halves(run).map(<(f64, f64)>::from)).collect();
+        variant.valid.values().filter_map(|run| (quantity.halves)(run).map(<(f64, f64)>::from)).collect();
     let change = hodges_lehmann(&log_ratios(&halves).ok()?, level).ok()?.relative();
     let interval = change.interval?;
     (interval.low > tolerance || interval.high < -tolerance)
