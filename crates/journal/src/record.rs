@@ -124,6 +124,9 @@ pub struct RunRecord {
     /// together.
     #[serde(default, skip_serializing_if = "is_one_group")]
     pub groups: u32,
+    /// Whether idle CPUs were kept awake.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub awake: bool,
     /// Free memory in pieces that was held during an alternating round, so that processes got theirs in whole blocks, bytes. `None`: it was not
     /// told where pages are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -185,6 +188,7 @@ impl RunRecord {
             imported: None,
             design: Design::Separate,
             groups: 0,
+            awake: false,
             ballast: None,
             blocks: None,
             admitted: BTreeMap::new(),

@@ -38,6 +38,7 @@ pub(super) fn findings(evidence: &Evidence<'_>) -> Option<DesignFindings> {
         separate_rounds: separate,
         variants: typical(|it| f64::from(it.variants)).map(|it| it as u32),
         groups: Some(evidence.groups()).filter(|groups| *groups > 1),
+        awake: rounds.values().all(|run| run.awake),
         ballast: median(&rounds.values().filter_map(|run| Some(run.ballast? as f64)).collect::<Vec<_>>()),
         block_s: typical(|it| it.length_s),
         super_blocks: typical(|it| f64::from(it.super_blocks())).map(|it| it as u32),
@@ -108,7 +109,8 @@ fn sentence(found: &DesignFindings) -> String {
             found.separate_rounds
         ),
     };
-    words + &ballast.unwrap_or_default()
+    let awake = if found.awake { " Idle CPUs were kept awake." } else { "" };
+    words + awake + &ballast.unwrap_or_default()
 }
 
 /// `100 ms`, `2 s`: a stretch ends with its last answer, which nobody wants to know to the microsecond.

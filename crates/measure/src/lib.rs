@@ -51,6 +51,7 @@ use std::time::Instant;
 use unladen_journal::read::Lines;
 use unladen_journal::record::{Design, RunRecord};
 use unladen_journal::write::Journal;
+use unladen_linux::Awake;
 use unladen_study::mask::masked;
 use unladen_study::measured::{self, Measured};
 use unladen_study::plan::{Plan, PlannedVariant};
@@ -127,8 +128,11 @@ fn runs(
     });
     let result = learned.and_then(|learned| {
         (setup.plan, setup.calibrations) = (calibrated.get_or_init(|| learned), known);
+        // On a cluster, the CPUs that matter are not this machine's.
+        let study = &plan.study;
+        let awake = (study.keep_awake && study.on.kubernetes.is_none()).then(Awake::keep).flatten();
         let (setup, shared, journal) = (&setup, &mut shared[..], &mut journal);
-        Session { setup, choice, shared, journal, interrupted, number, done: &mut done }
+        Session { setup, choice, shared, journal, interrupted, awake, number, done: &mut done }
             .rounds(seed, &mut ends, watcher)
     });
     let stopped = stop_all(&mut shared);

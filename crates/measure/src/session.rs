@@ -9,7 +9,7 @@ use std::time::Instant;
 use unladen_journal::notices::{LoadNotice, Notice, Severity};
 use unladen_journal::record::{Design, RunRecord};
 use unladen_journal::write::Journal;
-use unladen_linux::Ballast;
+use unladen_linux::{Awake, Ballast};
 use unladen_probe::host::available_memory;
 
 use super::design::{Choice, Turns};
@@ -34,6 +34,8 @@ pub(super) struct Session<'s, 'p> {
     pub(super) shared: &'s mut [RunningService],
     pub(super) journal: &'s mut Journal,
     pub(super) interrupted: &'s AtomicBool,
+    /// Keeps CPUs awake, where that can be done.
+    pub(super) awake: Option<Awake>,
     /// Number of the last run.
     pub(super) number: u32,
     /// All runs, those of before too.
@@ -121,6 +123,7 @@ impl Session<'_, '_> {
             alternating::Round { setup, shared: &mut *self.shared, slots, number, interrupted }.perform(watcher)?;
         for record in &mut records {
             record.groups = self.groups();
+            record.awake = self.awake.is_some();
             record.ballast = ballast.as_ref().map(Ballast::bytes);
         }
         self.journal.append_round(&records)?;
@@ -150,6 +153,7 @@ impl Session<'_, '_> {
             let mut record = run.perform(watcher)?;
             record.notices.extend(self.choice.notice());
             record.groups = self.groups();
+            record.awake = self.awake.is_some();
             self.journal.append(&record)?;
             let again = late(&record) && attempt < ATTEMPTS;
             watcher.see(Step::Done { record: &record, again });

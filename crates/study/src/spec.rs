@@ -100,6 +100,10 @@ pub struct Study {
     /// here, and CPU per request is compared with that of the blocks. Absent: as long as the window, at most 2 s.
     #[serde(default)]
     pub alone: Option<Time>,
+    /// Keep idle CPUs awake while the study runs (`/dev/cpu_dma_latency`, needs root). Otherwise some requests pay for waking a CPU,
+    /// and how many depends on whatever else wakes it.
+    #[serde(default = "defaults::yes")]
+    pub keep_awake: bool,
     /// `own`: each variant has its own network, with its own 127.0.0.1 and ports. `host`: all use the machine's. Absent: own
     /// where services of several variants, alive at once, would listen on the same fixed address, or where one runs under an `agent`
     /// by name: nobody outside can be called from there.
@@ -193,6 +197,7 @@ impl Study {
             design: None,
             block: None,
             alone: None,
+            keep_awake: defaults::yes(),
             network: None,
             reach: Vec::new(),
             drain: Drain::default(),

@@ -22,6 +22,9 @@ pub struct DesignFindings {
     /// In how many groups, if not all at once: each has the baseline and the placebo, and rounds of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub groups: Option<u32>,
+    /// Whether idle CPUs were kept awake in all rounds.
+    #[serde(default)]
+    pub awake: bool,
     /// Free memory in pieces that was held during a round, so that processes got theirs in whole blocks, bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ballast: Option<f64>,

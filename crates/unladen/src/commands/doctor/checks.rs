@@ -34,7 +34,7 @@ const FAST_CLOCKS: [&str; 4] = ["tsc", "kvm-clock", "arch_sys_counter", "hyperv_
 
 /// Every check, in the order in which they are told.
 pub(super) fn checks(facts: &Facts) -> Vec<Check> {
-    let mut all = vec![cores(facts), smt(facts), frequency(facts), cgroups(facts), limits(facts)];
+    let mut all = vec![cores(facts), smt(facts), frequency(facts), idle(facts), cgroups(facts), limits(facts)];
     all.extend([networks(facts), containers(facts), compose(facts), kubernetes(facts)]);
     all.extend([other_load(facts), steal(facts), pressure(facts), memory(facts), clock(facts), timer(facts)]);
     all.extend([files(facts), io_uring(facts), randomisation(facts)]);
@@ -81,6 +81,19 @@ fn frequency(facts: &Facts) -> Check {
     }
     let remedy = "The frequency follows how warm the CPU is and how many cores work. For the narrowest intervals: `echo 1 > /sys/devices/system/cpu/intel_pstate/no_turbo`, or `echo 0 > /sys/devices/system/cpu/cpufreq/boost`.";
     check("frequency", found, facts.turbo != Some(true), remedy)
+}
+
+fn idle(facts: &Facts) -> Check {
+    let found = match (&facts.idle_driver, facts.keeps_awake) {
+        (None, _) => {
+            "managed elsewhere (the kernel has no driver of idle states, as in many virtual machines)".to_owned()
+        }
+        (Some(driver), true) => format!("kept awake in a study ({driver})"),
+        (Some(driver), false) => format!("asleep ({driver})"),
+    };
+    let remedy =
+        "Run as root: then a study keeps CPUs awake (`/dev/cpu_dma_latency`), and no request pays for waking one.";
+    check("idle CPUs", found, facts.idle_driver.is_none() || facts.keeps_awake, remedy)
 }
 
 fn cgroups(facts: &Facts) -> Check {
@@ -270,6 +283,8 @@ mod tests {
             smt: Some(false),
             governor: Some("performance".to_owned()),
             turbo: Some(false),
+            idle_driver: Some("intel_idle".to_owned()),
+            keeps_awake: true,
             cgroups: Ok("cgroup v2".to_owned()),
             no_limits: None,
             networks: Ok(()),
@@ -306,7 +321,15 @@ mod tests {
     #[test]
     fn a_quiet_machine_needs_no_remedy() {
         assert!(care(&quiet()).is_empty(), "{:?}", care(&quiet()));
-        let virtual_machine = Facts { governor: None, turbo: None, smt: None, swapped: None, ..quiet() };
+        let virtual_machine = Facts {
+            governor: None,
+            turbo: None,
+            idle_driver: None,
+            keeps_awake: false,
+            smt: None,
+            swapped: None,
+            ..quiet()
+        };
         assert!(care(&virtual_machine).is_empty(), "{:?}", care(&virtual_machine));
     }
 
@@ -324,6 +347,7 @@ mod tests {
             ("SMT", Facts { partition: one_core(), ..quiet() }),
             ("frequency", Facts { governor: Some("powersave".to_owned()), ..quiet() }),
             ("frequency", Facts { turbo: Some(true), ..quiet() }),
+            ("idle CPUs", Facts { keeps_awake: false, ..quiet() }),
             ("cgroups", Facts { cgroups: Err("no write access".to_owned()), ..quiet() }),
             ("cgroups", Facts { no_limits: Some("no controller".to_owned()), ..quiet() }),
             ("networks", Facts { networks: Err("Run as root".to_owned()), ..quiet() }),

@@ -10,7 +10,7 @@ use anyhow::Context;
 use unladen_journal::record::HostWindow;
 use unladen_linux::hierarchy::Mounts;
 use unladen_linux::process::{self, Stat};
-use unladen_linux::{CpuSet, Netns, clock};
+use unladen_linux::{Awake, CpuSet, Netns, clock, idle};
 use unladen_probe::host::{HostReader, available_memory, memory_limit, parse_pressure};
 use unladen_processes::subject::compose::Tool;
 use unladen_processes::subject::container::{self, ContainerError, Engine};
@@ -35,6 +35,10 @@ pub(super) struct Facts {
     pub(super) governor: Option<String>,
     /// Whether the CPU may go beyond its nominal frequency.
     pub(super) turbo: Option<bool>,
+    /// Driver of the CPUs' idle states.
+    pub(super) idle_driver: Option<String>,
+    /// Whether a study can keep idle CPUs awake.
+    pub(super) keeps_awake: bool,
     /// Kind of the control groups, or why there are none.
     pub(super) cgroups: Result<String, String>,
     /// Why services cannot be limited; `None`: they can.
@@ -102,6 +106,8 @@ impl Facts {
             smt: number("/sys/devices/system/cpu/smt/active").map(|active| active == 1),
             governor: word("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
             turbo: turbo(),
+            idle_driver: idle::driver(),
+            keeps_awake: Awake::keep().is_some(),
             partition,
             cgroups,
             no_limits,
