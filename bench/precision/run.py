@@ -169,14 +169,19 @@ def precision_rows(subject, separate, alternating):
                f"{middle(alternating, variant)} |")
 
 
+def ratio(pairs):
+    ratios = [one / other for one, other in pairs]
+    return f"{statistics.median(ratios):.3f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "–"
+
+
 def absolute_row(subject, separate, alternating):
     one, other = separate.baselines(), alternating.baselines()
     # A round of one design and that of the other lie beside each other: their ratio does not know how the machine drifts.
-    ratios = [other[number] / one[number] for number in one if other.get(number)]
-    ratio = f"{statistics.median(ratios):.3f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "–"
+    designs = ratio((other[number], one[number]) for number in one if other.get(number))
+    stretches = ratio((blocks, alone) for alone, blocks in alternating.alone().values())
     cells = [f"{statistics.median(values.values()):.1f}" if values else "–" for values in (one, other)]
     seconds = [f"{it:.0f}" if it else "–" for it in (separate.seconds_per_round(), alternating.seconds_per_round())]
-    return f"| {subject} | {cells[0]} | {cells[1]} | {ratio} | {seconds[0]} | {seconds[1]} |"
+    return f"| {subject} | {cells[0]} | {cells[1]} | {designs} | {stretches} | {seconds[0]} | {seconds[1]} |"
 
 
 def spread(groups, digits=1):
@@ -227,10 +232,11 @@ def text():
         "| subject | variant | separate | alternating | ratio | its square | difference, rounds: separate | alternating |",
         "|---|---|--:|--:|--:|--:|--:|--:|",
         *(row for subject, pair in folders.items() for row in precision_rows(subject, *pair)), "",
-        "CPU per request of the bare service (of a JVM without its compiler), median over the rounds, and the median of the ratios "
-        "of rounds that were measured one after the other (least to largest):", "",
-        "| subject | separate, µs | alternating, µs | ratio | s per round: separate | alternating |",
-        "|---|--:|--:|--:|--:|--:|",
+        "CPU per request of the bare service (of a JVM without its compiler), median over the rounds; the ratio of the designs, other "
+        "processes, in rounds that were measured one after the other; and of the same processes, in their last blocks and alone "
+        "right after (with the compiler): medians (least to largest).", "",
+        "| subject | separate, µs | alternating, µs | alternating / separate | blocks / alone | s per round: separate | alternating |",
+        "|---|--:|--:|--:|--:|--:|--:|",
         *(absolute_row(subject, *pair) for subject, pair in folders.items()), "",
         "Latency of the bare service, µs, median over the rounds, by where it comes from (separate runs; the stretch alone and the "
         "blocks of alternating rounds), and the standard deviation of a round's log(variant / baseline) of placebo and `more`:", "",
