@@ -12,6 +12,7 @@ fn the_doctor_looks_at_everything_and_has_remedies() {
         "cores",
         "SMT",
         "frequency",
+        "idle CPUs",
         "cgroups",
         "limits",
         "networks",
