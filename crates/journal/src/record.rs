@@ -127,7 +127,7 @@ pub struct RunRecord {
     /// Whether idle CPUs were kept awake.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub awake: bool,
-    /// Free memory in pieces that was held during an alternating round, so that processes got theirs in whole blocks, bytes. `None`: it was not
+    /// Free memory in pieces that was held during a round, so that processes got theirs in whole blocks, bytes. `None`: it was not
     /// told where pages are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ballast: Option<u64>,

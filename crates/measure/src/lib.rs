@@ -132,7 +132,7 @@ fn runs(
         let study = &plan.study;
         let awake = (study.keep_awake && study.on.kubernetes.is_none()).then(Awake::keep).flatten();
         let (setup, shared, journal) = (&setup, &mut shared[..], &mut journal);
-        Session { setup, choice, shared, journal, interrupted, awake, number, done: &mut done }
+        Session { setup, choice, shared, journal, interrupted, awake, ballast: None, number, done: &mut done }
             .rounds(seed, &mut ends, watcher)
     });
     let stopped = stop_all(&mut shared);

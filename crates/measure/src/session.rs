@@ -36,6 +36,8 @@ pub(super) struct Session<'s, 'p> {
     pub(super) interrupted: &'s AtomicBool,
     /// Keeps CPUs awake, where that can be done.
     pub(super) awake: Option<Awake>,
+    /// Held during a round, so that those that start first get no other memory than those that start last.
+    pub(super) ballast: Option<Ballast>,
     /// Number of the last run.
     pub(super) number: u32,
     /// All runs, those of before too.
@@ -65,6 +67,9 @@ impl Session<'_, '_> {
             }
             loop {
                 let began = Instant::now();
+                // What the round before gave back is in pieces: they are taken anew.
+                self.ballast = None;
+                self.ballast = available_memory().and_then(|bytes| Ballast::take(&self.setup.partition.subject, bytes));
                 match self.choice.design {
                     Design::Separate => round.missing.iter().try_for_each(|slot| self.slot(*slot, watcher))?,
                     Design::Alternating => {
@@ -114,18 +119,12 @@ impl Session<'_, '_> {
         if self.interrupted.load(Ordering::Relaxed) {
             return Err(RunError::Interrupted);
         }
-        // So that those that start first get no other memory than those that start last. What the round before gave back is in pieces.
-        let ballast = available_memory().and_then(|bytes| Ballast::take(&self.setup.partition.subject, bytes));
         let (setup, interrupted, number) = (self.setup, self.interrupted, self.number + 1);
         let slots = &round.missing;
         self.number += u32::try_from(slots.len()).unwrap_or(u32::MAX);
         let mut records =
             alternating::Round { setup, shared: &mut *self.shared, slots, number, interrupted }.perform(watcher)?;
-        for record in &mut records {
-            record.groups = self.groups();
-            record.awake = self.awake.is_some();
-            record.ballast = ballast.as_ref().map(Ballast::bytes);
-        }
+        records.iter_mut().for_each(|record| self.sign(record));
         self.journal.append_round(&records)?;
         for record in records {
             watcher.see(Step::Done { record: &record, again: false });
@@ -134,6 +133,13 @@ impl Session<'_, '_> {
             stop?;
         }
         Ok(())
+    }
+
+    /// Writes into a record what holds for all of its round.
+    fn sign(&self, record: &mut RunRecord) {
+        record.groups = self.groups();
+        record.awake = self.awake.is_some();
+        record.ballast = self.ballast.as_ref().map(Ballast::bytes);
     }
 
     fn groups(&self) -> u32 {
@@ -152,8 +158,7 @@ impl Session<'_, '_> {
                 Run { setup: setup.site(0), shared: &mut *self.shared, slot, number, interrupted, profiler: None };
             let mut record = run.perform(watcher)?;
             record.notices.extend(self.choice.notice());
-            record.groups = self.groups();
-            record.awake = self.awake.is_some();
+            self.sign(&mut record);
             self.journal.append(&record)?;
             let again = late(&record) && attempt < ATTEMPTS;
             watcher.see(Step::Done { record: &record, again });

@@ -19,12 +19,13 @@ macro_rules! files {
 
 /// The presets as they stand, by name.
 const FILES: &[&str] = files![
-    "aws-java" "azure-java" "azure-node" "azure-python" "datadog-go" "datadog-go-otlp" "datadog-java"
-    "datadog-java-otlp" "datadog-node" "datadog-node-otlp" "datadog-python" "datadog-python-otlp" "elastic-go"
-    "elastic-java" "elastic-node" "elastic-python" "instana-node" "instana-python" "newrelic-go" "newrelic-java" "newrelic-node" "newrelic-python"
-    "otel-go" "otel-go-zipkin" "otel-java" "otel-java-zipkin" "otel-node" "otel-node-zipkin" "otel-python"
-    "pinpoint-java" "pinpoint-node" "sentry-go" "sentry-java" "sentry-node" "sentry-python" "skywalking-go"
-    "skywalking-java" "skywalking-node" "skywalking-python" "splunk-java" "xray-node" "xray-python"
+    "aws-java" "aws-node" "aws-python" "azure-java" "azure-node" "azure-python" "datadog-go" "datadog-go-otlp"
+    "datadog-java" "datadog-java-otlp" "datadog-node" "datadog-node-otlp" "datadog-python" "datadog-python-otlp"
+    "elastic-go" "elastic-java" "elastic-node" "elastic-python" "instana-node" "instana-python" "logfire-python"
+    "newrelic-go" "newrelic-java" "newrelic-node" "newrelic-python" "otel-go" "otel-go-zipkin" "otel-java"
+    "otel-java-zipkin" "otel-node" "otel-node-zipkin" "otel-python" "pinpoint-java" "pinpoint-node" "sentry-go"
+    "sentry-java" "sentry-node" "sentry-python" "skywalking-go" "skywalking-java" "skywalking-node"
+    "skywalking-python" "splunk-java" "splunk-node" "splunk-python" "xray-node" "xray-python"
 ];
 
 /// An agent and how it is put to a service. In its texts `${agent}` is the path that the user gives, `${service}` the name of the
