@@ -1,6 +1,6 @@
 //! How long answers took by request and kind, and whole iterations: a table for each, a row per variant.
 
-use super::{column, distinct, noted, with_baseline};
+use super::cells::{column, distinct, noted, with_baseline};
 use crate::findings::{AnswerFindings, AnswerNumbers, Cell, Column, Findings, Number, Place, Range, Section, Topic};
 
 /// One number of a sort of answers.
