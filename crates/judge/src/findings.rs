@@ -18,8 +18,8 @@ mod sampled;
 mod section;
 
 pub use super::metrics::Place;
-pub use answers::{AnswerFindings, AnswerNumbers};
-pub use design::{DesignFindings, VarianceFindings};
+pub use answers::{AnswerFindings, AnswerNumbers, TimesFrom};
+pub use design::{DesignFindings, RoundsDesign, VarianceFindings};
 pub use finding::{BudgetFinding, Finding, NoticeLine, Range, RoundValue};
 pub use judgement::Judgement;
 pub use ladder::{LadderFindings, StepFindings};
