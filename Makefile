@@ -49,9 +49,10 @@ check-tables:    ## That no README of a study says anything but its findings, an
 	python3 -m unittest discover --quiet --start-directory studies/tables
 	studies/tables/write.py --check
 
-lint:            ## Clippy with warnings denied, also of the build that `make demo` makes.
+lint:            ## Clippy with warnings denied, also of the build that `make demo` makes, and rustdoc.
 	$(CARGO) clippy --release --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --release --locked -p unladen --no-default-features -- -D warnings
+	RUSTDOCFLAGS=-Dwarnings $(CARGO) doc --release --locked --workspace --no-deps
 
 rust-test:       ## Unit, property, golden and end-to-end tests.
 	@CARGO=$(CARGO) scripts/rust-test.sh

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
+use super::foreign::{Fault, ForeignRun};
 use super::wrk::quantile_metric;
-use super::{Fault, ForeignRun};
 
 pub(super) fn statistics(json: &Value) -> Result<ForeignRun, Fault> {
     let entries = json.get("stats").or_else(|| json.get("statistics")).and_then(Value::as_array);

@@ -2,7 +2,7 @@
 
 use unladen_stats::quantile;
 
-use super::{Fault, ForeignRun};
+use super::foreign::{Fault, ForeignRun};
 
 pub(super) fn samples(text: &str) -> Result<ForeignRun, Fault> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Fault, ForeignRun};
+use super::foreign::{Fault, ForeignRun};
 
 pub(super) fn summary(json: &Value) -> Result<ForeignRun, Fault> {
     let metric = |name: &str| {

@@ -4,6 +4,7 @@
 //! One file (or one row of a table) is one run; the first run of the baseline is paired with the first of every variant,
 //! and so on.
 
+mod foreign;
 mod hyperfoil;
 mod jmeter;
 mod k6;
@@ -12,15 +13,15 @@ mod table;
 mod vegeta;
 mod wrk;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use indexmap::IndexMap;
 use unladen_journal::notices::Notice;
 use unladen_journal::record::{Imported, RunRecord, SCHEMA, VariantKind};
 use unladen_study::spec::{Command, Load, Service, Study, Variant};
 use unladen_study::{BASELINE, PLACEBO};
+
+use self::foreign::{Fault, ForeignRun};
 
 /// Results that cannot be imported.
 #[derive(Debug, thiserror::Error)]
@@ -70,38 +71,6 @@ pub enum ImportError {
         /// The name.
         name: String,
     },
-}
-
-/// What a parser found wrong, before it is known in which file.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Fault {
-    line: Option<u64>,
-    message: String,
-}
-
-impl Fault {
-    fn new(message: impl Into<String>) -> Self {
-        Self { line: None, message: message.into() }
-    }
-}
-
-/// One run of another tool.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct ForeignRun {
-    /// Numbers by the metric's name, in the metric's unit; unknown names are kept as they are.
-    pub(crate) numbers: BTreeMap<String, f64>,
-    /// Requests behind them.
-    pub(crate) requests: Option<u64>,
-    /// Most requests that could be under way at once.
-    pub(crate) concurrency: Option<f64>,
-}
-
-impl ForeignRun {
-    fn put(&mut self, metric: &str, value: Option<f64>) {
-        if let Some(value) = value.filter(|value| value.is_finite()) {
-            self.numbers.insert(metric.to_owned(), value);
-        }
-    }
 }
 
 /// What a tool wrote: runs, by column where one file holds several variants.
@@ -256,13 +225,4 @@ fn record(name: &str, kind: VariantKind, round: u32, tool: &str, source: &Source
         }),
         ..RunRecord::empty()
     }
-}
-
-/// Counts by key, in the order of first appearance.
-pub(crate) fn tally<'a>(keys: impl Iterator<Item = &'a str>) -> IndexMap<&'a str, u64> {
-    let mut counts = IndexMap::new();
-    for key in keys {
-        *counts.entry(key).or_insert(0) += 1;
-    }
-    counts
 }

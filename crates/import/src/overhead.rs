@@ -1,8 +1,8 @@
 //! OpenTelemetry's overhead tests (`benchmark-overhead` of opentelemetry-java-instrumentation, and its forks): `results.csv`,
 //! one row per night or repetition, one column per agent and metric, `none:requestAvg`.
 
+use super::foreign::{Fault, ForeignRun, tally};
 use super::jmeter::broken;
-use super::{Fault, ForeignRun};
 
 /// Columns that are a metric of ours, and the factor to its unit. All others keep their names.
 const KNOWN: [(&str, &str, f64); 7] = [
@@ -18,7 +18,7 @@ const KNOWN: [(&str, &str, f64); 7] = [
 pub(super) fn rows(text: &str, agent: Option<&str>) -> Result<Vec<ForeignRun>, Fault> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
     let head = reader.headers().map_err(broken)?.clone();
-    let agents = super::tally(head.iter().filter_map(|name| Some(name.rsplit_once(':')?.0)));
+    let agents = tally(head.iter().filter_map(|name| Some(name.rsplit_once(':')?.0)));
     let Some(agent) = agent.filter(|agent| agents.contains_key(agent)) else {
         let known: Vec<&str> = agents.keys().copied().collect();
         return Err(Fault::new(format!(

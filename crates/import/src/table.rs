@@ -2,8 +2,8 @@
 //! apart (`FILE#VARIANT` picks one), `round` is allowed and only orders the rows, `requests` and `connections` tell what is behind
 //! the numbers.
 
+use super::foreign::{Fault, ForeignRun};
 use super::jmeter::broken;
-use super::{Fault, ForeignRun};
 
 pub(super) fn rows(text: &str, variant: Option<&str>) -> Result<Vec<ForeignRun>, Fault> {
     let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text.as_bytes());

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
+use super::foreign::{Fault, ForeignRun};
 use super::wrk::quantile_metric;
-use super::{Fault, ForeignRun};
 
 pub(super) fn json(json: &Value) -> Result<ForeignRun, Fault> {
     let latency = |key: &str| json.get("latencies")?.get(key)?.as_f64().map(|ns| ns / 1e3);

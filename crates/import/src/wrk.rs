@@ -1,6 +1,6 @@
 //! wrk and wrk2: the text that they print, with `--latency` also quantiles.
 
-use super::{Fault, ForeignRun};
+use super::foreign::{Fault, ForeignRun};
 
 pub(super) fn text(text: &str) -> Result<ForeignRun, Fault> {
     let mut run = ForeignRun::default();

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 mod declared;
 mod load;
 mod rounds;
+mod severities;
 mod severity;
 pub mod stopped;
 mod who;

@@ -7,7 +7,7 @@
 use unladen_load::outcome::{Outcome, Quantiles};
 
 use super::evidence::{Evidence, VariantRuns};
-use super::findings::{AnswerFindings, AnswerNumbers, Range};
+use super::findings::{AnswerFindings, AnswerNumbers, Range, TimesFrom};
 use super::latency;
 
 /// Answers that a typical run must have beyond a quantile for it to be told.
@@ -47,7 +47,7 @@ pub(super) fn of(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Vec<Answ
     let is_shown = |quantile: f64| !in_blocks || latency::is_sound_in_blocks(quantile);
     let finding = |sort: Sort| {
         let (baseline, value) = (numbers(&bare, &sort, is_shown), numbers(&here, &sort, is_shown));
-        let from = if sort.from_iteration { "iteration" } else { "request" }.to_owned();
+        let from = if sort.from_iteration { TimesFrom::Iteration } else { TimesFrom::Request };
         AnswerFindings { request: sort.request, kind: sort.kind, from, baseline, value }
     };
     let some = |it: &AnswerFindings| {

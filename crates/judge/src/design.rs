@@ -8,7 +8,7 @@ use unladen_stats::estimate::median;
 
 use super::agreement;
 use super::evidence::{Evidence, number};
-use super::findings::DesignFindings;
+use super::findings::{DesignFindings, RoundsDesign};
 use super::units;
 use super::words;
 
@@ -28,11 +28,10 @@ pub(super) fn findings(evidence: &Evidence<'_>) -> Option<DesignFindings> {
     let discarded = DiscardedBlocks::of(&blocks);
     let mut found = DesignFindings {
         design: match (alternating, separate) {
-            (_, 0) => "alternating",
-            (0, _) => "separate",
-            _ => "mixed",
-        }
-        .to_owned(),
+            (_, 0) => RoundsDesign::Alternating,
+            (0, _) => RoundsDesign::Separate,
+            _ => RoundsDesign::Mixed,
+        },
         words: String::new(),
         alternating_rounds: alternating,
         separate_rounds: separate,
@@ -99,10 +98,10 @@ fn sentence(found: &DesignFindings) -> String {
             units::chosen("B", bytes)
         )
     });
-    let words = match found.design.as_str() {
-        "separate" => format!("Measured one after the other: in every round {separate}."),
-        "alternating" => format!("Measured alternating: in every round {}.", alternating()),
-        _ => format!(
+    let words = match found.design {
+        RoundsDesign::Separate => format!("Measured one after the other: in every round {separate}."),
+        RoundsDesign::Alternating => format!("Measured alternating: in every round {}.", alternating()),
+        RoundsDesign::Mixed => format!(
             "Measured by two designs, which meet in no round. Alternating in {} rounds: {}. One after the other in {}: {separate}.",
             found.alternating_rounds,
             alternating(),

@@ -12,7 +12,7 @@ use crate::plan::{Pacing, Plan};
 use crate::threshold::Threshold;
 
 /// Share of the wanted rate that must come back: below it the service, or the generator, did not keep up.
-const LEAST_ACHIEVED: f64 = 0.99;
+const MIN_ACHIEVED: f64 = 0.99;
 
 /// Answers that may be missing in any case: where a trial has few requests, one that falls beyond its end is more than that share.
 const SLACK: f64 = 1.5;
@@ -40,7 +40,7 @@ pub struct Capacity {
 }
 
 /// Rates below this share of the first one are not tried.
-const LEAST: f64 = 1.0 / 1024.0;
+const MIN_RATE_SHARE: f64 = 1.0 / 1024.0;
 /// Trials at most: doubling and halving by 2^20, and both once more.
 const MAX_TRIALS: usize = 80;
 
@@ -61,7 +61,7 @@ pub fn search<E>(plan: &Search, mut trial: impl FnMut(f64) -> Result<Option<bool
         rate = match (found.holds, found.fails) {
             (Some(holds), None) if holds >= plan.most => break,
             (Some(holds), None) => (holds * 2.0).min(plan.most),
-            (None, Some(fails)) if fails <= plan.from * LEAST => break,
+            (None, Some(fails)) if fails <= plan.from * MIN_RATE_SHARE => break,
             (None, Some(fails)) => fails / 2.0,
             (Some(holds), Some(fails)) if fails <= holds * (1.0 + plan.precision) => break,
             (Some(holds), Some(fails)) => (holds * fails).sqrt(),
@@ -115,7 +115,7 @@ pub fn measure(
 
 /// Whether the service answered as many as it was asked.
 fn kept_up(rate: f64, outcome: &Outcome) -> bool {
-    outcome.rate * outcome.duration_s + SLACK >= LEAST_ACHIEVED * rate * outcome.duration_s
+    outcome.rate * outcome.duration_s + SLACK >= MIN_ACHIEVED * rate * outcome.duration_s
 }
 
 #[cfg(test)]

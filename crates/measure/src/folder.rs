@@ -4,6 +4,11 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// The resolved study in a run folder.
+pub const STUDY_FILE: &str = "study.yaml";
+/// The machine in a run folder.
+pub const HOST_FILE: &str = "host.json";
+
 /// The run folder could not be made or used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
@@ -54,7 +59,7 @@ impl RunFolder {
     /// # Errors
     /// When it is taken or cannot be made.
     pub fn create(path: &Path) -> Result<Self, FolderError> {
-        if path.join(super::STUDY_FILE).exists() {
+        if path.join(STUDY_FILE).exists() {
             return Err(FolderError::Taken { path: path.to_owned() });
         }
         make(path)?;
@@ -67,7 +72,7 @@ impl RunFolder {
     /// # Errors
     /// When it does not.
     pub fn open(path: &Path) -> Result<Self, FolderError> {
-        for missing in [super::STUDY_FILE, super::HOST_FILE] {
+        for missing in [STUDY_FILE, HOST_FILE] {
             if !path.join(missing).is_file() {
                 return Err(FolderError::NotAStudy { path: path.to_owned(), missing });
             }

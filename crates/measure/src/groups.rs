@@ -36,8 +36,8 @@ fn grouped(planned: &[PlannedVariant], ladder: &Ladder, most: usize) -> Vec<Vec<
     let units = units(planned, ladder);
     let packed = |largest: usize| pack(&units, |group| group.len() <= largest && with(group).len() <= most);
     // As equal as can be: 7 variants in groups of at most 6 are 4 and 3.
-    let fewest = packed(planned.len()).len();
-    let equal = (1..=planned.len()).map(packed).find(|groups| groups.len() == fewest).unwrap_or_default();
+    let min_groups = packed(planned.len()).len();
+    let equal = (1..=planned.len()).map(packed).find(|groups| groups.len() == min_groups).unwrap_or_default();
     equal.iter().map(|group| with(group)).collect()
 }
 

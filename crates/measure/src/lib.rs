@@ -61,16 +61,12 @@ use unladen_study::write::resolved_yaml;
 use self::ends::{Ends, Judge};
 pub use self::error::RunError;
 use self::folder::RunFolder;
+pub use self::folder::{HOST_FILE, STUDY_FILE};
 use self::host::{Host, Setting};
 use self::service::stop_all;
 use self::session::Session;
 use self::setup::Setup;
 use self::watch::Watcher;
-
-/// The resolved study in a run folder.
-pub const STUDY_FILE: &str = "study.yaml";
-/// The machine in a run folder.
-pub const HOST_FILE: &str = "host.json";
 
 /// Runs what the journal in `folder` does not hold yet. The folder holds a valid study at every moment. `judge` is asked between rounds
 /// how far the study has come, if something else than a number of rounds ends it.

@@ -190,7 +190,7 @@ impl Site<'_> {
             processes.push(self.resolve(process, folder)?);
         }
         let wanted = Wanted { variant, processes: &processes, folder, run, interrupted };
-        let mut listening = Listening { own: self.own_network(), heard: Vec::new(), error: None, sink };
+        let mut listening = Listening { own: self.own_network(), networks: Vec::new(), error: None, sink };
         let mut seen = |network: &Arc<Netns>| listening.listen_in(network);
         let (started, placed) = match planned {
             Stack::Compose(project) => self.start_project(project, &wanted, &mut seen)?,
@@ -265,7 +265,7 @@ impl Site<'_> {
 /// The networks in which the sink listens.
 struct Listening<'s> {
     own: Option<PathBuf>,
-    heard: Vec<PathBuf>,
+    networks: Vec<PathBuf>,
     error: Option<InstrumentError>,
     sink: &'s mut SinkPart,
 }
@@ -274,11 +274,11 @@ impl Listening<'_> {
     fn listen_in(&mut self, network: &Arc<Netns>) {
         let Ok(name) = network.name() else { return };
         // Containers may share a network, also with the machine.
-        if self.own.as_ref() == Some(&name) || self.heard.contains(&name) || self.error.is_some() {
+        if self.own.as_ref() == Some(&name) || self.networks.contains(&name) || self.error.is_some() {
             return;
         }
         self.error = self.sink.listen_in(network).err();
-        self.heard.push(name);
+        self.networks.push(name);
     }
 }
 

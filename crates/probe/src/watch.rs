@@ -23,7 +23,7 @@ use super::tree::Tree;
 const SCALE_ABOVE: f64 = 0.001;
 
 /// Least time from one sample to the next over which it is told how many cores were used.
-const LEAST_STEP_NS: u64 = 500_000_000;
+const MIN_STEP_NS: u64 = 500_000_000;
 /// Steps that each half of a window must have for the two to be compared.
 const HALF: usize = 2;
 
@@ -175,7 +175,7 @@ impl Watch {
 
         let cores = step.used_ns.filter(|_| step.elapsed_ns > 0).map(|used| used as f64 / step.elapsed_ns as f64);
         // What is left of the last second may be too short to tell anything.
-        let is_whole = step.elapsed_ns >= LEAST_STEP_NS && matches!(place, Place::Within | Place::End);
+        let is_whole = step.elapsed_ns >= MIN_STEP_NS && matches!(place, Place::Within | Place::End);
         self.cores.extend(cores.filter(|_| is_whole));
         let live = LiveProcess {
             service: self.target.service.clone(),

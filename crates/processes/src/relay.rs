@@ -107,7 +107,7 @@ fn serve(stdin: impl Read + Send + 'static, mut stdout: impl Write) -> Result<()
             let listener = TcpListener::from_std(listener).map_err(RelayError::Runtime)?;
             tokio::spawn(relay(listener, way));
         }
-        let stopped = tokio::spawn(unladen_sink::child::told_to_stop());
+        let stopped = tokio::spawn(unladen_sink::child::stop_signal());
         // From here on it listens for the signals, too.
         tokio::task::yield_now().await;
         let event = serde_json::to_string(&Event::Ready).map_err(io::Error::other);

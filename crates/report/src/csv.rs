@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use unladen_judge::findings::{
     AnswerFindings, AnswerNumbers, Finding, Findings, LedgerFindings, Range, ReportedNumberFindings, SampledFindings,
-    VariantFindings,
+    TimesFrom, VariantFindings,
 };
 
 const HEAD: &str = "study,variant,label,kind,valid_runs,metric,service,operation,unit,baseline,value,difference,\
@@ -116,7 +116,10 @@ fn of_answers(answers: &AnswerFindings) -> Vec<Cells> {
         ("p95", "us", |it| it.p95_us),
         ("p99", "us", |it| it.p99_us),
     ];
-    let what = if answers.from == "iteration" { "iterations" } else { "answers" };
+    let what = match answers.from {
+        TimesFrom::Request => "answers",
+        TimesFrom::Iteration => "iterations",
+    };
     let operation = answers.request.as_ref().map_or_else(String::new, |_| answers.name());
     let line = |(name, unit, of): (&str, &str, Of)| {
         let median = |numbers: &Option<AnswerNumbers>| numbers.as_ref().and_then(of).map(|range| range.value);

@@ -66,7 +66,7 @@ fn serve(stdin: impl Read + Send + 'static, mut stdout: impl Write) -> Result<()
     let reader_gone = Rc::clone(&unread);
     let stop = async move {
         tokio::select! {
-            () = told_to_stop() => {}
+            () = stop_signal() => {}
             _ = stdin_ended => {}
             () = reader_gone.notified() => {}
         }
@@ -81,7 +81,7 @@ fn serve(stdin: impl Read + Send + 'static, mut stdout: impl Write) -> Result<()
 }
 
 /// Ends with SIGTERM or SIGINT; never if neither can be listened to, so that they end the process the plain way.
-pub async fn told_to_stop() {
+pub async fn stop_signal() {
     match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
         (Ok(mut terminate), Ok(mut interrupt)) => {
             tokio::select! {

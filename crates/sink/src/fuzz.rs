@@ -29,7 +29,7 @@ const LARGEST_BODY: usize = 1 << 20;
 /// Memory that a decoder may take for each byte of a message.
 const BYTES_PER_BYTE: usize = 100;
 /// Memory that it may take for the smallest message: its first chunks.
-const BYTES_AT_LEAST: usize = 64 << 10;
+const MIN_MEMORY_LIMIT: usize = 64 << 10;
 
 /// A target's name, and what it does with bytes.
 pub type Target = (&'static str, fn(&[u8]));
@@ -128,7 +128,7 @@ fn decoded_within(decode: Decode, bytes: &[u8], more: usize) {
     let Ok(batch) = decode(bytes, &arena) else { return };
     check(&batch);
     let used = arena.allocated_bytes() + batch.spans.capacity() * size_of::<Span<'_>>();
-    let limit = BYTES_AT_LEAST + BYTES_PER_BYTE * bytes.len() + more;
+    let limit = MIN_MEMORY_LIMIT + BYTES_PER_BYTE * bytes.len() + more;
     assert!(used <= limit, "{used} bytes of memory for a message of {}", bytes.len());
 }
 

@@ -32,7 +32,7 @@ const PERIOD_MS: u64 = 5_000;
 const PERIODS: u64 = 60_000 / PERIOD_MS;
 /// Spans a minute that agents keep unless they are told otherwise, and the most that they may ask for.
 const USUAL: u64 = 2_000;
-const MOST: u64 = 10_000;
+const MAX_SPANS_PER_MINUTE: u64 = 10_000;
 /// Spans in a harvest of an agent that sends all.
 const ALL: u64 = 100_000;
 /// What a service is called that has no name.
@@ -131,7 +131,7 @@ fn connected(hello: &Value) -> Value {
     let limits = &hello["event_harvest_config"]["harvest_limits"];
     let limit = |name: &str| limits[name].as_u64();
     let spans = match limit("span_event_data").unwrap_or(USUAL) {
-        MOST.. => ALL,
+        MAX_SPANS_PER_MINUTE.. => ALL,
         spans => spans.div_ceil(PERIODS),
     };
     let others = ["analytic_event_data", "custom_event_data", "error_event_data", "log_event_data"];

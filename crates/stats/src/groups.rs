@@ -21,7 +21,7 @@ pub const MIN_ROUNDS: usize = 6;
 pub const GAP: f64 = 52.0;
 
 /// The gap is this wide at least, in standard deviations within the groups, however many values there are.
-pub const LEAST_GAP: f64 = 2.0;
+pub const MIN_GAP: f64 = 2.0;
 
 /// Values in two groups.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +38,7 @@ pub struct Groups {
 ///
 /// The values are parted where the gap between two neighbours is widest against the standard deviation within the two groups that it
 /// makes (pooled); each group must have two values and a quarter of them at least. `None` for fewer than [`MIN_ROUNDS`] values, if one is not
-/// finite, if the gap is not as wide as [`GAP`] and [`LEAST_GAP`] want it, or if the groups are no farther apart than `matters`. Values
+/// finite, if the gap is not as wide as [`GAP`] and [`MIN_GAP`] want it, or if the groups are no farther apart than `matters`. Values
 /// without any scatter in their groups part however near the groups are, if that matters.
 #[must_use]
 pub fn groups(values: &[f64], matters: f64) -> Option<Groups> {
@@ -51,7 +51,7 @@ pub fn groups(values: &[f64], matters: f64) -> Option<Groups> {
     let least = values.len().div_ceil(4).max(2);
     let gap = |at: &usize| gap_in_sd(&sorted, *at);
     let at = (least..=values.len() - least).max_by(|a, b| gap(a).total_cmp(&gap(b)))?;
-    let wanted = (GAP / count(values.len())).max(LEAST_GAP);
+    let wanted = (GAP / count(values.len())).max(MIN_GAP);
     let distance = median(&sorted[at..])? - median(&sorted[..at])?;
     if gap(&at) < wanted || distance <= matters {
         return None;

@@ -22,6 +22,7 @@ pub mod metrics;
 mod order;
 pub mod plan;
 mod planned;
+mod preset;
 pub mod prices;
 pub mod problem;
 pub mod read;

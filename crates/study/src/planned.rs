@@ -108,7 +108,7 @@ pub struct Image {
 }
 
 /// Longest time that a check or a setup may take, unless the study says otherwise.
-const AT_MOST: Time = Time(std::time::Duration::from_secs(60));
+const MAX_CHECK_OR_SETUP_TIME: Time = Time(std::time::Duration::from_secs(60));
 
 impl Process {
     /// Whether the stack of its variant brings it.
@@ -134,7 +134,7 @@ impl Process {
             build: None,
             ready: Ready::default(),
             expect_log: Vec::new(),
-            at_most: AT_MOST,
+            at_most: MAX_CHECK_OR_SETUP_TIME,
             limits: Limits::default(),
             grace: Stop::default().grace,
             scrape: None,
@@ -373,7 +373,7 @@ fn process(
         },
         // Patterns are as they stand: a `$` in them is an end of a line.
         expect_log: service.expect_log.all().iter().chain(change.expect_log.all()).cloned().collect(),
-        at_most: service.at_most.unwrap_or(AT_MOST),
+        at_most: service.at_most.unwrap_or(MAX_CHECK_OR_SETUP_TIME),
         limits: change.limits.clone().unwrap_or_else(|| service.limits.clone()),
         grace: service.stop.grace,
         pprof: optional(&service.pprof)?,

@@ -7,9 +7,9 @@ use std::fmt;
 
 use unladen_stats::plan::TooEarly;
 
-use super::agents::{NotItsProgram, Preset};
 use super::guess::Guess;
 use super::key::KeyPath;
+use super::preset::{NotItsProgram, Preset};
 use super::spec::SeparateReason;
 use super::tree::{Node, Origin, Place};
 use super::variables::VariableError;

@@ -11,7 +11,7 @@ use unladen_stats::estimate::median;
 
 use super::super::evidence::{Evidence, VariantRuns};
 use super::super::latency::is_sound_in_blocks;
-use super::{Band, Latency, VariantLatency, short};
+use super::parts::{Band, Latency, VariantLatency, short};
 
 /// Requests that must lie beyond a point of a curve.
 const BEYOND: f64 = 10.0;

@@ -7,7 +7,7 @@ use unladen_journal::record::RunRecord;
 
 use super::super::evidence::Evidence;
 use super::super::values::pace;
-use super::short;
+use super::parts::short;
 
 /// One alternating round.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]

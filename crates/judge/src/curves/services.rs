@@ -11,8 +11,8 @@ use unladen_journal::timeline;
 use unladen_study::measured::Measured;
 
 use super::super::evidence::Evidence;
+use super::parts::{Band, VariantName, names};
 use super::time::{self, Steps};
-use super::{Band, VariantName, names};
 
 /// Metrics of the timeline, in the order of [`Courses`].
 const METRICS: [&str; 2] = ["cpu_cores", "rss"];

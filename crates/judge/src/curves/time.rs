@@ -7,7 +7,7 @@ use unladen_journal::timeline;
 use unladen_load::outcome::Second;
 
 use super::super::evidence::Evidence;
-use super::{Course, RunCourse, short};
+use super::parts::{Course, RunCourse, short};
 
 /// Values per run that a chart can show.
 const MAX_POINTS: f64 = 120.0;

@@ -13,11 +13,22 @@ pub struct AnswerFindings {
     /// Kind of its answers, `other` where no kind of the study's holds; `null`: all of them.
     pub kind: Option<String>,
     /// Where times count from: `request` (it was due) or `iteration` (the first request of its iteration was due).
-    pub from: String,
+    #[schemars(with = "String")]
+    pub from: TimesFrom,
     /// In the runs of the baseline; `null`: it has no such answers.
     pub baseline: Option<AnswerNumbers>,
     /// In the runs of the variant; `null`: it has no such answers.
     pub value: Option<AnswerNumbers>,
+}
+
+/// Where times count from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimesFrom {
+    /// The request was due.
+    Request,
+    /// The first request of its iteration was due.
+    Iteration,
 }
 
 /// Numbers of answers of one sort: medians over the valid runs, between the lowest and the highest run. A quantile beyond which a

@@ -10,7 +10,8 @@ use super::Range;
 pub struct DesignFindings {
     /// `alternating` (all variants alive, the load turns between them), `separate` (one after the other), or `mixed`: some rounds by the one,
     /// some by the other.
-    pub design: String,
+    #[schemars(with = "String")]
+    pub design: RoundsDesign,
     /// It in a sentence.
     pub words: String,
     /// Alternating rounds with runs that count.
@@ -48,6 +49,18 @@ pub struct DesignFindings {
     pub alone_s: Option<f64>,
     /// As `blocks_against_alone` of the variants: of the baseline.
     pub baseline_against_alone: Option<Range>,
+}
+
+/// By which design the rounds of a study were measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RoundsDesign {
+    /// All variants alive, the load turns between them.
+    Alternating,
+    /// One after the other.
+    Separate,
+    /// Some rounds by the one, some by the other.
+    Mixed,
 }
 
 /// Standard deviations of a round's log-ratio of CPU per request (0.02 = 2 %), by where they come from.

@@ -7,7 +7,7 @@ use unladen_stats::estimate::median;
 use unladen_study::spec::Study;
 
 /// Longest stretch alone that a study has without asking for it, seconds.
-const ALONE_AT_MOST_S: f64 = 2.0;
+const MAX_ALONE_S: f64 = 2.0;
 
 /// What takes time in a round, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -32,7 +32,7 @@ impl Times {
         let typical = |of: &dyn Fn(&RunRecord) -> f64| median(&runs.iter().map(of).collect::<Vec<_>>());
         let alternating = runs.iter().filter(|run| run.design == Design::Alternating).count();
         let design = if 2 * alternating > runs.len() { Design::Alternating } else { Design::Separate };
-        let planned = study.alone.map_or(study.window.as_seconds().min(ALONE_AT_MOST_S), |it| it.as_seconds());
+        let planned = study.alone.map_or(study.window.as_seconds().min(MAX_ALONE_S), |it| it.as_seconds());
         let alone = runs.iter().find_map(|run| Some(run.blocks.as_ref()?.alone.as_ref()?.seconds));
         let mut times = Self {
             design,

@@ -1,21 +1,23 @@
 //! How long answers took by request and kind, and whole iterations: a table for each, a row per variant.
 
-use super::{column, distinct, noted, with_baseline};
-use crate::findings::{AnswerFindings, AnswerNumbers, Cell, Column, Findings, Number, Place, Range, Section, Topic};
+use super::cells::{column, distinct, noted, with_baseline};
+use crate::findings::{
+    AnswerFindings, AnswerNumbers, Cell, Column, Findings, Number, Place, Range, Section, TimesFrom, Topic,
+};
 
 /// One number of a sort of answers.
 type Of = fn(&AnswerNumbers) -> Option<Range>;
 /// Request, kind, and where times count from.
-type Sort<'a> = (&'a Option<String>, &'a Option<String>, &'a str);
+type Sort<'a> = (&'a Option<String>, &'a Option<String>, TimesFrom);
 
 const NOTE: &str = "As clients saw them, medians over the runs; a quantile beyond which a run has fewer than ten answers is left \
                     out. The lowest and the highest run are in findings.json.";
 
 pub(super) fn sections(findings: &Findings) -> Vec<Section> {
     let all = || findings.variants.iter().flat_map(|variant| &variant.answers);
-    let in_sequence = all().any(|it| it.from == "iteration");
+    let in_sequence = all().any(|it| it.from == TimesFrom::Iteration);
     // A terminal has room for kinds (of a sequence from its first request on) and whole iterations.
-    let is_short = |it: &AnswerFindings| if in_sequence { it.from == "iteration" } else { it.kind.is_some() };
+    let is_short = |it: &AnswerFindings| if in_sequence { it.from == TimesFrom::Iteration } else { it.kind.is_some() };
     let sorts = distinct(all().map(sort)).into_iter();
     let sections = sorts
         .filter_map(|wanted| {
@@ -28,7 +30,7 @@ pub(super) fn sections(findings: &Findings) -> Vec<Section> {
 }
 
 fn sort(it: &AnswerFindings) -> Sort<'_> {
-    (&it.request, &it.kind, &it.from)
+    (&it.request, &it.kind, it.from)
 }
 
 fn section(findings: &Findings, first: &AnswerFindings) -> Section {
@@ -53,9 +55,9 @@ fn section(findings: &Findings, first: &AnswerFindings) -> Section {
 
 fn title(first: &AnswerFindings) -> String {
     let name = first.name();
-    match (&first.request, first.from.as_str()) {
+    match (&first.request, first.from) {
         (None, _) => "Whole iterations, from the first request due to the last answer (medians)".to_owned(),
-        (_, "iteration") => format!("Iterations up to {name}, from their first request due (medians)"),
-        _ => format!("Answers to {name} (medians)"),
+        (_, TimesFrom::Iteration) => format!("Iterations up to {name}, from their first request due (medians)"),
+        (_, TimesFrom::Request) => format!("Answers to {name} (medians)"),
     }
 }

@@ -1,6 +1,6 @@
 //! How long operations take, from their spans.
 
-use super::label;
+use super::cells::label;
 use crate::findings::{Align, Column, Findings, Number, OperationFindings, Place, Range, Section, Topic};
 use crate::units::Scale;
 

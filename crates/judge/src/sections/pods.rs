@@ -1,5 +1,6 @@
 //! What the cluster admitted of a variant: how its pods differ from the baseline's.
 
+use super::cells::noted;
 use crate::findings::{Align, Column, Findings, PodDifference, Section, Topic, VariantFindings};
 
 const NOTE: &str = "Pods as the API server admitted them, after all injectors. What unladen and the cluster add to every pod is left out.";
@@ -7,7 +8,7 @@ const NOTE: &str = "Pods as the API server admitted them, after all injectors. W
 /// A table for each variant whose pods differ.
 pub(super) fn sections(findings: &Findings) -> Vec<Section> {
     let differ = findings.variants.iter().filter(|variant| !variant.admitted.is_empty());
-    super::noted(differ.map(section).collect(), NOTE)
+    noted(differ.map(section).collect(), NOTE)
 }
 
 fn section(variant: &VariantFindings) -> Section {

@@ -1,6 +1,6 @@
 //! What the study's own programs said of their work: whether everybody did the same.
 
-use super::{distinct, with_baseline};
+use super::cells::{distinct, with_baseline};
 use crate::findings::{
     Cell, Column, Findings, MISSING, Number, ReportedNumberFindings, Section, Topic, VariantFindings,
 };

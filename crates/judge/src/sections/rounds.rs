@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{distinct, label, noted, sampled};
+use super::cells::{distinct, label, noted};
+use super::sampled;
 use crate::findings::{
     Cell, Column, Finding, Findings, Number, Place, SampledFindings, SampledQuantiles, SampledRound, Section, Topic,
 };

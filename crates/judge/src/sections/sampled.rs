@@ -1,6 +1,6 @@
 //! What sampled spans tell of latencies, beside what clients saw: a table for each request whose span the study names.
 
-use super::{distinct, label, noted};
+use super::cells::{distinct, label, noted};
 use crate::findings::{Cell, Column, Findings, Number, Range, SampledFindings, SampledQuantiles, Section, Topic};
 use crate::units::{self, Scale};
 

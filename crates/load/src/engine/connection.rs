@@ -77,21 +77,13 @@ impl Connection {
     /// Whether it is open and a request can be sent on it.
     #[inline]
     pub(super) fn can_send(&self) -> bool {
-        self.state == State::Open
-            && match &self.protocol {
-                Protocol::Http1(http1) => http1.has_room(),
-                Protocol::Http2(http2) => http2.session.has_room(),
-            }
+        self.state == State::Open && self.protocol.has_room()
     }
 
     /// Whether it may be given another iteration besides those that it is kept for.
     #[inline]
     fn has_lane(&self) -> bool {
-        self.held
-            < match &self.protocol {
-                Protocol::Http1(_) => 1,
-                Protocol::Http2(http2) => http2.session.max_concurrent(),
-            }
+        self.held < self.protocol.max_concurrent()
     }
 
     /// Whether it is open and has room for another iteration.
@@ -102,10 +94,7 @@ impl Connection {
 
     /// Requests on it without an answer.
     pub(super) fn in_flight(&self) -> usize {
-        match &self.protocol {
-            Protocol::Http1(http1) => http1.in_flight(),
-            Protocol::Http2(http2) => http2.session.in_flight(),
-        }
+        self.protocol.in_flight()
     }
 
     /// Whether it does not stand and may be tried for another iteration.

@@ -5,7 +5,6 @@ use std::sync::atomic::Ordering;
 
 use super::Engine;
 use super::agenda::{Action, Entry};
-use super::protocol::Protocol;
 use crate::record::End;
 use crate::request::Request;
 use crate::script::Script;
@@ -99,9 +98,7 @@ impl Engine<'_> {
     /// A connection for a request: an open one, or else one that may be tried (again).
     pub(super) fn take_free(&mut self, now: u64) -> Option<usize> {
         while let Some(at) = self.idle.pop_front() {
-            if let Protocol::Http2(http2) = &mut self.connections[at].protocol {
-                http2.listed = false;
-            }
+            self.connections[at].protocol.unlist();
             if self.connections[at].has_room() {
                 return Some(at);
             }

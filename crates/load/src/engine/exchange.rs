@@ -251,10 +251,7 @@ impl Engine<'_> {
         let connection = &self.connections[at];
         let Some(socket) = &connection.socket else { return false };
         let secure = connection.secure.is_some();
-        let carried = match &connection.protocol {
-            Protocol::Http2(http2) if !secure => http2.put_carry(&mut self.buffer),
-            Protocol::Http1(_) | Protocol::Http2(_) => 0,
-        };
+        let carried = if secure { 0 } else { connection.protocol.put_carry(&mut self.buffer) };
         let free = if secure { &mut self.sealed[..] } else { &mut self.buffer[carried..] };
         let room = free.len();
         let received = if stamped {
@@ -323,11 +320,8 @@ impl Engine<'_> {
             }
         }
         let connection = &self.connections[at];
-        let pause = match &connection.protocol {
-            _ if failure == Failure::Connect || matches!(connection.state, State::Connecting { .. }) => RETRY,
-            Protocol::Http1(_) => 0,
-            Protocol::Http2(http2) => http2.pause(),
-        };
+        let is_new = failure == Failure::Connect || matches!(connection.state, State::Connecting { .. });
+        let pause = if is_new { RETRY } else { connection.protocol.pause() };
         self.close(at, self.now() + pause);
         if !outstanding.is_empty() && self.shared.http2.is_none() {
             self.go_on(at, None, self.now());

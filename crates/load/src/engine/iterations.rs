@@ -5,7 +5,6 @@ use super::Engine;
 use super::agenda::{Action, Entry};
 use super::connection::State;
 use super::lanes::NO_CONNECTION;
-use super::protocol::Protocol;
 use crate::pace::SECOND;
 use crate::record::End;
 use crate::request::{Answer, Failure, Request};
@@ -60,10 +59,7 @@ impl Engine<'_> {
         let at = self.lanes.connection_of(lane);
         let leaving = match self.connections.get(at) {
             None => true,
-            Some(connection) => {
-                connection.state == State::Open
-                    && matches!(&connection.protocol, Protocol::Http2(http2) if http2.session.is_draining())
-            }
+            Some(connection) => connection.state == State::Open && connection.protocol.is_draining(),
         };
         if !leaving {
             return at;

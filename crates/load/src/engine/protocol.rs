@@ -1,4 +1,5 @@
-//! What a connection speaks, and what it remembers for that.
+//! What a connection speaks, and what it remembers for that. Bytes are read and written by state machines without I/O
+//! ([`ResponseReader`], [`Session`]); the engine owns sockets, clock and schedule.
 
 use crate::h2::session::Session;
 use crate::http1::response::ResponseReader;
@@ -17,6 +18,65 @@ pub(super) enum Protocol {
 }
 
 impl Protocol {
+    /// Whether another request can be sent.
+    #[inline]
+    pub(super) fn has_room(&self) -> bool {
+        match self {
+            Self::Http1(http1) => http1.has_room(),
+            Self::Http2(http2) => http2.session.has_room(),
+        }
+    }
+
+    /// Requests that there may be at once.
+    #[inline]
+    pub(super) fn max_concurrent(&self) -> usize {
+        match self {
+            Self::Http1(_) => 1,
+            Self::Http2(http2) => http2.session.max_concurrent(),
+        }
+    }
+
+    /// Requests without an answer.
+    pub(super) fn in_flight(&self) -> usize {
+        match self {
+            Self::Http1(http1) => http1.in_flight(),
+            Self::Http2(http2) => http2.session.in_flight(),
+        }
+    }
+
+    /// Whether it lets what is under way end, and takes nothing else.
+    pub(super) fn is_draining(&self) -> bool {
+        match self {
+            Self::Http1(_) => false,
+            Self::Http2(http2) => http2.session.is_draining(),
+        }
+    }
+
+    /// Puts the unfinished frame that has come at the start of the buffer; returns its length.
+    #[inline]
+    pub(super) fn put_carry(&self, buffer: &mut [u8]) -> usize {
+        match self {
+            Self::Http1(_) => 0,
+            Self::Http2(http2) => http2.put_carry(buffer),
+        }
+    }
+
+    /// How long to wait before a connection that has failed is made anew, ns.
+    pub(super) fn pause(&self) -> u64 {
+        match self {
+            Self::Http1(_) => 0,
+            Self::Http2(http2) => http2.pause(),
+        }
+    }
+
+    /// Says that it has left the list of connections with room.
+    #[inline]
+    pub(super) fn unlist(&mut self) {
+        if let Self::Http2(http2) = self {
+            http2.listed = false;
+        }
+    }
+
     /// The requests without an answer.
     pub(super) fn outstanding(&self) -> impl Iterator<Item = &Request> {
         let (one, several) = match self {

@@ -107,10 +107,7 @@ impl Engine<'_> {
                 }
                 continue;
             }
-            let carried = match &connection.protocol {
-                Protocol::Http1(_) => 0,
-                Protocol::Http2(http2) => http2.put_carry(&mut self.buffer),
-            };
+            let carried = connection.protocol.put_carry(&mut self.buffer);
             match secure.session.reader().read(&mut self.buffer[carried..]) {
                 Ok(0) => return self.ended(at, now),
                 Ok(opened) => self.take_in(at, carried, opened, stamp, now),

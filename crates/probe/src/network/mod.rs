@@ -59,7 +59,7 @@ struct Ledger {
     /// Bytes of connections that no list has shown, by the service that listens on their local port.
     unlisted: Vec<Bytes>,
     /// The same for those whose local port nobody listens on: bytes by remote port.
-    doubtful: HashMap<u16, u64>,
+    unattributed: HashMap<u16, u64>,
     /// Something was missed that cannot be made up for.
     broken: bool,
     /// Services whose sockets cannot be seen: in another network namespace, or another user's.
@@ -164,7 +164,7 @@ impl Ledger {
             let carried = last.since(base);
             match self.ports.iter().position(|ports| ports.contains(&socket.local_port)) {
                 Some(owner) => self.unlisted[owner].add(carried),
-                None => *self.doubtful.entry(socket.remote_port).or_default() += carried.received + carried.sent,
+                None => *self.unattributed.entry(socket.remote_port).or_default() += carried.received + carried.sent,
             }
         }
     }
@@ -194,9 +194,9 @@ impl Ledger {
             sum.add(followed.last.since(followed.base));
         }
         // A service is not its own client.
-        let others = self.doubtful.iter().filter(|(port, _)| !self.ports[service].contains(port));
-        let doubt: u64 = others.map(|(_, bytes)| bytes).sum();
-        (doubt as f64 <= (sum.received + sum.sent) as f64 * MAX_UNCERTAIN).then_some(sum)
+        let others = self.unattributed.iter().filter(|(port, _)| !self.ports[service].contains(port));
+        let unattributed: u64 = others.map(|(_, bytes)| bytes).sum();
+        (unattributed as f64 <= (sum.received + sum.sent) as f64 * MAX_UNCERTAIN).then_some(sum)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::buffers::{empty, same};
 const LENGTH: usize = 4;
 
 /// Values from which on it can be told that most of them are different.
-const LEAST_VALUES: usize = 256;
+const MIN_VALUES: usize = 256;
 /// Groups for which a column is not looked through that had mostly different values.
 const REST: u8 = 15;
 
@@ -218,7 +218,7 @@ impl Column {
     /// and looking for equal ones costs more than all else.
     pub(super) fn clear_and_learn(&mut self) {
         let rests = match self.dictionary.rests {
-            0 if self.codes.len() >= LEAST_VALUES && self.is_mostly_distinct() => REST,
+            0 if self.codes.len() >= MIN_VALUES && self.is_mostly_distinct() => REST,
             rests => rests.saturating_sub(1),
         };
         self.clear();

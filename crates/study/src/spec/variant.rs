@@ -11,7 +11,6 @@ use super::load::TraceHeader;
 use super::service::{Command, Limits, Ready};
 use super::spans::{Faults, Loss};
 use super::texts::Texts;
-use crate::agents::{Preset, find};
 
 /// The bare variant.
 pub const BASELINE: &str = "baseline";
@@ -46,13 +45,6 @@ pub struct Variant {
     pub faults: Option<Faults>,
     /// Where the agent reports spans it dropped, by stage: `queue`, `export`, or a name of your own.
     pub losses: IndexMap<String, Loss>,
-}
-
-impl Variant {
-    /// The agents of its services, in their order, as far as they are known.
-    pub(crate) fn agents(&self) -> impl Iterator<Item = &'static Preset> {
-        self.services.values().filter_map(|change| find(&change.agent.as_ref()?.name))
-    }
 }
 
 /// What a variant changes in a service. Absent keys leave the service as it is; `env` is merged by name, `args`,

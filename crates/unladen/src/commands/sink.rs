@@ -42,7 +42,7 @@ pub fn sink(options: &Sink) -> anyhow::Result<ExitCode> {
             SinkEvent::Live(summary) => screen.show(&summary),
             SinkEvent::Listening { .. } | SinkEvent::Tick { .. } | SinkEvent::Done(_) => {}
         },
-        unladen_sink::child::told_to_stop(),
+        unladen_sink::child::stop_signal(),
     )?;
     screen.end();
     print!("{}", summary_text(&summary));

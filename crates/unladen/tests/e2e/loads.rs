@@ -3,7 +3,7 @@
 use std::fs;
 
 use unladen_journal::notices::{LoadNotice, Notice};
-use unladen_judge::findings::{AnswerNumbers, Verdict};
+use unladen_judge::findings::{AnswerNumbers, TimesFrom, Verdict};
 use unladen_linux::CpuSet;
 
 use crate::harness::{
@@ -130,11 +130,11 @@ fn answers_have_kinds_and_iterations_a_time_of_their_own() {
     }
     let findings = scratch.findings();
     let slow = findings.variants.iter().find(|it| it.name == "slow").expect("a variant");
-    let sorts: Vec<_> = slow.answers.iter().map(|it| (it.name(), it.from.as_str())).collect();
-    let of =
-        |from: &'static str, names: &[&str]| names.iter().map(|name| ((*name).to_owned(), from)).collect::<Vec<_>>();
-    let by_request = of("request", &["work", "page", "page: ready", "page: worked"]);
-    assert_eq!(sorts, [by_request, of("iteration", &["page: ready", "page: worked", "whole iterations"])].concat());
+    let sorts: Vec<_> = slow.answers.iter().map(|it| (it.name(), it.from)).collect();
+    let of = |from: TimesFrom, names: &[&str]| names.iter().map(|name| ((*name).to_owned(), from)).collect::<Vec<_>>();
+    let by_request = of(TimesFrom::Request, &["work", "page", "page: ready", "page: worked"]);
+    let by_iteration = of(TimesFrom::Iteration, &["page: ready", "page: worked", "whole iterations"]);
+    assert_eq!(sorts, [by_request, by_iteration].concat());
     let p50 = |at: usize| {
         let answers = &slow.answers[at];
         let of = |numbers: Option<AnswerNumbers>| numbers.expect("numbers").p50_us.expect("enough").value;

@@ -1,6 +1,6 @@
 //! What is made of alternating rounds: which requests costs are spread over, where latencies come from, whether blocks are to be believed.
 use unladen_journal::record::{Design, RunRecord};
-use unladen_judge::findings::{Findings, Place, Range, Verdict};
+use unladen_judge::findings::{Findings, Place, Range, RoundsDesign, Verdict};
 use unladen_judge::pilot::{Planned, pilot};
 use unladen_judge::{judge, latency_p99_us, read};
 use unladen_load::outcome::{Named, Quantiles};
@@ -254,7 +254,7 @@ fn designs_do_not_meet_within_a_round() {
         }
     });
     let design = mixed.design.as_ref().expect("measured");
-    assert_eq!((design.design.as_str(), design.alternating_rounds, design.separate_rounds), ("mixed", 6, 6));
+    assert_eq!((design.design, design.alternating_rounds, design.separate_rounds), (RoundsDesign::Mixed, 6, 6));
     assert!(design.words.starts_with("Measured by two designs, which meet in no round."), "{}", design.words);
     let rounds = |name: &str| finding(&mixed, name, "cpu_per_request").rounds.len();
     assert_eq!((rounds("otel"), rounds("otel-10pct")), (11, 12), "the one run that is of the other design is left out");

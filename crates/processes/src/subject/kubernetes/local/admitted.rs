@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::PAD;
+use super::fit::PAD;
 use super::pods::Pod;
 
 /// Labels by which a controller tells its pods apart.

@@ -11,6 +11,8 @@ use crate::subject::launch::LONGEST_PAD;
 
 /// Which container of a pod its tools take, by a custom of Kubernetes' own.
 pub(super) const DEFAULT_CONTAINER: &str = "kubectl.kubernetes.io/default-container";
+/// Variable that shifts the stack: see [`crate::subject::Launch::pad`].
+pub(super) const PAD: &str = "UNLADEN_PAD";
 /// Label of a node with its name.
 const HOSTNAME: &str = "kubernetes.io/hostname";
 /// Label that no node has.
@@ -187,7 +189,7 @@ fn change(template: &mut Value, container: &str, changes: &Changes, pad: usize) 
         for (name, value) in &changes.env {
             set_variable(one, name, value);
         }
-        set_variable(one, super::PAD, &"x".repeat(pad.min(LONGEST_PAD)));
+        set_variable(one, PAD, &"x".repeat(pad.min(LONGEST_PAD)));
         limit(one, &changes.limits);
     }
 }

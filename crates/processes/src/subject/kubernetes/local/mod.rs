@@ -30,6 +30,3 @@ pub use manifests::{files, kustomize};
 use super::{
     Changes, Stack, api, config, error, examined, imported, job_of_this_pod, logs, owner, plain_name, rights, workload,
 };
-
-/// Variable that shifts the stack: see [`crate::subject::Launch::pad`].
-const PAD: &str = "UNLADEN_PAD";
