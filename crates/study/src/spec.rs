@@ -88,7 +88,7 @@ pub struct Study {
     #[serde(default = "defaults::window")]
     pub window: Time,
     /// How a round measures its variants. `alternating`: all are alive, and the load alternates between them in short blocks,
-    /// so that noise of the machine hits all of them alike. `separate`: one after the other. Absent: alternating, unless that
+    /// so that machine noise affects all of them equally. `separate`: one after the other. Absent: alternating, unless that
     /// would bias the result.
     #[serde(default)]
     pub design: Option<Design>,
