@@ -101,7 +101,7 @@ pub struct Study {
     #[serde(default)]
     pub alone: Option<Time>,
     /// Keep idle CPUs awake while the study runs (`/dev/cpu_dma_latency`, needs root). Otherwise some requests pay for waking a CPU,
-    /// and how many depends on whatever else wakes it.
+    /// and how many depends on whatever else wakes it. Has no effect in a study on Kubernetes.
     #[serde(default = "defaults::yes")]
     pub keep_awake: bool,
     /// `own`: each variant has its own network, with its own 127.0.0.1 and ports. `host`: all use the machine's. Absent: own
