@@ -261,9 +261,7 @@ pub enum Notice {
         message: String,
     },
     /// Two lines claim the same run.
-    #[error(
-        "run {run} stands more than once in the journal. Of a round, the first run of a variant that counts is used"
-    )]
+    #[error("the journal has run {run} more than once; the first valid run of a variant in a round is used")]
     RunNumberTwice {
         /// Number of the run.
         run: u32,
@@ -316,7 +314,7 @@ pub enum Notice {
     },
     /// The placebo differs from the baseline in a metric that decides.
     #[error(
-        "the baseline differs from itself in {metric} ({words}, at 99 % confidence): the harness favours one side, so no other difference can be trusted"
+        "the baseline differs from itself in {metric} ({words}, at 99 % confidence): the harness favours one side, so no difference can be trusted"
     )]
     PlaceboDiffers {
         /// Title of the metric.
@@ -341,7 +339,7 @@ pub enum Notice {
     #[error("no run of the baseline counts: there is nothing to compare with")]
     NoBaseline,
     /// A variant has no run that counts.
-    #[error("no run of {variant} counts: nothing can be said about it")]
+    #[error("{variant} has no valid run, so it has no result")]
     NothingCounts {
         /// Variant.
         variant: String,
@@ -416,7 +414,7 @@ pub enum Notice {
     },
     /// Too few requests for quantiles.
     #[error(
-        "{metrics} not shown: it takes {needed} requests over all rounds and a tenth of that in each run; there are about {requests} and {per_run}. Raise `{raise}`, `rounds` or the rate"
+        "{metrics} not shown: this needs {needed} requests over all rounds and a tenth of that in each run; there are about {requests} and {per_run}. Raise `{raise}`, `rounds` or the rate"
     )]
     TooFewRequests {
         /// Titles of the metrics.
@@ -431,7 +429,7 @@ pub enum Notice {
         raise: String,
     },
     /// The two methods come to different verdicts.
-    #[error("the cross-check disagrees: Hodges-Lehmann says {rank}, paired t says {t}. Look at the rounds one by one")]
+    #[error("the cross-check differs: {rank} by Hodges-Lehmann, {t} by paired t. Check the individual rounds")]
     MethodsDisagree {
         /// Verdict by signed ranks.
         rank: String,
@@ -457,7 +455,7 @@ pub enum Notice {
         unexplained: String,
     },
     /// The numbers are another tool's.
-    #[error("the numbers were imported. They do not say {missing}")]
+    #[error("imported results do not show {missing}")]
     Imported {
         /// What nobody knows.
         missing: String,

@@ -19,7 +19,7 @@ pub(super) fn imported(evidence: &Evidence<'_>) -> Vec<Notice> {
         return Vec::new();
     }
     let has = |metric: &str| runs.iter().any(|run| run.numbers.contains_key(metric));
-    let mut missing = vec!["whether the sides alternated (they are paired in the order given)"];
+    let mut missing = vec!["whether the variants alternated (they are paired in the order given)"];
     if !has("cpu_per_request") {
         missing.push("the CPU that a request takes");
     }
@@ -28,7 +28,7 @@ pub(super) fn imported(evidence: &Evidence<'_>) -> Vec<Notice> {
     }
     missing.extend(["whether the answers were the same", "how many spans arrived"]);
     if runs.iter().all(|run| run.requests.is_none()) {
-        missing.push("how many requests a quantile rests on");
+        missing.push("how many requests are behind a quantile");
     }
     vec![Notice::Imported { missing: super::words::list(missing.into_iter().map(str::to_owned)) }]
 }

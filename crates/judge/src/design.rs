@@ -75,7 +75,7 @@ fn sentence(found: &DesignFindings) -> String {
         let alone = found.alone_s.map(|it| format!(", then ran on each alone for {}", time(it))).unwrap_or_default();
         let cold = found.cold_s.filter(|it| *it > 0.0).map(|it| {
             let more = units::chosen("ms", (it * 1e6).round() / 1e3);
-            format!(", in whose first halves the baseline took {more} more CPU time (cold caches, not charged)")
+            format!("; cold caches added {more} of CPU time to the first half of each baseline block (not charged)")
         });
         let live = match (found.variants.unwrap_or(0), found.groups) {
             (variants, None) => format!("{variants} live variants"),
@@ -86,7 +86,7 @@ fn sentence(found: &DesignFindings) -> String {
             }
         };
         format!(
-            "the load alternated between {live} in blocks of {} ({} super-blocks a round, {discarded}){}{alone}",
+            "the load alternated between {live} in blocks of {} ({} super-blocks a round, {discarded}){alone}{}",
             time(found.block_s.unwrap_or(0.0)),
             found.super_blocks.unwrap_or(0),
             cold.unwrap_or_default(),
@@ -94,7 +94,7 @@ fn sentence(found: &DesignFindings) -> String {
     };
     let ballast = found.ballast.map(|bytes| {
         format!(
-            " So that all processes got contiguous memory, {} of fragmented memory were held back.",
+            " Ballast: {} of fragmented memory was held, so that all processes got contiguous memory.",
             units::chosen("B", bytes)
         )
     });
@@ -102,7 +102,7 @@ fn sentence(found: &DesignFindings) -> String {
         RoundsDesign::Separate => format!("Measured one after the other: in every round {separate}."),
         RoundsDesign::Alternating => format!("Measured alternating: in every round {}.", alternating()),
         RoundsDesign::Mixed => format!(
-            "Measured by two designs, which meet in no round. Alternating in {} rounds: {}. One after the other in {}: {separate}.",
+            "Measured by two designs, never mixed in a round. Alternating in {} rounds: {}. One after the other in {}: {separate}.",
             found.alternating_rounds,
             alternating(),
             found.separate_rounds

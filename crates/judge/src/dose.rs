@@ -124,7 +124,7 @@ fn words(found: &DoseFindings) -> String {
         [] => String::new(),
         doses => {
             let doses = super::words::list(doses.iter().map(|dose| units::chosen("", *dose)));
-            format!("; but a straight line is too simple: what was found at {doses} is not on it")
+            format!("; but a straight line is too simple: it misses the cost at {doses}")
         }
     };
     format!(

@@ -46,13 +46,13 @@ fn stretches(bare: &Blocks, here: &Blocks) -> Option<Vec<f64>> {
     (0..STRETCHES).map(stretch).collect()
 }
 
-/// `What varies is the start (1.2 % from start to start, 0.4 % within one): more rounds help`.
+/// `Most noise is between starts (1.2 % between starts, 0.4 % within a start): more rounds help`.
 fn words(found: Levels) -> String {
     let percent = |sd: f64| units::percent(sd, None).with_unit(sd);
-    let sds = format!("{} from start to start, {} within one", percent(found.between), percent(found.within));
+    let sds = format!("{} between starts, {} within a start", percent(found.between), percent(found.within));
     if found.rounds_help() {
-        format!("What varies is the start ({sds}): more rounds help")
+        format!("Most noise is between starts ({sds}): more rounds help")
     } else {
-        format!("What varies is within a start ({sds}): a longer window helps")
+        format!("Most noise is within a start ({sds}): a longer window helps")
     }
 }

@@ -140,7 +140,7 @@ fn leak(variant: &VariantFindings) -> Option<String> {
     Some(match heap.map(|heap| heap.verdict == Verdict::CannotTell) {
         None => format!("may leak: {memory}"),
         Some(false) => format!("{memory}, its heap does not"),
-        Some(true) => format!("{memory}, whether its heap does cannot be told"),
+        Some(true) => format!("{memory}, unclear whether its heap grows"),
     })
 }
 

@@ -165,7 +165,7 @@ impl fmt::Display for Faults {
         }
         f.write_str(&parts.join(", "))?;
         match self.flapping {
-            Some(Flapping { good_ms, bad_ms }) => write!(f, "; {good_ms} ms well and {bad_ms} ms so, in turn"),
+            Some(Flapping { good_ms, bad_ms }) => write!(f, "; alternating {good_ms} ms healthy, {bad_ms} ms faulty"),
             None => Ok(()),
         }
     }
@@ -231,7 +231,8 @@ mod tests {
         assert_eq!(
             Faults { close_after: Some(7), flapping, ..faults }.to_string(),
             "answers 1 to 9 ms late, refuses 25 % of the requests with HTTP 429 or gRPC status 8, drops 7 % of the \
-             batches but acknowledges them, closes connections after 7 requests; 5000 ms well and 100 ms so, in turn"
+             batches but acknowledges them, closes connections after 7 requests; alternating 5000 ms healthy, 100 ms \
+             faulty"
         );
         assert_eq!(Faults { black_hole: true, ..Faults::default() }.to_string(), "never answers");
         assert_eq!(Faults::default().to_string(), "does nothing wrong");

@@ -44,7 +44,7 @@ pub enum LoadError {
     },
     /// The network namespace cannot be used.
     #[error(
-        "cannot enter the network namespace {path}: {source}. Is it one, and has this process the capability CAP_SYS_ADMIN?",
+        "cannot enter the network namespace {path}: {source}. Check the path, and that this process has CAP_SYS_ADMIN",
         path = .path.display()
     )]
     Network {
@@ -80,7 +80,7 @@ pub enum LoadError {
         message: String,
     },
     /// What listens at the address does not speak the protocol.
-    #[error("cannot speak the planned protocol with {address}: {message}. Does the service speak it there?")]
+    #[error("protocol handshake with {address} failed: {message}. Check the protocol and port")]
     Handshake {
         /// Address and port.
         address: String,
@@ -88,7 +88,7 @@ pub enum LoadError {
         message: String,
     },
     /// The instant of the start has passed.
-    #[error("the load was to start {late_ms} ms ago. Plan the start later: connecting takes time")]
+    #[error("the start time passed {late_ms} ms ago. Set a later start: connecting takes time")]
     StartPassed {
         /// Milliseconds.
         late_ms: u64,

@@ -47,7 +47,7 @@ pub enum RunError {
     Port(#[from] NoPort),
     /// Something else listens where a service is to.
     #[error(
-        "{address} is already in use, so {service} cannot listen there and unladen would measure a stranger. Stop what listens there (`ss -ltnp` shows it), or use ${{port.NAME}} for a free port"
+        "{address} is already in use, so {service} cannot listen there and unladen would measure another program. Stop what listens there (`ss -ltnp` shows it), or use ${{port.NAME}} for a free port"
     )]
     PortTaken {
         /// Service.
@@ -67,7 +67,7 @@ pub enum RunError {
     },
     /// The pods of a variant are the baseline's.
     #[error(
-        "{variant} declares {declared} for the pods of {service}, but the pods that the cluster admitted are the baseline's in everything, so it would be measured against itself. Do the manifests say the same already?"
+        "{variant} declares {declared} for the pods of {service}, but the pods that the cluster admitted are identical to the baseline's, so the baseline would be compared with itself. Do the manifests say the same already?"
     )]
     NothingTaken {
         /// Variant.
@@ -79,7 +79,7 @@ pub enum RunError {
     },
     /// Nobody acted on the labels of a variant.
     #[error(
-        "{variant} declares {declared} for the pods of {service}, and the pods that the cluster admitted differ from the baseline's in nothing else: no injector acted on them, so {variant} would be measured without its instrumentation. Is the injector installed, and does it look at new namespaces (`kubectl get mutatingwebhookconfigurations -o yaml`)? Labels that are meant for nobody belong into the manifests"
+        "{variant} declares {declared} for the pods of {service}, and the pods that the cluster admitted have no other difference from the baseline's: no injector acted on them, so {variant} would be measured without its instrumentation. Is the injector installed, and does it look at new namespaces (`kubectl get mutatingwebhookconfigurations -o yaml`)? Put labels without an injector into the manifests"
     )]
     NoInjector {
         /// Variant.
@@ -119,7 +119,7 @@ pub enum RunError {
         folder: PathBuf,
     },
     /// What sets runs up failed in a calibration.
-    #[error("{notice}\nNothing of the variant was measured yet. Mend it and go on with `unladen run --resume {}`", folder.display())]
+    #[error("{notice}\nNothing of the variant was measured yet. Fix it and continue with `unladen run --resume {}`", folder.display())]
     NotSetUp {
         /// Which program, how and its last words.
         notice: Notice,
@@ -145,7 +145,7 @@ pub enum RunError {
     Probe(std::io::Error),
     /// The services of a round do not fit into the memory together.
     #[error(
-        "the memory suffices for {fit} variants at the same time, and {variants} are to take turns: leave some out (`--only`), limit the memory of the services, or run them one after the other (`design: separate`)"
+        "there is memory for {fit} variants at once, but {variants} are to alternate: leave some out (`--only`), limit the memory of the services, or run them one after the other (`design: separate`)"
     )]
     Memory {
         /// How many are to take turns.
@@ -160,7 +160,7 @@ pub enum RunError {
     #[error("cannot tell which CPUs may be used: {0}")]
     Cpus(std::io::Error),
     /// A service ended while it was needed.
-    #[error("{notice}\nThe run is in the journal as void. Mend the service and go on with `unladen run --resume {}`", folder.display())]
+    #[error("{notice}\nThe run is in the journal as void. Fix the service and continue with `unladen run --resume {}`", folder.display())]
     Died {
         /// Which, how and its last words.
         notice: Notice,

@@ -61,7 +61,7 @@ fn table(out: &mut String, variant: &VariantFindings, findings: &[&Finding]) {
 
 fn under(out: &mut String, variant: &VariantFindings) {
     if let Some(faults) = view::faults(variant) {
-        push(out, format_args!("\nBad day: {}.\n", text(&faults)));
+        push(out, format_args!("\nFaults: {}.\n", text(&faults)));
     }
     if let Some(ledger) = &variant.ledger {
         push(out, format_args!("\nSpans: {}.\n", text(&view::ledger(ledger).join(", "))));

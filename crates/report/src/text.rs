@@ -114,7 +114,7 @@ fn section(out: &mut Page, section: &Section) {
 /// What stands under a table: the ledger, and runs that do not count.
 fn runs(out: &mut Page, variant: &VariantFindings) {
     if let Some(faults) = view::faults(variant) {
-        out.wrapped("  bad day: ", "           ", &format!("{faults}."), Style::new());
+        out.wrapped("  faults: ", "          ", &format!("{faults}."), Style::new());
     }
     if let Some(ledger) = &variant.ledger {
         out.wrapped("  spans: ", "         ", &format!("{}.", view::ledger(ledger).join(", ")), Style::new());

@@ -263,7 +263,7 @@ pub(super) fn reading(findings: &Findings) -> Vec<String> {
     if findings.comparisons.made > 0 {
         let chance = findings.comparisons.expected_by_chance;
         lines.push(format!(
-            "Of {} comparisons about {} would look real by chance; what has no budget is exploratory.",
+            "Of {} comparisons about {} would look real by chance; metrics without a budget are exploratory.",
             findings.comparisons.made,
             if chance < 1.0 { format!("{chance:.1}") } else { format!("{chance:.0}") }
         ));
@@ -298,7 +298,7 @@ fn noise_by_level(findings: &Findings) -> Option<String> {
         format!("{label} {} and {} ({helps})", percent(it.between), percent(it.within))
     });
     let parts: Vec<String> = parts.collect();
-    let what = "Noise of a round's CPU per request over the baseline's, from start to start and within one";
+    let what = "Noise of a round's CPU per request over the baseline's, between starts and within a start";
     (!parts.is_empty()).then(|| format!("{what}: {}.", parts.join(", ")))
 }
 

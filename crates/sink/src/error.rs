@@ -62,7 +62,7 @@ pub enum SinkError {
     #[error("the thread that writes spans has died; please report this as a bug")]
     StoreDied,
     /// No certificate could be made for those who come with TLS.
-    #[error("cannot take TLS, which New Relic's agents need: {0}; build unladen with its default features")]
+    #[error("cannot set up TLS, which New Relic's agents need: {0}; build unladen with its default features")]
     Certificate(String),
     /// No event loop.
     #[error("cannot start the event loop: {0}; check the limit of open files (ulimit -n)")]

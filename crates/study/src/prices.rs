@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unladen_journal::units::{Bytes, Ratio};
 
-/// Traffic and prices of the service in production. What is measured here is carried to them as it is: the same cost per
+/// Traffic and prices of the service in production. What is measured here is applied to them unchanged: the same cost per
 /// request, the same memory per instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -275,7 +275,7 @@ pub(super) enum ProblemKind {
     #[error("`{agent}` has no path: it is found among the packages of the command; write `agent: {agent}`")]
     AgentWithoutPath { agent: &'static str },
     #[error(
-        "`{agent}` is put behind `{program}`, but this command starts with `{found}`; start with `{program}`, or leave out `agent` and add what `unladen agents show {agent}` prints where `{program}` is called"
+        "`{agent}` is inserted after `{program}`, but this command starts with `{found}`; start with `{program}`, or leave out `agent` and add to the call of `{program}` what `unladen agents show {agent}` prints"
     )]
     AgentOfAnother { agent: &'static str, program: &'static str, found: String },
     #[error(
@@ -371,7 +371,7 @@ pub(super) enum ProblemKind {
     EmptyAxis,
     #[error("`{value}` stands here already; keep one of the two")]
     ValueTwice { value: String },
-    #[error("this makes {variants} ways of running the service, too many for one round; leave out some values")]
+    #[error("this makes {variants} combinations, too many for one round; leave out some values")]
     MatrixTooLarge { variants: usize },
     #[error("a combination of values is not a study: {message}")]
     BadCell { message: String },
@@ -397,7 +397,7 @@ pub(super) enum ProblemKind {
     BadLimit { metric: String, found: String, wanted: String },
 
     // Variables.
-    #[error("no service is told of `${{port.{name}}}`, so nothing can listen there{advice}")]
+    #[error("no service uses `${{port.{name}}}`, so nothing can listen there{advice}")]
     PortOfNobody { name: String, advice: String },
     #[error("{0}")]
     Variable(#[from] VariableError),

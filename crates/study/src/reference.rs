@@ -24,7 +24,7 @@ pub fn reference_markdown() -> String {
     text.push_str(
         "A budget is a percentage of the baseline (`10%`) or an amount in the metric's unit (`50MiB`, `100us`). ",
     );
-    text.push_str("What decides a verdict is the ratio or the difference, as below; a budget is held against what it is written as.\n\n");
+    text.push_str("What decides a verdict is the ratio or the difference, as below; a budget is checked in the form it is written in.\n\n");
     text.push_str("| metric | unit | decided by | worse | what it is |\n|---|---|---|---|---|\n");
     METRICS.iter().for_each(|metric| metric_row(metric, &mut text));
     text

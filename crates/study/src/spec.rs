@@ -88,7 +88,7 @@ pub struct Study {
     #[serde(default = "defaults::window")]
     pub window: Time,
     /// How a round measures its variants. `alternating`: all are alive, and the load alternates between them in short blocks,
-    /// so that noise of the machine hits all of them alike. `separate`: one after the other. Absent: alternating, unless that
+    /// so that machine noise affects all of them equally. `separate`: one after the other. Absent: alternating, unless that
     /// would bias the result.
     #[serde(default)]
     pub design: Option<Design>,
@@ -101,7 +101,7 @@ pub struct Study {
     #[serde(default)]
     pub alone: Option<Time>,
     /// Keep idle CPUs awake while the study runs (`/dev/cpu_dma_latency`, needs root). Otherwise some requests pay for waking a CPU,
-    /// and how many depends on whatever else wakes it.
+    /// and how many depends on whatever else wakes it. Has no effect in a study on Kubernetes.
     #[serde(default = "defaults::yes")]
     pub keep_awake: bool,
     /// `own`: each variant has its own network, with its own 127.0.0.1 and ports. `host`: all use the machine's. Absent: own

@@ -54,9 +54,9 @@ pub enum Command {
     Serve(Serve),
     /// Delete spans and logs of old runs; verdicts and reports stay.
     Prune(Prune),
-    /// Get the results of a study that runs, or ran, in a cluster by itself (`run --in-cluster`); without a name, list these.
+    /// Fetch the results of a study started with `run --in-cluster`; without a name, list these studies.
     Fetch(cluster::Fetch),
-    /// Delete what dead studies have left in a Kubernetes cluster.
+    /// Delete leftovers of dead studies in a Kubernetes cluster.
     Clean(cluster::Clean),
     /// Judge the results of other tools (k6, wrk, vegeta, JMeter, Hyperfoil, overhead tests, CSV) by the same method; or make a first
     /// study of a Compose file or of workloads of a cluster.
@@ -123,7 +123,7 @@ pub struct Measure {
     /// other [default: alternating, unless it would bias the result]
     #[arg(long, value_name = "DESIGN", value_parser = ["alternating", "separate"])]
     pub design: Option<String>,
-    /// Block length in an alternating round [default: the time of 3 requests, 6 ms to 100ms]
+    /// Block length in an alternating round [default: the time of 6 requests, 6ms to 100ms; 100ms in a closed loop]
     #[arg(long, value_name = "TIME")]
     pub block: Option<Time>,
     /// After the blocks of an alternating round, load each variant alone for this long [default: the window, at most 2s]
@@ -324,8 +324,8 @@ pub enum ImportWhat {
     /// Make a folder with a study of live workloads, to begin with: `unladen import kubernetes deployment/shop -n prod`.
     ///
     /// The folder gets study.yaml and, in deploy/, the manifests of the workloads and of the ConfigMaps, Secrets, Services and
-    /// ServiceAccounts that their pods need. What cannot be taken, or has to be looked at, is told. The cluster is only read, and no file
-    /// is overwritten.
+    /// ServiceAccounts that their pods need. The command reports what it left out and what needs review. It only reads the cluster, and
+    /// overwrites no file.
     #[command(
         after_help = "Example:\n  unladen import kubernetes deployment/shop statefulset/db -n prod --out studies/shop\n  unladen doctor studies/shop\n  unladen run studies/shop"
     )]
@@ -355,7 +355,7 @@ pub struct ImportKubernetes {
 /// `unladen doctor`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without a study and a context it checks this machine. With either it checks a cluster: nodes, clock, autoscalers, and the rights that the study needs."
+    after_help = "Without a study and a context it checks this machine. With a study or --context, it checks the cluster: nodes, clock, autoscalers, and the rights that the study needs."
 )]
 pub struct Doctor {
     /// Study of a cluster: the file, or a folder with a study.yaml.

@@ -210,7 +210,7 @@ fn elapsed_s(live: &Live) -> f64 {
     }
 }
 
-/// `17 of 96 runs, about 8 minutes left`; `17 rounds, known to ±1.4 %, ±1 % asked for, about 3 minutes left`.
+/// `17 of 96 runs, about 8 minutes left`; `17 rounds, known to ±1.4 %, target ±1 %, about 3 minutes left`.
 fn of_study(live: &Live) -> String {
     if let Some(preparing) = &live.preparing {
         return preparing.clone();
@@ -377,7 +377,7 @@ mod tests {
         let look = |precisions| Look { rounds: 17, precisions, ..Look::default() };
         let mut open = live.clone();
         open.look = Some(look(vec![precision]));
-        assert_eq!(of_study(&open), "17 rounds, known to ±1.4 %, ±1 % asked for, about 8 minutes left");
+        assert_eq!(of_study(&open), "17 rounds, known to ±1.4 %, target ±1 %, about 8 minutes left");
         open.look = Some(look(Vec::new()));
         assert_eq!(of_study(&open), "17 rounds, about 8 minutes left");
         assert_eq!(of_run(&live), "round 5: OpenTelemetry, measuring  12,000 requests/s  p99 1.20 ms  2 errors");

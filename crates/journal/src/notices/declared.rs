@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// What was declared, and what was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error(
-    "{variant} is declared to make {declared} spans per request, but in the calibration ({requests} slow requests) it made {found}: {operations}. Every ledger would be wrong: correct `variants.{variant}.spans_per_request`, or remove it to use what the calibration finds"
+    "the study declares {declared} spans per request for {variant}; the calibration ({requests} slow requests) found {found}: {operations}. Every ledger would be wrong: correct `variants.{variant}.spans_per_request`, or remove it to use what the calibration finds"
 )]
 pub struct DeclaredWrong {
     /// Variant.

@@ -73,7 +73,7 @@ pub enum LoadNotice {
         message: String,
     },
     /// Fixed work took too long.
-    #[error("the load did not finish within {limit_s:.0} s. Raise `load.at_most`, or give it less to do")]
+    #[error("the load did not finish within {limit_s:.0} s. Raise `load.at_most`, or reduce the work")]
     WorkUnfinished {
         /// Limit, seconds.
         limit_s: f64,
@@ -99,13 +99,13 @@ pub enum LoadNotice {
         what: String,
     },
     /// The search of the capacity found no rate that fails.
-    #[error("even {rate:.0} requests per second held: the capacity is more. Raise `capacity.most`")]
+    #[error("{rate:.0} requests per second still passed: the capacity is higher. Raise `capacity.most`")]
     CapacityBeyond {
         /// Highest rate tried.
         rate: f64,
     },
     /// The search of the capacity found no rate that holds.
-    #[error("not even {rate:.3} requests per second held. Raise `capacity.limit`, or look at the service")]
+    #[error("{rate:.3} requests per second already failed. Raise `capacity.limit`, or check the service")]
     NoCapacity {
         /// Lowest rate tried.
         rate: f64,

@@ -9,7 +9,7 @@ use super::Severity;
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum RoundsNotice {
     /// Rounds that were done again, mostly because something else disturbed them.
-    #[error("rounds repeated: {rounds}. {} first runs ({runs}, of all variants) are excluded, whatever they show", disturbed(*percent))]
+    #[error("rounds repeated: {rounds}. {} first runs ({runs}, of all variants) are excluded, whatever their result", disturbed(*percent))]
     RoundsRepeated {
         /// How many rounds.
         rounds: u32,
@@ -19,9 +19,7 @@ pub enum RoundsNotice {
         percent: f64,
     },
     /// Some rounds of a variant are unlike its others.
-    #[error(
-        "in {rounds} {took}: it behaved differently there, so no single number describes all rounds. Look at those runs"
-    )]
+    #[error("in {rounds} {took}: no single number describes all rounds. Look at those runs")]
     RoundsApart {
         /// Rounds, and their runs.
         rounds: String,
@@ -44,7 +42,7 @@ pub enum RoundsNotice {
     },
     /// Rounds with runs of both designs.
     #[error(
-        "rounds that mix both designs: {rounds}. The study was resumed with another `design`, and runs of different designs are not compared. Excluded: {runs} runs, of the design that fewer variants have"
+        "rounds that mix both designs: {rounds}. The study was resumed with another `design`, and runs of different designs are not compared. Excluded: {runs} runs of the less frequent design"
     )]
     DesignsMixed {
         /// How many rounds.
@@ -106,7 +104,7 @@ pub enum RoundsNotice {
     },
     /// The starts of a variant are of two kinds.
     #[error(
-        "the starts of {variant} fall into two groups: {groups}. It has two costs, and no single number describes both. Look at what differs between those runs ({runs})"
+        "the starts of {variant} fall into two groups: {groups}. No single number describes its cost. Look at what differs between those runs ({runs})"
     )]
     StartsInGroups {
         /// Variant, or the baseline.
@@ -169,11 +167,11 @@ mod tests {
         let text = |percent| RoundsNotice::RoundsRepeated { rounds: 1, runs: 5, percent }.to_string();
         assert_eq!(
             text(83.2),
-            "rounds repeated: 1. Something else used up to 83 % of the machine, so their first runs (5, of all variants) are excluded, whatever they show"
+            "rounds repeated: 1. Something else used up to 83 % of the machine, so their first runs (5, of all variants) are excluded, whatever their result"
         );
         assert_eq!(
             text(0.1),
-            "rounds repeated: 1. Their first runs (5, of all variants) are excluded, whatever they show"
+            "rounds repeated: 1. Their first runs (5, of all variants) are excluded, whatever their result"
         );
     }
 

@@ -40,12 +40,12 @@ pub struct Look {
 }
 
 impl Look {
-    /// `17 rounds`; `18 rounds, 17 of them whole` where not every variant has a run that counts in each.
+    /// `17 rounds`; `18 rounds, 17 of them complete` where not every variant has a run that counts in each.
     #[must_use]
     pub fn rounds_in_words(&self) -> String {
         let begun = self.begun.max(self.rounds);
         let rounds = if begun == 1 { "1 round".to_owned() } else { format!("{begun} rounds") };
-        if begun == self.rounds { rounds } else { format!("{rounds}, {} of them whole", self.rounds) }
+        if begun == self.rounds { rounds } else { format!("{rounds}, {} of them complete", self.rounds) }
     }
 
     /// Whether all intervals are as narrow as asked for.
@@ -54,12 +54,12 @@ impl Look {
         !self.precisions.is_empty() && self.precisions.iter().all(|it| it.is_enough)
     }
 
-    /// `known to ±1.4 %, ±1 % asked for`: the metric that is farthest from it.
+    /// `known to ±1.4 %, target ±1 %`: the metric that is farthest from it.
     #[must_use]
     pub fn in_short(&self) -> Option<String> {
         let first = self.precisions.first()?;
         let reached = first.reached.as_ref()?;
-        Some(format!("known to ±{reached}, ±{} asked for", first.asked))
+        Some(format!("known to ±{reached}, target ±{}", first.asked))
     }
 }
 
@@ -115,7 +115,7 @@ impl fmt::Display for Stopped {
                 StoppedBy::Time => "Raise `at_most`, or shorten `window` and `warmup`",
                 _ => "Raise `rounds`",
             };
-            return write!(f, ": {MIN_ROUNDS} are the least that gives an interval. {remedy}");
+            return write!(f, ": an interval needs {MIN_ROUNDS} rounds. {remedy}");
         }
         let clauses: Vec<String> = self.look.precisions.iter().map(Precision::in_words).collect();
         if !clauses.is_empty() {
@@ -130,15 +130,13 @@ impl Precision {
         let Self { metric, asked, variant, .. } = self;
         match (&self.reached, self.is_enough) {
             (Some(reached), true) => {
-                format!("every interval of {metric} is within ±{reached} (asked for: ±{asked})")
+                format!("every interval of {metric} is within ±{reached} (target: ±{asked})")
             }
             (Some(reached), false) => {
-                format!(
-                    "{metric} is known to ±{reached} (asked for: ±{asked}; the widest interval is that of {variant})"
-                )
+                format!("{metric} is known to ±{reached} (target: ±{asked}; the widest interval is that of {variant})")
             }
             (None, true) => format!("there is nothing to compare in {metric}"),
-            (None, false) => format!("{metric} of {variant} has no interval (asked for: ±{asked})"),
+            (None, false) => format!("{metric} of {variant} has no interval (target: ±{asked})"),
         }
     }
 }
@@ -180,17 +178,17 @@ mod tests {
             (
                 stopped(StoppedBy::Width, 9, vec![cpu(Some("0.96 %"), true)]),
                 Severity::Note,
-                "stopped after 9 rounds: every interval of CPU per request is within ±0.96 % (asked for: ±1 %)",
+                "stopped after 9 rounds: every interval of CPU per request is within ±0.96 % (target: ±1 %)",
             ),
             (
                 stopped(StoppedBy::Time, 17, vec![cpu(Some("2.3 %"), false)]),
                 Severity::Warning,
-                "stopped at the time limit of 10 min, after 17 rounds: CPU per request is known to ±2.3 % (asked for: ±1 %; the widest interval is that of otel)",
+                "stopped at the time limit of 10 min, after 17 rounds: CPU per request is known to ±2.3 % (target: ±1 %; the widest interval is that of otel)",
             ),
             (
                 stopped(StoppedBy::Rounds, 200, vec![cpu(Some("2.3 %"), false)]),
                 Severity::Warning,
-                "stopped after 200 rounds, the most that the study allows: CPU per request is known to ±2.3 % (asked for: ±1 %; the widest interval is that of otel)",
+                "stopped after 200 rounds, the most that the study allows: CPU per request is known to ±2.3 % (target: ±1 %; the widest interval is that of otel)",
             ),
             (
                 stopped(StoppedBy::Time, 17, vec![]),
@@ -200,12 +198,12 @@ mod tests {
             (
                 stopped(StoppedBy::Time, 4, vec![cpu(None, false)]),
                 Severity::Warning,
-                "stopped at the time limit of 10 min, after 4 rounds: 6 are the least that gives an interval. Raise `at_most`, or shorten `window` and `warmup`",
+                "stopped at the time limit of 10 min, after 4 rounds: an interval needs 6 rounds. Raise `at_most`, or shorten `window` and `warmup`",
             ),
             (
                 stopped(StoppedBy::Time, 8, vec![cpu(None, false)]),
                 Severity::Warning,
-                "stopped at the time limit of 10 min, after 8 rounds: CPU per request of otel has no interval (asked for: ±1 %)",
+                "stopped at the time limit of 10 min, after 8 rounds: CPU per request of otel has no interval (target: ±1 %)",
             ),
         ] {
             assert_eq!((stopped.to_string().as_str(), stopped.severity()), (words, severity));
@@ -213,9 +211,9 @@ mod tests {
     }
 
     #[test]
-    fn rounds_that_are_not_whole_are_told() {
+    fn rounds_that_are_not_complete_are_told() {
         let words = |begun, rounds| Look { begun, rounds, ..Look::default() }.rounds_in_words();
-        assert_eq!([words(1, 1), words(9, 9), words(9, 7)], ["1 round", "9 rounds", "9 rounds, 7 of them whole"]);
+        assert_eq!([words(1, 1), words(9, 9), words(9, 7)], ["1 round", "9 rounds", "9 rounds, 7 of them complete"]);
     }
 
     #[test]

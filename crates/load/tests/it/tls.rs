@@ -107,7 +107,7 @@ fn the_protocol_must_be_agreed_on() {
     // HTTP/1.1 needs no agreement.
     assert_eq!(run(&plan(&server, Protocol::Http1, 1)).requests, 200);
     let server = CorrectServer::start_on(Setup::new(Manner::Good), Way::Tls(&[b"http/1.1"]));
-    assert!(refused(&plan(&server, Protocol::Http2, 1)).contains("speak"));
+    assert!(refused(&plan(&server, Protocol::Http2, 1)).contains("protocol handshake with "));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn a_server_without_tls_is_named() {
     let plan =
         Plan { url: server.url().replace("http:", "https:"), timeout_s: 1.0, ..plan(&server, Protocol::Http1, 1) };
     let plan = Plan { tls: Tls { insecure: true, ..Tls::default() }, ..plan };
-    assert!(refused(&plan).contains("cannot speak the planned protocol"));
+    assert!(refused(&plan).contains("protocol handshake with "));
 }
 
 #[test]

@@ -210,7 +210,7 @@ pub enum SubjectError {
     },
     /// The engine has not bound a container to its cores, and unladen cannot.
     #[error(
-        "the engine has not bound {service} to the cores {wanted}: it may use {allowed}, and its threads cannot be moved ({source}). Run unladen as root, or let the engine have the controller `cpuset` (`docker info` says what it lacks)"
+        "the engine has not bound {service} to the cores {wanted}: it may use {allowed}, and its threads cannot be moved ({source}). Run unladen as root, or enable the controller `cpuset` for the engine (`docker info` says what it lacks)"
     )]
     Loose {
         /// Service.

@@ -10,7 +10,7 @@ use unladen_journal::units::{Ratio, Time};
 
 use super::script::Script;
 
-/// What is asked of the service, and how often: at a `rate` (open loop), or, without one, as fast as its `connections`
+/// The requests to the service, and their pace: at a `rate` (open loop), or, without one, as fast as its `connections`
 /// get their answers (closed loop). `stages`, `users`, `burst` and `replay` pace it in other ways; `requests` and `driver`
 /// make it a fixed amount of work, whose time is measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -78,7 +78,7 @@ pub struct Load {
     /// sends each at its instant. Absent: chosen by rate, `0s` up to 5,000 a second.
     #[serde(default)]
     pub slot: Option<Time>,
-    /// How many redirects to follow, within the same server. An answer that redirects is the answer unless this says otherwise.
+    /// How many redirects to follow, within the same server. By default a redirect counts as the answer.
     #[serde(default)]
     pub redirects: u32,
     /// HTTP method.
@@ -185,7 +185,7 @@ pub enum Arrival {
     Poisson,
 }
 
-/// A part of a load in which the rate, or the number of users, goes in a straight line to a new value.
+/// A part of a load in which the rate, or the number of users, changes linearly to a new value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Stage {

@@ -30,10 +30,10 @@ pub enum PreheatCpuset {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Capacity {
-    /// A rate passes only if this quantile of the latency, counted from the due instant, is at most …
+    /// A rate passes only if this quantile of the latency, counted from the due instant, is at most `limit`.
     #[serde(default)]
     pub quantile: Quantile,
-    /// … so long.
+    /// Limit for that quantile.
     pub limit: Time,
     /// A rate passes only if at most this share of its requests fails.
     #[serde(default = "defaults::errors")]

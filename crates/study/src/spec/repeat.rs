@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unladen_journal::units::Ratio;
 
-/// A round is done again, whole, if something else took too much of the machine in the window of one of its runs. The first
-/// attempt is then set aside, whatever it says.
+/// A round is repeated as a whole if something else took too much of the machine in the window of one of its runs. The first
+/// attempt is then discarded, whatever its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Repeat {

@@ -111,7 +111,7 @@ pub struct Condition {
     pub body_contains: Option<String>,
     /// Its body matches this regular expression.
     pub body_matches: Option<String>,
-    /// Its body is JSON, and at this pointer (RFC 6901, `/items/0/id`) stands the value of `equals`.
+    /// Its body is JSON, and at this pointer (RFC 6901, `/items/0/id`) is the value of `equals`.
     pub json: Option<String>,
     /// It has this header, and its value is that of `equals`.
     pub header: Option<String>,

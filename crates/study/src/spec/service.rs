@@ -219,7 +219,7 @@ pub struct Ready {
     pub timeout: Time,
 }
 
-/// Limits on a process's cgroup. They need root (or a delegated cgroup) and are refused without, but for `cpuset: all`.
+/// Limits on a process's cgroup. They need root (or a delegated cgroup); without it, all except `cpuset: all` are refused.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {

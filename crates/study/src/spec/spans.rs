@@ -48,7 +48,7 @@ pub enum Sync {
     End,
 }
 
-/// What the sink does to its senders on a bad day. Several at once: a request is delayed first; then it is reset, left
+/// Faults of the sink. Several at once: a request is delayed first; then it is reset, left
 /// without an answer or refused; of what is left a share is thrown away.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -221,7 +221,7 @@ impl Faults {
     }
 }
 
-/// Where a variant's agent tells what it lost at one stage: in its log, or in a Prometheus metric.
+/// Where a variant's agent reports its losses at one stage: in its log, or in a Prometheus metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Loss {
@@ -236,7 +236,7 @@ pub struct Loss {
     pub prometheus: Option<String>,
     /// Its metric, a counter: `NAME`, or with labels `NAME{label="value",other!=""}`; all series that fit are added up.
     pub metric: Option<String>,
-    /// Spans that one of what is counted stands for: 3 for segments of 3 spans each.
+    /// Spans per counted unit: 3 for segments of 3 spans each.
     pub each: f64,
 }
 
@@ -257,7 +257,7 @@ pub enum Numbers {
     Last,
 }
 
-/// How a backend is asked how many spans it has: by a JSON document or a Prometheus metric. Asked when the services are
+/// How to query a backend for its number of spans: by a JSON document or a Prometheus metric. Queried when the services are
 /// ready and again in the drain until the number stands still and a storage shows what its collector has taken; the difference is
 /// what arrived.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -273,7 +273,7 @@ pub struct Count {
     pub prometheus: Option<String>,
     /// Its metric: `NAME`, or with labels `NAME{label="value",other!=""}`; all series that fit are added up.
     pub metric: Option<String>,
-    /// Spans that one of what is counted stands for: 3 for segments of 3 spans each.
+    /// Spans per counted unit: 3 for segments of 3 spans each.
     pub each: f64,
 }
 
@@ -283,7 +283,7 @@ impl Default for Count {
     }
 }
 
-/// A short, slow load on every variant that makes spans, before the first round: so slow that nothing is lost. It teaches how
+/// A short, slow load on every variant that makes spans, before the first round: so slow that nothing is lost. It finds how
 /// many spans a request makes where the study does not say so, and checks it where it does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -328,8 +328,8 @@ mod tests {
         };
         assert_eq!(
             faults.of_sink().to_string(),
-            "answers 10 to 50 ms late, refuses 10 % of the requests with HTTP 503 or gRPC status 14; 1000 ms well and \
-             2000 ms so, in turn"
+            "answers 10 to 50 ms late, refuses 10 % of the requests with HTTP 503 or gRPC status 14; alternating \
+             1000 ms healthy, 2000 ms faulty"
         );
     }
 }

@@ -24,7 +24,7 @@ pub struct Variant {
     /// Name for people: `OpenTelemetry`. Default: the variant's key.
     pub label: Option<String>,
     /// The variant takes part only if this says something other than `no`: `${var.agent}`, for an agent that has to be brought
-    /// with `--set agent=PATH`. What is left out is told.
+    /// with `--set agent=PATH`. unladen reports variants it leaves out.
     pub when: Option<String>,
     /// Compose files that are merged over those of `on` in this variant. `${UNLADEN_SINK_OTLP_GRPC}` in them is the address of the span sink, and so
     /// on for each `${sink.…}`.
@@ -62,13 +62,13 @@ pub struct Override {
     /// Replaces the image. Of a service that is a program: a container takes its place, and does what its image says unless `command` is given
     /// here as well.
     pub image: Option<String>,
-    /// Labels of the pods besides, as injectors look for them. A variant whose labels and annotations change nothing else is refused.
+    /// Additional labels of the pods, as injectors look for them. A variant whose labels and annotations change nothing else is refused.
     pub labels: IndexMap<String, String>,
-    /// Annotations of the pods besides: `{instrumentation.opentelemetry.io/inject-java: "true"}`.
+    /// Additional annotations of the pods: `{instrumentation.opentelemetry.io/inject-java: "true"}`.
     pub annotations: IndexMap<String, String>,
     /// Strategic merge patch of the pod template, done by the API server: `{spec: {containers: [{name: app, args: [--trace]}]}}`.
     pub patch: Option<Map<String, Value>>,
-    /// What the container mounts besides.
+    /// Additional mounts of the container.
     pub volumes: Vec<String>,
     /// Appended to the service's arguments.
     pub args: Vec<String>,
@@ -80,7 +80,7 @@ pub struct Override {
     pub cwd: Option<String>,
     /// Replaces the readiness conditions.
     pub ready: Option<Ready>,
-    /// What the service must have said besides, in this variant.
+    /// Additional texts that the service must have said, in this variant.
     pub expect_log: Texts,
     /// Replaces the limits.
     pub limits: Option<Limits>,

@@ -8,14 +8,14 @@ use unladen_journal::units::Time;
 /// Options of `unladen run` for a study that is to run in its cluster.
 #[derive(Debug, Args, Default)]
 pub struct InCluster {
-    /// Run the study in its cluster, as a Job on one node, instead of from this machine. The Job goes on without this terminal: `unladen
+    /// Run the study in its cluster, as a Job on one node, instead of from this machine. The Job continues if this terminal closes: `unladen
     /// fetch` gets its results.
     #[arg(long, conflicts_with_all = ["resume", "plan", "profile", "metrics"])]
     pub in_cluster: bool,
     /// Image with this version of unladen, which the node has or can pull [default: unladen:VERSION]
     #[arg(long, value_name = "IMAGE", requires = "in_cluster")]
     pub image: Option<String>,
-    /// Node to run on; load, sink and services share it [default: one that the scheduler takes]
+    /// Node to run on; load, sink and services share it [default: the scheduler's choice]
     #[arg(long, value_name = "NODE", requires = "in_cluster")]
     pub node: Option<String>,
     /// How long the results wait in the cluster for `unladen fetch` [default: 24h]
@@ -29,7 +29,7 @@ pub struct InCluster {
 /// `unladen fetch`
 #[derive(Debug, Args)]
 pub struct Fetch {
-    /// Name of the study in its cluster. Without it, list these.
+    /// Name of the study in its cluster. Without it, list these studies.
     pub name: Option<String>,
     /// Context of the kubeconfig [default: its current one]
     #[arg(long, value_name = "CONTEXT")]

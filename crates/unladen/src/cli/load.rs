@@ -20,8 +20,8 @@ pub struct Load {
     /// Where requests go: http, https, or unix:/socket.
     #[arg(required_unless_present_any = ["targets", "plan"])]
     pub url: Option<String>,
-    /// Second target for the same load. The load alternates between both in short blocks, so that noise of the machine hits
-    /// both alike. Prints both results and the difference.
+    /// Second target for the same load. The load alternates between both in short blocks, so that machine noise affects
+    /// both equally. Prints both results and the difference.
     #[arg(long, value_name = "URL", conflicts_with_all = ["capacity", "shard", "requests", "burst", "fail_if", "plan"])]
     pub against: Option<String>,
     /// Length of a block, with --against.
@@ -51,7 +51,7 @@ pub struct Load {
     /// What comes out.
     #[command(flatten)]
     pub output: Output,
-    /// Plan as JSON, for what has no option (sequences, values, captures, tests). Other options, except the outputs, are
+    /// Plan as JSON, for features without an option (sequences, values, captures, tests). Other options, except the outputs, are
     /// ignored.
     #[arg(long, value_name = "FILE", conflicts_with = "url")]
     pub plan: Option<PathBuf>,

@@ -10,7 +10,7 @@ use unladen_study::spec::{Delay, Faults, Flapping, Refuse};
 /// `unladen sink`
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  unladen sink --out spans\n  unladen sink --out spans --admin 127.0.0.1:9464   # curl http://127.0.0.1:9464/metrics\n  unladen sink --out spans --delay 50ms..200ms --refuse-share 10%   # a bad day for whoever sends here"
+    after_help = "Examples:\n  unladen sink --out spans\n  unladen sink --out spans --admin 127.0.0.1:9464   # curl http://127.0.0.1:9464/metrics\n  unladen sink --out spans --delay 50ms..200ms --refuse-share 10%   # slow and refusing"
 )]
 pub struct Sink {
     /// Folder for summary.json and spans/*.parquet.
@@ -74,9 +74,9 @@ pub struct Sink {
 
 /// What the sink does to its senders.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "A bad day for senders (each off unless given)")]
+#[command(next_help_heading = "Fault injection (each off by default)")]
 pub struct BadDay {
-    /// Every request waits: 50ms, 10ms..50ms (all equally likely), or 'exponential 50ms' (the mean).
+    /// Delay every request by this time: 50ms, 10ms..50ms (all equally likely), or 'exponential 50ms' (the mean).
     #[arg(long, value_name = "TIME")]
     pub delay: Option<Delay>,
     /// Refuse requests with this HTTP status [503 if only another --refuse option is given]
@@ -183,7 +183,7 @@ mod tests {
         let refusal = "refuses 5 % of the requests with HTTP 503 or gRPC status 14";
         assert_eq!(faults(&["--refuse-share", "5%"]).as_deref(), Some(refusal));
         let all = faults(&["--delay", "10ms..20ms", "--refuse", "429", "--refuse-grpc", "8", "--flapping", "1s:500ms"]);
-        let words = "answers 10 to 20 ms late, refuses all requests with HTTP 429 or gRPC status 8; 1000 ms well and 500 ms so, in turn";
+        let words = "answers 10 to 20 ms late, refuses all requests with HTTP 429 or gRPC status 8; alternating 1000 ms healthy, 500 ms faulty";
         assert_eq!(all.as_deref(), Some(words));
         for wrong in [["--drop", "110%"], ["--flapping", "5s"], ["--delay", "20"], ["--refuse", "200"]] {
             assert!(

@@ -35,7 +35,7 @@ pub fn sink(options: &Sink) -> anyhow::Result<ExitCode> {
                     }
                 }
                 if let Some(faults) = &config.faults {
-                    eprintln!("a bad day for senders: this sink {faults}");
+                    eprintln!("faults: this sink {faults}");
                 }
                 eprintln!("Ctrl-C ends and writes {}", options.out.join("summary.json").display());
             }

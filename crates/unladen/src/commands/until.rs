@@ -25,7 +25,7 @@ pub(super) fn fits(at_most_s: f64, round_s: f64) -> String {
         return limit;
     }
     format!(
-        "{limit}.\nAbout {fit} rounds fit into that, and {MIN_ROUNDS} are the least that gives an interval: raise --at-most, or shorten --window and --warmup"
+        "{limit}.\nAbout {fit} rounds fit into that, and an interval needs {MIN_ROUNDS}: raise --at-most, or shorten --window and --warmup"
     )
 }
 
@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(fits(600.0, 14.0), "at most 10 min");
         assert_eq!(
             fits(60.0, 14.0),
-            "at most 60 s.\nAbout 4 rounds fit into that, and 6 are the least that gives an interval: raise --at-most, or shorten --window and --warmup"
+            "at most 60 s.\nAbout 4 rounds fit into that, and an interval needs 6: raise --at-most, or shorten --window and --warmup"
         );
     }
 }

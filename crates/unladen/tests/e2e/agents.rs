@@ -71,7 +71,7 @@ fn an_agent_that_is_not_there_is_told_of_before_anything_is_started() {
     compare(java, "otel-jav=otel.jar").complains(&["no agent is called `otel-jav`", "did you mean `otel-java`?"]);
     compare(java, "otel-java").complains(&["`otel-java` needs the path of the agent's jar"]);
     compare("sh run.sh ${port.app}", "otel-java=otel.jar")
-        .complains(&["`otel-java` is put behind `java`, but this command starts with `sh`"]);
+        .complains(&["`otel-java` is inserted after `java`, but this command starts with `sh`"]);
     compare("node app.js ${port.app}", "otel-node")
         .complains(&["@opentelemetry/auto-instrumentations-node is not installed in ", "npm install"]);
     compare("venv/bin/python app.py ${port.app}", "otel-python").complains(&[

@@ -305,7 +305,7 @@ fn a_label_that_no_injector_heeds_is_refused() {
     );
     refused(
         "  agent: {services: {shop: {env: {OTEL_SERVICE_NAME: shop}}}}",
-        &["agent declares the variable `OTEL_SERVICE_NAME`", "measured against itself"],
+        &["agent declares the variable `OTEL_SERVICE_NAME`", "compared with itself"],
     );
 }
 

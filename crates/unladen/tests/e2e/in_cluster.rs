@@ -136,7 +136,7 @@ fn ctrl_c_ends_the_study_there_and_fetches_what_it_has() {
     kill_process(Pid::from_child(&child), Signal::INT).expect("it is interrupted");
     assert_eq!(child.wait().expect("it ends").code(), Some(130), "{}", said(&scratch));
     let journal = fs::read_to_string(scratch.path("out/journal.jsonl")).expect("a journal");
-    assert!(!journal.is_empty() && said(&scratch).contains("told to end"), "{}", said(&scratch));
+    assert!(!journal.is_empty() && said(&scratch).contains("stopping the study"), "{}", said(&scratch));
     cluster.nothing_is_left(&scratch);
 }
 

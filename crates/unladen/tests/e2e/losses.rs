@@ -143,8 +143,8 @@ fn a_wrong_declaration_stops_the_study_before_the_first_round() {
     let study = demo_study("wrong-number", &traced("otel", "", "    spans_per_request: 3\n"));
     let scratch = Scratch::with(&study);
     run(&scratch).ends_with(2).complains(&[
-        "otel is declared to make 3 spans per request",
-        "it made 4: consumer `GET` 3, consumer `GET /work` 1",
+        "the study declares 3 spans per request for otel",
+        "found 4: consumer `GET` 3, consumer `GET /work` 1",
         "variants.otel.spans_per_request",
     ]);
     let journal = fs::read_to_string(scratch.path("out/journal.jsonl")).expect("a journal");

@@ -123,7 +123,7 @@ fn a_table_of_repetitions_is_judged() {
     );
     let output = String::from_utf8_lossy(&output.success().get_output().stdout).into_owned();
     assert!(output.contains("imported from OpenTelemetry overhead tests"), "{output}");
-    assert!(output.contains("do not say whether the sides alternated"), "{output}");
+    assert!(output.contains("do not show whether the variants alternated"), "{output}");
     let text = std::fs::read_to_string(out.join("findings.json")).expect("written");
     let findings: Findings = serde_json::from_str(&text).expect("findings");
     let find = |metric: &str| findings.variants[0].metrics.iter().find(|it| it.metric == metric).expect("imported");

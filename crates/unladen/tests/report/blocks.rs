@@ -228,7 +228,8 @@ fn how_it_was_measured_is_said_in_a_sentence() {
     assert_eq!(
         words(&alternating),
         "Measured alternating: in every round the load alternated between 4 live variants in blocks of 100 ms \
-         (50 super-blocks a round, 2.0 % discarded), in whose first halves the baseline took 60 µs more CPU time (cold caches, not charged), then ran on each alone for 2 s."
+         (50 super-blocks a round, 2.0 % discarded), then ran on each alone for 2 s; cold caches added 60 µs of CPU \
+         time to the first half of each baseline block (not charged)."
     );
     for found in [&separate, &alternating] {
         for format in [Format::Text, Format::Markdown, Format::Html] {
@@ -255,7 +256,7 @@ fn designs_do_not_meet_within_a_round() {
     });
     let design = mixed.design.as_ref().expect("measured");
     assert_eq!((design.design, design.alternating_rounds, design.separate_rounds), (RoundsDesign::Mixed, 6, 6));
-    assert!(design.words.starts_with("Measured by two designs, which meet in no round."), "{}", design.words);
+    assert!(design.words.starts_with("Measured by two designs, never mixed in a round."), "{}", design.words);
     let rounds = |name: &str| finding(&mixed, name, "cpu_per_request").rounds.len();
     assert_eq!((rounds("otel"), rounds("otel-10pct")), (11, 12), "the one run that is of the other design is left out");
     let texts = of_code(&mixed, "designs_mixed");
@@ -282,7 +283,7 @@ fn what_varies_is_told() {
     let of = |sketch: &Sketch| variant(&findings(sketch), "placebo").variance.clone().expect("twelve rounds");
     let start = of(&Sketch { noise: 0.02, ..alternating() });
     assert!(start.rounds_help && start.between > 5.0 * start.within, "{start:?}");
-    assert!(start.words.starts_with("What varies is the start (") && start.words.ends_with("more rounds help"));
+    assert!(start.words.starts_with("Most noise is between starts (") && start.words.ends_with("more rounds help"));
     let noisy = |run: &mut RunRecord| alternate_like(run, Like { within: 0.2, ..SOUND });
     let within = of(&Sketch { noise: 0.0005, change_run: noisy, ..ladder() });
     // 20 % in each of 49 blocks, on both sides.
@@ -290,7 +291,7 @@ fn what_varies_is_told() {
     assert!(!within.rounds_help && within.words.ends_with("a longer window helps"), "{within:?}");
     assert_eq!(variant(&findings(&ladder()), "otel").variance, None, "one after the other nobody knows");
     let text = render(&findings(&alternating()), Format::Text);
-    assert!(text.contains("from start to start and within one"), "{text}");
+    assert!(text.contains("between starts and within a start"), "{text}");
 }
 
 #[test]

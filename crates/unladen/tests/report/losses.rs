@@ -84,7 +84,7 @@ fn a_bad_day_is_said_with_what_it_did() {
     });
     let words = "the sink drops 10 % of the batches but acknowledges them (24 requests not served, 1,200 spans \
                  dropped in all runs).";
-    for (format, head) in [(Format::Text, "bad day: "), (Format::Markdown, "Bad day: "), (Format::Html, "Bad day: ")] {
+    for (format, head) in [(Format::Text, "faults: "), (Format::Markdown, "Faults: "), (Format::Html, "Faults: ")] {
         let report = flowing(&render(&findings, format));
         assert!(report.contains(&format!("{head}{words}")), "{report}");
     }

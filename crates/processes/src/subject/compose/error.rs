@@ -74,7 +74,7 @@ pub enum ComposeError {
     },
     /// Its network cannot be entered.
     #[error(
-        "the network namespace of the container of {service} cannot be entered ({source}), from which it is asked and in which the span sink listens. Run unladen as root"
+        "the network namespace of the container of {service} cannot be entered ({source}); the load and the span sink need it. Run unladen as root"
     )]
     Network {
         /// Service.

@@ -51,7 +51,7 @@ pub enum ContainerError {
     },
     /// The processes of containers are not to be seen.
     #[error(
-        "process {pid} of the container cannot be seen from here: unladen itself is in a container that has its own processes. Start that with `--pid host --network host --cgroupns host`"
+        "process {pid} of the container cannot be seen from here: unladen runs in a container with its own PID namespace. Start it with `--pid host --network host --cgroupns host`"
     )]
     Unseen {
         /// Its first process, as the engine sees it.
@@ -59,7 +59,7 @@ pub enum ContainerError {
     },
     /// The engine has started the container without a limit.
     #[error(
-        "the engine has left out the limit `{limit}`: it has no control group for it, `docker info` says what it lacks. Leave the limit out, or let the engine have the controller"
+        "the engine did not apply the limit `{limit}`: it has no control group for it, `docker info` says what it lacks. Leave the limit out, or enable the controller"
     )]
     Unlimited {
         /// Its name in the study.

@@ -137,7 +137,7 @@ pub enum KubernetesError {
     },
     /// Something would change the number of pods or their resources in a round.
     #[error(
-        "{autoscaler} scales {workload} (service {service}) while it is measured, so the variants would not have the same. Take it out of the manifests, and set `replicas` or `limits` in the study"
+        "{autoscaler} scales {workload} (service {service}) while it is measured, so the variants would differ. Remove it from the manifests, and set `replicas` or `limits` in the study"
     )]
     Autoscaled {
         /// Service.
@@ -161,7 +161,7 @@ pub enum KubernetesError {
     },
     /// A pod finds no node.
     #[error(
-        "{workload} (service {service}) cannot be scheduled: {said}. All variants of a round are alive at the same time: lower `resources.requests` in the manifests, or take `design: separate`"
+        "{workload} (service {service}) cannot be scheduled: {said}. All variants of a round are alive at the same time: lower `resources.requests` in the manifests, or use `design: separate`"
     )]
     Unschedulable {
         /// Service.
@@ -187,7 +187,7 @@ pub enum KubernetesError {
     },
     /// The node has ended a pod.
     #[error(
-        "a pod of {workload} (service {service}) has been ended by its node: {said}. Let the node have more of what it lacks, or lower what the pods of a round take together"
+        "a pod of {workload} (service {service}) was evicted or killed by its node: {said}. Free resources on the node, or make the pods of a round use less"
     )]
     Failed {
         /// Service.
@@ -277,7 +277,7 @@ pub enum KubernetesError {
     },
     /// Its network cannot be entered.
     #[error(
-        "the network namespace of {workload} (service {service}) cannot be entered ({source}), from which it is asked and in which the span sink listens. Run unladen as root"
+        "the network namespace of {workload} (service {service}) cannot be entered ({source}); the load and the span sink need it. Run unladen as root"
     )]
     Network {
         /// Service.
@@ -289,7 +289,7 @@ pub enum KubernetesError {
     },
     /// The cluster has never heard of unladen.
     #[error(
-        "the cluster at {server} has no namespace `{NAMESPACE}`, in which studies run by themselves: have an administrator apply deploy/kubernetes/role.yaml and user.yaml beside it"
+        "the cluster at {server} has no namespace `{NAMESPACE}`, which `run --in-cluster` needs: ask an administrator to apply deploy/kubernetes/role.yaml and user.yaml beside it"
     )]
     NotPrepared {
         /// Its API server.

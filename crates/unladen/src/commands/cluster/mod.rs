@@ -59,7 +59,7 @@ pub fn run(plan: &Plan, options: &Run) -> anyhow::Result<ExitCode> {
     let by_user = options.cluster.node.is_some();
     let follower = Follower { jobs: &jobs, name, by_user, interrupted: &interrupted, is_quiet: options.measure.quiet };
     follower.say(&format!(
-        "{name} runs in the cluster at {} from here on, with or without this terminal.\nCtrl-C ends it; should this terminal go away, `unladen fetch {name}{more}` gets its results.",
+        "{name} now runs in the cluster at {}; it does not need this terminal.\nCtrl-C ends it; if this terminal closes, `unladen fetch {name}{more}` gets its results.",
         jobs.server()
     ));
     let Some((pod, code)) = follower.wait_for_end()? else {
@@ -167,7 +167,7 @@ impl Follower<'_> {
                 let left = self.jobs.sweep(self.name)?;
                 self.jobs.delete(self.name)?;
                 bail!(
-                    "{}: its pod was ended again and again, and its results have gone with it; deleted {left} namespaces that it had",
+                    "{}: its pod was killed repeatedly and its results are lost; deleted its namespaces ({left})",
                     self.name
                 );
             }
@@ -196,7 +196,9 @@ impl Follower<'_> {
                     told => {
                         told?;
                         is_told = true;
-                        self.say("the study is told to end; what it has so far is fetched then. Ctrl-C once more leaves it alone");
+                        self.say(
+                            "stopping the study; its results so far will be fetched. Ctrl-C again exits without them",
+                        );
                     }
                 }
             }

@@ -367,7 +367,7 @@ mod tests {
         let left_out = of(HostConfig { nano_cpus: Some(0), memory: Some(0), ..HostConfig::default() });
         for (wanted, name) in [(memory, "memory"), (cpus, "cpus")] {
             let error = left_out.need_limits(&wanted).expect_err("nothing is limited").to_string();
-            assert!(error.contains(&format!("left out the limit `{name}`")), "{error}");
+            assert!(error.contains(&format!("did not apply the limit `{name}`")), "{error}");
         }
         assert!(left_out.need_limits(&Limits::default()).is_ok());
     }
