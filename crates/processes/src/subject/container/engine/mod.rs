@@ -217,8 +217,7 @@ fn body(launch: &Launch, image: &Image, mark: &str, cpus: Option<&CpuSet>) -> Co
     }
 }
 
-/// Asks about containers. For a moment after its end, one of Podman is in a state that the API does not have (`stopped`), so the answer
-/// cannot be read: it is asked again.
+/// Asks about containers, again if one has just ended: see [`is_passing`].
 async fn settled<T, Answer>(ask: impl Fn() -> Answer) -> Result<T, Error>
 where
     Answer: Future<Output = Result<T, Error>>,
@@ -226,9 +225,19 @@ where
     let deadline = Instant::now() + MOMENT;
     loop {
         match ask().await {
-            Err(Error::JsonDataError { .. }) if Instant::now() < deadline => tokio::time::sleep(PAUSE).await,
+            Err(error) if is_passing(&error) && Instant::now() < deadline => tokio::time::sleep(PAUSE).await,
             answer => return answer,
         }
+    }
+}
+
+/// For a moment after its end, a container of Podman is in a state that the API does not have (`stopped`), so the answer cannot be read. One
+/// that ends while Podman looks at it is an error (`read /proc/6343/cgroup: no such process`).
+fn is_passing(error: &Error) -> bool {
+    match error {
+        Error::JsonDataError { .. } => true,
+        Error::DockerResponseServerError { message, .. } => message.ends_with("no such process"),
+        _ => false,
     }
 }
 
@@ -341,7 +350,11 @@ mod tests {
             let stopped = r#"{"State": {"Status": "stopped"}}"#;
             let unknown = serde_json::from_str::<ContainerInspectResponse>(stopped).expect_err("a state of Podman's");
             match asked.get() {
-                1 | 2 => Err(Error::JsonDataError { message: unknown.to_string(), column: unknown.column() }),
+                1 => Err(Error::JsonDataError { message: unknown.to_string(), column: unknown.column() }),
+                2 => {
+                    let message = "read /proc/6343/cgroup: no such process".to_owned();
+                    Err(Error::DockerResponseServerError { status_code: 500, message })
+                }
                 3 => Ok("exited"),
                 _ => Err(Error::RequestTimeoutError),
             }
