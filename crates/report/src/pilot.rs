@@ -1,11 +1,13 @@
 //! What a pilot says, for a terminal of 100 columns.
 
 use std::fmt::Write;
+use std::iter;
 
 use unladen_judge::findings::MISSING;
 use unladen_judge::pilot::{Goal, MetricNoise, Pilot};
 use unladen_judge::units::{self, Scale};
 
+use super::text::WIDTH;
 use super::{text, view};
 
 /// The pilot as plain text.
@@ -32,16 +34,17 @@ pub fn text(pilot: &Pilot) -> String {
     out += &memory(pilot);
     if let Some(variance) = &pilot.variance {
         let window = pilot.best_window_s.map(|it| format!(": windows of about {} make the most of the time", time(it)));
-        let _ = writeln!(out, "{}{}.", variance.words, window.unwrap_or_default());
+        out += &paragraph("", &format!("{}{}.", variance.words, window.unwrap_or_default()));
     }
     for metric in &pilot.metrics {
         if let Some(budget) = metric.budget {
-            let what = format!("Budget on {}: to tell a cost of half of it apart from it", metric.title);
-            let _ = writeln!(out, "{what} takes {}.", goal(budget));
+            let goal = goal(budget);
+            let title = &metric.title;
+            out += &paragraph("", &format!("Budget on {title}: to tell half the budget from all of it takes {goal}."));
         }
     }
     for notice in &pilot.notices {
-        let _ = writeln!(out, "{:<9}{}", notice.severity.name(), view::clean(&notice.text));
+        out += &paragraph(&format!("{:<9}", notice.severity.name()), &view::clean(&notice.text));
     }
     out
 }
@@ -116,6 +119,14 @@ fn row(metric: &MetricNoise) -> Vec<String> {
         both(metric.noise, metric.noise_at_most),
     ];
     first.into_iter().chain(reach).chain([settled]).collect()
+}
+
+/// Text behind a first word, in lines as wide as a report's.
+fn paragraph(first: &str, text: &str) -> String {
+    let rest = " ".repeat(first.len());
+    let lines = view::lines(&view::glued(text), WIDTH - first.len());
+    let starts = iter::once(first).chain(iter::repeat(rest.as_str()));
+    starts.zip(lines).map(|(start, line)| format!("{start}{}\n", line.replace(view::NO_BREAK, " "))).collect()
 }
 
 /// `about 12 rounds (4 min 10 s)`.

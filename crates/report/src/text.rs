@@ -12,7 +12,7 @@ use unladen_judge::findings::{
 
 use super::view::{self, Row};
 
-const WIDTH: usize = 100;
+pub(super) const WIDTH: usize = 100;
 /// Longest name in a table; longer ones are cut.
 const NAME: usize = 26;
 const BOLD: Style = Style::new().bold();

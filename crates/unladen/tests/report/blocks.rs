@@ -347,7 +347,7 @@ fn a_pilot_says_what_to_buy_and_what_a_round_takes() {
     assert!((found.seconds_per_run * 5.0 - found.round_seconds.alternating).abs() < 1e-9);
     let variance = found.variance.as_ref().expect("twelve rounds");
     assert!(variance.rounds_help && found.best_window_s.is_some_and(|it| it < 5.0), "{found:?}");
-    let text = unladen_report::pilot::text(&found);
+    let text = unladen_report::pilot::text(&found).replace('\n', " ");
     assert!(text.contains("a round of 5 runs 46 s alternating, as here (38 s one after the other)"), "{text}");
     assert!(text.contains("more rounds help: windows of about "), "{text}");
 }
