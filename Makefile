@@ -238,7 +238,7 @@ agents: $(AGENTS)/python/.ready $(AGENTS)/node/.ready $(AGENTS)/go/.ready $(AGEN
 
 # An environment for each agent: some look for packages of others, and load them. How the pins are made: subjects/agents/README.md.
 $(AGENTS)/python/.ready: $(wildcard subjects/agents/python/*.txt) | debian
-	@for agent in bare otel aws azure datadog elastic instana logfire newrelic sentry skywalking splunk xray; do echo "installing: a service in Python, $$agent"; \
+	@for agent in bare $(filter-out service,$(basename $(notdir $^))); do echo "installing: a service in Python, $$agent"; \
 	  pins="-r subjects/agents/python/service.txt"; test $$agent = bare || pins="$$pins -r subjects/agents/python/$$agent.txt"; \
 	  python3 -m venv --clear $(@D)/$$agent && $(@D)/$$agent/bin/pip install -q --disable-pip-version-check --require-hashes $$pins || exit 1; done
 	@touch $@

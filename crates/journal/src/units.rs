@@ -12,7 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// A length of time: `250ms`, `2s`, `1m`, `1h`. A bare number is refused: which unit it means cannot be known.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, PartialOrd)]
 pub struct Time(pub Duration);
 
 /// A share: `10%` or `0.1`.

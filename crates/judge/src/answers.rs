@@ -18,7 +18,7 @@ const BEYOND: f64 = 10.0;
 struct Sort {
     request: Option<String>,
     kind: Option<String>,
-    from_iteration: bool,
+    from: TimesFrom,
 }
 
 /// Answers of one sort in one run.
@@ -47,8 +47,7 @@ pub(super) fn of(evidence: &Evidence<'_>, variant: &VariantRuns<'_>) -> Vec<Answ
     let is_shown = |quantile: f64| !in_blocks || latency::is_sound_in_blocks(quantile);
     let finding = |sort: Sort| {
         let (baseline, value) = (numbers(&bare, &sort, is_shown), numbers(&here, &sort, is_shown));
-        let from = if sort.from_iteration { TimesFrom::Iteration } else { TimesFrom::Request };
-        AnswerFindings { request: sort.request, kind: sort.kind, from, baseline, value }
+        AnswerFindings { request: sort.request, kind: sort.kind, from: sort.from, baseline, value }
     };
     let some = |it: &AnswerFindings| {
         let any = |it: &AnswerNumbers| it.answers.high > 0.0 || it.failed.is_some_and(|failed| failed.high > 0.0);
@@ -67,19 +66,19 @@ fn sorts(load: &Outcome) -> Vec<Sort> {
     if load.named.len() > 1 || !load.kinds.is_empty() {
         for named in &load.named {
             let request = Some(named.name.clone());
-            sorts.push(Sort { request: request.clone(), kind: None, from_iteration: false });
+            sorts.push(Sort { request: request.clone(), kind: None, from: TimesFrom::Request });
             let kinds = load.kinds.iter().filter(|kind| kind.request == named.name);
             sorts.extend(kinds.map(|kind| Sort {
                 request: request.clone(),
                 kind: Some(kind.name.clone()),
-                from_iteration: false,
+                from: TimesFrom::Request,
             }));
         }
     }
     if load.iterations.is_some() {
         let own: Vec<Sort> = sorts.iter().filter(|sort| sort.kind.is_some()).cloned().collect();
-        sorts.extend(own.into_iter().map(|sort| Sort { from_iteration: true, ..sort }));
-        sorts.push(Sort { request: None, kind: None, from_iteration: true });
+        sorts.extend(own.into_iter().map(|sort| Sort { from: TimesFrom::Iteration, ..sort }));
+        sorts.push(Sort { request: None, kind: None, from: TimesFrom::Iteration });
     }
     sorts
 }
@@ -93,7 +92,10 @@ fn sample(load: &Outcome, sort: &Sort) -> Option<AnswerSample> {
     };
     if let Some(name) = &sort.kind {
         let kind = load.kinds.iter().find(|kind| kind.request == *request && kind.name == *name)?;
-        let times = if sort.from_iteration { kind.iteration_us } else { kind.latency_us };
+        let times = match sort.from {
+            TimesFrom::Iteration => kind.iteration_us,
+            TimesFrom::Request => kind.latency_us,
+        };
         return Some(AnswerSample { answers: times.count, failed: None, unfinished: None, times });
     }
     let named = load.named.iter().find(|named| named.name == *request)?;
@@ -170,7 +172,7 @@ mod tests {
     fn requests_their_kinds_and_iterations_are_told_apart() {
         let names: Vec<_> = sorts(&load(1, 1.0))
             .into_iter()
-            .map(|it| (it.request.unwrap_or_default(), it.kind.unwrap_or_default(), it.from_iteration))
+            .map(|it| (it.request.unwrap_or_default(), it.kind.unwrap_or_default(), it.from == TimesFrom::Iteration))
             .collect();
         let all = [
             ("reserve", "", false),
@@ -190,25 +192,25 @@ mod tests {
     fn times_are_medians_over_the_runs_and_far_quantiles_need_answers_beyond_them() {
         let loads = [load(200, 30.0), load(199, 20.0), load(220, 70.0), load(0, 0.0), load(201, 40.0)];
         let runs: Vec<&Outcome> = loads.iter().collect();
-        let sort = |from_iteration| Sort {
-            request: Some("result".to_owned()),
-            kind: Some("reserved".to_owned()),
-            from_iteration,
-        };
-        let found = numbers(&runs, &sort(false), |_| true).expect("numbers");
+        let sort = |from| Sort { request: Some("result".to_owned()), kind: Some("reserved".to_owned()), from };
+        let found = numbers(&runs, &sort(TimesFrom::Request), |_| true).expect("numbers");
         assert_eq!(found.answers, Range { value: 200.0, low: 0.0, high: 220.0 });
         assert_eq!((found.failed, found.unfinished), (None, None));
         assert_eq!(found.p50_us, Some(Range { value: 35.0, low: 20.0, high: 70.0 }), "of four runs");
         assert_eq!(found.p95_us.map(|it| it.value), Some(35.0), "ten of 200 are beyond it");
         assert_eq!(found.p99_us, None, "two are beyond it");
-        let found = numbers(&runs, &sort(true), |_| true).expect("numbers");
+        let found = numbers(&runs, &sort(TimesFrom::Iteration), |_| true).expect("numbers");
         assert_eq!(found.p50_us, Some(Range { value: 350.0, low: 200.0, high: 700.0 }));
-        let median_only = numbers(&runs, &sort(true), |quantile| quantile < 0.9).expect("numbers");
+        let median_only = numbers(&runs, &sort(TimesFrom::Iteration), |quantile| quantile < 0.9).expect("numbers");
         assert_eq!((median_only.p50_us, median_only.p90_us), (found.p50_us, None));
         let whole =
-            numbers(&runs, &Sort { request: None, kind: None, from_iteration: true }, |_| true).expect("numbers");
+            numbers(&runs, &Sort { request: None, kind: None, from: TimesFrom::Iteration }, |_| true).expect("numbers");
         assert_eq!(whole.failed, Some(Range { value: 1.0, low: 1.0, high: 1.0 }));
         assert_eq!(whole.unfinished.map(|it| it.value), Some(2.0));
-        assert_eq!(numbers(&[&Outcome::default()], &sort(false), |_| true), None, "a journal of an older version");
+        assert_eq!(
+            numbers(&[&Outcome::default()], &sort(TimesFrom::Request), |_| true),
+            None,
+            "a journal of an older version"
+        );
     }
 }

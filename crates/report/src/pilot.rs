@@ -1,14 +1,14 @@
 //! What a pilot says, for a terminal of 100 columns.
 
 use std::fmt::Write;
-use std::iter;
 
+use anstyle::Style;
 use unladen_judge::findings::MISSING;
 use unladen_judge::pilot::{Goal, MetricNoise, Pilot};
 use unladen_judge::units::{self, Scale};
 
-use super::text::WIDTH;
-use super::{text, view};
+use super::text::{self, Page};
+use super::view;
 
 /// The pilot as plain text.
 #[must_use]
@@ -32,21 +32,25 @@ pub fn text(pilot: &Pilot) -> String {
         pilot.seconds_per_run, pilot.variants,
     );
     out += &memory(pilot);
+    let mut below = Page::default();
+    let plain = Style::new();
     if let Some(variance) = &pilot.variance {
         let window = pilot.best_window_s.map(|it| format!(": windows of about {} make the most of the time", time(it)));
-        out += &paragraph("", &format!("{}{}.", variance.words, window.unwrap_or_default()));
+        below.wrapped("", "", &format!("{}{}.", variance.words, window.unwrap_or_default()), plain);
     }
     for metric in &pilot.metrics {
         if let Some(budget) = metric.budget {
             let goal = goal(budget);
             let title = &metric.title;
-            out += &paragraph("", &format!("Budget on {title}: to tell half the budget from all of it takes {goal}."));
+            let words = format!("Budget on {title}: to tell half the budget from all of it takes {goal}.");
+            below.wrapped("", "", &words, plain);
         }
     }
     for notice in &pilot.notices {
-        out += &paragraph(&format!("{:<9}", notice.severity.name()), &view::clean(&notice.text));
+        let tag = format!("{:<9}", notice.severity.name());
+        below.wrapped(&tag, &" ".repeat(tag.len()), &view::clean(&notice.text), plain);
     }
-    out
+    out + &below.text
 }
 
 /// `5 variants need about 320 MiB at the same time, and 18.5 GiB are there.`
@@ -119,14 +123,6 @@ fn row(metric: &MetricNoise) -> Vec<String> {
         both(metric.noise, metric.noise_at_most),
     ];
     first.into_iter().chain(reach).chain([settled]).collect()
-}
-
-/// Text behind a first word, in lines as wide as a report's.
-fn paragraph(first: &str, text: &str) -> String {
-    let rest = " ".repeat(first.len());
-    let lines = view::lines(&view::glued(text), WIDTH - first.len());
-    let starts = iter::once(first).chain(iter::repeat(rest.as_str()));
-    starts.zip(lines).map(|(start, line)| format!("{start}{}\n", line.replace(view::NO_BREAK, " "))).collect()
 }
 
 /// `about 12 rounds (4 min 10 s)`.

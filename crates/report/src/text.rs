@@ -12,7 +12,7 @@ use unladen_judge::findings::{
 
 use super::view::{self, Row};
 
-pub(super) const WIDTH: usize = 100;
+const WIDTH: usize = 100;
 /// Longest name in a table; longer ones are cut.
 const NAME: usize = 26;
 const BOLD: Style = Style::new().bold();
@@ -256,8 +256,8 @@ fn paint(text: &str, style: Style) -> String {
 
 /// Lines of at most [`WIDTH`] columns.
 #[derive(Default)]
-struct Page {
-    text: String,
+pub(super) struct Page {
+    pub(super) text: String,
 }
 
 impl Page {
@@ -267,7 +267,7 @@ impl Page {
     }
 
     /// Wraps at spaces, but not between a number and its unit; `first` stands before the first line, `rest` before the others.
-    fn wrapped(&mut self, first: &str, rest: &str, text: &str, style: Style) {
+    pub(super) fn wrapped(&mut self, first: &str, rest: &str, text: &str, style: Style) {
         let mut start = first;
         for line in view::lines(&view::glued(text), WIDTH - rest.chars().count()) {
             self.line(&format!("{start}{}", paint(&line.replace(view::NO_BREAK, " "), style)));

@@ -74,7 +74,7 @@ pub struct Study {
     /// Load at full speed before the warm-up of every run, not measured: a closed loop over all connections of the load. In an
     /// alternating round the variants are heated up side by side, for as long in total as one after the other. A JIT compiler
     /// compiles a method after thousands of calls, which may take minutes at the rate of the load.
-    #[serde(default = "defaults::none")]
+    #[serde(default)]
     pub preheat: Time,
     /// Cores for heating up: those that the service is measured on (`own`), or `all`, including the instrument's. On few cores
     /// the compiler and the code that it compiles compete.
@@ -190,7 +190,7 @@ impl Study {
             until: IndexMap::new(),
             at_most: None,
             warmup: defaults::warmup(),
-            preheat: defaults::none(),
+            preheat: Time::default(),
             preheat_cpuset: PreheatCpuset::Own,
             preheat_until: PreheatUntil::Time,
             window: defaults::window(),
@@ -312,9 +312,6 @@ mod defaults {
     }
     pub(super) fn warmup() -> Time {
         Time::seconds(2.0)
-    }
-    pub(super) fn none() -> Time {
-        Time::seconds(0.0)
     }
     pub(super) fn window() -> Time {
         Time::seconds(5.0)

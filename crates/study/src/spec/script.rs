@@ -138,7 +138,7 @@ pub struct Until {
     /// Condition on the answer.
     pub holds: Condition,
     /// Pause between an answer and the next try.
-    #[serde(default = "none")]
+    #[serde(default)]
     pub pause: Time,
     /// Maximum of tries; the last one fails if the condition is not met.
     pub most: u32,
@@ -147,11 +147,6 @@ pub struct Until {
 /// For serde.
 fn one() -> f64 {
     1.0
-}
-
-/// For serde.
-fn none() -> Time {
-    Time::seconds(0.0)
 }
 
 /// For serde.
