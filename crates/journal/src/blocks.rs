@@ -82,15 +82,35 @@ impl Blocks {
     #[must_use]
     pub fn against_alone(&self) -> Option<f64> {
         let alone = self.alone.as_ref()?;
-        let (mut requests, mut cpu_ns) = (0, 0);
+        let ratio = self.stretches().first()? / (alone.cpu_ns as f64 / alone.completed as f64);
+        (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+    }
+
+    /// By how much CPU per request changed from one stretch of the run's own blocks to the next (log-ratios, the last change first), each with
+    /// about as many requests as the stretch alone has: what the machine's pace does in that time.
+    #[must_use]
+    pub fn swings(&self) -> Vec<f64> {
+        let stretches = self.stretches();
+        let changes = stretches.iter().zip(stretches.iter().skip(1)).map(|(later, earlier)| (later / earlier).ln());
+        changes.filter(|change| change.is_finite()).collect()
+    }
+
+    /// CPU per request in stretches of successive points, ns, the last first. If all points have fewer requests than the stretch alone, they
+    /// are one.
+    fn stretches(&self) -> Vec<f64> {
+        let wanted = self.alone.as_ref().map_or(0, |alone| alone.completed);
+        let (mut found, mut requests, mut cpu_ns) = (Vec::new(), 0, 0);
         for point in self.points.iter().rev() {
             (requests, cpu_ns) = (requests + point.completed, cpu_ns + point.cpu_ns);
-            if requests >= alone.completed {
-                break;
+            if requests >= wanted {
+                found.push(cpu_ns as f64 / requests as f64);
+                (requests, cpu_ns) = (0, 0);
             }
         }
-        let ratio = (cpu_ns as f64 / requests as f64) / (alone.cpu_ns as f64 / alone.completed as f64);
-        (ratio.is_finite() && ratio > 0.0).then_some(ratio)
+        if found.is_empty() {
+            found.push(cpu_ns as f64 / requests as f64);
+        }
+        found
     }
 }
 
@@ -133,5 +153,10 @@ mod tests {
         assert!(near(ratio(20), 1.1) && near(ratio(15), 1.1) && near(ratio(10), 1.0), "{:?}", ratio(15));
         assert!(near(ratio(1_000), 335.0 / 200.0), "there are no more");
         assert_eq!(ratio(0), None);
+        let swings = |completed| Blocks { alone: alone(completed), ..blocks.clone() }.swings();
+        assert_eq!(swings(20).len(), 1, "200 and 240 after 400 and 500");
+        assert!(near(swings(20).first().copied(), (220.0_f64 / 450.0).ln()), "{:?}", swings(20));
+        assert!(near(swings(10).get(1).copied(), 0.6_f64.ln()), "{:?}", swings(10));
+        assert!(swings(30).is_empty() && swings(1_000).is_empty());
     }
 }

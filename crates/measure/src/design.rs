@@ -1,10 +1,12 @@
 //! How the variants of a round share the time: alternating where that is sound, all at once or in groups, else one after the other, and
 //! why. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use unladen_journal::notices::{Notice, RoundsNotice};
 use unladen_journal::record::{Blocks, Design, RunRecord};
+use unladen_journal::role::Role;
 use unladen_processes::subject::SubjectError;
 use unladen_processes::subject::compose::ComposeError;
 use unladen_processes::subject::kubernetes::KubernetesError;
@@ -14,7 +16,7 @@ use unladen_study::spec::Study;
 use super::groups::{MAX_ALIVE, groups, smallest};
 
 /// By how much CPU per request may differ between blocks and the stretch alone in one round, until blocks are given up. One round cannot
-/// tell a few percent; those are told over all rounds.
+/// tell a few percent; those are told over all rounds. Nor what the machine's pace does: it may differ as much as from blocks to blocks.
 const UNLIKE: f64 = 0.25;
 
 /// What the first round says of taking turns.
@@ -118,13 +120,12 @@ impl Choice {
         if study.design.is_some() {
             return Turns::GoOn;
         }
-        let mut attempts: BTreeMap<(u32, u32), Vec<f64>> = BTreeMap::new();
+        let mut attempts: BTreeMap<(u32, u32), Vec<&Blocks>> = BTreeMap::new();
         for run in done.iter().filter(|run| run.design == Design::Alternating && run.void.is_none()) {
-            let ratio = run.blocks.as_ref().and_then(Blocks::against_alone);
-            attempts.entry((run.round, run.attempt)).or_default().extend(ratio.map(f64::ln));
+            attempts.entry((run.round, run.attempt)).or_default().extend(&run.blocks);
         }
         let attempts: Vec<(u32, Option<f64>)> =
-            attempts.into_iter().map(|((round, _), ratios)| (round, median(ratios).filter(is_unlike))).collect();
+            attempts.into_iter().map(|((round, _), blocks)| (round, unlike(&blocks))).collect();
         match attempts[..] {
             [(_, Some(ratio))] => Turns::Again(RoundsNotice::UnlikeAlone { share: share(ratio) }.into()),
             [(round, Some(first)), (again, Some(second))] if round == again && first * second > 0.0 => {
@@ -183,15 +184,37 @@ impl Choice {
     }
 }
 
+/// What alternating rounds of services in Node.js have to be read with, unless all are started without V8's memory reducer.
+pub(super) fn memory_reducer(plan: &Plan) -> Option<Notice> {
+    let shrinks = |process: &&Process| {
+        let program = process.command.first().and_then(|path| Path::new(path).file_name());
+        let is_node = program.is_some_and(|name| name == "node" || name == "nodejs");
+        // V8 takes underscores for dashes.
+        is_node && !process.command.iter().any(|word| word.replace('_', "-") == "--no-memory-reducer")
+    };
+    let processes = plan.variants.iter().flat_map(|variant| &variant.processes);
+    let services: BTreeSet<&str> = processes
+        .filter(|process| process.role == Role::Subject)
+        .filter(shrinks)
+        .map(|process| process.service.as_str())
+        .collect();
+    let services = services.into_iter().collect::<Vec<_>>().join(", ");
+    (!services.is_empty()).then(|| RoundsNotice::MemoryReducer { services }.into())
+}
+
 /// Middle of the values (of an even number the lower one), `None` without any.
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len().checked_sub(1)? / 2).copied()
 }
 
-/// By the logarithm of a ratio.
-fn is_unlike(ratio: &f64) -> bool {
-    ratio.abs() > (1.0 + UNLIKE).ln()
+/// How far the variants of a round were from what they are alone (log-ratio, the median of the variants), if that is much.
+fn unlike(variants: &[&Blocks]) -> Option<f64> {
+    let ratio = median(variants.iter().filter_map(|it| it.against_alone()).map(f64::ln).collect())?;
+    let swings: Vec<Vec<f64>> = variants.iter().map(|it| it.swings()).collect();
+    let swing = |at: usize| median(swings.iter().filter_map(|it| it.get(at).copied()).collect());
+    let usual = (0..).map_while(swing).map(f64::abs).fold((1.0 + UNLIKE).ln(), f64::max);
+    (ratio.abs() > usual).then_some(ratio)
 }
 
 /// `26 % less`, by the logarithm of a ratio.
@@ -268,6 +291,21 @@ load: {url: 'http://127.0.0.1:1/', rate: 10}
     }
 
     #[test]
+    fn node_is_told_of_unless_every_variant_is_started_without_its_memory_reducer() {
+        let told = |command: &str| {
+            let text = TEXT.replace("LIFETIME", "run").replace("./app", command);
+            memory_reducer(&plan(None, &text)).map(|notice| notice.to_string()).unwrap_or_default()
+        };
+        assert!(told("/opt/node/bin/node shop.js").starts_with("in Node.js (app), V8 shrinks the heap"));
+        assert!(told("node shop.js").ends_with("start all variants with `node --no-memory-reducer`"));
+        for quiet in
+            ["node --no-memory-reducer shop.js", "node --no_memory_reducer shop.js", "./node-exporter", "./app"]
+        {
+            assert_eq!(told(quiet), "", "{quiet}");
+        }
+    }
+
+    #[test]
     fn blocks_that_are_unlike_alone_twice_are_given_up() {
         let attempt =
             |attempt, blocks_us: [u64; 3]| blocks_us.map(|us| RunRecord { round: 1, attempt, ..run(us, 100) }).to_vec();
@@ -297,6 +335,20 @@ load: {url: 'http://127.0.0.1:1/', rate: 10}
         let (turns, choice) = look(None, &[attempt(1, more), attempt(2, [140, 140, 140])]);
         assert_eq!(turns, Turns::GivenUp);
         assert!(choice.reason().contains("took 40 % more CPU per request in blocks than alone"), "{}", choice.reason());
+    }
+
+    #[test]
+    fn a_stretch_alone_may_differ_as_much_as_blocks_do_among_themselves() {
+        let look = |paces: [u64; 3]| {
+            let mut run = run(paces[2], 100);
+            if let Some(blocks) = &mut run.blocks {
+                blocks.points =
+                    paces.map(|us| BlockPoint { t_s: 0.0, completed: 1_000, cpu_ns: us * 1_000_000 }).into();
+            }
+            turns().look_at_turns(&study(None), &[run.clone(), run.clone(), run])
+        };
+        assert!(matches!(look([140, 138, 140]), Turns::Again(_)), "the machine keeps its pace");
+        assert_eq!(look([140, 90, 140]), Turns::GoOn, "it does not");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use unladen_journal::write::Journal;
 use unladen_linux::{Awake, Ballast};
 use unladen_probe::host::available_memory;
 
-use super::design::{Choice, Turns};
+use super::design::{Choice, Turns, memory_reducer};
 use super::ends::Ends;
 use super::error::RunError;
 use super::folder::RunFolder;
@@ -126,6 +126,11 @@ impl Session<'_, '_> {
             alternating::Round { setup, shared: &mut *self.shared, slots, number, interrupted }.perform(watcher)?;
         records.iter_mut().for_each(|record| self.sign(record));
         self.journal.append_round(&records)?;
+        if self.done.is_empty()
+            && let Some(notice) = memory_reducer(self.setup.plan)
+        {
+            self.journal.append_notice(&notice)?;
+        }
         for record in records {
             watcher.see(Step::Done { record: &record, again: false });
             let stop = stop_on_death(&record, setup.folder);

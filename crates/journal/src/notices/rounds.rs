@@ -114,6 +114,14 @@ pub enum RoundsNotice {
         /// Runs of the smaller group.
         runs: String,
     },
+    /// V8 takes the blocks of the other variants for a pause.
+    #[error(
+        "in Node.js ({services}), V8 shrinks the heap of a process that rests, as each does while the load is on other variants. Requests then cost up to twice as much for 10 to 20 s. For narrower intervals, start all variants with `node --no-memory-reducer`"
+    )]
+    MemoryReducer {
+        /// Names of the services: `shop, gateway`.
+        services: String,
+    },
 }
 
 impl RoundsNotice {
@@ -127,7 +135,10 @@ impl RoundsNotice {
             | Self::BlocksUnlikeAlone { .. }
             | Self::StartsInGroups { .. } => Severity::Warning,
             Self::BlocksLost { .. } => Severity::Refusal,
-            Self::RoundsRepeated { .. } | Self::NotInBlocks { .. } | Self::UnlikeAlone { .. } => Severity::Note,
+            Self::RoundsRepeated { .. }
+            | Self::NotInBlocks { .. }
+            | Self::UnlikeAlone { .. }
+            | Self::MemoryReducer { .. } => Severity::Note,
         }
     }
 }

@@ -126,7 +126,7 @@ fn a_compose_file_is_weighed_as_it_is() {
     scratch.write("otel.yaml", &otel());
     let url = ["--url", "http://api:8080/work", "--rate", "300", "--connections", "8"];
     let sides = ["--compose", "compose.yaml", "--service", "api", "--variant", "otel=otel.yaml"];
-    let lengths = ["--window", "1500ms", "--warmup", "500ms", "--alone", "400ms", "--rounds", "3"];
+    let lengths = ["--window", "1500ms", "--warmup", "500ms", "--alone", "400ms", "--rounds", "2"];
     let arguments = [&["compare"], &url[..], &sides, &lengths, &["--out", "out", "--plain"]].concat();
     let output = CliOutput::new(&command(&engine, &scratch, &arguments).output().expect("unladen starts"));
     let output = output.ends_with(0);
