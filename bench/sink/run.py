@@ -37,6 +37,8 @@ COLLECTOR_VERSION = "0.155.0"
 # The last version that the Go module proxy has, under the number of its older half.
 JAEGER_VERSION = "2.13.0"
 JAEGER_MODULE, JAEGER_TAG = "github.com/jaegertracing/jaeger", "v1.76.0"
+# The newest whose receiver compiles from what the Go module proxy has.
+DATADOG_VERSION = "0.85.4"
 ZIPKIN_VERSION = "3.6.1"
 ZIPKIN_SHA256 = "d8326e0ed4f43855dba81228f688554706e52578a7c782d9a90b73f8680654a1"
 ZIPKIN_HEAP = "6g"
@@ -167,6 +169,20 @@ class Zipkin(Peer):
         return self.listen(port, ["java", f"-Xmx{ZIPKIN_HEAP}", "-jar", zipkin()], env=env, cwd=folder)
 
 
+class Datadog(Peer):
+    """The trace receiver of Datadog's agent, without what the agent does with traces then."""
+
+    name = f"Datadog's agent {DATADOG_VERSION}"
+
+    def start(self, folder, port, protocol):
+        env = {**os.environ, "GOMAXPROCS": "1"}
+        return self.listen(port, [datadog(), port, folder / "received"], env=env)
+
+    def stop(self, folder):
+        super().stop(folder)
+        return int((folder / "received").read_text()), 0
+
+
 def receiver_config(port, protocol):
     endpoint = f"{{endpoint: '127.0.0.1:{port}'}}"
     if protocol == "zipkin":
@@ -174,14 +190,22 @@ def receiver_config(port, protocol):
     return "otlp", f"otlp: {{protocols: {{{protocol}: {endpoint}}}}}"
 
 
-def collector():
-    """Builds the Collector from the Go module proxy, once."""
-    sources = b"".join((HERE / "collector" / name).read_bytes() for name in ("main.go", "go.mod", "go.sum"))
-    path = CACHE / f"otelcol-{COLLECTOR_VERSION}-{hashlib.sha256(sources).hexdigest()[:8]}"
+def built(name, folder, version):
+    """Builds a peer from what is in the folder and in the Go module proxy, once."""
+    sources = b"".join((HERE / folder / file).read_bytes() for file in ("main.go", "go.mod", "go.sum"))
+    path = CACHE / f"{folder}-{version}-{hashlib.sha256(sources).hexdigest()[:8]}"
     if not path.exists():
-        print("building the OpenTelemetry Collector (some minutes, once) …", file=sys.stderr)
-        subprocess.run(["go", "build", "-trimpath", "-o", path, "."], cwd=HERE / "collector", check=True)
+        print(f"building {name} (some minutes, once) …", file=sys.stderr)
+        subprocess.run(["go", "build", "-trimpath", "-o", path, "."], cwd=HERE / folder, check=True)
     return path
+
+
+def collector():
+    return built("the OpenTelemetry Collector", "collector", COLLECTOR_VERSION)
+
+
+def datadog():
+    return built("the receiver of Datadog's agent", "datadog", DATADOG_VERSION)
 
 
 def jaeger():
@@ -218,6 +242,7 @@ def zipkin():
 
 COUNT, PARQUET = "count and account", "Parquet, all attributes, synced before it acknowledges"
 MEMORY, NOP, FILE = "keep in memory", "drop (nop exporter)", "file exporter (protobuf), not synced"
+DECODE = "decode and drop"
 SINK_KEYS = {"grpc": "otlp_grpc", "http": "otlp_http", "zipkin": "zipkin", "skywalking": "skywalking", "elastic": "elastic",
              "sentry": "sentry", "datadog": "datadog", "xray": "xray", "newrelic": "newrelic", "instana": "instana", "pinpoint": "pinpoint"}
 WIRES = {"grpc": "OTLP, gRPC", "http": "OTLP, HTTP", "zipkin": "Zipkin v2 JSON", "skywalking": "SkyWalking v3, gRPC",
@@ -252,7 +277,7 @@ ROWS = [
     (storing(**OF_LOAD), PARQUET, "zipkin", 512, WORKERS, 0.9),
     (storing(**OF_LOAD), PARQUET, "elastic", 512, WORKERS, 1.0),
     (storing(**OF_LOAD), PARQUET, "sentry", 512, WORKERS, None),
-    (storing(**OF_LOAD), PARQUET, "datadog", 512, WORKERS, None),
+    (storing(**OF_LOAD), PARQUET, "datadog", 512, WORKERS, 0.6),
     (storing(**OF_LOAD), PARQUET, "newrelic", 512, WORKERS, None),
     (storing(**OF_LOAD), PARQUET, "instana", 512, WORKERS, None),
     (storing(**OF_LOAD), PARQUET, "pinpoint", 512, (4, 16), None),
@@ -265,6 +290,7 @@ ROWS = [
     (Jaeger(), MEMORY, "grpc", 512, (4, 2), None),
     (Jaeger(), MEMORY, "zipkin", 512, WORKERS, None),
     (Zipkin(), MEMORY, "zipkin", 512, WORKERS, None),
+    (Datadog(), DECODE, "datadog", 512, WORKERS, None),
 ]
 RATIOS = [
     # what of the sink, against what, protocol, the most it should be
@@ -274,6 +300,7 @@ RATIOS = [
     (PARQUET, Collector.name, NOP, "zipkin", None),
     (PARQUET, Jaeger.name, MEMORY, "zipkin", None),
     (PARQUET, Zipkin.name, MEMORY, "zipkin", None),
+    (PARQUET, Datadog.name, DECODE, "datadog", None),
 ]
 
 
@@ -416,7 +443,7 @@ def main():
     parser.add_argument("--fetch", action="store_true", help="build and fetch the peers, and measure nothing")
     options = parser.parse_args()
     CACHE.mkdir(parents=True, exist_ok=True)
-    for peer in (collector, jaeger, zipkin):
+    for peer in (collector, jaeger, zipkin, datadog):
         peer()
     if options.fetch:
         return
