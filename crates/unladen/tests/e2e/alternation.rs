@@ -165,7 +165,8 @@ fn idle_cpu_does_not_depend_on_how_many_take_turns() {
 }
 
 /// The same cost by the other design: there all of a run's CPU is in its window. Its rounds lie so far apart that only their range is
-/// asked: with 11 rounds or more, one that misses the truth is had in less than 1 of 1,000 studies (2 · 2⁻¹¹).
+/// asked: with 11 rounds or more, one that misses the truth is had in less than 1 of 1,000 studies (2 · 2⁻¹¹). What burns also evicts
+/// caches, so that requests take some µs longer where memory is slow: the bound of what is burnt in a request.
 #[test]
 fn idle_cpu_costs_the_same_in_separate_runs() {
     let _turn = on_all_cores();
@@ -174,7 +175,8 @@ fn idle_cpu_costs_the_same_in_separate_runs() {
     let found = finding(&findings, "idle", "cpu_per_request");
     println!("{IDLE_US} was put in, the rounds say {:.1?}", differences(found));
     let (low, high) = range(found);
-    assert!(found.rounds.len() >= 11 && low <= IDLE_US && IDLE_US <= high, "{IDLE_US} is outside of {low} to {high}");
+    let is_near = low <= IDLE_US + CPU_BOUND_US && IDLE_US - CPU_BOUND_US <= high;
+    assert!(found.rounds.len() >= 11 && is_near, "{IDLE_US} is outside of {low} to {high}");
 }
 
 /// Idle CPU is known of every service: a fiftieth of a core of the one, nearly nothing of the others. In a second that is ten slices,
