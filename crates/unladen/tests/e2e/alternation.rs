@@ -165,8 +165,8 @@ fn idle_cpu_does_not_depend_on_how_many_take_turns() {
 }
 
 /// The same cost by the other design: there all of a run's CPU is in its window. Its rounds lie so far apart that only their range is
-/// asked: with 11 rounds or more, one that misses the truth is had in less than 1 of 1,000 studies (2 · 2⁻¹¹). What burns also evicts
-/// caches, so that requests take some µs longer where memory is slow: the bound of what is burnt in a request.
+/// asked: with 11 rounds or more, one that misses the truth is had in less than 1 of 1,000 studies (2 · 2⁻¹¹). What burns may also evict
+/// caches (not measured): one machine had all rounds 4 µs or more above it, once. So the bound is that of what is burnt in a request.
 #[test]
 fn idle_cpu_costs_the_same_in_separate_runs() {
     let _turn = on_all_cores();
