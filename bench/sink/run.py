@@ -43,6 +43,8 @@ ZIPKIN_VERSION = "3.6.1"
 ZIPKIN_SHA256 = "d8326e0ed4f43855dba81228f688554706e52578a7c782d9a90b73f8680654a1"
 ZIPKIN_HEAP = "6g"
 RESULTS = ROOT / "target/bench-sink/results.json"
+# A receiver in Go has one core.
+ONE_PROC = {**os.environ, "GOMAXPROCS": "1"}
 # Whose traces the senders' are: those of a load, as in a study.
 REQUESTS = {"tag": 0x756e6c6164656e, "key": 0x73696e6b}
 MAVEN = "https://repo.maven.apache.org/maven2"
@@ -139,7 +141,7 @@ class Collector(Peer):
             f"exporters: {{{exporters[self.exporter]}}}\n"
             "service:\n  telemetry: {metrics: {level: none}, logs: {level: error}}\n"
             f"  pipelines: {{traces: {{receivers: [{receiver}], exporters: [{self.exporter}]}}}}\n")
-        return self.listen(port, [collector(), f"--config=file:{config}"], env={**os.environ, "GOMAXPROCS": "1"})
+        return self.listen(port, [collector(), f"--config=file:{config}"], env=ONE_PROC)
 
 
 class Jaeger(Peer):
@@ -156,7 +158,7 @@ class Jaeger(Peer):
             "exporters: {jaeger_storage_exporter: {trace_storage: memory}}\n"
             "service:\n  extensions: [jaeger_storage]\n  telemetry: {metrics: {level: none}, logs: {level: error}}\n"
             f"  pipelines: {{traces: {{receivers: [{receiver}], exporters: [jaeger_storage_exporter]}}}}\n")
-        return self.listen(port, [jaeger(), f"--config=file:{config}"], env={**os.environ, "GOMAXPROCS": "1"})
+        return self.listen(port, [jaeger(), f"--config=file:{config}"], env=ONE_PROC)
 
 
 class Zipkin(Peer):
@@ -175,8 +177,7 @@ class Datadog(Peer):
     name = f"Datadog's agent {DATADOG_VERSION}"
 
     def start(self, folder, port, protocol):
-        env = {**os.environ, "GOMAXPROCS": "1"}
-        return self.listen(port, [datadog(), port, folder / "received"], env=env)
+        return self.listen(port, [datadog(), port, folder / "received"], env=ONE_PROC)
 
     def stop(self, folder):
         super().stop(folder)
