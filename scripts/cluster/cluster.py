@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A Kubernetes cluster of one node on this machine, for tests: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet,
+"""A Kubernetes cluster of one node, or two, on this machine, for tests: etcd, kube-apiserver, kube-controller-manager, kube-scheduler, kubelet,
 containerd and runc, built from the Go module proxy. Needs root, Go, gcc, libseccomp-dev, iproute2 and openssl; no registry of images, no
 Docker.
 
     scripts/cluster/cluster.py build            into target/cluster/bin, unless it is there
-    scripts/cluster/cluster.py start [--share]  builds, starts, returns when the node is ready
-    scripts/cluster/cluster.py load IMAGE.tar…  gives the node images as `docker save` writes them
-    scripts/cluster/cluster.py image PROGRAM NAME   gives it an image of a program of this machine, and what it is linked with
+    scripts/cluster/cluster.py start [--share] [--nodes 2]  builds, starts, returns when the nodes are ready
+    scripts/cluster/cluster.py load IMAGE.tar…  gives the nodes images as `docker save` writes them
+    scripts/cluster/cluster.py image PROGRAM NAME   gives them an image of a program of this machine, and what it is linked with
     scripts/cluster/cluster.py account [NAME]   makes the accounts of deploy/kubernetes and a kubeconfig for `unladen`, or `unladen-user`
     scripts/cluster/cluster.py status           says what runs; exit code 1 if nothing does
     scripts/cluster/cluster.py stop             ends it and removes everything but the build
@@ -14,7 +14,7 @@ Docker.
     KUBECONFIG=target/cluster/kubeconfig target/cluster/bin/kubectl get nodes
 
 All of it lives in namespaces of its own. This machine sees an interface, `unladen-k8s`, by which it reaches the node (198.18.0.2) and
-every pod (198.18.1.0/24); pods reach this machine at 198.18.0.1. There is no kube-proxy and no DNS: of all services only `kubernetes` has
+every pod of it (198.18.1.0/24); pods reach this machine at 198.18.0.1. There is no kube-proxy and no DNS: of all services only `kubernetes` has
 an address that answers. Images are never pulled: pods say `imagePullPolicy: Never`, or name a tag other than `latest`. The programs of the
 cluster run on the lower half of the cores; a Guaranteed pod with whole CPUs gets cores of the upper half for itself. All other pods run on
 what is left of both halves, or with `--share` on the upper half: as many as there are, beside each other, for variants that take turns.
@@ -102,9 +102,9 @@ def kubectl(*arguments, **options):
     return subprocess.run(command, capture_output=True, text=True, env=environment, **options)
 
 
-def node_is_ready():
+def is_ready(node=parts.FIRST):
     path = '{.status.conditions[?(@.type=="Ready")].status}'
-    return KUBECONFIG.exists() and kubectl("get", "node", parts.NODE, "--output", f"jsonpath={path}").stdout == "True"
+    return KUBECONFIG.exists() and kubectl("get", "node", node.name, "--output", f"jsonpath={path}").stdout == "True"
 
 
 def wait(what, is_so, seconds):
@@ -118,7 +118,7 @@ def wait(what, is_so, seconds):
 
 def last_words():
     lines = []
-    for log in sorted((RUN / "logs").glob("*.log")):
+    for log in sorted(RUN.glob("**/logs/*.log")):
         lines += [f"{log.name}: {it}" for it in log.read_text(errors="replace").splitlines()[-3:]]
     return "\n".join(lines)
 
@@ -132,15 +132,39 @@ def connect(pid):
     ip("link", "add", parts.INTERFACE, "type", "veth", "peer", "name", "host", "netns", str(pid))
     ip("address", "add", f"{parts.HOST_ADDRESS}/30", "dev", parts.INTERFACE)
     ip("link", "set", parts.INTERFACE, "up")
-    ip("route", "add", parts.PODS, "via", parts.NODE_ADDRESS)
+    ip("route", "add", parts.FIRST.pods, "via", parts.NODE_ADDRESS)
 
 
-def as_part_of_the_cluster():
-    groups.enter()
-    os.sched_setaffinity(0, parts.system_cpus())
+def connect_nodes(first, second):
+    """A pair of interfaces between the networks of two nodes, and the way from the first one to the pods of the second."""
+    ip("link", "add", parts.LINK, "netns", str(first), "type", "veth", "peer", "name", parts.LINK, "netns", str(second))
+    inside = ["nsenter", f"--target={first}", "--net", "ip"]
+    for command in [["address", "add", f"{parts.LINK_ADDRESSES[0]}/30", "dev", parts.LINK], ["link", "set", parts.LINK, "up"],
+                    ["route", "add", parts.SECOND.pods, "via", parts.LINK_ADDRESSES[1]]]:
+        subprocess.run([*inside, *command], check=True)
 
 
-def start(share=False):
+def start_node(node):
+    """Starts the first process of a node; returns its id."""
+
+    def as_part_of_it():
+        groups.enter(node)
+        os.sched_setaffinity(0, parts.system_cpus())
+
+    number = str(parts.NODES.index(node) + 1)
+    command = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--net", sys.executable, str(HERE / "node.py"), number]
+    with open(node.folder / "logs/node.log", "wb") as log:
+        # It goes on without this process, its terminal and its session.
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=as_part_of_it)
+    until = time.monotonic() + 10
+    while (first := groups.first(node)) is None:
+        if time.monotonic() > until:
+            sys.exit(f"{node.name} does not start: {last_words()}")
+        time.sleep(0.02)
+    return first
+
+
+def start(share=False, nodes=1):
     need(("unshare", "util-linux"), ("nsenter", "util-linux"), ("ip", "iproute2"), ("openssl", "openssl"))
     if os.geteuid() != 0:
         sys.exit("a node needs namespaces, mounts and control groups: run this as root")
@@ -149,8 +173,10 @@ def start(share=False):
     if any(CACHE.is_relative_to(it) for it in ["/run", "/var/lib", "/var/log"]):
         sys.exit(f"{CACHE} is in a folder that the node hides from its programs: use a checkout elsewhere")
     if groups.first() is not None:
-        if node_is_ready():
-            if json.loads((RUN / "kubelet.json").read_text()) != parts.kubelet_configuration(share):
+        if is_ready():
+            there = [node for node in parts.NODES if groups.first(node)]
+            same = json.loads((RUN / "kubelet.json").read_text()) == parts.kubelet_configuration(parts.FIRST, share)
+            if not same or len(there) != nodes:
                 sys.exit("a cluster runs that was started otherwise: `scripts/cluster/cluster.py stop` ends it")
             return print(f"the cluster runs already: KUBECONFIG={KUBECONFIG}")
         sys.exit("a cluster runs on this machine that is not ready, or another checkout's: `scripts/cluster/cluster.py stop` ends it")
@@ -160,19 +186,13 @@ def start(share=False):
     parts.write(share)
     images.write(RUN / "pause.tar", parts.PAUSE_IMAGE, BIN / "pod", ["pause"])
     groups.make()
-    command = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--net", sys.executable, str(HERE / "node.py")]
-    with open(RUN / "logs/node.log", "wb") as log:
-        # It goes on without this process, its terminal and its session.
-        subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=as_part_of_the_cluster)
-    until = time.monotonic() + 10
-    while (first := groups.first()) is None:
-        if time.monotonic() > until:
-            sys.exit(f"the node does not start: {last_words()}")
-        time.sleep(0.02)
+    first = start_node(parts.FIRST)
     connect(first)
     wait("the programs of the cluster", parts.READY.exists, 120)
-    wait("the node", node_is_ready, 120)
+    wait("the node", is_ready, 120)
+    if nodes == 2:
+        connect_nodes(first, start_node(parts.SECOND))
+        wait("the second node", lambda: is_ready(parts.SECOND), 120)
     wait("the account of pods", lambda: kubectl("get", "serviceaccount", "default").returncode == 0, 60)
     print(f"the cluster is ready after {time.monotonic() - begun:.1f} s: KUBECONFIG={KUBECONFIG}")
 
@@ -194,10 +214,10 @@ def stop():
 
 
 def load(files):
-    first = groups.first()
-    if first is None:
+    firsts = [first for node in parts.NODES if (first := groups.first(node))]
+    if not firsts:
         sys.exit("no cluster runs: `scripts/cluster/cluster.py start` first")
-    for file in files:
+    for file, first in [(file, first) for file in files for first in firsts]:
         with open(file, "rb") as image:
             command = ["nsenter", f"--target={first}", "--mount", "--pid", "--net", BIN / "ctr", "--address", parts.CONTAINERD,
                        "--namespace=k8s.io", "images", "import", "-"]
@@ -215,7 +235,7 @@ def image(program, name):
 
 def account(name):
     """An account that unladen, or its user, is to have in a cluster: with the rights of deploy/kubernetes and no others."""
-    if not node_is_ready():
+    if not is_ready():
         sys.exit("no cluster runs: `scripts/cluster/cluster.py start` first")
     for file in parts.RIGHTS:
         done = kubectl("apply", f"--filename={file}")
@@ -235,10 +255,10 @@ def status():
     if first is None:
         print("no cluster runs")
         return 1
-    for pid in sorted(groups.members(groups.SYSTEM)):
+    for pid in sorted(groups.programs()):
         facts = dict(it.split(":", 1) for it in Path(f"/proc/{pid}/status").read_text().splitlines())
         print(f"{pid:>8}  {int(facts.get('VmRSS', '0 kB').split()[0]) / 1024:6.0f} MiB  {facts['Name'].strip()}")
-    print(f"{len(groups.members()) - len(groups.members(groups.SYSTEM))} processes in pods")
+    print(f"{len(groups.members() - groups.programs())} processes in pods")
     print(kubectl("get", "nodes,pods", "--all-namespaces", "--output=wide").stdout.rstrip())
     return 0
 
@@ -248,7 +268,9 @@ def main():
     commands = parser.add_subparsers(dest="command", required=True)
     for name in ["build", "status", "stop"]:
         commands.add_parser(name)
-    commands.add_parser("start").add_argument("--share", action="store_true")
+    of_start = commands.add_parser("start")
+    of_start.add_argument("--share", action="store_true")
+    of_start.add_argument("--nodes", type=int, default=1, choices=[1, 2])
     commands.add_parser("account").add_argument("name", nargs="?", default="unladen", choices=ACCOUNTS)
     commands.add_parser("load").add_argument("image", nargs="+")
     of_program = commands.add_parser("image")
@@ -260,7 +282,7 @@ def main():
     if given.command == "image":
         return image(given.program, given.name)
     if given.command == "start":
-        return start(given.share)
+        return start(given.share, given.nodes)
     if given.command == "account":
         return account(given.name)
     return {"build": build, "status": status, "stop": stop}[given.command]()

@@ -6,9 +6,9 @@ import signal
 import time
 from pathlib import Path
 
-from parts import CGROUP
+from parts import CGROUP, FIRST, NODES
 
-# Of the programs of the cluster; the kubelet makes `kubepods` beside it.
+# Of the programs of a node, in its group; the kubelet makes `kubepods` beside it.
 SYSTEM = "system"
 
 
@@ -25,19 +25,21 @@ def roots():
 
 def make():
     for hierarchy in hierarchies():
-        (hierarchy / CGROUP / SYSTEM).mkdir(parents=True)
+        made = [hierarchy / group for node in NODES for group in (node.group, f"{node.group}/{SYSTEM}")]
+        for group in made:
+            group.mkdir()
         if (hierarchy / "cpuset.mems").exists():
             # In version 1 a new group has no cores, and nobody may enter it.
-            for group in [hierarchy / CGROUP, hierarchy / CGROUP / SYSTEM]:
+            for group in made:
                 for file in ["cpuset.cpus", "cpuset.mems"]:
                     if (hierarchy / file).exists():
                         (group / file).write_text((hierarchy / file).read_text())
 
 
-def enter():
-    """Puts this process into the group of the programs."""
-    for root in roots():
-        (root / SYSTEM / "cgroup.procs").write_text(str(os.getpid()))
+def enter(node):
+    """Puts this process into the group of a node's programs."""
+    for hierarchy in hierarchies():
+        (hierarchy / node.group / SYSTEM / "cgroup.procs").write_text(str(os.getpid()))
 
 
 def members(below="**"):
@@ -53,9 +55,19 @@ def members(below="**"):
     return found
 
 
-def first():
-    """Id of the node's first process; `None`: there is no node. It has the id 1 in the innermost of its two namespaces."""
-    for pid in members(SYSTEM):
+def programs():
+    """Ids of the programs of all nodes."""
+    return {pid for node in NODES for pid in members(system(node))}
+
+
+def system(node):
+    """The group of a node's programs, from that of the cluster."""
+    return f"{node.group}/{SYSTEM}".removeprefix(f"{CGROUP}/")
+
+
+def first(node=FIRST):
+    """Id of a node's first process; `None`: there is no such node. It has the id 1 in the innermost of its two namespaces."""
+    for pid in members(system(node)):
         try:
             status = Path(f"/proc/{pid}/status").read_text()
         except OSError:

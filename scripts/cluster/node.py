@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The first process of the node, in process, mount and network namespaces of its own: starts the programs of the cluster in their
+"""The first process of a node (its number is the argument), in process, mount and network namespaces of its own: starts the programs of the cluster in their
 order, starts again what has ended, and collects orphans. When it is killed, the kernel ends all the others, unmounts what they mounted
 and removes their interfaces. `cluster.py start` runs it; nobody else does.
 """
@@ -25,15 +25,16 @@ PROGRAMS = {
 
 
 class Node:
-    def __init__(self):
+    def __init__(self, what):
+        self.what = what
         self.running = {}
         self.due = {}
 
     def start(self, name):
-        with open(parts.RUN / f"logs/{name}.log", "ab") as log:
+        with open(self.what.folder / f"logs/{name}.log", "ab") as log:
             environment = {**os.environ, "PATH": f"{parts.BIN}:{os.environ['PATH']}"}
             process = subprocess.Popen(
-                list(map(str, PROGRAMS[name]())), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=parts.RUN)
+                list(map(str, PROGRAMS[name](self.what))), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, cwd=parts.RUN)
         self.running[process.pid] = (name, process)
 
     def collect(self):
@@ -80,24 +81,42 @@ def mounts():
         run("mount", "-t", "tmpfs", "-o", "mode=755", "node", folder)
 
 
+def has_interface(name):
+    return f"{name}:" in Path("/proc/self/net/dev").read_text()
+
+
 def network(node):
     """`cluster.py` puts one end of a pair of interfaces into this network, as `host`."""
-    node.wait("the interface to this machine", lambda: "host:" in Path("/proc/self/net/dev").read_text())
+    node.wait("the interface to this machine", lambda: has_interface("host"))
     run("ip", "link", "set", "lo", "up")
     run("ip", "address", "add", f"{parts.API_SERVICE}/32", "dev", "lo")
     run("ip", "address", "add", f"{parts.NODE_ADDRESS}/30", "dev", "host")
     run("ip", "link", "set", "host", "up")
 
 
-def main():
-    node = Node()
-    mounts()
-    network(node)
-    node.start("etcd")
+def network_of_second(node):
+    """The API server, by either of its addresses, and the other pods are behind the first node."""
+    node.wait("the interface to the first node", lambda: has_interface(parts.LINK))
+    run("ip", "link", "set", "lo", "up")
+    run("ip", "address", "add", f"{node.what.address}/30", "dev", parts.LINK)
+    run("ip", "link", "set", parts.LINK, "up")
+    for there in [parts.NODE_ADDRESS, parts.API_SERVICE, parts.FIRST.pods]:
+        run("ip", "route", "add", there, "via", parts.LINK_ADDRESSES[0])
+
+
+def start_containerd(node):
     node.start("containerd")
     ctr = [parts.BIN / "ctr", "--address", parts.CONTAINERD, "--namespace", "k8s.io"]
     node.wait("containerd", lambda: answers(*ctr, "version"))
     run(*ctr, "images", "import", parts.RUN / "pause.tar", stdout=subprocess.DEVNULL)
+
+
+def first():
+    node = Node(parts.FIRST)
+    mounts()
+    network(node)
+    node.start("etcd")
+    start_containerd(node)
     node.start("kube-apiserver")
     certificate = parts.RUN / "pki/apiserver.crt"
     node.wait("the certificate of the API server", lambda: certificate.exists() and (parts.RUN / "pki/apiserver.key").exists())
@@ -107,6 +126,20 @@ def main():
     for name in ["kube-controller-manager", "kube-scheduler", "kubelet"]:
         node.start(name)
     parts.READY.touch()
+    return node
+
+
+def second():
+    node = Node(parts.SECOND)
+    mounts()
+    network_of_second(node)
+    start_containerd(node)
+    node.start("kubelet")
+    return node
+
+
+def main():
+    node = {"1": first, "2": second}[sys.argv[1]]()
     while True:
         node.collect()
         time.sleep(0.2)

@@ -5,6 +5,7 @@ import json
 import os
 import secrets
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,17 +24,43 @@ CLIENT = RUN / "pki/kubelet-client"
 # Names that the machine sees: the interface to the node, and the control groups of all that runs in it.
 INTERFACE = "unladen-k8s"
 CGROUP = "unladen-cluster"
-NODE = "node-1"
 # 198.18.0.0/15 is set apart for measuring networks (RFC 2544): nobody's office, VPN or Docker uses it, as it may 10.0.0.0/8.
 HOST_ADDRESS = "198.18.0.1"
 NODE_ADDRESS = "198.18.0.2"
-PODS = "198.18.1.0/24"
 SERVICES = "198.18.2.0/24"
 # The service `kubernetes` of the namespace `default`: the first address of SERVICES. The node has it itself, as there is no kube-proxy.
 API_SERVICE = "198.18.2.1"
+# Between the first node and the second: the name of either end of a pair of interfaces, and their addresses.
+LINK = "nodes"
+LINK_ADDRESSES = ["198.18.0.9", "198.18.0.10"]
+# Every node has a /run of its own.
 CONTAINERD = "/run/containerd/containerd.sock"
 PAUSE_IMAGE = "unladen.local/pause:1"
 RUNTIME = "io.containerd.cri.v1.runtime"
+
+
+@dataclass(frozen=True)
+class Node:
+    """The first node has everything; a second one has containerd and the kubelet, and reaches the rest by it."""
+
+    name: str
+    address: str
+    pods: str
+    # Control group, and what lives as long as the node.
+    group: str
+    folder: Path
+
+    @property
+    def user(self):
+        """Name of the kubelet among `users`."""
+        return f"kubelet-{self.name}"
+
+
+NODES = [
+    Node("node-1", NODE_ADDRESS, "198.18.1.0/24", CGROUP, RUN),
+    Node("node-2", LINK_ADDRESSES[1], "198.18.3.0/24", f"{CGROUP}/node-2", RUN / "node-2"),
+]
+FIRST, SECOND = NODES
 
 
 def system_cpus():
@@ -48,7 +75,7 @@ def users():
         "admin": ("unladen-admin", "system:masters"),
         "controller-manager": ("system:kube-controller-manager", ""),
         "scheduler": ("system:kube-scheduler", ""),
-        "kubelet": (f"system:node:{NODE}", "system:nodes"),
+        **{node.user: (f"system:node:{node.name}", "system:nodes") for node in NODES},
     }
 
 
@@ -65,7 +92,7 @@ def kubeconfig(user, token):
     }, indent=1)
 
 
-def kubelet_configuration(share):
+def kubelet_configuration(node, share):
     """`share`: pods without cores of their own keep off the cores of the cluster's programs."""
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
@@ -73,10 +100,10 @@ def kubelet_configuration(share):
         # The API server alone, by its certificate: who may use the kubelet is root on this machine.
         "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": False}, "x509": {"clientCAFile": f"{CLIENT}.crt"}},
         "authorization": {"mode": "AlwaysAllow"},
-        "address": NODE_ADDRESS,
+        "address": node.address,
         "containerRuntimeEndpoint": f"unix://{CONTAINERD}",
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": f"/{CGROUP}",
+        "cgroupRoot": f"/{node.group}",
         # A Guaranteed pod with whole CPUs has cores of its own.
         "cpuManagerPolicy": "static",
         "cpuManagerPolicyOptions": {"strict-cpu-reservation": str(share).lower()},
@@ -90,14 +117,14 @@ def kubelet_configuration(share):
         "failCgroupV1": False,
         "makeIPTablesUtilChains": False,
         "resolvConf": "",
-        "volumePluginDir": f"{RUN}/kubelet-plugins",
+        "volumePluginDir": f"{node.folder}/kubelet-plugins",
     }
 
 
-def containerd_configuration():
+def containerd_configuration(node):
     """`restrict_oom_score_adj`: a machine without CAP_SYS_RESOURCE, as many a CI has, may not lower anybody's score; runc fails then."""
     return f"""version = 3
-root = "{RUN}/containerd"
+root = "{node.folder}/containerd"
 state = "/run/containerd"
 disabled_plugins = ["io.containerd.internal.v1.opt"]
 [grpc]
@@ -108,7 +135,7 @@ sandbox = "{PAUSE_IMAGE}"
 restrict_oom_score_adj = true
 [plugins."{RUNTIME}".cni]
 bin_dirs = ["{BIN}"]
-conf_dir = "{RUN}/cni"
+conf_dir = "{node.folder}/cni"
 [plugins."{RUNTIME}".containerd.runtimes.runc]
 runtime_type = "io.containerd.runc.v2"
 [plugins."{RUNTIME}".containerd.runtimes.runc.options]
@@ -116,20 +143,23 @@ BinaryName = "{BIN}/runc"
 """
 
 
-def network_configuration():
+def network_configuration(node):
     """One bridge in the node's network. Pods see each other, the node and, by it, this machine's HOST_ADDRESS; nothing else."""
-    ipam = {"type": "host-local", "dataDir": f"{RUN}/ipam", "ranges": [[{"subnet": PODS}]], "routes": [{"dst": "0.0.0.0/0"}]}
+    ipam = {"type": "host-local", "dataDir": f"{node.folder}/ipam", "ranges": [[{"subnet": node.pods}]], "routes": [{"dst": "0.0.0.0/0"}]}
     bridge = {"type": "bridge", "bridge": "pods", "isGateway": True, "ipMasq": False, "hairpinMode": True, "ipam": ipam}
     return {"cniVersion": "1.0.0", "name": "pods", "plugins": [bridge]}
 
 
 def write(share):
     """Writes what the programs read at their start."""
-    for folder in ["logs", "pki", "cni", "kubeconfig"]:
+    for folder in ["pki", "kubeconfig"]:
         (RUN / folder).mkdir(parents=True)
-    (RUN / "containerd.toml").write_text(containerd_configuration())
-    (RUN / "kubelet.json").write_text(json.dumps(kubelet_configuration(share), indent=1))
-    (RUN / "cni/pods.conflist").write_text(json.dumps(network_configuration(), indent=1))
+    for node in NODES:
+        for folder in ["logs", "cni"]:
+            (node.folder / folder).mkdir(parents=True)
+        (node.folder / "containerd.toml").write_text(containerd_configuration(node))
+        (node.folder / "kubelet.json").write_text(json.dumps(kubelet_configuration(node, share), indent=1))
+        (node.folder / "cni/pods.conflist").write_text(json.dumps(network_configuration(node), indent=1))
     tokens = {it: secrets.token_hex(16) for it in users()}
     (RUN / "tokens.json").write_text(json.dumps(tokens))
     lines = [f'{tokens[it]},{name},{name},"{groups}"\n' for it, (name, groups) in users().items()]
@@ -156,7 +186,7 @@ def write_kubeconfigs():
         path.write_text(kubeconfig(user, token))
 
 
-def etcd():
+def etcd(_):
     client, peer = "http://127.0.0.1:2379", "http://127.0.0.1:2380"
     return [
         BIN / "etcd", f"--data-dir={RUN}/etcd", "--name=etcd", f"--listen-client-urls={client}", f"--advertise-client-urls={client}",
@@ -164,11 +194,11 @@ def etcd():
     ]
 
 
-def containerd():
-    return [BIN / "containerd", f"--config={RUN}/containerd.toml"]
+def containerd(node):
+    return [BIN / "containerd", f"--config={node.folder}/containerd.toml"]
 
 
-def apiserver():
+def apiserver(_):
     # It signs a certificate for itself and writes it, with its key, into pki; the key then signs the tokens of service accounts, too.
     return [
         BIN / "kube-apiserver", "--etcd-servers=http://127.0.0.1:2379", f"--advertise-address={NODE_ADDRESS}", "--secure-port=443",
@@ -190,19 +220,20 @@ def controller(name, *more):
     ]
 
 
-def controller_manager():
+def controller_manager(_):
     return controller(
         "controller-manager", f"--root-ca-file={RUN}/pki/apiserver.crt", f"--service-account-private-key-file={RUN}/pki/apiserver.key",
         "--use-service-account-credentials=true", f"--flex-volume-plugin-dir={RUN}/kubelet-plugins",
     )
 
 
-def scheduler():
+def scheduler(_):
     return controller("scheduler")
 
 
-def kubelet():
+def kubelet(node):
     return [
-        BIN / "kubelet", f"--config={RUN}/kubelet.json", f"--kubeconfig={RUN}/kubeconfig/kubelet", f"--hostname-override={NODE}",
-        f"--node-ip={NODE_ADDRESS}", f"--cert-dir={RUN}/pki/kubelet", f"--root-dir={RUN}/kubelet",
+        BIN / "kubelet", f"--config={node.folder}/kubelet.json", f"--kubeconfig={RUN}/kubeconfig/{node.user}",
+        f"--hostname-override={node.name}", f"--node-ip={node.address}", f"--cert-dir={node.folder}/pki/kubelet",
+        f"--root-dir={node.folder}/kubelet",
     ]

@@ -114,7 +114,7 @@ def group(pod, hierarchy):
     """Of the first container of a pod, in a hierarchy of version 1 or in the one of version 2."""
     root = Path("/sys/fs/cgroup") / (hierarchy if V1.exists() else "") / parts.CGROUP
     container_id = pod["status"]["containerStatuses"][0]["containerID"].split("//")[1]
-    found = list(root.glob(f"kubepods/**/pod{pod['metadata']['uid']}/{container_id}"))
+    found = list(root.glob(f"**/kubepods/**/pod{pod['metadata']['uid']}/{container_id}"))
     check(len(found) == 1, f"control groups of {pod['metadata']['name']} in {root}: {found}")
     return found[0]
 
@@ -219,7 +219,7 @@ def outage(pod):
         check(time.monotonic() - begun < 60, "the API server does not come back within a minute")
     away = time.monotonic() - begun
     check(failures > 0 and named("kube-apiserver") != killed, "the API server was never away")
-    eventually("the node ready again", 60, cluster.node_is_ready)
+    eventually("the node ready again", 60, cluster.is_ready)
     again = running("--selector=app=subject")
     check(again["metadata"]["uid"] == pod["metadata"]["uid"], "the subject was replaced")
     check(again["status"]["containerStatuses"][0]["restartCount"] == 0, "the subject was started again")
@@ -320,7 +320,7 @@ def deployments(*arguments):
 def cycle(work, shares, known_folders):
     """Starts a cluster, does something with it, ends it and looks for what is left."""
     try:
-        cluster.start(shares)
+        cluster.start(shares, nodes=2 if shares else 1)
         step("the cluster runs")
         marks = namespaces()
         work()

@@ -134,6 +134,9 @@ pub struct RunRecord {
     /// Of an alternating round: the blocks of this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks: Option<Blocks>,
+    /// Of a study that was merged: name of the machine. Empty: there is one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine: String,
     /// On a cluster: by service, one of its pods as the API server admitted it (`metadata` with labels and annotations, `spec`), secrets masked.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub admitted: BTreeMap<String, Value>,
@@ -191,6 +194,7 @@ impl RunRecord {
             awake: false,
             ballast: None,
             blocks: None,
+            machine: String::new(),
             admitted: BTreeMap::new(),
         }
     }

@@ -132,6 +132,9 @@ pub struct RunLine {
     pub slot: u32,
     /// Key of the variant.
     pub variant: String,
+    /// Of a study that was merged: name of its machine.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub machine: String,
     /// Its folder, relative to the run folder.
     pub dir: String,
     /// When it started, UTC, RFC 3339.

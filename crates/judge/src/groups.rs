@@ -16,7 +16,7 @@ use super::units::{self, Scale};
 use super::{so_far, words};
 
 /// How far apart, as a log-ratio, groups must be for anybody to care.
-const MATTERS: f64 = 0.03;
+pub(super) const MATTERS: f64 = 0.03;
 
 /// A variant in two groups of rounds.
 struct SplitRounds<'e, 'a> {

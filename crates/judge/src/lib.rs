@@ -39,6 +39,7 @@ mod ledger;
 mod levels;
 mod little;
 mod lookup;
+mod machines;
 mod money;
 mod notices;
 mod operations;

@@ -22,6 +22,7 @@ pub(super) fn lines(evidence: &Evidence<'_>) -> Vec<RunLine> {
             round: run.round,
             slot: run.slot,
             variant: run.variant.clone(),
+            machine: run.machine.clone(),
             dir: run.dir.clone(),
             started: run.started.clone(),
             counts: counts(run.run),

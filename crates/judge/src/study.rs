@@ -21,7 +21,7 @@ use super::findings::{
 use super::metrics::{METRICS, Metric, NEARLY, Of, Place, delivered};
 use super::{
     admitted, agreement, answers, apart, checks, design, distortion, dose, groups, ladder, latency, ledger, levels,
-    money, notices, pacing, placebo, reported_numbers, runs, steady, units, values, words, work,
+    machines, money, notices, pacing, placebo, reported_numbers, runs, steady, units, values, words, work,
 };
 
 /// A variant on its way into the findings.
@@ -86,6 +86,7 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
     notices.extend(steady::notices(&evidence));
     notices.extend(apart::notices(&evidence, &metrics));
     notices.extend(groups::notices(&evidence));
+    notices.extend(machines::notices(&evidence, &variants));
     notices.extend(design::notices(&evidence));
     notices.extend(agreement::notices(&evidence));
     notices.extend(checks::imported(&evidence));

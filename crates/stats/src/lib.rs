@@ -9,7 +9,7 @@
 //!
 //! [`slope`] and [`quantile`] look inside a single run: does it leak, did it have enough requests for a quantile.
 //! [`apart`](mod@apart) finds the rounds in which a variant did something else altogether, [`groups`](mod@groups) the variants whose starts are
-//! of two kinds, and [`levels`](mod@levels) says whether more rounds or longer windows are the better buy.
+//! of two kinds, [`strata`] whether machines agree, and [`levels`](mod@levels) says whether more rounds or longer windows are the better buy.
 
 #![forbid(unsafe_code)]
 
@@ -25,6 +25,7 @@ pub mod quantile;
 pub mod rank;
 pub mod robust;
 pub mod slope;
+pub mod strata;
 pub mod verdict;
 
 mod arithmetic;

@@ -18,6 +18,7 @@ pub mod kubernetes;
 pub mod mask;
 pub mod matrix;
 pub mod measured;
+pub mod merge;
 pub mod metrics;
 mod order;
 pub mod plan;

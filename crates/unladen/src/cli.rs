@@ -13,6 +13,7 @@ use unladen_journal::units::Time;
 use unladen_processes::subject::kubernetes::Workload;
 use unladen_report::Format;
 use unladen_study::compare::{NamedAgent, NamedCommand};
+use unladen_study::merge::NamedFolder;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -52,6 +53,8 @@ pub enum Command {
     Gate(Gate),
     /// Show the results in a folder in a browser: lists, trends, comparisons, live studies.
     Serve(Serve),
+    /// Merge run folders of one study, measured on several machines, into one.
+    Merge(Merge),
     /// Delete spans and logs of old runs; verdicts and reports stay.
     Prune(Prune),
     /// Fetch the results of a study started with `run --in-cluster`; without a name, list these studies.
@@ -310,6 +313,23 @@ pub struct Serve {
     /// refused (DNS rebinding).
     #[arg(long = "name", value_name = "NAME")]
     pub names: Vec<String>,
+}
+
+/// `unladen merge`
+///
+/// Rounds are blocks: each has all variants on one machine, and a round on another machine is another round. The report says what each
+/// machine found, and warns where they disagree.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example:\n  unladen merge xeon=runs/shop-xeon epyc=runs/shop-epyc --out runs/shop-both\n\nThe studies must be the same, apart from `rounds` and `seed`. The folders stay as they are."
+)]
+pub struct Merge {
+    /// Run folders, with a name for their machine where the host name will not do.
+    #[arg(required = true, num_args = 2.., value_name = "[NAME=]DIR")]
+    pub folders: Vec<NamedFolder>,
+    /// Run folder to write.
+    #[arg(long, value_name = "DIR")]
+    pub out: PathBuf,
 }
 
 /// What `unladen import` reads besides results.

@@ -16,6 +16,7 @@ fn main() -> ExitCode {
         Command::Report(options) => commands::judge::report(&options),
         Command::Gate(options) => commands::judge::gate(&options),
         Command::Serve(options) => commands::serve::serve(&options),
+        Command::Merge(options) => commands::merge::merge(&options),
         Command::Prune(options) => commands::prune::prune(&options),
         Command::Fetch(options) => commands::cluster::fetch(&options),
         Command::Clean(options) => commands::cluster::clean(&options),

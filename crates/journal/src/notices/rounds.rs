@@ -114,6 +114,16 @@ pub enum RoundsNotice {
         /// Runs of the smaller group.
         runs: String,
     },
+    /// A variant does not cost the same on all machines of a merged study.
+    #[error(
+        "{variant} does not cost the same on all machines: {costs}. The interval is of all these rounds together; on another machine the cost may differ as much"
+    )]
+    MachinesDisagree {
+        /// Variant.
+        variant: String,
+        /// `+12 % on node-1 (6 rounds), +31 % on node-2 (6 rounds)`.
+        costs: String,
+    },
     /// V8 takes the blocks of the other variants for a pause.
     #[error(
         "in Node.js ({services}), V8 shrinks the heap of a process that rests, as each does while the load is on other variants. Requests then cost up to twice as much for 10 to 20 s. For narrower intervals, start all variants with `node --no-memory-reducer`"
@@ -133,7 +143,8 @@ impl RoundsNotice {
             | Self::DesignsMixed { .. }
             | Self::BlocksThrownAway { .. }
             | Self::BlocksUnlikeAlone { .. }
-            | Self::StartsInGroups { .. } => Severity::Warning,
+            | Self::StartsInGroups { .. }
+            | Self::MachinesDisagree { .. } => Severity::Warning,
             Self::BlocksLost { .. } => Severity::Refusal,
             Self::RoundsRepeated { .. }
             | Self::NotInBlocks { .. }

@@ -10,6 +10,7 @@ mod cells;
 mod doses;
 mod idle_cpu;
 mod ladders;
+mod machines;
 mod names;
 mod operations;
 mod pods;
@@ -29,6 +30,7 @@ pub fn of(findings: &Findings) -> Vec<Section> {
         doses::sections,
         reported_numbers::sections,
         idle_cpu::sections,
+        machines::sections,
         answers::sections,
         sampled::sections,
         profiles::sections,

@@ -15,9 +15,10 @@ pub struct InCluster {
     /// Image with this version of unladen, which the node has or can pull [default: unladen:VERSION]
     #[arg(long, value_name = "IMAGE", requires = "in_cluster")]
     pub image: Option<String>,
-    /// Node to run on; load, sink and services share it [default: the scheduler's choice]
-    #[arg(long, value_name = "NODE", requires = "in_cluster")]
-    pub node: Option<String>,
+    /// Node to run on; load, sink and services share it. May be given several times: the nodes then share the rounds, measure at the same
+    /// time, and the results are merged [default: the scheduler's choice]
+    #[arg(long = "node", value_name = "NODE", requires = "in_cluster")]
+    pub nodes: Vec<String>,
     /// How long the results wait in the cluster for `unladen fetch` [default: 24h]
     #[arg(long, value_name = "TIME", requires = "in_cluster")]
     pub keep: Option<Time>,

@@ -1,7 +1,6 @@
 //! `demo`, `run` and `compare`: make a plan, run it, judge it, print the answer.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -18,6 +17,7 @@ use unladen_measure::watch::NoWatcher;
 use unladen_processes::subject::kubernetes::job_of_this_pod;
 use unladen_stats::plan::{Step, TwoLooks};
 use unladen_study::compare::{Bare, Comparison};
+use unladen_study::merge::MACHINES;
 use unladen_study::plan::Plan;
 use unladen_study::read::parse;
 use unladen_study::set::Set;
@@ -25,7 +25,7 @@ use unladen_study::spec::{MAX_ROUNDS, OnUndecided, Study};
 use unladen_study::write::{concise_yaml, resolved_yaml};
 
 use super::pilot::Pilot;
-use super::{budgets, interrupt_flag, print, until};
+use super::{budgets, draw_seed, interrupt_flag, new_folder, print, until};
 use crate::cli::{Compare, Demo, Measure, Run};
 use crate::live::Display;
 use crate::live::file::Written;
@@ -77,8 +77,16 @@ pub fn run(options: &Run) -> anyhow::Result<ExitCode> {
     };
     anyhow::ensure!(options.measure.plan.is_none(), "a study that has begun is not planned any more: leave out --plan");
     let folder = RunFolder::open(resume)?;
-    let host: Host = serde_json::from_str(&std::fs::read_to_string(folder.path().join(unladen_measure::HOST_FILE))?)
-        .with_context(|| format!("{} cannot be read", folder.path().join(unladen_measure::HOST_FILE).display()))?;
+    let host = folder.path().join(unladen_measure::HOST_FILE);
+    let unreadable = || format!("{} cannot be read", host.display());
+    let host: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(&host).with_context(unreadable)?).with_context(unreadable)?;
+    anyhow::ensure!(
+        host.get(MACHINES).is_none(),
+        "{} was merged of the rounds of several machines: resume one of those, then merge again",
+        resume.display()
+    );
+    let host: Host = serde_json::from_value(host).with_context(unreadable)?;
     let plan = match &options.study {
         Some(path) => read(path)?,
         None => {
@@ -167,12 +175,6 @@ fn measure(plan: &Plan, options: &Measure) -> anyhow::Result<ExitCode> {
     go(plan, &RunFolder::create(&path)?, seed, options)
 }
 
-/// Where a study goes unless it is said: `runs/NAME-UTCTIME`.
-pub(super) fn new_folder(name: &str) -> PathBuf {
-    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
-    PathBuf::from("runs").join(format!("{name}-{now}"))
-}
-
 fn show(options: &Measure) -> Show {
     match (options.quiet, options.plain) {
         (true, _) => Show::Quiet,
@@ -184,12 +186,6 @@ fn show(options: &Measure) -> Show {
 /// The variants' names for people.
 fn labels(plan: &Plan) -> IndexMap<String, String> {
     plan.variants.iter().map(|variant| (variant.name.clone(), variant.label.clone())).collect()
-}
-
-/// A seed from the operating system's randomness, by way of the one that the standard library takes its hash keys from.
-/// 53 bits, so that every JSON reader keeps it exactly.
-pub(super) fn draw_seed() -> u64 {
-    RandomState::new().build_hasher().finish() >> 11
 }
 
 /// Runs what is missing in the folder, judges and prints.

@@ -12,6 +12,7 @@ pub mod import;
 pub mod judge;
 pub mod load;
 pub mod measure;
+pub mod merge;
 mod pilot;
 pub mod prune;
 pub mod serve;
@@ -20,8 +21,9 @@ mod sink_view;
 mod until;
 
 use std::fs;
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -74,6 +76,18 @@ pub fn print(text: &str) -> anyhow::Result<ExitCode> {
 fn print_findings(findings: &Findings, folder: &Path) -> anyhow::Result<()> {
     unladen_report::print(findings, Format::Text)?;
     Ok(writeln!(anstream::stdout(), "\nReport: {}", folder.join("report.html").display())?)
+}
+
+/// Where a study goes unless it is said: `runs/NAME-UTCTIME`.
+fn new_folder(name: &str) -> PathBuf {
+    let now = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ");
+    PathBuf::from("runs").join(format!("{name}-{now}"))
+}
+
+/// A seed from the operating system's randomness, by way of the one that the standard library takes its hash keys from.
+/// 53 bits, so that every JSON reader keeps it exactly.
+fn draw_seed() -> u64 {
+    RandomState::new().build_hasher().finish() >> 11
 }
 
 /// Refuses a folder that holds something already. One that is not there is fine.

@@ -34,8 +34,7 @@ pub(super) struct Pilot<'a> {
 impl Pilot<'_> {
     /// Measures, judges and prints.
     pub(super) fn run(&self, interrupted: &AtomicBool, watcher: &mut dyn Watcher) -> anyhow::Result<ExitCode> {
-        let out =
-            self.out.clone().unwrap_or_else(|| super::measure::new_folder(&format!("{}-plan", self.plan.study.study)));
+        let out = self.out.clone().unwrap_or_else(|| super::new_folder(&format!("{}-plan", self.plan.study.study)));
         let folder = RunFolder::create(&out)?;
         let alone = baseline_alone(self.plan, self.rounds)?;
         if self.shown {

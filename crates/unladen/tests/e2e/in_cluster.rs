@@ -251,3 +251,29 @@ fn what_is_printed_can_be_applied() {
     assert_whole(&scratch, 3);
     cluster.nothing_is_left(&scratch);
 }
+
+/// Each node has half of the rounds, at the same time, and they become one study.
+#[test]
+fn two_nodes_share_the_rounds_of_a_study() {
+    let _turn = counting();
+    let Some(cluster) = Cluster::find() else { return };
+    let scratch = cluster.scratch(&twice("shared"));
+    let nodes = ["--node", "node-1", "--node", "node-2"];
+    let sent = ["run", ".", "--in-cluster", "--image", IMAGE, "--out", "out"];
+    let output = cluster.ask(&scratch, &cluster.user, &[sent.as_slice(), &nodes].concat()).ends_with(0).complains(&[
+        "1 rounds each",
+        "node-1  [  3/3]",
+        "node-2  [  3/3]",
+    ]);
+    assert_whole(&scratch, 6);
+    let placed: BTreeSet<(u32, String)> = scratch.runs().into_iter().map(|run| (run.round, run.machine)).collect();
+    assert_eq!(placed, BTreeSet::from([(1, "node-1".to_owned()), (2, "node-2".to_owned())]));
+    assert!(output.out.contains("by machine") && output.out.contains("Report: out/report.html"), "{}", output.out);
+    assert!(!scratch.path("out-node-1").exists(), "the parts are in the whole");
+    cluster.nothing_is_left(&scratch);
+    let again = ["run", ".", "--in-cluster", "--out", "again"];
+    cluster
+        .ask(&scratch, &cluster.user, &[again.as_slice(), &nodes[..2], &nodes[..2]].concat())
+        .ends_with(2)
+        .complains(&["--node names a node twice"]);
+}

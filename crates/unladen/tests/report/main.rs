@@ -11,6 +11,7 @@ mod exported;
 mod files;
 mod golden;
 mod losses;
+mod machines;
 mod page;
 mod prometheus;
 mod relabel;

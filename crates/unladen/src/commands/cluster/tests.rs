@@ -7,7 +7,8 @@ use unladen_processes::subject::kubernetes::in_cluster::MAX_BYTES;
 use unladen_study::plan::Plan;
 use unladen_study::spec::Study;
 
-use super::{bundle, name, order, yaml};
+use super::bundle;
+use super::order::{name, order, yaml};
 use crate::cli::cluster::InCluster;
 
 const STUDY: &str = "
@@ -45,9 +46,8 @@ fn plan(folder: &Path) -> Plan {
 #[test]
 fn a_study_and_its_files_become_a_job() {
     let folder = project(STUDY);
-    let options =
-        InCluster { node: Some("node-7".to_owned()), image: Some("unladen:1".to_owned()), ..InCluster::default() };
-    let mut order = order(&plan(folder.path()), &options).expect("it can be sent");
+    let options = InCluster { image: Some("unladen:1".to_owned()), ..InCluster::default() };
+    let mut order = order(&plan(folder.path()), &options, Some("node-7")).expect("it can be sent");
     order.name = "shop-1a2b3c4d".to_owned();
     // The study is in it with all its defaults, which are none of this test's business.
     for file in order.files.iter_mut().filter(|file| file.path == "perf/study.yaml") {

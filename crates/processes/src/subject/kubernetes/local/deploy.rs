@@ -16,8 +16,9 @@ use super::fit::{Wanted, fit};
 use super::manifests::{self, Object};
 use super::owner::boot_id;
 use super::pods::Pod;
-use super::{Stack, plain_name};
+use super::{Stack, job_of_this_pod, plain_name};
 use crate::subject::error::SubjectError;
+use crate::subject::kubernetes::in_cluster::NODE;
 use crate::subject::launcher::Launcher;
 use crate::subject::placed::Placed;
 use crate::subject::shared::Shared;
@@ -87,12 +88,19 @@ fn namespace_name(mark: &str, variant: &str) -> String {
 /// Name of the node that is this machine; `None`: there is no other.
 fn this_node(api: &Api) -> Result<Option<String>, KubernetesError> {
     let nodes = nodes(api).map_err(|failure| failure.when(api, "list the nodes"))?;
-    choose(&nodes, &boot_id()).map_err(|known| KubernetesError::Elsewhere { server: api.server().to_owned(), known })
+    let of_pod = job_of_this_pod().and_then(|_| std::env::var(NODE).ok());
+    choose(&nodes, of_pod.as_deref(), &boot_id())
+        .map_err(|known| KubernetesError::Elsewhere { server: api.server().to_owned(), known })
 }
 
-/// The node that was started as this machine was; else the names of all.
-fn choose(nodes: &[Value], boot: &str) -> Result<Option<String>, String> {
-    match nodes.iter().find(|node| is_of_boot(node, boot)) {
+/// The node that a pod is on, or that was started as this machine was; else the names of all. Nodes that are containers of one machine all say
+/// that they are: a pod knows better.
+fn choose(nodes: &[Value], of_pod: Option<&str>, boot: &str) -> Result<Option<String>, String> {
+    let is_here = |node: &&Value| match of_pod {
+        Some(of_pod) => name(node) == of_pod,
+        None => is_of_boot(node, boot),
+    };
+    match nodes.iter().find(is_here) {
         Some(_) if nodes.len() == 1 => Ok(None),
         Some(node) => Ok(Some(text(node, "/metadata/labels/kubernetes.io~1hostname").unwrap_or_default().to_owned())),
         None => Err(nodes.iter().map(name).collect::<Vec<_>>().join(", ")),
@@ -270,9 +278,12 @@ mod tests {
             json!({"metadata": metadata, "status": {"nodeInfo": {"bootID": boot}}})
         };
         let (here, there) = (node("a", "1"), node("b", "2"));
-        assert_eq!(choose(std::slice::from_ref(&here), "1"), Ok(None));
-        assert_eq!(choose(&[there.clone(), here], "1"), Ok(Some("a.local".to_owned())));
-        assert_eq!(choose(std::slice::from_ref(&there), "1"), Err("b".to_owned()));
-        assert_eq!(choose(&[there, node("c", "")], ""), Err("b, c".to_owned()));
+        let twins = [node("a", "1"), node("c", "1")];
+        assert_eq!(choose(&twins, Some("c"), "1"), Ok(Some("c.local".to_owned())));
+        assert_eq!(choose(&twins, Some("d"), "1"), Err("a, c".to_owned()));
+        assert_eq!(choose(std::slice::from_ref(&here), None, "1"), Ok(None));
+        assert_eq!(choose(&[there.clone(), here], None, "1"), Ok(Some("a.local".to_owned())));
+        assert_eq!(choose(std::slice::from_ref(&there), None, "1"), Err("b".to_owned()));
+        assert_eq!(choose(&[there, node("c", "")], None, ""), Err("b, c".to_owned()));
     }
 }
