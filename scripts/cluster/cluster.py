@@ -7,6 +7,7 @@ Docker.
     scripts/cluster/cluster.py start [--share] [--nodes 2]  builds, starts, returns when the nodes are ready
     scripts/cluster/cluster.py load IMAGE.tar…  gives the nodes images as `docker save` writes them
     scripts/cluster/cluster.py image PROGRAM NAME   gives them an image of a program of this machine, and what it is linked with
+    scripts/cluster/cluster.py operator         builds the OpenTelemetry Operator, unless it is there, and starts it: it instruments pods
     scripts/cluster/cluster.py account [NAME]   makes the accounts of deploy/kubernetes and a kubeconfig for `unladen`, or `unladen-user`
     scripts/cluster/cluster.py status           says what runs; exit code 1 if nothing does
     scripts/cluster/cluster.py stop             ends it and removes everything but the build
@@ -44,6 +45,8 @@ MODULES = {
     "runtime": ({"CGO_ENABLED": "1"}, ["-tags=seccomp,no_btrfs,no_devmapper,no_zfs"]),
     "kubernetes": ({"CGO_ENABLED": "0"}, []),
 }
+# Built when somebody asks for it.
+OPERATOR = {"operator": ({"CGO_ENABLED": "0"}, [])}
 
 
 def output(*command, **options):
@@ -58,7 +61,7 @@ def need(*programs):
 
 def stamp(folder):
     """Changes when what is built would."""
-    text = json.dumps(MODULES[folder.name]) + linker(folder.name) + output("go", "env", "GOVERSION", cwd=folder)
+    text = json.dumps({**MODULES, **OPERATOR}[folder.name]) + linker(folder.name) + output("go", "env", "GOVERSION", cwd=folder)
     sources = sorted(it for it in folder.iterdir() if it.suffix in (".go", ".mod", ".sum"))
     return hashlib.sha256(text.encode() + b"".join(it.read_bytes() for it in sources)).hexdigest()
 
@@ -75,15 +78,19 @@ def build():
     need(("go", "Go 1.21 or newer, which fetches the version that it needs"), ("gcc", "it, for runc"), ("pkg-config", "it, for runc"))
     if subprocess.run(["pkg-config", "--exists", "libseccomp"]).returncode != 0:
         sys.exit("the headers of libseccomp are missing, which runc needs: install libseccomp-dev")
+    compile(MODULES)
+
+
+def compile(modules):
     BIN.mkdir(parents=True, exist_ok=True)
-    for name, (environment, flags) in MODULES.items():
+    for name, (environment, flags) in modules.items():
         folder, made = HERE / name, CACHE / f"{name}.built"
         wanted = stamp(folder)
         if made.exists() and made.read_text() == wanted:
             continue
         print(f"building: {name} of the cluster", flush=True)
         start, before = time.monotonic(), os.times()
-        tools = output("go", "list", "tool", cwd=folder).split() if "\ntool (" in (folder / "go.mod").read_text() else ["."]
+        tools = output("go", "list", "tool", cwd=folder).split() if "\ntool " in (folder / "go.mod").read_text() else ["."]
         command = ["go", "build", "-trimpath", "-buildvcs=false", *flags, f"-ldflags={linker(name)}", "-o", f"{BIN}/", *tools]
         subprocess.run(command, check=True, cwd=folder, env={**os.environ, **environment})
         if name == "kubernetes":
@@ -144,18 +151,19 @@ def connect_nodes(first, second):
         subprocess.run([*inside, *command], check=True)
 
 
+def as_part_of(node):
+    groups.enter(node)
+    os.sched_setaffinity(0, parts.system_cpus())
+
+
 def start_node(node):
     """Starts the first process of a node; returns its id."""
-
-    def as_part_of_it():
-        groups.enter(node)
-        os.sched_setaffinity(0, parts.system_cpus())
-
     number = str(parts.NODES.index(node) + 1)
     command = ["unshare", "--pid", "--fork", "--kill-child", "--mount", "--mount-proc", "--net", sys.executable, str(HERE / "node.py"), number]
     with open(node.folder / "logs/node.log", "wb") as log:
         # It goes on without this process, its terminal and its session.
-        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, preexec_fn=as_part_of_it)
+        subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+                         preexec_fn=lambda: as_part_of(node))
     until = time.monotonic() + 10
     while (first := groups.first(node)) is None:
         if time.monotonic() > until:
@@ -233,14 +241,47 @@ def image(program, name):
         load([file])
 
 
+def operator():
+    """Among the programs of the first node, where the API server reaches it without leaving that network. Installed as its project's manifests
+    do, less what collectors need."""
+    first = groups.first()
+    if first is None:
+        sys.exit("no cluster runs: `scripts/cluster/cluster.py start` first")
+    compile(OPERATOR)
+    folder = RUN / "operator"
+    certificates = folder / "k8s-webhook-server/serving-certs"
+    if certificates.exists():
+        return print("the operator runs already")
+    certificates.mkdir(parents=True)
+    subprocess.run(parts.server_certificate(certificates / "tls"), check=True, capture_output=True)
+    module = Path(output("go", "list", "-m", "-f", "{{.Dir}}", "github.com/open-telemetry/opentelemetry-operator", cwd=HERE / "operator").strip())
+    # Too large for the annotation that the client would make.
+    apply("--server-side", f"--filename={module}/config/crd/bases/opentelemetry.io_instrumentations.yaml")
+
+    def inside(*command):
+        return ["nsenter", f"--target={first}", "--mount", "--pid", "--net", *map(str, command)]
+
+    environment = {**os.environ, **parts.operator_environment(folder)}
+    with open(RUN / "logs/operator.log", "wb") as log:
+        subprocess.Popen(inside(BIN / "opentelemetry-operator"), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
+                         start_new_session=True, preexec_fn=lambda: as_part_of(parts.FIRST))
+    knock = f"import socket; socket.create_connection(('127.0.0.1', {parts.OPERATOR_PORT}), 1)"
+    wait("the operator", lambda: subprocess.run(inside(sys.executable, "-c", knock), capture_output=True).returncode == 0, 120)
+    apply("--filename=-", input=json.dumps(parts.operator_webhooks((certificates / "tls.crt").read_bytes())))
+
+
+def apply(*arguments, **options):
+    done = kubectl("apply", *arguments, **options)
+    if done.returncode != 0:
+        sys.exit(f"kubectl apply {' '.join(arguments)}: {done.stderr.strip()}")
+
+
 def account(name):
     """An account that unladen, or its user, is to have in a cluster: with the rights of deploy/kubernetes and no others."""
     if not is_ready():
         sys.exit("no cluster runs: `scripts/cluster/cluster.py start` first")
     for file in parts.RIGHTS:
-        done = kubectl("apply", f"--filename={file}")
-        if done.returncode != 0:
-            sys.exit(f"{file}: {done.stderr.strip()}")
+        apply(f"--filename={file}")
     token = kubectl("create", "token", name, "--namespace=unladen", "--duration=24h")
     if token.returncode != 0:
         sys.exit(f"no token for the account: {token.stderr.strip()}")
@@ -266,7 +307,7 @@ def status():
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    for name in ["build", "status", "stop"]:
+    for name in ["build", "operator", "status", "stop"]:
         commands.add_parser(name)
     of_start = commands.add_parser("start")
     of_start.add_argument("--share", action="store_true")
@@ -285,7 +326,7 @@ def main():
         return start(given.share, given.nodes)
     if given.command == "account":
         return account(given.name)
-    return {"build": build, "status": status, "stop": stop}[given.command]()
+    return {"build": build, "operator": operator, "status": status, "stop": stop}[given.command]()
 
 
 if __name__ == "__main__":

@@ -35,6 +35,7 @@ LINK = "nodes"
 LINK_ADDRESSES = ["198.18.0.9", "198.18.0.10"]
 # Every node has a /run of its own.
 CONTAINERD = "/run/containerd/containerd.sock"
+OPERATOR_PORT = 9443
 PAUSE_IMAGE = "unladen.local/pause:1"
 RUNTIME = "io.containerd.cri.v1.runtime"
 
@@ -175,6 +176,44 @@ def client_certificate():
         "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "365", "-subj", "/CN=kube-apiserver",
         "-addext", "extendedKeyUsage=clientAuth", "-keyout", f"{CLIENT}.key", "-out", f"{CLIENT}.crt",
     ]
+
+
+def server_certificate(path):
+    """Of a server on 127.0.0.1; its own authority, too."""
+    return [
+        "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "365", "-subj", "/CN=operator",
+        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{path}.key", "-out", f"{path}.crt",
+    ]
+
+
+def operator_environment(folder):
+    """It looks for its certificate where temporary files are."""
+    return {
+        "TMPDIR": str(folder), "KUBECONFIG": str(KUBECONFIG), "WEBHOOK_PORT": str(OPERATOR_PORT), "METRICS_ADDR": "127.0.0.1:9444",
+        "HEALTH_PROBE_ADDR": "127.0.0.1:9445", "IGNORE_MISSING_COLLECTOR_CRDS": "true",
+    }
+
+
+def operator_webhooks(certificate):
+    """Those of its project for pods and for objects of the kind Instrumentation, at the address that it has here."""
+    def webhook(name, path, policy, group, version, resources, operations):
+        url = f"https://127.0.0.1:{OPERATOR_PORT}/{path}"
+        return {
+            "name": name, "clientConfig": {"url": url, "caBundle": base64.b64encode(certificate).decode()}, "failurePolicy": policy,
+            "rules": [{"apiGroups": [group], "apiVersions": [version], "resources": resources, "operations": operations}],
+            "sideEffects": "None", "admissionReviewVersions": ["v1"],
+        }
+
+    return {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "opentelemetry-operator"},
+        "webhooks": [
+            webhook("mpod.kb.io", "mutate-v1-pod", "Ignore", "", "v1", ["pods"], ["CREATE"]),
+            webhook("minstrumentation.kb.io", "mutate-opentelemetry-io-v1alpha1-instrumentation", "Fail", "opentelemetry.io", "v1alpha1",
+                    ["instrumentations"], ["CREATE", "UPDATE"]),
+        ],
+    }
 
 
 def write_kubeconfigs():

@@ -9,7 +9,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 
 use super::knobs::Injector;
-use super::options::{ConsumerOptions, Trace};
+use super::options::ConsumerOptions;
 use super::provider_client::{CallError, ProviderClient};
 use super::server::{self, Service, text};
 use super::telemetry::Telemetry;
@@ -89,10 +89,7 @@ impl Service for Consumer {
 pub(super) async fn run(options: ConsumerOptions) -> anyhow::Result<()> {
     let stop = server::stop_signal(options.knobs.ignore_sigterm)?;
     super::knobs::start(&options.knobs).await?;
-    let telemetry = match options.trace {
-        Trace::None => None,
-        Trace::Otlp => Some(Telemetry::otlp()?),
-    };
+    let telemetry = if options.trace.is_on() { Some(Telemetry::otlp()?) } else { None };
     let consumer = Arc::new(Consumer::new(&options, telemetry.clone())?);
     let listener = server::listen("consumer", options.listen, options.port).await?;
     server::serve(listener, consumer, stop).await;

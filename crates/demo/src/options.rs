@@ -60,6 +60,19 @@ pub enum Trace {
     None,
     /// With the OpenTelemetry SDK: batch span processor, OTLP over gRPC.
     Otlp,
+    /// As the standard variable OTEL_TRACES_EXPORTER says: `otlp` or `none`. Without it: no.
+    Env,
+}
+
+impl Trace {
+    /// Whether to trace, in the environment of this process.
+    pub(crate) fn is_on(self) -> bool {
+        match self {
+            Self::None => false,
+            Self::Otlp => true,
+            Self::Env => std::env::var("OTEL_TRACES_EXPORTER").is_ok_and(|exporter| exporter == "otlp"),
+        }
+    }
 }
 
 /// Known costs and faults, each off unless asked for. Each changes one thing and leaves the rest as it is.

@@ -68,6 +68,11 @@ fn named(path: &str, item: &Value, found: &mut BTreeMap<String, String>) {
     match rest[..] {
         [] => drop(found.insert(path.to_owned(), String::new())),
         [(key, value)] if key == "value" => collect(path, value, found),
+        // The other key of a `fieldRef` is its version, which the API server adds.
+        [(key, value)] if key == "valueFrom" && value.pointer("/fieldRef/fieldPath").is_some() => {
+            let field = value.pointer("/fieldRef/fieldPath").and_then(Value::as_str).unwrap_or_default();
+            found.insert(path.to_owned(), format!("the pod's {field}"));
+        }
         _ => rest.iter().for_each(|(key, value)| collect(&format!("{path}.{key}"), value, found)),
     }
 }
@@ -119,8 +124,7 @@ mod tests {
         other["metadata"]["labels"]["inject"] = json!("true");
         let container = &mut other["spec"]["containers"][0];
         container["image"] = json!("shop:2");
-        container["env"] =
-            json!([{"name": "PORT", "valueFrom": {"fieldRef": {"fieldPath": "x"}}}, {"name": "NEW", "value": ""}]);
+        container["env"] = json!([{"name": "PORT", "valueFrom": {"fieldRef": {"apiVersion": "v1", "fieldPath": "x"}}}, {"name": "NEW", "value": ""}]);
         other["spec"]["initContainers"] = json!([{"name": "agent", "image": "agent:1"}]);
         other["spec"]["tolerations"] = json!([]);
         let found: Vec<String> = differences(&pod(), &other)
@@ -132,8 +136,7 @@ mod tests {
             [
                 r#"metadata.labels.inject "" "true""#,
                 r#"spec.containers.app.env.NEW "" """#,
-                r#"spec.containers.app.env.PORT "8080" """#,
-                r#"spec.containers.app.env.PORT.valueFrom.fieldRef.fieldPath "" "x""#,
+                r#"spec.containers.app.env.PORT "8080" "the pod's x""#,
                 r#"spec.containers.app.image "shop:1" "shop:2""#,
                 r#"spec.initContainers.agent.image "" "agent:1""#,
                 r#"spec.tolerations.0.key "a" """#,

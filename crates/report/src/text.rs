@@ -15,6 +15,8 @@ use super::view::{self, Row};
 const WIDTH: usize = 100;
 /// Longest name in a table; longer ones are cut.
 const NAME: usize = 26;
+/// What of a cell with a sentence is shown.
+const SENTENCE: usize = 40;
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
@@ -86,7 +88,7 @@ fn tables(out: &mut Page, findings: &Findings) {
     }
 }
 
-/// A table; its first column gets the room that the others leave.
+/// A table; its first column gets the room that the others leave. Sentences lose their ends, which the long reports have.
 fn section(out: &mut Page, section: &Section) {
     out.line("");
     out.wrapped("", "  ", &view::clean(&section.title), BOLD);
@@ -96,8 +98,14 @@ fn section(out: &mut Page, section: &Section) {
     let width = |index: usize| rows.iter().map(|row| row[index].chars().count() + 2).max().unwrap_or(0);
     let room = WIDTH.saturating_sub((1..section.columns.len()).map(width).sum()).max(NAME / 2);
     let is_right = |index: usize| section.columns[index].align == Align::Right;
-    let cut =
-        |row: &Vec<String>| [view::shortened(&row[0], room)].into_iter().chain(row[1..].iter().cloned()).collect();
+    let cut = |row: &Vec<String>| {
+        let cell = |(index, text): (usize, &String)| match section.columns[index].align {
+            _ if index == 0 => view::shortened(text, room),
+            Align::Wrapped => view::shortened(text, SENTENCE),
+            _ => text.clone(),
+        };
+        row.iter().enumerate().map(cell).collect()
+    };
     let mut lines = beneath_each_other(rows.iter().map(cut), is_right, 2).into_iter();
     out.line(&paint(&lines.next().unwrap_or_default(), DIM));
     for (line, row) in lines.zip(&section.rows) {

@@ -224,6 +224,21 @@ async fn untraced_there_is_no_sdk_whatever_the_environment_says() {
     assert!(collector.spans().is_empty());
 }
 
+/// What injects variables into pods can turn it on.
+#[tokio::test]
+async fn tracing_is_turned_on_by_the_environment() {
+    let collector = Collector::start().await;
+    let provider = Process::provider();
+    for (exporter, spans) in [("none", 0), ("otlp", 4)] {
+        let mut environment = traced_to(&collector).to_vec();
+        environment.push(("OTEL_TRACES_EXPORTER", exporter.to_owned()));
+        let consumer = Process::consumer(&provider, "--trace env", &borrowed(&environment));
+        get(&format!("{}/work", consumer.url), Some(SAMPLED)).await;
+        assert_eq!(consumer.stop().await.code, Some(0));
+        assert_eq!(collector.spans().len(), spans, "{exporter}");
+    }
+}
+
 #[tokio::test]
 async fn a_collector_that_is_not_there_neither_fails_requests_nor_holds_up_the_end() {
     let provider = Process::provider();

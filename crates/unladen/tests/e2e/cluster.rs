@@ -2,6 +2,7 @@
 //! `UNLADEN_CLUSTER`, the path of its kubeconfig, they are skipped.
 
 mod adopted;
+mod injected;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,8 +16,8 @@ use unladen_journal::role::Role;
 use unladen_judge::findings::{Findings, VariantFindings};
 
 use crate::harness::{
-    CliOutput, Scratch, UNLADEN, assert_costs_in_every_round, assert_ledger_is_whole, counted, counting, finding,
-    on_all_cores, wait_until,
+    CliOutput, Scratch, UNLADEN, assert_costs_in_every_round, assert_ledger_is_whole, counted, finding, on_all_cores,
+    wait_until,
 };
 
 /// What the image of these tests is called.
@@ -104,7 +105,8 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster that the environment names, with the image of this very executable. `None`: there is none.
+    /// The cluster that the environment names, with the image of this very executable. `None`: there is none. Who has one takes all cores: pods are
+    /// on those that the kubelet says.
     pub(crate) fn find() -> Option<Self> {
         static ACCOUNTS: OnceLock<(PathBuf, PathBuf)> = OnceLock::new();
         let Some(kubeconfig) = std::env::var_os("UNLADEN_CLUSTER").map(PathBuf::from) else {
@@ -201,14 +203,33 @@ impl Cluster {
     }
 }
 
+/// Objects that the administrator has made and that go with the test.
+struct Made<'c> {
+    cluster: &'c Cluster,
+    text: String,
+}
+
+impl<'c> Made<'c> {
+    fn new(cluster: &'c Cluster, text: String) -> Self {
+        cluster.kubectl_of(&["apply", "--filename=-"], &text);
+        Self { cluster, text }
+    }
+}
+
+impl Drop for Made<'_> {
+    fn drop(&mut self) {
+        self.cluster.kubectl_of(&["delete", "--ignore-not-found", "--wait=false", "--filename=-"], &self.text);
+    }
+}
+
 fn of<'a>(findings: &'a Findings, variant: &str) -> &'a VariantFindings {
     findings.variants.iter().find(|it| it.name == variant).expect("the variant")
 }
 
 #[test]
 fn a_deployment_is_weighed_and_its_spans_arrive() {
-    let _turn = on_all_cores();
     let Some(cluster) = Cluster::find() else { return };
+    let _turn = on_all_cores();
     let load = "{url: \"http://shop:8080/work\", rate: 300, connections: 8}";
     let text = study("shop", OTEL).replace("{url: \"http://shop:8080/work\", connections: 4}", load);
     let scratch = cluster.scratch(&text.replace("window: 1s", "window: 2s").replace("rounds: 1", "rounds: 4"));
@@ -241,8 +262,8 @@ fn a_deployment_is_weighed_and_its_spans_arrive() {
 
 #[test]
 fn a_pod_costs_what_the_same_processes_cost() {
-    let _turn = on_all_cores();
     let Some(cluster) = Cluster::find() else { return };
+    let _turn = on_all_cores();
     // Closed loops: nothing is due that a busy machine could be late for.
     let pods = study("pods", "");
     let baseline = |scratch: &Scratch| {
@@ -292,8 +313,8 @@ variants:
 
 #[test]
 fn a_label_that_no_injector_heeds_is_refused() {
-    let _turn = counting();
     let Some(cluster) = Cluster::find() else { return };
+    let _turn = on_all_cores();
     let refused = |variants: &str, words: &[&str]| {
         let scratch = cluster.scratch(&study("inert", variants));
         cluster.run(&scratch, &[]).ends_with(2).complains(words);
@@ -311,8 +332,8 @@ fn a_label_that_no_injector_heeds_is_refused() {
 
 #[test]
 fn what_goes_wrong_in_a_cluster_is_told() {
-    let _turn = counting();
     let Some(cluster) = Cluster::find() else { return };
+    let _turn = on_all_cores();
     let fails = |mark: &str, study: &str, change: (&str, &str), words: &[&str]| {
         let scratch = cluster.scratch(study);
         let text = manifest();
@@ -364,8 +385,8 @@ fn what_goes_wrong_in_a_cluster_is_told() {
 
 #[test]
 fn a_study_that_was_interrupted_or_killed_leaves_no_namespace_and_goes_on() {
-    let _turn = counting();
     let Some(cluster) = Cluster::find() else { return };
+    let _turn = on_all_cores();
     let long = study("interrupted", OTEL).replace("window: 1s", "window: 4s");
     let scratch = cluster.scratch(&long);
     let mut child = cluster.start(&scratch);
@@ -394,8 +415,8 @@ fn a_study_that_was_interrupted_or_killed_leaves_no_namespace_and_goes_on() {
 
 #[test]
 fn a_pod_that_is_taken_away_ends_the_study() {
-    let _turn = counting();
     let Some(cluster) = Cluster::find() else { return };
+    let _turn = on_all_cores();
     let scratch = cluster.scratch(&study("taken", "").replace("window: 1s", "window: 20s"));
     let mut child = cluster.start(&scratch);
     let names = cluster.namespaces();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::cluster::{Cluster, IMAGE, OTEL, study};
-use crate::harness::{CliOutput, Scratch, assert_ledger_is_whole, counting, wait_until};
+use crate::harness::{CliOutput, Scratch, assert_ledger_is_whole, on_all_cores, wait_until};
 
 /// Until a pod runs and measures, or has ended.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -92,8 +92,8 @@ fn assert_whole(scratch: &Scratch, count: usize) {
 
 #[test]
 fn a_study_runs_on_a_node_elsewhere_and_its_results_come_here() {
-    let _turn = counting();
     let Some(cluster) = Cluster::find() else { return };
+    let _turn = on_all_cores();
     let scratch = cluster.scratch(&study("elsewhere", OTEL));
     let sent = ["run", ".", "--in-cluster", "--image", IMAGE, "--node", "node-1", "--out", "out", "--rounds", "2"];
     let output = cluster
@@ -113,8 +113,8 @@ fn a_study_runs_on_a_node_elsewhere_and_its_results_come_here() {
 
 #[test]
 fn what_cannot_run_in_the_cluster_is_told_and_leaves_nothing() {
-    let _turn = counting();
     let Some(cluster) = Cluster::find() else { return };
+    let _turn = on_all_cores();
     let scratch = cluster.scratch(&study("mistakes", ""));
     let sent = |more: &[&str]| {
         cluster.ask(&scratch, &cluster.user, &[&["run", ".", "--in-cluster", "--out", "out"], more].concat())
@@ -129,8 +129,8 @@ fn what_cannot_run_in_the_cluster_is_told_and_leaves_nothing() {
 
 #[test]
 fn ctrl_c_ends_the_study_there_and_fetches_what_it_has() {
-    let _turn = counting();
     let Some(cluster) = Cluster::find() else { return };
+    let _turn = on_all_cores();
     let scratch = cluster.scratch(&twice("interrupted"));
     let mut child = cluster.send(&scratch, FIRST_ROUND);
     kill_process(Pid::from_child(&child), Signal::INT).expect("it is interrupted");
@@ -142,8 +142,8 @@ fn ctrl_c_ends_the_study_there_and_fetches_what_it_has() {
 
 #[test]
 fn without_its_client_a_study_goes_on_and_waits_to_be_fetched() {
-    let _turn = counting();
     let Some(cluster) = Cluster::find() else { return };
+    let _turn = on_all_cores();
     let scratch = cluster.scratch(&twice("alone"));
     let mut child = cluster.send(&scratch, FIRST_ROUND);
     child.kill().expect("it is killed");
@@ -166,8 +166,8 @@ fn without_its_client_a_study_goes_on_and_waits_to_be_fetched() {
 /// A study comes to its end although something happens to its pod after the first round. What it said: `None` without a cluster.
 #[track_caller]
 fn said_of_a_study_that_survives(name: &str, what: impl FnOnce(&Cluster)) -> Option<String> {
-    let _turn = counting();
     let cluster = Cluster::find()?;
+    let _turn = on_all_cores();
     let scratch = cluster.scratch(&twice(name));
     let mut child = cluster.send(&scratch, FIRST_ROUND);
     what(&cluster);
@@ -206,8 +206,8 @@ fn kill_those_in_pods() -> usize {
 
 #[test]
 fn what_a_run_has_left_is_cleaned_and_nothing_else() {
-    let _turn = counting();
     let Some(cluster) = Cluster::find() else { return };
+    let _turn = on_all_cores();
     let scratch = cluster.scratch(&twice("doomed"));
     let mut child = cluster.send(&scratch, FIRST_ROUND);
     // Whoever deletes a Job so takes the time from its pod to clean up.
@@ -234,8 +234,8 @@ fn what_a_run_has_left_is_cleaned_and_nothing_else() {
 
 #[test]
 fn what_is_printed_can_be_applied() {
-    let _turn = counting();
     let Some(cluster) = Cluster::find() else { return };
+    let _turn = on_all_cores();
     let scratch = cluster.scratch(&study("printed", OTEL));
     let printed = ["run", ".", "--in-cluster", "--image", IMAGE, "--print", "--keep", "10m"];
     // Without a cluster.
@@ -255,8 +255,8 @@ fn what_is_printed_can_be_applied() {
 /// Each node has half of the rounds, at the same time, and they become one study.
 #[test]
 fn two_nodes_share_the_rounds_of_a_study() {
-    let _turn = counting();
     let Some(cluster) = Cluster::find() else { return };
+    let _turn = on_all_cores();
     let scratch = cluster.scratch(&twice("shared"));
     let nodes = ["--node", "node-1", "--node", "node-2"];
     let sent = ["run", ".", "--in-cluster", "--image", IMAGE, "--out", "out"];

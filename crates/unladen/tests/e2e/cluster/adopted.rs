@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Cluster, IMAGE, finding};
-use crate::harness::{Scratch, on_a_core, on_all_cores};
+use super::{Cluster, IMAGE, Made, finding};
+use crate::harness::{Scratch, on_all_cores};
 
 /// Where the live shop is. Not one of unladen's namespaces.
 const PROD: &str = "e2e-prod";
@@ -61,25 +61,6 @@ spec:
     )
 }
 
-/// Objects that the administrator has made and that go with the test.
-struct Made<'c> {
-    cluster: &'c Cluster,
-    text: String,
-}
-
-impl<'c> Made<'c> {
-    fn new(cluster: &'c Cluster, text: String) -> Self {
-        cluster.kubectl_of(&["apply", "--filename=-"], &text);
-        Self { cluster, text }
-    }
-}
-
-impl Drop for Made<'_> {
-    fn drop(&mut self) {
-        self.cluster.kubectl_of(&["delete", "--ignore-not-found", "--wait=false", "--filename=-"], &self.text);
-    }
-}
-
 impl Cluster {
     /// What the doctor says, in one line.
     fn doctor(&self, scratch: &Scratch, kubeconfig: &Path) -> String {
@@ -90,8 +71,8 @@ impl Cluster {
 
 #[test]
 fn a_live_deployment_becomes_a_study_that_runs() {
-    let _turn = on_all_cores();
     let Some(cluster) = Cluster::find() else { return };
+    let _turn = on_all_cores();
     let _live = Made::new(&cluster, shop());
     let scratch = Scratch::new();
     let import = ["import", "kubernetes", "deployment/shop", "--namespace", PROD];
@@ -136,8 +117,8 @@ fn a_live_deployment_becomes_a_study_that_runs() {
 
 #[test]
 fn the_doctor_names_the_rights_that_are_missing_and_prints_the_role_that_has_them() {
-    let _turn = on_a_core();
     let Some(cluster) = Cluster::find() else { return };
+    let _turn = on_all_cores();
     let scratch = cluster.scratch(&super::study("shop", ""));
     let sound = cluster.doctor(&scratch, &cluster.account);
     for words in [
