@@ -25,9 +25,9 @@ struct SplitRounds<'e, 'a> {
     groups: [BTreeSet<u32>; 2],
 }
 
-/// A notice for every variant whose starts fall into two groups.
-pub(super) fn notices(evidence: &Evidence<'_>) -> Vec<Notice> {
-    let variants = evidence.placebo.iter().chain(&evidence.variants);
+/// A notice for every variant whose starts fall into two groups, unless it `is_explained` by something else.
+pub(super) fn notices(evidence: &Evidence<'_>, is_explained: impl Fn(&str) -> bool) -> Vec<Notice> {
+    let variants = evidence.placebo.iter().chain(&evidence.variants).filter(|it| !is_explained(&it.name));
     let split: Vec<SplitRounds<'_, '_>> =
         variants.filter_map(|variant| split(evidence.baseline_of(variant), variant)).collect();
     let mut notices: Vec<Notice> = Vec::new();

@@ -41,18 +41,20 @@ fn ratios(rounds: &[RoundValue]) -> Option<Vec<f64>> {
     log_ratios(&rounds.iter().map(|it| (it.baseline, it.value)).collect::<Vec<_>>()).ok()
 }
 
-/// A notice for every variant that does not cost the same on all machines.
-pub(super) fn notices(evidence: &Evidence<'_>, variants: &[VariantFindings]) -> Vec<Notice> {
+/// What each machine says of every variant that does not cost the same on all of them, by the variant's name.
+pub(super) fn disagreements(evidence: &Evidence<'_>, variants: &[VariantFindings]) -> IndexMap<String, String> {
     let runs = evidence.folder.runs.iter().filter(|run| !run.machine.is_empty());
     let machines: Machines = runs.map(|run| (run.round, run.machine.clone())).collect();
-    if machines.is_empty() {
-        return Vec::new();
-    }
     let of_variant = |variant: &VariantFindings| {
         let rounds = rounds(variant.finding(METRIC)?, &machines);
-        Some(RoundsNotice::MachinesDisagree { variant: variant.name.clone(), costs: disagreement(&rounds)? }.into())
+        Some((variant.name.clone(), disagreement(&rounds)?))
     };
     variants.iter().filter_map(of_variant).collect()
+}
+
+/// A notice for every variant that does not cost the same on all machines.
+pub(super) fn notices(disagreements: IndexMap<String, String>) -> impl Iterator<Item = Notice> {
+    disagreements.into_iter().map(|(variant, costs)| RoundsNotice::MachinesDisagree { variant, costs }.into())
 }
 
 /// What each machine says, if they disagree.

@@ -85,8 +85,10 @@ pub(super) fn judge(folder: &Measured, limits: &Budgets) -> Result<Findings, Bud
     notices.extend(checks::notices(&evidence));
     notices.extend(steady::notices(&evidence));
     notices.extend(apart::notices(&evidence, &metrics));
-    notices.extend(groups::notices(&evidence));
-    notices.extend(machines::notices(&evidence, &variants));
+    let disagreements = machines::disagreements(&evidence, &variants);
+    // Where machines disagree, that explains why starts fall into groups.
+    notices.extend(groups::notices(&evidence, |variant| disagreements.contains_key(variant)));
+    notices.extend(machines::notices(disagreements));
     notices.extend(design::notices(&evidence));
     notices.extend(agreement::notices(&evidence));
     notices.extend(checks::imported(&evidence));

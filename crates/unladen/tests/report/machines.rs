@@ -76,6 +76,7 @@ fn machines_that_disagree_are_told() {
     assert!(notice.text.contains("on xeon (6 rounds)") && notice.text.contains("on amd (6 rounds)"), "{}", notice.text);
     assert!(notice.text.starts_with("otel does not cost the same"), "the A/A control agrees: {}", notice.text);
     assert!(printed.contains("does not cost the same on all machines"), "{printed}");
+    assert!(!codes(&findings).contains(&"starts_in_groups"), "it is told once");
 }
 
 #[test]
