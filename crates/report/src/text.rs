@@ -16,7 +16,9 @@ const WIDTH: usize = 100;
 /// Longest name in a table; longer ones are cut.
 const NAME: usize = 26;
 /// What of a cell with a sentence is shown.
-const SENTENCE: usize = 40;
+const SENTENCE: usize = 30;
+/// What of any other cell is shown, but for the first of a row.
+const PATH: usize = 50;
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
@@ -88,7 +90,18 @@ fn tables(out: &mut Page, findings: &Findings) {
     }
 }
 
-/// A table; its first column gets the room that the others leave. Sentences lose their ends, which the long reports have.
+/// The end of a path, which tells more than its beginning.
+fn ending(text: &str, width: usize) -> String {
+    let all = text.chars().count();
+    if all <= width {
+        return text.to_owned();
+    }
+    let end: String = text.chars().skip(all + 1 - width).collect();
+    format!("…{end}")
+}
+
+/// A table; its first column gets the room that the others leave. Sentences lose their ends and paths their beginnings, which the long reports
+/// have.
 fn section(out: &mut Page, section: &Section) {
     out.line("");
     out.wrapped("", "  ", &view::clean(&section.title), BOLD);
@@ -102,6 +115,7 @@ fn section(out: &mut Page, section: &Section) {
         let cell = |(index, text): (usize, &String)| match section.columns[index].align {
             _ if index == 0 => view::shortened(text, room),
             Align::Wrapped => view::shortened(text, SENTENCE),
+            Align::Left => ending(text, PATH),
             _ => text.clone(),
         };
         row.iter().enumerate().map(cell).collect()

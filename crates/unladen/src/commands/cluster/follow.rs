@@ -154,6 +154,9 @@ impl Follower<'_> {
     }
 
     fn begins(&self, status: &JobStatus) {
+        if !self.prefix.is_empty() {
+            return;
+        }
         let node = status.node.as_deref().unwrap_or_default();
         self.say(&match self.by_user {
             true => format!("node: {node}"),
