@@ -1,7 +1,7 @@
 //! Run folders of one study, measured on several machines, as one study: rounds are blocks, and a round on another machine is another round.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
 use serde_json::{Map, Value, json};
@@ -68,6 +68,14 @@ pub enum MergeError {
     Empty {
         /// Machine.
         machine: String,
+    },
+    /// A run that is said to be elsewhere.
+    #[error("the journal of {machine} says that a run is in `{dir}`, which is not inside its run folder")]
+    Outside {
+        /// Machine.
+        machine: String,
+        /// Where the run is said to be.
+        dir: String,
     },
     /// A part that was merged itself.
     #[error("{machine} is a merged study: merge the folders that it was made of")]
@@ -198,6 +206,11 @@ fn check(parts: &[Part]) -> Result<(), MergeError> {
         if measured.runs.is_empty() {
             return Err(MergeError::Empty { machine: machine.clone() });
         }
+        let is_inside = |dir: &str| Path::new(dir).components().all(|part| matches!(part, Component::Normal(_)));
+        let dirs = measured.runs.iter().map(|run| &run.dir).chain(measured.calibrations.iter().map(|it| &it.dir));
+        if let Some(dir) = dirs.into_iter().find(|dir| !is_inside(dir)) {
+            return Err(MergeError::Outside { machine: machine.clone(), dir: dir.clone() });
+        }
         if measured.host.get(MACHINES).is_some() {
             return Err(MergeError::Merged { machine: machine.clone() });
         }
@@ -301,6 +314,9 @@ mod tests {
         assert!(error(older).contains("unladen 1.0.0 and unladen 0.9.0"));
         let copy = Part { machine: "b".to_owned(), ..one.clone() };
         assert!(error(copy).contains("copy of the other"));
+        let mut outside = part("b", "", &[1]);
+        outside.measured.runs[0].dir = "runs/../../b".to_owned();
+        assert!(error(outside).contains("`runs/../../b`, which is not inside"));
         let mut merged = part("b", "", &[1]);
         merged.measured.host[MACHINES] = json!({});
         assert!(error(merged).contains("merged study"));

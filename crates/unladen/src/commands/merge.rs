@@ -62,16 +62,17 @@ fn part(folder: &NamedFolder) -> anyhow::Result<Part> {
     Ok(Part { machine, measured })
 }
 
-/// Copies a folder and all that is in it.
+/// Copies a folder and all that is in it, but for links: what they lead to belongs to somebody else.
 fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     let failed = || format!("cannot copy {} to {}", from.display(), to.display());
     fs::create_dir_all(to).with_context(failed)?;
     for entry in fs::read_dir(from).with_context(failed)? {
         let entry = entry.with_context(failed)?;
         let (from, to) = (entry.path(), to.join(entry.file_name()));
-        if entry.file_type().with_context(failed)?.is_dir() {
+        let kind = entry.file_type().with_context(failed)?;
+        if kind.is_dir() {
             copy(&from, &to)?;
-        } else {
+        } else if kind.is_file() {
             fs::copy(&from, &to).with_context(|| format!("cannot copy {} to {}", from.display(), to.display()))?;
         }
     }
