@@ -79,10 +79,10 @@ def build():
     need(("go", "Go 1.21 or newer, which fetches the version that it needs"), ("gcc", "it, for runc"), ("pkg-config", "it, for runc"))
     if subprocess.run(["pkg-config", "--exists", "libseccomp"]).returncode != 0:
         sys.exit("the headers of libseccomp are missing, which runc needs: install libseccomp-dev")
-    compile(MODULES)
+    build_modules(MODULES)
 
 
-def compile(modules):
+def build_modules(modules):
     BIN.mkdir(parents=True, exist_ok=True)
     for name, (environment, flags) in modules.items():
         folder, made = HERE / name, CACHE / f"{name}.built"
@@ -250,7 +250,7 @@ def operator():
     first = groups.first()
     if first is None:
         sys.exit("no cluster runs: `scripts/cluster/cluster.py start` first")
-    compile(OPERATOR)
+    build_modules(OPERATOR)
     folder = RUN / "operator"
     certificates = folder / "k8s-webhook-server/serving-certs"
     if certificates.exists():

@@ -261,7 +261,7 @@ fn two_nodes_share_the_rounds_of_a_study() {
     let nodes = ["--node", "node-1", "--node", "node-2"];
     let sent = ["run", ".", "--in-cluster", "--image", IMAGE, "--out", "out"];
     let output = cluster.ask(&scratch, &cluster.user, &[sent.as_slice(), &nodes].concat()).ends_with(0).complains(&[
-        "1 rounds each",
+        "1 round each",
         "node-1  [  3/3]",
         "node-2  [  3/3]",
     ]);

@@ -47,11 +47,12 @@ pub(super) fn run(plan: &Plan, options: &Run, out: &Path) -> anyhow::Result<Exit
     }
     if !options.measure.quiet {
         let names: Vec<&str> = orders.iter().map(|(_, order)| order.name.as_str()).collect();
+        let rounds = share(plan, options.cluster.nodes.len());
         eprintln!(
-            "{} now run in the cluster at {}, {} rounds each; they do not need this terminal.\nCtrl-C ends them; if this terminal closes, `unladen fetch NAME` gets the results of each, and `unladen merge` puts them together.",
+            "{} now run in the cluster at {}, {rounds} {} each; they do not need this terminal.\nCtrl-C ends them; if this terminal closes, `unladen fetch NAME` gets the results of each, and `unladen merge` puts them together.",
             names.join(" and "),
             jobs.server(),
-            share(plan, options.cluster.nodes.len())
+            if rounds == 1 { "round" } else { "rounds" }
         );
     }
     let of_node = |(node, order): &(String, JobOrder)| {
