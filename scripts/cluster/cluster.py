@@ -7,7 +7,6 @@ Docker.
     scripts/cluster/cluster.py start [--share] [--nodes 2]  builds, starts, returns when the nodes are ready
     scripts/cluster/cluster.py load IMAGE.tar…  gives the nodes images as `docker save` writes them
     scripts/cluster/cluster.py image PROGRAM NAME   gives them an image of a program of this machine, and what it is linked with
-                                                (--with HERE=THERE: and a file or folder, as often as needed)
     scripts/cluster/cluster.py operator         builds the OpenTelemetry Operator, unless it is there, and starts it: it instruments pods
     scripts/cluster/cluster.py account [NAME]   makes the accounts of deploy/kubernetes and a kubeconfig for `unladen`, or `unladen-user`
     scripts/cluster/cluster.py status           says what runs; exit code 1 if nothing does
@@ -235,12 +234,10 @@ def load(files):
             sys.exit(f"{file}: not loaded: {done.stderr.strip() or done.stdout.strip()}. Is it as `docker save` writes it?")
 
 
-def image(program, name, more):
-    if unclear := [it for it in more if "=" not in it]:
-        sys.exit(f"`{unclear[0]}` says not where it belongs: write HERE=THERE")
+def image(program, name):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "image.tar"
-        images.write(file, name, program, more=[it.split("=", 1) for it in more])
+        images.write(file, name, Path(program).resolve())
         load([file])
 
 
@@ -320,12 +317,11 @@ def main():
     of_program = commands.add_parser("image")
     of_program.add_argument("program")
     of_program.add_argument("name")
-    of_program.add_argument("--with", action="append", default=[], dest="more", metavar="HERE=THERE")
     given = parser.parse_args()
     if given.command == "load":
         return load(given.image)
     if given.command == "image":
-        return image(given.program, given.name, given.more)
+        return image(given.program, given.name)
     if given.command == "start":
         return start(given.share, given.nodes)
     if given.command == "account":

@@ -28,24 +28,11 @@ def linked_with(program):
     return [Path(it) for it in said.split() if it.startswith("/")]
 
 
-def below(here, there):
-    """The files of `here`, a file or a folder, by their places in an image that has it at `there`."""
-    files = [it for it in sorted(here.rglob("*")) if it.is_file()] if here.is_dir() else [here]
-    return {str(there / it.relative_to(here)).strip("/"): it for it in files}
-
-
-def write(path, name, program, command=(), more=()):
-    """The image `name` of `program`, of `more` files and folders (pairs: where it is here, and where there), and of what all of these are linked
-    with, into `path`. The program is its entry point, and runs `command` unless told otherwise."""
-    program = Path(program).resolve()
-    files = {program.name: program}
-    for here, there in more:
-        files.update(below(Path(here).resolve(), Path(there)))
-    binaries = [it for it in files.values() if it.read_bytes()[:4] == b"\x7fELF"]
-    own = set(files.values())
-    libraries = {it for binary in binaries for it in linked_with(binary) if it.resolve() not in own}
-    files.update({str(it)[1:]: it for it in libraries})
-    layer = tarred({there: here.read_bytes() for there, here in sorted(files.items())})
+def write(path, name, program, command=()):
+    """The image `name` of `program` and what it is linked with into `path`. The program is its entry point, and runs `command` unless
+    told otherwise."""
+    program = Path(program)
+    layer = tarred({it.name if it == program else str(it)[1:]: it.read_bytes() for it in [program, *linked_with(program)]})
     config = {
         "architecture": ARCHITECTURE[os.uname().machine],
         "os": "linux",

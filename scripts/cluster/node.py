@@ -81,25 +81,22 @@ def mounts():
         run("mount", "-t", "tmpfs", "-o", "mode=755", "node", folder)
 
 
-def has_interface(name):
-    return f"{name}:" in Path("/proc/self/net/dev").read_text()
-
-
-def network(node):
-    """`cluster.py` puts one end of a pair of interfaces into this network, as `host`."""
-    node.wait("the interface to this machine", lambda: has_interface("host"))
+def network(node, interface):
+    """`cluster.py` puts one end of a pair of interfaces into this network."""
+    node.wait(f"the interface {interface}", lambda: f"{interface}:" in Path("/proc/self/net/dev").read_text())
     run("ip", "link", "set", "lo", "up")
+    run("ip", "address", "add", f"{node.what.address}/30", "dev", interface)
+    run("ip", "link", "set", interface, "up")
+
+
+def network_of_first(node):
+    network(node, "host")
     run("ip", "address", "add", f"{parts.API_SERVICE}/32", "dev", "lo")
-    run("ip", "address", "add", f"{parts.NODE_ADDRESS}/30", "dev", "host")
-    run("ip", "link", "set", "host", "up")
 
 
 def network_of_second(node):
     """The API server, by either of its addresses, and the other pods are behind the first node."""
-    node.wait("the interface to the first node", lambda: has_interface(parts.LINK))
-    run("ip", "link", "set", "lo", "up")
-    run("ip", "address", "add", f"{node.what.address}/30", "dev", parts.LINK)
-    run("ip", "link", "set", parts.LINK, "up")
+    network(node, parts.LINK)
     for there in [parts.NODE_ADDRESS, parts.API_SERVICE, parts.FIRST.pods]:
         run("ip", "route", "add", there, "via", parts.LINK_ADDRESSES[0])
 
@@ -114,7 +111,7 @@ def start_containerd(node):
 def first():
     node = Node(parts.FIRST)
     mounts()
-    network(node)
+    network_of_first(node)
     node.start("etcd")
     start_containerd(node)
     node.start("kube-apiserver")

@@ -171,18 +171,19 @@ def write(share):
 
 
 def client_certificate():
-    """It is its own authority."""
-    return [
-        "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "365", "-subj", "/CN=kube-apiserver",
-        "-addext", "extendedKeyUsage=clientAuth", "-keyout", f"{CLIENT}.key", "-out", f"{CLIENT}.crt",
-    ]
+    return certificate(CLIENT, "kube-apiserver", "extendedKeyUsage=clientAuth")
 
 
 def server_certificate(path):
-    """Of a server on 127.0.0.1; its own authority, too."""
+    """Of a server on 127.0.0.1."""
+    return certificate(path, "operator", "subjectAltName=IP:127.0.0.1")
+
+
+def certificate(path, name, extension):
+    """It is its own authority."""
     return [
-        "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "365", "-subj", "/CN=operator",
-        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", f"{path}.key", "-out", f"{path}.crt",
+        "openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "365", "-subj", f"/CN={name}",
+        "-addext", extension, "-keyout", f"{path}.key", "-out", f"{path}.crt",
     ]
 
 

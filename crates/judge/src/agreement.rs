@@ -21,8 +21,7 @@ const TOLERANCE: f64 = 0.03;
 /// CPU per request in the last blocks over that alone, less 1, with its 95 % interval over the rounds; `None` with too few of them.
 pub(super) fn of(variant: &VariantRuns<'_>) -> Option<Range> {
     let ratios: Vec<f64> = variant.valid.values().filter_map(|run| log_ratio(run)).collect();
-    let estimate = hodges_lehmann(&ratios, Level::P95).ok()?.relative();
-    estimate.interval.map(|it| Range { value: estimate.value, low: it.low, high: it.high })
+    Range::of(&hodges_lehmann(&ratios, Level::P95).ok()?.relative())
 }
 
 fn log_ratio(run: &RunRecord) -> Option<f64> {

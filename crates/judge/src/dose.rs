@@ -182,9 +182,7 @@ fn off_the_line(fits: &[Fit], points: &[DosePoint]) -> Vec<f64> {
 }
 
 fn range(values: impl Iterator<Item = f64>, level: Level) -> Option<Range> {
-    let estimate = hodges_lehmann(&values.collect::<Vec<_>>(), level).ok()?;
-    let interval = estimate.interval?;
-    Some(Range { value: estimate.value, low: interval.low, high: interval.high })
+    Range::of(&hodges_lehmann(&values.collect::<Vec<_>>(), level).ok()?)
 }
 
 /// A dose: `5`, `0.1`, `10%`.

@@ -1,7 +1,7 @@
 //! Findings in findings: by metric, by kind; and what a range says of itself. Decides nothing.
 
 use unladen_journal::record::VariantKind;
-use unladen_stats::estimate::median;
+use unladen_stats::estimate::{Estimate, median};
 use unladen_stats::verdict::Verdict;
 
 use super::findings::{Finding, Findings, Range, StepFindings, VariantFindings};
@@ -60,6 +60,11 @@ impl Finding {
 }
 
 impl Range {
+    /// An estimate that has an interval.
+    pub(super) fn of(estimate: &Estimate) -> Option<Self> {
+        estimate.interval.map(|it| Self { value: estimate.value, low: it.low, high: it.high })
+    }
+
     /// Their median between the lowest and the highest; `None` of none.
     pub(super) fn over(values: &[f64]) -> Option<Self> {
         let (low, high) = (values.iter().copied().reduce(f64::min)?, values.iter().copied().reduce(f64::max)?);

@@ -4,7 +4,6 @@
 use indexmap::IndexMap;
 use unladen_journal::notices::{Notice, RoundsNotice};
 use unladen_stats::estimate::{Estimate, Level, hodges_lehmann};
-use unladen_stats::pair::log_ratios;
 use unladen_stats::strata::kruskal_wallis;
 
 use super::evidence::{Evidence, number};
@@ -19,10 +18,15 @@ pub(super) const METRIC: &str = "cpu_per_request";
 const ALPHA: f64 = 0.01;
 
 /// The machine of each round, in their order.
-pub(super) type Machines = IndexMap<u32, String>;
+pub(super) type Machines<'a> = IndexMap<u32, &'a str>;
+
+/// Of runs, as their rounds and machines; empty if there is one machine.
+pub(super) fn machines<'a>(runs: impl Iterator<Item = (u32, &'a str)>) -> Machines<'a> {
+    runs.filter(|(_, machine)| !machine.is_empty()).collect()
+}
 
 /// The rounds of a finding by machine, in the order of the machines' first rounds.
-pub(super) fn rounds<'a>(finding: &Finding, machines: &'a Machines) -> IndexMap<&'a str, Vec<RoundValue>> {
+pub(super) fn rounds<'a>(finding: &Finding, machines: &Machines<'a>) -> IndexMap<&'a str, Vec<RoundValue>> {
     let mut rounds: IndexMap<&str, Vec<RoundValue>> = IndexMap::new();
     for round in &finding.rounds {
         if let Some(machine) = machines.get(&round.round) {
@@ -37,14 +41,14 @@ pub(super) fn estimate(rounds: &[RoundValue]) -> Option<Estimate> {
     Some(hodges_lehmann(&ratios(rounds)?, Level::P95).ok()?.relative())
 }
 
+/// Log-ratios.
 fn ratios(rounds: &[RoundValue]) -> Option<Vec<f64>> {
-    log_ratios(&rounds.iter().map(|it| (it.baseline, it.value)).collect::<Vec<_>>()).ok()
+    rounds.iter().map(|it| Some(it.ratio?.ln_1p())).collect()
 }
 
 /// What each machine says of every variant that does not cost the same on all of them, by the variant's name.
 pub(super) fn disagreements(evidence: &Evidence<'_>, variants: &[VariantFindings]) -> IndexMap<String, String> {
-    let runs = evidence.folder.runs.iter().filter(|run| !run.machine.is_empty());
-    let machines: Machines = runs.map(|run| (run.round, run.machine.clone())).collect();
+    let machines = machines(evidence.folder.runs.iter().map(|run| (run.round, run.machine.as_str())));
     let of_variant = |variant: &VariantFindings| {
         let rounds = rounds(variant.finding(METRIC)?, &machines);
         Some((variant.name.clone(), disagreement(&rounds)?))

@@ -12,8 +12,7 @@ const NOTE: &str = "Every round has all variants on one machine, so machines as 
                     rounds there.";
 
 pub(super) fn sections(findings: &Findings) -> Vec<Section> {
-    let runs = findings.runs.iter().filter(|run| !run.machine.is_empty());
-    let machines: Machines = runs.map(|run| (run.round, run.machine.clone())).collect();
+    let machines = machines::machines(findings.runs.iter().map(|run| (run.round, run.machine.as_str())));
     if machines.is_empty() {
         return Vec::new();
     }
@@ -23,7 +22,7 @@ pub(super) fn sections(findings: &Findings) -> Vec<Section> {
     noted(costs.into_iter().chain([what_they_are(findings, &machines)]).collect(), NOTE)
 }
 
-fn costs(found: &[(&VariantFindings, &Finding)], first: &Finding, machines: &Machines) -> Section {
+fn costs(found: &[(&VariantFindings, &Finding)], first: &Finding, machines: &Machines<'_>) -> Section {
     let scale = Scale::of_values(first);
     let mut rows = Vec::new();
     for (variant, finding) in found {
@@ -32,11 +31,8 @@ fn costs(found: &[(&VariantFindings, &Finding)], first: &Finding, machines: &Mac
                 let values: Vec<f64> = rounds.iter().map(of).collect();
                 Cell::from(unladen_stats::estimate::median(&values).map(|value| Number::of(scale, value)))
             };
-            let relative = machines::estimate(&rounds).map(|it| match it.interval {
-                Some(ends) => {
-                    let range = Range { value: it.value, low: ends.low, high: ends.high };
-                    Number::estimate(units::percent(it.value, Some(ends.half_width())), range)
-                }
+            let relative = machines::estimate(&rounds).map(|it| match Range::of(&it) {
+                Some(range) => Number::estimate(units::percent(it.value, range.half_width()), range),
                 None => Number::difference(units::percent(it.value, None), it.value),
             });
             rows.push(vec![
@@ -61,16 +57,16 @@ fn costs(found: &[(&VariantFindings, &Finding)], first: &Finding, machines: &Mac
 }
 
 /// The machines, as `host.json` has them.
-fn what_they_are(findings: &Findings, machines: &Machines) -> Section {
+fn what_they_are(findings: &Findings, machines: &Machines<'_>) -> Section {
     let fact = |machine: &str, key: &str| {
         let value = findings.host.get(MACHINES)?.get(machine)?.get(key)?;
         Some(value.as_str().map_or_else(|| value.to_string(), str::to_owned))
     };
     let facts = [("cpu", "CPU"), ("cores", "cores"), ("kernel", "kernel"), ("started", "started")];
-    let names: IndexSet<&String> = machines.values().collect();
-    let row = |machine: &&String| {
+    let names: IndexSet<&str> = machines.values().copied().collect();
+    let row = |machine: &&str| {
         let cells = facts.map(|(key, _)| Cell::from(fact(machine, key)));
-        [Cell::from((*machine).clone())].into_iter().chain(cells).collect()
+        [Cell::from((*machine).to_owned())].into_iter().chain(cells).collect()
     };
     let columns = [Column::left("machine")].into_iter().chain(facts.map(|(_, title)| Column::left(title)));
     Section::new(Topic::Variants, "Machines".to_owned(), columns.collect(), names.iter().map(row).collect())

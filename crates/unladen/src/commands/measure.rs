@@ -223,7 +223,7 @@ fn go(plan: &Plan, folder: &RunFolder, seed: u64, options: &Measure) -> anyhow::
     let findings = unladen_judge::judge(folder.path())?;
     unladen_report::write_all(folder.path(), &findings)?;
     super::print_findings(&findings, folder.path())?;
-    Ok(if findings.void.is_some() { ExitCode::from(super::COULD_NOT_RUN) } else { ExitCode::SUCCESS })
+    Ok(super::code_of(&findings))
 }
 
 /// The endpoint of `--metrics`.

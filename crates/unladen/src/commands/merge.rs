@@ -24,7 +24,7 @@ pub fn merge(options: &Merge) -> anyhow::Result<ExitCode> {
     check_is_free(&options.out)?;
     let findings = into(&options.folders, &options.out)?;
     print_findings(&findings, &options.out)?;
-    Ok(if findings.void.is_some() { ExitCode::from(super::COULD_NOT_RUN) } else { ExitCode::SUCCESS })
+    Ok(super::code_of(&findings))
 }
 
 /// Merges run folders into a new one, and judges that. The parts stay as they are.

@@ -90,6 +90,11 @@ fn draw_seed() -> u64 {
     RandomState::new().build_hasher().finish() >> 11
 }
 
+/// Exit code of a study that has come to its end.
+fn code_of(findings: &Findings) -> ExitCode {
+    if findings.void.is_some() { ExitCode::from(COULD_NOT_RUN) } else { ExitCode::SUCCESS }
+}
+
 /// Refuses a folder that holds something already. One that is not there is fine.
 fn check_is_free(out: &Path) -> anyhow::Result<()> {
     let is_empty = match fs::read_dir(out) {

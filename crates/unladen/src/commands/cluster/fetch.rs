@@ -11,6 +11,7 @@ use flate2::read::GzDecoder;
 use unladen_processes::subject::kubernetes::in_cluster::{JobStatus, Jobs};
 
 use super::super::{check_is_free, print, print_findings};
+use super::follow::Follower;
 use super::pod::{self, CODE, FOLDER};
 use crate::cli::cluster::Fetch;
 
@@ -43,8 +44,24 @@ pub fn fetch(options: &Fetch) -> anyhow::Result<ExitCode> {
     Ok(code.map_or(ExitCode::SUCCESS, ExitCode::from))
 }
 
+/// How to get the results of a study from elsewhere.
+pub(super) fn command(name: &str, context: Option<&str>) -> String {
+    let more = context.map(|context| format!(" --context {context}")).unwrap_or_default();
+    format!("unladen fetch {name}{more}")
+}
+
+/// Stays with a study until it has ended, brings its run folder here and deletes its Job; returns its exit code. `None`: it was interrupted before
+/// it had begun.
+pub(super) fn at_the_end(follower: &Follower<'_>, context: Option<&str>, out: &Path) -> anyhow::Result<Option<u8>> {
+    let Some((pod, code)) = follower.wait_for_end()? else { return Ok(None) };
+    let kept = || format!("they are still in the cluster: `{}`", command(follower.name, context));
+    bring(follower.jobs, &pod, out).with_context(kept)?;
+    follower.jobs.delete(follower.name)?;
+    Ok(Some(code))
+}
+
 /// Brings the run folder of a pod here; returns the exit code of a study that has ended.
-pub(super) fn bring(jobs: &Jobs, pod: &str, out: &Path) -> anyhow::Result<Option<u8>> {
+fn bring(jobs: &Jobs, pod: &str, out: &Path) -> anyhow::Result<Option<u8>> {
     let part = beside(out)?;
     let fetched = (1..=ATTEMPTS).find_map(|attempt| match unpack(jobs, pod, &part) {
         Err(_) if attempt < ATTEMPTS => {

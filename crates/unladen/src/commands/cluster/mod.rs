@@ -12,7 +12,6 @@ mod tests;
 
 use std::process::ExitCode;
 
-use anyhow::Context;
 use unladen_processes::subject::kubernetes::in_cluster::Jobs;
 use unladen_study::plan::Plan;
 
@@ -48,19 +47,16 @@ pub fn run(plan: &Plan, options: &Run) -> anyhow::Result<ExitCode> {
     let interrupted = interrupt_flag()?;
     jobs.create(&order)?;
     let name = &order.name;
-    let more = context.map(|context| format!(" --context {context}")).unwrap_or_default();
     let (prefix, is_quiet) = (String::new(), options.measure.quiet);
     let follower = Follower { jobs: &jobs, name, prefix, by_user: node.is_some(), interrupted: &interrupted, is_quiet };
     follower.say(&format!(
-        "{name} now runs in the cluster at {}; it does not need this terminal.\nCtrl-C ends it; if this terminal closes, `unladen fetch {name}{more}` gets its results.",
-        jobs.server()
+        "{name} now runs in the cluster at {}; it does not need this terminal.\nCtrl-C ends it; if this terminal closes, `{}` gets its results.",
+        jobs.server(),
+        fetch::command(name, context)
     ));
-    let Some((pod, code)) = follower.wait_for_end()? else {
+    let Some(code) = fetch::at_the_end(&follower, context, &out)? else {
         return Ok(ExitCode::from(INTERRUPTED));
     };
-    fetch::bring(&jobs, &pod, &out)
-        .with_context(|| format!("they are still in the cluster: `unladen fetch {name}{more}`"))?;
-    jobs.delete(name)?;
     fetch::show(&out, Some(code))?;
     Ok(ExitCode::from(code))
 }

@@ -10,6 +10,7 @@ use std::thread;
 
 use anyhow::{bail, ensure};
 use unladen_processes::subject::kubernetes::in_cluster::{JobOrder, Jobs};
+use unladen_study::measured;
 use unladen_study::merge::NamedFolder;
 use unladen_study::plan::Plan;
 use unladen_study::spec::OnUndecided;
@@ -36,7 +37,8 @@ pub(super) fn run(plan: &Plan, options: &Run, out: &Path) -> anyhow::Result<Exit
     if options.cluster.print {
         return print(&orders.iter().map(|(_, order)| yaml(order)).collect::<anyhow::Result<Vec<_>>>()?.join("---\n"));
     }
-    let jobs = Jobs::open(context(plan))?;
+    let context = context(plan);
+    let jobs = Jobs::open(context)?;
     let interrupted = interrupt_flag()?;
     for (at, (_, order)) in orders.iter().enumerate() {
         if let Err(error) = jobs.create(order) {
@@ -49,15 +51,16 @@ pub(super) fn run(plan: &Plan, options: &Run, out: &Path) -> anyhow::Result<Exit
         let names: Vec<&str> = orders.iter().map(|(_, order)| order.name.as_str()).collect();
         let rounds = share(plan, options.cluster.nodes.len());
         eprintln!(
-            "{} now run in the cluster at {}, {rounds} {} each; they do not need this terminal.\nCtrl-C ends them; if this terminal closes, `unladen fetch NAME` gets the results of each, and `unladen merge` puts them together.",
+            "{} now run in the cluster at {}, {rounds} {} each; they do not need this terminal.\nCtrl-C ends them; if this terminal closes, `{}` gets the results of each, and `unladen merge` puts them together.",
             names.join(" and "),
             jobs.server(),
-            if rounds == 1 { "round" } else { "rounds" }
+            if rounds == 1 { "round" } else { "rounds" },
+            fetch::command("NAME", context)
         );
     }
     let of_node = |(node, order): &(String, JobOrder)| {
         let part = part(out, node);
-        one(&jobs, (node, order), &part, options.measure.quiet, &interrupted).unwrap_or_else(|error| {
+        one(&jobs, (node, order), context, &part, options.measure.quiet, &interrupted).unwrap_or_else(|error| {
             eprintln!("{node}  error: {error:#}. The other nodes go on; Ctrl-C ends them");
             Outcome::Failed
         })
@@ -104,16 +107,15 @@ fn part(out: &Path, node: &str) -> PathBuf {
 fn one(
     jobs: &Jobs,
     (node, order): (&str, &JobOrder),
+    context: Option<&str>,
     part: &Path,
     is_quiet: bool,
     interrupted: &AtomicBool,
 ) -> anyhow::Result<Outcome> {
     let prefix = format!("{node}  ");
     let follower = Follower { jobs, name: &order.name, prefix, by_user: true, interrupted, is_quiet };
-    let Some((pod, code)) = follower.wait_for_end()? else { return Ok(Outcome::Nothing) };
-    fetch::bring(jobs, &pod, part)?;
-    jobs.delete(&order.name)?;
-    Ok(Outcome::Ended(part.to_owned(), code))
+    let code = fetch::at_the_end(&follower, context, part)?;
+    Ok(code.map_or(Outcome::Nothing, |code| Outcome::Ended(part.to_owned(), code)))
 }
 
 /// Makes one run folder of what the nodes gave, and judges that.
@@ -128,7 +130,7 @@ fn put_together(orders: &[(String, JobOrder)], outcomes: &[Outcome], out: &Path)
         });
         // What has no runs has said why.
         if let Outcome::Ended(dir, _) = outcome
-            && unladen_judge::judge(dir).is_ok()
+            && measured::read(dir).is_ok_and(|part| !part.runs.is_empty())
         {
             folders.push(NamedFolder { machine: Some(node.clone()), dir: dir.clone() });
         }

@@ -6,14 +6,7 @@ use super::{Cluster, Made, manifest, of, study};
 use crate::harness::{assert_ledger_is_whole, counted, on_all_cores};
 
 /// Asks for an SDK in the pods: the variables that it is told by.
-const INSTRUMENTATION: &str = r#"
-apiVersion: opentelemetry.io/v1alpha1
-kind: Instrumentation
-metadata: {name: sdk}
-spec:
-  exporter: {endpoint: "http://${UNLADEN_SINK_OTLP_GRPC}"}
-  env: [{name: OTEL_TRACES_EXPORTER, value: otlp}]
-"#;
+const INSTRUMENTATION: &str = include_str!("../../../../../studies/otel-operator/instrumentation.yaml");
 
 /// A variant that has nothing of its own but an annotation, and the object that tells the operator what to do.
 fn variant(annotation: &str) -> String {
