@@ -143,12 +143,13 @@ def connect(pid):
 
 
 def connect_nodes(first, second):
-    """A pair of interfaces between the networks of two nodes, and the way from the first one to the pods of the second."""
+    """A pair of interfaces between the networks of two nodes, and the way to the pods of the second: from the first, and by it from this machine."""
     ip("link", "add", parts.LINK, "netns", str(first), "type", "veth", "peer", "name", parts.LINK, "netns", str(second))
     inside = ["nsenter", f"--target={first}", "--net", "ip"]
     for command in [["address", "add", f"{parts.LINK_ADDRESSES[0]}/30", "dev", parts.LINK], ["link", "set", parts.LINK, "up"],
                     ["route", "add", parts.SECOND.pods, "via", parts.LINK_ADDRESSES[1]]]:
         subprocess.run([*inside, *command], check=True)
+    ip("route", "add", parts.SECOND.pods, "via", parts.NODE_ADDRESS)
 
 
 def as_part_of(node):

@@ -95,9 +95,9 @@ def network_of_first(node):
 
 
 def network_of_second(node):
-    """The API server, by either of its addresses, and the other pods are behind the first node."""
+    """The API server, by either of its addresses, the other pods and this machine are behind the first node."""
     network(node, parts.LINK)
-    for there in [parts.NODE_ADDRESS, parts.API_SERVICE, parts.FIRST.pods]:
+    for there in [parts.NODE_ADDRESS, parts.API_SERVICE, parts.FIRST.pods, parts.HOST_ADDRESS]:
         run("ip", "route", "add", there, "via", parts.LINK_ADDRESSES[0])
 
 

@@ -7,30 +7,27 @@
 //! Known as duet benchmarking where both sides run at the same moment (Bulej et al., "Duet Benchmarking", 2020, arXiv:2001.05811), and as
 //! switchback experiments where one system changes between treatments (Bojinov, Simchi-Levi & Zhao, Management Science 69(7), 2023).
 
+mod members;
 mod schedule;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{self, Receiver};
 
 use serde::{Deserialize, Serialize};
 
 pub use schedule::{Lengths, schedule};
 
-use crate::engine::{Engine, Message};
+pub(crate) use members::{Concluded, Members};
+
 use crate::error::LoadError;
-use crate::gather::Seconds;
-use crate::histogram::{Histograms, quantiles};
 use crate::outcome::{Outcome, Quantiles, Second};
-use crate::pace::{Span, nanoseconds};
+use crate::pace::nanoseconds;
 use crate::plan::Plan;
 use crate::ready::Ready;
 use crate::sys;
 
 /// From the last connection to the start, if no start is given.
 const HEAD_START_NS: u64 = 1_000_000;
-/// A request may be sent so late after it was due, nanoseconds …
-const LATE_NS: u64 = 1_000_000;
-/// … and so large a share of a turn's requests may be later, until the generator is called late in it.
+/// So large a share of a turn's requests may be sent late, until the generator is called late in it.
 const LATE_SHARE: f64 = 0.05;
 
 /// Loads that take turns: read as JSON by the generator process.
@@ -90,6 +87,13 @@ pub struct Taken {
     pub late: u64,
     /// Whether it counts.
     pub fate: Fate,
+}
+
+impl Taken {
+    /// One in which nothing has been done yet.
+    pub(crate) fn none(turn: &Turn, start_ns: u64) -> Self {
+        Self { turn: *turn, start_ns, end_ns: start_ns, requests: 0, late: 0, fate: Fate::Counts }
+    }
 }
 
 /// Whether a turn counts.
@@ -153,6 +157,27 @@ pub struct Outcomes {
     pub turns: Vec<Taken>,
 }
 
+/// Who sends the loads in their turns: this process, or several elsewhere. Instants are of this machine's `CLOCK_MONOTONIC`.
+pub(crate) trait Senders {
+    /// All loads begin at this instant, each with its first turn.
+    fn begin(&mut self, at_ns: u64) -> Result<(), LoadError>;
+
+    /// Waits for an instant, or the stop flag.
+    fn wait_until(&mut self, at_ns: u64);
+
+    /// Takes a turn, until its last answer is there.
+    fn take(&mut self, turn: &Turn) -> Result<Taken, LoadError>;
+
+    /// Hands on which seconds of a target have passed.
+    fn emit(&mut self, target: usize, events: &mut dyn FnMut(Event));
+
+    /// The latencies of these turns join the others, or are forgotten: all of them have the same fate.
+    fn settle(&mut self, group: &[Taken]) -> Result<(), LoadError>;
+
+    /// Adds up: by target its outcome, and its latency alone if it had a turn for itself.
+    fn conclude(self) -> Result<Vec<(Outcome, Option<Quantiles>)>, LoadError>;
+}
+
 /// Takes the turns, on the calling thread, and returns what came back. `events` is called between turns. Setting `stop` ends the load
 /// early; what then comes back covers the turns so far.
 ///
@@ -168,16 +193,21 @@ pub fn run(
     let readies: Vec<Ready<'_>> =
         (0..alternation.targets.len()).map(|at| Ready::new(&alternation.plan(at), stop)).collect::<Result<_, _>>()?;
     sys::prepare_thread(alternation.core).map_err(LoadError::system("pin a thread to its core"))?;
-    let mut members: Vec<Member<'_>> = readies.iter().map(Member::connect).collect::<Result<_, _>>()?;
-    if readies.iter().any(|ready| ready.shared.schedule.is_some()) {
-        sys::go_ahead();
-    }
+    take_turns(alternation, Members::connect(&readies)?, meter, events, stop)
+}
+
+/// Lets them take the turns: all are connected.
+pub(crate) fn take_turns<S: Senders>(
+    alternation: &Alternation,
+    mut senders: S,
+    meter: &mut dyn Meter,
+    events: &mut dyn FnMut(Event),
+    stop: &AtomicBool,
+) -> Result<Outcomes, LoadError> {
     events(Event::Ready);
     let start = alternation.start_at_ns.unwrap_or_else(|| sys::monotonic_ns() + HEAD_START_NS);
-    members.iter_mut().for_each(|member| member.begin(start));
-    if let Some(first) = members.first() {
-        first.engine.wait_until(start);
-    }
+    senders.begin(start)?;
+    senders.wait_until(start);
     let mut taken: Vec<Taken> = Vec::with_capacity(alternation.turns.len());
     let last_block = alternation.turns.iter().rev().find(|turn| turn.part == Part::Block).map(|turn| turn.group);
     for group in alternation.turns.chunk_by(|one, next| (one.part, one.group) == (next.part, next.group)) {
@@ -188,35 +218,29 @@ pub fn run(
         if part != Part::WarmUp && taken.is_empty() {
             let at = sys::monotonic_ns() + nanoseconds(alternation.pause_s);
             events(Event::Measuring(at));
-            if let Some(any) = members.first() {
-                any.engine.wait_until(at);
-            }
+            senders.wait_until(at);
             meter.edge();
         }
         let first = taken.len();
         for turn in group {
-            let member = &mut members[turn.target];
-            let one = member.take(turn)?;
+            let one = senders.take(turn)?;
             if part != Part::WarmUp {
                 meter.edge();
                 taken.push(one);
             }
-            member.emit(turn.target, events);
+            senders.emit(turn.target, events);
         }
         if part != Part::WarmUp {
             let fate = fate(&taken[first..], meter.fate());
-            for one in &mut taken[first..] {
-                one.fate = fate;
-                members[one.turn.target].settle(fate);
-            }
+            taken[first..].iter_mut().for_each(|one| one.fate = fate);
+            senders.settle(&taken[first..])?;
             if part == Part::Block && group.first().map(|turn| turn.group) == last_block {
                 events(Event::BlocksOver);
             }
         }
     }
     let mut outcomes = Outcomes { turns: taken, ..Outcomes::default() };
-    for (ready, member) in readies.iter().zip(members) {
-        let (outcome, alone) = member.conclude(ready)?;
+    for (outcome, alone) in senders.conclude()? {
         outcomes.targets.push(outcome);
         outcomes.alone_us.extend(alone);
     }
@@ -235,7 +259,7 @@ fn fate(group: &[Taken], metered: Fate) -> Fate {
 
 impl Alternation {
     /// The plan of a target, with the lengths that its turns make.
-    fn plan(&self, target: usize) -> Plan {
+    pub(crate) fn plan(&self, target: usize) -> Plan {
         let seconds = |is_of: fn(Part) -> bool| {
             let turns = self.turns.iter().filter(|turn| turn.target == target && is_of(turn.part));
             // Whole nanoseconds, as the turns have them.
@@ -247,7 +271,7 @@ impl Alternation {
 }
 
 /// Refuses turns that make no sense.
-fn check(alternation: &Alternation) -> Result<(), LoadError> {
+pub(crate) fn check(alternation: &Alternation) -> Result<(), LoadError> {
     let refuse = |field, value: String, remedy| Err(LoadError::Plan { field, value, remedy });
     let targets = alternation.targets.len();
     if let Some(turn) = alternation.turns.iter().find(|turn| turn.target >= targets) {
@@ -270,93 +294,4 @@ fn check(alternation: &Alternation) -> Result<(), LoadError> {
         );
     }
     Ok(())
-}
-
-/// A target with its engine.
-struct Member<'r> {
-    engine: Engine<'r>,
-    received: Receiver<Message>,
-    seconds: Seconds,
-    span: Span,
-    plan: &'r Plan,
-    /// What the thread had of its core in the measured turns.
-    times: (u64, u64),
-    /// The histograms of the blocks, while those of the stretch alone are filled.
-    blocks: Option<Histograms>,
-}
-
-impl<'r> Member<'r> {
-    /// With all its connections.
-    fn connect(ready: &'r Ready<'_>) -> Result<Self, LoadError> {
-        let (messages, received) = mpsc::channel();
-        let (template, script) = (ready.template.clone(), ready.script.clone());
-        let mut engine = Engine::new(&ready.shared, template, script, (0, 1), ready.connections, messages)?;
-        engine.connect_all()?;
-        let (seconds, span) = (ready.seconds(), Span::of(&ready.plan, 0));
-        Ok(Self { engine, received, seconds, span, plan: &ready.plan, times: (0, 0), blocks: None })
-    }
-
-    /// Its load begins at this instant, with its first turn.
-    fn begin(&mut self, start: u64) {
-        self.span = Span::of(self.plan, start);
-        self.engine.begin_turns(self.span);
-    }
-
-    /// Takes a turn.
-    fn take(&mut self, turn: &Turn) -> Result<Taken, LoadError> {
-        if turn.part == Part::Alone && self.blocks.is_none() {
-            self.blocks = Some(std::mem::replace(&mut self.engine.recorder_mut().histograms, Histograms::new()?));
-        }
-        let (before, start_ns) = (self.engine.recorder_mut().requests, sys::monotonic_ns());
-        let times = sys::thread_times();
-        self.engine.begin_turn(nanoseconds(turn.length_s)).map_err(LoadError::system("wait for the sockets"))?;
-        self.engine.go_on_until_turn_ends()?;
-        let (end_ns, now) = (sys::monotonic_ns(), sys::thread_times());
-        if turn.part != Part::WarmUp {
-            self.times.0 += now.cpu.saturating_sub(times.cpu);
-            self.times.1 += now.waited.saturating_sub(times.waited);
-        }
-        let recorder = self.engine.recorder_mut();
-        let samples = recorder.samples.as_ref().map(|samples| samples.sent.as_slice()).unwrap_or_default();
-        let late = samples.iter().filter(|(lag, waited)| !waited && *lag > LATE_NS).count() as u64;
-        Ok(Taken { turn: *turn, start_ns, end_ns, requests: recorder.requests - before, late, fate: Fate::Counts })
-    }
-
-    /// Hands on which seconds have passed.
-    fn emit(&mut self, target: usize, events: &mut dyn FnMut(Event)) {
-        for message in self.received.try_iter() {
-            match message {
-                Message::Passed(part) => {
-                    if let Some(second) = self.seconds.passed(part) {
-                        events(Event::Second(target, second));
-                    }
-                }
-                Message::Closed(part) => self.seconds.closed(part),
-                Message::Connected(_) => {}
-            }
-        }
-    }
-
-    /// The latencies of the turn join the others, or are forgotten.
-    fn settle(&mut self, fate: Fate) {
-        let recorder = self.engine.recorder_mut();
-        if let Some(samples) = &mut recorder.samples {
-            samples.settle((fate == Fate::Counts).then_some(&mut recorder.histograms));
-        }
-    }
-
-    /// Adds up; the second is the latency alone.
-    fn conclude(self, ready: &Ready<'_>) -> Result<(Outcome, Option<Quantiles>), LoadError> {
-        let Self { engine, received, mut seconds, span, times, blocks, .. } = self;
-        let mut record = engine.end();
-        (record.cpu_ns, record.waited_ns) = times;
-        for message in received.try_iter() {
-            if let Message::Closed(part) = message {
-                seconds.closed(part);
-            }
-        }
-        let alone = blocks.map(|blocks| std::mem::replace(&mut record.histograms, blocks).latency);
-        let outcome = ready.conclude(std::slice::from_ref(&record), seconds, &span)?;
-        Ok((outcome, alone.map(|latency| quantiles(&latency))))
-    }
 }

@@ -117,6 +117,12 @@ pub enum LoadError {
         /// What went wrong.
         message: String,
     },
+    /// One of the processes that share a load.
+    #[error("the load in parts failed: {message}")]
+    Parts {
+        /// What went wrong, and what to do.
+        message: String,
+    },
     /// A thread of the generator ended by itself.
     #[error("a thread of the load generator failed unexpectedly; please report this with the plan that was run")]
     Thread,

@@ -198,6 +198,7 @@ pub(crate) fn outcome(
         tests: Vec::new(),
         little: Little::default(),
         shard: None,
+        parts: Vec::new(),
         warnings: Vec::new(),
     };
     outcome.little = little(records, &outcome, slot);

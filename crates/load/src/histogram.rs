@@ -109,7 +109,7 @@ impl Histograms {
 
     /// With their tags, in the order of the file: the four, then two (or three) for each request, two for each kind, by their
     /// numbers, and that of the iterations.
-    fn tagged(&self) -> Vec<(String, &Histogram<u64>)> {
+    pub(crate) fn tagged(&self) -> Vec<(String, &Histogram<u64>)> {
         let four = [
             ("latency", &self.latency),
             ("service_time", &self.service_time),
@@ -200,8 +200,21 @@ pub(crate) fn quantiles<T: hdrhistogram::Counter>(histogram: &Histogram<T>) -> Q
 /// Writes `latency.hdr` into a folder, making the folder if need be. `started` is the window's start since the Unix epoch.
 pub(crate) fn write(folder: &Path, all: &Histograms, started: Duration, window: Duration) -> Result<(), LoadError> {
     let path = folder.join(FILE_NAME);
-    let failed = |message: String| LoadError::Write { path: path.clone(), message };
-    fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
+    let written = fs::create_dir_all(folder).map_err(|error| error.to_string()).and_then(|()| {
+        fs::write(&path, log(&all.tagged(), started, window)?).map_err(|error| error.to_string())
+    });
+    written.map_err(|message| LoadError::Write { path, message })
+}
+
+/// A histogram log with a line for each histogram. `started` is the window's start since the Unix epoch.
+///
+/// # Errors
+/// A text that says which histogram cannot be encoded.
+pub(crate) fn log(
+    all: &[(String, &Histogram<u64>)],
+    started: Duration,
+    window: Duration,
+) -> Result<Vec<u8>, String> {
     let mut text = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
     let mut log = IntervalLogWriterBuilder::new()
@@ -210,12 +223,12 @@ pub(crate) fn write(folder: &Path, all: &Histograms, started: Duration, window: 
         .with_base_time(UNIX_EPOCH + started)
         .with_max_value_divisor(1e6)
         .begin_log_with(&mut text, &mut serializer)
-        .map_err(|error| failed(error.to_string()))?;
-    for (tag, histogram) in all.tagged() {
-        log.write_histogram(histogram, Duration::ZERO, window, Tag::new(&tag))
-            .map_err(|error| failed(format!("{error:?}")))?;
+        .map_err(|error| error.to_string())?;
+    for (tag, histogram) in all {
+        log.write_histogram(*histogram, Duration::ZERO, window, Tag::new(tag))
+            .map_err(|error| format!("{tag}: {error:?}"))?;
     }
-    fs::write(&path, text).map_err(|error| failed(error.to_string()))
+    Ok(text)
 }
 
 /// Reads a `latency.hdr` back: tag and histogram (nanoseconds) of every line.
@@ -224,13 +237,20 @@ pub(crate) fn write(folder: &Path, all: &Histograms, started: Duration, window: 
 /// A text that says what is wrong with the file.
 pub fn read(path: &Path) -> Result<Vec<(String, Histogram<u64>)>, String> {
     let text = fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    let broken = |what: &str| format!("{} is not a histogram log: {what}", path.display());
+    parse(&text).map_err(|error| format!("{} is not a histogram log: {error}", path.display()))
+}
+
+/// The same of the file's content.
+///
+/// # Errors
+/// What is wrong with it.
+pub(crate) fn parse(text: &[u8]) -> Result<Vec<(String, Histogram<u64>)>, String> {
     let mut found = Vec::new();
-    for entry in IntervalLogIterator::new(&text) {
-        let LogEntry::Interval(line) = entry.map_err(|error| broken(&format!("{error:?}")))? else { continue };
+    for entry in IntervalLogIterator::new(text) {
+        let LogEntry::Interval(line) = entry.map_err(|error| format!("{error:?}"))? else { continue };
         let bytes = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, line.encoded_histogram())
-            .map_err(|error| broken(&error.to_string()))?;
-        let histogram = Deserializer::new().deserialize(&mut &bytes[..]).map_err(|error| broken(&error.to_string()))?;
+            .map_err(|error| error.to_string())?;
+        let histogram = Deserializer::new().deserialize(&mut &bytes[..]).map_err(|error| error.to_string())?;
         found.push((line.tag().map(|tag| tag.as_str().to_owned()).unwrap_or_default(), histogram));
     }
     Ok(found)

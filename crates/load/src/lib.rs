@@ -23,6 +23,7 @@ mod named;
 mod network;
 pub mod outcome;
 pub mod pace;
+pub mod parts;
 pub mod plan;
 mod ready;
 mod record;

@@ -57,11 +57,12 @@ pub(crate) fn write(folder: &Path, outcome: &Outcome) -> Result<(), LoadError> {
         .map_err(|message| LoadError::Write { path, message })
 }
 
-/// One shard, read.
-struct Part {
-    path: PathBuf,
-    outcome: Outcome,
-    histograms: Histograms,
+/// One shard.
+pub(crate) struct Part {
+    /// Its folder, or what it is called.
+    pub(crate) path: PathBuf,
+    pub(crate) outcome: Outcome,
+    pub(crate) histograms: Histograms,
 }
 
 /// Reads what a shard wrote.
@@ -82,7 +83,11 @@ fn read(path: &Path) -> Result<Part, MergeError> {
 /// # Errors
 /// [`MergeError`] if they are not all parts of one load, each exactly once.
 pub fn folders(folders: &[PathBuf]) -> Result<(Outcome, Histograms), MergeError> {
-    let mut parts = folders.iter().map(|folder| read(folder)).collect::<Result<Vec<_>, _>>()?;
+    merge(folders.iter().map(|folder| read(folder)).collect::<Result<_, _>>()?)
+}
+
+/// The same of shards that are here.
+pub(crate) fn merge(mut parts: Vec<Part>) -> Result<(Outcome, Histograms), MergeError> {
     parts.sort_by_key(|part| part.outcome.shard.map(|shard| shard.number));
     let mut seen: Vec<u32> = Vec::new();
     let mut of = None;
@@ -238,7 +243,7 @@ fn merge_named(sum: &mut Vec<NamedSecond>, part: Vec<NamedSecond>) {
 }
 
 /// Adds another shard's seconds.
-fn merge_seconds(sum: &mut Vec<Second>, part: Vec<Second>) {
+pub(crate) fn merge_seconds(sum: &mut Vec<Second>, part: Vec<Second>) {
     for second in part {
         match sum.iter_mut().find(|row| row.second == second.second) {
             None => sum.push(second),

@@ -125,9 +125,27 @@ pub struct Outcome {
     /// Which part of the load this is, if several processes share it.
     #[serde(default)]
     pub shard: Option<Shard>,
+    /// The processes that shared the load ([`crate::parts`]), by their numbers; empty: one process sent it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<PartSeen>,
     /// Reasons not to believe the load; empty if there are none.
     #[serde(rename = "doubts", default)]
     pub warnings: Vec<LoadWarning>,
+}
+
+/// A process that sent a part of a load.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct PartSeen {
+    /// Which part, from 1.
+    pub number: u32,
+    /// Machine that it was on.
+    pub machine: String,
+    /// Requests that it sent over the whole load.
+    pub sent: u64,
+    /// How wrong its clock can have been read at the start of a turn, at most, µs.
+    pub clock_bound_us: f64,
+    /// How long after its instant it began a turn, at most, µs; not more exact than `clock_bound_us`.
+    pub late_us: f64,
 }
 
 /// The requests of one name that were due in the window.

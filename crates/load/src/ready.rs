@@ -2,7 +2,7 @@
 //! the server's reflection) has been asked for anything yet.
 
 use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -110,28 +110,40 @@ impl<'a> Ready<'a> {
     }
 
     /// Adds up what the threads wrote down, and writes the files that the plan wants.
-    pub(crate) fn conclude(&self, records: &[Recorder], seconds: Seconds, span: &Span) -> Result<Outcome, LoadError> {
+    pub(crate) fn conclude(
+        &self,
+        records: &[Recorder],
+        seconds: Seconds,
+        span: &Span,
+    ) -> Result<(Outcome, Histograms), LoadError> {
         let plan = &self.plan;
         let target_rate = plan.pacing.mean_rate(nanoseconds(plan.warmup_s), self.length);
         let (mut outcome, histograms) =
             gather::outcome(records, seconds, span, target_rate, self.shared.slot, self.script.as_ref())?;
         outcome.shard = plan.shard;
         outcome.warnings = warning::warnings(&outcome, plan.spin);
-        self.write(&outcome, &histograms, span)?;
-        Ok(outcome)
-    }
-
-    fn write(&self, outcome: &Outcome, histograms: &Histograms, span: &Span) -> Result<(), LoadError> {
-        let Some(folder) = &self.plan.out else { return Ok(()) };
-        let since = sys::monotonic_ns().saturating_sub(span.window_start);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let started = now.saturating_sub(Duration::from_nanos(since));
-        histogram::write(folder, histograms, started, Duration::from_secs_f64(outcome.duration_s))?;
-        if self.plan.shard.is_some() {
-            merge::write(folder, outcome)?;
+        if let Some(folder) = &plan.out {
+            write(folder, &outcome, &histograms, span.window_start)?;
         }
-        Ok(())
+        Ok((outcome, histograms))
     }
+}
+
+/// Writes the histograms of a load into its folder, and of a shard its outcome; `window_start` is the window's, `CLOCK_MONOTONIC` ns.
+pub(crate) fn write(
+    folder: &Path,
+    outcome: &Outcome,
+    histograms: &Histograms,
+    window_start: u64,
+) -> Result<(), LoadError> {
+    let since = sys::monotonic_ns().saturating_sub(window_start);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let started = now.saturating_sub(Duration::from_nanos(since));
+    histogram::write(folder, histograms, started, Duration::from_secs_f64(outcome.duration_s))?;
+    if outcome.shard.is_some() {
+        merge::write(folder, outcome)?;
+    }
+    Ok(())
 }
 
 /// The request for HTTP/2.

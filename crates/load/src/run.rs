@@ -66,7 +66,7 @@ pub fn run(plan: &Plan, events: &mut dyn FnMut(Event), stop: &AtomicBool) -> Res
         }
         Ok::<_, LoadError>((records, seconds, span))
     })?;
-    ready.conclude(&records, seconds, &span)
+    Ok(ready.conclude(&records, seconds, &span)?.0)
 }
 
 /// One thread: connects, waits for the start, runs. `None`: the start was called off.

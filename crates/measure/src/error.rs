@@ -153,6 +153,14 @@ pub enum RunError {
         /// For how many it suffices.
         fit: usize,
     },
+    /// Load from other nodes, and variants one after the other.
+    #[error(
+        "load from other nodes (`on.kubernetes.load`) alternates between the variants, which is not possible here: {reason}. Remove `on.kubernetes.load`, or the reason"
+    )]
+    PartsAlternate {
+        /// Why they do not alternate.
+        reason: String,
+    },
     /// Something could not be removed at the end.
     #[error("something of the study is left over: {0}")]
     LeftOver(std::io::Error),

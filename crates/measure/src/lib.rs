@@ -33,6 +33,7 @@ mod reported_numbers;
 mod round;
 mod run;
 pub mod schedule;
+mod sent_from;
 mod service;
 mod session;
 mod setup;
@@ -123,6 +124,7 @@ fn runs(
         Ok(journal.append_calibration(calibration)?)
     });
     let result = learned.and_then(|learned| {
+        setup.start_load_pods(interrupted)?;
         (setup.plan, setup.calibrations) = (calibrated.get_or_init(|| learned), known);
         // On a cluster, the CPUs that matter are not this machine's.
         let study = &plan.study;

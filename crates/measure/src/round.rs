@@ -24,6 +24,7 @@ use super::groups;
 use super::instrument::{Part, Silence};
 use super::run::{Run, RunContext, Watched, WindowResult};
 use super::schedule::Slot;
+use super::sent_from::SentFrom;
 use super::service::{Ends, RunningService, died, instrument, stop_all, target};
 use super::setup::Setup;
 use super::turns::{Config, Event, Measured};
@@ -221,7 +222,8 @@ impl Round<'_, '_> {
 
     /// Warm-up, blocks, and the stretches alone. `None`: something ended, and a record says what.
     fn load(&mut self, contexts: &mut [RunContext<'_>]) -> Result<Option<RoundMeasurement>, RunError> {
-        let config = Config { alternation: self.alternation(contexts)?, sources: self.sources(contexts) };
+        let meeting = self.setup.load_pods.as_ref().map(SentFrom::meeting);
+        let config = Config { alternation: self.alternation(contexts)?, sources: self.sources(contexts), meeting };
         let patience = patience(&config.alternation);
         let Some(first) = contexts.first() else { return Ok(None) };
         first.see(Step::Phase(Phase::WarmUp));

@@ -153,6 +153,9 @@ impl Session<'_, '_> {
 
     /// One run, until it counts or has been tried often enough.
     fn slot(&mut self, slot: Slot, watcher: &mut dyn Watcher) -> Result<(), RunError> {
+        if self.setup.load_pods.is_some() {
+            return Err(RunError::PartsAlternate { reason: self.choice.reason().to_owned() });
+        }
         for attempt in 1..=ATTEMPTS {
             if self.interrupted.load(Ordering::Relaxed) {
                 return Err(RunError::Interrupted);

@@ -24,6 +24,7 @@ use unladen_study::variables::{PortName, Variables};
 use super::error::RunError;
 use super::folder::RunFolder;
 use super::instrument::RelayPart;
+use super::sent_from::SentFrom;
 use super::service::{RunningService, readiness, stop_all};
 use super::stack::Hosts;
 use super::took::Admitted;
@@ -55,6 +56,8 @@ pub(super) struct Setup<'a> {
     pub(super) calibrations: Vec<Calibration>,
     /// On a cluster: pods of the variants as they were admitted, the last of each.
     pub(super) admitted: RefCell<BTreeMap<String, Admitted>>,
+    /// On a cluster: pods of other nodes that send the load.
+    pub(super) load_pods: Option<SentFrom>,
     seed: u64,
     variables: Variables,
     /// One for each run that is alive at the same time.
@@ -105,6 +108,7 @@ impl<'a> Setup<'a> {
             partition: partition(&available, &topology, 1),
             calibrations: Vec::new(),
             admitted: RefCell::default(),
+            load_pods: None,
             seed,
             variables,
             addresses,

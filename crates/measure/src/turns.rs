@@ -1,4 +1,4 @@
-//! The process that sends the load of an alternating round: it turns between the targets and reads everybody's CPU time between two
+//! The process that sends the load of an alternating round, or lets others send it: it turns between the targets and reads everybody's CPU time between two
 //! turns, when nothing is under way. Started like the load generator, spoken to in JSON lines over pipes.
 
 use std::io::{Read, Write};
@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use unladen_load::alternate::{self, Alternation, Outcomes};
 use unladen_load::child;
 use unladen_load::outcome::Second;
+use unladen_load::parts::{self, Meeting};
 use unladen_probe::edges::{Edge, Edges, Sources};
 
 /// What the process is told.
@@ -15,6 +16,8 @@ use unladen_probe::edges::{Edge, Edges, Sources};
 pub(crate) struct Config {
     pub(crate) alternation: Alternation,
     pub(crate) sources: Sources,
+    /// Where those meet who send the load; `None`: this process sends it.
+    pub(crate) meeting: Option<Meeting>,
 }
 
 /// What it says, a line each.
@@ -54,7 +57,11 @@ pub fn main(mut input: impl Read, mut output: impl Write) -> ExitCode {
                 alternate::Event::Second(target, second) => Event::Second { target, second },
             });
         };
-        let outcomes = alternate::run(&config.alternation, &mut edges, &mut on, stop).map_err(|it| it.to_string())?;
+        let outcomes = match &config.meeting {
+            Some(meeting) => parts::run(meeting, &config.alternation, &mut edges, &mut on, stop),
+            None => alternate::run(&config.alternation, &mut edges, &mut on, stop),
+        };
+        let outcomes = outcomes.map_err(|it| it.to_string())?;
         emit(&Event::Done { measured: Box::new(Measured { outcomes, edges: edges.into_edges() }) });
         Ok(())
     })

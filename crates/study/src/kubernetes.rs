@@ -71,7 +71,7 @@ fn study(context: Option<&str>, manifests: &str, found: &[Found]) -> Study {
     let mut study = Study::new(name, load);
     study.question = format!("What does instrumentation cost {name}?");
     let context = context.map(str::to_owned);
-    study.on.kubernetes = Some(Kubernetes { context, manifests: vec![manifests.to_owned()], kustomize: None });
+    study.on.kubernetes = Some(Kubernetes { context, manifests: vec![manifests.to_owned()], ..Kubernetes::default() });
     for (number, (name, it)) in names.iter().zip(found).enumerate() {
         let mut service = Service::new(Command::default());
         service.workload = Some(it.workload.clone());

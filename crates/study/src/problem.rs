@@ -224,6 +224,10 @@ pub(super) enum ProblemKind {
     NoWorkload,
     #[error("no service is in the cluster: write what one is in the manifests, as in `workload: deployment/shop`")]
     ClusterOfNobody,
+    #[error("load from other nodes alternates between the variants, which cannot be here: {reason}. Remove `load`")]
+    PartsAlternate { reason: String },
+    #[error("the pods of the load have no files of this machine; remove `{key}`, or `on.kubernetes.load`")]
+    FileOfLoad { key: &'static str },
     #[error("the name of a file or folder is empty; write one such as `deploy/`")]
     EmptyManifest,
     #[error(

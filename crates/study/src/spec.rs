@@ -32,7 +32,7 @@ pub mod variant;
 pub use agent::{Agent, Spans};
 pub use compose::{Compose, ComposeProject, On, Volumes};
 pub use design::SeparateReason;
-pub use kubernetes::Kubernetes;
+pub use kubernetes::{Kubernetes, LoadPods};
 pub use ladder::Ladder;
 pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
 pub use network::Network;

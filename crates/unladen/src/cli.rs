@@ -92,6 +92,9 @@ pub enum Command {
     /// The process of a load that turns between targets: a configuration on standard input, events on standard output.
     #[command(name = "__turns", hide = true)]
     TurnsProcess,
+    /// A part of a load, in a pod on another node than the services: it dials in where the parts meet.
+    #[command(name = "__load-part", hide = true)]
+    LoadPart,
     /// The sink's process: a configuration on standard input, events on standard output.
     #[command(name = "__sink", hide = true)]
     SinkProcess,

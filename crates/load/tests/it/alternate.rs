@@ -14,7 +14,7 @@ fn lengths() -> Lengths {
 }
 
 /// A load of 400 requests/s on each server, in turns.
-fn alternation(servers: &[&Server]) -> Alternation {
+pub(crate) fn alternation(servers: &[&Server]) -> Alternation {
     let plan = |(number, server): (usize, &&Server)| Plan {
         pacing: Pacing::Constant { rate: 400.0 },
         connections: 8,

@@ -10,6 +10,7 @@ mod h2;
 mod h2_server;
 mod hostile;
 mod pacing;
+mod parts;
 mod redirects;
 mod scripts;
 mod scripts_h2;

@@ -1,6 +1,7 @@
 //! Manifests of a cluster, and what a study can say of its workloads.
 
 use serde_json::{Map, Value};
+use unladen_journal::record::Design;
 
 use super::super::key::KeyPath;
 use super::super::problem::ProblemKind;
@@ -55,10 +56,41 @@ impl Check<'_> {
         if files.any(|file| file.trim().is_empty()) {
             self.say(path.clone(), ProblemKind::EmptyManifest);
         }
+        self.load_pods(&path.key("load"));
         let is_own = |service: &Service| service.says_nothing_to_run() || service.workload.is_some();
         // A service without one that says nothing to run is told of by itself.
         if !study.services.values().any(is_own) {
             self.say(path, ProblemKind::ClusterOfNobody);
+        }
+    }
+
+    /// Load from other nodes: in turns, and by what can be sent to them.
+    fn load_pods(&mut self, path: &KeyPath) {
+        let study = self.study;
+        let Some(pods) = study.on.kubernetes.as_ref().and_then(|it| it.load.as_ref()) else { return };
+        let (load, most) = (&study.load, study.load.max_connections());
+        let range = "from 1 to the number of connections";
+        self.range(path.key("parts"), (1..=most).contains(&pods.parts), range, pods.parts);
+        if pods.image.as_deref().is_some_and(|image| image.trim().is_empty()) {
+            self.say(path.key("image"), ProblemKind::EmptyImage);
+        }
+        if study.design == Some(Design::Separate) {
+            let remedy = "load from other nodes alternates between the variants; remove one";
+            self.say(path.clone(), ProblemKind::Contradiction { one: "design: separate", other: "load", remedy });
+        } else if let Some(reason) = study.why_separate() {
+            self.say(path.clone(), ProblemKind::PartsAlternate { reason: reason.to_string() });
+        }
+        let (script, grpc) = (|| load.script.iter(), load.grpc.as_ref());
+        let files = [
+            ("load.tls.ca", load.tls.ca.is_some()),
+            ("load.tls.client_certificate", load.tls.client_certificate.is_some()),
+            ("load.grpc.protos", grpc.is_some_and(|it| !it.protos.is_empty())),
+            ("load.grpc.descriptors", grpc.is_some_and(|it| it.descriptors.is_some())),
+            ("load.script.requests.body_file", script().flat_map(|it| &it.requests).any(|it| it.body_file.is_some())),
+            ("load.script.values.csv", script().flat_map(|it| it.values.values()).any(|it| it.csv.is_some())),
+        ];
+        for (key, _) in files.into_iter().filter(|(_, is_given)| *is_given) {
+            self.say(path.clone(), ProblemKind::FileOfLoad { key });
         }
     }
 

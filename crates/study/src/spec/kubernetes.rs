@@ -1,5 +1,6 @@
 //! Services that are workloads of a Kubernetes cluster.
 
+use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -13,6 +14,22 @@ pub struct Kubernetes {
     pub manifests: Vec<String>,
     /// A folder for `kubectl kustomize`, instead of `manifests`.
     pub kustomize: Option<String>,
+    /// Pods on other nodes that send the load. Absent: the load comes from the node of the services.
+    pub load: Option<LoadPods>,
+}
+
+/// Pods that send the load, each a part of it, from other nodes than that of the services. They need no rights in the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LoadPods {
+    /// How many. Each sends an equal share of the requests, over an equal share of the connections.
+    pub parts: u32,
+    /// Their image, with this version of unladen as `/unladen`. Absent: that of `--in-cluster`, else `unladen:VERSION`.
+    #[serde(default)]
+    pub image: Option<String>,
+    /// Labels of the nodes they may run on: `{pool: load}`. Absent: any node but that of the services.
+    #[serde(default)]
+    pub nodes: IndexMap<String, String>,
 }
 
 /// The kinds of workloads that a service can be.

@@ -39,3 +39,11 @@ pub fn clean(_options: &Clean) -> anyhow::Result<ExitCode> {
 pub fn in_pod(_what: &InPod) -> anyhow::Result<ExitCode> {
     Err(KubernetesError::LeftOut.into())
 }
+
+/// A part of a load, in a pod.
+///
+/// # Errors
+/// Always.
+pub fn load_part() -> anyhow::Result<ExitCode> {
+    Err(KubernetesError::LeftOut.into())
+}

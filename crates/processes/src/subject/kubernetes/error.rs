@@ -239,6 +239,22 @@ pub enum KubernetesError {
         /// What is missing, and why if that is known.
         waiting: String,
     },
+    /// There is no node for the load.
+    #[error(
+        "the load (`on.kubernetes.load`) needs a node that is not {subject}, where the services are: {said}. Correct `on.kubernetes.load.nodes`, add a node, or remove `on.kubernetes.load`"
+    )]
+    NoLoadNode {
+        /// Node of the services.
+        subject: String,
+        /// What there is.
+        said: String,
+    },
+    /// The pods of the load do not run.
+    #[error("the pods of the load (`on.kubernetes.load`) do not run: {said}")]
+    NoLoad {
+        /// Why.
+        said: String,
+    },
     /// The nodes are other machines.
     #[error(
         "no node of the cluster at {server} is this machine (its nodes: {known}): the CPU time of pods cannot be read from here. Let it run there with `unladen run --in-cluster`, or run it on a node, as root, with a kubeconfig of the cluster"

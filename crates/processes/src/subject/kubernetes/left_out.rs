@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use super::super::error::SubjectError;
 use super::super::launcher::Launcher;
 use super::super::placed::Placed;
 use super::error::KubernetesError;
-use super::{Examined, Imported, Stack, Workload};
+use super::{Examined, Imported, LoadOrder, Stack, Workload};
 
 /// What was deployed: nothing ever is in this build.
 #[derive(Debug)]
@@ -31,6 +32,24 @@ impl Deployed {
     /// # Errors
     /// None.
     pub fn remove(self) -> Result<(), SubjectError> {
+        match self.0 {}
+    }
+}
+
+/// Pods that send a load: there are none in this build.
+#[derive(Debug)]
+pub struct LoadPods(Infallible);
+
+impl LoadPods {
+    /// Where they are met.
+    #[must_use]
+    pub fn meeting(&self) -> SocketAddr {
+        match self.0 {}
+    }
+
+    /// Name of the node that the services are on.
+    #[must_use]
+    pub fn subject(&self) -> &str {
         match self.0 {}
     }
 }
@@ -68,6 +87,13 @@ impl Launcher {
         _seen: &mut dyn FnMut(&Arc<Netns>),
         _interrupted: &AtomicBool,
     ) -> Result<(Deployed, Vec<Placed>), SubjectError> {
+        Err(KubernetesError::LeftOut.into())
+    }
+    /// Starts pods that send a load, which this build cannot.
+    ///
+    /// # Errors
+    /// It always fails.
+    pub fn load_from(&self, _order: &LoadOrder, _interrupted: &AtomicBool) -> Result<LoadPods, SubjectError> {
         Err(KubernetesError::LeftOut.into())
     }
 }

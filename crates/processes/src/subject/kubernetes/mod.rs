@@ -33,11 +33,11 @@ pub use error::KubernetesError;
 pub use examined::{Autoscalers, Examined, Node};
 pub use imported::{Imported, Live, Manifest, ReadyBy};
 #[cfg(not(feature = "kubernetes"))]
-pub use left_out::{Deployed, examine, import};
+pub use left_out::{Deployed, LoadPods, examine, import};
 #[cfg(feature = "kubernetes")]
 pub(super) use local::{Clusters, clean};
 #[cfg(feature = "kubernetes")]
-pub use local::{Deployed, examine, import};
+pub use local::{Deployed, LoadPods, examine, import};
 pub use rights::{Right, needed, role};
 pub use workload::{Kind, Workload};
 
@@ -48,6 +48,8 @@ use super::launch::Limits;
 /// Namespace of studies that run in the cluster by themselves.
 pub const NAMESPACE: &str = "unladen";
 
+/// Variable that names the image of this executable in its pod.
+const IMAGE_VARIABLE: &str = "UNLADEN_IMAGE";
 /// Variable that names the Job in its pod.
 const JOB_VARIABLE: &str = "UNLADEN_JOB";
 
@@ -74,6 +76,36 @@ pub fn kubeconfigs(named: Option<&OsStr>, home: Option<&Path>) -> Vec<PathBuf> {
         None => home.map(|home| home.join(".kube/config")).into_iter().collect(),
     }
 }
+
+/// Image with this version of unladen, unless another is named: that of the pod in which this process is, if it is in one.
+#[must_use]
+pub fn own_image() -> String {
+    let of_this_pod = std::env::var(IMAGE_VARIABLE).ok().filter(|image| !image.is_empty());
+    of_this_pod.unwrap_or_else(|| format!("unladen:{}", env!("CARGO_PKG_VERSION")))
+}
+
+/// Pods that send the load of a study.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LoadOrder {
+    /// Context of the kubeconfig; `None`: its current one.
+    pub context: Option<String>,
+    /// How many.
+    pub parts: u32,
+    /// Their image, with this version of unladen.
+    pub image: String,
+    /// Labels of the nodes that they may be on.
+    pub nodes: IndexMap<String, String>,
+    /// What each is told: the arguments of its program.
+    pub args: Vec<String>,
+    /// Port of this machine at which they are met.
+    pub port: u16,
+    /// What they say to be let in.
+    pub secret: String,
+}
+
+/// Variables of such a pod: where it is met, what it says to be let in, and the node that it is on. Its number, from 0, is in
+/// `JOB_COMPLETION_INDEX`.
+pub const LOAD_VARIABLES: [&str; 3] = ["UNLADEN_MEETING", "UNLADEN_SECRET", "UNLADEN_NODE"];
 
 /// What is started in the cluster for a variant.
 #[derive(Debug, Clone, PartialEq, Default)]

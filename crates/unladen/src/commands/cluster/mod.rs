@@ -1,9 +1,10 @@
 //! Studies that run in a cluster by themselves: `run --in-cluster` sends the study (`bundle`, `order`) and stays with it (`follow`), on one node
-//! or several (`nodes`); `fetch` brings results here, `clean` deletes what is nobody's. `pod` is what runs there.
+//! or several (`nodes`); `fetch` brings results here, `clean` deletes what is nobody's. `pod` is what runs there, `load_part` what sends the load from other nodes.
 
 mod bundle;
 mod fetch;
 mod follow;
+mod load_part;
 mod nodes;
 mod order;
 mod pod;
@@ -16,6 +17,7 @@ use unladen_processes::subject::kubernetes::in_cluster::Jobs;
 use unladen_study::plan::Plan;
 
 pub use fetch::fetch;
+pub use load_part::load_part;
 pub use pod::in_pod;
 
 use follow::Follower;

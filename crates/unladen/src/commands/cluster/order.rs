@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use unladen_journal::units::Time;
 use unladen_processes::subject::kubernetes::in_cluster::{JobOrder, STUDY};
-use unladen_processes::subject::kubernetes::plain_name;
+use unladen_processes::subject::kubernetes::{own_image, plain_name};
 use unladen_study::plan::Plan;
 
 use super::super::draw_seed;
@@ -29,7 +29,7 @@ pub(super) fn order(plan: &Plan, options: &InCluster, node: Option<&str>) -> any
     Ok(JobOrder {
         name: name(&plan.study.study, draw_seed()),
         study: plan.study.study.clone(),
-        image: options.image.clone().unwrap_or_else(|| format!("unladen:{}", env!("CARGO_PKG_VERSION"))),
+        image: options.image.clone().unwrap_or_else(own_image),
         node: node.map(str::to_owned),
         args: ["__in-cluster", "run", &study, "--keep", &keep.to_string()].map(str::to_owned).to_vec(),
         files: bundle.files,

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::super::{JOB_VARIABLE, NAMESPACE};
+use super::super::{IMAGE_VARIABLE, JOB_VARIABLE, NAMESPACE};
 use super::{COMPONENT, CONTAINER, JOB, MANAGED_BY, NODE, OF_STUDY, PROGRAM, RESULTS, STUDY, UNLADEN};
 
 /// What the files of a study may take together: no object of a cluster may be larger.
@@ -65,6 +65,7 @@ impl JobOrder {
                 "args": self.args,
                 "env": [
                     {"name": JOB_VARIABLE, "value": self.name},
+                    {"name": IMAGE_VARIABLE, "value": self.image},
                     {"name": NODE, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
                 ],
                 // Without a request the load would be the first to wait, and the pod the first to be ended.

@@ -66,13 +66,7 @@ impl Launcher {
         let wanted = fit(&mut objects, stack, node.as_deref())?;
         let places = places(&api, &objects)?;
         look_for_interruption(interrupted)?;
-        let namespace = namespace_name(&shared.next_mark(), &stack.variant);
-        // Named before it is made: there is no instant at which it is there and the guard does not know it.
-        shared.clusters.announce(&shared.guard, (number, &api), &namespace);
-        let (api, shared) = (Arc::clone(&api), Arc::clone(shared));
-        let mut deployed = Deployed { api, namespace, admitted: BTreeMap::new(), shared, is_going: false };
-        let made = clusters::create(&deployed.api, &deployed.namespace, &deployed.shared.id, &stack.variant);
-        made.map_err(|failure| failure.when(&deployed.api, "create a namespace"))?;
+        let mut deployed = Deployed::empty(shared, (number, &api), &stack.variant)?;
         deployed.apply(&objects, &places, interrupted)?;
         deployed.wake(&wanted)?;
         let placed = deployed.wait(self, stack, &wanted, patience, seen, interrupted)?;
@@ -85,26 +79,30 @@ fn namespace_name(mark: &str, variant: &str) -> String {
     plain_name(&format!("unladen-{mark}-{variant}"), LONGEST_NAME)
 }
 
-/// Name of the node that is this machine; `None`: there is no other.
+/// Label of the node that is this machine; `None`: there is no other.
 fn this_node(api: &Api) -> Result<Option<String>, KubernetesError> {
+    let (nodes, at) = find_node(api)?;
+    Ok((nodes.len() > 1).then(|| text(&nodes[at], "/metadata/labels/kubernetes.io~1hostname").unwrap_or_default().to_owned()))
+}
+
+/// All nodes, and which of them is this machine.
+pub(super) fn find_node(api: &Api) -> Result<(Vec<Value>, usize), KubernetesError> {
     let nodes = nodes(api).map_err(|failure| failure.when(api, "list the nodes"))?;
     let of_pod = job_of_this_pod().and_then(|_| std::env::var(NODE).ok());
-    choose(&nodes, of_pod.as_deref(), &boot_id())
-        .map_err(|known| KubernetesError::Elsewhere { server: api.server().to_owned(), known })
+    match choose(&nodes, of_pod.as_deref(), &boot_id()) {
+        Ok(at) => Ok((nodes, at)),
+        Err(known) => Err(KubernetesError::Elsewhere { server: api.server().to_owned(), known }),
+    }
 }
 
 /// The node that a pod is on, or that was started as this machine was; else the names of all. Nodes that are containers of one machine all say
 /// that they are: a pod knows better.
-fn choose(nodes: &[Value], of_pod: Option<&str>, boot: &str) -> Result<Option<String>, String> {
+fn choose(nodes: &[Value], of_pod: Option<&str>, boot: &str) -> Result<usize, String> {
     let is_here = |node: &&Value| match of_pod {
         Some(of_pod) => name(node) == of_pod,
         None => is_of_boot(node, boot),
     };
-    match nodes.iter().find(is_here) {
-        Some(_) if nodes.len() == 1 => Ok(None),
-        Some(node) => Ok(Some(text(node, "/metadata/labels/kubernetes.io~1hostname").unwrap_or_default().to_owned())),
-        None => Err(nodes.iter().map(name).collect::<Vec<_>>().join(", ")),
-    }
+    nodes.iter().position(|node| is_here(&node)).ok_or_else(|| nodes.iter().map(name).collect::<Vec<_>>().join(", "))
 }
 
 /// Whether a node was started as the machine of a boot id was.
@@ -135,6 +133,22 @@ pub(super) fn places(api: &Api, objects: &[Object]) -> Result<Vec<String>, Kuber
 }
 
 impl Deployed {
+    /// A namespace of its own with nothing in it. `what` is to be there: it is in the name.
+    pub(super) fn empty(
+        shared: &Arc<Shared>,
+        (number, api): (usize, &Arc<Api>),
+        what: &str,
+    ) -> Result<Self, KubernetesError> {
+        let namespace = namespace_name(&shared.next_mark(), what);
+        // Named before it is made: there is no instant at which it is there and the guard does not know it.
+        shared.clusters.announce(&shared.guard, (number, api), &namespace);
+        let (api, shared) = (Arc::clone(api), Arc::clone(shared));
+        let deployed = Self { api, namespace, admitted: BTreeMap::new(), shared, is_going: false };
+        let made = clusters::create(&deployed.api, &deployed.namespace, &deployed.shared.id, what);
+        made.map_err(|failure| failure.when(&deployed.api, "create a namespace"))?;
+        Ok(deployed)
+    }
+
     /// Where objects of a kind are.
     pub(super) fn path(&self, api_version: &str, plural: &str) -> String {
         format!("{}/namespaces/{}/{plural}", base(api_version), self.namespace)
@@ -274,15 +288,14 @@ mod tests {
     #[test]
     fn this_machine_is_the_node_that_was_started_with_it() {
         let node = |name: &str, boot: &str| {
-            let metadata = json!({"name": name, "labels": {"kubernetes.io/hostname": format!("{name}.local")}});
-            json!({"metadata": metadata, "status": {"nodeInfo": {"bootID": boot}}})
+            json!({"metadata": {"name": name}, "status": {"nodeInfo": {"bootID": boot}}})
         };
         let (here, there) = (node("a", "1"), node("b", "2"));
         let twins = [node("a", "1"), node("c", "1")];
-        assert_eq!(choose(&twins, Some("c"), "1"), Ok(Some("c.local".to_owned())));
+        assert_eq!(choose(&twins, Some("c"), "1"), Ok(1));
         assert_eq!(choose(&twins, Some("d"), "1"), Err("a, c".to_owned()));
-        assert_eq!(choose(std::slice::from_ref(&here), None, "1"), Ok(None));
-        assert_eq!(choose(&[there.clone(), here], None, "1"), Ok(Some("a.local".to_owned())));
+        assert_eq!(choose(std::slice::from_ref(&here), None, "1"), Ok(0));
+        assert_eq!(choose(&[there.clone(), here], None, "1"), Ok(1));
         assert_eq!(choose(std::slice::from_ref(&there), None, "1"), Err("b".to_owned()));
         assert_eq!(choose(&[there, node("c", "")], None, ""), Err("b, c".to_owned()));
     }

@@ -1,6 +1,6 @@
 //! Pods of a node that is this machine: manifests are read and changed (`manifests`, `fit`), applied and waited for (`deploy`, `wait`,
 //! `pods`, `admitted`), their processes found and watched here (`found`, `adopt`, `member`). What is live becomes manifests (`import`, `strip`,
-//! `template`, `written`); what a cluster is good for is asked by `examine`.
+//! `template`, `written`); what a cluster is good for is asked by `examine`. Pods of other nodes send the load (`load`).
 
 mod admitted;
 mod adopt;
@@ -11,6 +11,7 @@ mod examine;
 mod fit;
 mod found;
 mod import;
+mod load;
 mod manifests;
 mod member;
 mod pods;
@@ -25,8 +26,10 @@ pub(in crate::subject) use clusters::{Clusters, clean};
 pub use deploy::Deployed;
 pub use examine::examine;
 pub use import::import;
+pub use load::LoadPods;
 pub use manifests::{files, kustomize};
 
 use super::{
-    Changes, Stack, api, config, error, examined, imported, job_of_this_pod, logs, owner, plain_name, rights, workload,
+    Changes, LOAD_VARIABLES, LoadOrder, Stack, api, config, error, examined, imported, job_of_this_pod, logs, owner, plain_name,
+    rights, workload,
 };

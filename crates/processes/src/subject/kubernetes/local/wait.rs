@@ -238,7 +238,7 @@ pub(super) fn service_of(wanted: &Wanted, container: &str) -> String {
 }
 
 /// All pods, if as many as are wanted run; else what is missing.
-fn expected<'a>(
+pub(super) fn expected<'a>(
     wanted: &'a [Wanted],
     pods: &[Pod],
     counts: &BTreeMap<String, u32>,

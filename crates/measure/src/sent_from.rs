@@ -1,0 +1,60 @@
+//! Pods on other nodes that send the load of a study.
+
+use std::sync::atomic::AtomicBool;
+
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+use unladen_load::parts::Meeting;
+use unladen_processes::subject::kubernetes::{LoadOrder, LoadPods, own_image};
+
+use super::error::RunError;
+use super::ports;
+use super::setup::Setup;
+
+/// What pods of the load are told to do.
+const COMMAND: &str = "__load-part";
+/// Parts that run have dialled in after so long, in every round.
+const PATIENCE_S: f64 = 30.0;
+
+/// Pods that send the load.
+#[derive(Debug)]
+pub(super) struct SentFrom {
+    pods: LoadPods,
+    parts: u32,
+    secret: String,
+}
+
+impl SentFrom {
+    /// Where they meet the next load.
+    pub(super) fn meeting(&self) -> Meeting {
+        Meeting {
+            listen: self.pods.meeting(),
+            secret: self.secret.clone(),
+            parts: self.parts,
+            patience_s: PATIENCE_S,
+            subject: self.pods.subject().to_owned(),
+        }
+    }
+}
+
+impl Setup<'_> {
+    /// Starts the pods that send the load, if the study wants some, and waits until all run. They stay until the study ends.
+    pub(super) fn start_load_pods(&mut self, interrupted: &AtomicBool) -> Result<(), RunError> {
+        let Some(cluster) = &self.plan.study.on.kubernetes else { return Ok(()) };
+        let Some(wanted) = &cluster.load else { return Ok(()) };
+        // Not drawn from the study's seed, which is in the run folder.
+        let secret = format!("{:032x}", ChaCha8Rng::from_rng(&mut rand::rng()).random::<u128>());
+        let order = LoadOrder {
+            context: cluster.context.clone(),
+            parts: wanted.parts,
+            image: wanted.image.clone().unwrap_or_else(own_image),
+            nodes: wanted.nodes.clone(),
+            args: vec![COMMAND.to_owned()],
+            port: ports::allocate(1, self.seed())?.into_iter().next().ok_or(ports::NoPort)?,
+            secret: secret.clone(),
+        };
+        let pods = self.launcher.load_from(&order, interrupted)?;
+        self.load_pods = Some(SentFrom { pods, parts: wanted.parts, secret });
+        Ok(())
+    }
+}
