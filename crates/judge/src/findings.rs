@@ -351,7 +351,7 @@ pub struct LoadFindings {
 }
 
 /// What the instrument itself took.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct InstrumentFindings {
     /// CPU of the load generator, µs per request, median over the valid runs.
     pub load_cpu_us_per_request: Option<f64>,
@@ -361,4 +361,22 @@ pub struct InstrumentFindings {
     pub send_lag_p99_us: Option<f64>,
     /// Whether subject and instrument ran on cores of their own; `null`: not recorded.
     pub cores_apart: Option<bool>,
+    /// The processes that sent the load together, from other machines; absent: one process of this machine sent it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_parts: Vec<LoadPartFindings>,
+}
+
+/// A process that sent a part of the load, over all valid runs.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct LoadPartFindings {
+    /// Which part, from 1.
+    pub part: u32,
+    /// Machine that it was on.
+    pub machine: String,
+    /// Requests that it sent.
+    pub requests: u64,
+    /// How wrong its clock can have been read, µs, worst run.
+    pub clock_bound_us: f64,
+    /// How long after its instant it began a block that counts, µs, worst run.
+    pub late_us: f64,
 }

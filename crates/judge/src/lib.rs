@@ -38,6 +38,7 @@ mod latency;
 mod ledger;
 mod levels;
 mod little;
+mod load_parts;
 mod lookup;
 mod machines;
 mod money;

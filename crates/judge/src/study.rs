@@ -18,6 +18,7 @@ use super::findings::{
     Comparisons, Conclusion, Findings, InstrumentFindings, LadderFindings, LoadFindings, NoticeLine, SCHEMA,
     VariantFindings, VariantKind, Verdict,
 };
+use super::load_parts::load_parts;
 use super::metrics::{METRICS, Metric, NEARLY, Of, Place, delivered};
 use super::{
     admitted, agreement, answers, apart, checks, design, distortion, dose, groups, ladder, latency, ledger, levels,
@@ -362,6 +363,7 @@ fn instrument(evidence: &Evidence<'_>) -> InstrumentFindings {
         sink_cpu_us_per_span: median(&sink),
         send_lag_p99_us: lags.reduce(f64::max),
         cores_apart: apart,
+        load_parts: load_parts(loads(evidence).flat_map(|load| &load.parts)),
     }
 }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 pub use schedule::{Lengths, schedule};
 
-pub(crate) use members::{Concluded, Members};
+pub(crate) use members::{Concluded, LATE_NS, Members};
 
 use crate::error::LoadError;
 use crate::outcome::{Outcome, Quantiles, Second};

@@ -118,7 +118,7 @@ pub enum LoadError {
         message: String,
     },
     /// One of the processes that share a load.
-    #[error("the load in parts failed: {message}")]
+    #[error("{message}")]
     Parts {
         /// What went wrong, and what to do.
         message: String,

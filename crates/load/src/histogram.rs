@@ -200,9 +200,9 @@ pub(crate) fn quantiles<T: hdrhistogram::Counter>(histogram: &Histogram<T>) -> Q
 /// Writes `latency.hdr` into a folder, making the folder if need be. `started` is the window's start since the Unix epoch.
 pub(crate) fn write(folder: &Path, all: &Histograms, started: Duration, window: Duration) -> Result<(), LoadError> {
     let path = folder.join(FILE_NAME);
-    let written = fs::create_dir_all(folder).map_err(|error| error.to_string()).and_then(|()| {
-        fs::write(&path, log(&all.tagged(), started, window)?).map_err(|error| error.to_string())
-    });
+    let written = fs::create_dir_all(folder)
+        .map_err(|error| error.to_string())
+        .and_then(|()| fs::write(&path, log(&all.tagged(), started, window)?).map_err(|error| error.to_string()));
     written.map_err(|message| LoadError::Write { path, message })
 }
 
@@ -210,11 +210,7 @@ pub(crate) fn write(folder: &Path, all: &Histograms, started: Duration, window: 
 ///
 /// # Errors
 /// A text that says which histogram cannot be encoded.
-pub(crate) fn log(
-    all: &[(String, &Histogram<u64>)],
-    started: Duration,
-    window: Duration,
-) -> Result<Vec<u8>, String> {
+pub(crate) fn log(all: &[(String, &Histogram<u64>)], started: Duration, window: Duration) -> Result<Vec<u8>, String> {
     let mut text = Vec::new();
     let mut serializer = V2DeflateSerializer::new();
     let mut log = IntervalLogWriterBuilder::new()

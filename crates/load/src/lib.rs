@@ -22,7 +22,6 @@ pub mod merge;
 mod named;
 mod network;
 pub mod outcome;
-pub mod pace;
 pub mod parts;
 pub mod plan;
 mod ready;
@@ -48,3 +47,4 @@ pub mod warning;
 
 pub use error::LoadError;
 pub use run::run;
+pub use unladen_pace as pace;

@@ -144,7 +144,8 @@ pub struct PartSeen {
     pub sent: u64,
     /// How wrong its clock can have been read at the start of a turn, at most, µs.
     pub clock_bound_us: f64,
-    /// How long after its instant it began a turn, at most, µs; not more exact than `clock_bound_us`.
+    /// How long after its instant it began a block that counts and in which it sent something, at most, µs; not more exact than
+    /// `clock_bound_us`.
     pub late_us: f64,
 }
 

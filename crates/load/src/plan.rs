@@ -8,9 +8,11 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+pub use unladen_pace::Pacing;
+
 pub use script::{Capture, Check, NamedTest, Order, Request, Source, Test, Until, Value};
 
-use crate::pace::{Arrivals, Stage};
+use crate::pace::Span;
 
 /// One load: read as JSON by the generator process.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -173,6 +175,11 @@ pub enum Protocol {
 }
 
 impl Plan {
+    /// Its parts on the clock if it starts at `start`.
+    pub(crate) fn span(&self, start: u64) -> Span {
+        Span::of(self.warmup_s, self.window_s, start)
+    }
+
     /// A plan with defaults: `GET url`, no headers, a closed loop over 16 connections, 2 s of warm-up, a window of 5 s,
     /// 10 s of patience, no trace headers, nothing written. For callers that set only what they mean.
     #[must_use]
@@ -210,65 +217,6 @@ impl Plan {
             replicas: Vec::new(),
         }
     }
-}
-
-/// When requests are due.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", deny_unknown_fields)]
-pub enum Pacing {
-    /// Open loop: evenly spaced, sent when due whatever the service does.
-    Constant {
-        /// Requests per second.
-        rate: f64,
-    },
-    /// Closed loop: every connection sends its next request when the last is answered.
-    Closed,
-    /// Open loop: independent requests, as those of many users are, with exponential gaps (a Poisson process).
-    Poisson {
-        /// Requests per second in the mean.
-        rate: f64,
-        /// Seed of the gaps: the same one gives the same instants.
-        #[serde(default)]
-        seed: u64,
-    },
-    /// Open loop: the rate goes in straight lines from value to value; the last one holds to the end.
-    Stages {
-        /// Requests per second at the start.
-        #[serde(default)]
-        from: f64,
-        /// The lines, in requests per second.
-        stages: Vec<Stage>,
-        /// Evenly or at random.
-        #[serde(default)]
-        arrivals: Arrivals,
-    },
-    /// Open loop: recorded gaps between requests, again and again.
-    Replay {
-        /// Microseconds from each request to the next.
-        gaps_us: Vec<f64>,
-    },
-    /// Open loop: all requests at once; as many are on their way at a time as there are connections. Ends with the last answer.
-    Burst {
-        /// How many.
-        count: u64,
-    },
-    /// Closed loop of users, each with a connection of its own, that pause after every iteration (one request, or the
-    /// plan's sequence). [`Plan::connections`] is at least the most users at a time.
-    Users {
-        /// Users at the start.
-        #[serde(default)]
-        from: f64,
-        /// How their number changes, in straight lines.
-        #[serde(default)]
-        stages: Vec<Stage>,
-        /// Seconds that a user pauses after an iteration.
-        #[serde(default)]
-        think_s: f64,
-        /// Iterations per second of all users together at most: they wait for their turn, as with JMeter's constant throughput
-        /// timer. A turn that nobody was there to take is not made up for.
-        #[serde(default)]
-        rate: Option<f64>,
-    },
 }
 
 /// The trace header of every request; ids are made so that request and run are recognised from them (see [`crate::trace`]).

@@ -203,3 +203,34 @@ fn allow_descriptors(wanted: u64) {
         let _ = rustix::process::setrlimit(Resource::Nofile, Rlimit { current, maximum: limit.maximum });
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::plan::Shard;
+
+    #[test]
+    fn shards_give_every_replica_its_share_of_connections() {
+        let stop = AtomicBool::new(false);
+        for (of, connections, share) in [(1, 6, 2), (4, 6, 2), (6, 6, 2), (2, 12, 4)] {
+            let mut counts: BTreeMap<String, u32> = BTreeMap::new();
+            for number in 1..=of {
+                let replica =
+                    |last: u8| Replica { address: std::net::Ipv4Addr::new(127, 0, 0, last).into(), network: None };
+                let plan = Plan {
+                    connections,
+                    replicas: [1, 2, 3].map(replica).to_vec(),
+                    shard: Some(Shard { number, of }),
+                    ..Plan::new("http://shop:80/")
+                };
+                let ready = Ready::new(&plan, &stop).expect("it is ready");
+                for connection in 0..ready.connections {
+                    *counts.entry(ready.shared.address(connection).to_string()).or_default() += 1;
+                }
+            }
+            assert_eq!(counts.into_values().collect::<Vec<_>>(), [share; 3], "{of} shards");
+        }
+    }
+}

@@ -114,7 +114,7 @@ fn start(plan: &Plan, starts: &[Sender<Span>], received: &Receiver<Message>) -> 
     }
     let now = sys::monotonic_ns();
     let at = plan.start_at_ns.unwrap_or(now + HEAD_START_NS);
-    let span = Span::of(plan, at);
+    let span = plan.span(at);
     // A start that has just passed costs the warm-up a little; one after the warm-up would falsify the window.
     if now >= span.window_start && now > at {
         return Err(LoadError::StartPassed { late_ms: (now - at) / 1_000_000 });

@@ -103,9 +103,11 @@ impl Choice {
         let number = last.groups.max(1) as usize;
         let mut sizes = (1..=plan.variants.len()).rev().map(|most| groups(plan, most));
         self.groups = sizes.find(|groups| groups.len() == number).unwrap_or(self.groups);
-        if plan.study.design.is_none() && last.design == Design::Separate {
+        // Of a run that does not count it may not be known how it shared its time.
+        let counts = done.iter().rfind(|run| run.void.is_none());
+        if let Some(separate) = counts.filter(|run| plan.study.design.is_none() && run.design == Design::Separate) {
             self.design = Design::Separate;
-            self.reason = last.notices.iter().find_map(|notice| match notice {
+            self.reason = separate.notices.iter().find_map(|notice| match notice {
                 Notice::SeparateDesign { reason } => Some(reason.clone()),
                 _ => None,
             });
@@ -375,7 +377,9 @@ load: {url: 'http://127.0.0.1:1/', rate: 10}
         let plan = |design| plan(design, &TEXT.replace("LIFETIME", "run"));
         let goes_on = turns().after(&plan(None), std::slice::from_ref(&separate));
         assert_eq!((goes_on.design, goes_on.reason()), (Design::Separate, "found out"));
-        assert_eq!(turns().after(&plan(Some(Design::Alternating)), &[separate]), turns());
+        assert_eq!(turns().after(&plan(Some(Design::Alternating)), std::slice::from_ref(&separate)), turns());
+        let void = RunRecord { void: separate.notices.first().cloned(), ..separate };
+        assert_eq!(turns().after(&plan(None), &[run(1, 1), void]), turns(), "what is void says nothing");
         assert_eq!(turns().after(&plan(None), &[]), turns());
         assert_eq!(turns().after(&plan(None), &[run(1, 1)]), turns());
     }

@@ -24,6 +24,7 @@ pub fn stack(cluster: &Kubernetes, dir: &Path, variant: &str) -> Stack {
         manifests: cluster.manifests.iter().map(|path| dir.join(path)).collect(),
         kustomize: cluster.kustomize.as_ref().map(|path| dir.join(path)),
         variant: variant.to_owned(),
+        load: cluster.load.as_ref().map(|load| load.nodes.clone()),
         ..Stack::default()
     }
 }

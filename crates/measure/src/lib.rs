@@ -7,6 +7,7 @@ mod builds;
 mod calibration;
 pub mod checks;
 mod compose;
+mod configs;
 mod design;
 pub mod ends;
 mod error;
@@ -119,12 +120,13 @@ fn runs(
     let number = recovery::highest(folder.path()).max(done.iter().map(|run| run.run).max().unwrap_or(0));
     let mut shared = setup.start_shared(interrupted)?;
     let mut known = calibrations.clone();
-    let learned = calibration::calibrate(&setup, calibrations, interrupted, watcher, |calibration| {
-        known.push(calibration.clone());
-        Ok(journal.append_calibration(calibration)?)
+    let learned = setup.start_load_pods(interrupted).and_then(|()| {
+        calibration::calibrate(&setup, calibrations, interrupted, watcher, |calibration| {
+            known.push(calibration.clone());
+            Ok(journal.append_calibration(calibration)?)
+        })
     });
     let result = learned.and_then(|learned| {
-        setup.start_load_pods(interrupted)?;
         (setup.plan, setup.calibrations) = (calibrated.get_or_init(|| learned), known);
         // On a cluster, the CPUs that matter are not this machine's.
         let study = &plan.study;

@@ -18,17 +18,16 @@ use unladen_processes::subject::launch::{Image, LONGEST_PAD, log_name};
 use unladen_processes::subject::{Launch, Launcher, LauncherOptions, Limits, Partition, Running, Topology, partition};
 use unladen_sink::config::Protocol;
 use unladen_study::plan::{self, Plan, PlannedVariant, Process};
-use unladen_study::spec::{Attributes, Faults, Lifetime, Network, Sync};
+use unladen_study::spec::{Lifetime, Network};
 use unladen_study::variables::{PortName, Variables};
 
 use super::error::RunError;
 use super::folder::RunFolder;
 use super::instrument::RelayPart;
+use super::ports;
 use super::sent_from::SentFrom;
 use super::service::{RunningService, readiness, stop_all};
-use super::stack::Hosts;
 use super::took::Admitted;
-use super::{load_plan, ports};
 
 /// Ids of one run's traces: see `unladen_trace`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -259,6 +258,11 @@ impl<'a> Site<'a> {
         &self.setup.addresses[self.number]
     }
 
+    /// Where the run's sink listens.
+    pub(super) fn sinks(&self) -> &'a BTreeMap<Protocol, SocketAddr> {
+        &self.addresses().sinks
+    }
+
     /// The network of the run's own, if it has one.
     pub(super) fn network(&self) -> Option<&'a Arc<Netns>> {
         self.addresses().network.as_ref()
@@ -396,54 +400,6 @@ impl<'a> Site<'a> {
     /// What shifts the stacks of a run.
     pub(super) fn pad(&self, run: u32) -> String {
         "x".repeat(self.pad_length(run))
-    }
-
-    /// What the sink of a run is told.
-    pub(super) fn sink_config(
-        &self,
-        variant: &PlannedVariant,
-        folder: &Path,
-        ids: TraceIds,
-    ) -> unladen_sink::config::Config {
-        use unladen_sink::config::{Attributes as Stored, Config, Requests, Sync as Durable};
-        Config {
-            listen: self.addresses().sinks.clone(),
-            out: folder.to_owned(),
-            requests: variant.is_traced().then_some(Requests { tag: ids.tag, key: ids.key }),
-            attributes: match self.plan.study.sink.attributes {
-                Attributes::None => Stored::None,
-                Attributes::Few => Stored::Few,
-                Attributes::All => Stored::All,
-            },
-            sync: match self.plan.study.sink.sync {
-                Sync::Always => Durable::Always,
-                Sync::Interval => Durable::Interval,
-                Sync::End => Durable::End,
-            },
-            faults: variant.faults.as_ref().map(Faults::of_sink),
-            ..Config::default()
-        }
-    }
-
-    /// What the load generator of a run is told, without start and lengths.
-    pub(super) fn load_plan(
-        &self,
-        variant: &PlannedVariant,
-        folder: &Path,
-        ids: TraceIds,
-        hosts: &Hosts,
-    ) -> Result<unladen_load::plan::Plan, RunError> {
-        use unladen_load::plan::{Plan, Trace};
-        let load = variant.load.resolve(&self.variables(Some(folder)))?;
-        let trace = load_plan::header(load.trace);
-        Ok(Plan {
-            trace: trace.map(|header| Trace { header, tag: ids.tag, key: ids.key, sampled: variant.sampled.0 }),
-            out: Some(folder.to_owned()),
-            cores: self.partition.instrument.iter().take(1).map(|core| core as u32).collect(),
-            network: self.network().map(|network| network.path()),
-            replicas: hosts.replicas(&load.url),
-            ..load_plan::plan(&load, self.seed, &self.plan.dir)?
-        })
     }
 }
 

@@ -241,7 +241,9 @@ pub(super) fn instrument(findings: &Findings) -> Option<String> {
     if parts.is_empty() {
         return None;
     }
-    if let Some(apart) = instrument.cores_apart {
+    if !instrument.load_parts.is_empty() {
+        parts.push("from other machines".to_owned());
+    } else if let Some(apart) = instrument.cores_apart {
         parts.push(if apart { "on cores of its own" } else { "on the same cores as the subject" }.to_owned());
     }
     Some(format!("The instrument: {}.", parts.join(", ")))

@@ -10,6 +10,7 @@ mod cells;
 mod doses;
 mod idle_cpu;
 mod ladders;
+mod load_parts;
 mod machines;
 mod names;
 mod operations;
@@ -31,6 +32,7 @@ pub fn of(findings: &Findings) -> Vec<Section> {
         reported_numbers::sections,
         idle_cpu::sections,
         machines::sections,
+        load_parts::sections,
         answers::sections,
         sampled::sections,
         profiles::sections,

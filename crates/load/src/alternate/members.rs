@@ -16,7 +16,7 @@ use crate::ready::Ready;
 use crate::sys;
 
 /// A request may be sent so late after it was due, nanoseconds; later ones make a turn late.
-const LATE_NS: u64 = 1_000_000;
+pub(crate) const LATE_NS: u64 = 1_000_000;
 
 /// The targets of a process.
 pub(crate) struct Members<'r> {
@@ -108,13 +108,13 @@ impl<'r> Member<'r> {
         let (template, script) = (ready.template.clone(), ready.script.clone());
         let mut engine = Engine::new(&ready.shared, template, script, (0, 1), ready.connections, messages)?;
         engine.connect_all()?;
-        let (seconds, span) = (ready.seconds(), Span::of(&ready.plan, 0));
+        let (seconds, span) = (ready.seconds(), ready.plan.span(0));
         Ok(Self { engine, received, seconds, span, plan: &ready.plan, times: (0, 0), blocks: None })
     }
 
     /// Its load begins at this instant, with its first turn.
     fn begin(&mut self, start: u64) {
-        self.span = Span::of(self.plan, start);
+        self.span = self.plan.span(start);
         self.engine.begin_turns(self.span);
     }
 

@@ -104,9 +104,11 @@ pub(crate) struct Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// Where a connection goes.
+    /// Where a connection goes. Shards deal together: each may have fewer connections than there are addresses.
     pub(crate) fn address(&self, connection: usize) -> &Address {
-        &self.addresses[connection % self.addresses.len()]
+        let (shard, shards) = self.shard;
+        let of_all = connection as u64 * shards + shard;
+        &self.addresses[(of_all % self.addresses.len() as u64) as usize]
     }
 }
 

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::clock::Clock;
 use super::{Answer, Ask, Hello, MAX_CLOCK_BOUND_NS};
+use crate::alternate::Fate;
 use crate::error::LoadError;
 use crate::sys;
 
@@ -16,6 +17,8 @@ const LOOK: Duration = Duration::from_millis(50);
 const INTRODUCTION: Duration = Duration::from_secs(1);
 /// No first line is longer, bytes.
 const LONGEST_HELLO: u64 = 4_096;
+/// No other line is longer, bytes: histograms of many requests, encoded.
+const LONGEST_ANSWER: u64 = 1 << 28;
 /// Questions at the start of a conversation: the quickest answer counts.
 const QUESTIONS: usize = 8;
 /// An answer about a clock is there after this time, or the part is lost.
@@ -32,8 +35,10 @@ pub(super) struct Connection {
     clock: Clock,
     /// The largest bound that its clock had when a turn began, ns.
     pub(super) clock_bound_ns: u64,
-    /// The latest that it began a turn after its instant, ns.
+    /// [`crate::outcome::PartSeen::late_us`], ns.
     pub(super) late_ns: u64,
+    /// The same of the turns whose fate is open.
+    pub(super) open_late_ns: u64,
     told_to_stop: bool,
 }
 
@@ -49,7 +54,17 @@ impl Connection {
         stream.set_read_timeout(Some(LOOK))?;
         line.clear();
         let clock = Clock::of(0, 0, u64::MAX);
-        Ok(Self { hello, stream, reader, line, clock, clock_bound_ns: 0, late_ns: 0, told_to_stop: false })
+        Ok(Self {
+            hello,
+            stream,
+            reader,
+            line,
+            clock,
+            clock_bound_ns: 0,
+            late_ns: 0,
+            open_late_ns: 0,
+            told_to_stop: false,
+        })
     }
 
     /// `part 2 on node-b`.
@@ -78,7 +93,9 @@ impl Connection {
                 self.told_to_stop = true;
                 self.ask(&Ask::Stop)?;
             }
-            match io::BufRead::read_until(&mut self.reader, b'\n', &mut self.line) {
+            let most = LONGEST_ANSWER.saturating_sub(self.line.len() as u64);
+            match io::BufRead::read_until(&mut Read::by_ref(&mut self.reader).take(most), b'\n', &mut self.line) {
+                Ok(_) if self.line.len() as u64 == LONGEST_ANSWER => return Err(self.lost("its answer does not end")),
                 Ok(_) if self.line.last() != Some(&b'\n') => return Err(self.lost("it has ended")),
                 Ok(_) => {
                     let answer = serde_json::from_slice(&self.line);
@@ -140,6 +157,14 @@ impl Connection {
     pub(super) fn there(&mut self, here_ns: u64) -> u64 {
         self.clock_bound_ns = self.clock_bound_ns.max(self.clock.bound_ns(here_ns));
         self.clock.there(here_ns)
+    }
+
+    /// The fate of its last turns.
+    pub(super) fn settle(&mut self, fate: Fate) {
+        let late_ns = std::mem::take(&mut self.open_late_ns);
+        if fate == Fate::Counts {
+            self.late_ns = self.late_ns.max(late_ns);
+        }
     }
 
     /// An instant of the part's clock, by that of this machine.

@@ -28,7 +28,7 @@ impl Meeting {
             if Instant::now() > deadline {
                 let missing = (1..).zip(&all).filter(|(_, part)| part.is_none()).map(|(number, _): (u32, _)| number);
                 return Err(failed(format!(
-                    "parts {:?} of {} have not come to {} within {} s. Can they reach this address?",
+                    "of the load, parts {:?} of {} have not come to {} within {} s. Can they reach this address?",
                     missing.collect::<Vec<_>>(),
                     self.parts,
                     self.listen,
@@ -62,7 +62,11 @@ impl Meeting {
         }
         let version = env!("CARGO_PKG_VERSION");
         if hello.version != version {
-            return refuse(format!("{} is unladen {}, this is {version}: use the same image", part.name(), hello.version));
+            return refuse(format!(
+                "{} is unladen {}, this is {version}: use the same image",
+                part.name(),
+                hello.version
+            ));
         }
         if !self.subject.is_empty() && hello.machine == self.subject {
             return refuse(format!(

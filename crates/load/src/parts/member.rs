@@ -53,10 +53,11 @@ pub fn serve(member: &Member, over: &AtomicBool, log: &mut dyn FnMut(String)) {
 /// One load.
 fn attend(member: &Member, stream: &TcpStream, over: &AtomicBool) -> Result<(), LoadError> {
     let lost = LoadError::system("speak to the meeting");
-    let (mut writer, reader) = match stream.set_nodelay(true).and_then(|()| Ok((stream.try_clone()?, stream.try_clone()?))) {
-        Ok(both) => both,
-        Err(error) => return Err(lost(error)),
-    };
+    let (mut writer, reader) =
+        match stream.set_nodelay(true).and_then(|()| Ok((stream.try_clone()?, stream.try_clone()?))) {
+            Ok(both) => both,
+            Err(error) => return Err(lost(error)),
+        };
     let hello = Hello {
         secret: member.secret.clone(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

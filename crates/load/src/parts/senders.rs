@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::connection::Connection;
 use super::{ALONE, Answer, Ask, Meeting};
-use crate::alternate::{self, Alternation, Event, Meter, Outcomes, Senders, Taken, Turn};
+use crate::alternate::{self, Alternation, Event, LATE_NS, Meter, Outcomes, Part, Senders, Taken, Turn};
 use crate::error::LoadError;
 use crate::histogram::{Histograms, add, parse, quantiles};
 use crate::merge::{self, merge_seconds};
@@ -124,10 +124,14 @@ impl Senders for Parts<'_> {
             let Answer::Taken { taken, seconds } = part.answer(patience, self.stop)? else {
                 return Err(part.unexpected());
             };
-            part.late_ns = part.late_ns.max(part.here(taken.start_ns).saturating_sub(at));
+            let late_ns = part.here(taken.start_ns).saturating_sub(at);
+            if turn.part == Part::Block && taken.requests > 0 {
+                part.open_late_ns = part.open_late_ns.max(late_ns);
+            }
             whole.end_ns = whole.end_ns.max(part.here(taken.end_ns));
             whole.requests += taken.requests;
-            whole.late += taken.late;
+            // Those of a part that began late were not sent while the others' were, though each in its own time.
+            whole.late += if late_ns > LATE_NS { taken.requests } else { taken.late };
             self.pass(turn.target, seconds);
         }
         Ok(whole)
@@ -143,6 +147,7 @@ impl Senders for Parts<'_> {
     fn settle(&mut self, group: &[Taken]) -> Result<(), LoadError> {
         let Some(first) = group.first() else { return Ok(()) };
         let targets = group.iter().map(|one| one.turn.target).collect();
+        self.parts.iter_mut().for_each(|part| part.settle(first.fate));
         self.tell(&Ask::Settle { targets, fate: first.fate })
     }
 

@@ -3,6 +3,7 @@
 
 mod adopted;
 mod injected;
+mod load;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -21,6 +21,8 @@ pub struct Examined {
     pub manifests: Option<Result<Vec<String>, String>>,
     /// What scales the study's workloads.
     pub autoscalers: Autoscalers,
+    /// Nodes whose pods may send the load; `None`: this machine sends it.
+    pub load: Option<Vec<String>>,
     /// What the study needs, and whether the user of the kubeconfig may do it; else why that is not known.
     pub rights: Result<Vec<(Right, bool)>, String>,
     /// Who the user of the kubeconfig is to the API server.

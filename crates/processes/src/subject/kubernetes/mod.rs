@@ -128,6 +128,8 @@ pub struct Stack {
     pub log: PathBuf,
     /// What `${NAME}` in the manifests is filled in from. Other names stay as they are.
     pub env: IndexMap<String, String>,
+    /// Labels of the nodes whose pods send the load; `None`: this machine sends it.
+    pub load: Option<IndexMap<String, String>>,
 }
 
 /// A service, and what is changed in its workload.

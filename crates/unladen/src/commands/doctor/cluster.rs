@@ -96,6 +96,7 @@ fn missing(examined: &Examined) -> impl Iterator<Item = &Right> {
 fn checks(it: &Examined, call: &str) -> Vec<Check> {
     let mut all = vec![cluster(it), nodes(it), machine(it), cpu_manager(it), clock(it)];
     all.extend(manifests(it));
+    all.extend(load(it));
     all.extend([autoscalers(it), rights(it, call)]);
     all
 }
@@ -178,6 +179,16 @@ fn manifests(it: &Examined) -> Option<Check> {
     })
 }
 
+/// Who sends the load, if it is not this machine.
+fn load(it: &Examined) -> Option<Check> {
+    let nodes = it.load.as_ref()?;
+    let remedy = "Correct `on.kubernetes.load.nodes`, add a node, or remove `on.kubernetes.load`: this machine sends the load then.";
+    Some(match nodes.is_empty() {
+        true => check("load", "no node that is not this machine may send it", false, remedy),
+        false => check("load", format!("sent from {}", nodes.join(", ")), true, ""),
+    })
+}
+
 fn autoscalers(it: &Examined) -> Check {
     let scalers = &it.autoscalers;
     let live = match &scalers.live {
@@ -240,6 +251,7 @@ mod tests {
             clock_s: Some((0.004, 0.012)),
             manifests: Some(Ok(vec!["Deployment shop".to_owned()])),
             autoscalers: Autoscalers { of_manifests: Vec::new(), live: Some(Vec::new()) },
+            load: Some(vec!["b".to_owned()]),
             rights: Ok(vec![(right("deployments", "create"), true), (right("deployments", "get"), true)]),
             user: Some("jo".to_owned()),
         }
@@ -264,6 +276,7 @@ mod tests {
             (vec!["clock"], Examined { clock_s: Some((-1.2, 0.01)), ..sound() }),
             (vec!["manifests"], Examined { manifests: Some(Err("no".to_owned())), ..sound() }),
             (vec!["autoscalers"], Examined { autoscalers: scaled, ..sound() }),
+            (vec!["load"], Examined { load: Some(Vec::new()), ..sound() }),
             (vec!["rights"], Examined { rights: Err("no".to_owned()), ..sound() }),
             (vec!["rights"], Examined { rights: Ok(vec![(right("deployments", "get"), false)]), ..sound() }),
         ] {
@@ -276,6 +289,7 @@ mod tests {
         assert_eq!(found(&sound(), "nodes").found, "3 of m5.large, kubelet v1.34.4");
         let one = Node { instance: None, ..node("a", true) };
         let it = Examined { nodes: Ok(vec![one, node("b", false)]), ..sound() };
+        assert_eq!(found(&it, "load").found, "sent from b");
         assert_eq!(found(&it, "nodes").found, "b (m5.large, kubelet v1.34.4); a (no instance type, kubelet v1.34.4)");
         assert_eq!(found(&it, "clock").found, "that of the API server is this machine's, within 12 ms");
         let it = Examined { clock_s: Some((-1.25, 0.01)), ..sound() };

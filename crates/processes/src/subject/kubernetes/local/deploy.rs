@@ -82,7 +82,8 @@ fn namespace_name(mark: &str, variant: &str) -> String {
 /// Label of the node that is this machine; `None`: there is no other.
 fn this_node(api: &Api) -> Result<Option<String>, KubernetesError> {
     let (nodes, at) = find_node(api)?;
-    Ok((nodes.len() > 1).then(|| text(&nodes[at], "/metadata/labels/kubernetes.io~1hostname").unwrap_or_default().to_owned()))
+    Ok((nodes.len() > 1)
+        .then(|| text(&nodes[at], "/metadata/labels/kubernetes.io~1hostname").unwrap_or_default().to_owned()))
 }
 
 /// All nodes, and which of them is this machine.
@@ -287,9 +288,8 @@ mod tests {
 
     #[test]
     fn this_machine_is_the_node_that_was_started_with_it() {
-        let node = |name: &str, boot: &str| {
-            json!({"metadata": {"name": name}, "status": {"nodeInfo": {"bootID": boot}}})
-        };
+        let node =
+            |name: &str, boot: &str| json!({"metadata": {"name": name}, "status": {"nodeInfo": {"bootID": boot}}});
         let (here, there) = (node("a", "1"), node("b", "2"));
         let twins = [node("a", "1"), node("c", "1")];
         assert_eq!(choose(&twins, Some("c"), "1"), Ok(1));

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
+use indexmap::IndexMap;
 use jiff::fmt::rfc2822;
 use serde_json::{Value, json};
 
@@ -37,7 +38,10 @@ pub fn examine(context: Option<&str>, stacks: &[Stack]) -> Result<Examined, Kube
     let api = Api::open(Cluster::find(context)?)?;
     let version = api.get("/version").map_err(|failure| failure.when(&api, "tell its version"))?;
     let boot = boot_id();
-    let nodes = nodes(&api).map(|all| all.iter().map(|node| node_of(node, &boot)).collect::<Vec<_>>());
+    let nodes = nodes(&api);
+    let load = stacks.iter().find_map(|stack| stack.load.as_ref());
+    let load = load.map(|labels| senders(nodes.as_deref().unwrap_or_default(), labels, &boot));
+    let nodes = nodes.map(|all| all.iter().map(|node| node_of(node, &boot)).collect::<Vec<_>>());
     let nodes = nodes.map_err(|failure| failure.words().to_owned());
     let (objects, manifests) = read(&api, stacks);
     let named: Vec<(&str, &str)> = stacks
@@ -61,7 +65,8 @@ pub fn examine(context: Option<&str>, stacks: &[Stack]) -> Result<Examined, Kube
                 .collect(),
             live: live_autoscalers(&api, &named),
         },
-        rights: rights(&api, &objects).map_err(|failure| failure.words().to_owned()),
+        rights: rights(&api, &objects, load.is_some()).map_err(|failure| failure.words().to_owned()),
+        load,
         user: user(&api),
     })
 }
@@ -73,6 +78,22 @@ fn node_of(node: &Value, boot: &str) -> Node {
         kubelet: text(node, "/status/nodeInfo/kubeletVersion").unwrap_or_default().to_owned(),
         is_here: is_of_boot(node, boot),
     }
+}
+
+/// Nodes that have these labels, take pods and are other machines.
+fn senders(nodes: &[Value], labels: &IndexMap<String, String>, boot: &str) -> Vec<String> {
+    let has = |node: &Value, (label, value): (&String, &String)| {
+        let found = node.pointer("/metadata/labels").and_then(|all| all.get(label)).and_then(Value::as_str);
+        found == Some(value)
+    };
+    let takes = |node: &Value| node.pointer("/spec/unschedulable") != Some(&Value::Bool(true));
+    // Of nodes that are containers of one machine, the services are on the first.
+    let here = nodes.iter().position(|node| is_of_boot(node, boot));
+    let others = nodes.iter().enumerate().filter(|(at, _)| Some(*at) != here).map(|(_, node)| node);
+    others
+        .filter(|node| takes(node) && labels.iter().all(|it| has(node, it)))
+        .map(|node| name(node).to_owned())
+        .collect()
 }
 
 /// The objects of all variants, each once, and what they are or what is wrong with them.
@@ -157,8 +178,11 @@ fn live_autoscalers(api: &Api, named: &[(&str, &str)]) -> Option<Vec<String>> {
 }
 
 /// What the study needs, and whether the user may do it in a namespace that unladen makes.
-fn rights(api: &Api, objects: &[Object]) -> Result<Vec<(Right, bool)>, Failure> {
+fn rights(api: &Api, objects: &[Object], has_load: bool) -> Result<Vec<(Right, bool)>, Failure> {
     let mut kinds = BTreeSet::new();
+    if has_load {
+        kinds.insert(("batch".to_owned(), "jobs".to_owned()));
+    }
     for object in objects {
         let group = object.api_version.split_once('/').map_or("", |(group, _)| group);
         // What the cluster does not know has been told of.
@@ -188,4 +212,28 @@ fn user(api: &Api) -> Option<String> {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let answer = api.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", &review).ok()?;
     text(&answer, "/status/userInfo/username").map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_load_comes_from_other_nodes_that_take_pods_and_have_the_labels() {
+        let node = |name: &str, boot: &str, pool: &str, is_cordoned: bool| {
+            json!({"metadata": {"name": name, "labels": {"pool": pool}}, "spec": {"unschedulable": is_cordoned},
+                   "status": {"nodeInfo": {"bootID": boot}}})
+        };
+        let nodes = [
+            node("a", "1", "load", false),
+            node("b", "2", "load", false),
+            node("c", "3", "x", false),
+            node("d", "4", "load", true),
+        ];
+        assert_eq!(senders(&nodes, &IndexMap::new(), "1"), ["b", "c"]);
+        assert_eq!(senders(&nodes, &[("pool".to_owned(), "load".to_owned())].into(), "1"), ["b"]);
+        assert_eq!(senders(&nodes[..1], &IndexMap::new(), "1"), Vec::<String>::new());
+        let twins = [node("a", "1", "x", false), node("b", "1", "x", false)];
+        assert_eq!(senders(&twins, &IndexMap::new(), "1"), ["b"]);
+    }
 }

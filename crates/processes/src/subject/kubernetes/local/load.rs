@@ -244,7 +244,8 @@ mod tests {
         assert_eq!(said(unscheduled.clone(), false), None, "not yet");
         let message = said(unscheduled, true).expect("an error");
         assert!(message.contains("not a, where the services are: 0/2 nodes are available"), "{message}");
-        let waiting = |reason: &str| json!({"containerStatuses": [{"name": LOAD, "state": {"waiting": {"reason": reason}}}]});
+        let waiting =
+            |reason: &str| json!({"containerStatuses": [{"name": LOAD, "state": {"waiting": {"reason": reason}}}]});
         assert_eq!(said(waiting("ContainerCreating"), true), None);
         let message = said(waiting("ImagePullBackOff"), true).expect("an error");
         assert!(message.contains("the image `u:1` is not on their node"), "{message}");

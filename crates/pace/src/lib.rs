@@ -1,4 +1,4 @@
-//! When requests are due: pure functions of counts and times. No clock, no sleep; the engines bring those.
+#![doc = include_str!("../README.md")]
 
 mod profile;
 mod schedule;
@@ -6,10 +6,10 @@ mod schedule;
 pub use profile::{Profile, Stage, StagesError};
 pub use schedule::{Arrivals, Cursor, Schedule};
 
-use crate::plan::{Pacing, Plan};
+use serde::{Deserialize, Serialize};
 
 /// Nanoseconds in a second.
-pub(crate) const SECOND: u64 = 1_000_000_000;
+pub const SECOND: u64 = 1_000_000_000;
 
 /// The parts of a load on the monotonic clock, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,10 +23,10 @@ pub struct Span {
 }
 
 impl Span {
-    /// The parts of a plan's load if it starts at `start`.
+    /// The parts of a load of so many seconds if it starts at `start`.
     #[must_use]
-    pub fn of(plan: &Plan, start: u64) -> Self {
-        let (warmup, window) = (nanoseconds(plan.warmup_s), nanoseconds(plan.window_s));
+    pub fn of(warmup_s: f64, window_s: f64, start: u64) -> Self {
+        let (warmup, window) = (nanoseconds(warmup_s), nanoseconds(window_s));
         Self { start, window_start: start + warmup, window_end: start + warmup + window }
     }
 
@@ -47,6 +47,65 @@ impl Span {
 #[must_use]
 pub fn nanoseconds(seconds: f64) -> u64 {
     (seconds * SECOND as f64).round() as u64
+}
+
+/// When requests are due.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Pacing {
+    /// Open loop: evenly spaced, sent when due whatever the service does.
+    Constant {
+        /// Requests per second.
+        rate: f64,
+    },
+    /// Closed loop: every connection sends its next request when the last is answered.
+    Closed,
+    /// Open loop: independent requests, as those of many users are, with exponential gaps (a Poisson process).
+    Poisson {
+        /// Requests per second in the mean.
+        rate: f64,
+        /// Seed of the gaps: the same one gives the same instants.
+        #[serde(default)]
+        seed: u64,
+    },
+    /// Open loop: the rate goes in straight lines from value to value; the last one holds to the end.
+    Stages {
+        /// Requests per second at the start.
+        #[serde(default)]
+        from: f64,
+        /// The lines, in requests per second.
+        stages: Vec<Stage>,
+        /// Evenly or at random.
+        #[serde(default)]
+        arrivals: Arrivals,
+    },
+    /// Open loop: recorded gaps between requests, again and again.
+    Replay {
+        /// Microseconds from each request to the next.
+        gaps_us: Vec<f64>,
+    },
+    /// Open loop: all requests at once; as many are on their way at a time as there are connections. Ends with the last answer.
+    Burst {
+        /// How many.
+        count: u64,
+    },
+    /// Closed loop of users, each with a connection of its own, that pause after every iteration (one request, or the
+    /// plan's sequence). There are at least as many connections as the most users at a time.
+    Users {
+        /// Users at the start.
+        #[serde(default)]
+        from: f64,
+        /// How their number changes, in straight lines.
+        #[serde(default)]
+        stages: Vec<Stage>,
+        /// Seconds that a user pauses after an iteration.
+        #[serde(default)]
+        think_s: f64,
+        /// Iterations per second of all users together at most: they wait for their turn, as with JMeter's constant throughput
+        /// timer. A turn that nobody was there to take is not made up for.
+        #[serde(default)]
+        rate: Option<f64>,
+    },
 }
 
 impl Pacing {
@@ -103,9 +162,7 @@ mod tests {
 
     #[test]
     fn a_load_is_warm_up_then_window() {
-        let mut plan = Plan::new("http://h/");
-        (plan.warmup_s, plan.window_s) = (0.5, 2.0);
-        let span = Span::of(&plan, 1_000);
+        let span = Span::of(0.5, 2.0, 1_000);
         assert_eq!((span.window_start, span.window_end), (500_001_000, 2_500_001_000));
         assert!(!span.in_window(span.window_start - 1) && span.in_window(span.window_start));
         assert!(span.in_window(span.window_end - 1) && !span.in_window(span.window_end));
