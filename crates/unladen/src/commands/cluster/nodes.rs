@@ -73,13 +73,18 @@ pub(super) fn run(plan: &Plan, options: &Run, out: &Path) -> anyhow::Result<Exit
 }
 
 /// A Job for each node, with its share of the rounds.
-fn orders(plan: &Plan, options: &Run) -> anyhow::Result<Vec<(String, JobOrder)>> {
+pub(super) fn orders(plan: &Plan, options: &Run) -> anyhow::Result<Vec<(String, JobOrder)>> {
     let nodes = &options.cluster.nodes;
     let study = &plan.study;
     ensure!(nodes.iter().collect::<BTreeSet<_>>().len() == nodes.len(), "--node names a node twice");
     ensure!(
         !study.is_open_ended() && study.on_undecided != OnUndecided::Extend,
         "several nodes share a number of rounds, which `until`, `at_most` and `on_undecided: extend` leave open: take them out, or name one node"
+    );
+    let load = study.on.kubernetes.as_ref().and_then(|it| it.load.as_ref());
+    ensure!(
+        load.is_none_or(|load| !load.nodes.is_empty()),
+        "the load of one node would be sent from another that is measured at the same time: name other nodes for it by `on.kubernetes.load.nodes`, or one `--node`"
     );
     let rounds = share(plan, nodes.len());
     let of_node = |(node, number): (&String, u64)| {

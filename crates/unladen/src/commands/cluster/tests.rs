@@ -3,13 +3,15 @@
 use std::fs;
 use std::path::Path;
 
+use clap::Parser;
 use unladen_processes::subject::kubernetes::in_cluster::MAX_BYTES;
 use unladen_study::plan::Plan;
 use unladen_study::spec::Study;
 
-use super::bundle;
 use super::order::{name, order, yaml};
+use super::{bundle, nodes};
 use crate::cli::cluster::InCluster;
+use crate::cli::{Cli, Command};
 
 const STUDY: &str = "
 study: Shop
@@ -93,6 +95,21 @@ fn what_would_be_missing_in_the_pod_is_refused() {
     let local = "{study: a, services: {app: {command: [app]}}, variants: {baseline: {}, b: {}}, load: {url: 'http://127.0.0.1:1/'}}";
     let error = bundle::pack(&plan(project(local).path())).expect_err("it has no cluster").to_string();
     assert!(error.contains("no `on: {kubernetes"), "{error}");
+}
+
+#[test]
+fn what_several_nodes_cannot_share_is_refused() {
+    let arguments = ["unladen", "run", "perf", "--in-cluster", "--node", "a", "--node", "b"];
+    let Command::Run(options) = Cli::parse_from(arguments).command else { panic!("it is `run`") };
+    let orders = |study: &str| nodes::orders(&plan(project(study).path()), &options);
+    assert_eq!(orders(STUDY).expect("one for each").len(), 2);
+    let error = orders(&STUDY.replace("study: Shop", "study: Shop\nuntil: {cpu_per_request: 1%}"))
+        .expect_err("no number of rounds");
+    assert!(error.to_string().contains("leave open"), "{error}");
+    let far = |load: &str| STUDY.replace("context: far}", &format!("context: far, load: {{parts: 2{load}}}}}"));
+    let error = orders(&far("")).expect_err("from a node that is measured");
+    assert!(error.to_string().contains("`on.kubernetes.load.nodes`"), "{error}");
+    assert_eq!(orders(&far(", nodes: {pool: load}")).expect("from others").len(), 2);
 }
 
 #[test]
