@@ -1,5 +1,5 @@
-//! The process that sends the load of an alternating round, or lets others send it: it turns between the targets and reads everybody's CPU time between two
-//! turns, when nothing is under way. Started like the load generator, spoken to in JSON lines over pipes.
+//! The process that sends the load of an alternating round, or lets others send it. It turns between the targets and reads everybody's CPU
+//! time between two turns, when nothing is under way. Started like the load generator, spoken to in JSON lines over pipes.
 
 use std::io::{Read, Write};
 use std::process::ExitCode;
