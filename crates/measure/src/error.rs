@@ -161,6 +161,9 @@ pub enum RunError {
         /// Why they do not alternate.
         reason: String,
     },
+    /// The system gives no random bytes.
+    #[error("cannot read /dev/urandom: {0}")]
+    Random(std::io::Error),
     /// Something could not be removed at the end.
     #[error("something of the study is left over: {0}")]
     LeftOver(std::io::Error),

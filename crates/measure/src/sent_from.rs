@@ -1,9 +1,9 @@
 //! Pods on other nodes that send the load of a study.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::sync::atomic::AtomicBool;
 
-use rand::{RngExt, SeedableRng};
-use rand_chacha::ChaCha8Rng;
 use unladen_load::parts::Meeting;
 use unladen_processes::subject::kubernetes::{LoadOrder, LoadPods, own_image};
 
@@ -42,8 +42,7 @@ impl Setup<'_> {
     pub(super) fn start_load_pods(&mut self, interrupted: &AtomicBool) -> Result<(), RunError> {
         let Some(cluster) = &self.plan.study.on.kubernetes else { return Ok(()) };
         let Some(wanted) = &cluster.load else { return Ok(()) };
-        // Not drawn from the study's seed, which is in the run folder.
-        let secret = format!("{:032x}", ChaCha8Rng::from_rng(&mut rand::rng()).random::<u128>());
+        let secret = secret().map_err(RunError::Random)?;
         let order = LoadOrder {
             context: cluster.context.clone(),
             parts: wanted.parts,
@@ -56,5 +55,21 @@ impl Setup<'_> {
         let pods = self.launcher.load_from(&order, interrupted)?;
         self.load_pods = Some(SentFrom { pods, parts: wanted.parts, secret });
         Ok(())
+    }
+}
+
+/// What nobody can guess, who may know the study's seed: that is in the run folder.
+fn secret() -> io::Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn secrets_are_long_and_all_different() {
+        let [one, other] = [(); 2].map(|()| super::secret().expect("random bytes"));
+        assert!(one.len() == 32 && one != other, "{one} {other}");
     }
 }
