@@ -35,9 +35,11 @@ test: check-fmt  ## Everything that CI runs.
 	@echo "make test: all green"
 
 .PHONY: build-tests
-# Examples are what the benches run: they must compile.
+# Examples are what the benches run: they must compile. So must what `make demo` builds, where crates have the features that they ask for
+# and not those of the whole workspace.
 build-tests:
 	$(CARGO) test --release --locked --workspace --lib --bins --tests --examples --no-run
+	$(CARGO) check --release --locked -p unladen --no-default-features
 
 check-fmt:
 	$(CARGO) fmt --all --check

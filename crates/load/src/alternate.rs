@@ -171,8 +171,8 @@ pub(crate) trait Senders {
     /// Hands on which seconds of a target have passed.
     fn emit(&mut self, target: usize, events: &mut dyn FnMut(Event));
 
-    /// The latencies of these turns join the others, or are forgotten: all of them have the same fate.
-    fn settle(&mut self, group: &[Taken]) -> Result<(), LoadError>;
+    /// The latencies of the last turns of these targets join the others, or are forgotten.
+    fn settle(&mut self, targets: &[usize], fate: Fate) -> Result<(), LoadError>;
 
     /// Adds up: by target its outcome, and its latency alone if it had a turn for itself.
     fn conclude(self) -> Result<Vec<(Outcome, Option<Quantiles>)>, LoadError>;
@@ -233,7 +233,8 @@ pub(crate) fn take_turns<S: Senders>(
         if part != Part::WarmUp {
             let fate = fate(&taken[first..], meter.fate());
             taken[first..].iter_mut().for_each(|one| one.fate = fate);
-            senders.settle(&taken[first..])?;
+            let targets: Vec<usize> = group.iter().map(|turn| turn.target).collect();
+            senders.settle(&targets, fate)?;
             if part == Part::Block && group.first().map(|turn| turn.group) == last_block {
                 events(Event::BlocksOver);
             }

@@ -42,15 +42,6 @@ impl<'r> Members<'r> {
         Ok(Self { readies, members })
     }
 
-    /// The latencies of the last turns of these targets join the others, or are forgotten.
-    pub(crate) fn settle_last(&mut self, targets: &[usize], fate: Fate) {
-        for target in targets {
-            if let Some(member) = self.members.get_mut(*target) {
-                member.settle(fate);
-            }
-        }
-    }
-
     /// Adds up, with the histograms.
     pub(crate) fn conclude_all(self) -> Result<Vec<Concluded>, LoadError> {
         self.readies.iter().zip(self.members).map(|(ready, member)| member.conclude(ready)).collect()
@@ -77,8 +68,12 @@ impl Senders for Members<'_> {
         self.members[target].emit(target, events);
     }
 
-    fn settle(&mut self, group: &[Taken]) -> Result<(), LoadError> {
-        group.iter().for_each(|one| self.members[one.turn.target].settle(one.fate));
+    fn settle(&mut self, targets: &[usize], fate: Fate) -> Result<(), LoadError> {
+        for target in targets {
+            if let Some(member) = self.members.get_mut(*target) {
+                member.settle(fate);
+            }
+        }
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! One part, as those see it who meet it.
 
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufReader, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use super::clock::Clock;
 use super::{Answer, Ask, Hello, MAX_CLOCK_BOUND_NS};
 use crate::alternate::Fate;
+use crate::child::line;
 use crate::error::LoadError;
 use crate::sys;
 
@@ -82,7 +83,7 @@ impl Connection {
 
     /// Asks for something; its answer is for [`Connection::answer`].
     pub(super) fn ask(&mut self, what: &Ask) -> Result<(), LoadError> {
-        write_line(&mut self.stream, what).map_err(|error| self.lost(error))
+        line(&mut self.stream, what).map_err(|error| self.lost(error))
     }
 
     /// The next answer, within `patience`. If the flag is set meanwhile, the part is told, and answers sooner.
@@ -171,11 +172,4 @@ impl Connection {
     pub(super) fn here(&self, there_ns: u64) -> u64 {
         self.clock.here(there_ns)
     }
-}
-
-/// Writes a line at once.
-pub(super) fn write_line(to: &mut impl Write, what: &impl serde::Serialize) -> io::Result<()> {
-    let mut text = serde_json::to_vec(what)?;
-    text.push(b'\n');
-    to.write_all(&text)
 }

@@ -8,9 +8,9 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
-use super::connection::write_line;
 use super::{ALONE, Answer, Ask, Hello, Returned};
 use crate::alternate::{self, Alternation, Event, Members, Senders};
+use crate::child::line;
 use crate::error::LoadError;
 use crate::histogram;
 use crate::plan::{Plan, Shard};
@@ -64,11 +64,11 @@ fn attend(member: &Member, stream: &TcpStream, over: &AtomicBool) -> Result<(), 
         number: member.number,
         machine: member.machine.clone(),
     };
-    write_line(&mut writer, &hello).map_err(lost)?;
+    line(&mut writer, &hello).map_err(lost)?;
     let (writer, stop) = (Mutex::new(writer), AtomicBool::new(false));
     let say = |answer: &Answer| {
         let mut writer = writer.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        write_line(&mut *writer, answer).map_err(LoadError::system("answer the meeting"))
+        line(&mut *writer, answer).map_err(LoadError::system("answer the meeting"))
     };
     thread::scope(|scope| {
         let (send, asked) = mpsc::channel();
@@ -145,7 +145,7 @@ impl Part<'_> {
                     });
                     (self.say)(&Answer::Taken { taken, seconds })?;
                 }
-                Ask::Settle { targets, fate } => members.settle_last(&targets, fate),
+                Ask::Settle { targets, fate } => members.settle(&targets, fate)?,
                 Ask::Conclude => {
                     let all = members.conclude_all()?;
                     let returned = all.into_iter().map(returned).collect::<Result<_, _>>()?;

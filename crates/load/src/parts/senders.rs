@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::connection::Connection;
 use super::{ALONE, Answer, Ask, Meeting};
-use crate::alternate::{self, Alternation, Event, LATE_NS, Meter, Outcomes, Part, Senders, Taken, Turn};
+use crate::alternate::{self, Alternation, Event, Fate, LATE_NS, Meter, Outcomes, Part, Senders, Taken, Turn};
 use crate::error::LoadError;
 use crate::histogram::{Histograms, add, parse, quantiles};
 use crate::merge::{self, merge_seconds};
@@ -144,11 +144,9 @@ impl Senders for Parts<'_> {
         }
     }
 
-    fn settle(&mut self, group: &[Taken]) -> Result<(), LoadError> {
-        let Some(first) = group.first() else { return Ok(()) };
-        let targets = group.iter().map(|one| one.turn.target).collect();
-        self.parts.iter_mut().for_each(|part| part.settle(first.fate));
-        self.tell(&Ask::Settle { targets, fate: first.fate })
+    fn settle(&mut self, targets: &[usize], fate: Fate) -> Result<(), LoadError> {
+        self.parts.iter_mut().for_each(|part| part.settle(fate));
+        self.tell(&Ask::Settle { targets: targets.to_vec(), fate })
     }
 
     fn conclude(mut self) -> Result<Vec<(Outcome, Option<Quantiles>)>, LoadError> {

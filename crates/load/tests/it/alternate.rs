@@ -31,6 +31,20 @@ pub(crate) fn alternation(servers: &[&Server]) -> Alternation {
     }
 }
 
+/// Requests of a target's blocks that count: a busy machine may have disturbed others.
+pub(crate) fn counting(all: &Outcomes, target: usize) -> u64 {
+    let own = all.turns.iter().filter(|taken| taken.turn.target == target && taken.fate == Fate::Counts);
+    own.filter(|taken| taken.turn.part == Part::Block).map(|taken| taken.requests).sum()
+}
+
+/// How many different trace ids the server of a target has seen.
+pub(crate) fn trace_ids(server: &Server, target: usize) -> usize {
+    let tag = format!("00-{:016x}", target + 1);
+    let ids: BTreeSet<String> =
+        server.heads().iter().filter_map(|head| Some(head.split(&tag).nth(1)?[..16].to_owned())).collect();
+    ids.len()
+}
+
 fn run(alternation: &Alternation) -> Outcomes {
     alternate::run(alternation, &mut NoMeter, &mut |_| {}, &AtomicBool::new(false)).expect("a load")
 }
@@ -46,15 +60,11 @@ fn every_target_gets_exactly_its_requests_and_none_in_the_turn_of_another() {
         // 0.1 s of warm-up, 0.5 s of blocks, 0.2 s alone, at 400/s.
         assert_eq!((outcome.sent_total, server.requests()), (320, 320));
         assert_eq!((outcome.requests, outcome.completed_in_window, outcome.errors), (280, 280, 0));
-        let counting = all.turns.iter().filter(|taken| taken.turn.target == number && taken.fate == Fate::Counts);
-        let counting: u64 = counting.filter(|taken| taken.turn.part == Part::Block).map(|taken| taken.requests).sum();
-        assert_eq!((outcome.latency_us.count, all.alone_us[number].count), (counting, 80), "blocks and alone apart");
+        let latencies = (outcome.latency_us.count, all.alone_us[number].count);
+        assert_eq!(latencies, (counting(&all, number), 80), "blocks and alone apart");
         assert_eq!((server.connections(), outcome.reconnects), (8, 0), "the same connections in all turns");
         assert!((outcome.duration_s - 0.7).abs() < 1e-6 && (outcome.rate - 400.0).abs() < 0.1, "{outcome:?}");
-        let tag = format!("00-{:016x}", number + 1);
-        let ids: BTreeSet<String> =
-            server.heads().iter().filter_map(|head| Some(head.split(&tag).nth(1)?[..16].to_owned())).collect();
-        assert_eq!(ids.len(), 320, "a trace id for every request");
+        assert_eq!(trace_ids(server, number), 320, "a trace id for every request");
         let seconds: u64 = outcome.seconds.iter().map(|second| second.answered).sum();
         assert_eq!(seconds, 320);
     }

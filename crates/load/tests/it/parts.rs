@@ -1,6 +1,5 @@
 //! Loads in parts: together they are exactly the whole, all begin at the same instants, and none is lost unnoticed.
 
-use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use unladen_load::alternate::{NoMeter, Outcomes};
 use unladen_load::parts::{self, Meeting, Member};
 use unladen_load::{LoadError, histogram};
 
-use crate::alternate::alternation;
+use crate::alternate::{alternation, counting, trace_ids};
 use crate::server::{Behaviour, GOOD, Server};
 
 /// Parts that serve in this process, until it is dropped.
@@ -70,13 +69,10 @@ fn four_parts_are_exactly_the_load_of_one() {
     for (number, (server, outcome)) in servers.iter().zip(&all.targets).enumerate() {
         // As by one process: 0.1 s of warm-up, 0.5 s of blocks, 0.2 s alone, at 400/s.
         assert_eq!((outcome.sent_total, server.requests()), (320, 320));
-        assert_eq!((outcome.requests, outcome.errors, outcome.latency_us.count), (280, 0, 200));
+        assert_eq!((outcome.requests, outcome.errors, outcome.latency_us.count), (280, 0, counting(&all, number)));
         assert_eq!((all.alone_us[number].count, outcome.shard), (80, None));
         assert_eq!(server.connections(), 8);
-        let tag = format!("00-{:016x}", number + 1);
-        let ids: BTreeSet<String> =
-            server.heads().iter().filter_map(|head| Some(head.split(&tag).nth(1)?[..16].to_owned())).collect();
-        assert_eq!(ids.len(), 320, "a trace id for every request, none of them twice");
+        assert_eq!(trace_ids(server, number), 320, "a trace id for every request, none of them twice");
         let sent: Vec<(u32, &str, u64)> =
             outcome.parts.iter().map(|part| (part.number, part.machine.as_str(), part.sent)).collect();
         assert_eq!(sent, [(1, "node-1", 80), (2, "node-2", 80), (3, "node-3", 80), (4, "node-4", 80)]);
@@ -86,7 +82,8 @@ fn four_parts_are_exactly_the_load_of_one() {
     assert_eq!((all.turns.len(), seconds), (2 * (10 + 1), 0), "no target has had a whole second");
     assert!(all.turns.windows(2).all(|pair| pair[0].end_ns <= pair[1].start_ns), "one after the other");
     let lines = histogram::read(&folder.path().join(histogram::FILE_NAME)).expect("the histograms of all");
-    assert!(lines.iter().any(|(tag, latency)| tag == "latency" && latency.len() == 200), "{lines:?}");
+    let counting = counting(&all, 0);
+    assert!(lines.iter().any(|(tag, latency)| tag == "latency" && latency.len() == counting), "{lines:?}");
 }
 
 #[test]

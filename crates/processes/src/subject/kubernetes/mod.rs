@@ -50,6 +50,11 @@ pub const NAMESPACE: &str = "unladen";
 
 /// Variable that names the image of this executable in its pod.
 const IMAGE_VARIABLE: &str = "UNLADEN_IMAGE";
+/// Where an image has this executable.
+#[cfg(feature = "kubernetes")]
+const PROGRAM: &str = "/unladen";
+/// Variable that names the node in pods of unladen.
+pub const NODE: &str = "UNLADEN_NODE";
 /// Variable that names the Job in its pod.
 const JOB_VARIABLE: &str = "UNLADEN_JOB";
 
@@ -105,7 +110,7 @@ pub struct LoadOrder {
 
 /// Variables of such a pod: where it is met, what it says to be let in, and the node that it is on. Its number, from 0, is in
 /// `JOB_COMPLETION_INDEX`.
-pub const LOAD_VARIABLES: [&str; 3] = ["UNLADEN_MEETING", "UNLADEN_SECRET", "UNLADEN_NODE"];
+pub const LOAD_VARIABLES: [&str; 3] = ["UNLADEN_MEETING", "UNLADEN_SECRET", NODE];
 
 /// What is started in the cluster for a variant.
 #[derive(Debug, Clone, PartialEq, Default)]

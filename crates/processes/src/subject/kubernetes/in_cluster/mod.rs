@@ -18,13 +18,13 @@ pub use clean::Clean;
 pub use job::{JobOrder, MAX_BYTES, StudyFile};
 pub use status::{JobStatus, Waiting};
 
-use super::NAMESPACE;
 use super::api::{Api, Failure, events, items, name, nodes, text};
 use super::config::Cluster;
 use super::error::KubernetesError;
 pub use super::local::{files as manifests, kustomize};
 use super::logs;
 use super::owner::{self, JOB, MANAGED_BY, OWNER, UNLADEN};
+use super::{NAMESPACE, PROGRAM};
 
 /// What part of a whole an object is, in a label that many tools know.
 const COMPONENT: &str = "app.kubernetes.io/component";
@@ -32,16 +32,13 @@ const COMPONENT: &str = "app.kubernetes.io/component";
 const OF_STUDY: &str = "unladen.study";
 /// Name of the container.
 const CONTAINER: &str = "unladen";
-/// Where an image has this executable.
-const PROGRAM: &str = "/unladen";
 /// A log that says nothing for so long is asked for again.
 const SILENCE: Duration = Duration::from_secs(60);
 /// Folder of the study's files in the pod.
 pub const STUDY: &str = "/study";
 /// Folder in the pod that lives as long as the pod.
 pub const RESULTS: &str = "/results";
-/// Variable that names the node there.
-pub const NODE: &str = "UNLADEN_NODE";
+pub use super::NODE;
 
 /// The studies that run in a cluster by themselves.
 #[derive(Debug)]

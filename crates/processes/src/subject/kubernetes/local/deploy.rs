@@ -16,9 +16,8 @@ use super::fit::{Wanted, fit};
 use super::manifests::{self, Object};
 use super::owner::boot_id;
 use super::pods::Pod;
-use super::{Stack, job_of_this_pod, plain_name};
+use super::{NODE, Stack, job_of_this_pod, plain_name};
 use crate::subject::error::SubjectError;
-use crate::subject::kubernetes::in_cluster::NODE;
 use crate::subject::launcher::Launcher;
 use crate::subject::placed::Placed;
 use crate::subject::shared::Shared;
@@ -98,7 +97,7 @@ pub(super) fn find_node(api: &Api) -> Result<(Vec<Value>, usize), KubernetesErro
 
 /// The node that a pod is on, or that was started as this machine was; else the names of all. Nodes that are containers of one machine all say
 /// that they are: a pod knows better.
-fn choose(nodes: &[Value], of_pod: Option<&str>, boot: &str) -> Result<usize, String> {
+pub(super) fn choose(nodes: &[Value], of_pod: Option<&str>, boot: &str) -> Result<usize, String> {
     let is_here = |node: &&Value| match of_pod {
         Some(of_pod) => name(node) == of_pod,
         None => is_of_boot(node, boot),

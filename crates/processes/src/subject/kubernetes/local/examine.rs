@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::Stack;
 use super::api::{Api, Failure, items, name, nodes, text};
 use super::config::Cluster;
-use super::deploy::{is_of_boot, places};
+use super::deploy::{choose, is_of_boot, places};
 use super::error::KubernetesError;
 use super::examined::{Autoscalers, Examined, Node};
 use super::fit::fit;
@@ -88,7 +88,7 @@ fn senders(nodes: &[Value], labels: &IndexMap<String, String>, boot: &str) -> Ve
     };
     let takes = |node: &Value| node.pointer("/spec/unschedulable") != Some(&Value::Bool(true));
     // Of nodes that are containers of one machine, the services are on the first.
-    let here = nodes.iter().position(|node| is_of_boot(node, boot));
+    let here = choose(nodes, None, boot).ok();
     let others = nodes.iter().enumerate().filter(|(at, _)| Some(*at) != here).map(|(_, node)| node);
     others
         .filter(|node| takes(node) && labels.iter().all(|it| has(node, it)))

@@ -13,7 +13,7 @@ use super::error::KubernetesError;
 use super::fit::Wanted;
 use super::pods::{Pod, Trouble};
 use super::wait::expected;
-use super::{LOAD_VARIABLES, LoadOrder};
+use super::{LOAD_VARIABLES, LoadOrder, PROGRAM};
 use crate::subject::error::SubjectError;
 use crate::subject::launcher::Launcher;
 
@@ -177,7 +177,7 @@ fn job(order: &LoadOrder, subject: &str, meeting: SocketAddr) -> Value {
             "name": LOAD,
             "image": order.image,
             "imagePullPolicy": "IfNotPresent",
-            "command": ["/unladen"],
+            "command": [PROGRAM],
             "args": order.args,
             "env": [
                 {"name": meets, "value": meeting.to_string()},

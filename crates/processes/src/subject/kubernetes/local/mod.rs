@@ -30,6 +30,6 @@ pub use load::LoadPods;
 pub use manifests::{files, kustomize};
 
 use super::{
-    Changes, LOAD_VARIABLES, LoadOrder, Stack, api, config, error, examined, imported, job_of_this_pod, logs, owner,
-    plain_name, rights, workload,
+    Changes, LOAD_VARIABLES, LoadOrder, NODE, PROGRAM, Stack, api, config, error, examined, imported, job_of_this_pod,
+    logs, owner, plain_name, rights, workload,
 };
