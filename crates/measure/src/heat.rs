@@ -24,12 +24,18 @@ const LOOK: Duration = Duration::from_millis(500);
 const LOOKS: usize = 8;
 /// Share of the time below which a compiler rests.
 const REST: f64 = 0.03;
+/// Requests that a variant must have answered before the rest of its compilers is believed. HotSpot compiles what every request calls once
+/// into code that counts, and again, for good, after 5,000 calls, or 15,000 calls and turns of loops (`Tier4InvocationThreshold`,
+/// `Tier4CompileThreshold`): in between it rests, and the code that counts is up to a half slower.
+const REQUESTS: u64 = 20_000;
 
 /// Compilers of a round, looked at again and again. Pure but for the clock that it is handed.
 #[derive(Debug, Default)]
 struct Compilers {
     /// By look: seconds, and how long each variant's compilers had something to do, ns.
     looks: Vec<(f64, Vec<u64>)>,
+    /// Requests that each variant has answered.
+    answered: Vec<u64>,
 }
 
 impl Compilers {
@@ -37,14 +43,16 @@ impl Compilers {
         self.looks.push((at_s, busy_ns));
     }
 
-    /// The variants whose compilers had no more than a little to do over the last looks.
+    /// The variants whose compilers had no more than a little to do over the last looks, and will have no more: they have compiled what
+    /// every request calls, or there are none.
     fn resting(&self) -> Vec<usize> {
         let Some((at_s, now)) = self.looks.last() else { return Vec::new() };
         let Some((before_s, before)) = self.looks.len().checked_sub(LOOKS + 1).and_then(|at| self.looks.get(at)) else {
             return Vec::new();
         };
-        let share = |(now, before): (&u64, &u64)| now.saturating_sub(*before) as f64 / 1e9 / (at_s - before_s);
-        now.iter().zip(before).map(share).enumerate().filter(|(_, share)| *share <= REST).map(|(at, _)| at).collect()
+        let share = |at: usize| now[at].saturating_sub(before[at]) as f64 / 1e9 / (at_s - before_s);
+        let are_through = |at: usize| now[at] == 0 || self.answered[at] >= REQUESTS;
+        (0..now.len()).filter(|at| share(*at) <= REST && are_through(*at)).collect()
     }
 }
 
@@ -96,13 +104,15 @@ impl Round<'_, '_> {
         let until = self.setup.plan.study.preheat_until;
         let (mut outcomes, mut clocks): (Vec<Option<Outcome>>, Vec<JitClock>) =
             contexts.iter().map(|_| (None, JitClock::default())).unzip();
-        let (started, mut compilers, mut looked) = (Instant::now(), Compilers::default(), Instant::now());
+        let mut compilers = Compilers { answered: vec![0; contexts.len()], ..Compilers::default() };
+        let (started, mut looked) = (Instant::now(), Instant::now());
         while outcomes.iter().any(Option::is_none) {
             self.check_interrupted()?;
             for (at, part) in parts.iter().enumerate().filter(|(at, _)| outcomes[*at].is_none()).collect::<Vec<_>>() {
                 match part.next(Duration::from_millis(5)) {
                     Ok(Event::Done(outcome)) => outcomes[at] = Some(*outcome),
-                    Ok(Event::Ready | Event::Second(_)) | Err(Silence::Timeout) => {}
+                    Ok(Event::Second(second)) => compilers.answered[at] += second.answered,
+                    Ok(Event::Ready) | Err(Silence::Timeout) => {}
                     Err(Silence::Ended) => {
                         contexts[at].record.void = Some(LoadNotice::failed(part.failure()));
                         return Ok(false);
@@ -141,7 +151,7 @@ mod tests {
 
     #[test]
     fn compilers_rest_when_they_have_not_worked_for_four_seconds() {
-        let mut compilers = Compilers::default();
+        let mut compilers = Compilers { answered: vec![REQUESTS; 2], ..Compilers::default() };
         assert!(compilers.resting().is_empty());
         let mut look = |number: u32, first_ms: u64, second_ms: u64| {
             compilers.add(f64::from(number) * 0.5, vec![first_ms * 1_000_000, second_ms * 1_000_000]);
@@ -155,5 +165,15 @@ mod tests {
         // The last 100 ms of the second are compiled until 6 s; spread over the 4 s up to 9.5 s they are 2.5 % of them, which is rest.
         assert_eq!((since(0), since(1)), (Some(14), Some(19)));
         assert!(rested[19..].iter().all(|resting| resting == &[0, 1]), "{rested:?}");
+        // Of too few requests the second still has something to compile.
+        compilers.answered[1] -= 1;
+        assert_eq!(compilers.resting(), [0]);
+    }
+
+    #[test]
+    fn what_has_no_compiler_needs_no_requests() {
+        let mut compilers = Compilers { answered: vec![0; 2], ..Compilers::default() };
+        (0..=8).for_each(|number| compilers.add(f64::from(number) * 0.5, vec![0, 7]));
+        assert_eq!(compilers.resting(), [0]);
     }
 }
