@@ -80,8 +80,9 @@ pub struct Study {
     /// the compiler and the code that it compiles compete.
     #[serde(default)]
     pub preheat_cpuset: PreheatCpuset,
-    /// When heating up ends: after `preheat` (`time`), or as soon as all JIT compilers are idle, after `preheat` at the latest
-    /// (`steady`). `steady` is for alternating rounds, whose super-blocks then do not count if a compiler is unusually busy in them.
+    /// When heating up ends: after `preheat` (`time`), or as soon as all JIT compilers are idle and a variant in a JVM has answered
+    /// 20,000 requests, after `preheat` at the latest (`steady`). `steady` is for alternating rounds, whose super-blocks then do not
+    /// count if a compiler is unusually busy in them.
     #[serde(default)]
     pub preheat_until: PreheatUntil,
     /// Measured time of every run.
