@@ -30,15 +30,19 @@ const REST: f64 = 0.03;
 const REQUESTS: u64 = 20_000;
 
 /// Compilers of a round, looked at again and again. Pure but for the clock that it is handed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Compilers {
-    /// By look: seconds, and how long each variant's compilers had something to do, ns.
+    /// By look of this stretch: seconds, and how long each variant's compilers had something to do, ns.
     looks: Vec<(f64, Vec<u64>)>,
-    /// Requests that each variant has answered.
+    /// Requests that each variant has answered in all stretches.
     answered: Vec<u64>,
 }
 
 impl Compilers {
+    fn of(variants: usize) -> Self {
+        Self { looks: Vec::new(), answered: vec![0; variants] }
+    }
+
     fn add(&mut self, at_s: f64, busy_ns: Vec<u64>) {
         self.looks.push((at_s, busy_ns));
     }
@@ -71,8 +75,11 @@ impl Round<'_, '_> {
         let started = Instant::now();
         // Side by side the variants share the cores: together they have as long as one after the other.
         let time = self.setup.plan.study.preheat.0 * u32::try_from(contexts.len()).unwrap_or(u32::MAX);
-        let heated =
-            stretches(time).try_fold(true, |heated, time| if heated { self.heat(contexts, time) } else { Ok(false) });
+        let mut compilers = Compilers::of(contexts.len());
+        let heated = stretches(time).try_fold(true, |heated, time| match heated {
+            true => self.heat(contexts, time, &mut compilers),
+            false => Ok(false),
+        });
         for (at, context) in contexts.iter_mut().enumerate() {
             if let Some((own, all)) = &elsewhere {
                 self.run(at).move_services(context, all, own)?;
@@ -83,7 +90,12 @@ impl Round<'_, '_> {
         heated
     }
 
-    fn heat(&mut self, contexts: &mut [RunContext<'_>], time: Time) -> Result<bool, RunError> {
+    fn heat(
+        &mut self,
+        contexts: &mut [RunContext<'_>],
+        time: Time,
+        compilers: &mut Compilers,
+    ) -> Result<bool, RunError> {
         contexts.iter().take(1).for_each(|context| context.see(Step::Phase(Phase::WarmUp)));
         let mut parts: Vec<Part<Event>> = Vec::with_capacity(contexts.len());
         let variants = u32::try_from(contexts.len()).unwrap_or(u32::MAX);
@@ -94,17 +106,22 @@ impl Round<'_, '_> {
             let connections = (plan.connections / variants).max(1);
             parts.push(run.generator(context, &Plan { connections, ..plan })?);
         }
-        let result = self.await_heat(contexts, &mut parts);
+        compilers.looks.clear();
+        let result = self.await_heat(contexts, &mut parts, compilers);
         parts.into_iter().for_each(|part| part.stop(Duration::from_secs(2)));
         result
     }
 
     /// Waits for the generators, or ends them when the compilers rest.
-    fn await_heat(&mut self, contexts: &mut [RunContext<'_>], parts: &mut [Part<Event>]) -> Result<bool, RunError> {
+    fn await_heat(
+        &mut self,
+        contexts: &mut [RunContext<'_>],
+        parts: &mut [Part<Event>],
+        compilers: &mut Compilers,
+    ) -> Result<bool, RunError> {
         let until = self.setup.plan.study.preheat_until;
         let (mut outcomes, mut clocks): (Vec<Option<Outcome>>, Vec<JitClock>) =
             contexts.iter().map(|_| (None, JitClock::default())).unzip();
-        let mut compilers = Compilers { answered: vec![0; contexts.len()], ..Compilers::default() };
         let (started, mut looked) = (Instant::now(), Instant::now());
         while outcomes.iter().any(Option::is_none) {
             self.check_interrupted()?;
@@ -151,7 +168,7 @@ mod tests {
 
     #[test]
     fn compilers_rest_when_they_have_not_worked_for_four_seconds() {
-        let mut compilers = Compilers { answered: vec![REQUESTS; 2], ..Compilers::default() };
+        let mut compilers = Compilers { answered: vec![REQUESTS; 2], ..Compilers::of(2) };
         assert!(compilers.resting().is_empty());
         let mut look = |number: u32, first_ms: u64, second_ms: u64| {
             compilers.add(f64::from(number) * 0.5, vec![first_ms * 1_000_000, second_ms * 1_000_000]);
@@ -172,7 +189,7 @@ mod tests {
 
     #[test]
     fn what_has_no_compiler_needs_no_requests() {
-        let mut compilers = Compilers { answered: vec![0; 2], ..Compilers::default() };
+        let mut compilers = Compilers::of(2);
         (0..=8).for_each(|number| compilers.add(f64::from(number) * 0.5, vec![0, 7]));
         assert_eq!(compilers.resting(), [0]);
     }
