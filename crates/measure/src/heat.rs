@@ -26,7 +26,7 @@ const LOOKS: usize = 8;
 const REST: f64 = 0.03;
 /// Requests that a variant must have answered before the rest of its compilers is believed. HotSpot compiles what every request calls once
 /// into code that counts, and again, for good, after 5,000 calls, or 15,000 calls and turns of loops (`Tier4InvocationThreshold`,
-/// `Tier4CompileThreshold`): in between it rests, and the code that counts is up to a half slower.
+/// `Tier4CompileThreshold`): in between it rests, and the code that counts is slower.
 const REQUESTS: u64 = 20_000;
 
 /// Compilers of a round, looked at again and again. Pure but for the clock that it is handed.

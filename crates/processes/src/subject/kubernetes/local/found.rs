@@ -120,7 +120,7 @@ mod tests {
     fn what_starts_a_container_is_not_yet_in_it() {
         for (name, program) in [
             ("runc:[2:INIT]\n", "/usr/bin/runc"),
-            ("6\n", "/work/bin/runc"),
+            ("6\n", "/opt/bin/runc"),
             ("exe\n", "/memfd:runc_cloned:/proc/self/exe (deleted)"),
             ("crun\n", ""),
             ("4\n", "/usr/sbin/crun (deleted)"),
